@@ -1,0 +1,53 @@
+import type { Clock } from './clock.ts';
+import { type Random, randomText } from './random.ts';
+
+/**
+ * Every public id is made here. Shape: `<kind>_<epoch ms>_<12 lower-case base-36 characters>`; accounts have
+ * no time in theirs. Ids sort by creation within a kind.
+ */
+const BASE36 = '0123456789abcdefghijklmnopqrstuvwxyz';
+const BASE62 = `${BASE36}ABCDEFGHIJKLMNOPQRSTUVWXYZ`;
+
+export type IdKind =
+  | 'domain'
+  | 'dgroup'
+  | 'webhook'
+  | 'sgroup'
+  | 'campaign'
+  | 'template'
+  | 'ctemplate'
+  | 'msg'
+  | 'job'
+  | 'evt'
+  | 'whd'
+  | 'key'
+  | 'alt';
+
+export interface Ids {
+  make(kind: IdKind): string;
+  account(): string;
+  /** `pr_` and 43 base-62 characters, 256 bits: a secret, shown once. */
+  apiKey(): string;
+  /** Short lower-case label, a DKIM selector's tail for instance. */
+  label(length: number): string;
+  /** UUID version 7 (RFC 9562 §5.7). */
+  uuid(): string;
+}
+
+export function createIds(clock: Clock, random: Random): Ids {
+  const suffix = () => randomText(random, BASE36, 12);
+  return {
+    make: (kind) => `${kind}_${clock.now()}_${suffix()}`,
+    account: () => `acct_${suffix()}`,
+    apiKey: () => `pr_${randomText(random, BASE62, 43)}`,
+    label: (length) => randomText(random, BASE36, length),
+    uuid: () => {
+      const bytes = random.bytes(16);
+      bytes.writeUIntBE(clock.now(), 0, 6);
+      bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
+      bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);
+      const hex = bytes.toString('hex');
+      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+    },
+  };
+}

@@ -1,0 +1,101 @@
+/**
+ * Refusals: everything the service says no to, on purpose. They are values, not exceptions: a function that
+ * may refuse returns `T | Refusal`, and the caller decides with `isRefusal`. Every code stands once, in the
+ * table below, with the HTTP status it has at the edge. Whatever is not a refusal is a fault: thrown, logged
+ * once, answered as 500 or retried.
+ */
+export const REFUSALS = {
+  INVALID_JSON: 400,
+  VALIDATION_ERROR: 400,
+  UNAUTHENTICATED: 401,
+  INSUFFICIENT_SCOPE: 403,
+  KEY_NOT_ALLOWED: 403,
+  ACCOUNT_DISABLED: 403,
+  DOMAIN_NOT_REGISTERED: 403,
+  DOMAIN_NOT_VERIFIED: 403,
+  USE_CASE_MISMATCH: 403,
+  CONSENT_REQUIRED: 403,
+  RECIPIENT_UNSUBSCRIBED: 403,
+  RECIPIENT_SUPPRESSED: 403,
+  ACCOUNT_NOT_FOUND: 404,
+  KEY_NOT_FOUND: 404,
+  DOMAIN_NOT_FOUND: 404,
+  GROUP_NOT_FOUND: 404,
+  SUBSCRIPTION_GROUP_NOT_FOUND: 404,
+  SUBSCRIPTION_NOT_FOUND: 404,
+  CONTACT_NOT_FOUND: 404,
+  WEBHOOK_NOT_FOUND: 404,
+  CAMPAIGN_NOT_FOUND: 404,
+  MESSAGE_NOT_FOUND: 404,
+  TEMPLATE_NOT_FOUND: 404,
+  USE_CASE_NOT_FOUND: 404,
+  NOT_FOUND: 404,
+  METHOD_NOT_ALLOWED: 405,
+  CONTACT_ALREADY_EXISTS: 409,
+  GROUP_NOT_EMPTY: 409,
+  INVALID_STATE: 409,
+  IDEMPOTENCY_IN_PROGRESS: 409,
+  PAYLOAD_TOO_LARGE: 413,
+  ATTACHMENTS_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  TOO_MANY_ATTACHMENTS: 422,
+  COMPLIANCE_TEMPLATE_MISSING: 422,
+  COMPANY_ADDRESS_MISSING: 422,
+  TEMPLATE_VARIABLE_MISSING: 422,
+  IDEMPOTENCY_KEY_REUSED: 422,
+  RATE_LIMITED: 429,
+  INTERNAL_ERROR: 500,
+  UNAVAILABLE: 503,
+} as const;
+
+export type RefusalCode = keyof typeof REFUSALS;
+
+/** One thing that is wrong; `field` is a path into the request such as `attachments[2].content`. */
+export interface RefusalDetail {
+  field: string;
+  message: string;
+  code?: RefusalCode;
+  recipient?: string;
+  name?: string;
+  reason?: string;
+  since?: string;
+}
+
+export type SubscriptionStatus = 'not_subscribed' | 'unsubscribed' | 'bounced' | 'complained' | 'suppressed';
+
+export interface RefusalExtras {
+  details?: RefusalDetail[];
+  subscriptionStatus?: SubscriptionStatus;
+  /** Seconds for `Retry-After`. */
+  retryAfter?: number;
+}
+
+export class Refusal {
+  readonly code: RefusalCode;
+  readonly message: string;
+  readonly extras: RefusalExtras;
+
+  constructor(code: RefusalCode, message: string, extras: RefusalExtras = {}) {
+    this.code = code;
+    this.message = message;
+    this.extras = extras;
+  }
+
+  get status(): number {
+    return REFUSALS[this.code];
+  }
+}
+
+/** Says no: a code of the table, a sentence for a person, and what was wrong where. */
+export function refuse(code: RefusalCode, message: string, extras: RefusalExtras = {}): Refusal {
+  return new Refusal(code, message, extras);
+}
+
+/** A `VALIDATION_ERROR` about one field. */
+export function invalid(field: string, message: string): Refusal {
+  return new Refusal('VALIDATION_ERROR', `${field}: ${message}`, { details: [{ field, message }] });
+}
+
+export function isRefusal(value: unknown): value is Refusal {
+  return value instanceof Refusal;
+}

@@ -1,0 +1,103 @@
+import type { KeyObject } from 'node:crypto';
+import type { CopyDetails } from '../../mail/content.ts';
+import type { Reply, Stage } from '../../mail/reply.ts';
+
+/**
+ * What the main thread and a delivery worker say to each other. The main thread decides who gets what and
+ * when (queue, sites, slots); the worker composes, signs and speaks SMTP, and knows nothing of the database.
+ */
+
+/** A host to try, its addresses already resolved and allowed (private-network guard), in the order to try. */
+export interface TargetHost {
+  name: string;
+  addresses: string[];
+}
+
+/**
+ * none: never STARTTLS. opportunistic: when offered, certificate not verified, plain text after a failed
+ * handshake. required: encrypted or not at all, certificate not verified. verified: required, and the
+ * certificate must be valid for the host's name.
+ */
+export type TlsMode = 'none' | 'opportunistic' | 'required' | 'verified';
+
+export interface Signer {
+  /** `d=` */
+  domain: string;
+  /** `s=` */
+  selector: string;
+  /** RSA private key; a KeyObject crosses threads without being copied or parsed again. */
+  key: KeyObject;
+}
+
+export interface DeliveryJob {
+  id: number;
+  /**
+   * The connection slot this job holds while it runs. A slot belongs to one site and one worker; a worker
+   * keeps at most one open connection for each slot, so a site's limit is the number of its slots.
+   */
+  slot: string;
+  /** `MessageContent` as JSON, straight from the database. */
+  content: string;
+  copy: CopyDetails;
+  /** Envelope: `to` is the one recipient. */
+  envelope: { from: string; to: string };
+  signers: Signer[];
+  hosts: TargetHost[];
+  port: number;
+  tls: TlsMode;
+  /** SMTP AUTH at a fixed route; never on an unencrypted connection off loopback. */
+  auth?: { user: string; password: string };
+  egress: { hostname: string; address?: string; address6?: string };
+  messagesPerConnection: number;
+  idleMs: number;
+}
+
+export interface TlsRecord {
+  protocol: string;
+  cipher: string;
+  verified: boolean;
+  /** Which policy asked for it: `opportunistic`, `required`, `verified`. */
+  policy: TlsMode;
+}
+
+/** One try at one address: a line of the message's timeline. */
+export interface SessionRecord {
+  host: string;
+  address: string;
+  port: number;
+  localAddress: string | null;
+  tls: TlsRecord | null;
+  /** How far it came. */
+  stage: Stage;
+  /** The deciding reply, null when the connection failed without one. */
+  reply: Reply | null;
+  /** Connection trouble in words: `connection refused`, `timed out after 30 s waiting for the greeting`. */
+  error: string | null;
+  startedAt: number;
+  endedAt: number;
+}
+
+/**
+ * replied: a server gave the deciding reply (2xx at `dot` = delivered). unreachable: no host could be talked
+ * to; `sessions` says why. unanswered: the connection was lost after the final dot, so the message may have
+ * been accepted. refused-locally: never offered to anyone (needs SMTPUTF8, exceeds SIZE, needs TLS, cannot be
+ * composed); `reply` is ours and says why.
+ */
+export type Conclusion = 'replied' | 'unreachable' | 'unanswered' | 'refused-locally';
+
+export interface AttemptReport {
+  id: number;
+  slot: string;
+  conclusion: Conclusion;
+  stage: Stage;
+  reply: Reply | null;
+  sessions: SessionRecord[];
+}
+
+export type ToWorker = { kind: 'jobs'; jobs: DeliveryJob[] } | { kind: 'stop'; graceMs: number };
+
+export type FromWorker =
+  | { kind: 'ready' }
+  | { kind: 'reports'; reports: AttemptReport[] }
+  /** A fault of ours outside any one job; the pool logs it and replaces the worker. */
+  | { kind: 'stopped' };

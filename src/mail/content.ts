@@ -1,0 +1,64 @@
+/**
+ * What a caller asked to be sent, checked and rendered, but not yet a MIME message: the form in which the
+ * queue keeps it. One content serves all copies of a request; what differs from copy to copy (links with the
+ * recipient's own tokens, the recipient's address) stands in it as a mark, filled in by `personalise` when
+ * the copy is sent.
+ */
+export interface Mailbox {
+  /** Display name, decoded, '' when there is none. */
+  name: string;
+  /** `local@domain`, domain as A-labels, lower case; local part as given. */
+  address: string;
+}
+
+export interface Attachment {
+  name: string;
+  contentType: string;
+  /** Base64 without line breaks, checked. */
+  content: string;
+  /** Makes it inline: `cid:` of the html refers to it. */
+  contentId?: string;
+}
+
+export interface MessageContent {
+  from: Mailbox;
+  /** The To and Cc header fields as every copy shows them. */
+  to: Mailbox[];
+  cc: Mailbox[];
+  replyTo: Mailbox | null;
+  subject: string;
+  html: string;
+  text: string;
+  /** The caller's own header fields, in order; names are unique apart from letter case. */
+  headers: [name: string, value: string][];
+  attachments: Attachment[];
+  /** Without angle brackets. */
+  messageId: string;
+  /** Epoch ms of the Date field: when it was accepted. */
+  date: number;
+}
+
+/** What is one copy's own. */
+export interface CopyDetails {
+  recipient: string;
+  unsubscribeUrl: string;
+  reportAbuseUrl: string;
+  /** Address for the `mailto:` form of List-Unsubscribe; null where no return path of ours can take it. */
+  unsubscribeAddress: string | null;
+  /** Signed token that names the message: the X-Postrider-Id field. */
+  signedId: string;
+  /** RFC 9477 address for complaint feedback; null when there is none. */
+  feedbackAddress: string | null;
+  /** `<campaign>:<account>:<stream>:postrider`. */
+  feedbackId: string;
+}
+
+/**
+ * Marks in a content's html and text. They begin with NUL, which no caller's text may hold (it is refused at
+ * the door), so nobody can forge one.
+ */
+export const MARKS = {
+  unsubscribeUrl: '\u0000u\u0000',
+  reportAbuseUrl: '\u0000r\u0000',
+  recipient: '\u0000e\u0000',
+} as const;
