@@ -1,0 +1,57 @@
+import { stringify } from 'smol-toml';
+import type { z } from 'zod';
+import { shapeOf } from './load.ts';
+import { configSchema } from './schema.ts';
+
+/**
+ * config/postrider.example.toml, made from the schema: every key with its default and one comment. Keys are
+ * commented out, because a default that is copied into a file no longer follows the program.
+ */
+export function exampleToml(): string {
+  const lines = [
+    '# Postrider: every setting with its default. Copy to config/postrider.toml and uncomment what you change.',
+    '# Any of them can be set in the environment too: POSTRIDER_API__LISTEN=127.0.0.1:9090',
+    '# Durations are a number of seconds or a text such as "30s", "5m", "4h", "2d".',
+    '',
+  ];
+  writeSection(lines, shapeOf(configSchema) ?? {}, []);
+  return `${lines.join('\n').trimEnd()}\n`;
+}
+
+function writeSection(lines: string[], shape: Record<string, z.ZodType>, path: string[]): void {
+  for (const [key, schema] of Object.entries(shape)) {
+    if (shapeOf(schema) !== null) continue;
+    const meta = schema.meta() ?? {};
+    lines.push(`# ${meta.description ?? ''}`, `#${key} = ${shownDefault(schema, meta['shown'])}`, '');
+  }
+  for (const [key, schema] of Object.entries(shape)) {
+    const inner = shapeOf(schema);
+    if (inner === null) continue;
+    lines.push(`[${[...path, key].join('.')}]`, '');
+    writeSection(lines, inner, [...path, key]);
+  }
+}
+
+function shownDefault(schema: z.ZodType, shown: unknown): string {
+  if (typeof shown === 'string') return /^["[]/.test(shown) ? shown : `""  # default: ${shown}`;
+  const value = schema.parse(undefined);
+  if (Array.isArray(value) && value.length > 0 && typeof value[0] === 'object') {
+    return `[\n${value.map((entry) => `#  ${inlineTable(entry)},`).join('\n')}\n#]`;
+  }
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? inlineTable(value)
+    : literal(value);
+}
+
+function inlineTable(value: object): string {
+  return `{ ${Object.entries(value)
+    .map(
+      ([key, entry]) =>
+        `${key} = ${typeof entry === 'object' && entry !== null && !Array.isArray(entry) ? inlineTable(entry) : literal(entry)}`,
+    )
+    .join(', ')} }`;
+}
+
+function literal(value: unknown): string {
+  return stringify({ v: value }).trim().slice('v = '.length);
+}

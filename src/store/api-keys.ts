@@ -1,0 +1,40 @@
+import type { Database } from './database.ts';
+
+/** API keys by the SHA-256 of the secret; the secret itself is nowhere. */
+export interface ApiKeyRow {
+  key_id: string;
+  account_id: string;
+  name: string;
+  hash: Buffer;
+  /** JSON arrays. */
+  scopes: string;
+  allow_ips: string;
+  allow_from: string;
+  created_at: number;
+  revoked_at: number | null;
+}
+
+export function apiKeyTable(db: Database) {
+  const insert = db.prepare<ApiKeyRow>(`
+    INSERT INTO api_keys (key_id, account_id, name, hash, scopes, allow_ips, allow_from, created_at, revoked_at)
+    VALUES (@key_id, @account_id, @name, @hash, @scopes, @allow_ips, @allow_from, @created_at, @revoked_at)`);
+  const byHash = db.prepare<[Buffer], ApiKeyRow>('SELECT * FROM api_keys WHERE hash = ?');
+  const get = db.prepare<[string], ApiKeyRow>('SELECT * FROM api_keys WHERE key_id = ?');
+  const list = db.prepare<[string | null], ApiKeyRow>(
+    'SELECT * FROM api_keys WHERE account_id = coalesce(?, account_id) ORDER BY created_at, key_id',
+  );
+  const revoke = db.prepare<[number, string]>(
+    'UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL',
+  );
+  return {
+    insert: (row: ApiKeyRow): void => {
+      insert.run(row);
+    },
+    byHash: (hash: Buffer): ApiKeyRow | null => byHash.get(hash) ?? null,
+    get: (keyId: string): ApiKeyRow | null => get.get(keyId) ?? null,
+    /** All keys, or one account's, oldest first. */
+    list: (accountId: string | null): ApiKeyRow[] => list.all(accountId),
+    /** False when the key was revoked before. */
+    revoke: (keyId: string, at: number): boolean => revoke.run(at, keyId).changes === 1,
+  };
+}

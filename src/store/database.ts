@@ -1,0 +1,118 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+
+/**
+ * The database file: opening, pragmas, migrations and the lock that keeps a second daemon out. Nothing else
+ * in the house knows that it is SQLite.
+ */
+export type Database = Sqlite.Database;
+
+export const DATABASE_FILE = 'postrider.db';
+const LOCK_FILE = 'daemon.lock';
+const MIGRATIONS = new URL('./migrations/', import.meta.url);
+
+/** Something an operator can mend; the message is for them. */
+export class StoreFault extends Error {}
+
+/** Makes the data directory, only its owner may enter. */
+export function prepareDataDir(dir: string): void {
+  if (!existsSync(dir)) mkdirSync(dir, { recursive: true, mode: 0o700 });
+  chmodSync(dir, 0o700);
+}
+
+/**
+ * Opens the database in `dir`, making it if there is none, and brings its schema up to date. A copy is
+ * written beside it before a migration touches data. Throws StoreFault when the database is newer than
+ * this program, or when it is older and a daemon is running on it.
+ */
+export function openDatabase(dir: string, options: { lock?: DaemonLock } = {}): Database {
+  prepareDataDir(dir);
+  const file = join(dir, DATABASE_FILE);
+  const db = new Sqlite(file);
+  try {
+    chmodSync(file, 0o600);
+    db.pragma('busy_timeout = 5000');
+    db.pragma('journal_mode = WAL');
+    // WAL's own default would answer before the commit is on disk.
+    db.pragma('synchronous = FULL');
+    db.pragma('foreign_keys = ON');
+    db.pragma('temp_store = MEMORY');
+    db.pragma('cache_size = -65536');
+    migrate(db, dir, options.lock);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+interface Migration {
+  version: number;
+  sql: string;
+}
+
+function migrations(): Migration[] {
+  return readdirSync(MIGRATIONS)
+    .filter((name) => name.endsWith('.sql'))
+    .sort()
+    .map((name) => ({
+      version: Number(name.slice(0, 4)),
+      sql: readFileSync(new URL(name, MIGRATIONS), 'utf8'),
+    }));
+}
+
+function migrate(db: Database, dir: string, held: DaemonLock | undefined): void {
+  const all = migrations();
+  const newest = all.at(-1)?.version ?? 0;
+  const current = schemaVersion(db);
+  if (current > newest) {
+    throw new StoreFault(
+      `the database is of schema ${current}, this program knows ${newest}: install the newer program`,
+    );
+  }
+  if (current === newest) return;
+  const lock = held ?? lockDaemon(dir);
+  try {
+    if (current > 0)
+      db.prepare('VACUUM INTO ?').run(join(dir, `${DATABASE_FILE}.before-${newest}-${Date.now()}`));
+    for (const { version, sql } of all) {
+      db.transaction(() => {
+        // Looked at again inside the transaction: another command may have migrated meanwhile.
+        if (schemaVersion(db) >= version) return;
+        db.exec(sql);
+        db.pragma(`user_version = ${version}`);
+      }).immediate();
+    }
+  } finally {
+    if (held === undefined) lock.release();
+  }
+}
+
+function schemaVersion(db: Database): number {
+  return db.pragma('user_version', { simple: true }) as number;
+}
+
+export interface DaemonLock {
+  release(): void;
+}
+
+/**
+ * The one-daemon lock of a data directory: an exclusive SQLite transaction on a file of its own, so that the
+ * system lets go of it however the process ends. Throws StoreFault when it is taken.
+ */
+export function lockDaemon(dir: string): DaemonLock {
+  prepareDataDir(dir);
+  const db = new Sqlite(join(dir, LOCK_FILE));
+  try {
+    db.pragma('busy_timeout = 0');
+    db.exec('BEGIN EXCLUSIVE');
+  } catch (error) {
+    db.close();
+    if (error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY') {
+      throw new StoreFault(`another postrider daemon is running on ${dir}`);
+    }
+    throw error;
+  }
+  return { release: () => db.close() };
+}

@@ -1,0 +1,73 @@
+import type { Database } from './database.ts';
+import type { MessageFilter, MessageRow } from './messages.ts';
+
+/** The ordered, append-only record of what happened. Only `events/record` inserts into it. */
+export interface NewEvent {
+  event_id: string;
+  account_id: string;
+  kind: string;
+  at: number;
+  message_seq: number | null;
+  domain_id: string | null;
+  /** JSON of the fields that this kind has besides the common ones. */
+  data: string;
+}
+
+/** An event with the fields of its message, null where it has none. */
+export type EventRow = NewEvent & { seq: number } & {
+  [Column in keyof Pick<
+    MessageRow,
+    | 'message_id'
+    | 'job_id'
+    | 'campaign_id'
+    | 'subscription_group_id'
+    | 'use_case'
+    | 'from_address'
+    | 'recipient'
+    | 'recipient_hash'
+    | 'subject'
+  >]: MessageRow[Column] | null;
+};
+
+export interface EventFilter extends Omit<MessageFilter, 'beforeSeq' | 'status'> {
+  /** Only events after this one: the page key. */
+  afterSeq: number;
+  kind?: string;
+  messageId?: string;
+}
+
+const SELECT = `
+  SELECT e.seq, e.event_id, e.account_id, e.kind, e.at, e.message_seq, coalesce(m.domain_id, e.domain_id) AS domain_id, e.data,
+    m.message_id, m.job_id, m.campaign_id, m.subscription_group_id, m.use_case, m.from_address, m.recipient, m.recipient_hash, m.subject
+  FROM events e LEFT JOIN messages m ON m.seq = e.message_seq`;
+
+export function eventTable(db: Database) {
+  const insert = db.prepare<NewEvent>(`
+    INSERT INTO events (event_id, account_id, kind, at, message_seq, domain_id, data)
+    VALUES (@event_id, @account_id, @kind, @at, @message_seq, @domain_id, @data)`);
+  const ofMessage = db.prepare<[number], EventRow>(`${SELECT} WHERE e.message_seq = ? ORDER BY e.seq`);
+  const purge = db.prepare<[number, number]>(
+    'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < ? ORDER BY seq LIMIT ?)',
+  );
+  return {
+    /** Returns its seq. */
+    insert: (row: NewEvent): number => Number(insert.run(row).lastInsertRowid),
+    ofMessage: (messageSeq: number): EventRow[] => ofMessage.all(messageSeq),
+    /** Oldest first, from `afterSeq` on: a consumer that keeps the last key misses nothing. */
+    feed: (filter: EventFilter): EventRow[] => {
+      const where = ['e.account_id = @accountId', 'e.seq > @afterSeq'];
+      if (filter.recipientHash !== undefined) where.push('m.recipient_hash = @recipientHash');
+      if (filter.domainId !== undefined) where.push('coalesce(m.domain_id, e.domain_id) = @domainId');
+      if (filter.campaignId !== undefined) where.push('m.campaign_id = @campaignId');
+      if (filter.jobId !== undefined) where.push('m.job_id = @jobId');
+      if (filter.messageId !== undefined) where.push('m.message_id = @messageId');
+      if (filter.kind !== undefined) where.push('e.kind = @kind');
+      if (filter.from !== undefined) where.push('e.at >= @from');
+      if (filter.to !== undefined) where.push('e.at < @to');
+      return db
+        .prepare<EventFilter, EventRow>(`${SELECT} WHERE ${where.join(' AND ')} ORDER BY e.seq LIMIT @limit`)
+        .all(filter);
+    },
+    purge: (before: number, limit: number): number => purge.run(before, limit).changes,
+  };
+}

@@ -1,0 +1,38 @@
+import type { Database } from './database.ts';
+
+/** Answers already given, by account, endpoint and the caller's key. */
+export interface IdempotencyRow {
+  account_id: string;
+  endpoint: string;
+  key: string;
+  /** SHA-256 of the canonical request body. */
+  fingerprint: Buffer;
+  status: number;
+  body: string;
+  expires_at: number;
+}
+
+export function idempotencyTable(db: Database) {
+  const get = db.prepare<[string, string, string, number], IdempotencyRow>(
+    'SELECT * FROM idempotency WHERE account_id = ? AND endpoint = ? AND key = ? AND expires_at > ?',
+  );
+  const removeExpired = db.prepare<[string, string, string, number]>(
+    'DELETE FROM idempotency WHERE account_id = ? AND endpoint = ? AND key = ? AND expires_at <= ?',
+  );
+  const insert = db.prepare<IdempotencyRow>(`
+    INSERT INTO idempotency (account_id, endpoint, key, fingerprint, status, body, expires_at)
+    VALUES (@account_id, @endpoint, @key, @fingerprint, @status, @body, @expires_at)`);
+  const purge = db.prepare<[number, number]>(`
+    DELETE FROM idempotency WHERE (account_id, endpoint, key) IN (
+      SELECT account_id, endpoint, key FROM idempotency WHERE expires_at <= ? LIMIT ?)`);
+  return {
+    get: (accountId: string, endpoint: string, key: string, now: number): IdempotencyRow | null =>
+      get.get(accountId, endpoint, key, now) ?? null,
+    /** Throws on a key that is taken: the unit that would accept a second message rolls back. */
+    insert: (row: IdempotencyRow, now: number): void => {
+      removeExpired.run(row.account_id, row.endpoint, row.key, now);
+      insert.run(row);
+    },
+    purge: (now: number, limit: number): number => purge.run(now, limit).changes,
+  };
+}

@@ -1,0 +1,165 @@
+import type { Database } from './database.ts';
+import type { UseCase } from './domains.ts';
+
+/** Messages, one recipient each, and the contents they share. */
+export type MessageStatus =
+  | 'queued'
+  | 'sending'
+  | 'delivered'
+  | 'deferred'
+  | 'bounced'
+  | 'failed'
+  | 'complained';
+export type Role = 'to' | 'cc' | 'bcc';
+
+export interface MessageRow {
+  seq: number;
+  message_id: string;
+  account_id: string;
+  content_id: number;
+  use_case: UseCase;
+  domain_id: string;
+  job_id: string | null;
+  campaign_id: string | null;
+  subscription_group_id: string | null;
+  from_address: string;
+  recipient: string;
+  recipient_hash: string;
+  role: Role;
+  subject: string;
+  status: MessageStatus;
+  attempts: number;
+  simulated: 0 | 1;
+  track_clicks: 0 | 1;
+  track_opens: 0 | 1;
+  created_at: number;
+  updated_at: number;
+  expires_at: number;
+  sent_at: number | null;
+  final_at: number | null;
+}
+
+export type NewMessage = Omit<
+  MessageRow,
+  'seq' | 'status' | 'attempts' | 'updated_at' | 'sent_at' | 'final_at'
+>;
+
+/** A message with when it is tried next, null when it is not in the queue. */
+export type ListedMessage = MessageRow & { due_at: number | null };
+
+export interface MessageFilter {
+  accountId: string;
+  recipientHash?: string;
+  domainId?: string;
+  campaignId?: string;
+  jobId?: string;
+  status?: MessageStatus;
+  /** Accepted at or after, before; epoch ms. */
+  from?: number;
+  to?: number;
+  /** Only older ones than this message: the page key. */
+  beforeSeq?: number;
+  limit: number;
+}
+
+export function messageTable(db: Database) {
+  const insertContent = db.prepare<[string, number]>('INSERT INTO contents (body, created_at) VALUES (?, ?)');
+  const content = db.prepare<[number], { body: string }>('SELECT body FROM contents WHERE content_id = ?');
+  const insert = db.prepare<NewMessage>(`
+    INSERT INTO messages (message_id, account_id, content_id, use_case, domain_id, job_id, campaign_id, subscription_group_id,
+      from_address, recipient, recipient_hash, role, subject, status, simulated, track_clicks, track_opens, created_at,
+      updated_at, expires_at)
+    VALUES (@message_id, @account_id, @content_id, @use_case, @domain_id, @job_id, @campaign_id, @subscription_group_id,
+      @from_address, @recipient, @recipient_hash, @role, @subject, 'queued', @simulated, @track_clicks, @track_opens,
+      @created_at, @created_at, @expires_at)`);
+  const bySeq = db.prepare<[number], MessageRow>('SELECT * FROM messages WHERE seq = ?');
+  const byId = db.prepare<[string], ListedMessage>(
+    'SELECT m.*, q.due_at FROM messages m LEFT JOIN queue q USING (seq) WHERE message_id = ?',
+  );
+  const setState = db.prepare<[MessageStatus, number, number | null, number]>(
+    'UPDATE messages SET status = ?, updated_at = ?, final_at = coalesce(final_at, ?) WHERE seq = ?',
+  );
+  const markSent = db.prepare<[number, number]>('UPDATE messages SET sent_at = ? WHERE seq = ?');
+  const countAttempt = db.prepare<[number], { attempts: number }>(
+    'UPDATE messages SET attempts = attempts + 1 WHERE seq = ? RETURNING attempts',
+  );
+  const insertAttempt = db.prepare<AttemptRow>(
+    'INSERT INTO attempts (message_seq, attempt, at, lane, report) VALUES (@message_seq, @attempt, @at, @lane, @report)',
+  );
+  const attemptsOf = db.prepare<[number], AttemptRow>(
+    'SELECT * FROM attempts WHERE message_seq = ? ORDER BY attempt',
+  );
+  // Contents without a message that still needs them: all their messages became final before the date.
+  const purgeContents = db.prepare<[number, number, number]>(`
+    DELETE FROM contents WHERE content_id IN (
+      SELECT c.content_id FROM contents c WHERE c.created_at < ?
+        AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.content_id = c.content_id AND (m.final_at IS NULL OR m.final_at >= ?))
+      LIMIT ?)`);
+  const purgeable = db.prepare<[number, number], { seq: number }>(
+    'SELECT seq FROM messages WHERE created_at < ? AND final_at IS NOT NULL ORDER BY seq LIMIT ?',
+  );
+  const removeAttempts = db.prepare<[number]>('DELETE FROM attempts WHERE message_seq = ?');
+  const remove = db.prepare<[number]>('DELETE FROM messages WHERE seq = ?');
+
+  return {
+    insertContent: (body: string, at: number): number => Number(insertContent.run(body, at).lastInsertRowid),
+    /** MessageContent as JSON; null when it was purged. */
+    content: (contentId: number): string | null => content.get(contentId)?.body ?? null,
+    /** Returns its seq. */
+    insert: (row: NewMessage): number => Number(insert.run(row).lastInsertRowid),
+    bySeq: (seq: number): MessageRow | null => bySeq.get(seq) ?? null,
+    /** Whatever account it is in: compare `account_id` before answering a caller. */
+    byId: (messageId: string): ListedMessage | null => byId.get(messageId) ?? null,
+    /** `finalAt` is kept once set. */
+    setState: (seq: number, status: MessageStatus, at: number, finalAt: number | null): void => {
+      setState.run(status, at, finalAt, seq);
+    },
+    markSent: (seq: number, at: number): void => {
+      markSent.run(at, seq);
+    },
+    /** One more attempt; returns how many there are now. */
+    countAttempt: (seq: number): number => countAttempt.get(seq)?.attempts ?? 0,
+    insertAttempt: (row: AttemptRow): void => {
+      insertAttempt.run(row);
+    },
+    attemptsOf: (seq: number): AttemptRow[] => attemptsOf.all(seq),
+    /** Newest first. The statement is put together from the filters that are set; values are always bound. */
+    list: (filter: MessageFilter): ListedMessage[] => {
+      const where = ['m.account_id = @accountId'];
+      if (filter.recipientHash !== undefined) where.push('m.recipient_hash = @recipientHash');
+      if (filter.domainId !== undefined) where.push('m.domain_id = @domainId');
+      if (filter.campaignId !== undefined) where.push('m.campaign_id = @campaignId');
+      if (filter.jobId !== undefined) where.push('m.job_id = @jobId');
+      if (filter.status !== undefined) where.push('m.status = @status');
+      if (filter.from !== undefined) where.push('m.created_at >= @from');
+      if (filter.to !== undefined) where.push('m.created_at < @to');
+      if (filter.beforeSeq !== undefined) where.push('m.seq < @beforeSeq');
+      return db
+        .prepare<MessageFilter, ListedMessage>(
+          `SELECT m.*, q.due_at FROM messages m LEFT JOIN queue q USING (seq) WHERE ${where.join(' AND ')} ORDER BY m.seq DESC LIMIT @limit`,
+        )
+        .all(filter);
+    },
+    /** Deletes contents that nobody needs any more; returns how many, at most `limit`. */
+    purgeContents: (finalBefore: number, limit: number): number =>
+      purgeContents.run(finalBefore, finalBefore, limit).changes,
+    /** Deletes final messages accepted before the date, with their attempts; returns how many. */
+    purge: (createdBefore: number, limit: number): number => {
+      const rows = purgeable.all(createdBefore, limit);
+      for (const { seq } of rows) {
+        removeAttempts.run(seq);
+        remove.run(seq);
+      }
+      return rows.length;
+    },
+  };
+}
+
+export interface AttemptRow {
+  message_seq: number;
+  attempt: number;
+  at: number;
+  lane: 'primary' | 'secondary' | 'simulator';
+  /** JSON. */
+  report: string;
+}

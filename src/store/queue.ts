@@ -1,0 +1,141 @@
+import type { Database } from './database.ts';
+import type { MessageRow } from './messages.ts';
+
+/**
+ * The durable queue. A row is `ready` when its time has come and nobody holds it; deferred rows wait under
+ * their due time and are made ready by `promote`. Leases carry the daemon's generation, so a crash leaves
+ * none behind that a restart would have to guess about.
+ */
+export interface QueueRow {
+  seq: number;
+  lane: 0 | 1;
+  account_id: string;
+  domain_id: string;
+  destination: string;
+  due_at: number;
+  ready: 0 | 1;
+  lease: number | null;
+}
+
+export const TRANSACTIONAL_LANE = 0;
+export const MARKETING_LANE = 1;
+
+/** One account's mail to one destination: the unit of fairness. */
+export interface Stream {
+  account_id: string;
+  destination: string;
+}
+
+export type QueuedMessage = MessageRow & {
+  destination: string;
+  lane: 0 | 1;
+  lease: number | null;
+  due_at: number;
+};
+
+export interface QueueFilter {
+  accountId?: string;
+  destination?: string;
+  domainId?: string;
+  limit: number;
+}
+
+export function queueTable(db: Database) {
+  const insert = db.prepare<QueueRow>(`
+    INSERT INTO queue (seq, lane, account_id, domain_id, destination, due_at, ready, lease)
+    VALUES (@seq, @lane, @account_id, @domain_id, @destination, @due_at, @ready, @lease)`);
+  const remove = db.prepare<[number]>('DELETE FROM queue WHERE seq = ?');
+  const get = db.prepare<[number], QueueRow>('SELECT * FROM queue WHERE seq = ?');
+  const firstStream = db.prepare<[number], Stream>(`
+    SELECT account_id, destination FROM queue WHERE lane = ? AND ready = 1 AND lease IS NULL
+    ORDER BY account_id, destination LIMIT 1`);
+  const nextStream = db.prepare<[number, string, string], Stream>(`
+    SELECT account_id, destination FROM queue
+    WHERE lane = ? AND ready = 1 AND lease IS NULL AND (account_id, destination) > (?, ?)
+    ORDER BY account_id, destination LIMIT 1`);
+  const ready = db.prepare<[number, string, string, number], QueuedMessage>(`
+    SELECT m.*, q.destination, q.lane, q.lease, q.due_at FROM queue q JOIN messages m USING (seq)
+    WHERE q.lane = ? AND q.account_id = ? AND q.destination = ? AND q.ready = 1 AND q.lease IS NULL
+    ORDER BY q.seq LIMIT ?`);
+  const lease = db.prepare<[number, number]>(
+    'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL',
+  );
+  const release = db.prepare<[number, number]>(
+    'UPDATE queue SET lease = NULL, ready = 1, due_at = ? WHERE seq = ?',
+  );
+  const defer = db.prepare<[number, number]>(
+    'UPDATE queue SET lease = NULL, ready = 0, due_at = ? WHERE seq = ?',
+  );
+  const freeLeases = db.prepare('UPDATE queue SET lease = NULL WHERE lease IS NOT NULL');
+  const promote = db.prepare<[number, number]>(
+    'UPDATE queue SET ready = 1 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT ?)',
+  );
+  const nextDue = db.prepare<[], { due_at: number | null }>(
+    'SELECT min(due_at) AS due_at FROM queue WHERE ready = 0',
+  );
+  const count = db.prepare<[], { n: number }>('SELECT count(*) AS n FROM queue');
+  const ofDomain = db.prepare<[string, number], { seq: number }>(
+    'SELECT seq FROM queue WHERE domain_id = ? LIMIT ?',
+  );
+  const byDestination = db.prepare<[], QueueSummary>(`
+    SELECT destination, count(*) AS messages, sum(lease IS NOT NULL) AS sending, sum(ready = 0) AS deferred,
+      sum(lane = 0) AS transactional, min(due_at) AS oldest_due
+    FROM queue GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
+
+  return {
+    insert: (row: QueueRow): void => {
+      insert.run(row);
+    },
+    remove: (seq: number): void => {
+      remove.run(seq);
+    },
+    get: (seq: number): QueueRow | null => get.get(seq) ?? null,
+    /** The first stream of a lane with ready mail, or the first after the given one; null: no more. */
+    streamAfter: (lane: number, after: Stream | null): Stream | null =>
+      (after === null ? firstStream.get(lane) : nextStream.get(lane, after.account_id, after.destination)) ??
+      null,
+    /** Ready mail of one stream, oldest first. */
+    ready: (lane: number, stream: Stream, limit: number): QueuedMessage[] =>
+      ready.all(lane, stream.account_id, stream.destination, limit),
+    /** False when it is gone, deferred or held meanwhile. */
+    lease: (seq: number, generation: number): boolean => lease.run(generation, seq).changes === 1,
+    /** Gives a held message back, ready at once. */
+    release: (seq: number, now: number): void => {
+      release.run(now, seq);
+    },
+    defer: (seq: number, dueAt: number): void => {
+      defer.run(dueAt, seq);
+    },
+    /** At start, under the daemon lock: whoever held these is dead. */
+    freeLeases: (): number => freeLeases.run().changes,
+    /** Makes ready what has come due; returns how many, at most `limit`. */
+    promote: (now: number, limit: number): number => promote.run(now, limit).changes,
+    /** When the next deferred message comes due; null when none waits. */
+    nextDue: (): number | null => nextDue.get()?.due_at ?? null,
+    count: (): number => count.get()?.n ?? 0,
+    ofDomain: (domainId: string, limit: number): number[] =>
+      ofDomain.all(domainId, limit).map((row) => row.seq),
+    byDestination: (): QueueSummary[] => byDestination.all(),
+    /** What waits, the next due first. */
+    list: (filter: QueueFilter): QueuedMessage[] => {
+      const where = ['1 = 1'];
+      if (filter.accountId !== undefined) where.push('q.account_id = @accountId');
+      if (filter.destination !== undefined) where.push('q.destination = @destination');
+      if (filter.domainId !== undefined) where.push('q.domain_id = @domainId');
+      return db
+        .prepare<QueueFilter, QueuedMessage>(`
+          SELECT m.*, q.destination, q.lane, q.lease, q.due_at FROM queue q JOIN messages m USING (seq)
+          WHERE ${where.join(' AND ')} ORDER BY q.due_at, q.seq LIMIT @limit`)
+        .all(filter);
+    },
+  };
+}
+
+export interface QueueSummary {
+  destination: string;
+  messages: number;
+  sending: number;
+  deferred: number;
+  transactional: number;
+  oldest_due: number;
+}

@@ -1,0 +1,33 @@
+import { accountTable } from './accounts.ts';
+import { apiKeyTable } from './api-keys.ts';
+import type { Database } from './database.ts';
+import { domainGroupTable } from './domain-groups.ts';
+import { dkimKeyTable, domainTable } from './domains.ts';
+import { eventTable } from './events.ts';
+import { idempotencyTable } from './idempotency.ts';
+import { messageTable } from './messages.ts';
+import { queueTable } from './queue.ts';
+import { settingsTable } from './settings.ts';
+import { suppressionTable } from './suppressions.ts';
+
+/**
+ * All tables over one connection. Reading through it is free at any time: writes happen inside the writer's
+ * groups only, which run without a pause, so no reader ever sees half of one.
+ */
+export function createTables(db: Database) {
+  return {
+    settings: settingsTable(db),
+    accounts: accountTable(db),
+    apiKeys: apiKeyTable(db),
+    domainGroups: domainGroupTable(db),
+    domains: domainTable(db),
+    dkimKeys: dkimKeyTable(db),
+    messages: messageTable(db),
+    queue: queueTable(db),
+    events: eventTable(db),
+    idempotency: idempotencyTable(db),
+    suppressions: suppressionTable(db),
+  };
+}
+
+export type Tables = ReturnType<typeof createTables>;
