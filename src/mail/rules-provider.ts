@@ -1,0 +1,482 @@
+import type { Rule } from './rules.ts';
+
+/**
+ * Replies that only one provider or filter gives, and whose meaning its own documentation or long use has
+ * settled: Gmail, Microsoft, Yahoo, Apple, Comcast, Orange, GMX, mail.ru, Yandex, QQ, 163, Proofpoint,
+ * Mimecast, Barracuda and others. They stand above all general wording.
+ */
+export const PROVIDER_RULES: readonly Rule[] = [
+  // Gmail and Google Workspace
+  {
+    says: [
+      'user you are trying to contact is receiving mail',
+      'is receiving mail too quickly',
+      'receiving mail at a rate that',
+    ],
+    means: 'recipient gets too much',
+    example: {
+      code: 450,
+      enhanced: '4.2.1',
+      text: 'The user you are trying to contact is receiving mail too quickly. Please resend your message at a later time.',
+    },
+  },
+  {
+    says: [
+      'unusual rate of unsolicited mail',
+      'sending quota exceeded',
+      'smtp relay limit exceeded',
+      'email quota exceeded',
+    ],
+    means: 'sender too fast',
+    example: {
+      code: 421,
+      enhanced: '4.7.28',
+      text: 'Our system has detected an unusual rate of unsolicited mail originating from your IP address.',
+    },
+  },
+  {
+    says: ['low reputation of the sending ip', "the ip you're using to send mail is not authorized"],
+    means: 'address listed',
+    example: {
+      code: 550,
+      enhanced: '5.7.1',
+      text: "The IP you're using to send mail is not authorized to send email directly to our servers.",
+    },
+  },
+  {
+    says: ['low reputation of the sending domain'],
+    means: 'sender refused',
+    example: {
+      code: 550,
+      enhanced: '5.7.1',
+      text: 'This message is likely suspicious due to the very low reputation of the sending domain.',
+    },
+  },
+  {
+    says: ['ipv6 sending guidelines', 'does not have authentication information', 'mail is unauthenticated'],
+    means: 'sender not authenticated',
+    example: {
+      code: 550,
+      enhanced: '5.7.1',
+      text: 'This message does not meet IPv6 sending guidelines regarding PTR records and authentication.',
+    },
+  },
+  {
+    says: [
+      'email account that you tried to reach is over quota',
+      'inbox is out of storage',
+      'out of storage space',
+    ],
+    means: 'mailbox full',
+    example: {
+      code: 552,
+      enhanced: '5.2.2',
+      text: "The recipient's inbox is out of storage space and inactive.",
+    },
+  },
+  // Microsoft: Exchange Online, Outlook.com, Exchange Server
+  {
+    says: ['recipient address rejected: access denied', 'user address is rejected: access denied'],
+    means: 'perhaps no such recipient',
+    example: {
+      code: 550,
+      enhanced: '5.4.1',
+      text: 'Recipient address rejected: Access denied. AS(201806281) [DB5EUR03FT049.eop-EUR03.prod.protection.outlook.com]',
+    },
+  },
+  {
+    says: [
+      'resolver.adr.recip',
+      'resolver.adr.exrecipnotfound',
+      'recipient not found by smtp address lookup',
+      'resolver.adr.badprimary',
+    ],
+    means: 'no such recipient',
+    example: {
+      code: 550,
+      enhanced: '5.1.10',
+      text: 'RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup',
+    },
+  },
+  {
+    says: ['resolver.rst.recipsizelimit', 'resolver.rst.sendsizelimit', 'message size exceeds fixed maximum'],
+    means: 'message too large',
+    example: {
+      code: 550,
+      enhanced: '5.2.3',
+      text: 'RESOLVER.RST.RecipSizeLimit; message too large for this recipient',
+    },
+  },
+  {
+    says: [
+      'resolver.rst.recipientratelimit',
+      'recipient thread limit exceeded',
+      'resolver.rst.recipientthreshold',
+    ],
+    means: 'recipient gets too much',
+    example: { code: 432, enhanced: '4.3.2', text: 'STOREDRV.Deliver; recipient thread limit exceeded' },
+  },
+  {
+    says: ['resolver.rst.'],
+    means: 'recipient takes mail from members only',
+    example: { code: 550, enhanced: '5.7.1', text: 'RESOLVER.RST.AuthRequired; authentication required' },
+  },
+  {
+    enhanced: ['x.7.124', 'x.7.129', 'x.7.133', 'x.7.134', 'x.7.135', 'x.7.136'],
+    means: 'recipient takes mail from members only',
+    example: { code: 550, enhanced: '5.7.133', text: 'Sender not authenticated for group' },
+  },
+  {
+    says: [
+      'banned sending ip',
+      'part of their network is on our block list',
+      'rate limited due to ip reputation',
+      'traffic not accepted from this ip',
+    ],
+    means: 'address listed',
+    example: {
+      code: 550,
+      enhanced: '5.7.606',
+      text: 'Access denied, banned sending IP [192.0.2.1]. To request removal visit',
+    },
+  },
+  {
+    says: ['does not meet the required authentication level'],
+    means: 'sender not authenticated',
+    example: {
+      code: 550,
+      enhanced: '5.7.515',
+      text: 'Access denied, sending domain example.com does not meet the required authentication level.',
+    },
+  },
+  {
+    says: ['banned sender', 'bad outbound sender', 'tenant has exceeded threshold'],
+    means: 'sender refused',
+    example: { code: 550, enhanced: '5.7.511', text: 'Access denied, banned sender[192.0.2.1]' },
+  },
+  {
+    says: ['transport.rules.rejectmessage', 'custom mail flow rule'],
+    means: 'policy refuses message',
+    example: {
+      code: 550,
+      enhanced: '5.7.1',
+      text: 'TRANSPORT.RULES.RejectMessage; the message was rejected by organization policy',
+    },
+  },
+  {
+    enhanced: ['4.7.500', '4.3.2'],
+    mx: ['outlook.com', 'mx.microsoft'],
+    means: 'too fast',
+    example: {
+      code: 451,
+      enhanced: '4.7.500',
+      text: 'Server busy. Please try again later',
+      mx: 'example-com.mail.protection.outlook.com',
+    },
+  },
+  {
+    says: ['mailbox unavailable'],
+    mx: ['outlook.com', 'hotmail.com'],
+    code: [550],
+    means: 'no such recipient',
+    example: {
+      code: 550,
+      enhanced: '5.5.0',
+      text: 'Requested action not taken: mailbox unavailable (S2017062302).',
+      mx: 'hotmail-com.olc.protection.outlook.com',
+    },
+  },
+  // Yahoo, AOL
+  {
+    says: [
+      "this user doesn't have a yahoo",
+      "this user doesn't have an aol",
+      "this user doesn't have a * account",
+    ],
+    means: 'no such recipient',
+    example: {
+      code: 554,
+      text: "delivery error: dd This user doesn't have a yahoo.com account (nobody@yahoo.com) [0]",
+    },
+  },
+  {
+    says: ['this mailbox is disabled (554.30)', 'dd requested mail action aborted, mailbox not active'],
+    means: 'mailbox inactive',
+    example: {
+      code: 554,
+      text: '30 Sorry, your message to a@yahoo.com cannot be delivered. This mailbox is disabled (554.30).',
+    },
+  },
+  {
+    says: ['[gl01]'],
+    means: 'greylisted',
+    example: { code: 421, enhanced: '4.7.1', text: '[GL01] Message from (192.0.2.1) temporarily deferred' },
+  },
+  {
+    says: ['[tss0', '[ts0', 'unexpected volume or user complaints'],
+    means: 'sender too fast',
+    example: {
+      code: 421,
+      enhanced: '4.7.0',
+      text: '[TSS04] Messages from 192.0.2.1 temporarily deferred due to unexpected volume or user complaints - 4.16.55.1',
+    },
+  },
+  {
+    says: ['[bl2', '[bl1', '[bl0'],
+    means: 'address listed',
+    example: { code: 553, enhanced: '5.7.1', text: '[BL21] Connections will not be accepted from 192.0.2.1' },
+  },
+  {
+    says: ['[ph01]', '[ph02]', 'not accepted - [ph'],
+    means: 'content refused',
+    example: { code: 554, text: 'Message not allowed - [PH01] Email not accepted for policy reasons.' },
+  },
+  // Apple
+  {
+    says: ['[cs01]', '[hm07]', '[hm08]', '[cs02]'],
+    means: 'policy refuses message',
+    example: {
+      code: 554,
+      enhanced: '5.7.1',
+      text: '[CS01] Message rejected due to local policy. Please visit https://support.apple.com',
+    },
+  },
+  {
+    says: ['inactive email address'],
+    enhanced: ['5.1.1'],
+    means: 'no such recipient',
+    example: { code: 550, enhanced: '5.1.1', text: '<nobody@icloud.com>: inactive email address' },
+  },
+  // Comcast, AT&T, Cox, Spectrum, GoDaddy
+  {
+    says: ['dnsbl:attrbl', '_is_blocked.', 'bl000', 'cloudmark', 'cxbl', 'ptrbl', 'bizanga'],
+    means: 'address listed',
+    example: {
+      code: 553,
+      enhanced: '5.3.0',
+      text: 'flpi DNSBL:ATTRBL 521< 192.0.2.1 >_is_blocked. For assistance forward this error',
+    },
+  },
+  {
+    says: ['rl000', 'sent to too many recipients this hour', 'ib607', 'ib605', 'ib504', 'ib508', 'ib705'],
+    means: 'sender too fast',
+    example: {
+      code: 550,
+      enhanced: '5.1.1',
+      text: '<a@example.com> - 192.0.2.1 has sent to too many recipients this hour. IB607',
+    },
+  },
+  {
+    says: ['ib212', 'ib702', 'ib703', 'cxthrt', 'cxsnd', 'judged to be spam by the internet community'],
+    means: 'looks like spam',
+    example: {
+      code: 552,
+      text: 'This message has been rejected due to content judged to be spam by the internet community. IB212',
+    },
+  },
+  {
+    says: ['ib103', 'ib104', 'ib105', 'ib106', 'ib007', 'ib101', 'ib108', 'ib110', 'ib111', 'ib510'],
+    means: 'address listed',
+    example: { code: 554, text: 'p3plibsmtp01 - refused. 192.0.2.1 is not allowed. IB103' },
+  },
+  // Orange, SFR, Free
+  {
+    says: [
+      'ofr004',
+      'ofr005',
+      'lpn007_5',
+      'ofr_108',
+      'lpn001_1',
+      'ofr_109',
+      'too many connections, slow down',
+    ],
+    means: 'too fast',
+    example: {
+      code: 421,
+      text: 'mwinf5c03 ME Trop de connexions, veuillez verifier votre configuration. Too many connections, slow down. OFR004_104',
+    },
+  },
+  {
+    says: ['ofr_506', 'ofr006_102', 'ofr_515', 'lpn007_506', 'mail rejete. mail rejected', 'spam detecte'],
+    means: 'looks like spam',
+    example: { code: 550, enhanced: '5.2.0', text: 'Mail rejete. Mail rejected. ofr_506 [506]' },
+  },
+  {
+    says: [
+      'ofr_416',
+      'ofr_418',
+      'lpn_416',
+      'destinataire invalide',
+      "destinataire n'existe pas",
+      'boite aux lettres inexistante',
+    ],
+    means: 'no such recipient',
+    example: {
+      code: 550,
+      enhanced: '5.1.1',
+      text: 'Adresse d au moins un destinataire invalide. Invalid recipient. OFR_416 [416]',
+    },
+  },
+  {
+    says: ['ofr_417', 'boite du destinataire archivee', 'recipient archived mailbox', 'boite archivee'],
+    means: 'mailbox inactive',
+    example: {
+      code: 550,
+      enhanced: '5.5.0',
+      text: 'Boite du destinataire archivee. Archived recipient. OFR_417 [417]',
+    },
+  },
+  {
+    says: ['ofr_413', 'boite pleine', 'quota depasse', 'boite aux lettres pleine'],
+    means: 'mailbox full',
+    example: { code: 552, enhanced: '5.2.2', text: 'Boite pleine. Mailbox full. OFR_413' },
+  },
+  // GMX, web.de, 1&1
+  {
+    says: ['mail send limit exceeded', 'mail message rate exceeded'],
+    means: 'too fast',
+    example: {
+      code: 450,
+      text: 'Requested mail action not taken: mailbox unavailable Mail send limit exceeded.',
+    },
+  },
+  {
+    says: ['reject due to policy restrictions'],
+    means: 'policy refuses message',
+    example: {
+      code: 554,
+      text: 'Transaction failed Reject due to policy restrictions. For explanation visit https://postmaster.gmx.net',
+    },
+  },
+  // mail.ru, Yandex, Rambler
+  {
+    says: ['message was not accepted -- invalid mailbox', 'user is terminated', 'no such user!'],
+    means: 'no such recipient',
+    example: {
+      code: 550,
+      text: 'Message was not accepted -- invalid mailbox. Local mailbox a@mail.ru is unavailable: user not found',
+    },
+  },
+  {
+    says: ['under suspicion of spam', 'spam message rejected', 'spam message discarded'],
+    means: 'looks like spam',
+    example: {
+      code: 554,
+      enhanced: '5.7.1',
+      text: '[1] Message rejected under suspicion of SPAM; https://ya.cc/1IrBc',
+    },
+  },
+  {
+    says: ['service is currently unavailable. please come back later'],
+    means: 'greylisted',
+    example: {
+      code: 451,
+      enhanced: '4.7.1',
+      text: 'Sorry, the service is currently unavailable. Please come back later.',
+    },
+  },
+  {
+    says: ['policy rejection on the target address'],
+    means: 'recipient refuses',
+    example: { code: 550, enhanced: '5.7.1', text: 'Policy rejection on the target address' },
+  },
+  // QQ, 163 and 126, Sina
+  {
+    says: [
+      'connection frequency limited',
+      'ip frequency limited',
+      'domain frequency limited',
+      'sender frequency limited',
+      'mi:cel',
+      'rp:cel',
+      'rp:trc',
+      'mi:dmc',
+      'rp:rcl',
+      'sf:rcl',
+    ],
+    means: 'too fast',
+    example: {
+      code: 550,
+      text: 'Connection frequency limited. http://service.mail.qq.com/cgi-bin/help?subtype=1&id=20022',
+    },
+  },
+  {
+    says: [
+      'suspected spam ip',
+      'ip is rejected',
+      'mi:spb',
+      'rp:qrc',
+      'dt:rbl',
+      'mi:irb',
+      'rp:irb',
+      'hl:ifc',
+      'ip in blacklist',
+    ],
+    means: 'address listed',
+    example: { code: 550, text: 'Suspected spam ip http://service.mail.qq.com/cgi-bin/help?id=1001006' },
+  },
+  {
+    says: [
+      'dt:spm',
+      'dt:sum',
+      'mail content denied',
+      'mail content rejected',
+      'hl:itc',
+      'spam is embedded in the email',
+      'suspected bounce attacks',
+    ],
+    means: 'looks like spam',
+    example: { code: 554, text: 'DT:SPM 163 mx1, please see http://mail.163.com/help/help_spam_16.htm' },
+  },
+  {
+    says: ['mail is rejected by recipients', 'mail rejected by receiver', 'mail is rejected by receiver'],
+    means: 'recipient refuses',
+    example: { code: 550, text: 'Mail is rejected by recipients [MAk7SYOeR]' },
+  },
+  // Filters: Proofpoint, Mimecast, Barracuda, Cisco, Symantec, Trend Micro, Cloudflare
+  {
+    says: [
+      'proofpoint.com',
+      'csi.mimecast',
+      'ip reputation',
+      'poor reputation',
+      'barracuda reputation',
+      'senderbase',
+      'ers-ql',
+      'ers-rbl',
+      'sophos.com/reputation',
+      'talosintelligence',
+    ],
+    means: 'address listed',
+    example: {
+      code: 554,
+      text: 'Blocked - see https://support.proofpoint.com/dnsbl-lookup.cgi?ip=192.0.2.1',
+    },
+  },
+  {
+    says: ['mcspamsignature', 'rejected due to security policies', 'local ct'],
+    means: 'looks like spam',
+    example: { code: 554, text: 'email rejected due to security policies - MCSpamSignature.sa.2.2' },
+  },
+  {
+    says: [
+      'administrative prohibition',
+      'envelope blocked',
+      'manually blocked senders',
+      'envelope rejected',
+      'anti-spoofing',
+      'local policy violation',
+      'anti-spoofing policy',
+    ],
+    means: 'policy refuses message',
+    example: {
+      code: 550,
+      text: 'Administrative prohibition - envelope blocked - https://community.mimecast.com/docs/DOC-1369#550',
+    },
+  },
+  {
+    says: ['one or more recipients (@:blocked)', '(@:blocked)'],
+    means: 'policy refuses message',
+    example: { code: 550, text: 'permanent failure for one or more recipients (a@example.com:blocked)' },
+  },
+];
