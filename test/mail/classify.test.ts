@@ -22,7 +22,7 @@ describe('every rule', () => {
   it.each(
     RULES.map((rule) => [`${rule.example.code} ${rule.example.enhanced ?? ''} ${rule.example.text}`, rule]),
   )('judges its own example: %s', (_, rule) => {
-    expect(ruleFor(judgedExample(rule as Rule))).toBe(rule);
+    expect(ruleFor(judgedExample(rule))).toBe(rule);
   });
 
   it('has its phrases in the form that texts are normalised to', () => {
