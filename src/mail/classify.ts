@@ -147,6 +147,7 @@ const DELIVERED: Verdict = {
 /** What ended or delayed a message without any server's reply. */
 export type LocalFailure =
   | 'no-such-domain'
+  | 'no-mail-host'
   | 'null-mx'
   | 'dns-trouble'
   | 'unreachable'
@@ -162,6 +163,12 @@ export type LocalFailure =
 /** Each with the reply that we write in its place (RFC 3463 codes) and its outcome. */
 const LOCAL: Record<LocalFailure, { reply: Reply; outcome: Outcome }> = {
   'no-such-domain': local(550, '5.1.2', 'The domain does not exist', OUTCOMES['no such domain']),
+  'no-mail-host': local(
+    550,
+    '5.4.4',
+    'None of the mail hosts of the domain has an address',
+    OUTCOMES['no such domain'],
+  ),
   'null-mx': local(556, '5.1.10', 'The domain accepts no mail (null MX)', OUTCOMES['domain takes no mail']),
   'dns-trouble': local(451, '4.4.3', 'The domain could not be looked up', OUTCOMES['network trouble']),
   unreachable: local(

@@ -1,0 +1,43 @@
+import type { Config } from '../config/schema.ts';
+import type { UseCase } from '../store/domains.ts';
+
+/**
+ * Source addresses. A region names the pool of each use case; a pool is one or more entries; a connection
+ * slot keeps to one entry.
+ */
+export interface Egress {
+  hostname: string;
+  address?: string;
+  address6?: string;
+}
+
+export interface EgressPools {
+  poolOf(region: string, useCase: UseCase): string;
+  /** The entry that the nth connection of a site uses. */
+  entry(pool: string, connection: number): Egress;
+  /** Whether any entry of the pool can reach IPv6 hosts. */
+  speaksIpv6(pool: string): boolean;
+}
+
+export function createEgressPools(config: Config): EgressPools {
+  const standard: Egress = { hostname: config.hostname };
+  const pools = new Map<string, Egress[]>();
+  for (const entry of config.delivery.egress) {
+    const egress: Egress = {
+      hostname: entry.hostname ?? config.hostname,
+      ...(entry.address === undefined ? {} : { address: entry.address }),
+      ...(entry.address6 === undefined ? {} : { address6: entry.address6 }),
+    };
+    for (const pool of entry.pools) pools.set(pool, [...(pools.get(pool) ?? []), egress]);
+  }
+  const entries = (pool: string): Egress[] => pools.get(pool) ?? pools.get('default') ?? [standard];
+  return {
+    poolOf: (region, useCase) =>
+      config.regions.find(({ code }) => code === region)?.pools[useCase] ?? 'default',
+    entry: (pool, connection) => {
+      const list = entries(pool);
+      return list[connection % list.length] ?? standard;
+    },
+    speaksIpv6: (pool) => entries(pool).some(({ address6 }) => address6 !== undefined),
+  };
+}

@@ -1,0 +1,77 @@
+import { DAY } from '../core/clock.ts';
+import type { MessageRow } from '../store/messages.ts';
+import type { Tables } from '../store/tables.ts';
+
+/**
+ * What follows from a bounce or a complaint: whom the account may no longer write to. Only what is about the
+ * recipient suppresses: a sender on a blocklist must not erase its own list.
+ */
+export interface BounceFacts {
+  bounceType: 'hard' | 'soft' | 'block' | null;
+  scope: 'recipient' | 'message' | 'sender' | 'site';
+  /** now: proven. second-time: only when it comes again on another day. */
+  suppress: 'now' | 'second-time' | 'never';
+}
+
+export interface SuppressionEffect {
+  suppressed: boolean;
+}
+
+const SOFT_LIMIT = 5;
+const SOFT_WINDOW = 14 * DAY;
+/** How long an unproven hard bounce waits for its second. */
+const UNPROVEN_WINDOW = 90 * DAY;
+
+export function suppressAfterBounce(
+  tables: Tables,
+  message: MessageRow,
+  bounce: BounceFacts,
+  at: number,
+): SuppressionEffect {
+  const { account_id: account, recipient_hash: hash } = message;
+  const suppress = (reason: 'hard_bounce' | 'soft_bounces') => {
+    tables.suppressions.add({
+      account_id: account,
+      recipient_hash: hash,
+      stream: 'all',
+      reason,
+      email: message.recipient,
+      message_seq: message.seq,
+      created_at: at,
+    });
+    return { suppressed: true };
+  };
+  if (bounce.scope !== 'recipient') return { suppressed: false };
+  if (bounce.bounceType === 'hard' && bounce.suppress === 'now') return suppress('hard_bounce');
+  if (bounce.bounceType === 'hard' && bounce.suppress === 'second-time') {
+    const earlier = tables.suppressions.strikesSince(account, hash, 'unproven', at - UNPROVEN_WINDOW);
+    tables.suppressions.addStrike(account, hash, 'unproven', at);
+    return earlier.some((strike) => dayOf(strike) !== dayOf(at))
+      ? suppress('hard_bounce')
+      : { suppressed: false };
+  }
+  if (bounce.bounceType === 'soft') {
+    tables.suppressions.addStrike(account, hash, 'soft', at);
+    const strikes = tables.suppressions.strikesSince(account, hash, 'soft', at - SOFT_WINDOW);
+    return strikes.length >= SOFT_LIMIT ? suppress('soft_bounces') : { suppressed: false };
+  }
+  return { suppressed: false };
+}
+
+/** A complaint ends the stream it is about; only a transactional one blocks transactional mail. */
+export function suppressAfterComplaint(tables: Tables, message: MessageRow, at: number): SuppressionEffect {
+  tables.suppressions.add({
+    account_id: message.account_id,
+    recipient_hash: message.recipient_hash,
+    stream: message.use_case === 'mk' ? 'mk' : 'all',
+    reason: 'complaint',
+    email: message.recipient,
+    message_seq: message.seq,
+    created_at: at,
+  });
+  return { suppressed: true };
+}
+
+function dayOf(at: number): number {
+  return Math.floor(at / DAY);
+}

@@ -1,0 +1,110 @@
+import type { Clock } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import type { DomainRow } from '../store/domains.ts';
+import type { MessageRow } from '../store/messages.ts';
+import type { Tables } from '../store/tables.ts';
+import {
+  type BounceFacts,
+  type SuppressionEffect,
+  suppressAfterBounce,
+  suppressAfterComplaint,
+} from './effects.ts';
+import { type DomainEventKind, type MessageEventKind, move } from './lifecycle.ts';
+
+/**
+ * The only door through which a message changes state. Whatever happens to a message is told here, inside a
+ * unit of work: the new state, the event, and what follows from it (suppression, leaving the queue) are one
+ * transaction, or nothing.
+ */
+export interface Recorder {
+  /**
+   * Records what happened to a message; `data` are the fields of this kind. Returns false, and changes
+   * nothing, when the message is in a state in which this cannot happen.
+   */
+  message(tables: Tables, message: MessageRow, kind: MessageEventKind, data: EventData): boolean;
+  /** Records what happened to a domain. */
+  domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, data: Record<string, unknown>): void;
+  /** A refused send: there is no message, but its account is told. */
+  refusedSend(tables: Tables, refused: RefusedSend): void;
+}
+
+/** Fields of one kind of event; a bounce carries what decides about suppression beside them. */
+export interface EventData {
+  fields?: Record<string, unknown>;
+  bounce?: BounceFacts;
+}
+
+export interface RefusedSend {
+  accountId: string;
+  domainId: string | null;
+  fields: Record<string, unknown>;
+}
+
+export function createRecorder(settings: { clock: Clock; ids: Ids }): Recorder {
+  const { clock, ids } = settings;
+
+  function effects(
+    tables: Tables,
+    message: MessageRow,
+    kind: MessageEventKind,
+    data: EventData,
+    at: number,
+  ): SuppressionEffect | null {
+    // Simulated mail counts in no statistics and suppresses nobody.
+    if (message.simulated === 1) return null;
+    if (kind === 'email_bounced' && data.bounce) return suppressAfterBounce(tables, message, data.bounce, at);
+    if (kind === 'email_complained') return suppressAfterComplaint(tables, message, at);
+    if (kind === 'email_delivered')
+      tables.suppressions.clearStrikes(message.account_id, message.recipient_hash);
+    return null;
+  }
+
+  return {
+    message: (tables, message, kind, data) => {
+      const next = move(message.status, kind);
+      if (next === null) return false;
+      const at = clock.now();
+      const firstSent = kind === 'email_sent' && message.sent_at === null;
+      tables.messages.setState(message.seq, next.to, at, next.final ? at : null);
+      if (firstSent) tables.messages.markSent(message.seq, at);
+      if (next.final) tables.queue.remove(message.seq);
+      // Taken again after a restart or a deferral: the state moves, but it was sent only once.
+      if (kind === 'email_sent' && !firstSent) return true;
+      const effect = effects(tables, message, kind, data, at);
+      tables.events.insert({
+        event_id: ids.make('evt'),
+        account_id: message.account_id,
+        kind,
+        at,
+        message_seq: message.seq,
+        domain_id: null,
+        data: JSON.stringify(
+          effect === null ? (data.fields ?? {}) : { ...data.fields, suppressed: effect.suppressed },
+        ),
+      });
+      return true;
+    },
+    domain: (tables, domain, kind, data) => {
+      tables.events.insert({
+        event_id: ids.make('evt'),
+        account_id: domain.account_id,
+        kind,
+        at: clock.now(),
+        message_seq: null,
+        domain_id: domain.domain_id,
+        data: JSON.stringify({ domain: domain.name, ...data }),
+      });
+    },
+    refusedSend: (tables, refused) => {
+      tables.events.insert({
+        event_id: ids.make('evt'),
+        account_id: refused.accountId,
+        kind: 'email_suppressed',
+        at: clock.now(),
+        message_seq: null,
+        domain_id: refused.domainId,
+        data: JSON.stringify(refused.fields),
+      });
+    },
+  };
+}
