@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { z } from 'zod';
+import type { Caller, CallerAddress } from '../accounts/authenticate.ts';
+import type { Scope } from '../accounts/keys.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
 
 /**
@@ -7,30 +9,29 @@ import type { Refusal, RefusalCode } from '../core/refusal.ts';
  * the OpenAPI document are all made from this one description, so they cannot disagree. A handler parses
  * nothing and checks no form: it gets narrow types, calls the room below and answers.
  */
-export type Scope = 'setup' | 'marketing' | 'transactional';
-
-/** Who is calling: the key was valid, the account enabled, the scope right. */
-export interface Caller {
-  accountId: string;
-  keyId: string;
-  /** From domains the key is tied to, empty: any. */
-  allowFrom: string[];
-}
+export type { Caller, CallerAddress, Scope };
 
 export interface Call<Params, Query, Body> {
   caller: Caller;
+  /** Where it came from, canonical: for the record (consent, say), never for a decision. */
+  address: string;
   params: Params;
   query: Query;
   body: Body;
   headers: IncomingHttpHeaders;
   requestId: string;
+  /**
+   * What of the request was ignored, in words. The server adds them to `data.warnings` of a `data` answer; a
+   * handler that answers `raw` builds its body with `successBody(data, call.warnings)`.
+   */
+  warnings: readonly string[];
   /** Aborted when the caller hangs up or the daemon stops. */
-  signal: AbortSignal;
+  readonly signal: AbortSignal;
 }
 
 /**
  * A success: `data` goes into the envelope. With `raw` the body is sent as it stands, byte for byte (an
- * idempotent replay).
+ * idempotent answer, kept before it is sent).
  */
 export type Answer =
   | { status: number; data: object; headers?: Record<string, string> }
@@ -42,7 +43,7 @@ export interface RouteDescription<
   Body extends z.ZodType = z.ZodType,
 > {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** `/web-setup/domains/{domainId}`. */
+  /** `/web-setup/domains/{domainId}`; every name in braces is a key of `params`. */
   path: string;
   operationId: string;
   /** Heading in the documentation. */
@@ -55,8 +56,8 @@ export interface RouteDescription<
   body?: Body;
   /** An example request body for the documentation. */
   example?: object;
-  /** Which body limit holds; 'setup' when not said. */
-  limit?: 'setup' | 'send';
+  /** Which body limit holds, or its bytes; 'setup' when not said. */
+  limit?: 'setup' | 'send' | number;
   /** Request headers beyond the usual ones, for the documentation. */
   headers?: Record<string, string>;
   /** Schema of `data` for each success status. */
@@ -77,4 +78,32 @@ export function route<Params extends z.ZodObject, Query extends z.ZodObject, Bod
 ): Route {
   // Forgetting the types is sound: the server hands a handler only what its own schemas have parsed.
   return description;
+}
+
+/** A request without a key: health, metrics, the documentation. */
+export interface Visit {
+  from: CallerAddress;
+  query: URLSearchParams;
+  headers: IncomingHttpHeaders;
+  requestId: string;
+}
+
+/** What a page answers: a text as it stands. */
+export interface Page {
+  status: number;
+  contentType: string;
+  body: string;
+  headers?: Record<string, string>;
+}
+
+/** An operation that needs no key. It is read only: GET, and HEAD by the server. */
+export interface OpenRoute {
+  path: string;
+  operationId: string;
+  tag: string;
+  summary: string;
+  description?: string;
+  query?: Record<string, string>;
+  answers: Record<number, { description: string; contentType: string; example?: object | string }>;
+  visit(visit: Visit): Promise<Page | Refusal> | Page | Refusal;
 }

@@ -1,3 +1,4 @@
+import type { AccountRow } from './accounts.ts';
 import type { Database } from './database.ts';
 
 /** API keys by the SHA-256 of the secret; the secret itself is nowhere. */
@@ -14,11 +15,14 @@ export interface ApiKeyRow {
   revoked_at: number | null;
 }
 
+export type ApiKeyWithAccount = ApiKeyRow & { account_status: AccountRow['status'] };
+
 export function apiKeyTable(db: Database) {
   const insert = db.prepare<ApiKeyRow>(`
     INSERT INTO api_keys (key_id, account_id, name, hash, scopes, allow_ips, allow_from, created_at, revoked_at)
     VALUES (@key_id, @account_id, @name, @hash, @scopes, @allow_ips, @allow_from, @created_at, @revoked_at)`);
-  const byHash = db.prepare<[Buffer], ApiKeyRow>('SELECT * FROM api_keys WHERE hash = ?');
+  const byHash = db.prepare<[Buffer], ApiKeyWithAccount>(`
+    SELECT k.*, a.status AS account_status FROM api_keys k JOIN accounts a USING (account_id) WHERE k.hash = ?`);
   const get = db.prepare<[string], ApiKeyRow>('SELECT * FROM api_keys WHERE key_id = ?');
   const list = db.prepare<[string | null], ApiKeyRow>(
     'SELECT * FROM api_keys WHERE account_id = coalesce(?, account_id) ORDER BY created_at, key_id',
@@ -30,7 +34,8 @@ export function apiKeyTable(db: Database) {
     insert: (row: ApiKeyRow): void => {
       insert.run(row);
     },
-    byHash: (hash: Buffer): ApiKeyRow | null => byHash.get(hash) ?? null,
+    /** The key, revoked or not, and how its account stands. */
+    byHash: (hash: Buffer): ApiKeyWithAccount | null => byHash.get(hash) ?? null,
     get: (keyId: string): ApiKeyRow | null => get.get(keyId) ?? null,
     /** All keys, or one account's, oldest first. */
     list: (accountId: string | null): ApiKeyRow[] => list.all(accountId),

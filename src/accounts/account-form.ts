@@ -1,0 +1,54 @@
+import { z } from 'zod';
+
+/**
+ * The form of what people say about an account, at whichever edge they say it (API or command line). These
+ * texts end up in mail: one line each, no control characters.
+ */
+function line(max: number, min = 1) {
+  return z
+    .string()
+    .trim()
+    .min(min)
+    .max(max)
+    .regex(/^\P{Cc}*$/u, 'must be one line without control characters');
+}
+
+const addressForm = z.object({
+  line1: line(200).describe('Street and number, or P.O. box.'),
+  line2: line(200).optional(),
+  city: line(100),
+  region: line(100).optional().describe('State, province, canton.'),
+  postalCode: line(20, 0).describe('Empty in a country that has none.'),
+  country: line(100),
+});
+
+/** What may be changed: a field that is not given stays, null takes a value away. */
+export const accountChangesForm = z.object({
+  name: line(200).optional(),
+  companyName: line(200).nullable().optional().describe('As it stands in the footer of every mail.'),
+  companyAddress: addressForm.nullable().optional(),
+  abuseEmail: z.email().max(254).nullable().optional().describe('Where reports of abuse are sent.'),
+  logoUrl: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https address' })
+    .max(2000)
+    .nullable()
+    .optional(),
+});
+
+export type AccountChanges = z.output<typeof accountChangesForm>;
+
+export const newAccountForm = z.object({
+  name: line(200),
+  companyName: line(200).optional(),
+  companyAddress: addressForm.optional(),
+  /** Own choice of id; one is made when absent. */
+  accountId: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/,
+      'must be 1 to 64 letters, digits, "_" and "-", the first a letter or digit',
+    )
+    .optional(),
+});
+
+export type NewAccount = z.output<typeof newAccountForm>;

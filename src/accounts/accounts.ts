@@ -1,0 +1,156 @@
+import type { Clock } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import type { AccountRow, PostalAddress } from '../store/accounts.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import type { AccountChanges, NewAccount } from './account-form.ts';
+import { makeKey, SCOPES, type Scope } from './keys.ts';
+
+/**
+ * Accounts: whom the service works for. An account is never deleted, only disabled, because its mail, events
+ * and suppressions stay answerable.
+ */
+export interface Account {
+  accountId: string;
+  name: string;
+  status: 'active' | 'disabled';
+  companyName: string | null;
+  companyAddress: PostalAddress | null;
+  abuseEmail: string | null;
+  logoUrl: string | null;
+  /** Epoch ms. */
+  createdAt: number;
+  updatedAt: number;
+}
+
+export interface CreatedAccount {
+  account: Account;
+  /** The three fresh secrets, shown once. */
+  keys: Record<Scope, string>;
+}
+
+export interface Accounts {
+  /** One unit of work: the account, its default domain group, a key for each scope. */
+  create(wish: NewAccount): Promise<CreatedAccount | Refusal>;
+  get(accountId: string): Account | null;
+  /** Oldest first. */
+  list(): Account[];
+  /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`). */
+  update(accountId: string, changes: AccountChanges): Promise<Account | Refusal>;
+  /** Doing it twice is no fault. */
+  setStatus(accountId: string, status: Account['status']): Promise<Account | Refusal>;
+}
+
+export interface AccountDeps {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+}
+
+export function createAccounts(deps: AccountDeps): Accounts {
+  const { tables, writer, clock, ids } = deps;
+
+  function change(
+    accountId: string,
+    edit: (row: AccountRow) => Partial<AccountRow>,
+  ): Promise<Account | Refusal> {
+    return writer.run((tables): Account | Refusal => {
+      const row = tables.accounts.get(accountId);
+      if (row === null) return refuse('ACCOUNT_NOT_FOUND', `there is no account ${accountId}`);
+      const changed = { ...row, ...edit(row), updated_at: clock.now() };
+      tables.accounts.update(changed);
+      return accountOf(changed);
+    });
+  }
+
+  return {
+    create: async (wish) => {
+      const at = clock.now();
+      const row: AccountRow = {
+        account_id: wish.accountId ?? ids.account(),
+        name: wish.name,
+        status: 'active',
+        company_name: wish.companyName ?? null,
+        company_address: jsonOrNull(wish.companyAddress),
+        abuse_email: null,
+        logo_url: null,
+        created_at: at,
+        updated_at: at,
+      };
+      const keys = SCOPES.map((scope) =>
+        makeKey(deps, {
+          accountId: row.account_id,
+          name: scope,
+          scopes: [scope],
+          allowIps: [],
+          allowFrom: [],
+        }),
+      );
+      return writer.run((tables): CreatedAccount | Refusal => {
+        if (tables.accounts.get(row.account_id) !== null) {
+          return refuse('INVALID_STATE', `there is an account ${row.account_id} already`);
+        }
+        tables.accounts.insert(row);
+        tables.domainGroups.insert({
+          group_id: ids.make('dgroup'),
+          account_id: row.account_id,
+          name: 'Default',
+          description: null,
+          color: null,
+          icon: null,
+          is_default: 1,
+          created_at: at,
+          updated_at: at,
+        });
+        for (const key of keys) tables.apiKeys.insert(key.row);
+        const [setup, marketing, transactional] = keys.map((key) => key.created.secret) as [
+          string,
+          string,
+          string,
+        ];
+        return { account: accountOf(row), keys: { setup, marketing, transactional } };
+      });
+    },
+    get: (accountId) => {
+      const row = tables.accounts.get(accountId);
+      return row === null ? null : accountOf(row);
+    },
+    list: () => tables.accounts.list().map(accountOf),
+    update: (accountId, changes) => change(accountId, () => columnsOf(changes)),
+    setStatus: (accountId, status) => change(accountId, () => ({ status })),
+  };
+}
+
+/** Only the columns that `changes` names. */
+function columnsOf(changes: AccountChanges): Partial<AccountRow> {
+  const columns: Partial<AccountRow> = {};
+  if (changes.name !== undefined) columns.name = changes.name;
+  if (changes.companyName !== undefined) columns.company_name = changes.companyName;
+  if (changes.companyAddress !== undefined) {
+    columns.company_address = jsonOrNull(changes.companyAddress);
+  }
+  if (changes.abuseEmail !== undefined) columns.abuse_email = changes.abuseEmail;
+  if (changes.logoUrl !== undefined) columns.logo_url = changes.logoUrl;
+  return columns;
+}
+
+function jsonOrNull(value: object | null | undefined): string | null {
+  return value === undefined || value === null ? null : JSON.stringify(value);
+}
+
+function accountOf(row: AccountRow): Account {
+  return {
+    accountId: row.account_id,
+    name: row.name,
+    status: row.status,
+    companyName: row.company_name,
+    // Sound: only this room writes the column.
+    companyAddress: row.company_address === null ? null : (JSON.parse(row.company_address) as PostalAddress),
+    abuseEmail: row.abuse_email,
+    logoUrl: row.logo_url,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

@@ -1,0 +1,59 @@
+import ipaddr from 'ipaddr.js';
+
+/**
+ * The addresses that callers come from: one canonical spelling, the networks an allow-list names, and the
+ * block that counts as one caller. It knows nothing of headers or proxies: that is the HTTP room's business.
+ */
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+export interface Network {
+  /** As shown to people: `192.0.2.0/24`. */
+  text: string;
+  contains(address: string): boolean;
+}
+
+/**
+ * An address in its one spelling, IPv4 in IPv6 unwrapped, zone dropped; null when it is none. Only the usual
+ * written forms count: `127.1` or `0x7f.0.0.1` is no address here, because two readers could differ on it.
+ */
+export function canonicalAddress(text: string): string | null {
+  return parseAddress(text)?.toString() ?? null;
+}
+
+function parseAddress(text: string): Address | null {
+  const bare = text.split('%', 1)[0] ?? '';
+  if (ipaddr.IPv4.isValidFourPartDecimal(bare)) return ipaddr.IPv4.parse(bare);
+  return ipaddr.IPv6.isValid(bare) ? ipaddr.process(bare) : null;
+}
+
+/** `192.0.2.7`, `192.0.2.0/24`, `2001:db8::/32`; null when it is neither an address nor a network. */
+export function parseNetwork(text: string): Network | null {
+  const match = /^([0-9a-fA-F:.]+)(?:\/(\d{1,3}))?$/.exec(text.trim());
+  const base = parseAddress(match?.[1] ?? '');
+  if (base === null) return null;
+  const width = base.kind() === 'ipv4' ? 32 : 128;
+  const bits = match?.[2] === undefined ? width : Number(match[2]);
+  if (bits > width) return null;
+  return {
+    text: bits === width ? base.toString() : `${base.toString()}/${bits}`,
+    contains: (address) => {
+      const other = parseAddress(address);
+      return other !== null && other.kind() === base.kind() && other.match(base, bits);
+    },
+  };
+}
+
+export function isLoopback(address: string): boolean {
+  return parseAddress(address)?.range() === 'loopback';
+}
+
+/**
+ * The block that one caller holds: an IPv4 address, or the /64 of an IPv6 one, because a single host may use
+ * every address of its /64.
+ */
+export function callerBlock(address: string): string {
+  const parsed = parseAddress(address);
+  if (parsed === null || parsed.kind() === 'ipv4') return parsed?.toString() ?? address;
+  return Buffer.from(parsed.toByteArray().slice(0, 8)).toString('hex');
+}
