@@ -1,0 +1,42 @@
+import { domainToASCII } from 'node:url';
+
+/**
+ * Domain names in the one form the house keeps: A-labels, lower case, no trailing dot; the root is '.'.
+ * A name here is what DNS can carry (RFC 1035 §2.3.4, RFC 2181 §11), which is more than a host name: `_dmarc`,
+ * `0/25.2.0.192.in-addr.arpa` and what SPF macros make are names too. Nothing here asks anybody anything.
+ */
+const LABEL = /^[\x21-\x2d\x2f-\x7e]{1,63}$/;
+const MAX_NAME = 253;
+
+/** Characters that `domainToASCII` would take for a part of a URL (`%2e`, `/`, `:`, `@`) are not let through. */
+const IDN = /^[\w.*\-\u0080-\u{10ffff}]+$/u;
+
+/** The name as the house keeps it, null when it is none. U-labels become A-labels (UTS #46). */
+export function canonicalName(name: string): string | null {
+  if (isAscii(name)) return fromWire(name);
+  return IDN.test(name) ? fromWire(domainToASCII(name)) : null;
+}
+
+/** A name as it came in a message, in which non-ASCII bytes have no meaning; null when it is of no use. */
+export function fromWire(name: string): string | null {
+  if (name === '.') return name;
+  const bare = (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase();
+  const fits =
+    isAscii(name) && bare.length <= MAX_NAME && bare.split('.').every((label) => LABEL.test(label));
+  return fits ? bare : null;
+}
+
+/** Whether `name` is `origin` or lies below it; both canonical. */
+export function isWithin(name: string, origin: string): boolean {
+  return origin === '.' || name === origin || name.endsWith(`.${origin}`);
+}
+
+/** The name one label up, '.' above a top-level name. */
+export function parentOf(name: string): string {
+  const dot = name.indexOf('.');
+  return dot === -1 || name === '.' ? '.' : name.slice(dot + 1);
+}
+
+function isAscii(text: string): boolean {
+  return Buffer.byteLength(text) === text.length;
+}
