@@ -78,10 +78,11 @@ export interface SessionRecord {
 }
 
 /**
- * replied: a server gave the deciding reply (2xx at `dot` = delivered). unreachable: no host could be talked
- * to; `sessions` says why. unanswered: the connection was lost after the final dot, so the message may have
- * been accepted. refused-locally: never offered to anyone (needs SMTPUTF8, exceeds SIZE, needs TLS, cannot be
- * composed); `reply` is ours and says why.
+ * replied: a server gave the deciding reply (2xx at `dot` = delivered; 4xx or 5xx at any stage). unreachable: no
+ * host came to a verdict; `stage` is how far the most telling session came, `reply` the 421 with which its
+ * server closed, if it did, and `sessions` says why. unanswered: the connection was lost after the final dot,
+ * so the message may have been accepted. refused-locally: this side would not hand it over (needs SMTPUTF8,
+ * exceeds SIZE, needs TLS, cannot be composed); `reply` is ours and says why, 4xx where another try may help.
  */
 export type Conclusion = 'replied' | 'unreachable' | 'unanswered' | 'refused-locally';
 
@@ -91,13 +92,17 @@ export interface AttemptReport {
   conclusion: Conclusion;
   stage: Stage;
   reply: Reply | null;
+  /** In the order in which they were tried; the deciding one need not be the last. */
   sessions: SessionRecord[];
 }
 
+/** stop: nothing new is begun; what runs may finish for `graceMs`, then it is cut off. */
 export type ToWorker = { kind: 'jobs'; jobs: DeliveryJob[] } | { kind: 'stop'; graceMs: number };
 
 export type FromWorker =
   | { kind: 'ready' }
   | { kind: 'reports'; reports: AttemptReport[] }
-  /** A fault of ours outside any one job; the pool logs it and replaces the worker. */
+  /** A fault of this program in one job, with its stack, to be logged; the job's report comes all the same. */
+  | { kind: 'fault'; id: number; error: string }
+  /** The answer to stop; the thread ends by itself. Jobs without a report by now were offered to nobody. */
   | { kind: 'stopped' };

@@ -1,0 +1,34 @@
+import { performance } from 'node:perf_hooks';
+import { parentPort } from 'node:worker_threads';
+import { systemClock } from '../../core/clock.ts';
+import { createClient } from './client.ts';
+import { runJob } from './job.ts';
+import { STANDARD_LIMITS } from './limits.ts';
+import type { FromWorker, ToWorker } from './protocol.ts';
+import { createRunner } from './runner.ts';
+import { dialTcp } from './wire.ts';
+
+/**
+ * The delivery worker: a thread that composes, signs and speaks SMTP. What it is told and what it tells is in
+ * protocol.ts; it knows nothing of the database, the queue or the events, and holds no state worth keeping.
+ */
+const port = parentPort;
+if (port === null) throw new Error('this is a worker thread of postrider, not a program');
+
+const client = createClient({
+  clock: systemClock,
+  monotonic: { now: () => performance.now() },
+  dial: dialTcp,
+  limits: STANDARD_LIMITS,
+});
+const send = (message: FromWorker) => port.postMessage(message);
+const receive = createRunner({
+  run: (job) => runJob(job, client),
+  send,
+  closeIdle: () => client.slots.closeAll(),
+  abort: () => client.abort(),
+  finished: () => client.close(),
+  leave: () => port.close(),
+});
+port.on('message', (message: ToWorker) => receive(message));
+send({ kind: 'ready' });

@@ -1,0 +1,101 @@
+import type { Reply } from '../../mail/reply.ts';
+
+/**
+ * Reads SMTP replies (RFC 5321 §4.2) from bytes as they come. Everything a peer sends is bounded here, so that
+ * no server can make a worker hold more than a screenful of its talk.
+ */
+export interface WireReply {
+  code: number;
+  /** Without the code and its separator; at least one. */
+  lines: string[];
+}
+
+export interface ReplyReader {
+  /** Takes the next bytes (as latin1), gives the replies they complete. Throws `MalformedReply`. */
+  push(chunk: string): WireReply[];
+  /** Forgets what was not yet a whole reply. */
+  clear(): void;
+}
+
+/** What came is no SMTP reply; the connection is of no further use. */
+export class MalformedReply extends Error {}
+
+/** §4.5.3.1.5 allows 512 octets a line; longer ones are seen in the wild. */
+const MAX_LINE = 8 * 1024;
+const MAX_LINES = 128;
+const MAX_TOTAL = 64 * 1024;
+
+/** Bare LF ends a line too: being strict here would only lose mail. */
+export function createReplyReader(): ReplyReader {
+  let rest = '';
+  let lines: string[] = [];
+  let total = 0;
+
+  const takeLine = (line: string): WireReply | null => {
+    const code = codeOf(line);
+    lines.push(line.slice(4));
+    total += line.length;
+    if (lines.length > MAX_LINES) throw new MalformedReply(`a reply of more than ${MAX_LINES} lines`);
+    if (total > MAX_TOTAL) throw new MalformedReply(`a reply of more than ${MAX_TOTAL} octets`);
+    if (line[3] === '-') return null;
+    // Where the lines' codes differ the last one counts, as other clients have it.
+    const reply = { code, lines };
+    lines = [];
+    total = 0;
+    return reply;
+  };
+
+  return {
+    push: (chunk) => {
+      rest = rest === '' ? chunk : rest + chunk;
+      const replies: WireReply[] = [];
+      let start = 0;
+      for (let end = rest.indexOf('\n'); end !== -1; end = rest.indexOf('\n', start)) {
+        const line = rest.slice(start, rest[end - 1] === '\r' && end > start ? end - 1 : end);
+        if (line.length > MAX_LINE) throw new MalformedReply(`a reply line of more than ${MAX_LINE} octets`);
+        start = end + 1;
+        const reply = takeLine(line);
+        if (reply) replies.push(reply);
+      }
+      rest = rest.slice(start);
+      if (rest.length > MAX_LINE) throw new MalformedReply(`a reply line of more than ${MAX_LINE} octets`);
+      return replies;
+    },
+    clear: () => {
+      rest = '';
+      lines = [];
+      total = 0;
+    },
+  };
+}
+
+function codeOf(line: string): number {
+  const code = /^[2-5][0-9]{2}(?=[ -]|$)/.exec(line)?.[0];
+  if (code === undefined) throw new MalformedReply(`not an SMTP reply: ${printable(line).slice(0, 100)}`);
+  return Number(code);
+}
+
+/** RFC 3463 §2; the `#` and the colon are habits of well-known appliances. */
+const ENHANCED = /^#?([245]\.[0-9]{1,3}\.[0-9]{1,3})(?:[\s:,]+|$)/;
+const MAX_TEXT = 2000;
+
+/**
+ * The reply in the house's form. The enhanced code is that of the first line that has one, and only where its
+ * class agrees with the code's (RFC 2034 §4); it is repeated on every line of a reply and taken out of each.
+ */
+export function replyOf({ code, lines }: WireReply): Reply {
+  let enhanced: string | null = null;
+  const texts = lines.map((line) => {
+    const found = ENHANCED.exec(line);
+    if (found?.[1] === undefined || Number(found[1][0]) !== Math.trunc(code / 100)) return line.trim();
+    enhanced ??= found[1];
+    return found[1] === enhanced ? line.slice(found[0].length).trim() : line.trim();
+  });
+  return { code, enhanced, text: printable(texts.join(' ')).trim().slice(0, MAX_TEXT) };
+}
+
+/** Latin1 octets as text: UTF-8 where it is (RFC 6531 §3.7.4.3), no control characters. */
+function printable(octets: string): string {
+  const text = /[\u0080-\u00ff]/.test(octets) ? Buffer.from(octets, 'latin1').toString('utf8') : octets;
+  return text.replace(/\p{Cc}+/gu, ' ');
+}
