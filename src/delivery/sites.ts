@@ -14,6 +14,8 @@ export interface Site {
   readonly profile: Profile;
   /** Taken from the queue and waiting for a slot: transactional, marketing. */
   readonly backlog: [Assignment[], Assignment[]];
+  /** Being taken at the moment, by lane: room that is spoken for. */
+  readonly taking: [number, number];
   /** Streams that have more in the queue than the site had room for, the longest waiting first. */
   readonly waiting: Map<string, { lane: 0 | 1; stream: Stream }>;
   freeSlots: number[];
@@ -56,6 +58,8 @@ const FORGET_AFTER = 10 * MINUTE;
 export interface Sites {
   /** The site of a destination's hosts, made if need be. */
   of(destination: string, hosts: TargetHost[], route: Route | null, pool: string): Site;
+  /** How many messages of a lane may wait at the site for a slot. */
+  ahead(site: Site): number;
   /** How many more messages of a lane the site takes now. */
   room(site: Site, lane: 0 | 1): number;
   /** Takes a slot and the next message for it; null when there is no slot, no message, or it is suspended. */
@@ -89,6 +93,7 @@ export function createSites(settings: SiteSettings): Sites {
       pool,
       profile,
       backlog: [[], []],
+      taking: [0, 0],
       waiting: new Map(),
       freeSlots: Array.from({ length: profile.connections }, (_, n) => profile.connections - 1 - n),
       inFlight: 0,
@@ -99,6 +104,7 @@ export function createSites(settings: SiteSettings): Sites {
     };
   }
 
+  const ahead = (site: Site) => site.profile.connections * AHEAD;
   const suspended = (site: Site) => site.suspendedUntil > clock.now();
 
   return {
@@ -115,8 +121,8 @@ export function createSites(settings: SiteSettings): Sites {
       site.usedAt = clock.now();
       return site;
     },
-    room: (site, lane) =>
-      suspended(site) ? 0 : site.profile.connections * AHEAD - site.backlog[lane].length,
+    ahead,
+    room: (site, lane) => (suspended(site) ? 0 : ahead(site) - site.backlog[lane].length),
     next: (site) => {
       if (site.freeSlots.length === 0 || suspended(site)) return null;
       const assignment = site.backlog[0].shift() ?? site.backlog[1].shift();
@@ -151,7 +157,10 @@ export function createSites(settings: SiteSettings): Sites {
     sweep: () => {
       for (const [key, site] of sites) {
         const idle =
-          site.inFlight === 0 && site.waiting.size === 0 && site.backlog.every((list) => list.length === 0);
+          site.inFlight === 0 &&
+          site.taking.every((n) => n === 0) &&
+          site.waiting.size === 0 &&
+          site.backlog.every((list) => list.length === 0);
         if (idle && !suspended(site) && clock.now() - site.usedAt > FORGET_AFTER) sites.delete(key);
       }
     },

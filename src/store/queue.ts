@@ -67,9 +67,9 @@ export function queueTable(db: Database) {
     'UPDATE queue SET lease = NULL, ready = 0, due_at = ? WHERE seq = ?',
   );
   const freeLeases = db.prepare('UPDATE queue SET lease = NULL WHERE lease IS NOT NULL');
-  const promote = db.prepare<[number, number]>(
-    'UPDATE queue SET ready = 1 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT ?)',
-  );
+  const promote = db.prepare<[number, number], Stream & { lane: 0 | 1 }>(`
+    UPDATE queue SET ready = 1 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT ?)
+    RETURNING lane, account_id, destination`);
   const nextDue = db.prepare<[], { due_at: number | null }>(
     'SELECT min(due_at) AS due_at FROM queue WHERE ready = 0',
   );
@@ -108,8 +108,8 @@ export function queueTable(db: Database) {
     },
     /** At start, under the daemon lock: whoever held these is dead. */
     freeLeases: (): number => freeLeases.run().changes,
-    /** Makes ready what has come due; returns how many, at most `limit`. */
-    promote: (now: number, limit: number): number => promote.run(now, limit).changes,
+    /** Makes ready what has come due, at most `limit`; returns the streams they are in. */
+    promote: (now: number, limit: number): (Stream & { lane: 0 | 1 })[] => promote.all(now, limit),
     /** When the next deferred message comes due; null when none waits. */
     nextDue: (): number | null => nextDue.get()?.due_at ?? null,
     count: (): number => count.get()?.n ?? 0,

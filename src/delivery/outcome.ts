@@ -1,0 +1,151 @@
+import type { Clock } from '../core/clock.ts';
+import { iso } from '../core/clock.ts';
+import type { Random } from '../core/random.ts';
+import type { EventData, Recorder } from '../events/record.ts';
+import { classify, classifyLocal, type LocalFailure, type Verdict } from '../mail/classify.ts';
+import type { Reply } from '../mail/reply.ts';
+import type { Lane } from '../store/domains.ts';
+import type { MessageRow } from '../store/messages.ts';
+import type { Tables } from '../store/tables.ts';
+import { type RetrySchedule, retryWait } from './retry.ts';
+import type { AttemptReport, SessionRecord } from './worker/protocol.ts';
+
+/**
+ * What becomes of a message after an attempt: judged once, recorded once. Delivered, tried again later,
+ * bounced, refused for its content, or given up.
+ */
+export interface Judgement {
+  verdict: Verdict;
+  reply: Reply;
+  /** Where the bounce came from: the destination, or ourselves. */
+  source: 'smtp' | 'local';
+}
+
+/** Judges a worker's report. */
+export function judge(report: AttemptReport): Judgement {
+  const host = report.sessions.at(-1)?.host ?? null;
+  if (report.reply !== null && report.conclusion !== 'unanswered') {
+    const verdict = classify({ stage: report.stage, reply: report.reply, mxHost: host });
+    return {
+      verdict,
+      reply: report.reply,
+      source: report.conclusion === 'refused-locally' ? 'local' : 'smtp',
+    };
+  }
+  if (report.conclusion === 'unanswered') return judgeLocal('connection-lost');
+  return judgeLocal(report.sessions.some(({ stage }) => stage === 'starttls') ? 'tls-failed' : 'unreachable');
+}
+
+export function judgeLocal(failure: LocalFailure): Judgement {
+  return { ...classifyLocal(failure), source: 'local' };
+}
+
+export interface AttemptLog {
+  lane: Lane | 'simulator';
+  conclusion: string;
+  sessions: SessionRecord[];
+}
+
+/** What was recorded, for those who wait for it. */
+export interface Outcome {
+  status: 'delivered' | 'deferred' | 'bounced' | 'failed';
+  reply: Reply;
+  /** When it is tried again, epoch ms; null when it is not. */
+  nextAttemptAt: number | null;
+}
+
+export interface Outcomes {
+  /**
+   * Records an attempt and what follows from it. Call inside a unit of work. Null when the message is no
+   * longer being sent (cancelled meanwhile): then only the attempt is kept.
+   */
+  record(tables: Tables, seq: number, judgement: Judgement, attempt: AttemptLog): Outcome | null;
+}
+
+export interface OutcomeSettings {
+  clock: Clock;
+  random: Random;
+  recorder: Recorder;
+  retry: RetrySchedule;
+}
+
+export function createOutcomes(settings: OutcomeSettings): Outcomes {
+  const { clock, random, recorder, retry } = settings;
+
+  function defer(tables: Tables, message: MessageRow, attempts: number, judgement: Judgement): Outcome {
+    const now = clock.now();
+    const nextAttemptAt = now + retryWait(retry, attempts, judgement.verdict, random);
+    if (nextAttemptAt >= message.expires_at) {
+      const given = judgeLocal('expired');
+      const fields = {
+        reason: 'expired',
+        attempts,
+        ...replyFields(judgement),
+        lastDiagnostic: judgement.reply.text,
+      };
+      recorder.message(tables, message, 'email_failed', { fields });
+      return { status: 'failed', reply: given.reply, nextAttemptAt: null };
+    }
+    const fields = { attempt: attempts, nextAttemptAt: iso(nextAttemptAt), ...replyFields(judgement) };
+    recorder.message(tables, message, 'email_delayed', { fields });
+    tables.queue.defer(message.seq, nextAttemptAt);
+    return { status: 'deferred', reply: judgement.reply, nextAttemptAt };
+  }
+
+  function bounce(tables: Tables, message: MessageRow, judgement: Judgement): Outcome {
+    const { verdict, reply } = judgement;
+    if (verdict.classification === 'routing-loop') {
+      recorder.message(tables, message, 'email_failed', {
+        fields: { reason: 'loop', ...replyFields(judgement) },
+      });
+      return { status: 'failed', reply, nextAttemptAt: null };
+    }
+    const aboutContent = verdict.scope === 'message';
+    const data: EventData = {
+      fields: { bounceType: verdict.bounceType, ...replyFields(judgement), source: judgement.source },
+      bounce: { bounceType: verdict.bounceType, scope: verdict.scope, suppress: verdict.suppress },
+    };
+    recorder.message(tables, message, aboutContent ? 'email_rejected' : 'email_bounced', data);
+    return { status: 'bounced', reply, nextAttemptAt: null };
+  }
+
+  return {
+    record: (tables, seq, judgement, attempt) => {
+      const message = tables.messages.bySeq(seq);
+      if (message === null) return null;
+      const attempts = tables.messages.countAttempt(seq);
+      const { verdict, reply } = judgement;
+      tables.messages.insertAttempt({
+        message_seq: seq,
+        attempt: attempts,
+        at: clock.now(),
+        lane: attempt.lane,
+        report: JSON.stringify({
+          conclusion: attempt.conclusion,
+          action: verdict.action,
+          classification: verdict.action === 'deliver' ? undefined : verdict.classification,
+          reply,
+          sessions: attempt.sessions,
+        }),
+      });
+      if (message.status !== 'sending') return null;
+      if (verdict.action === 'defer') return defer(tables, message, attempts, judgement);
+      if (verdict.action === 'bounce') return bounce(tables, message, judgement);
+      const session = attempt.sessions.at(-1);
+      const fields = {
+        ...replyText(reply),
+        ...(session === undefined ? {} : { remoteHost: session.host, tls: session.tls?.protocol ?? null }),
+      };
+      recorder.message(tables, message, 'email_delivered', { fields });
+      return { status: 'delivered', reply, nextAttemptAt: null };
+    },
+  };
+}
+
+function replyFields({ verdict, reply }: Judgement): Record<string, unknown> {
+  return { classification: verdict.classification, ...replyText(reply) };
+}
+
+function replyText(reply: Reply): Record<string, unknown> {
+  return { smtpCode: reply.code, enhancedCode: reply.enhanced, diagnostic: reply.text };
+}

@@ -1,0 +1,58 @@
+import { iso } from '../core/clock.ts';
+import type { AttemptRow, ListedMessage } from '../store/messages.ts';
+import type { Tables } from '../store/tables.ts';
+import { publicEvent } from './feed.ts';
+
+/** A message as callers and operators read it. */
+export function publicMessage(row: ListedMessage): Record<string, unknown> {
+  return {
+    messageId: row.message_id,
+    ...(row.job_id === null ? {} : { jobId: row.job_id }),
+    ...(row.campaign_id === null ? {} : { campaignId: row.campaign_id }),
+    ...(row.subscription_group_id === null ? {} : { subscriptionGroupId: row.subscription_group_id }),
+    useCase: row.use_case,
+    domainId: row.domain_id,
+    from: row.from_address,
+    recipient: row.recipient,
+    role: row.role,
+    subject: row.subject,
+    status: row.status,
+    attempts: row.attempts,
+    ...(row.due_at !== null && row.status === 'deferred' ? { nextAttemptAt: iso(row.due_at) } : {}),
+    createdAt: iso(row.created_at),
+    updatedAt: iso(row.updated_at),
+  };
+}
+
+/** Every event and every SMTP attempt, in the order in which they happened. */
+export function messageTimeline(
+  tables: Tables,
+  message: Pick<ListedMessage, 'seq'>,
+): Record<string, unknown>[] {
+  const events = tables.events
+    .ofMessage(message.seq)
+    .map((row) => ({ at: row.at, rank: 1, entry: { type: 'event', ...publicEvent(row) } }));
+  const attempts = tables.messages
+    .attemptsOf(message.seq)
+    .map((row) => ({ at: row.at, rank: 0, entry: publicAttempt(row) }));
+  // Of the same millisecond: the attempt first, then what was concluded from it.
+  return [...events, ...attempts].sort((a, b) => a.at - b.at || a.rank - b.rank).map(({ entry }) => entry);
+}
+
+function publicAttempt(row: AttemptRow): Record<string, unknown> {
+  const { sessions, ...report }: { sessions: { startedAt: number; endedAt: number }[] } = JSON.parse(
+    row.report,
+  );
+  return {
+    type: 'attempt',
+    timestamp: iso(row.at),
+    attempt: row.attempt,
+    lane: row.lane,
+    ...report,
+    sessions: sessions.map((session) => ({
+      ...session,
+      startedAt: iso(session.startedAt),
+      endedAt: iso(session.endedAt),
+    })),
+  };
+}

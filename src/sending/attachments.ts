@@ -1,0 +1,59 @@
+import { type Refusal, refuse } from '../core/refusal.ts';
+import type { Attachment } from '../mail/content.ts';
+
+/** Attachments: how many, how large, and whether they are what they say. */
+export const MAX_ATTACHMENTS = 10;
+/** Of decoded bytes, all together. */
+export const MAX_ATTACHMENT_BYTES = 2 * 1024 * 1024;
+
+const MEDIA_TYPE =
+  /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}( *; *[A-Za-z0-9_.+-]{1,60}=("[^"\\\r\n]{0,200}"|[A-Za-z0-9_.+:/-]{1,200})){0,5}$/;
+const CONTENT_ID = /^[A-Za-z0-9._+-]{1,100}(@[A-Za-z0-9.-]{1,100})?$/;
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const BAD_NAME = /[\u0000-\u001f\u007f/\\\u2028\u2029]/;
+
+/** Tells faults of form; returns the refusal of a limit that is passed, which counts only when all is well-formed. */
+export function checkAttachments(
+  attachments: Attachment[],
+  fault: (field: string, message: string) => void,
+): Refusal | null {
+  const ids = new Set<string>();
+  let total = 0;
+  for (const [index, attachment] of attachments.entries()) {
+    const field = `attachments[${index}]`;
+    const { name, contentType, content, contentId } = attachment;
+    if (name.length < 1 || name.length > 255) fault(`${field}.name`, 'must be 1 to 255 characters long');
+    else if (BAD_NAME.test(name) || !name.isWellFormed())
+      fault(`${field}.name`, 'must not hold path separators or control characters');
+    if (!MEDIA_TYPE.test(contentType))
+      fault(`${field}.contentType`, 'must be a media type such as "application/pdf"');
+    else if (/^(multipart|message)\//i.test(contentType)) {
+      fault(
+        `${field}.contentType`,
+        'cannot be attached as base64 (RFC 2046 §5); send it as "application/octet-stream"',
+      );
+    }
+    if (content.length % 4 !== 0 || !BASE64.test(content))
+      fault(`${field}.content`, 'must be base64 without line breaks');
+    else total += decodedLength(content);
+    if (contentId !== undefined && !CONTENT_ID.test(contentId)) {
+      fault(`${field}.contentId`, 'must be letters, digits and ". _ + -", with at most one "@"');
+    } else if (contentId !== undefined && ids.has(contentId)) fault(`${field}.contentId`, 'is used twice');
+    if (contentId !== undefined) ids.add(contentId);
+  }
+  if (attachments.length > MAX_ATTACHMENTS) {
+    const message = `at most ${MAX_ATTACHMENTS} attachments, here are ${attachments.length}`;
+    return refuse('TOO_MANY_ATTACHMENTS', message, { details: [{ field: 'attachments', message }] });
+  }
+  if (total > MAX_ATTACHMENT_BYTES) {
+    const message = `at most ${MAX_ATTACHMENT_BYTES} bytes of attachments together, decoded; here are ${total}`;
+    return refuse('ATTACHMENTS_TOO_LARGE', message, { details: [{ field: 'attachments', message }] });
+  }
+  return null;
+}
+
+function decodedLength(base64: string): number {
+  const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
+  return (base64.length / 4) * 3 - padding;
+}

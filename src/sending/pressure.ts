@@ -1,0 +1,67 @@
+import { statfs } from 'node:fs/promises';
+import { SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import type { Tables } from '../store/tables.ts';
+
+/**
+ * Whether the machine can take more mail: the queue's bound and the free disk, looked at every few seconds.
+ * Under pressure sends are answered 503 and nothing is accepted; deliveries go on.
+ */
+export interface Pressure {
+  /** Null: go ahead. */
+  refusal(): Refusal | null;
+  start(): Promise<void>;
+  stop(): void;
+}
+
+const LOOK_MS = 5 * SECOND;
+const RETRY_AFTER_SECONDS = 30;
+
+export function createPressure(settings: {
+  tables: Tables;
+  log: Log;
+  dir: string;
+  queuedMessages: number;
+  freeDiskBytes: number;
+}): Pressure {
+  const { tables, log, dir } = settings;
+  let reason: string | null = null;
+  let timer: NodeJS.Timeout | null = null;
+
+  async function look(): Promise<void> {
+    const { bavail, bsize } = await statfs(dir);
+    const queued = tables.queue.count();
+    const now =
+      bavail * bsize < settings.freeDiskBytes
+        ? 'the disk is nearly full'
+        : queued >= settings.queuedMessages
+          ? `the queue holds ${queued} messages`
+          : null;
+    if (now !== reason)
+      log.warn({ reason: now }, now === null ? 'accepting mail again' : 'refusing new mail');
+    reason = now;
+  }
+
+  function again(): void {
+    timer = setTimeout(() => {
+      look()
+        .catch((error: unknown) => log.error({ err: error }, 'looking at disk and queue failed'))
+        .finally(again);
+    }, LOOK_MS).unref();
+  }
+
+  return {
+    refusal: () =>
+      reason === null
+        ? null
+        : refuse('UNAVAILABLE', `Nothing was accepted: ${reason}`, { retryAfter: RETRY_AFTER_SECONDS }),
+    start: async () => {
+      await look();
+      again();
+    },
+    stop: () => {
+      if (timer !== null) clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,104 @@
+import { type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
+import { complianceVariables, missingCompliance } from '../mail/compliance.ts';
+import type { MessageContent } from '../mail/content.ts';
+import {
+  parseTemplate,
+  renderTemplate,
+  type Template,
+  type TemplateKind,
+  type TemplateProblem,
+} from '../mail/template.ts';
+import type { AccountRow, PostalAddress } from '../store/accounts.ts';
+import { type ParsedSend, subjectFault } from './request.ts';
+
+/**
+ * From template to content: compliance is looked for in the template itself, then every variable is filled
+ * in. What differs from copy to copy stays a mark.
+ */
+export type Rendered = Pick<MessageContent, 'subject' | 'html' | 'text'>;
+
+/** Most that variables may blow a part up to, in characters. */
+const MAX_RENDERED = 8 * 1024 * 1024;
+const COMPANY_VARIABLES = ['company_address_html', 'company_address'];
+
+interface Part {
+  field: 'subject' | 'html' | 'text';
+  kind: TemplateKind;
+  template: Template;
+}
+
+export function renderSend(send: ParsedSend, account: AccountRow): Rendered | Refusal {
+  const missing = missingCompliance(send.html);
+  if (missing.length > 0) return complianceMissing(missing);
+  const parts: Part[] = [
+    { field: 'subject', kind: 'subject', template: parseTemplate(send.subject) },
+    { field: 'html', kind: 'html', template: parseTemplate(send.html) },
+    ...(send.text === null
+      ? []
+      : [{ field: 'text', kind: 'text', template: parseTemplate(send.text) } as const]),
+  ];
+  const company = companyOf(account);
+  if (
+    company === null &&
+    parts.some(({ template }) => template.names.some((name) => COMPANY_VARIABLES.includes(name)))
+  ) {
+    return refuse(
+      'COMPANY_ADDRESS_MISSING',
+      'The account has no company name and postal address yet: set them with PUT /web-setup/account',
+    );
+  }
+  const service = complianceVariables({
+    account: { companyName: company?.name ?? null, companyAddress: company?.address ?? null },
+    from: send.from.address,
+  });
+  const rendered: Rendered = { subject: '', html: '', text: null };
+  const problems: { field: string; problem: TemplateProblem }[] = [];
+  for (const { field, kind, template } of parts) {
+    const own = kind === 'html' ? service.html : service.text;
+    const result = renderTemplate(template, kind, send.variables, own, MAX_RENDERED);
+    if (typeof result === 'string') rendered[field] = result;
+    else problems.push(...result.map((problem) => ({ field, problem })));
+  }
+  if (problems.length > 0) return variableRefusal(problems);
+  return subjectFault(rendered.subject) ?? rendered;
+}
+
+function companyOf(account: AccountRow): { name: string; address: PostalAddress } | null {
+  if (account.company_name === null || account.company_address === null) return null;
+  return { name: account.company_name, address: JSON.parse(account.company_address) };
+}
+
+function complianceMissing(names: string[]): Refusal {
+  const details = names.map(
+    (name): RefusalDetail => ({ field: 'html', message: `must include {{${name}}}`, name }),
+  );
+  return refuse(
+    'COMPLIANCE_TEMPLATE_MISSING',
+    `The html must include ${names.map((name) => `{{${name}}}`).join(' and ')}`,
+    { details },
+  );
+}
+
+const PROBLEM_WORDS: Record<TemplateProblem['reason'], string> = {
+  missing: 'has no value in templateVariables',
+  'not-text': 'is an object or a list in templateVariables; a text, number or boolean is needed',
+  'line-break': 'holds a line break, which a subject cannot',
+  nul: 'holds the character U+0000',
+  'too-long': 'makes the message too large',
+};
+
+/** Names without a value are one refusal; values that cannot be used are faults of their fields. */
+function variableRefusal(problems: { field: string; problem: TemplateProblem }[]): Refusal {
+  const unusable = problems.filter(({ problem }) => problem.reason !== 'missing');
+  const chosen = unusable.length > 0 ? unusable : problems;
+  const details = chosen.map(({ field, problem }): RefusalDetail => {
+    const message = `{{${problem.name}}} in ${field} ${PROBLEM_WORDS[problem.reason]}`;
+    return {
+      field: unusable.length > 0 ? `templateVariables.${problem.name}` : field,
+      message,
+      name: problem.name,
+    };
+  });
+  const code = unusable.length > 0 ? 'VALIDATION_ERROR' : 'TEMPLATE_VARIABLE_MISSING';
+  return refuse(code, details.map(({ message }) => message).join('; '), { details });
+}

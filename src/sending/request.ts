@@ -1,0 +1,165 @@
+import { invalid, type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
+import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
+import type { Attachment, Mailbox } from '../mail/content.ts';
+import { isServiceVariable } from '../mail/template.ts';
+import type { Role } from '../store/messages.ts';
+import { checkAttachments } from './attachments.ts';
+import { checkHeaders } from './headers.ts';
+import { textFault } from './text.ts';
+
+/**
+ * A send request from the edge (types are right, nothing else is known) made into one that the rest of this
+ * room can rely on. Every fault is told, with the field's name, before anything is stored.
+ */
+export interface SendRequest {
+  to?: string | string[] | undefined;
+  cc?: string | string[] | undefined;
+  bcc?: string | string[] | undefined;
+  from: string;
+  subject: string;
+  html: string;
+  text?: string | undefined;
+  replyTo?: string | undefined;
+  headers?: Record<string, string> | undefined;
+  attachments?: Attachment[] | undefined;
+  templateVariables?: Record<string, unknown> | undefined;
+  enableClickTracking?: boolean | undefined;
+  enableOpenTracking?: boolean | undefined;
+}
+
+export interface Recipient {
+  mailbox: Mailbox;
+  role: Role;
+}
+
+export interface ParsedSend {
+  from: Mailbox;
+  fromDomain: string;
+  /** `from` as the caller wrote it: the answer repeats it. */
+  fromAsGiven: string;
+  /** Each address once, in the order to, cc, bcc. */
+  recipients: Recipient[];
+  replyTo: Mailbox | null;
+  subject: string;
+  html: string;
+  /** Null: derived from the html. */
+  text: string | null;
+  headers: [name: string, value: string][];
+  attachments: Attachment[];
+  variables: Record<string, unknown>;
+  trackClicks: boolean;
+  trackOpens: boolean;
+}
+
+const MAX_RECIPIENTS = 50;
+const MAX_SUBJECT = 998;
+const MAX_VARIABLE_DEPTH = 32;
+
+/** The request in narrow types, or a VALIDATION_ERROR with every fault, or an attachment limit's refusal. */
+export function parseSend(request: SendRequest): ParsedSend | Refusal {
+  const faults: RefusalDetail[] = [];
+  const fault = (field: string, message: string) => {
+    faults.push({ field, message });
+  };
+  const from = oneMailbox('from', request.from, fault);
+  const replyTo = request.replyTo === undefined ? null : oneMailbox('replyTo', request.replyTo, fault);
+  const recipients = parseRecipients(request, fault);
+  checkTexts(request, fault);
+  checkVariables(request.templateVariables ?? {}, fault);
+  const headers = checkHeaders(request.headers ?? {}, fault);
+  const attachments = request.attachments ?? [];
+  const tooMuch = checkAttachments(attachments, fault);
+  if (faults.length > 0 || from === null) {
+    const first = faults[0];
+    return refuse(
+      'VALIDATION_ERROR',
+      first ? `${first.field}: ${first.message}` : 'the request is not valid',
+      { details: faults },
+    );
+  }
+  if (tooMuch !== null) return tooMuch;
+  return {
+    from,
+    fromDomain: domainOf(from.address),
+    fromAsGiven: request.from,
+    recipients,
+    replyTo,
+    subject: request.subject,
+    html: request.html,
+    text: request.text ?? null,
+    headers,
+    attachments,
+    variables: request.templateVariables ?? {},
+    trackClicks: request.enableClickTracking ?? false,
+    trackOpens: request.enableOpenTracking ?? false,
+  };
+}
+
+type Fault = (field: string, message: string) => void;
+
+function oneMailbox(field: string, text: string, fault: Fault): Mailbox | null {
+  const mailbox = parseMailbox(text);
+  if (typeof mailbox !== 'string') return mailbox;
+  fault(field, mailbox);
+  return null;
+}
+
+function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
+  const byAddress = new Map<string, Recipient>();
+  let named = 0;
+  for (const role of ['to', 'cc', 'bcc'] as const) {
+    const value = request[role];
+    const mailboxes = value === undefined ? [] : parseMailboxList(value);
+    if (typeof mailboxes === 'string') {
+      fault(role, mailboxes);
+      continue;
+    }
+    named += mailboxes.length;
+    for (const mailbox of mailboxes) {
+      // The same address twice is one recipient: nobody wants to get a mail twice.
+      const key = mailbox.address.toLowerCase();
+      if (!byAddress.has(key)) byAddress.set(key, { mailbox, role });
+    }
+  }
+  const recipients = [...byAddress.values()];
+  const roles = new Set(recipients.map(({ role }) => role));
+  if (named > MAX_RECIPIENTS)
+    fault('to', `at most ${MAX_RECIPIENTS} recipients in one request, here are ${named}`);
+  if (!roles.has('to') && (roles.has('cc') || !roles.has('bcc')) && request.to === undefined)
+    fault('to', 'is required');
+  else if (!roles.has('to') && (roles.has('cc') || !roles.has('bcc')))
+    fault('to', 'must name at least one recipient');
+  return recipients;
+}
+
+function checkTexts(request: SendRequest, fault: Fault): void {
+  const texts = { subject: request.subject, html: request.html, text: request.text ?? '' };
+  for (const [field, text] of Object.entries(texts)) {
+    const problem = textFault(text);
+    if (problem !== null) fault(field, problem);
+  }
+  if (/[\r\n]/.test(request.subject)) fault('subject', 'must not hold a line break');
+  if (request.subject.length > MAX_SUBJECT)
+    fault('subject', `must be at most ${MAX_SUBJECT} characters long`);
+}
+
+function checkVariables(variables: Record<string, unknown>, fault: Fault): void {
+  for (const name of Object.keys(variables)) {
+    if (isServiceVariable(name))
+      fault(`templateVariables.${name}`, 'is filled in by the service and cannot be set');
+  }
+  if (deeperThan(variables, MAX_VARIABLE_DEPTH))
+    fault('templateVariables', `must not be nested deeper than ${MAX_VARIABLE_DEPTH} levels`);
+}
+
+function deeperThan(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return depth === 0 || Object.values(value).some((inner) => deeperThan(inner, depth - 1));
+}
+
+/** A rendered subject that grew too long, or nothing. */
+export function subjectFault(subject: string): Refusal | null {
+  return subject.length > MAX_SUBJECT
+    ? invalid('subject', `is longer than ${MAX_SUBJECT} characters with its variables filled in`)
+    : null;
+}
