@@ -1,0 +1,263 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  domainOf,
+  formatMailbox,
+  needsSmtpUtf8,
+  normaliseDomain,
+  parseMailbox,
+  parseMailboxList,
+} from '../../src/mail/address.ts';
+
+const label63 = 'a'.repeat(63);
+const domain253 = `${label63}.${label63}.${label63}.${'b'.repeat(57)}.com`;
+
+describe('parseMailbox takes', () => {
+  it.each([
+    // text, name, address
+    ['user@example.com', '', 'user@example.com'],
+    ['  user@example.com  ', '', 'user@example.com'],
+    ['<user@example.com>', '', 'user@example.com'],
+    ['< user@example.com >', '', 'user@example.com'],
+    ['User.Name+tag@Example.COM', '', 'User.Name+tag@example.com'],
+    ["o'neill!#$%&*+/=?^_`{|}~-@example.com", '', "o'neill!#$%&*+/=?^_`{|}~-@example.com"],
+    ['x@example.co.uk', '', 'x@example.co.uk'],
+    ['x@r3---sn-abc.example.com', '', 'x@r3---sn-abc.example.com'],
+    ['x@123.example', '', 'x@123.example'],
+    ['"john doe"@example.com', '', '"john doe"@example.com'],
+    ['"a@b,c\\"d"@example.com', '', '"a@b,c\\"d"@example.com'],
+    [`${'a'.repeat(64)}@example.com`, '', `${'a'.repeat(64)}@example.com`],
+    ['jörg@example.com', '', 'jörg@example.com'],
+    ['用户@例え.jp', '', '用户@xn--r8jz45g.jp'],
+    ['user@MÜLLER.example', '', 'user@xn--mller-kva.example'],
+    ['user@xn--mller-kva.example', '', 'user@xn--mller-kva.example'],
+    ['user@ex。example', '', 'user@ex.example'],
+    ['Ann <ann@example.com>', 'Ann', 'ann@example.com'],
+    ['Ann<ann@example.com>', 'Ann', 'ann@example.com'],
+    ['Ann   B.  Cole <ann@example.com>', 'Ann B. Cole', 'ann@example.com'],
+    ['"Cole, Ann" <ann@example.com>', 'Cole, Ann', 'ann@example.com'],
+    ['"Ann \\"the\\" \\\\ Cole" <ann@example.com>', 'Ann "the" \\ Cole', 'ann@example.com'],
+    ['Ann "the" Cole <ann@example.com>', 'Ann the Cole', 'ann@example.com'],
+    ['"" <ann@example.com>', '', 'ann@example.com'],
+    ['Müller & Söhne <info@example.com>', 'Müller & Söhne', 'info@example.com'],
+    ['株式会社 <info@example.com>', '株式会社', 'info@example.com'],
+    ['שלום 👩‍👩‍👧 <info@example.com>', 'שלום 👩‍👩‍👧', 'info@example.com'],
+    ['ann@example.com <ann@example.com>', 'ann@example.com', 'ann@example.com'],
+    [`${'n'.repeat(200)} <ann@example.com>`, 'n'.repeat(200), 'ann@example.com'],
+  ])('%s', (text, name, address) => {
+    expect(parseMailbox(text)).toEqual({ name, address });
+  });
+});
+
+describe('parseMailbox refuses', () => {
+  it.each([
+    ['', 'empty'],
+    ['   ', 'empty'],
+    ['user', 'no "@"'],
+    ['Ann <ann>', 'no "@"'],
+    ['@example.com', 'before the "@"'],
+    ['user@', 'behind the "@"'],
+    ['user@@example.com', 'no domain name'],
+    ['a@b@example.com', 'no domain name'],
+    ['.user@example.com', 'malformed'],
+    ['user.@example.com', 'malformed'],
+    ['us..er@example.com', 'malformed'],
+    ['"a"b@example.com', 'malformed'],
+    ['a"b"@example.com', 'malformed'],
+    ['us er@example.com', 'no blanks'],
+    ['"unclosed@example.com', 'quote is not closed'],
+    ['"unclosed\\', 'quote is not closed'],
+    ['user@localhost', 'no domain name'],
+    ['user@example.com.', 'no domain name'],
+    ['user@.example.com', 'no domain name'],
+    ['user@example..com', 'no domain name'],
+    ['user@-example.com', 'no domain name'],
+    ['user@example-.com', 'no domain name'],
+    ['user@exa_mple.com', 'no domain name'],
+    ['user@exa%6dple.com', 'no domain name'],
+    ['user@example.com/path', 'no domain name'],
+    ['user@127.0.0.1', 'no domain name'],
+    ['user@127.0.0.0x1', 'no domain name'],
+    ['user@１２７.0.0.1', 'no domain name'],
+    ['user@xn--a.example', 'no domain name'],
+    [`user@${label63}a.com`, 'no domain name'],
+    ['user@[127.0.0.1]', 'IP address'],
+    ['user@[IPv6:::1]', 'IP address'],
+    [`${'a'.repeat(65)}@example.com`, '64 octets'],
+    [`${'é'.repeat(33)}@example.com`, '64 octets'],
+    [`${'a'.repeat(64)}@${domain253.slice(60)}`, '254 octets'],
+    ['user@example.com (work)', 'comments'],
+    ['(work) user@example.com', 'comments'],
+    ['Team: a@example.com, b@example.com;', 'groups'],
+    ['undisclosed-recipients:;', 'groups'],
+    ['<@relay.example:user@example.com>', 'source routes'],
+    ['<user@example.com', 'not closed'],
+    ['user@example.com>', '">"'],
+    ['<<user@example.com>>', 'not closed'],
+    ['Ann <ann@example.com> Cole', 'behind the address'],
+    ['a@example.com, b@example.com', 'more than one'],
+    ['Cole, Ann <ann@example.com>', 'no "@"'],
+    ['user@example.com\r\nBcc: victim@example.net', 'control character'],
+    ['Ann\nCole <ann@example.com>', 'control character'],
+    ['user\u0000@example.com', 'control character'],
+    ['Ann\tCole <ann@example.com>', 'control character'],
+    ['Ann\u2028Cole <ann@example.com>', 'control character'],
+    ['Ann\ud800 <ann@example.com>', 'control character'],
+    ['us\u200ber@example.com', 'invisible'],
+    ['user@exam\u200bple.com', 'invisible'],
+    ['us\u00a0er@example.com', 'invisible'],
+    [`${'n'.repeat(201)} <ann@example.com>`, '200 characters'],
+  ])('%j', (text, why) => {
+    const result = parseMailbox(text);
+    expect(result).toBeTypeOf('string');
+    expect(result).toContain(why);
+  });
+});
+
+describe('parseMailbox on megabytes of rubbish', () => {
+  it.each(['"n" ', '"', '"\\', '<', ' ', ',', 'a@', '@', '.', 'a.', '"a"@b,'])(
+    '%j comes to an end',
+    (piece) => {
+      expect(parseMailbox(piece.repeat(1_000_000) + '<ann@example.com>')).toBeTypeOf('string');
+    },
+  );
+});
+
+describe('parseMailboxList', () => {
+  const addresses = (value: string | string[]) => {
+    const list = parseMailboxList(value);
+    return typeof list === 'string' ? list : list.map((mailbox) => mailbox.address);
+  };
+
+  it.each<[string | string[], string[]]>([
+    ['a@example.com', ['a@example.com']],
+    ['a@example.com,b@example.com', ['a@example.com', 'b@example.com']],
+    ['"Cole, Ann" <a@example.com> , "x,y"@example.com', ['a@example.com', '"x,y"@example.com']],
+    [
+      ['a@example.com', 'b@example.com, c@example.com'],
+      ['a@example.com', 'b@example.com', 'c@example.com'],
+    ],
+    [[], []],
+  ])('reads %j', (value, expected) => {
+    expect(addresses(value)).toEqual(expected);
+  });
+
+  it.each<[string | string[], string]>([
+    ['', 'empty'],
+    [[''], 'empty'],
+    ['a@example.com,', 'empty'],
+    [',a@example.com', 'empty'],
+    ['a@example.com,,b@example.com', 'empty'],
+    ['a@example.com;b@example.com', 'separate addresses by commas'],
+    [['a@example.com', 'nobody'], 'no "@"'],
+    [['a@example.com', 'b@example.com\n'], 'control character'],
+  ])('refuses %j', (value, why) => {
+    expect(addresses(value)).toContain(why);
+  });
+});
+
+describe('formatMailbox', () => {
+  it.each([
+    ['', 'a@example.com'],
+    ['Ann Cole', 'Ann Cole <a@example.com>'],
+    ['Jörg', 'Jörg <a@example.com>'],
+    ['Cole, Ann', '"Cole, Ann" <a@example.com>'],
+    ['Acme Inc.', '"Acme Inc." <a@example.com>'],
+    ['two  blanks', '"two  blanks" <a@example.com>'],
+    ['say "hi" \\', '"say \\"hi\\" \\\\" <a@example.com>'],
+  ])('writes the name %j', (name, expected) => {
+    expect(formatMailbox({ name, address: 'a@example.com' })).toBe(expected);
+  });
+
+  const name = fc
+    .string({
+      unit: fc.oneof(fc.constantFrom(...'",.<>()@:;\\ é漢👍'), fc.string({ unit: 'grapheme', maxLength: 1 })),
+    })
+    .map((text) => text.trim())
+    .filter((text) => text.length <= 200 && !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(text));
+  const local = fc.oneof(
+    fc.stringMatching(/^[A-Za-z0-9!#$%&'*+/=?^_`{|}~é漢-]{1,10}(\.[A-Za-z0-9é漢-]{1,5}){0,2}$/),
+    fc.stringMatching(/^"([ !#-[\]-~]|\\[ -~]){0,20}"$/),
+  );
+  const domain = fc.stringMatching(/^([a-z0-9]([a-z0-9]{0,8}[a-z0-9])?\.){1,3}[a-z]{2,6}$/);
+  const mailbox = fc
+    .tuple(name, local, domain)
+    .map(([name, local, domain]) => ({ name, address: `${local}@${domain}` }));
+
+  it('is read back by parseMailbox, whatever the name', () => {
+    fc.assert(
+      fc.property(mailbox, (box) => {
+        expect(parseMailbox(formatMailbox(box))).toEqual(box);
+      }),
+    );
+  });
+
+  it('is read back as a list, joined by commas', () => {
+    fc.assert(
+      fc.property(fc.array(mailbox, { minLength: 1, maxLength: 5 }), (boxes) => {
+        expect(parseMailboxList(boxes.map(formatMailbox).join(', '))).toEqual(boxes);
+      }),
+    );
+  });
+
+  it('gives for any text either a reason or a mailbox without anything that could break a header', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const result = parseMailbox(text);
+        if (typeof result !== 'string') expect(`${result.name}${result.address}`).not.toMatch(/[\r\n\0]/);
+      }),
+    );
+  });
+});
+
+describe('normaliseDomain', () => {
+  it.each<[string, string | null]>([
+    ['Example.COM', 'example.com'],
+    ['example.com.', 'example.com'],
+    ['müller.example', 'xn--mller-kva.example'],
+    ['faß.example', 'xn--fa-hia.example'],
+    ['XN--MLLER-KVA.example', 'xn--mller-kva.example'],
+    [domain253, domain253],
+    [`${domain253}.`, domain253],
+    [`a${domain253}`, null],
+    ['', null],
+    ['.', null],
+    ['com', null],
+    ['example..com', null],
+    ['example.com..', null],
+    ['https://example.com', null],
+    ['example.com/path', null],
+    ['example.com:25', null],
+    ['müller.example/path', null],
+    ['user@example.com', null],
+    ['192.0.2.1', null],
+    ['[192.0.2.1]', null],
+    ['2001:db8::1', null],
+    ['exa mple.com', null],
+    ['*.example.com', null],
+    ['_dmarc.example.com', null],
+    ['xn--.example', null],
+  ])('%s → %s', (name, expected) => {
+    expect(normaliseDomain(name)).toBe(expected);
+  });
+
+  it('changes nothing the second time', () => {
+    fc.assert(
+      fc.property(fc.domain(), (name) => {
+        const once = normaliseDomain(name);
+        if (once !== null) expect(normaliseDomain(once)).toBe(once);
+      }),
+    );
+  });
+});
+
+describe('an address', () => {
+  it('needs SMTPUTF8 only for its local part, as its domain travels as A-labels', () => {
+    expect(needsSmtpUtf8('jörg@example.com')).toBe(true);
+    expect(needsSmtpUtf8('joerg@xn--mller-kva.example')).toBe(false);
+  });
+
+  it('has its domain behind the last "@"', () => {
+    expect(domainOf('"a@b"@example.com')).toBe('example.com');
+  });
+});
