@@ -37,6 +37,7 @@ export function askUdp<T>(
   signal: AbortSignal,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
     const socket = createSocket(isIP(server.address) === 6 ? 'udp6' : 'udp4');
     const stop = () => fail(signal.reason);
     const end = () => {

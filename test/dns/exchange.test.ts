@@ -127,6 +127,20 @@ describe('one server', () => {
   });
 });
 
+describe('more questions than are asked at one time', () => {
+  it('all end in time when nobody answers, and the next ones are answered', async () => {
+    const many = (domain: string) =>
+      Promise.all(
+        Array.from({ length: 300 }, (_, at) => exchange.ask({ name: `h${at}.${domain}`, type: 'A' })),
+      );
+    const exchange = between([first.address], 1500);
+    first.set('*', '*', 'silent');
+    expect(new Set((await many('silent.test')).map(summary))).toEqual(new Set(['ETIMEOUT']));
+    first.set('*', '*', 'NODATA');
+    expect(new Set((await many('there.test')).map(summary))).toEqual(new Set(['ENODATA']));
+  });
+});
+
 describe('answers that are none', () => {
   it.each(['wrong id', 'wrong question'] as const)(
     '%s is passed over for the true answer',

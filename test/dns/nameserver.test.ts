@@ -363,6 +363,9 @@ describe('a zone by look-up', () => {
     await expect(asking.txt('empty.dkim.test')).rejects.toMatchObject({ code: 'ENODATA' });
     await expect(asking.txt('other.dkim.test')).rejects.toMatchObject({ code: 'ENOTFOUND' });
     expect(asked).toContain('key.dkim.test');
+    // The origin exists, whatever the look-up knows of it.
+    expect((await asking.soa('dkim.test')).records).toMatchObject([{ mname: 'dkim.test', minimum: 60 }]);
+    await expect(asking.a('dkim.test')).rejects.toMatchObject({ code: 'ENODATA' });
     asking.close();
     await byLookup.close();
   });

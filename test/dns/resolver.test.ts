@@ -12,7 +12,7 @@ beforeEach(async () => {
   now = 1_700_000_000_000;
   dns = await startDnsServer();
   const clock = { now: () => now };
-  resolver = createResolver({ resolvers: [dns.address], timeoutMs: 2000, clock, random: systemRandom });
+  resolver = createResolver({ resolvers: [dns.address], timeoutMs: 8000, clock, random: systemRandom });
 });
 
 afterEach(async () => {
@@ -167,6 +167,8 @@ describe('aliases', () => {
     expect((await resolver.a('www.test')).authenticated).toBe(false);
     dns.set('host.test', 'A', { values: ['192.0.2.1'], authenticated: true });
     expect((await resolver.a('www.test', { fresh: true })).authenticated).toBe(true);
+    dns.set('www.test', 'CNAME', { values: ['host.test'], bare: true, authenticated: false });
+    expect((await resolver.a('www.test', { fresh: true })).authenticated).toBe(false);
   });
 
   it.each([
