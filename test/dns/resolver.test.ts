@@ -184,6 +184,10 @@ describe('aliases', () => {
   it('to a name that does not exist do not exist', async () => {
     dns.set('www.test', 'CNAME', ['gone.test']);
     expect(await codeOf(resolver.a('www.test'))).toBe('ENOTFOUND');
+    expect(dns.asked('gone.test')).toBe(1);
+    dns.set('gone.test', '*', 'NXDOMAIN');
+    expect(await codeOf(resolver.a('www.test', { fresh: true }))).toBe('ENOTFOUND');
+    expect(dns.asked('gone.test')).toBe(1); // this time it was in the answer
   });
 
   it('to a name without such a record have none', async () => {

@@ -92,9 +92,9 @@ export interface DnsServer {
   questions: DnsQuestionSeen[];
   /** How often this was asked, over UDP and TCP together. */
   asked(name: string, type?: string): number;
-  /** Replaces what was there. Name '*' speaks for every name that was not set, type '*' for every other type. */
+  /** Replaces what was there; throws at a malformed record. Name '*' speaks for every name that was not set, type '*' for every other type. */
   set(name: string, type: ZoneRecordType | '*', behaviour: DnsBehaviour | Values): void;
-  /** Adds records to those there are. */
+  /** Adds records to those there are; a CNAME whose value is still a placeholder text is left out. */
   publish(records: readonly PublishedRecord[]): void;
   /** Without a type: all of the name. */
   remove(name: string, type?: ZoneRecordType | '*'): void;
@@ -191,11 +191,16 @@ export async function startDnsServer(options: DnsServerOptions = {}): Promise<Dn
       questions.filter((seen) => seen.name === key(name) && (type === undefined || seen.type === type))
         .length,
     set: (name, type, behaviour) => {
+      const said = isValues(behaviour) ? { values: behaviour } : behaviour;
+      if (typeof said === 'object' && type !== '*') {
+        for (const value of said.values) answerOf(name === '*' ? 'any.test' : name, type, value);
+      }
       const types = names.get(key(name)) ?? new Map<string, DnsBehaviour>();
-      names.set(key(name), types.set(type, isValues(behaviour) ? { values: behaviour } : behaviour));
+      names.set(key(name), types.set(type, said));
     },
     publish: (records) => {
       for (const { name, type, value, priority, ttl } of records) {
+        if (type === 'CNAME' && value.includes(' ')) continue;
         const there = names.get(key(name))?.get(type);
         const values = typeof there === 'object' ? there.values : [];
         const whole = priority === undefined ? value : `${priority} ${value}`;
