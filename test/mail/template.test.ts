@@ -1,0 +1,247 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  escapeHtml,
+  isServiceVariable,
+  parseTemplate,
+  renderTemplate,
+  SERVICE_VARIABLES,
+  type TemplateKind,
+} from '../../src/mail/template.ts';
+
+const variables = {
+  name: 'Ann',
+  html: `<b>"R&D's"</b>`,
+  zero: 0,
+  no: false,
+  empty: '',
+  nothing: null,
+  list: ['a'],
+  user: { name: 'Bob', address: { city: 'Ulm' } },
+  twoLines: 'a\r\nBcc: x',
+  lf: 'a\nb',
+  nul: 'a\u0000u\u0000',
+};
+
+const render = (source: string, kind: TemplateKind = 'text', service = {}) =>
+  renderTemplate(parseTemplate(source), kind, variables, service);
+
+describe('a template', () => {
+  it.each([
+    // source, rendered as text
+    ['', ''],
+    ['nothing to fill in', 'nothing to fill in'],
+    ['{{name}}', 'Ann'],
+    ['Hello {{ name }}!', 'Hello Ann!'],
+    ['{{\n  name\t}}', 'Ann'],
+    ['{{name}}{{name}}', 'AnnAnn'],
+    ['{{{name}}}', 'Ann'],
+    ['{{zero}} {{no}} [{{empty}}]', '0 false []'],
+    ['{{user.name}} in {{ user.address.city }}', 'Bob in Ulm'],
+    ['{{unknown|friend}}', 'friend'],
+    ['{{ unknown | dear friend }}', 'dear friend'],
+    ['{{nothing|friend}}', 'friend'],
+    ['{{empty|friend}}', 'friend'],
+    ['{{name|friend}}', 'Ann'],
+    ['{{zero|some}}', '0'],
+    ['[{{unknown|}}]', '[]'],
+    ['{{{unknown|friend}}}', 'friend'],
+    ['\\{{name}}', '{{name}}'],
+    ['\\{{{name}}}', '{{{name}}}'],
+    ['\\{{name}} {{name}} \\{{name}}', '{{name}} Ann {{name}}'],
+    ['C:\\{{name}}', 'C:{{name}}'],
+    ['{{{{name}}}}', '{Ann}'],
+    ['a{{{name}}', 'a{Ann'],
+    ['{{name}}}', 'Ann}'],
+    ['{{{name}} }', '{Ann }'],
+  ])('%j gives %j', (source, expected) => {
+    expect(render(source)).toBe(expected);
+  });
+
+  it.each([
+    '{{}}',
+    '{{ }}',
+    '{{name',
+    '{{name}',
+    '{ {name}}',
+    '{{1name}}',
+    '{{-name}}',
+    '{{first name}}',
+    '{{first-name}}',
+    '{{#if name}}',
+    '{{/if}}',
+    '{{> footer}}',
+    '{{name|a{b}}',
+    '{{name|a\nb}}',
+    '@media screen{a{color:red}}',
+    '{{größe}}',
+  ])('leaves %j as it is', (source) => {
+    expect(render(source)).toBe(source);
+  });
+
+  it('lists the names it uses, each once', () => {
+    expect(parseTemplate('{{b}} {{a.x}} {{{b}}} \\{{c}} {{a.x|d}}').names).toEqual(['b', 'a.x']);
+  });
+
+  it('lists what looks like a slip, but no style sheet', () => {
+    const { leftovers } = parseTemplate('{{first name}} {{ }} {{#each x}} a{{b:c} {{name}}');
+    expect(leftovers).toEqual(['{{first name}}', '{{#each x}}']);
+  });
+
+  it('knows where in the source its slots are', () => {
+    const source = 'Dear {{{ name }}} \\{{x}} {{user.name|you}}';
+    const slices = parseTemplate(source).slots.map(({ start, end }) => source.slice(start, end));
+    expect(slices).toEqual(['{{{ name }}}', '{{user.name|you}}']);
+  });
+});
+
+describe('escaping', () => {
+  it.each<[string, TemplateKind, string]>([
+    ['{{html}}', 'html', '&lt;b&gt;&quot;R&amp;D&#39;s&quot;&lt;/b&gt;'],
+    ['{{{html}}}', 'html', `<b>"R&D's"</b>`],
+    ['{{html}}', 'text', `<b>"R&D's"</b>`],
+    ['{{html}}', 'subject', `<b>"R&D's"</b>`],
+    ['{{unknown|R&D}}', 'html', 'R&amp;D'],
+    ['{{{unknown|R&D}}}', 'html', 'R&D'],
+    ['<p title="{{name}}">&amp;</p>', 'html', '<p title="Ann">&amp;</p>'],
+  ])('%s in %s gives %s', (source, kind, expected) => {
+    expect(render(source, kind)).toBe(expected);
+  });
+
+  it('leaves nothing that could leave an element or a quoted attribute', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        expect(escapeHtml(text)).not.toMatch(/[<>"']/);
+      }),
+    );
+  });
+});
+
+describe('variables that are in the way', () => {
+  it.each([
+    ['{{unknown}}', 'text', [['unknown', 'missing']]],
+    ['{{nothing}}', 'text', [['nothing', 'missing']]],
+    [
+      '{{user.unknown}} {{name.length}}',
+      'text',
+      [
+        ['user.unknown', 'missing'],
+        ['name.length', 'missing'],
+      ],
+    ],
+    [
+      '{{user}} {{list}} {{list|x}}',
+      'html',
+      [
+        ['user', 'not-text'],
+        ['list', 'not-text'],
+      ],
+    ],
+    [
+      '{{list.0}} {{list.length}}',
+      'html',
+      [
+        ['list.0', 'missing'],
+        ['list.length', 'missing'],
+      ],
+    ],
+    [
+      '{{user.}} {{user..name}}',
+      'text',
+      [
+        ['user.', 'missing'],
+        ['user..name', 'missing'],
+      ],
+    ],
+    ['{{constructor}}', 'html', [['constructor', 'missing']]],
+    [
+      '{{__proto__}} {{user.__proto__.x}}',
+      'html',
+      [
+        ['__proto__', 'missing'],
+        ['user.__proto__.x', 'missing'],
+      ],
+    ],
+    [
+      '{{user.toString}} {{hasOwnProperty}}',
+      'html',
+      [
+        ['user.toString', 'missing'],
+        ['hasOwnProperty', 'missing'],
+      ],
+    ],
+    [
+      '{{twoLines}} {{lf}}',
+      'subject',
+      [
+        ['twoLines', 'line-break'],
+        ['lf', 'line-break'],
+      ],
+    ],
+    ['{{nul}}', 'html', [['nul', 'nul']]],
+    ['{{{nul}}}', 'text', [['nul', 'nul']]],
+  ] as const)('%s in %s', (source, kind, expected) => {
+    expect(render(source, kind)).toEqual(expected.map(([name, reason]) => ({ name, reason })));
+  });
+
+  it('are all named, each once', () => {
+    expect(render('{{a}} {{b}} {{name}} {{a}}')).toEqual([
+      { name: 'a', reason: 'missing' },
+      { name: 'b', reason: 'missing' },
+    ]);
+  });
+
+  it('may hold line breaks outside the subject', () => {
+    expect(render('{{lf}}', 'text')).toBe('a\nb');
+  });
+});
+
+describe("the service's own variables", () => {
+  const service = {
+    unsubscribe_email_html: '<a href="\u0000u\u0000">x</a>',
+    unsubscribe_url: '\u0000u\u0000',
+  };
+
+  it('go in raw, marks and all', () => {
+    expect(render('{{unsubscribe_email_html}}{{unsubscribe_url}}', 'html', service)).toBe(
+      '<a href="\u0000u\u0000">x</a>\u0000u\u0000',
+    );
+  });
+
+  it('are missing where the service has no value, whatever the caller supplies', () => {
+    const supplied = { company_address: 'a lie', unsubscribe_url: 'https://elsewhere.example' };
+    const template = parseTemplate('{{company_address}}');
+    expect(renderTemplate(template, 'html', supplied, service)).toEqual([
+      { name: 'company_address', reason: 'missing' },
+    ]);
+    expect(renderTemplate(parseTemplate('{{unsubscribe_url}}'), 'text', supplied, service)).toBe(
+      '\u0000u\u0000',
+    );
+  });
+
+  it('have reserved names', () => {
+    expect(SERVICE_VARIABLES.every(isServiceVariable)).toBe(true);
+    expect(isServiceVariable('name')).toBe(false);
+  });
+});
+
+describe('megabytes of rubbish', () => {
+  const pieces = ['{', '{{', '{{{', '}}', '\\{{', '{{a', '{{a|', '{{ ', '{{a b}}', '{{a}}', '{{a.', '{{{a}}'];
+
+  it.each(pieces)('%j come to an end', (piece) => {
+    const source = piece.repeat(4_000_000 / piece.length);
+    expect(renderTemplate(parseTemplate(source), 'html', { a: 'x' })).toBeDefined();
+  });
+
+  it('without slots come out as they went in, but for escapes', () => {
+    const text = fc
+      .array(fc.constantFrom('{', '}', '{{', '\\{{', '|', 'a', ' ', '.', '1', '<'))
+      .map((all) => all.join(''));
+    fc.assert(
+      fc.property(text, (source) => {
+        fc.pre(parseTemplate(source).slots.length === 0);
+        expect(render(source)).toBe(source.replaceAll('\\{{', '{{'));
+      }),
+    );
+  });
+});
