@@ -1,10 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { assert, property, string } from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
@@ -121,6 +122,7 @@ describe('read back', () => {
       ];
       const port = await freePort();
       const dir = mkdtempSync(join(tmpdir(), 'postrider-zone-'));
+      onTestFinished(() => rmSync(dir, { recursive: true }));
       writeFileSync(join(dir, 'mail.test.zone'), toZoneFile(records));
       writeFileSync(
         join(dir, 'knot.conf'),
@@ -146,36 +148,33 @@ describe('read back', () => {
       );
       execFileSync('/usr/sbin/knotc', ['-c', join(dir, 'knot.conf'), 'zone-check']);
       const knot = spawn('/usr/sbin/knotd', ['-c', join(dir, 'knot.conf')], { stdio: 'inherit' });
+      onTestFinished(async () => {
+        const ended = once(knot, 'exit');
+        if (knot.kill('SIGKILL')) await ended;
+      });
       const resolver = createResolver({
         resolvers: [`127.0.0.1:${port}`],
         timeoutMs: 1000,
         clock: systemClock,
         random: systemRandom,
       });
-      try {
-        const served = () =>
-          resolver.mx('mail.test', { fresh: true }).then(
-            ({ records }) => records,
-            () => null,
-          );
-        await expect
-          .poll(served, { timeout: 10_000 })
-          .toEqual([{ preference: 10, exchange: 'mx.mail.test' }]);
-        const txt = async (name: string) =>
-          (await resolver.txt(name)).records.map((strings) => strings.join(''));
-        expect(await txt('s1._domainkey.mail.test')).toEqual([records[4]?.value]);
-        expect(await txt('odd.mail.test')).toEqual([records[5]?.value]);
-        expect((await resolver.tlsa('_25._tcp.mail.test')).records[0]?.certificate).toEqual(
-          Buffer.alloc(32, 0xab),
+      onTestFinished(() => resolver.close());
+      const served = () =>
+        resolver.mx('mail.test', { fresh: true }).then(
+          ({ records }) => records,
+          () => null,
         );
-        expect((await resolver.cname('a;b@c.mail.test')).records).toEqual(['mail.test']);
-      } finally {
-        resolver.close();
-        knot.kill();
-        await new Promise((ended) => knot.on('exit', ended));
-        rmSync(dir, { recursive: true });
-      }
+      await expect.poll(served, { timeout: 10_000 }).toEqual([{ preference: 10, exchange: 'mx.mail.test' }]);
+      const txt = async (name: string) =>
+        (await resolver.txt(name)).records.map((strings) => strings.join(''));
+      expect(await txt('s1._domainkey.mail.test')).toEqual([records[4]?.value]);
+      expect(await txt('odd.mail.test')).toEqual([records[5]?.value]);
+      expect((await resolver.tlsa('_25._tcp.mail.test')).records[0]?.certificate).toEqual(
+        Buffer.alloc(32, 0xab),
+      );
+      expect((await resolver.cname('a;b@c.mail.test')).records).toEqual(['mail.test']);
     },
+    30_000,
   );
 });
 
