@@ -1,0 +1,110 @@
+import { Tokenizer } from 'htmlparser2';
+
+/**
+ * Walks html as a mail reader's parser would split it: tags, their attributes, and text that can be seen.
+ * Comments (conditional ones too) and elements that are never rendered are passed over. No tree is built, so
+ * time and memory stay linear however deep or broken the html is.
+ */
+export interface HtmlVisitor {
+  /** Names in lower case. `attributes` holds the wanted ones, entities decoded; of equal ones the first counts. */
+  open?(name: string, attributes: ReadonlyMap<string, string>): void;
+  close?(name: string): void;
+  /** A piece of text with entities decoded; one run of text may come in several pieces. `start`: its offset. */
+  text(piece: string, start: number): void;
+}
+
+/** What their content is, no reader sees as part of the page. */
+const UNSEEN = new Set([
+  'iframe',
+  'noembed',
+  'noframes',
+  'plaintext',
+  'script',
+  'style',
+  'template',
+  'textarea',
+  'title',
+  'xmp',
+]);
+
+/** Elements without content (HTML Standard §13.1.2). */
+export const VOID_ELEMENTS: ReadonlySet<string> = new Set([
+  'area',
+  'base',
+  'br',
+  'col',
+  'embed',
+  'hr',
+  'img',
+  'input',
+  'link',
+  'meta',
+  'source',
+  'track',
+  'wbr',
+]);
+
+/** Calls the visitor in document order; `wanted` names the attributes it asks for, in lower case. */
+export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet<string> = new Set()): void {
+  let attributes = new Map<string, string>();
+  let tag = '';
+  /** The attribute being read, '' when nobody wants it. */
+  let attribute = '';
+  let value = '';
+  let unseen = '';
+  let unseenDepth = 0;
+
+  const opened = () => {
+    if (unseen === '') {
+      visitor.open?.(tag, attributes);
+      if (UNSEEN.has(tag)) [unseen, unseenDepth] = [tag, 1];
+    } else if (tag === unseen) {
+      unseenDepth++;
+    }
+    if (attributes.size > 0) attributes = new Map();
+  };
+  const nothing = () => undefined;
+
+  const tokenizer = new Tokenizer(
+    {},
+    {
+      onopentagname: (start, end) => {
+        tag = html.slice(start, end).toLowerCase();
+      },
+      onattribname: (start, end) => {
+        const name = wanted.size > 0 ? html.slice(start, end).toLowerCase() : '';
+        attribute = wanted.has(name) ? name : '';
+        value = '';
+      },
+      onattribdata: (start, end) => {
+        if (attribute !== '') value += html.slice(start, end);
+      },
+      onattribentity: (codePoint) => {
+        if (attribute !== '') value += String.fromCodePoint(codePoint);
+      },
+      onattribend: () => {
+        if (attribute !== '' && !attributes.has(attribute)) attributes.set(attribute, value);
+      },
+      onopentagend: opened,
+      onselfclosingtag: opened,
+      onclosetag: (start, end) => {
+        const name = html.slice(start, end).toLowerCase();
+        if (unseen === '') visitor.close?.(name);
+        else if (name === unseen && --unseenDepth === 0) unseen = '';
+      },
+      ontext: (start, end) => {
+        if (unseen === '') visitor.text(html.slice(start, end), start);
+      },
+      ontextentity: (codePoint, end) => {
+        if (unseen === '') visitor.text(String.fromCodePoint(codePoint), end);
+      },
+      oncdata: nothing,
+      oncomment: nothing,
+      ondeclaration: nothing,
+      onprocessinginstruction: nothing,
+      onend: nothing,
+    },
+  );
+  tokenizer.write(html);
+  tokenizer.end();
+}

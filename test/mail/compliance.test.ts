@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'vitest';
+import {
+  COMPLIANCE_KINDS,
+  complianceTemplateProblems,
+  complianceVariables,
+  DEFAULT_COMPLIANCE_TEMPLATES,
+  missingCompliance,
+} from '../../src/mail/compliance.ts';
+import { MARKS } from '../../src/mail/content.ts';
+import { parseTemplate, renderTemplate, SERVICE_VARIABLES } from '../../src/mail/template.ts';
+
+const ADDRESS = '{{company_address_html}}';
+const UNSUBSCRIBE = '{{unsubscribe_email_html}}';
+
+describe('the required variables', () => {
+  it.each([
+    `${ADDRESS}${UNSUBSCRIBE}`,
+    `<p>{{ company_address_html }}</p><p>{{{unsubscribe_email_html}}}</p>`,
+    `<table><tr><td>${ADDRESS}<td>${UNSUBSCRIBE}</table>`,
+    `<p>a < b &amp; c ${ADDRESS} &lt; ${UNSUBSCRIBE}`,
+    `<!-- note -->${ADDRESS}<!-- ${ADDRESS} -->${UNSUBSCRIBE}`,
+    `<!--[if !mso]><!-->${ADDRESS}${UNSUBSCRIBE}<!--<![endif]-->`,
+    `<![if !mso]>${ADDRESS}${UNSUBSCRIBE}<![endif]>`,
+    `<style>a{color:red}</style>${ADDRESS}<script>x</script>${UNSUBSCRIBE}`,
+    `<title>x</title><body>${ADDRESS}${UNSUBSCRIBE}`,
+    `<noscript>${ADDRESS}</noscript>${UNSUBSCRIBE}`,
+    `<template><template></template></template>${ADDRESS}${UNSUBSCRIBE}`,
+    `<!-->${ADDRESS}${UNSUBSCRIBE}<!-- -->`,
+    `<!-- a --!>${ADDRESS}${UNSUBSCRIBE}`,
+    `</script>${ADDRESS}</style>${UNSUBSCRIBE}`,
+    `\\${ADDRESS} ${ADDRESS} ${UNSUBSCRIBE}`,
+  ])('are used in %s', (html) => {
+    expect(missingCompliance(html)).toEqual([]);
+  });
+
+  it.each([
+    ['an empty html', ''],
+    ['a comment', `<!-- ${ADDRESS} -->`],
+    ['a comment that never ends', `<!-- > ${ADDRESS}`],
+    ['a comment for Outlook', `<!--[if mso]>${ADDRESS}<![endif]-->`],
+    ['a bogus comment', `<!x ${ADDRESS}>`],
+    ['a processing instruction', `<?x ${ADDRESS}?>`],
+    ['a declaration', `<!doctype ${ADDRESS}>`],
+    ['escaped braces', `\\${ADDRESS}`],
+    ['a quoted attribute', `<p title="${ADDRESS}">x</p>`],
+    ['a single-quoted attribute', `<p title='> ${ADDRESS}'>x</p>`],
+    ['a bare attribute', `<p title=${ADDRESS}>x</p>`],
+    ['a tag', `<p ${ADDRESS}>x</p>`],
+    ['a closing tag', `<p>x</p ${ADDRESS}>`],
+    ['a script', `<script>"${ADDRESS}"</script>`],
+    ['a script in capitals', `<SCRIPT>"${ADDRESS}"</ScRiPt>`],
+    ['a script that never ends', `<script></style></b>${ADDRESS}`],
+    ['a style sheet', `<style>/* ${ADDRESS} */</style>`],
+    ['the title', `<title>${ADDRESS}</title>`],
+    ['a template element', `<template><p>${ADDRESS}</p></template>`],
+    ['a nested template element', `<template><template></template>${ADDRESS}</template>`],
+    ['a text area', `<textarea>${ADDRESS}</textarea>`],
+    ['an inner frame', `<iframe>${ADDRESS}</iframe>`],
+    ['other names', '{{company_address}} {{company_address_html2}} {{x.company_address_html}}'],
+    ['broken braces', '{{company_address_html} }'],
+  ])('do not count in %s', (_, html) => {
+    expect(missingCompliance(html + UNSUBSCRIBE)).toContain('company_address_html');
+    expect(missingCompliance(`${UNSUBSCRIBE}<p>${html}`)).toEqual(['company_address_html']);
+  });
+
+  it('are both named when both are missing', () => {
+    expect(missingCompliance('<p>{{report_abuse_email_html}}</p>')).toEqual([
+      'company_address_html',
+      'unsubscribe_email_html',
+    ]);
+  });
+
+  it.each([
+    '<div>',
+    '<',
+    '<!--',
+    '<p {{unsubscribe_email_html}}',
+    '&',
+    '<script>',
+    '{{unsubscribe_email_html}}',
+  ])('are looked for in megabytes of %s in linear time', (piece) => {
+    expect(missingCompliance(piece.repeat(4_000_000 / piece.length))).toContain('company_address_html');
+  });
+});
+
+const account = {
+  companyName: 'Ann & "Bob" <Ltd>',
+  companyAddress: {
+    line1: '1 High St',
+    line2: 'Floor 2',
+    city: 'Springfield',
+    region: 'IL',
+    postalCode: '62701',
+    country: 'USA',
+  },
+};
+
+describe("the service's variables", () => {
+  const { html, text } = complianceVariables({ account, from: "o'neill@example.com" });
+
+  it('are all there, for html and for text', () => {
+    expect(Object.keys(html).sort()).toEqual([...SERVICE_VARIABLES].sort());
+    expect(Object.keys(text).sort()).toEqual([...SERVICE_VARIABLES].sort());
+  });
+
+  it("carry the account's own words escaped in html and as they are in text", () => {
+    expect(html.company_address_html).toContain('Ann &amp; &quot;Bob&quot; &lt;Ltd&gt;');
+    expect(html.company_address_html).toContain('1 High St, Floor 2, Springfield, IL 62701, USA');
+    expect(html.company_address).toBe(
+      'Ann &amp; &quot;Bob&quot; &lt;Ltd&gt;, 1 High St, Floor 2, Springfield, IL 62701, USA',
+    );
+    expect(html.unsubscribe_email_html).toContain('o&#39;neill@example.com');
+    expect(text.company_address).toBe('Ann & "Bob" <Ltd>, 1 High St, Floor 2, Springfield, IL 62701, USA');
+    expect(text.company_address_html).toBe(
+      'Ann & "Bob" <Ltd>\n1 High St, Floor 2, Springfield, IL 62701, USA',
+    );
+  });
+
+  it('hold marks where copies differ', () => {
+    expect(html.unsubscribe_email_html).toContain(`href="${MARKS.unsubscribeUrl}"`);
+    expect(html.unsubscribe_email_html).toContain(MARKS.recipient);
+    expect(html.report_abuse_email_html).toContain(`href="${MARKS.reportAbuseUrl}"`);
+    expect(text.unsubscribe_email_html).toContain(`Unsubscribe [${MARKS.unsubscribeUrl}]`);
+    expect([html.unsubscribe_url, html.report_abuse_url]).toEqual([
+      MARKS.unsubscribeUrl,
+      MARKS.reportAbuseUrl,
+    ]);
+    expect([text.unsubscribe_url, text.report_abuse_url]).toEqual([
+      MARKS.unsubscribeUrl,
+      MARKS.reportAbuseUrl,
+    ]);
+  });
+
+  it('leave out what an address lacks', () => {
+    const short = { line1: '1 High St', city: 'Ulm', postalCode: '89073', country: 'DE' };
+    const { text } = complianceVariables({
+      account: { companyName: 'A', companyAddress: short },
+      from: 'a@example.com',
+    });
+    expect(text.company_address).toBe('A, 1 High St, Ulm, 89073, DE');
+  });
+
+  it.each([
+    { companyName: null, companyAddress: account.companyAddress },
+    { companyName: 'A', companyAddress: null },
+    { companyName: '', companyAddress: account.companyAddress },
+  ])('know no company while the account has not said', (account) => {
+    const { html } = complianceVariables({ account, from: 'a@example.com' });
+    const rendered = renderTemplate(
+      parseTemplate('{{company_address_html}}{{company_address}}'),
+      'html',
+      {},
+      html,
+    );
+    expect(rendered).toEqual([
+      { name: 'company_address_html', reason: 'missing' },
+      { name: 'company_address', reason: 'missing' },
+    ]);
+    expect(html.unsubscribe_email_html).toContain(MARKS.unsubscribeUrl);
+  });
+
+  it("use the account's own templates", () => {
+    const templates = {
+      unsubscribe: '<a href="{{unsubscribe_url}}">Leave {{ company_name }}, {{recipient_email}}</a>{{slip}}',
+    };
+    const { html } = complianceVariables({ account, from: 'a@example.com', templates });
+    expect(html.unsubscribe_email_html).toBe(
+      `<a href="${MARKS.unsubscribeUrl}">Leave Ann &amp; &quot;Bob&quot; &lt;Ltd&gt;, ${MARKS.recipient}</a>`,
+    );
+    expect(html.report_abuse_email_html).toContain('Report abuse');
+  });
+});
+
+describe('a compliance template', () => {
+  it.each(COMPLIANCE_KINDS)('of kind %s is fine as we ship it', (kind) => {
+    expect(complianceTemplateProblems(kind, DEFAULT_COMPLIANCE_TEMPLATES[kind])).toEqual([]);
+  });
+
+  it.each([
+    ['unsubscribe', '<a href="{{unsubscribe_url}}">x</a>', []],
+    ['unsubscribe', '<p>{{unsubscribe_url}}</p>', []],
+    ['unsubscribe', '<p>Write to us</p>', ['{{unsubscribe_url}} is missing']],
+    ['unsubscribe', '<!-- <a href="{{unsubscribe_url}}">x</a> -->', ['{{unsubscribe_url}} is missing']],
+    ['unsubscribe', '<p class="{{unsubscribe_url}}">x</p>', ['{{unsubscribe_url}} is missing']],
+    ['report_abuse', '<a href="{{unsubscribe_url}}">x</a>', ['{{report_abuse_url}} is missing']],
+    ['company_address', '{{company_address}} {{first_name}}', ['{{first_name}} is unknown here']],
+  ] as const)('of kind %s: %s', (kind, html, expected) => {
+    const problems = complianceTemplateProblems(kind, html);
+    expect(problems).toHaveLength(expected.length);
+    for (const [index, start] of expected.entries()) expect(problems[index]).toContain(start);
+  });
+});
