@@ -134,11 +134,11 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     flights.set(message.seq, { message, site, slot });
     const job = jobFor(site, slot, assignment);
     if (job === null) {
-      // Its domain or its content is gone: whoever removed them is about to drop the message too.
+      // Its domain was deleted while it waited; what is left of its mail is dropped as it comes up.
       land(message.seq);
       track(message.seq, (all) => {
         recorder.message(all, all.messages.bySeq(message.seq) ?? message, 'email_failed', {
-          fields: { reason: 'cancelled' },
+          fields: { reason: 'domain_deleted' },
         });
         return null;
       });

@@ -23,7 +23,10 @@ export interface Judgement {
 
 /** Judges a worker's report. */
 export function judge(report: AttemptReport): Judgement {
-  const host = report.sessions.at(-1)?.host ?? null;
+  // The deciding session need not be the last: a later host may not even have answered.
+  const deciding =
+    report.sessions.findLast(({ reply }) => reply?.code === report.reply?.code) ?? report.sessions.at(-1);
+  const host = deciding?.host ?? null;
   if (report.reply !== null && report.conclusion !== 'unanswered') {
     const verdict = classify({ stage: report.stage, reply: report.reply, mxHost: host });
     return {

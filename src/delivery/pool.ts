@@ -49,6 +49,8 @@ export function createPool(settings: PoolSettings): Pool {
   }
 
   function receive(hand: Hand, message: FromWorker): void {
+    if (message.kind === 'fault')
+      log.error({ message: message.id, fault: message.error }, 'a delivery worker erred in one message');
     if (message.kind !== 'reports') return;
     for (const report of message.reports) hand.held.delete(report.id);
     settings.onReports(message.reports);

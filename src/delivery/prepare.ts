@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import type { CopyDetails } from '../mail/content.ts';
+import type { Tokens } from '../mail/tokens.ts';
 import type { DomainRow, Lane } from '../store/domains.ts';
 import type { MessageRow } from '../store/messages.ts';
 import type { DeliveryJob, Signer } from './worker/protocol.ts';
@@ -8,20 +9,6 @@ import type { DeliveryJob, Signer } from './worker/protocol.ts';
  * What a worker needs to know to compose and sign one copy: whose name it carries, where replies to the
  * envelope go, and the recipient's own links. Nothing here reads the queue or decides anything.
  */
-export interface MessageTokens {
-  /** Local part of the envelope sender: `b-…`. */
-  returnPath(messageId: string): string;
-  /** Local part of the complaint address: `fbl-…`. */
-  feedback(messageId: string): string;
-  /** Local part of the unsubscribe address: `unsubscribe-…`. */
-  unsubscribeMail(messageId: string): string;
-  /** The X-Postrider-Id field. */
-  signedId(messageId: string): string;
-  /** Last part of `/u/…` and of `/r/…`. */
-  unsubscribeUrl(messageId: string): string;
-  reportUrl(messageId: string): string;
-}
-
 export interface Prepare {
   (
     message: MessageRow,
@@ -41,24 +28,27 @@ function customerReturnHost(domain: Pick<DomainRow, 'name'>): string {
   return `return-a.${domain.name}`;
 }
 
-export function createPrepare(settings: { config: Config; tokens: MessageTokens }): Prepare {
+export function createPrepare(settings: { config: Config; tokens: Tokens }): Prepare {
   const { config, tokens } = settings;
   const base = config.public.url;
   return (message, domain, content, signers) => {
     const id = message.message_id;
     const copy: CopyDetails = {
       recipient: message.recipient,
-      unsubscribeUrl: `${base}/u/${tokens.unsubscribeUrl(id)}`,
-      reportAbuseUrl: `${base}/r/${tokens.reportUrl(id)}`,
-      unsubscribeAddress: `${tokens.unsubscribeMail(id)}@${customerReturnHost(domain)}`,
-      signedId: tokens.signedId(id),
-      feedbackAddress: `${tokens.feedback(id)}@${customerReturnHost(domain)}`,
+      unsubscribeUrl: `${base}/u/${tokens.unsubscribeUrl.make(id)}`,
+      reportAbuseUrl: `${base}/r/${tokens.reportUrl.make(id)}`,
+      unsubscribeAddress: `${tokens.unsubscribe.make(id)}@${customerReturnHost(domain)}`,
+      signedId: tokens.signedId.make(id),
+      feedbackAddress: `${tokens.feedback.make(id)}@${customerReturnHost(domain)}`,
       feedbackId: `${message.campaign_id ?? 'none'}:${message.account_id}:${message.use_case}:postrider`,
     };
     return {
       content,
       copy,
-      envelope: { from: `${tokens.returnPath(id)}@${returnHost(config, domain)}`, to: message.recipient },
+      envelope: {
+        from: `${tokens.returnPath.make(id)}@${returnHost(config, domain)}`,
+        to: message.recipient,
+      },
       signers,
     };
   };

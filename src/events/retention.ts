@@ -1,0 +1,44 @@
+import { type Clock, DAY } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { Writer } from '../store/writer.ts';
+
+/**
+ * What is kept how long. Purging goes in small units, so that it never holds up a send: bodies some days
+ * after a message is final, then events and the message records, and idempotent answers when they expire.
+ */
+export interface RetentionSettings {
+  clock: Clock;
+  log: Log;
+  writer: Writer;
+  bodyDays: number;
+  eventDays: number;
+}
+
+const AT_ONCE = 500;
+
+/** Deletes all that is past its time; returns how many rows of each. */
+export async function purgeOld(settings: RetentionSettings): Promise<Record<string, number>> {
+  const { clock, writer } = settings;
+  const now = clock.now();
+  const bodiesBefore = now - settings.bodyDays * DAY;
+  const eventsBefore = now - settings.eventDays * DAY;
+  const purged = {
+    bodies: await untilNone(() =>
+      writer.run((tables) => tables.messages.purgeContents(bodiesBefore, AT_ONCE)),
+    ),
+    events: await untilNone(() => writer.run((tables) => tables.events.purge(eventsBefore, AT_ONCE))),
+    messages: await untilNone(() => writer.run((tables) => tables.messages.purge(eventsBefore, AT_ONCE))),
+    answers: await untilNone(() => writer.run((tables) => tables.idempotency.purge(now, AT_ONCE))),
+  };
+  settings.log.info(purged, 'purged what is past its time');
+  return purged;
+}
+
+async function untilNone(purge: () => Promise<number>): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const purged = await purge();
+    total += purged;
+    if (purged < AT_ONCE) return total;
+  }
+}

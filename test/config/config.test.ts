@@ -1,0 +1,131 @@
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'smol-toml';
+import { describe, expect, it } from 'vitest';
+import { exampleToml } from '../../src/config/example.ts';
+import { ConfigFault, loadConfig } from '../../src/config/load.ts';
+import { parseListen } from '../../src/config/schema.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'postrider-config-'));
+
+function fileWith(text: string): string {
+  const file = join(dir, `${Math.random()}.toml`);
+  writeFileSync(file, text);
+  return file;
+}
+
+function faultsOf(load: () => unknown): string[] {
+  try {
+    load();
+  } catch (error) {
+    if (error instanceof ConfigFault) return error.faults;
+    throw error;
+  }
+  return [];
+}
+
+describe('configuration', () => {
+  it('starts without any file', () => {
+    const config = loadConfig({ env: {}, cwd: dir });
+    expect(config.hostname).toBe(hostname().toLowerCase());
+    expect(config.api.listen).toBe('127.0.0.1:8080');
+    expect(config.public.url).toBe('http://127.0.0.1:8081');
+    expect(config.data).toEqual({ dir: join(dir, 'data'), masterKeyFile: join(dir, 'data/master.key') });
+    expect(config.delivery.workers).toBeGreaterThanOrEqual(1);
+    expect(config.delivery.retry.first).toBe(300_000);
+  });
+
+  it('reads a file, and lets the environment win', () => {
+    const file = fileWith(
+      'hostname = "mail.example.com"\n[delivery]\nport = 2525\n[delivery.retry]\nfirst = "30s"\n',
+    );
+    const env = { POSTRIDER_DELIVERY__PORT: '26', POSTRIDER_API__LISTEN: '127.0.0.1:9090' };
+    const config = loadConfig({ file, env });
+    expect(config).toMatchObject({ hostname: 'mail.example.com', api: { listen: '127.0.0.1:9090' } });
+    expect(config.delivery).toMatchObject({ port: 26, retry: { first: 30_000 } });
+    expect(config.file).toBe(file);
+  });
+
+  it('finds the file through the environment', () => {
+    const file = fileWith('hostname = "a.example"');
+    expect(loadConfig({ env: { POSTRIDER_CONFIG: file } }).hostname).toBe('a.example');
+  });
+
+  it.each<[string, Record<string, string>, unknown]>([
+    [
+      'a list',
+      { POSTRIDER_DNS__RESOLVERS: '["127.0.0.1:5353", "::1"]' },
+      { dns: { resolvers: ['127.0.0.1:5353', '::1'] } },
+    ],
+    [
+      'a boolean',
+      { POSTRIDER_DELIVERY__ALLOWPRIVATENETWORKS: 'true' },
+      { delivery: { allowPrivateNetworks: true } },
+    ],
+    ['a bare text', { POSTRIDER_LOG__LEVEL: 'warn' }, { log: { level: 'warn' } }],
+    [
+      'a table',
+      { POSTRIDER_SECONDARY: '{ type = "relay", host = "relay.example" }' },
+      { secondary: { host: 'relay.example', port: 587 } },
+    ],
+    ['a duration', { POSTRIDER_DELIVERY__RETRY__MAX: '2h' }, { delivery: { retry: { max: 7_200_000 } } }],
+  ])('takes %s from the environment', (_, env, expected) => {
+    expect(loadConfig({ env, cwd: dir })).toMatchObject(expected as object);
+  });
+
+  it('says every fault at once, with its path', () => {
+    const file = fileWith(
+      'hostnam = "x"\n[api]\nlisten = "8080"\n[delivery]\nport = 70000\nroutes = [{ match = "*", host = "x", prot = 1 }]\n[limits]\nbodyDays = "many"\n',
+    );
+    const faults = faultsOf(() => loadConfig({ file, env: { POSTRIDER_API__LISTN: 'x' } }));
+    expect(faults).toEqual([
+      'POSTRIDER_API__LISTN: names no setting',
+      'api.listen: must be "address:port" such as "127.0.0.1:8080" or "[::1]:8080"',
+      expect.stringMatching(/^delivery\.port: .*65535/),
+      expect.stringMatching(/^delivery\.routes\[0\]\.prot: unknown key/),
+      expect.stringMatching(/^limits\.bodyDays: expected number/),
+      expect.stringMatching(/^hostnam: unknown key/),
+    ]);
+  });
+
+  it.each([
+    ['a file that is not there', join(dir, 'none.toml'), /cannot be read/],
+    ['a file that is not TOML', fileWith('a = = b'), /is not TOML/],
+  ])('refuses %s', (_, file, words) => {
+    expect(faultsOf(() => loadConfig({ file, env: {} })).join()).toMatch(words);
+  });
+
+  it('takes the master key from systemd where it is given', () => {
+    const credentials = mkdtempSync(join(tmpdir(), 'postrider-credentials-'));
+    writeFileSync(join(credentials, 'master.key'), Buffer.alloc(32));
+    const config = loadConfig({ env: { CREDENTIALS_DIRECTORY: credentials }, cwd: dir });
+    expect(config.data.masterKeyFile).toBe(join(credentials, 'master.key'));
+  });
+
+  it('has an example file that is equal to the schema', () => {
+    const file = new URL('../../config/postrider.example.toml', import.meta.url);
+    expect(readFileSync(file, 'utf8')).toBe(exampleToml());
+  });
+
+  it('has an example whose every line is valid when it is uncommented', () => {
+    const text = exampleToml().replace(/^#(?=[a-zA-Z]+ = (?!""))|^#(?= {2}\{|\])/gm, '');
+    const { data: _, ...settings } = parse(text);
+    expect(Object.keys(settings).length).toBeGreaterThan(8);
+    expect(faultsOf(() => loadConfig({ file: fileWith(text), env: {} }))).toEqual([]);
+  });
+});
+
+describe('listen addresses', () => {
+  it.each([
+    ['127.0.0.1:8080', { host: '127.0.0.1', port: 8080 }],
+    ['[::1]:25', { host: '::1', port: 25 }],
+    ['0.0.0.0:0', { host: '0.0.0.0', port: 0 }],
+    ['8080', null],
+    ['127.0.0.1', null],
+    ['127.0.0.1:65536', null],
+    ['::1:25', null],
+  ])('%s', (text, expected) => {
+    expect(parseListen(text)).toEqual(expected);
+  });
+});

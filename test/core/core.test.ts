@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import { createIds } from '../../src/core/ids.ts';
+import { createLog } from '../../src/core/log.ts';
+import { randomText, shuffled, systemRandom } from '../../src/core/random.ts';
+import { invalid, isRefusal, REFUSALS, refuse } from '../../src/core/refusal.ts';
+import { createSeal, mac } from '../../src/core/seal.ts';
+
+const clock = { now: () => 1_790_000_000_123 };
+const ids = createIds(clock, systemRandom);
+
+describe('ids', () => {
+  it('have the kind, the time and twelve base-36 characters', () => {
+    expect(ids.make('domain')).toMatch(/^domain_1790000000123_[0-9a-z]{12}$/);
+    expect(ids.account()).toMatch(/^acct_[0-9a-z]{12}$/);
+    expect(ids.apiKey()).toMatch(/^pr_[0-9A-Za-z]{43}$/);
+  });
+
+  it('make UUIDs of version 7 with the time in front', () => {
+    expect(ids.uuid()).toMatch(/^01a0c450-6c7b-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+  });
+
+  it('do not repeat', () => {
+    const made = new Set(Array.from({ length: 10_000 }, () => ids.make('msg')));
+    expect(made.size).toBe(10_000);
+  });
+});
+
+describe('random text', () => {
+  it('draws every character of the alphabet', () => {
+    expect(new Set(randomText(systemRandom, 'abc', 1000)).size).toBe(3);
+  });
+
+  it('shuffles a copy', () => {
+    const items = [1, 2, 3, 4, 5, 6, 7, 8];
+    const copy = shuffled(systemRandom, items);
+    expect(copy).not.toBe(items);
+    expect([...copy].sort()).toEqual(items);
+  });
+});
+
+describe('refusals', () => {
+  it('carry their code, status and extras', () => {
+    const refusal = refuse('RECIPIENT_SUPPRESSED', 'no', { subscriptionStatus: 'bounced' });
+    expect(isRefusal(refusal)).toBe(true);
+    expect(refusal.status).toBe(403);
+    expect(refusal.extras.subscriptionStatus).toBe('bounced');
+  });
+
+  it('name the field that is wrong', () => {
+    expect(invalid('to', 'is required').extras.details).toEqual([{ field: 'to', message: 'is required' }]);
+  });
+
+  it('are all client errors but two', () => {
+    const server = Object.entries(REFUSALS).filter(([, status]) => status >= 500);
+    expect(server.map(([code]) => code)).toEqual(['INTERNAL_ERROR', 'UNAVAILABLE']);
+  });
+});
+
+describe('the seal', () => {
+  const seal = createSeal(Buffer.alloc(32, 7), systemRandom);
+  const sealed = seal.seal(Buffer.from('a secret'), 'row 1');
+
+  it('opens what it sealed', () => {
+    expect(seal.open(sealed, 'row 1').toString()).toBe('a secret');
+    expect(sealed.includes('secret')).toBe(false);
+  });
+
+  it('refuses another context, another key, and every changed byte', () => {
+    expect(() => seal.open(sealed, 'row 2')).toThrow();
+    expect(() => createSeal(Buffer.alloc(32, 8), systemRandom).open(sealed, 'row 1')).toThrow();
+    for (let at = 0; at < sealed.length; at++) {
+      const changed = Buffer.from(sealed);
+      changed[at] = (changed[at] ?? 0) ^ 1;
+      expect(() => seal.open(changed, 'row 1')).toThrow();
+    }
+  });
+
+  it('derives a different key for every purpose', () => {
+    expect(seal.derive('a').equals(seal.derive('b'))).toBe(false);
+    expect(seal.derive('a').equals(seal.derive('a'))).toBe(true);
+    expect(mac(seal.derive('a'), 'x', 8)).toHaveLength(8);
+  });
+
+  it('wants 32 bytes', () => {
+    expect(() => createSeal(Buffer.alloc(31), systemRandom)).toThrow(/32 bytes, this one is 31/);
+  });
+});
+
+describe('the log', () => {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+
+  it('hashes addresses unless told otherwise, and never at debug', () => {
+    createLog({ level: 'info', hashAddresses: true }, destination).info(
+      { recipient: 'ada@example.net' },
+      'x',
+    );
+    createLog({ level: 'debug', hashAddresses: true }, destination).info(
+      { recipient: 'ada@example.net' },
+      'x',
+    );
+    createLog({ level: 'info', hashAddresses: false }, destination).info(
+      { recipient: 'ada@example.net' },
+      'x',
+    );
+    expect(lines.map((line) => line.includes('ada@example.net'))).toEqual([false, true, true]);
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'info', msg: 'x' });
+  });
+});

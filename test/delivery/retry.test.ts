@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
+import { retryWait } from '../../src/delivery/retry.ts';
+
+const schedule = {
+  first: 5 * MINUTE,
+  greylisted: 2 * MINUTE,
+  factor: 2,
+  max: 4 * HOUR,
+  expireMarketing: 0,
+  expireTransactional: 0,
+};
+const plain = { retryAfterMs: null, greylisted: false };
+const fixed = (value: number) => ({ bytes: () => Buffer.alloc(0), below: () => value });
+const [earliest, middle, latest] = [fixed(0), fixed(5000), fixed(10_000)];
+
+describe('the retry schedule', () => {
+  it.each([
+    [1, 5 * MINUTE],
+    [2, 10 * MINUTE],
+    [3, 20 * MINUTE],
+    [6, 160 * MINUTE],
+    [7, 4 * HOUR],
+    [8, 4 * HOUR],
+    [500, 4 * HOUR],
+  ])('after attempt %i', (attempts, expected) => {
+    expect(retryWait(schedule, attempts, plain, middle)).toBe(expected);
+    expect(retryWait(schedule, attempts, plain, earliest)).toBe(Math.round(expected * 0.9));
+    expect(retryWait(schedule, attempts, plain, latest)).toBe(Math.round(expected * 1.1));
+  });
+
+  it('comes back sooner to a greylisting host, the first time', () => {
+    expect(retryWait(schedule, 1, { ...plain, greylisted: true }, middle)).toBe(2 * MINUTE);
+    expect(retryWait(schedule, 2, { ...plain, greylisted: true }, middle)).toBe(10 * MINUTE);
+  });
+
+  it('waits what the reply asks for, and never less', () => {
+    const named = { retryAfterMs: 90 * SECOND, greylisted: true };
+    expect(retryWait(schedule, 1, named, earliest)).toBe(90 * SECOND);
+    expect(retryWait(schedule, 1, named, latest)).toBe(99 * SECOND);
+  });
+});

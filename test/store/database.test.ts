@@ -1,0 +1,58 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { describe, expect, it } from 'vitest';
+import { DATABASE_FILE, lockDaemon, openDatabase } from '../../src/store/database.ts';
+import { temporaryDir } from '../support/store.ts';
+
+function schemaOf(file: string): string {
+  const db = new Sqlite(file, { readonly: true });
+  const rows = db
+    .prepare<[], { sql: string }>(
+      "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY type, name",
+    )
+    .all();
+  db.close();
+  return `${rows.map(({ sql }) => `${sql};`).join('\n\n')}\n`;
+}
+
+describe('the database', () => {
+  it('has the schema that is written down', () => {
+    const dir = temporaryDir();
+    openDatabase(dir).close();
+    const golden = readFileSync(new URL('schema.sql', import.meta.url), 'utf8');
+    expect(schemaOf(join(dir, DATABASE_FILE))).toBe(golden);
+  });
+
+  it('is for its owner only', () => {
+    const dir = temporaryDir();
+    openDatabase(dir).close();
+    expect(statSync(dir).mode & 0o777).toBe(0o700);
+    expect(statSync(join(dir, DATABASE_FILE)).mode & 0o777).toBe(0o600);
+  });
+
+  it('flushes every commit to disk', () => {
+    const db = openDatabase(temporaryDir());
+    expect(db.pragma('journal_mode', { simple: true })).toBe('wal');
+    expect(db.pragma('synchronous', { simple: true })).toBe(2);
+    expect(db.pragma('foreign_keys', { simple: true })).toBe(1);
+    db.close();
+  });
+
+  it('refuses a database that is newer than the program', () => {
+    const dir = temporaryDir();
+    const db = openDatabase(dir);
+    db.pragma('user_version = 9000');
+    db.close();
+    expect(() => openDatabase(dir)).toThrow(/of schema 9000, this program knows \d+/);
+  });
+
+  it('lets one daemon in at a time, and the next when it is gone', () => {
+    const dir = temporaryDir();
+    const lock = lockDaemon(dir);
+    expect(() => lockDaemon(dir)).toThrow(/another postrider daemon is running/);
+    lock.release();
+    lockDaemon(dir).release();
+    expect(readdirSync(dir)).toContain('daemon.lock');
+  });
+});

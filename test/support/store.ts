@@ -1,0 +1,153 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { createIds } from '../../src/core/ids.ts';
+import { systemRandom } from '../../src/core/random.ts';
+import { createRecorder } from '../../src/events/record.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import type { DomainRow } from '../../src/store/domains.ts';
+import type { MessageRow } from '../../src/store/messages.ts';
+import { createTables, type Tables } from '../../src/store/tables.ts';
+import { createWriter } from '../../src/store/writer.ts';
+
+/** A directory that is gone when the test is. */
+export function temporaryDir(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'postrider-'));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** A clock that stands still until it is told to move. */
+export function heldClock(start = Date.UTC(2026, 0, 15, 12)) {
+  let now = start;
+  return {
+    now: () => now,
+    advance: (ms: number) => {
+      now += ms;
+    },
+  };
+}
+
+/** A real database in a temporary directory, with one account, group and verified domain in it. */
+export function startStore(clock = heldClock()) {
+  const dir = temporaryDir();
+  const db = openDatabase(dir);
+  const tables = createTables(db);
+  const writer = createWriter(db, tables);
+  const ids = createIds(clock, systemRandom);
+  const recorder = createRecorder({ clock, ids });
+  onTestFinished(async () => {
+    await writer.close();
+    db.close();
+  });
+  insertAccount(tables, 'acct_one', clock.now());
+  insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_one', name: 'example.com' }, clock.now());
+  return { dir, db, tables, writer, ids, recorder, clock };
+}
+
+export function insertAccount(tables: Tables, accountId: string, now: number): void {
+  tables.accounts.insert({
+    account_id: accountId,
+    name: accountId,
+    status: 'active',
+    company_name: 'Example Ltd',
+    company_address: JSON.stringify({ line1: '1 Main St', city: 'Town', postalCode: '12345', country: 'GB' }),
+    abuse_email: null,
+    logo_url: null,
+    created_at: now,
+    updated_at: now,
+  });
+  tables.domainGroups.insert({
+    group_id: `dgroup_${accountId}`,
+    account_id: accountId,
+    name: 'Default',
+    description: null,
+    color: null,
+    icon: null,
+    is_default: 1,
+    created_at: now,
+    updated_at: now,
+  });
+}
+
+type DomainWish = Partial<DomainRow> & Pick<DomainRow, 'account_id' | 'domain_id' | 'name'>;
+
+export function insertDomain(tables: Tables, wish: DomainWish, now: number): DomainRow {
+  const row: DomainRow = {
+    group_id: `dgroup_${wish.account_id}`,
+    use_case: 'tx',
+    region: 'local',
+    status: 'SUCCESS',
+    dkim_enabled: 1,
+    spf_configured: 1,
+    dmarc_configured: 1,
+    mx_configured: 1,
+    return_path: 'customer',
+    tracking_domain: null,
+    tracking_host: null,
+    alt_domain_id: `alt_${wish.domain_id}`,
+    alt_status: 'PENDING',
+    alt_provisioned: 0,
+    alt_dkim_enabled: 0,
+    alt_spf_configured: 0,
+    alt_dmarc_configured: 0,
+    last_checked_at: null,
+    next_check_at: now,
+    check_count: 0,
+    failing_since: null,
+    created_at: now,
+    updated_at: now,
+    ...wish,
+  };
+  tables.domains.insert(row);
+  return row;
+}
+
+let made = 0;
+
+/** Puts a message into the queue; returns it as stored. */
+export function enqueue(
+  tables: Tables,
+  now: number,
+  wish: Partial<MessageRow> & { lane?: 0 | 1; dueAt?: number } = {},
+): MessageRow {
+  const { lane = 0, dueAt = now, ...columns } = wish;
+  const recipient = columns.recipient ?? 'ada@example.net';
+  const contentId = tables.messages.insertContent('{}', now);
+  const seq = tables.messages.insert({
+    message_id: `msg_${now}_${String(made++).padStart(12, '0')}`,
+    account_id: 'acct_one',
+    content_id: contentId,
+    use_case: lane === 0 ? 'tx' : 'mk',
+    domain_id: 'domain_one',
+    job_id: null,
+    campaign_id: null,
+    subscription_group_id: null,
+    from_address: 'shop@example.com',
+    recipient,
+    recipient_hash: emailIdentifier(recipient),
+    role: 'to',
+    subject: 'Hello',
+    simulated: 0,
+    track_clicks: 0,
+    track_opens: 0,
+    created_at: now,
+    expires_at: now + 2 * 86_400_000,
+    ...columns,
+  });
+  tables.queue.insert({
+    seq,
+    lane,
+    account_id: columns.account_id ?? 'acct_one',
+    domain_id: columns.domain_id ?? 'domain_one',
+    destination: recipient.slice(recipient.lastIndexOf('@') + 1),
+    due_at: dueAt,
+    ready: dueAt <= now ? 1 : 0,
+    lease: null,
+  });
+  const row = tables.messages.bySeq(seq);
+  if (row === null) throw new Error('the message was not stored');
+  return row;
+}
