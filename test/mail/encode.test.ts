@@ -1,0 +1,122 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type EncodedBody, encodeText, wrapBase64 } from '../../src/mail/encode.ts';
+
+/** An independent decoder, by the book and slow. */
+function decode({ encoding, body }: EncodedBody): string {
+  const text = body.toString('latin1');
+  if (encoding === '7bit') return text;
+  if (encoding === 'base64') return Buffer.from(text, 'base64').toString();
+  const octets = text
+    .replace(/=\r\n/g, '')
+    .replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return Buffer.from(octets, 'latin1').toString();
+}
+
+const crlf = (text: string) => text.replace(/\r\n?|\n/g, '\r\n');
+
+describe('encodeText chooses', () => {
+  it.each<[string, string, EncodedBody['encoding']]>([
+    ['plain text', 'Hello\nworld\n', '7bit'],
+    ['nothing', '', '7bit'],
+    ['tabs and trailing blanks', '\ta \nb', '7bit'],
+    ['a line of 998 octets', `${'a'.repeat(998)}\nb`, '7bit'],
+    ['a line of 999 octets', `${'a'.repeat(999)}\nb`, 'quoted-printable'],
+    ['a last line of 999 octets', `b\n${'a'.repeat(999)}`, 'quoted-printable'],
+    ['a line that mailboxes would change', 'x\nFrom here on', 'quoted-printable'],
+    ['a word like it', 'x\nFrom: here\n From here', '7bit'],
+    ['a line like one of our boundaries', 'x\n--=_a_1--\n', 'quoted-printable'],
+    ['a control character', 'a\u0007b'.padEnd(50), 'quoted-printable'],
+    ['a NUL', 'a\u0000b'.padEnd(50), 'quoted-printable'],
+    ['some accents', 'Grüße aus Köln, wie geht es dir?', 'quoted-printable'],
+    ['Cyrillic', 'Привет, как дела?', 'base64'],
+    ['emoji alone', '👍👍', 'base64'],
+  ])('for %s', (_, text, encoding) => {
+    const encoded = encodeText(text);
+    expect(encoded.encoding).toBe(encoding);
+    expect(decode(encoded)).toBe(crlf(text));
+  });
+});
+
+describe('quoted-printable', () => {
+  const quoted = (text: string) => {
+    // The long line forces the encoding, whatever the text.
+    const { encoding, body } = encodeText(`${text}\n${'-'.repeat(999)}`);
+    expect(encoding).toBe('quoted-printable');
+    return body.toString('latin1').split(`\r\n${'-'.repeat(75)}=`)[0];
+  };
+
+  it.each([
+    ['a=b', 'a=3Db'],
+    ['é', '=C3=A9'],
+    ['a \nb\t\nc d', 'a=20\r\nb=09\r\nc d'],
+    ['From a\nNot From b\nFrom', '=46rom a\r\nNot =46rom b\r\nFrom'],
+    ['x'.repeat(76), 'x'.repeat(76)],
+    ['x'.repeat(77), `${'x'.repeat(75)}=\r\nxx`],
+    [`${'x'.repeat(75)}=`, `${'x'.repeat(75)}=\r\n=3D`],
+    [`${'x'.repeat(73)}=`, `${'x'.repeat(73)}=3D`],
+    [`${'x'.repeat(73)}=y`, `${'x'.repeat(73)}=\r\n=3Dy`],
+    [`${'x'.repeat(75)}From y`, `${'x'.repeat(75)}=\r\n=46rom y`],
+  ])('of %j is %j', (text, expected) => {
+    expect(quoted(text)).toBe(expected);
+  });
+});
+
+describe('wrapBase64', () => {
+  it.each([
+    ['', ''],
+    ['QUJD', 'QUJD'],
+    ['A'.repeat(76), 'A'.repeat(76)],
+    ['A'.repeat(80), `${'A'.repeat(76)}\r\nAAAA`],
+    ['A'.repeat(152), `${'A'.repeat(76)}\r\n${'A'.repeat(76)}`],
+  ])('cuts %j', (base64, expected) => {
+    expect(wrapBase64(base64).toString()).toBe(expected);
+  });
+});
+
+describe('any text', () => {
+  const piece = fc.oneof(
+    fc.string({ unit: 'grapheme' }),
+    fc.constantFrom(
+      '\n',
+      '\r\n',
+      '\r',
+      ' \n',
+      '\t',
+      'From ',
+      '\nFrom ',
+      '\n--=_',
+      '=',
+      '.',
+      'é',
+      '漢字',
+      '👍',
+      '\u0000',
+    ),
+    fc.nat({ max: 1200 }).map((length) => 'x'.repeat(length)),
+  );
+  const text = fc.array(piece).map((pieces) => pieces.join(''));
+
+  it('can be read back, but for its line ends', () => {
+    fc.assert(
+      fc.property(text, (source) => {
+        expect(decode(encodeText(source))).toBe(crlf(source));
+      }),
+    );
+  });
+
+  it('leaves as ASCII lines with CRLF, none too long, none like a boundary', () => {
+    fc.assert(
+      fc.property(text, (source) => {
+        const { encoding, body } = encodeText(source);
+        const lines = body.toString('latin1').split('\r\n');
+        const limit = encoding === '7bit' ? 998 : 76;
+        for (const line of lines) {
+          expect(line).toMatch(/^[\t -~]*$/);
+          expect(line.length).toBeLessThanOrEqual(limit);
+          expect(line).not.toMatch(/^(?:--=_|From )/);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,209 @@
+import * as fc from 'fast-check';
+import { simpleParser } from 'mailparser';
+import { describe, expect, it } from 'vitest';
+import { encodedWords } from '../../src/mail/encoded-word.ts';
+import { addressField, parameterField, textField, wordsField } from '../../src/mail/headers.ts';
+
+const parse = (field: string) => simpleParser(`${field}\r\n\r\n`);
+
+/** What every field must keep, whatever its value. */
+function expectSound(field: string): void {
+  const lines = field.split('\r\n');
+  for (const [index, line] of lines.entries()) {
+    expect(line).toMatch(/^[ -~]*$/);
+    expect(line.length).toBeLessThanOrEqual(998);
+    // Folded lines begin with a blank and hold something else: an all-blank one would end the header for some.
+    expect(line).toMatch(index === 0 ? /^[A-Za-z-]+:(?: |$)/ : /^ +[^ ]/);
+  }
+}
+
+describe('textField', () => {
+  it.each([
+    ['Hello world', 'X: Hello world'],
+    ['', 'X:'],
+    ['  blanks   inside and around  ', 'X: blanks   inside and around'],
+    ['Grüße', 'X: =?utf-8?b?R3LDvMOfZQ==?='],
+    ['Your order from Zürich is here', 'X: Your order from =?utf-8?q?Z=C3=BCrich?= is here'],
+    ['é, é', 'X: =?utf-8?b?w6ksIMOp?='],
+    ['Привет мир', 'X: =?utf-8?b?0J/RgNC40LLQtdGCINC80LjRgA==?='],
+    ['=?utf-8?q?no?=', 'X: =?utf-8?b?PT91dGYtOD9xP25vPz0=?='],
+    ['a\r\nBcc: b\u0000', 'X: a  Bcc: b'],
+    ['a\tb', 'X: a b'],
+    [`${'word '.repeat(20)}end`, `X: ${'word '.repeat(13)}word\r\n${' word'.repeat(6)} end`],
+    [`a ${'b'.repeat(100)} c`, `X: a\r\n ${'b'.repeat(100)}\r\n c`],
+  ])('writes %j', (value, expected) => {
+    expect(textField('X', value)).toBe(expected);
+  });
+
+  it('begins an encoded value beside its name', () => {
+    const [first = '', ...rest] = textField('Subject', 'é'.repeat(100)).split('\r\n');
+    expect(first).toMatch(/^Subject: =\?utf-8\?/);
+    expect(first.length).toBeGreaterThan(60);
+    expect(rest.length).toBeGreaterThan(1);
+    for (const line of [first, ...rest]) expect(line.length).toBeLessThanOrEqual(76);
+  });
+
+  const value = fc
+    .array(
+      fc.oneof(
+        fc.string({ unit: 'grapheme' }),
+        fc.string({ unit: 'grapheme-ascii' }),
+        fc.constantFrom(' ', '  ', '=?', '?=', '\r\n', 'é', '👩‍👩‍👧', 'שלום', '_', ',', '"', '\u0000'),
+        fc.nat({ max: 1100 }).map((length) => 'x'.repeat(length)),
+        fc.nat({ max: 1100 }).map((length) => ' '.repeat(length)),
+      ),
+      { maxLength: 12 },
+    )
+    .map((pieces) => pieces.join(''));
+
+  it('is sound whatever the value', () => {
+    fc.assert(
+      fc.property(value, (text) => {
+        expectSound(textField('Subject', text));
+        expectSound(textField(`X-${'Long'.repeat(20)}`, text));
+      }),
+    );
+  });
+
+  it('is read back as the value, controls as blanks', async () => {
+    await fc.assert(
+      fc.asyncProperty(value, async (text) => {
+        const { subject = '' } = await parse(textField('Subject', text));
+        // The reader used here folds runs of blanks into one, so blanks are compared as one.
+        const flat = (words: string) => words.replace(/[\p{Cc}\s]+/gu, ' ').trim();
+        expect(flat(subject)).toBe(flat(text));
+      }),
+    );
+  });
+});
+
+describe('encodedWords', () => {
+  it.each([
+    ['é', ['=?utf-8?b?w6k=?=']],
+    ['one_two? three four é', ['=?utf-8?q?one=5Ftwo=3F_three_four_=C3=A9?=']],
+    ['漢字', ['=?utf-8?b?5ryi5a2X?=']],
+    [
+      '👍'.repeat(12),
+      [`=?utf-8?b?${Buffer.from('👍'.repeat(11)).toString('base64')}?=`, '=?utf-8?b?8J+RjQ==?='],
+    ],
+    ['', []],
+    ['\ud800', ['=?utf-8?b?77+9?=']],
+  ])('of %j', (text, words) => {
+    expect(encodedWords(text)).toEqual(words);
+  });
+
+  it('are 75 characters at most, the first as short as asked, each whole characters', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'grapheme', minLength: 1 }),
+        fc.integer({ min: 30, max: 75 }),
+        (text, first) => {
+          const words = encodedWords(text, first);
+          expect(words[0]?.length).toBeLessThanOrEqual(first);
+          let decoded = '';
+          for (const word of words) {
+            expect(word.length).toBeLessThanOrEqual(75);
+            const [, kind, content = ''] = /^=\?utf-8\?([qb])\?([!-~]+)\?=$/.exec(word) ?? [];
+            const octets =
+              kind === 'b'
+                ? Buffer.from(content, 'base64')
+                : Buffer.from(
+                    content
+                      .replace(/_/g, ' ')
+                      .replace(/=(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+                    'latin1',
+                  );
+            // Fatal: a character cut in two throws.
+            decoded += new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(octets);
+          }
+          expect(decoded).toBe(text);
+        },
+      ),
+    );
+  });
+});
+
+describe('addressField', () => {
+  const box = (name: string, address = 'a@example.com') => ({ name, address });
+
+  it.each([
+    [[box('')], 'To: a@example.com'],
+    [[box('Ann Cole')], 'To: Ann Cole <a@example.com>'],
+    [[box('Cole, Ann')], 'To: "Cole, Ann" <a@example.com>'],
+    [[box('Ann "the" \\')], 'To: "Ann \\"the\\" \\\\" <a@example.com>'],
+    [[box('two  blanks')], 'To: "two  blanks" <a@example.com>'],
+    [[box('Jörg')], 'To: =?utf-8?b?SsO2cmc=?= <a@example.com>'],
+    [[box('=?utf-8?q?x?=')], 'To: =?utf-8?b?PT91dGYtOD9xP3g/PQ==?= <a@example.com>'],
+    [[box(''), box('B', 'b@example.com')], 'To: a@example.com, B <b@example.com>'],
+    [[box('', 'jörg@example.com')], 'To: jörg@example.com'],
+  ])('writes %j', (boxes, expected) => {
+    expect(addressField('To', boxes)).toBe(expected);
+  });
+
+  it('folds between addresses, and never ends a line too late', () => {
+    const field = addressField(
+      'To',
+      Array.from({ length: 50 }, (_, index) => box(`Person ${index}`, `person-${index}@example.com`)),
+    );
+    expectSound(field);
+    for (const line of field.split('\r\n')) expect(line.length).toBeLessThanOrEqual(76);
+  });
+
+  it('is read back, whatever the names', async () => {
+    const name = fc
+      .string({
+        unit: fc.oneof(
+          fc.constantFrom(...'",.<>()@:;\\=? é漢👍'),
+          fc.string({ unit: 'grapheme', maxLength: 1 }),
+        ),
+      })
+      .map((text) => text.replace(/[\p{Cc}\s]+/gu, ' ').trim());
+    await fc.assert(
+      fc.asyncProperty(fc.array(name, { minLength: 1, maxLength: 6 }), async (names) => {
+        const boxes = names.map((name, index) => box(name, `a${index}@example.com`));
+        const field = addressField('To', boxes);
+        expectSound(field);
+        const { to } = await parse(field);
+        expect(
+          (Array.isArray(to) ? to : [to]).flatMap((list) => list?.value.map(({ address }) => address)),
+        ).toEqual(boxes.map(({ address }) => address));
+      }),
+    );
+  });
+});
+
+describe('parameterField', () => {
+  it.each([
+    ['report.pdf', 'X: attachment; filename="report.pdf"'],
+    ['my "best" \\ file.pdf', 'X: attachment; filename="my \\"best\\" \\\\ file.pdf"'],
+    ['Größe.pdf', 'X: attachment; filename="Gro_e.pdf"; filename*=utf-8\'\'Gr%C3%B6%C3%9Fe.pdf'],
+    [
+      '漢字 👍.txt',
+      'X: attachment; filename="__ _.txt";\r\n filename*=utf-8\'\'%E6%BC%A2%E5%AD%97%20%F0%9F%91%8D.txt',
+    ],
+    ['a\r\nb', 'X: attachment; filename="a__b"; filename*=utf-8\'\'a%0D%0Ab'],
+  ])('writes the file name %j', (filename, expected) => {
+    expect(parameterField('X', 'attachment', { filename })).toBe(expected);
+  });
+
+  it('cuts long names into numbered sections (RFC 2231 §3)', () => {
+    const field = parameterField('X', 'attachment', { filename: '漢'.repeat(20) });
+    expectSound(field);
+    expect(field).toContain(`filename*0*=utf-8''%E6%BC%A2`);
+    expect(field).toContain(`filename*3*=%E6%BC%A2`);
+  });
+
+  it('is sound whatever the name', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 255 }), (filename) => {
+        expectSound(parameterField('Content-Disposition', 'attachment', { filename }));
+      }),
+    );
+  });
+});
+
+describe('wordsField', () => {
+  it('lets no line break through, should one come that far', () => {
+    expect(wordsField('X', ['a\r\nBcc: b', '\u0000c'])).toBe('X: aBcc: b c');
+  });
+});
