@@ -5,7 +5,7 @@ import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { AccountChanges, NewAccount } from './account-form.ts';
-import { makeKey, SCOPES, type Scope } from './keys.ts';
+import { makeKey, type Scope } from './keys.ts';
 
 /**
  * Accounts: whom the service works for. An account is never deleted, only disabled, because its mail, events
@@ -79,15 +79,19 @@ export function createAccounts(deps: AccountDeps): Accounts {
         created_at: at,
         updated_at: at,
       };
-      const keys = SCOPES.map((scope) =>
+      const fresh = (scope: Scope) =>
         makeKey(deps, {
           accountId: row.account_id,
           name: scope,
           scopes: [scope],
           allowIps: [],
           allowFrom: [],
-        }),
-      );
+        });
+      const keys = {
+        setup: fresh('setup'),
+        marketing: fresh('marketing'),
+        transactional: fresh('transactional'),
+      };
       return writer.run((tables): CreatedAccount | Refusal => {
         if (tables.accounts.get(row.account_id) !== null) {
           return refuse('INVALID_STATE', `there is an account ${row.account_id} already`);
@@ -104,13 +108,15 @@ export function createAccounts(deps: AccountDeps): Accounts {
           created_at: at,
           updated_at: at,
         });
-        for (const key of keys) tables.apiKeys.insert(key.row);
-        const [setup, marketing, transactional] = keys.map((key) => key.created.secret) as [
-          string,
-          string,
-          string,
-        ];
-        return { account: accountOf(row), keys: { setup, marketing, transactional } };
+        for (const key of Object.values(keys)) tables.apiKeys.insert(key.row);
+        return {
+          account: accountOf(row),
+          keys: {
+            setup: keys.setup.created.secret,
+            marketing: keys.marketing.created.secret,
+            transactional: keys.transactional.created.secret,
+          },
+        };
       });
     },
     get: (accountId) => {

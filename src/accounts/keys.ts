@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { domainToASCII } from 'node:url';
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { normaliseDomain } from '../mail/address.ts';
 import type { ApiKeyRow } from '../store/api-keys.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -142,7 +142,7 @@ function checkKey(wish: NewKey): (Required<Omit<NewKey, 'scopes'>> & { scopes: S
     },
   );
   if (isRefusal(allowIps)) return allowIps;
-  const allowFrom = readEach('allowFrom', wish.allowFrom, 'a domain such as example.com', domainName);
+  const allowFrom = readEach('allowFrom', wish.allowFrom, 'a domain such as example.com', normaliseDomain);
   if (isRefusal(allowFrom)) return allowFrom;
   return { accountId: wish.accountId, name, scopes: [...scopes], allowIps, allowFrom };
 }
@@ -160,14 +160,6 @@ function readEach(
     values.add(value);
   }
   return values.size > MAX_ENTRIES ? invalid(field, `must have at most ${MAX_ENTRIES} entries`) : [...values];
-}
-
-const DOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$/;
-
-/** Lower-case A-labels without the trailing dot; null when it is no domain name. */
-function domainName(text: string): string | null {
-  const name = domainToASCII(text.trim().replace(/\.$/, ''));
-  return DOMAIN.test(name) ? name : null;
 }
 
 function apiKeyOf(row: ApiKeyRow): ApiKey {

@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { accountChangesForm } from '../../accounts/account-form.ts';
+import type { Account, Accounts } from '../../accounts/accounts.ts';
+import { iso } from '../../core/clock.ts';
+import { isRefusal, refuse } from '../../core/refusal.ts';
+import { type Route, route } from '../route.ts';
+
+/**
+ * `/web-setup/account`: what an account says about itself. Company name and postal address stand in the
+ * footer of every mail; without them nothing that uses the footer can be sent.
+ */
+export function accountRoutes(accounts: Accounts): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/web-setup/account',
+      operationId: 'getAccount',
+      tag: 'Account',
+      summary: 'The account',
+      scope: 'setup',
+      answers: { 200: { description: 'The account.', data: accountRecord, example: EXAMPLE } },
+      refusals: [],
+      handle: ({ caller }) => {
+        const account = accounts.get(caller.accountId);
+        return account === null
+          ? refuse('NOT_FOUND', 'the account is gone')
+          : { status: 200, data: shown(account) };
+      },
+    }),
+    route({
+      method: 'PUT',
+      path: '/web-setup/account',
+      operationId: 'updateAccount',
+      tag: 'Account',
+      summary: 'Changes the account',
+      description:
+        'Fields that are given replace what was there, others stay, `null` takes a value away. An address is replaced as a whole.',
+      scope: 'setup',
+      body: accountChangesForm,
+      example: {
+        companyName: EXAMPLE.companyName,
+        companyAddress: EXAMPLE.companyAddress,
+        abuseEmail: EXAMPLE.abuseEmail,
+      },
+      answers: { 200: { description: 'The account as it is now.', data: accountRecord, example: EXAMPLE } },
+      refusals: [],
+      handle: async ({ caller, body }) => {
+        const account = await accounts.update(caller.accountId, body);
+        return isRefusal(account) ? account : { status: 200, data: shown(account) };
+      },
+    }),
+  ];
+}
+
+const time = z.iso.datetime();
+
+const accountRecord = z.object({
+  accountId: z.string(),
+  name: z.string(),
+  companyName: z.string().nullable(),
+  companyAddress: z
+    .object({
+      line1: z.string(),
+      line2: z.string().optional(),
+      city: z.string(),
+      region: z.string().optional(),
+      postalCode: z.string(),
+      country: z.string(),
+    })
+    .nullable(),
+  abuseEmail: z.string().nullable(),
+  logoUrl: z.string().nullable(),
+  createdAt: time,
+  updatedAt: time,
+});
+
+function shown(account: Account): z.output<typeof accountRecord> {
+  const { accountId, name, companyName, companyAddress, abuseEmail, logoUrl } = account;
+  return {
+    accountId,
+    name,
+    companyName,
+    companyAddress,
+    abuseEmail,
+    logoUrl,
+    createdAt: iso(account.createdAt),
+    updatedAt: iso(account.updatedAt),
+  };
+}
+
+const EXAMPLE = {
+  accountId: 'acct_8f3k2m9x0q1z',
+  name: 'Example Shop',
+  companyName: 'Example Shop Ltd.',
+  companyAddress: { line1: '1 Main Street', city: 'Springfield', postalCode: '62701', country: 'US' },
+  abuseEmail: 'abuse@example.com',
+  logoUrl: null,
+  createdAt: '2026-01-31T12:00:00.000Z',
+  updatedAt: '2026-01-31T12:00:00.000Z',
+};

@@ -1,0 +1,129 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { invalid, type Refusal, refuse } from '../core/refusal.ts';
+
+/**
+ * Reads a JSON body from the stream, never more of it than is allowed: a body that says it is too large is
+ * refused before the first byte, one that does not say is refused when it grows too large. All bodies that
+ * are being read together stay under one bound as well.
+ */
+export interface BodyReader {
+  /** The value, a refusal, or null when the caller hung up in the middle. */
+  readJson(req: IncomingMessage, res: ServerResponse, limit: number): Promise<JsonBody | Refusal | null>;
+}
+
+/** `value` is undefined when the body is empty. */
+export interface JsonBody {
+  value: unknown;
+}
+
+/** Deeper nesting than any request of ours has; it would only overflow somebody's stack. */
+const MAX_DEPTH = 64;
+/** Bytes of all bodies together that wait in memory for their end. */
+const MAX_WAITING = 256 * 1024 * 1024;
+
+export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
+  let waiting = 0;
+
+  function collect(req: IncomingMessage, limit: number): Promise<Buffer | Refusal | null> {
+    return new Promise((resolve) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      const finish = (result: Buffer | Refusal | null) => {
+        waiting -= size;
+        size = 0;
+        req.removeListener('data', onData).removeListener('end', onEnd);
+        req.removeListener('close', onGone).removeListener('error', onGone);
+        resolve(result);
+      };
+      const onData = (chunk: Buffer) => {
+        size += chunk.length;
+        waiting += chunk.length;
+        if (size > limit) finish(tooLarge(limit));
+        else if (waiting > maxWaiting) {
+          finish(refuse('UNAVAILABLE', 'too many large requests are being read; try again'));
+        } else chunks.push(chunk);
+      };
+      const onEnd = () => finish(chunks.length === 1 ? (chunks[0] ?? null) : Buffer.concat(chunks));
+      const onGone = () => finish(null);
+      req.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone);
+    });
+  }
+
+  return {
+    readJson: async (req, res, limit) => {
+      if (!hasBody(req)) return { value: undefined };
+      const wrongType = checkType(req);
+      if (wrongType !== null) return wrongType;
+      if (Number(req.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
+      // RFC 9110 §10.1.1: the caller waits for our word before it sends the body.
+      if (req.headers.expect !== undefined) res.writeContinue();
+      const bytes = await collect(req, limit);
+      return Buffer.isBuffer(bytes) ? parse(bytes) : bytes;
+    },
+  };
+}
+
+/** Whether a body comes with the request, maybe an empty one (RFC 9112 §6.3). */
+export function hasBody(req: IncomingMessage): boolean {
+  const length = req.headers['content-length'];
+  return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+}
+
+function tooLarge(limit: number): Refusal {
+  return refuse('PAYLOAD_TOO_LARGE', `the body is over the limit of ${limit} bytes`);
+}
+
+function checkType(req: IncomingMessage): Refusal | null {
+  const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';');
+  if (type.trim() !== 'application/json') {
+    return refuse('UNSUPPORTED_MEDIA_TYPE', 'the body must be sent as Content-Type: application/json');
+  }
+  const charset = parameters.map((part) => part.trim()).find((part) => part.startsWith('charset='));
+  if (charset !== undefined && !/^charset="?(utf-?8|us-ascii)"?$/.test(charset)) {
+    return refuse('UNSUPPORTED_MEDIA_TYPE', 'JSON must be sent as UTF-8');
+  }
+  const coding = req.headers['content-encoding'];
+  if (coding !== undefined && coding.toLowerCase() !== 'identity') {
+    return refuse('UNSUPPORTED_MEDIA_TYPE', 'the body must be sent without Content-Encoding');
+  }
+  return null;
+}
+
+function parse(bytes: Buffer): JsonBody | Refusal {
+  if (bytes.length === 0) return { value: undefined };
+  if (!isUtf8(bytes)) return refuse('INVALID_JSON', 'the body is not valid UTF-8');
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString('utf8').replace(/^\uFEFF/, ''));
+  } catch (error) {
+    // The parser's message quotes the body; only where it stopped is told.
+    return refuse('INVALID_JSON', `the body is not valid JSON${positionIn(error)}`);
+  }
+  return deeperThan(value, MAX_DEPTH)
+    ? invalid('body', `must not be nested more than ${MAX_DEPTH} levels deep`)
+    : { value };
+}
+
+function positionIn(error: unknown): string {
+  const position = error instanceof Error ? /at position (\d+)/.exec(error.message)?.[1] : undefined;
+  return position === undefined ? '' : `, character ${position}`;
+}
+
+/** Walks level by level, without recursion. */
+function deeperThan(value: unknown, max: number): boolean {
+  let level = [value].filter(isContainer);
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth === max) return true;
+    const next: object[] = [];
+    for (const container of level) {
+      for (const inner of Object.values(container)) if (isContainer(inner)) next.push(inner);
+    }
+    level = next;
+  }
+  return false;
+}
+
+function isContainer(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}

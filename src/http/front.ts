@@ -1,0 +1,136 @@
+import type { IncomingMessage } from 'node:http';
+import type { Context, Middleware } from 'koa';
+import type { Log } from '../core/log.ts';
+import { invalid, type Refusal, refuse } from '../core/refusal.ts';
+import { type Reply, refusalReply } from './answers.ts';
+import { hasBody } from './body.ts';
+import type { CallerAddressOf } from './caller-address.ts';
+import type { HttpMetrics } from './metrics.ts';
+import type { RequestState } from './router.ts';
+
+/**
+ * The first and last hand on every request: gives it an id, catches whatever goes wrong behind it, counts it,
+ * and looks after the bytes of a body that nobody wanted.
+ */
+export interface FrontDeps {
+  log: Log;
+  metrics: HttpMetrics;
+  callerAddressOf: CallerAddressOf;
+  makeRequestId(): string;
+  /** True from the moment the server is to close. */
+  isStopping(): boolean;
+}
+
+const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+/** A refused body is read on and thrown away up to here, so that its sender sees the answer; then cut off. */
+const LINGER_BYTES = 8 * 1024 * 1024;
+
+export function createFront(deps: FrontDeps): Middleware {
+  const { log, metrics } = deps;
+  return async (ctx, next) => {
+    const started = performance.now();
+    const { req } = ctx;
+    let from: ReturnType<CallerAddressOf> | null = null;
+    const state: RequestState = {
+      requestId: requestIdOf(req) ?? deps.makeRequestId(),
+      operationId: '',
+      from: () => {
+        from ??= deps.callerAddressOf(req);
+        return from;
+      },
+    };
+    ctx.state = state;
+    try {
+      const refusal = refusedAtOnce(req, deps.isStopping());
+      if (refusal === null) await next();
+      else respond(ctx, refusalReply(refusal, state.requestId));
+    } catch (error) {
+      respond(ctx, refusalReply(faultOf(error, state, log), state.requestId));
+    }
+    if (deps.isStopping()) ctx.set('Connection', 'close');
+    if (!req.complete && hasBody(req)) discardRest(ctx);
+    const seconds = (performance.now() - started) / 1000;
+    metrics.observe(state.operationId, ctx.status, seconds);
+    if (log.isLevelEnabled('debug')) logRequest(log, ctx, state, seconds);
+  };
+}
+
+/** Writes a reply; null when there is nobody to read it. */
+export function respond(ctx: Context, reply: Reply | null): void {
+  const state: RequestState = ctx.state;
+  if (reply === null) {
+    ctx.respond = false;
+    ctx.res.destroy();
+    return;
+  }
+  ctx.status = reply.status;
+  const { res } = ctx;
+  res.setHeader('X-Request-Id', state.requestId);
+  res.setHeader('Cache-Control', 'no-store');
+  res.setHeader('X-Content-Type-Options', 'nosniff');
+  for (const [name, value] of Object.entries(reply.headers)) res.setHeader(name, value);
+  if (reply.contentType !== '') res.setHeader('Content-Type', reply.contentType);
+  ctx.body = reply.body;
+}
+
+function requestIdOf(req: IncomingMessage): string | null {
+  const given = req.headers['x-request-id'];
+  return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : null;
+}
+
+function refusedAtOnce(req: IncomingMessage, stopping: boolean): Refusal | null {
+  if (stopping) return refuse('UNAVAILABLE', 'the service is shutting down');
+  // RFC 9112 §3.2: a request of HTTP/1.1 without Host is answered 400.
+  if (req.headers.host === undefined && req.httpVersion === '1.1') {
+    return invalid('Host', 'is required');
+  }
+  return originForm(req) ? null : invalid('path', 'is not a path');
+}
+
+/** Makes `GET http://host/path` (RFC 9112 §3.2.2) a plain path, as what follows expects. */
+function originForm(req: IncomingMessage): boolean {
+  if (req.url?.startsWith('/')) return true;
+  if (req.url === undefined || !URL.canParse(req.url)) return false;
+  const { pathname, search } = new URL(req.url);
+  req.url = pathname + search;
+  return pathname.startsWith('/');
+}
+
+/** A fault is logged here, once, and nothing of it is told. */
+function faultOf(error: unknown, state: RequestState, log: Log): Refusal {
+  const { requestId, operationId } = state;
+  log.error({ err: error, requestId, operationId }, 'request failed');
+  if (isDiskFull(error)) return refuse('UNAVAILABLE', 'the disk is full; nothing was accepted');
+  return refuse('INTERNAL_ERROR', 'something went wrong here; the log has it under this request id');
+}
+
+function isDiskFull(error: unknown): boolean {
+  return (
+    error instanceof Error && 'code' in error && (error.code === 'SQLITE_FULL' || error.code === 'ENOSPC')
+  );
+}
+
+function discardRest(ctx: Context): void {
+  const { req } = ctx;
+  // The caller was promised no 100 and may send nothing more: the connection cannot be used again.
+  if (req.headers.expect !== undefined) ctx.set('Connection', 'close');
+  let left = LINGER_BYTES;
+  req.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) req.destroy();
+  });
+}
+
+function logRequest(log: Log, ctx: Context, state: RequestState, seconds: number): void {
+  log.debug(
+    {
+      requestId: state.requestId,
+      operationId: state.operationId,
+      method: ctx.method,
+      status: ctx.status,
+      address: state.from().address,
+      ms: Math.round(seconds * 1000),
+    },
+    'request',
+  );
+}

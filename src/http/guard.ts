@@ -1,0 +1,151 @@
+import type { Authenticator, Caller } from '../accounts/authenticate.ts';
+import type { RateLimits } from '../accounts/rate-limits.ts';
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { answerReply, type Reply, refusalReply } from './answers.ts';
+import type { BodyReader } from './body.ts';
+import type { CallSignals } from './call-signals.ts';
+import { type FieldCheck, unknownFields } from './known-fields.ts';
+import { rateHeaders } from './rate-headers.ts';
+import type { Call, Route } from './route.ts';
+import type { Handler, Incoming } from './router.ts';
+import { parseForm } from './validation.ts';
+
+/**
+ * What every keyed request passes before its handler, in the order of contract §13.1: key, account, scope,
+ * rate limit, body, form. Nobody's body is read before its key is known.
+ */
+export interface GuardDeps {
+  authenticator: Authenticator;
+  rateLimits: RateLimits;
+  bodies: BodyReader;
+  signals: CallSignals;
+  /** Bytes of a request body. */
+  limits: { setup: number; send: number };
+}
+
+/** The guarded form of an operation. Throws when the description contradicts itself. */
+export function guardedHandler(route: Route, deps: GuardDeps): Handler {
+  checkDescription(route);
+  const lane = route.scope === 'setup' ? 'setup' : 'send';
+  const limit = typeof route.limit === 'number' ? route.limit : deps.limits[route.limit ?? 'setup'];
+  const checks = {
+    body: route.body === undefined ? null : unknownFields(route.body, 'field'),
+    query: route.query === undefined ? null : unknownFields(route.query, 'query parameter'),
+  };
+
+  return async (incoming) => {
+    const { requestId } = incoming;
+    const caller = authenticate(incoming, route, deps);
+    if (isRefusal(caller)) return refusalReply(caller, requestId);
+    const reading = deps.rateLimits.take(caller.keyId, lane);
+    const headers = reading === null ? {} : rateHeaders(lane, reading);
+    if (reading?.allowed === false) {
+      const refusal = refuse('RATE_LIMITED', 'this key has used up its calls for the moment', {
+        retryAfter: reading.retryAfterSeconds,
+      });
+      return refusalReply(refusal, requestId, headers);
+    }
+    const form = await readForm(incoming, route, limit, checks, deps.bodies);
+    if (form === null) return null;
+    if (isRefusal(form)) return refusalReply(form, requestId, headers);
+    const answer = await route.handle(callOf(incoming, caller, form, deps.signals));
+    return isRefusal(answer)
+      ? refusalReply(answer, requestId, headers)
+      : answerReply(answer, form.warnings, headers);
+  };
+}
+
+function authenticate(incoming: Incoming, route: Route, deps: GuardDeps): Caller | Refusal {
+  const { headers } = incoming.req;
+  return deps.authenticator.authenticate(
+    { secret: text(headers['x-api-key']), accountId: text(headers['x-id']), from: incoming.from() },
+    route.scope,
+  );
+}
+
+/** A field that was sent twice is none: Node joins the two, and no key looks like that. */
+function text(value: string | string[] | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+interface Form {
+  params: Record<string, unknown>;
+  query: Record<string, unknown>;
+  body: unknown;
+  warnings: string[];
+}
+
+async function readForm(
+  incoming: Incoming,
+  route: Route,
+  limit: number,
+  checks: { body: FieldCheck | null; query: FieldCheck | null },
+  bodies: BodyReader,
+): Promise<Form | Refusal | null> {
+  let sent: unknown;
+  if (route.body !== undefined) {
+    const read = await bodies.readJson(incoming.req, incoming.res, limit);
+    if (read === null || isRefusal(read)) return read;
+    if (read.value === undefined && !route.body.safeParse(undefined).success) {
+      return refuse('INVALID_JSON', 'the body is empty; JSON was expected');
+    }
+    sent = read.value;
+  }
+  const params = route.params === undefined ? {} : parseForm(route.params, incoming.params, 'path');
+  if (isRefusal(params)) return params;
+  const given = readQuery(incoming.search);
+  if (isRefusal(given)) return given;
+  const query = route.query === undefined ? given : parseForm(route.query, given, 'query');
+  if (isRefusal(query)) return query;
+  const body = route.body === undefined ? undefined : parseForm(route.body, sent, 'body');
+  if (isRefusal(body)) return body;
+  const warnings = checks.query?.(given) ?? [];
+  if (checks.body !== null) warnings.push(...checks.body(sent));
+  return { params, query, body, warnings };
+}
+
+/** Each parameter once: of two values, one would be silently ignored. */
+function readQuery(search: string): Record<string, string> | Refusal {
+  const query: Record<string, string> = Object.create(null);
+  if (search === '') return query;
+  for (const [name, value] of new URLSearchParams(search)) {
+    if (name in query) {
+      return refuse('VALIDATION_ERROR', `${name}: is given more than once`, {
+        details: [{ field: name, message: 'is given more than once' }],
+      });
+    }
+    query[name] = value;
+  }
+  return query;
+}
+
+function callOf(
+  incoming: Incoming,
+  caller: Caller,
+  form: Form,
+  signals: CallSignals,
+): Call<Record<string, unknown>, Record<string, unknown>, unknown> {
+  let signal: AbortSignal | null = null;
+  return {
+    caller,
+    address: incoming.from().address,
+    params: form.params,
+    query: form.query,
+    body: form.body,
+    headers: incoming.req.headers,
+    requestId: incoming.requestId,
+    warnings: form.warnings,
+    get signal() {
+      signal ??= signals.of(incoming.res);
+      return signal;
+    },
+  };
+}
+
+function checkDescription(route: Route): void {
+  const inPath = [...route.path.matchAll(/\{([^}]*)\}/g)].map((match) => match[1] ?? '').sort();
+  const inSchema = Object.keys(route.params?.shape ?? {}).sort();
+  if (inPath.join() !== inSchema.join()) {
+    throw new Error(`${route.operationId}: the path names [${inPath.join()}], params [${inSchema.join()}]`);
+  }
+}

@@ -1,0 +1,243 @@
+import { createServer, type IncomingMessage, METHODS, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import Koa from 'koa';
+import type { Registry } from 'prom-client';
+import type { Authenticator } from '../accounts/authenticate.ts';
+import type { RateLimits } from '../accounts/rate-limits.ts';
+import { type Config, parseListen } from '../config/schema.ts';
+import type { Ids } from '../core/ids.ts';
+import type { Log } from '../core/log.ts';
+import { isRefusal, refuse } from '../core/refusal.ts';
+import { pageReply, refusalBody, refusalReply } from './answers.ts';
+import { createBodyReader } from './body.ts';
+import { createCallSignals } from './call-signals.ts';
+import { createCallerAddresses } from './caller-address.ts';
+import { docsRoute } from './docs.ts';
+import { createFront, respond } from './front.ts';
+import { type GuardDeps, guardedHandler } from './guard.ts';
+import { healthRoutes, type ReadyCheck } from './health.ts';
+import { createHttpMetrics, metricsRoute } from './metrics.ts';
+import { openApiDocument, openApiRoute } from './openapi.ts';
+import type { OpenRoute, Route } from './route.ts';
+import { createRouter, type Operation, type RequestState } from './router.ts';
+
+/**
+ * The API listener: puts the parts of this room together and looks after connections, that is how many, how
+ * slow, and how they end. It knows no operation by name.
+ */
+export interface HttpServer {
+  /** Binds `api.listen`; rejects when the address cannot be had. */
+  listen(): Promise<void>;
+  /** Where it listens, port 0 resolved; null before `listen`. */
+  address(): { host: string; port: number } | null;
+  /**
+   * Takes no new connection, answers new requests 503, aborts waiting calls, and gives those in work
+   * `graceMs` to end before it cuts them off.
+   */
+  close(graceMs: number): Promise<void>;
+}
+
+/** Bounds on a connection, in ms. A caller that dribbles holds a socket and some bytes, never longer. */
+export interface ConnectionLimits {
+  headersMs: number;
+  requestMs: number;
+  keepAliveMs: number;
+  /** How often the three are looked at. */
+  checkMs: number;
+  connections: number;
+}
+
+const CONNECTION_LIMITS: ConnectionLimits = {
+  headersMs: 15_000,
+  requestMs: 120_000,
+  keepAliveMs: 65_000,
+  checkMs: 2000,
+  connections: 8192,
+};
+
+const MAX_HEADER_BYTES = 16 * 1024;
+const MAX_HEADERS = 100;
+
+export interface HttpServerOptions {
+  config: { api: Config['api']; limits: Pick<Config['limits'], 'setupBytes' | 'sendBytes'> };
+  log: Log;
+  ids: Ids;
+  authenticator: Authenticator;
+  rateLimits: RateLimits;
+  routes: readonly Route[];
+  /** Pages beyond health, metrics and documentation, which are always there. */
+  openRoutes?: readonly OpenRoute[];
+  health: readonly ReadyCheck[];
+  registry: Registry;
+  /** Of the program, for the documentation. */
+  version: string;
+  connectionLimits?: Partial<ConnectionLimits>;
+}
+
+/** Throws when the routes or the configuration contradict themselves. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { config, log, ids } = options;
+  const signals = createCallSignals();
+  let stopping = false;
+
+  const app = new Koa();
+  // Koa would print what it cannot handle; all that is left for it are callers who hang up.
+  app.on('error', (error) => log.debug({ err: error }, 'connection failed'));
+  app.use(
+    createFront({
+      log,
+      metrics: createHttpMetrics(options.registry),
+      callerAddressOf: createCallerAddresses(config.api.trustedProxies),
+      makeRequestId: () => ids.uuid(),
+      isStopping: () => stopping,
+    }),
+  );
+  app.use(createRouter(operationsOf(options, signals), respond, METHODS));
+  app.use((ctx) => {
+    const { requestId }: RequestState = ctx.state;
+    respond(ctx, refusalReply(refuse('NOT_FOUND', 'there is nothing at this path'), requestId));
+  });
+
+  const server = createLimitedServer({ ...CONNECTION_LIMITS, ...options.connectionLimits });
+  const handle = app.callback();
+  /** The last request of each connection. */
+  const exchanges = new WeakMap<Duplex, ServerResponse>();
+  const onRequest = (req: IncomingMessage, res: ServerResponse) => {
+    exchanges.set(req.socket, res);
+    void handle(req, res);
+  };
+  server.on('request', onRequest);
+  // Answered by the same rules: the body reader says 100 when it wants the body.
+  server.on('checkContinue', onRequest);
+  server.on('checkExpectation', onRequest);
+  server.on('clientError', (error: Error & { code?: string }, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable || isAnswered(exchanges.get(socket))) {
+      socket.destroy();
+    } else {
+      answerBroken(error.code, socket, ids.uuid());
+    }
+  });
+
+  return {
+    listen: () => listen(server, config.api.listen),
+    address: () => {
+      const address = server.address();
+      return address === null || typeof address === 'string'
+        ? null
+        : { host: address.address, port: address.port };
+    },
+    close: (graceMs) => {
+      stopping = true;
+      signals.stop();
+      return close(server, graceMs);
+    },
+  };
+}
+
+function operationsOf(options: HttpServerOptions, signals: GuardDeps['signals']): Operation[] {
+  const { config, routes, registry } = options;
+  const guard: GuardDeps = {
+    authenticator: options.authenticator,
+    rateLimits: options.rateLimits,
+    bodies: createBodyReader(),
+    signals,
+    limits: { setup: config.limits.setupBytes, send: config.limits.sendBytes },
+  };
+  const described: OpenRoute[] = [
+    ...healthRoutes(options.health, options.log),
+    metricsRoute(registry, config.api.metricsKey),
+    ...(options.openRoutes ?? []),
+  ];
+  const document = openApiDocument({ routes, openRoutes: described, version: options.version });
+  const open = [...described, openApiRoute(document), docsRoute(document)];
+  return [
+    ...routes.map((route) => ({ ...route, handler: guardedHandler(route, guard) })),
+    ...open.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
+  ];
+}
+
+function openHandler(route: OpenRoute): Operation['handler'] {
+  return async (incoming) => {
+    const page = await route.visit({
+      from: incoming.from(),
+      query: new URLSearchParams(incoming.search),
+      headers: incoming.req.headers,
+      requestId: incoming.requestId,
+    });
+    return isRefusal(page) ? refusalReply(page, incoming.requestId) : pageReply(page);
+  };
+}
+
+function createLimitedServer(limits: ConnectionLimits): Server {
+  const server = createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // The front asks for it, and answers in our own form.
+    requireHostHeader: false,
+    noDelay: true,
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    connectionsCheckingInterval: limits.checkMs,
+  });
+  server.maxConnections = limits.connections;
+  server.maxHeadersCount = MAX_HEADERS;
+  return server;
+}
+
+/** Whether the request that is now on the connection has got its answer, or part of it, already. */
+function isAnswered(res: ServerResponse | undefined): boolean {
+  if (res === undefined || !res.headersSent) return false;
+  return !(res.writableFinished && res.req.complete);
+}
+
+/** What Node itself found wrong: not HTTP, too long, too slow. There is no request yet to answer. */
+function answerBroken(code: string | undefined, socket: Duplex, requestId: string): void {
+  const [status, message] =
+    code === 'HPE_HEADER_OVERFLOW'
+      ? [
+          '431 Request Header Fields Too Large',
+          `address and header fields are over ${MAX_HEADER_BYTES} bytes`,
+        ]
+      : code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? ['408 Request Timeout', 'the request did not arrive in time']
+        : ['400 Bad Request', 'this is not a valid HTTP/1.1 request'];
+  const body = refusalBody(refuse('VALIDATION_ERROR', message), requestId);
+  socket.end(
+    [
+      `HTTP/1.1 ${status}`,
+      'Connection: close',
+      'Content-Type: application/json; charset=utf-8',
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      'Cache-Control: no-store',
+      `X-Request-Id: ${requestId}`,
+      '',
+      body,
+    ].join('\r\n'),
+    // The server's sockets stay half open otherwise, for as long as the caller likes.
+    () => socket.destroy(),
+  );
+}
+
+function listen(server: Server, at: string): Promise<void> {
+  const address = parseListen(at);
+  if (address === null) return Promise.reject(new Error(`api.listen: "${at}" is not an address`));
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(address.port, address.host, () => {
+      server.removeListener('error', reject);
+      resolve();
+    });
+  });
+}
+
+function close(server: Server, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+    // The one error is that it was never open, and then it is closed.
+    server.close(() => {
+      clearTimeout(cut);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}

@@ -1,0 +1,141 @@
+import type { z } from 'zod';
+import { Refusal, type RefusalDetail } from '../core/refusal.ts';
+import { fieldPath } from './known-fields.ts';
+
+/**
+ * From what a schema found wrong to what a person can mend: a `VALIDATION_ERROR` that names every field by
+ * its path and says what it must be. A sentence that a schema brings itself stands before these.
+ */
+type Issue = z.core.$ZodIssue;
+type RawIssue = z.core.$ZodRawIssue;
+
+/** More than these say nothing new. */
+const MAX_DETAILS = 50;
+
+/**
+ * `value` as the schema makes it, or a refusal. `whole` names the value itself in a complaint about all of it
+ * (`body`). Use: `if (isRefusal(parsed)) return parsed`.
+ */
+export function parseForm<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  whole: string,
+): z.output<Schema> | Refusal {
+  const result = schema.safeParse(value, { error: sentence });
+  return result.success ? result.data : refusalOf(result.error.issues, whole);
+}
+
+function refusalOf(issues: Issue[], whole: string): Refusal {
+  const details = issues.flatMap((issue) => detailsOf(issue, [], whole)).slice(0, MAX_DETAILS);
+  const [first] = details;
+  const more = details.length > 1 ? ` (and ${details.length - 1} more)` : '';
+  return new Refusal('VALIDATION_ERROR', `${first?.field ?? whole}: ${first?.message ?? 'is wrong'}${more}`, {
+    details,
+  });
+}
+
+function detailsOf(issue: Issue, prefix: PropertyKey[], whole: string): RefusalDetail[] {
+  const path = [...prefix, ...issue.path];
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ field: pathText([...path, key], whole), message: 'is not a field' }));
+  }
+  if (issue.code === 'invalid_union' && issue.message === NO_FORM) {
+    const inner = likeliest(issue.errors);
+    if (inner !== null) return inner.flatMap((one) => detailsOf(one, path, whole));
+    return [{ field: pathText(path, whole), message: eitherOf(issue.errors) }];
+  }
+  return [{ field: pathText(path, whole), message: issue.message }];
+}
+
+/** Of the forms that a value could have had, the one that it came into; null when that is not clear. */
+function likeliest(forms: Issue[][]): Issue[] | null {
+  const inside = forms.filter((issues) => issues.every((issue) => issue.path.length > 0));
+  return inside.length === 1 ? (inside[0] ?? null) : null;
+}
+
+/** `must be a text or an array`, where each form has that much to say. */
+function eitherOf(forms: Issue[][]): string {
+  const wants = forms.map(([first]) => /^must be (.*)$/.exec(first?.message ?? '')?.[1]);
+  const known = [...new Set(wants.filter((want) => want !== undefined))];
+  return known.length === 0 ? NO_FORM : `must be ${known.join(' or ')}`;
+}
+
+function pathText(path: PropertyKey[], whole: string): string {
+  return (
+    path.reduce<string>(
+      (text, step) => fieldPath(text, typeof step === 'number' ? step : String(step)),
+      '',
+    ) || whole
+  );
+}
+
+const NO_FORM = 'has none of the forms it may have';
+
+const TYPES: Record<string, string> = {
+  string: 'a text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'an array',
+  object: 'an object',
+  record: 'an object',
+  null: 'null',
+  date: 'a date',
+};
+
+const FORMATS: Record<string, string> = {
+  email: 'an e-mail address',
+  url: 'a URL',
+  uuid: 'a UUID',
+  datetime: 'a time such as 2026-01-31T12:00:00.000Z',
+  date: 'a date such as 2026-01-31',
+  ipv4: 'an IPv4 address',
+  ipv6: 'an IPv6 address',
+  base64: 'base64',
+  json_string: 'JSON',
+};
+
+/** The sentence after `field: `, where the schema has none of its own. */
+function sentence(issue: RawIssue): string | undefined {
+  if (issue.input === undefined && issue.code.startsWith('invalid_')) return 'is required';
+  switch (issue.code) {
+    case 'invalid_type':
+      return `must be ${TYPES[issue.expected] ?? issue.expected}`;
+    case 'too_small':
+      return tooSmall(issue);
+    case 'too_big':
+      return `must ${measure(issue.origin, issue.maximum, issue.inclusive === false ? 'less than' : 'at most')}`;
+    case 'invalid_format':
+      return `must be ${FORMATS[issue.format] ?? `of the form ${issue.pattern ?? issue.format}`}`;
+    case 'invalid_value':
+      return `must be ${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map((one) => JSON.stringify(one)).join(', ')}`;
+    case 'not_multiple_of':
+      return `must be a multiple of ${issue.divisor}`;
+    case 'invalid_union':
+      return NO_FORM;
+    case 'invalid_key':
+      return `has a name that ${issue.issues[0]?.message ?? 'is not allowed'}`;
+    default:
+      return undefined;
+  }
+}
+
+function tooSmall(issue: Extract<RawIssue, { code: 'too_small' }>): string {
+  if (
+    issue.minimum === 1 &&
+    issue.inclusive !== false &&
+    issue.origin !== 'number' &&
+    issue.origin !== 'int'
+  ) {
+    return 'must not be empty';
+  }
+  return `must ${measure(issue.origin, issue.minimum, issue.inclusive === false ? 'more than' : 'at least')}`;
+}
+
+function measure(origin: string, bound: number | bigint | string | undefined, comparison: string): string {
+  if (origin === 'string') return `have ${comparison} ${bound} characters`;
+  if (origin === 'array' || origin === 'set' || origin === 'object' || origin === 'map') {
+    return `have ${comparison} ${bound} entries`;
+  }
+  return `be ${comparison} ${bound}`;
+}

@@ -1,0 +1,141 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Account, createAccounts } from '../../src/accounts/accounts.ts';
+import { type Credentials, createAuthenticator } from '../../src/accounts/authenticate.ts';
+import { createKeys, type Scope } from '../../src/accounts/keys.ts';
+import { createFailureLimits } from '../../src/accounts/rate-limits.ts';
+import { isRefusal } from '../../src/core/refusal.ts';
+import { codeOf, granted, openStore } from './store.ts';
+
+const HERE = { address: '192.0.2.1', forwarded: false };
+
+let store: ReturnType<typeof openStore>;
+let account: Account;
+let secrets: Record<Scope, string>;
+beforeEach(async () => {
+  store = openStore();
+  ({ account, keys: secrets } = granted(await createAccounts(store).create({ name: 'Shop' })));
+});
+afterEach(() => store.close());
+
+function authenticator() {
+  return createAuthenticator({ tables: store.tables, failures: createFailureLimits(store.clock) });
+}
+
+function showing(more: Partial<Credentials> = {}): Credentials {
+  return { secret: secrets.setup, accountId: account.accountId, from: HERE, ...more };
+}
+
+/** A key with an allow-list, and what it takes to show it. */
+async function tiedKey(allowIps: string[]): Promise<string> {
+  const wish = { accountId: account.accountId, name: '', scopes: ['setup'], allowIps };
+  return granted(await createKeys(store).create(wish)).secret;
+}
+
+describe('a valid key', () => {
+  it('names its account and the From domains it is tied to', async () => {
+    const wish = {
+      accountId: account.accountId,
+      name: '',
+      scopes: ['transactional'],
+      allowFrom: ['example.com'],
+    };
+    const { key, secret } = granted(await createKeys(store).create(wish));
+    expect(authenticator().authenticate(showing({ secret }), 'transactional')).toEqual({
+      accountId: account.accountId,
+      keyId: key.keyId,
+      allowFrom: ['example.com'],
+    });
+  });
+
+  it.each<[Scope, Scope, string | null]>([
+    ['setup', 'setup', null],
+    ['setup', 'marketing', 'INSUFFICIENT_SCOPE'],
+    ['setup', 'transactional', 'INSUFFICIENT_SCOPE'],
+    ['marketing', 'marketing', null],
+    ['marketing', 'transactional', 'INSUFFICIENT_SCOPE'],
+    ['transactional', 'transactional', null],
+    ['transactional', 'setup', 'INSUFFICIENT_SCOPE'],
+  ])('of scope %s on an operation of %s', (has, wants, code) => {
+    expect(codeOf(authenticator().authenticate(showing({ secret: secrets[has] }), wants))).toBe(code);
+  });
+});
+
+describe('a caller who shows no valid key', () => {
+  it('is told the same whatever is wrong', async () => {
+    const other = granted(await createAccounts(store).create({ name: 'Other' }));
+    const revoked = granted(
+      await createKeys(store).create({ accountId: account.accountId, name: '', scopes: ['setup'] }),
+    );
+    granted(await createKeys(store).revoke(revoked.key.keyId));
+    const guard = authenticator();
+    const answers = [
+      { secret: '' },
+      { secret: `pr_${'x'.repeat(43)}` },
+      { secret: 'x'.repeat(100_000) },
+      { secret: revoked.secret },
+      { accountId: '' },
+      { accountId: 'acct_nobody' },
+      { accountId: other.account.accountId },
+    ].map((wrong) => guard.authenticate(showing(wrong), 'setup'));
+
+    for (const answer of answers) {
+      expect(answer).toEqual(answers[0]);
+      expect(codeOf(answer)).toBe('UNAUTHENTICATED');
+    }
+  });
+
+  it('is slowed after 100 failures in a minute, and a valid key from there is not', () => {
+    const guard = authenticator();
+    const wrong = showing({ secret: 'pr_wrong' });
+    const codes = Array.from({ length: 101 }, () => codeOf(guard.authenticate(wrong, 'setup')));
+
+    expect(codes.slice(0, 100)).toEqual(Array.from({ length: 100 }, () => 'UNAUTHENTICATED'));
+    const slowed = guard.authenticate(wrong, 'setup');
+    expect(codes[100]).toBe('RATE_LIMITED');
+    expect(isRefusal(slowed) && slowed.extras.retryAfter).toBe(1);
+    expect(codeOf(guard.authenticate(showing(), 'setup'))).toBeNull();
+    const elsewhere = showing({ secret: 'pr_wrong', from: { address: '192.0.2.2', forwarded: false } });
+    expect(codeOf(guard.authenticate(elsewhere, 'setup'))).toBe('UNAUTHENTICATED');
+    store.clock.time += 60_000;
+    expect(codeOf(guard.authenticate(wrong, 'setup'))).toBe('UNAUTHENTICATED');
+  });
+});
+
+describe('a key tied to addresses', () => {
+  it.each([
+    ['192.0.2.1', false, null],
+    ['192.0.2.99', false, 'KEY_NOT_ALLOWED'],
+    ['198.51.100.255', false, null],
+    ['198.51.101.0', false, 'KEY_NOT_ALLOWED'],
+    ['2001:db8::77', false, null],
+    ['2001:db9::77', false, 'KEY_NOT_ALLOWED'],
+    // The right address, as a named proxy reports it.
+    ['192.0.2.1', true, null],
+    // A caller on the machine, and somebody whom an unnamed proxy on the machine passed on.
+    ['127.0.0.1', false, null],
+    ['127.0.0.1', true, 'KEY_NOT_ALLOWED'],
+    ['', false, 'KEY_NOT_ALLOWED'],
+  ])('from %s, forwarded %s', async (address, forwarded, code) => {
+    const secret = await tiedKey(['192.0.2.1', '198.51.100.0/24', '2001:db8::/32', '127.0.0.0/8']);
+    const answer = authenticator().authenticate(showing({ secret, from: { address, forwarded } }), 'setup');
+    expect(codeOf(answer)).toBe(code);
+  });
+});
+
+describe('the order of refusals', () => {
+  it('is key, address, account, scope', async () => {
+    const secret = await tiedKey(['192.0.2.1']);
+    granted(await createAccounts(store).setStatus(account.accountId, 'disabled'));
+    const elsewhere = { address: '192.0.2.2', forwarded: false };
+    const guard = authenticator();
+    const code = (more: Partial<Credentials>, scope: Scope) =>
+      codeOf(guard.authenticate(showing({ secret, ...more }), scope));
+
+    expect(code({ secret: 'pr_wrong', from: elsewhere }, 'marketing')).toBe('UNAUTHENTICATED');
+    expect(code({ from: elsewhere }, 'marketing')).toBe('KEY_NOT_ALLOWED');
+    expect(code({}, 'marketing')).toBe('ACCOUNT_DISABLED');
+    granted(await createAccounts(store).setStatus(account.accountId, 'active'));
+    expect(code({}, 'marketing')).toBe('INSUFFICIENT_SCOPE');
+    expect(code({}, 'setup')).toBeNull();
+  });
+});

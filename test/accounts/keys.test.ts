@@ -1,0 +1,73 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createAccounts } from '../../src/accounts/accounts.ts';
+import { createKeys, type NewKey } from '../../src/accounts/keys.ts';
+import { codeOf, granted, openStore } from './store.ts';
+
+let store: ReturnType<typeof openStore>;
+beforeEach(async () => {
+  store = openStore();
+  granted(await createAccounts(store).create({ name: 'Shop', accountId: 'shop' }));
+});
+afterEach(() => store.close());
+
+const wish = (more: Partial<NewKey>): NewKey => ({ accountId: 'shop', name: '', scopes: ['setup'], ...more });
+
+describe('a new key', () => {
+  it('takes scopes once each, networks in one spelling and domains as lower-case A-labels', async () => {
+    const { key, secret } = granted(
+      await createKeys(store).create(
+        wish({
+          name: 'CI',
+          scopes: ['setup', ' transactional', 'setup'],
+          allowIps: ['192.0.2.0/24', '192.0.2.7', '2001:DB8:0::/32', '::ffff:198.51.100.1'],
+          allowFrom: ['Example.COM', 'bücher.example.', 'example.com'],
+        }),
+      ),
+    );
+    expect(secret).toMatch(/^pr_[0-9A-Za-z]{43}$/);
+    expect(key).toMatchObject({
+      accountId: 'shop',
+      name: 'CI',
+      scopes: ['setup', 'transactional'],
+      allowIps: ['192.0.2.0/24', '192.0.2.7', '2001:db8::/32', '198.51.100.1'],
+      allowFrom: ['example.com', 'xn--bcher-kva.example'],
+      revokedAt: null,
+    });
+    expect(createKeys(store).list('shop')).toContainEqual(key);
+  });
+
+  it.each<[string, Partial<NewKey>, string]>([
+    ['no scope', { scopes: [] }, 'VALIDATION_ERROR'],
+    ['an unknown scope', { scopes: ['admin'] }, 'VALIDATION_ERROR'],
+    ['an address that is none', { allowIps: ['10.0.0'] }, 'VALIDATION_ERROR'],
+    ['a network that is too wide to be one', { allowIps: ['10.0.0.0/33'] }, 'VALIDATION_ERROR'],
+    ['a domain that is none', { allowFrom: ['localhost'] }, 'VALIDATION_ERROR'],
+    ['a domain with a path', { allowFrom: ['example.com/x'] }, 'VALIDATION_ERROR'],
+    ['a name of two lines', { name: 'a\nb' }, 'VALIDATION_ERROR'],
+    ['an account that is not there', { accountId: 'nobody' }, 'ACCOUNT_NOT_FOUND'],
+  ])('is refused with %s', async (_, more, code) => {
+    const keys = createKeys(store);
+    expect(codeOf(await keys.create(wish(more)))).toBe(code);
+    expect(keys.list(null)).toHaveLength(3);
+  });
+});
+
+describe('revoking a key', () => {
+  it('keeps it in the list with the time, and works once', async () => {
+    const keys = createKeys(store);
+    const { key } = granted(await keys.create(wish({})));
+    store.clock.time += 1000;
+
+    expect(granted(await keys.revoke(key.keyId)).revokedAt).toBe(store.clock.time);
+    expect(keys.list('shop').find(({ keyId }) => keyId === key.keyId)?.revokedAt).toBe(store.clock.time);
+    expect(codeOf(await keys.revoke(key.keyId))).toBe('INVALID_STATE');
+    expect(codeOf(await keys.revoke('key_none'))).toBe('KEY_NOT_FOUND');
+  });
+});
+
+it('lists the keys of one account or of all', async () => {
+  granted(await createAccounts(store).create({ name: 'Other', accountId: 'other' }));
+  const keys = createKeys(store);
+  expect(keys.list('other').map(({ accountId }) => accountId)).toEqual(['other', 'other', 'other']);
+  expect(keys.list(null)).toHaveLength(6);
+});
