@@ -84,6 +84,8 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
   let input = '';
   let parameters = '';
   let logsIn = false;
+  /** MAIL was taken. */
+  let begun = false;
   /** The message being received; null = commands. */
   let incoming: Incoming | null = null;
 
@@ -93,6 +95,7 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
     voice.perform((typeof script === 'function' ? script(session, argument) : script) ?? usual, then);
   };
   const newTransaction = () => {
+    begun = false;
     session.from = '';
     session.to = [];
   };
@@ -102,13 +105,14 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
     HELO: (line) => hello('helo', line.slice(5)),
     MAIL: (line) =>
       answer('mail', pathOf(line), '250 2.1.0 sender ok', (code) => {
-        if (code >= 300) return;
+        if (!(code < 300)) return;
         newTransaction();
+        begun = true;
         session.from = pathOf(line);
         parameters = line.slice(line.lastIndexOf('>') + 1).trim();
       }),
     RCPT: (line) =>
-      answer('rcpt', pathOf(line), '250 2.1.5 recipient ok', (code) => {
+      answer('rcpt', pathOf(line), begun ? '250 2.1.5 recipient ok' : '503 5.5.1 MAIL first', (code) => {
         if (code < 300) session.to.push(pathOf(line));
       }),
     DATA: (line) =>
@@ -155,8 +159,11 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
     // What was pipelined behind STARTTLS is thrown away (RFC 3207 §4.2).
     input = '';
     const { tls } = settings;
-    if (tls === 'garbage') socket.write('this is no handshake\r\n'.repeat(20));
-    else if (tls === 'drop') socket.destroy();
+    if (tls === 'garbage') {
+      voice.deafen();
+      const plain = socket;
+      plain.once('data', () => plain.write('this is no handshake\r\n'.repeat(20)));
+    } else if (tls === 'drop') socket.destroy();
     else if (tls === 'silent' || tls === null) voice.deafen();
     else encrypt(tls);
   }
@@ -204,7 +211,7 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
   function taken(code: number, data: string): void {
     const { from, to, tls, number, remoteAddress } = session;
     newTransaction();
-    if (code >= 300) return;
+    if (code !== 250) return;
     session.messages++;
     const raw = settings.countOnly ? data : unstuffed(data);
     settings.onMessage({ from, to, parameters, raw, tls, connection: number, remoteAddress });

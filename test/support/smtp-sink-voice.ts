@@ -92,7 +92,6 @@ export function createVoice(first: Socket, ready: () => void): Voice {
   };
 }
 
-/** The code of the last line. */
 function codeOf(reply: string): number {
-  return Number(reply.slice(reply.lastIndexOf('\n') + 1).slice(0, 3));
+  return Number(reply.slice(0, 3));
 }

@@ -33,6 +33,8 @@ export interface Sink {
   program(changes: Partial<SessionSettings>): void;
   /** Resolves once `count` messages have been taken since the start. */
   waitFor(count: number): Promise<SinkMessage[]>;
+  /** Says something unasked on every open connection that is not encrypted. */
+  say(text: string): void;
   /** Closes every open connection, the sink goes on. */
   hangUp(): void;
   close(): Promise<void>;
@@ -110,6 +112,9 @@ export async function startSink(options: SinkOptions = {}): Promise<Sink> {
         waiting.add(check);
         check();
       }),
+    say: (text) => {
+      for (const socket of sockets) socket.write(text);
+    },
     hangUp,
     close: () => {
       hangUp();

@@ -11,8 +11,8 @@ export interface WireReply {
 }
 
 export interface ReplyReader {
-  /** Takes the next bytes (as latin1), gives the replies they complete. Throws `MalformedReply`. */
-  push(chunk: string): WireReply[];
+  /** Takes the next bytes (as latin1) and hands over the replies they complete. Throws `MalformedReply`. */
+  push(chunk: string, take: (reply: WireReply) => void): void;
   /** Forgets what was not yet a whole reply. */
   clear(): void;
 }
@@ -46,20 +46,18 @@ export function createReplyReader(): ReplyReader {
   };
 
   return {
-    push: (chunk) => {
+    push: (chunk, take) => {
       rest = rest === '' ? chunk : rest + chunk;
-      const replies: WireReply[] = [];
       let start = 0;
       for (let end = rest.indexOf('\n'); end !== -1; end = rest.indexOf('\n', start)) {
         const line = rest.slice(start, rest[end - 1] === '\r' && end > start ? end - 1 : end);
         if (line.length > MAX_LINE) throw new MalformedReply(`a reply line of more than ${MAX_LINE} octets`);
         start = end + 1;
         const reply = takeLine(line);
-        if (reply) replies.push(reply);
+        if (reply) take(reply);
       }
       rest = rest.slice(start);
       if (rest.length > MAX_LINE) throw new MalformedReply(`a reply line of more than ${MAX_LINE} octets`);
-      return replies;
     },
     clear: () => {
       rest = '';

@@ -45,17 +45,13 @@ export async function offer(
   connection.transactions++;
   connection.unfinished = true;
 
-  expectSilence(wire, 'mail');
   // RFC 2920 §3.1: DATA must be the last of a group; anything may come before it.
   if (pipelining) wire.write(reset + commands.map(([, command]) => command).join(''));
   else if (reset) wire.write(reset);
   if (reset) expectOk('mail', await wire.next('mail', limits.command));
 
   for (const [stage, command] of commands) {
-    if (!pipelining) {
-      expectSilence(wire, stage);
-      wire.write(command);
-    }
+    if (!pipelining) wire.write(command);
     const reply = await wire.next(stage, stage === 'data' ? limits.data : limits.command);
     if (stage === 'data' ? reply.code === 354 : isOk(reply)) continue;
     if (reply.code < 400)
@@ -117,11 +113,6 @@ function earlyRefusal(wire: Wire): WireReply | null {
   if (reply.code === 421) throw new SessionTrouble('data', 'the server ended the session', reply);
   if (reply.code < 400) throw new SessionTrouble('data', `${words}: ${reply.code}`);
   return reply;
-}
-
-/** A reply to nothing would be taken for the reply to the next command, and every later one with it. */
-function expectSilence(wire: Wire, stage: Stage): void {
-  if (wire.early()) throw new SessionTrouble(stage, 'the server sends replies to nothing');
 }
 
 const DOT = '.'.charCodeAt(0);

@@ -35,8 +35,8 @@ const AWAITED: Record<Stage, string> = {
   dot: 'the reply to the message',
 };
 
-export function timedOut(stage: Stage, limitMs: number): string {
-  return `timed out after ${duration(limitMs)} waiting for ${AWAITED[stage]}`;
+export function timedOut(limitMs: number): (stage: Stage) => string {
+  return (stage) => `timed out after ${duration(limitMs)} waiting for ${AWAITED[stage]}`;
 }
 
 /** The absolute bound of a message came before the limit of the stage. */

@@ -24,7 +24,7 @@ export interface Wire {
   readonly localAddress: string | null;
   /** Settles when the socket is closed. */
   readonly closed: Promise<void>;
-  /** Sends without waiting. */
+  /** Sends without waiting. It ends the wire when a reply is here that nobody asked for. */
   write(commands: string): void;
   /** Sends a piece of the message; resolves once the operating system has taken all of it. */
   writeBlock(octets: Buffer): Promise<void>;
@@ -32,7 +32,7 @@ export interface Wire {
   next(stage: Stage, limitMs: number): Promise<WireReply>;
   /** Takes a reply that is here before it was asked for. */
   early(): WireReply | null;
-  /** TLS from here on. What the server said before the handshake is thrown away (CVE-2011-0411). */
+  /** TLS from here on; to be called right after `next('starttls')`. */
   encrypt(options: ConnectionOptions): Promise<TLSSocket>;
   /** From now on no wait outlasts `dueAt` (deadlines' clock): the bound of one message. */
   bound(dueAt: number): void;
@@ -68,22 +68,29 @@ export interface WireNeeds {
 
 /** More than a server may have to say unasked: three replies of a pipelined group and a 421. */
 const MAX_WAITING_REPLIES = 8;
+type Words = (stage: Stage) => string;
+type TroubleAt = (stage: Stage) => SessionTrouble;
+
+const UNASKED = 'the server sends replies to nothing';
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** Connects. Throws `SessionTrouble`. No wait outlasts `dueAt` (deadlines' clock). */
 export async function openWire(options: WireOptions, dueAt: number, needs: WireNeeds): Promise<Wire> {
   const { limits, deadlines, open } = needs;
   const reader = createReplyReader();
-  let replies: WireReply[] = [];
+  const replies: WireReply[] = [];
   let socket = needs.dial(options);
   let stage: Stage = 'connect';
   let boundAt = dueAt;
-  let trouble: SessionTrouble | null = null;
+  /** Why it is dead, in words that say at which stage one met it. */
+  let trouble: TroubleAt | null = null;
   let interrupt: ((trouble: SessionTrouble) => void) | null = null;
   let takeReply: ((reply: WireReply) => void) | null = null;
   let gone: (() => void) | null = null;
-  let expiryWords = '';
+  let expiryWords: Words = () => '';
   let handshaking = false;
+  /** What the server says is not heard. */
+  let muted = false;
 
   let setClosed = () => {};
   const closed = new Promise<void>((resolve) => {
@@ -98,22 +105,23 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
     else fail(expiryWords);
   }
 
-  function fail(words: string): void {
+  function fail(words: Words): void {
+    const during = handshaking;
     if (!trouble) {
-      retire(
-        handshaking
-          ? new HandshakeTrouble(stage, `TLS handshake failed: ${words}`)
-          : new SessionTrouble(stage, words),
+      retire((at) =>
+        during
+          ? new HandshakeTrouble(at, `TLS handshake failed: ${words(at)}`)
+          : new SessionTrouble(at, words(at)),
       );
     }
     socket.destroy();
   }
 
   /** Dead to everyone from here on; the socket is left to the caller. */
-  function retire(reason: SessionTrouble): void {
+  function retire(reason: TroubleAt): void {
     trouble = reason;
     watched.dueAt = NEVER;
-    interrupt?.(reason);
+    interrupt?.(reason(stage));
     interrupt = null;
     takeReply = null;
     gone?.();
@@ -122,21 +130,21 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
 
   function quit(): void {
     if (trouble) return;
-    retire(new SessionTrouble(stage, 'the connection was closed by this side'));
+    retire((at) => new SessionTrouble(at, 'the connection was closed by this side'));
     watched.dueAt = deadlines.now() + limits.courtesy;
     socket.end('QUIT\r\n');
   }
 
   /** One wait: ends with `done`, with trouble, or at its limit. */
-  function wait<T>(limitMs: number, words: string, start: (done: (value: T) => void) => void): Promise<T> {
+  function wait<T>(limitMs: number, words: Words, start: (done: (value: T) => void) => void): Promise<T> {
     return new Promise((resolve, reject) => {
       if (trouble) {
-        reject(trouble);
+        reject(trouble(stage));
         return;
       }
       const limitAt = deadlines.now() + limitMs;
       watched.dueAt = Math.min(limitAt, boundAt);
-      expiryWords = limitAt <= boundAt ? words : outOfTime(stage, limits.message);
+      expiryWords = limitAt <= boundAt ? words : (at) => outOfTime(at, limits.message);
       interrupt = reject;
       start((value) => {
         if (trouble) return;
@@ -147,31 +155,35 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
     });
   }
 
+  const takeOrQueue = (reply: WireReply) => {
+    if (muted) return;
+    const take = takeReply;
+    takeReply = null;
+    // Behind the reply to STARTTLS anyone may have slipped something in (CVE-2011-0411).
+    muted = stage === 'starttls';
+    if (take) take(reply);
+    else replies.push(reply);
+  };
   const onData = (chunk: Buffer) => {
-    if (trouble) return;
+    if (trouble || muted) return;
     if (gone) {
-      // At rest we asked for nothing: it is a 421, or a server that has lost count.
       quit();
       return;
     }
     try {
-      replies.push(...reader.push(chunk.toString('latin1')));
+      reader.push(chunk.toString('latin1'), takeOrQueue);
     } catch (error) {
       if (!(error instanceof MalformedReply)) throw error;
-      fail(error.message);
-      return;
+      if (!muted) fail(() => error.message);
     }
-    const first = takeReply && replies.shift();
-    if (first) {
-      takeReply?.(first);
-      takeReply = null;
-    }
-    if (replies.length > MAX_WAITING_REPLIES) fail('the server sends replies to nothing');
+    if (muted) reader.clear();
+    if (replies.length > MAX_WAITING_REPLIES) fail(() => UNASKED);
   };
-  const onError = (error: NodeJS.ErrnoException) => fail(socketTrouble(error, stage, options.localAddress));
-  const onEnd = () => fail(hungUp(stage));
+  const onError = (error: NodeJS.ErrnoException) =>
+    fail((at) => socketTrouble(error, at, options.localAddress));
+  const onEnd = () => fail(hungUp);
   const onClose = () => {
-    fail(hungUp(stage));
+    fail(hungUp);
     deadlines.forget(watched);
     open.delete(wire);
     setClosed();
@@ -186,40 +198,48 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
       return localAddress;
     },
     write: (commands) => {
+      // A reply to nothing would be taken for the reply to this, and every later one with it.
+      if (replies[0] && replies[0].code !== 421) {
+        replies.length = 0;
+        fail(() => UNASKED);
+      }
       if (!trouble) socket.write(commands);
     },
     writeBlock: (octets) => {
       stage = 'data';
-      return wait<void>(limits.block, blockStuck(limits.block), (done) => {
-        // A write's error is also the socket's own, and handled there.
-        socket.write(octets, (error) => {
-          if (!error) done();
-        });
-      });
+      return wait<void>(
+        limits.block,
+        () => blockStuck(limits.block),
+        (done) => {
+          // A write's error is also the socket's own, and handled there.
+          socket.write(octets, (error) => {
+            if (!error) done();
+          });
+        },
+      );
     },
     next: async (now, limitMs) => {
       stage = now;
+      muted = false;
       const reply =
         replies.shift() ??
-        (await wait<WireReply>(limitMs, timedOut(now, limitMs), (done) => {
+        (await wait<WireReply>(limitMs, timedOut(limitMs), (done) => {
           takeReply = done;
         }));
       if (reply.code !== 421) return reply;
       // The end of the connection may have been noticed first, then without the reply.
-      fail('the server ended the session');
+      fail(() => 'the server ended the session');
       throw new SessionTrouble(now, 'the server ended the session', reply);
     },
     early: () => replies.shift() ?? null,
     encrypt: async (tlsOptions) => {
-      stage = 'starttls';
-      replies = [];
-      reader.clear();
+      replies.length = 0;
       handshaking = true;
       const plain = socket.off('data', onData).off('end', onEnd);
       const encrypted = connectTls({ ...tlsOptions, socket: plain });
       socket = encrypted;
       attach();
-      await wait<void>(limits.handshake, timedOut(stage, limits.handshake), (done) =>
+      await wait<void>(limits.handshake, timedOut(limits.handshake), (done) =>
         encrypted.once('secureConnect', done),
       );
       handshaking = false;
@@ -229,6 +249,8 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
       boundAt = at;
     },
     rest: (idleMs, whenGone) => {
+      // A reply behind the last one is a 421, or a server that has lost count.
+      if (replies.length > 0) quit();
       if (trouble) {
         whenGone();
         return;
@@ -242,12 +264,10 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
     },
     dead: () => trouble !== null,
     quit,
-    cut: fail,
+    cut: (words) => fail(() => words),
   };
   open.add(wire);
-  await wait<void>(limits.connect, timedOut('connect', limits.connect), (done) =>
-    socket.once('connect', done),
-  );
+  await wait<void>(limits.connect, timedOut(limits.connect), (done) => socket.once('connect', done));
   localAddress = socket.localAddress ?? null;
   return wire;
 }

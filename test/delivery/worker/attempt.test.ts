@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import type { SinkOptions } from '../../support/smtp-sink.ts';
+import { client, DEAF_ADDRESS, deliver, gist, host, job, lastError, sink, sinks } from './rig.ts';
+
+const GREYLISTS: SinkOptions = { script: { rcpt: '451 4.7.1 greylisted' } };
+const WILLING: SinkOptions = {};
+
+describe('from host to host', () => {
+  /** What the first host does, and whether the second, a willing one, is asked. */
+  const CASES: [name: string, first: SinkOptions, next: boolean][] = [
+    ['refuses in its greeting', { script: { greeting: '554 5.7.1 not you' } }, true],
+    ['is busy', { script: { greeting: { reply: '421 4.3.2 busy', close: true } } }, true],
+    ['drops the connection', { script: { greeting: 'drop' } }, true],
+    ['refuses EHLO and HELO', { script: { ehlo: '550 no', helo: '550 no' } }, true],
+    ['refuses the sender for now', { script: { mail: '451 4.3.0 later' } }, true],
+    ['refuses the sender', { script: { mail: '550 5.7.1 not you' } }, true],
+    ['drops at RCPT', { script: { rcpt: 'drop' } }, true],
+    ['defers the recipient', GREYLISTS, true],
+    ['defers at DATA', { script: { data: '451 4.3.0 later' } }, true],
+    ['defers the message', { script: { dot: '451 4.3.0 later' } }, true],
+    ['ends the session after the message with 421', { script: { dot: '421 4.3.0 restarting' } }, true],
+    ['refuses the recipient', { script: { rcpt: '550 5.1.1 nobody' } }, false],
+    ['refuses DATA', { script: { data: '554 5.5.1 no' } }, false],
+    ['refuses the message', { script: { dot: '554 5.7.1 spam' } }, false],
+    ['is lost after the final dot', { script: { dot: 'drop' } }, false],
+    ['talks nonsense after the final dot', { script: { dot: 'hm' } }, false],
+    ['takes the message', WILLING, false],
+  ];
+
+  it.each(CASES)('the first %s; second asked: %3$s', async (_, first, next) => {
+    const [one, two] = await sinks(first, WILLING);
+    const report = await deliver(client({ courtesy: 100 }), job([one!, two!]));
+    expect(two?.count).toBe(next ? 1 : 0);
+    expect(two?.sessions).toHaveLength(next ? 1 : 0);
+    expect(report.sessions.map(({ host }) => host)).toEqual(
+      next ? ['mx1.example.test', 'mx2.example.test'] : ['mx1.example.test'],
+    );
+    if (next) expect(gist(report)).toBe('replied dot 250');
+  });
+
+  it('defers only once: the second reply stands', async () => {
+    const all = await sinks(GREYLISTS, { script: { rcpt: '450 4.2.0 me too' } }, WILLING);
+    const report = await deliver(client(), job(all));
+    expect(report).toMatchObject({ conclusion: 'replied', stage: 'rcpt', reply: { text: 'me too' } });
+    expect(all[2]?.sessions).toHaveLength(0);
+  });
+
+  it('has two full sessions at most, however they end', async () => {
+    const all = await sinks({ script: { mail: '550 5.7.1 no' } }, { script: { mail: 'drop' } }, WILLING);
+    expect(gist(await deliver(client(), job(all)))).toBe('replied mail 550');
+    expect(all[2]?.sessions).toHaveLength(0);
+  });
+
+  it('does not count hosts that never came as far as MAIL', async () => {
+    const closed: SinkOptions = { script: { greeting: '554 5.3.2 closed' } };
+    const all = await sinks(closed, closed, closed, closed, WILLING);
+    expect(gist(await deliver(client(), job(all)))).toBe('replied dot 250');
+  });
+
+  it('asks five hosts at most', async () => {
+    const closed: SinkOptions = { script: { greeting: '554 5.3.2 closed' } };
+    const all = await sinks(closed, closed, closed, closed, closed, WILLING);
+    const report = await deliver(client(), job(all));
+    expect(gist(report)).toBe('replied greeting 554');
+    expect(report.sessions).toHaveLength(5);
+  });
+
+  it('says QUIT to the host it leaves', async () => {
+    const [one, two] = await sinks(GREYLISTS, WILLING);
+    await deliver(client(), job([one!, two!]));
+    await expect.poll(() => one?.sessions[0]?.commands.at(-1)).toBe('QUIT');
+  });
+});
+
+describe('which outcome counts when nobody took it', () => {
+  const BLOCKS: SinkOptions = { script: { mail: '550 5.7.1 blocked' } };
+  const BUSY: SinkOptions = { script: { greeting: { reply: '421 4.3.2 busy', close: true } } };
+  const DROPS: SinkOptions = { script: { greeting: 'drop' } };
+  const CASES: [name: string, first: SinkOptions, second: SinkOptions, gist: string][] = [
+    ['a deferral before a dropped connection', GREYLISTS, DROPS, 'replied rcpt 451'],
+    ['a deferral after a dropped connection', DROPS, GREYLISTS, 'replied rcpt 451'],
+    ['a deferral before a block of the sender', GREYLISTS, BLOCKS, 'replied rcpt 451'],
+    ['a deferral after a block of the sender', BLOCKS, GREYLISTS, 'replied rcpt 451'],
+    ['a 421 before a block', BUSY, BLOCKS, 'unreachable greeting 421'],
+    ['a 421 after a block', BLOCKS, BUSY, 'unreachable greeting 421'],
+    ['a block, not a dropped connection', BLOCKS, DROPS, 'replied mail 550'],
+    ['the later of two deferrals', GREYLISTS, { script: { rcpt: '452 4.2.2 full' } }, 'replied rcpt 452'],
+  ];
+  it.each(CASES)('%s', async (_, first, second, expected) => {
+    expect(gist(await deliver(client(), job(await sinks(first, second))))).toBe(expected);
+  });
+});
+
+describe('addresses', () => {
+  it('tries a host at its second address when the first cannot be reached', async () => {
+    const to = await sink();
+    const report = await deliver(
+      client(),
+      job(to, { hosts: [host('mx', DEAF_ADDRESS, to.host, '127.0.0.98')] }),
+    );
+    expect(gist(report)).toBe('replied dot 250');
+    expect(report.sessions).toMatchObject([
+      { host: 'mx', address: DEAF_ADDRESS, stage: 'connect', reply: null, error: 'connection refused' },
+      { host: 'mx', address: to.host, stage: 'dot', error: null },
+    ]);
+  });
+
+  it('goes to the next host, not the next address, once it could connect', async () => {
+    const [one, two, three] = await sinks({ script: { greeting: '421 busy' } }, WILLING, WILLING);
+    const hosts = [host('a', one!.host, two!.host), host('b', three!.host)];
+    const report = await deliver(client(), job(one!, { hosts }));
+    expect(report.sessions.map(({ address }) => address)).toEqual([one!.host, three!.host]);
+  });
+
+  it('tries two addresses of a host at most', async () => {
+    const to = await sink();
+    const hosts = [host('a', DEAF_ADDRESS, '127.0.0.98', to.host)];
+    const report = await deliver(client(), job(to, { hosts }));
+    expect(gist(report)).toBe('unreachable connect');
+    expect(report.sessions).toHaveLength(2);
+  });
+
+  it('leaves IPv6 alone unless the egress has an address of that kind', async () => {
+    const to = await sink();
+    const hosts = [host('six', '::1'), host('both', '::1', '::1', to.host)];
+    const report = await deliver(client(), job(to, { hosts }));
+    expect(gist(report)).toBe('replied dot 250');
+    expect(report.sessions).toMatchObject([
+      { host: 'six', address: '', error: 'six has IPv6 addresses only, and this egress has none' },
+      { host: 'both', address: to.host },
+    ]);
+  });
+
+  it('connects from the address of the egress', async () => {
+    const to = await sink();
+    const egress = { hostname: 'out2.example.org', address: '127.0.0.7' };
+    const report = await deliver(client(), job(to, { egress }));
+    expect(report.sessions[0]?.localAddress).toBe('127.0.0.7');
+    expect(to.sessions[0]).toMatchObject({ remoteAddress: '127.0.0.7', hello: 'out2.example.org' });
+  });
+
+  it('says so when the address of the egress is not this machine’s', async () => {
+    const to = await sink();
+    const egress = { hostname: 'out.example.org', address: '192.0.2.1' };
+    const report = await deliver(client(), job(to, { egress }));
+    expect(lastError(report)).toBe('local address 192.0.2.1 cannot be used');
+  });
+
+  it('reports a domain without any usable host', async () => {
+    const to = await sink();
+    expect(await deliver(client(), job(to, { hosts: [] }))).toMatchObject({
+      conclusion: 'unreachable',
+      sessions: [],
+    });
+    const report = await deliver(client(), job(to, { hosts: [host('mx')] }));
+    expect(gist(report)).toBe('unreachable connect');
+    expect(lastError(report)).toBe('mx has no usable address');
+  });
+});

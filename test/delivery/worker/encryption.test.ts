@@ -1,0 +1,316 @@
+import { describe, expect, it } from 'vitest';
+import type { TlsMode } from '../../../src/delivery/worker/protocol.ts';
+import { type Dial, dialTcp } from '../../../src/delivery/worker/wire.ts';
+import { createAuthority, selfSigned } from '../../support/certificates.ts';
+import type { SinkOptions } from '../../support/smtp-sink.ts';
+import type { SessionSettings } from '../../support/smtp-sink-session.ts';
+import { client, deliver, gist, host, job, lastError, sink, sinks } from './rig.ts';
+
+const authority = createAuthority();
+const NAME = 'mx1.example.test';
+const VALID = authority.issue([NAME]);
+const EXPIRED = authority.issue([NAME], new Date(Date.now() - 86_400_000));
+const OTHER_NAME = authority.issue(['mx.elsewhere.test']);
+const SELF_SIGNED = selfSigned([NAME]);
+
+const trusting = () => client({ handshake: 500 }, { authorities: [authority.cert] });
+
+describe('STARTTLS by mode and by what the server has', () => {
+  /** sent: over TLS with a verified certificate, over TLS, in plain text, or not at all with these words. */
+  type Sent = 'verified' | 'tls' | 'plain' | RegExp;
+  const CASES: [has: string, tls: SessionSettings['tls'], sent: Record<TlsMode, Sent>][] = [
+    [
+      'a valid certificate',
+      VALID,
+      { none: 'plain', opportunistic: 'verified', required: 'verified', verified: 'verified' },
+    ],
+    [
+      'an expired certificate',
+      EXPIRED,
+      {
+        none: 'plain',
+        opportunistic: 'tls',
+        required: 'tls',
+        verified: /^TLS handshake failed: certificate has expired$/,
+      },
+    ],
+    [
+      'a certificate for another name',
+      OTHER_NAME,
+      {
+        none: 'plain',
+        opportunistic: 'tls',
+        required: 'tls',
+        verified: /^TLS handshake failed: .*mx1\.example\.test/,
+      },
+    ],
+    [
+      'a self-signed certificate',
+      SELF_SIGNED,
+      {
+        none: 'plain',
+        opportunistic: 'tls',
+        required: 'tls',
+        verified: /^TLS handshake failed: self-signed certificate$/,
+      },
+    ],
+    [
+      'garbage for a handshake',
+      'garbage',
+      {
+        none: 'plain',
+        opportunistic: 'plain',
+        required: /^TLS handshake failed: wrong version number$/,
+        verified: /^TLS handshake failed: wrong version number$/,
+      },
+    ],
+    [
+      'a dropped handshake',
+      'drop',
+      {
+        none: 'plain',
+        opportunistic: 'plain',
+        required: /^TLS handshake failed: server (closed|reset) the connection during STARTTLS$/,
+        verified: /^TLS handshake failed: server (closed|reset) the connection during STARTTLS$/,
+      },
+    ],
+    [
+      'a silent handshake',
+      'silent',
+      {
+        none: 'plain',
+        opportunistic: 'plain',
+        required: /^TLS handshake failed: timed out after 500 ms waiting for TLS$/,
+        verified: /^TLS handshake failed: timed out after 500 ms waiting for TLS$/,
+      },
+    ],
+    [
+      'no STARTTLS',
+      null,
+      {
+        none: 'plain',
+        opportunistic: 'plain',
+        required: /^mx1\.example\.test does not offer STARTTLS$/,
+        verified: /^mx1\.example\.test does not offer STARTTLS$/,
+      },
+    ],
+  ];
+
+  for (const [has, tls, modes] of CASES) {
+    describe(has, () => {
+      it.each(Object.entries(modes) as [TlsMode, Sent][])('%s: %s', async (mode, sent) => {
+        const to = await sink({ tls });
+        const report = await deliver(trusting(), job(to, { tls: mode }));
+        const last = report.sessions.at(-1);
+        if (sent instanceof RegExp) {
+          expect(report).toMatchObject({
+            conclusion: 'refused-locally',
+            stage: 'starttls',
+            reply: { code: 454, enhanced: '4.7.5', text: last?.error },
+          });
+          expect(last?.error).toMatch(sent);
+          expect(last?.reply).toBeNull();
+          expect(to.count).toBe(0);
+        } else {
+          expect(gist(report)).toBe('replied dot 250');
+          expect(to.messages[0]?.tls !== null).toBe(sent !== 'plain');
+          expect(last?.tls ?? null).toEqual(
+            sent === 'plain'
+              ? null
+              : {
+                  protocol: 'TLSv1.3',
+                  cipher: expect.stringMatching(/^TLS_/),
+                  verified: sent === 'verified',
+                  policy: mode,
+                },
+          );
+        }
+      });
+    });
+  }
+
+  it('greets again behind the handshake and forgets what was offered before it', async () => {
+    const to = await sink({
+      tls: VALID,
+      script: { ehlo: (session) => (session.tls ? '250 a new man' : undefined) },
+    });
+    await deliver(trusting(), job(to));
+    expect(to.sessions[0]).toMatchObject({ pipelined: 0 });
+    expect(to.sessions[0]?.commands.slice(0, 4)).toEqual([
+      'EHLO out.example.org',
+      'STARTTLS',
+      'EHLO out.example.org',
+      'MAIL FROM:<b-1@return-a.example.org>',
+    ]);
+  });
+
+  it('names the host in the handshake, but never an address (RFC 6066 §3)', async () => {
+    const to = await sink({ tls: VALID });
+    await deliver(trusting(), job(to));
+    await deliver(trusting(), job(to, { hosts: [host('127.0.0.1', '127.0.0.1')] }));
+    expect(to.sessions.map(({ tls }) => tls?.servername)).toEqual([NAME, null]);
+  });
+
+  it('verifies a host that is known by its address only', async () => {
+    const to = await sink({ tls: authority.issue(['127.0.0.1']) });
+    const report = await deliver(
+      trusting(),
+      job(to, { tls: 'verified', hosts: [host('127.0.0.1', '127.0.0.1')] }),
+    );
+    expect(report.sessions[0]?.tls?.verified).toBe(true);
+  });
+});
+
+describe('a handshake that fails', () => {
+  it('opportunistic: one new connection, in plain text, both on record', async () => {
+    const to = await sink({ tls: 'garbage' });
+    const report = await deliver(trusting(), job(to));
+    expect(report.sessions).toMatchObject([
+      { stage: 'starttls', error: 'TLS handshake failed: wrong version number', tls: null },
+      { stage: 'dot', error: null, tls: null },
+    ]);
+    expect(to.sessions[1]?.commands).not.toContain('STARTTLS');
+  });
+
+  it('opportunistic: the connection in plain text serves the next job too', async () => {
+    const to = await sink({ tls: 'garbage' });
+    const by = trusting();
+    await deliver(by, job(to));
+    await deliver(by, job(to));
+    expect(to.sessions).toHaveLength(2);
+  });
+
+  it('opportunistic: it does not use up a session', async () => {
+    const all = await sinks({ tls: 'garbage', script: { rcpt: '450 later' } }, { tls: 'garbage' });
+    const report = await deliver(trusting(), job(all));
+    expect(gist(report)).toBe('replied dot 250');
+    expect(report.sessions).toHaveLength(4);
+  });
+
+  it('required: the next host', async () => {
+    const [one, two] = await sinks({ tls: 'garbage' }, { tls: SELF_SIGNED });
+    const report = await deliver(trusting(), job([one!, two!], { tls: 'required' }));
+    expect(gist(report)).toBe('replied dot 250');
+    expect(one?.count).toBe(0);
+  });
+
+  it('required: a real deferral counts for more', async () => {
+    const all = await sinks({ tls: 'garbage' }, { tls: VALID, script: { rcpt: '450 4.2.1 later' } });
+    expect(gist(await deliver(trusting(), job(all, { tls: 'required' })))).toBe('replied rcpt 450');
+  });
+});
+
+describe('STARTTLS refused', () => {
+  const REFUSES: SinkOptions = { tls: VALID, script: { starttls: '454 4.7.0 no certificate today' } };
+
+  it('opportunistic: goes on in plain text over the same connection', async () => {
+    const to = await sink(REFUSES);
+    expect(gist(await deliver(trusting(), job(to)))).toBe('replied dot 250');
+    expect(to.sessions).toHaveLength(1);
+  });
+
+  it.each(['required', 'verified'] as const)('%s: not sent', async (tls) => {
+    const to = await sink(REFUSES);
+    const report = await deliver(trusting(), job(to, { tls }));
+    expect(gist(report)).toBe('refused-locally starttls 454');
+    expect(lastError(report)).toBe('mx1.example.test refuses STARTTLS: 454 no certificate today');
+  });
+});
+
+describe('what is said before the handshake', () => {
+  it('has no say behind it (CVE-2011-0411)', async () => {
+    const injected = '220 2.0.0 ready\r\n250-evil\r\n250-SIZE 1\r\n250 AUTH PLAIN\r\n250 2.1.0 evil ok';
+    const to = await sink({ tls: VALID, script: { starttls: injected, rcpt: '550 5.1.1 nobody' } });
+    const report = await deliver(trusting(), job(to, { tls: 'verified' }));
+    expect(report).toMatchObject({
+      conclusion: 'replied',
+      stage: 'rcpt',
+      reply: { code: 550, text: 'nobody' },
+    });
+  });
+
+  it('also when it came ahead of the reply to STARTTLS', async () => {
+    const ahead = '250-sink\r\n250 STARTTLS\r\n220 2.0.0 ready\r\n250 AUTH PLAIN';
+    const to = await sink({ tls: VALID, script: { ehlo: (session) => (session.tls ? undefined : ahead) } });
+    const report = await deliver(trusting(), job(to, { tls: 'required' }));
+    expect(gist(report)).toBe('unreachable starttls');
+    expect(to.count).toBe(0);
+  });
+
+  it('is not heard either where STARTTLS was refused', async () => {
+    const to = await sink({
+      tls: VALID,
+      script: { starttls: '454 4.7.0 not today\r\n250 evil\r\n250-half' },
+    });
+    expect(gist(await deliver(trusting(), job(to)))).toBe('replied dot 250');
+  });
+
+  it('half a reply before it does not join the first one behind it', async () => {
+    const to = await sink({
+      tls: VALID,
+      script: { starttls: '220 2.0.0 ready\r\n250-PIPELINING\r\n250-SIZE 1' },
+    });
+    const report = await deliver(trusting(), job(to, { tls: 'verified' }));
+    expect(gist(report)).toBe('replied dot 250');
+  });
+});
+
+describe('TLS sessions', () => {
+  const noReuse = { idleMs: 0 };
+
+  it('are resumed, and what was verified stays verified', async () => {
+    const to = await sink({ tls: VALID });
+    const by = trusting();
+    const reports = [];
+    for (let round = 0; round < 3; round++)
+      reports.push(await deliver(by, job(to, { tls: 'verified', ...noReuse })));
+    expect(to.sessions.map(({ tls }) => tls?.resumed)).toEqual([false, true, true]);
+    expect(reports.map(({ sessions }) => sessions[0]?.tls?.verified)).toEqual([true, true, true]);
+  });
+
+  it('are resumed, and what was not verified does not become so', async () => {
+    const to = await sink({ tls: OTHER_NAME });
+    const by = trusting();
+    const reports = [];
+    for (let round = 0; round < 2; round++) reports.push(await deliver(by, job(to, noReuse)));
+    expect(to.sessions.map(({ tls }) => tls?.resumed)).toEqual([false, true]);
+    expect(reports.map(({ sessions }) => sessions[0]?.tls?.verified)).toEqual([false, false]);
+  });
+
+  it('of one mode are never resumed in another', async () => {
+    const to = await sink({ tls: OTHER_NAME });
+    const by = trusting();
+    await deliver(by, job(to, noReuse));
+    expect((await deliver(by, job(to, { tls: 'verified', ...noReuse }))).conclusion).toBe('refused-locally');
+  });
+});
+
+describe('AUTH and TLS', () => {
+  const auth = { user: 'relay', password: 'secret' };
+
+  it.each(['none', 'opportunistic'] as const)(
+    '%s: sends no password in plain text off loopback',
+    async (tls) => {
+      const to = await sink({ keywords: ['AUTH PLAIN'] });
+      const dial: Dial = (options) => dialTcp({ ...options, host: to.host });
+      const hosts = [host('relay.example.test', '192.0.2.25')];
+      const report = await deliver(client({}, { dial }), job(to, { auth, hosts, tls }));
+      expect(gist(report)).toBe('refused-locally auth 454');
+      expect(lastError(report)).toBe(
+        'no password is sent to relay.example.test over an unencrypted connection',
+      );
+      expect(to.sessions[0]?.login).toBe('');
+    },
+  );
+
+  it('logs in behind the handshake', async () => {
+    const to = await sink({ tls: VALID, keywords: ['AUTH PLAIN'] });
+    expect(gist(await deliver(trusting(), job(to, { auth, tls: 'verified' })))).toBe('replied dot 250');
+    expect(to.sessions[0]?.login).toBe('relay:secret');
+    expect(to.sessions[0]?.commands.slice(0, 3)).toEqual([
+      'EHLO out.example.org',
+      'STARTTLS',
+      'EHLO out.example.org',
+    ]);
+  });
+});

@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import {
+  insecure,
+  type Next,
+  type Outcome,
+  weightier,
+  whatNext,
+} from '../../../src/delivery/worker/outcome.ts';
+import type { Stage } from '../../../src/mail/reply.ts';
+
+const answered = (stage: Stage, code: number): Outcome => ({
+  kind: 'answered',
+  stage,
+  reply: { code, enhanced: null, text: '' },
+});
+const broken = (stage: Stage, code?: number): Outcome => ({
+  kind: 'broken',
+  stage,
+  reply: code === undefined ? null : { code, enhanced: null, text: '' },
+  error: 'lost',
+});
+const unanswered: Outcome = { kind: 'unanswered', stage: 'dot', reply: null, error: 'lost' };
+const noUtf8: Outcome = {
+  kind: 'refused',
+  stage: 'ehlo',
+  reply: { code: 553, enhanced: '5.6.7', text: '' },
+  nextHost: true,
+};
+
+describe('after an outcome', () => {
+  const CASES: [outcome: Outcome, next: Next][] = [
+    [answered('dot', 250), 'conclude'],
+    [answered('greeting', 554), 'next-host'],
+    [answered('ehlo', 550), 'next-host'],
+    [answered('auth', 535), 'next-host'],
+    [answered('mail', 451), 'next-host'],
+    [answered('mail', 550), 'next-host'],
+    [answered('rcpt', 451), 'next-host'],
+    [answered('rcpt', 550), 'conclude'],
+    [answered('data', 451), 'next-host'],
+    [answered('data', 554), 'conclude'],
+    [answered('dot', 451), 'next-host'],
+    [answered('dot', 554), 'conclude'],
+    [broken('connect'), 'next-address'],
+    [broken('greeting'), 'next-host'],
+    [broken('rcpt', 421), 'next-host'],
+    [broken('data'), 'next-host'],
+    [unanswered, 'conclude'],
+    [noUtf8, 'next-host'],
+    [{ ...noUtf8, nextHost: false }, 'conclude'],
+    [insecure('starttls', 'no TLS'), 'next-host'],
+  ];
+  it.each(CASES)('%o: %s', (outcome, next) => {
+    expect(whatNext(outcome)).toBe(next);
+  });
+});
+
+describe('which of two outcomes counts', () => {
+  /** From the one that counts most to the one that counts least. */
+  const ORDER: Outcome[] = [
+    answered('rcpt', 450),
+    answered('greeting', 450),
+    broken('mail', 421),
+    insecure('starttls', 'no TLS'),
+    answered('mail', 550),
+    broken('greeting'),
+  ];
+  it.each(ORDER.slice(1).map((lesser, index) => ({ greater: ORDER[index]!, lesser })))(
+    '$greater.kind $greater.stage before $lesser.kind $lesser.stage, whichever came first',
+    ({ greater, lesser }) => {
+      expect(weightier(greater, lesser)).toBe(greater);
+      expect(weightier(lesser, greater)).toBe(greater);
+    },
+  );
+
+  it('the later of equals', () => {
+    const [one, two] = [answered('rcpt', 450), answered('dot', 452)];
+    expect(weightier(one, two)).toBe(two);
+    expect(weightier(null, one)).toBe(one);
+  });
+});

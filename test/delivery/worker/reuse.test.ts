@@ -1,0 +1,196 @@
+import { describe, expect, it } from 'vitest';
+import type { DeliveryJob } from '../../../src/delivery/worker/protocol.ts';
+import { client, deliver, gist, host, job, sink, sinks } from './rig.ts';
+
+describe('the open connection of a slot', () => {
+  it('serves the next job without RSET', async () => {
+    const to = await sink();
+    const by = client();
+    for (let round = 0; round < 3; round++) expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(to.sessions).toHaveLength(1);
+    expect(to.sessions[0]?.commands.map((line) => line.slice(0, 4))).toEqual([
+      'EHLO',
+      ...Array.from({ length: 3 }, () => ['MAIL', 'RCPT', 'DATA']).flat(),
+    ]);
+  });
+
+  it('belongs to that slot alone', async () => {
+    const to = await sink();
+    const by = client();
+    await deliver(by, job(to, { slot: 'a' }));
+    await deliver(by, job(to, { slot: 'b' }));
+    expect(to.sessions).toHaveLength(2);
+    expect(to.open).toBe(2);
+  });
+
+  it.each(['mail', 'rcpt', 'data'] as const)('is reset after a refusal at %s', async (stage) => {
+    const to = await sink({ script: { [stage]: '550 5.7.1 no' } });
+    const by = client();
+    await deliver(by, job(to));
+    to.program({ script: {} });
+    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(to.sessions).toHaveLength(1);
+    const commands = to.sessions[0]?.commands.map((line) => line.slice(0, 4)) ?? [];
+    expect(commands.slice(-4)).toEqual(['RSET', 'MAIL', 'RCPT', 'DATA']);
+    expect(to.sessions[0]?.pipelined).toBe(2 + 3);
+  });
+
+  it('is reset step by step where pipelining is not offered', async () => {
+    const to = await sink({ keywords: [], script: { rcpt: '550 5.1.1 no' } });
+    const by = client();
+    await deliver(by, job(to));
+    to.program({ script: {} });
+    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(to.sessions).toMatchObject([{ pipelined: 0 }]);
+  });
+
+  it('needs no RSET after a refused message', async () => {
+    const to = await sink({ script: { dot: '554 5.7.1 spam' } });
+    const by = client();
+    await deliver(by, job(to));
+    await deliver(by, job(to));
+    expect(to.sessions).toHaveLength(1);
+    expect(to.sessions[0]?.commands).not.toContain('RSET');
+  });
+
+  it('is closed after messagesPerConnection transactions', async () => {
+    const to = await sink();
+    const by = client();
+    for (let round = 0; round < 5; round++) await deliver(by, job(to, { messagesPerConnection: 2 }));
+    expect(to.sessions.map(({ messages }) => messages)).toEqual([2, 2, 1]);
+    await expect
+      .poll(() => to.sessions.map(({ commands }) => commands.at(-1)))
+      .toEqual(['QUIT', 'QUIT', 'DATA']);
+  });
+
+  it('is closed with QUIT when it rested too long', async () => {
+    const to = await sink();
+    await deliver(client(), job(to, { idleMs: 20 }));
+    await expect.poll(() => to.sessions[0]?.commands.at(-1)).toBe('QUIT');
+    await expect.poll(() => to.open).toBe(0);
+  });
+
+  it('is not kept at all with idleMs 0', async () => {
+    const to = await sink();
+    await deliver(client(), job(to, { idleMs: 0 }));
+    await expect.poll(() => to.open).toBe(0);
+  });
+
+  const OTHERS: [what: string, changes: Partial<DeliveryJob>][] = [
+    ['another EHLO name', { egress: { hostname: 'other.example.org' } }],
+    ['another source address', { egress: { hostname: 'out.example.org', address: '127.0.0.8' } }],
+    ['another TLS mode', { tls: 'none' }],
+    ['a login', { auth: { user: 'u', password: 'p' } }],
+    ['a host of another name', { hosts: [host('elsewhere.example.test', '127.0.0.1')] }],
+    ['another address of the host', { hosts: [host('mx1.example.test', '127.0.0.2')] }],
+  ];
+  it.each(OTHERS)('is closed when the next job needs %s', async (_, changes) => {
+    const [one, two] = await sinks({ keywords: ['AUTH PLAIN'] }, {});
+    const by = client();
+    await deliver(by, job(one!));
+    expect(gist(await deliver(by, job(one!, changes)))).toBe('replied dot 250');
+    expect(one!.sessions.length + two!.sessions.length).toBe(2);
+    await expect.poll(() => one?.sessions[0]?.closed).toBe(true);
+  });
+
+  it('serves a job that would rather have asked another of the same hosts first', async () => {
+    const [one, two] = await sinks({}, {});
+    const by = client();
+    const hosts = [host('a', one!.host), host('b', two!.host)];
+    await deliver(by, job(one!, { hosts }));
+    await deliver(by, job(one!, { hosts: hosts.toReversed() }));
+    expect([one?.count, two?.count]).toEqual([2, 0]);
+  });
+
+  it('leads to the next host when its own defers, and is not asked twice', async () => {
+    const [one, two] = await sinks({}, {});
+    const by = client();
+    await deliver(by, job([one!, two!]));
+    one?.program({ script: { rcpt: '451 4.7.1 greylisted' } });
+    const report = await deliver(by, job([one!, two!]));
+    expect(gist(report)).toBe('replied dot 250');
+    expect(report.sessions.map(({ host }) => host)).toEqual(['mx1.example.test', 'mx2.example.test']);
+    expect(one?.sessions).toHaveLength(1);
+  });
+});
+
+describe('an open connection that proves dead', () => {
+  it('closed by the server while at rest: a new one, and nothing in the record', async () => {
+    const to = await sink();
+    const by = client();
+    await deliver(by, job(to));
+    to.hangUp();
+    await expect.poll(() => by.open.size).toBe(0);
+    expect((await deliver(by, job(to))).sessions).toHaveLength(1);
+    expect(to.count).toBe(2);
+  });
+
+  it('left as soon as the server speaks unasked while it rests', async () => {
+    const to = await sink();
+    const by = client();
+    await deliver(by, job(to));
+    to.say('421 4.4.2 idle for too long\r\n');
+    await expect.poll(() => to.sessions[0]?.commands.at(-1)).toBe('QUIT');
+    await expect.poll(() => by.open.size).toBe(0);
+  });
+
+  it('left when the server said more than was asked', async () => {
+    const to = await sink({ script: { dot: '250 2.0.0 taken\r\n421 4.3.2 and now go' } });
+    const by = client();
+    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    await expect.poll(() => by.open.size).toBe(0);
+  });
+
+  it.each([
+    ['closes', 'drop'],
+    ['resets', 'reset'],
+    ['ends the session with 421', { reply: '421 4.4.2 idle for too long', close: true as const }],
+  ])('%s in answer to MAIL: a new one, and no failed session', async (_, mail) => {
+    const to = await sink();
+    const by = client();
+    await deliver(by, job(to));
+    to.program({ script: { mail: (session) => (session.number === 1 ? mail : undefined) } });
+    const report = await deliver(by, job(to));
+    expect(gist(report)).toBe('replied dot 250');
+    expect(report.sessions).toMatchObject([{ error: null, stage: 'dot' }]);
+    expect(to.sessions).toHaveLength(2);
+  });
+
+  it('closes in answer to RSET: the same', async () => {
+    const to = await sink({ script: { rcpt: '550 5.1.1 no' } });
+    const by = client();
+    await deliver(by, job(to));
+    to.program({ script: { rset: 'drop' } });
+    expect((await deliver(by, job(to))).sessions).toHaveLength(1);
+  });
+
+  it('refuses RSET: the same', async () => {
+    const to = await sink({ script: { rcpt: '550 5.1.1 no' } });
+    const by = client();
+    await deliver(by, job(to));
+    to.program({ script: { rset: '500 5.5.1 what?' } });
+    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(to.sessions).toHaveLength(2);
+  });
+
+  it('after it answered MAIL, it is a session like any other', async () => {
+    const [one, two] = await sinks({}, {});
+    const by = client();
+    await deliver(by, job([one!, two!]));
+    one?.program({ script: { rcpt: 'drop' } });
+    const report = await deliver(by, job([one!, two!]));
+    expect(report.sessions).toMatchObject([
+      { host: 'mx1.example.test', stage: 'rcpt' },
+      { host: 'mx2.example.test' },
+    ]);
+  });
+
+  it('is never replaced after the final dot', async () => {
+    const to = await sink();
+    const by = client();
+    await deliver(by, job(to));
+    to.program({ script: { dot: 'drop' } });
+    expect(gist(await deliver(by, job(to)))).toBe('unanswered dot');
+    expect(to.sessions).toHaveLength(1);
+  });
+});

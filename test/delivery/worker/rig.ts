@@ -1,0 +1,120 @@
+import { performance } from 'node:perf_hooks';
+import { onTestFinished } from 'vitest';
+import { attempt } from '../../../src/delivery/worker/attempt.ts';
+import { type Client, type ClientWorld, createClient } from '../../../src/delivery/worker/client.ts';
+import type { Limits } from '../../../src/delivery/worker/limits.ts';
+import type { AttemptReport, DeliveryJob, TargetHost } from '../../../src/delivery/worker/protocol.ts';
+import type { OutgoingMessage } from '../../../src/delivery/worker/session.ts';
+import { dialTcp } from '../../../src/delivery/worker/wire.ts';
+import { type Sink, type SinkOptions, startSink } from '../../support/smtp-sink.ts';
+
+/** The delivery client against sinks: everything real but the limits, which are short. */
+
+/** Long enough for a loaded machine; tests of a limit shorten that one. */
+const LIMITS: Limits = {
+  connect: 10_000,
+  greeting: 10_000,
+  handshake: 10_000,
+  command: 10_000,
+  data: 10_000,
+  block: 10_000,
+  dot: 10_000,
+  message: 20_000,
+  courtesy: 2000,
+  tick: 5,
+};
+
+export function client(limits: Partial<Limits> = {}, world: Partial<ClientWorld> = {}): Client {
+  const made = createClient({
+    clock: { now: () => Date.now() },
+    monotonic: { now: () => performance.now() },
+    dial: dialTcp,
+    ...world,
+    limits: { ...LIMITS, ...limits },
+  });
+  onTestFinished(() => {
+    made.abort();
+    return made.close();
+  });
+  return made;
+}
+
+export async function sink(options: SinkOptions = {}): Promise<Sink> {
+  const made = await startSink(options);
+  onTestFinished(() => made.close());
+  return made;
+}
+
+/** Several hosts as a domain has them: loopback addresses of their own, one port. */
+export async function sinks(...options: SinkOptions[]): Promise<Sink[]> {
+  const made: Sink[] = [];
+  for (const [index, each] of options.entries()) {
+    const port = made[0]?.port ?? 0;
+    made.push(await sink({ host: `127.0.0.${index + 1}`, port, ...each }));
+  }
+  return made;
+}
+
+/** Nobody listens there. */
+export const DEAF_ADDRESS = '127.0.0.99';
+
+export function host(name: string, ...addresses: string[]): TargetHost {
+  return { name, addresses };
+}
+
+let ids = 0;
+
+/** A job for a sink, or for several as `mx1.example.test`, `mx2.example.test`, … in their order. */
+export function job(to: Sink | Sink[], changes: Partial<DeliveryJob> = {}): DeliveryJob {
+  const hosts = [to].flat();
+  return {
+    id: ++ids,
+    slot: 'slot',
+    content: '{}',
+    copy: {
+      recipient: 'ann@example.test',
+      unsubscribeUrl: 'https://track.example.test/u/1',
+      reportAbuseUrl: 'https://track.example.test/r/1',
+      unsubscribeAddress: null,
+      signedId: 'id-1',
+      feedbackAddress: null,
+      feedbackId: 'c:a:tx:postrider',
+    },
+    envelope: { from: 'b-1@return-a.example.org', to: 'ann@example.test' },
+    signers: [],
+    hosts: hosts.map((each, index) => host(`mx${index + 1}.example.test`, each.host)),
+    port: hosts[0]?.port ?? 1,
+    tls: 'opportunistic',
+    egress: { hostname: 'out.example.org' },
+    messagesPerConnection: 100,
+    idleMs: 10_000,
+    ...changes,
+  };
+}
+
+export const BODY = 'Subject: hello\r\n\r\nHow are you?\r\n';
+
+export function message(of: DeliveryJob, changes: Partial<OutgoingMessage> = {}): OutgoingMessage {
+  return { ...of.envelope, octets: Buffer.from(BODY), utf8: false, ...changes };
+}
+
+/** One attempt with the standard message; throws where the attempt was abandoned. */
+export async function deliver(
+  by: Client,
+  what: DeliveryJob,
+  changes: Partial<OutgoingMessage> = {},
+): Promise<AttemptReport> {
+  const report = await attempt(what, message(what, changes), by);
+  if (report === null) throw new Error('the attempt was abandoned');
+  return report;
+}
+
+/** What most tests look at: `replied dot 250`, or `unreachable greeting` and the last session's error. */
+export function gist(report: AttemptReport): string {
+  const { conclusion, stage, reply } = report;
+  return [conclusion, stage, reply?.code].filter((part) => part !== undefined).join(' ');
+}
+
+export function lastError(report: AttemptReport): string {
+  return report.sessions.at(-1)?.error ?? '';
+}
