@@ -13,12 +13,19 @@ export interface Mailbox {
 
 export interface Attachment {
   name: string;
+  /** Matches MEDIA_TYPE. */
   contentType: string;
   /** Base64 without line breaks, checked. */
   content: string;
-  /** Makes it inline: `cid:` of the html refers to it. */
-  contentId?: string;
+  /** Makes it inline: `cid:` of the html refers to it. Matches CONTENT_ID. */
+  contentId?: string | undefined;
 }
+
+/** RFC 6838 §4.2, perhaps with parameters. */
+export const MEDIA_TYPE = /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}(?: *;[ -~]{0,200})?$/;
+
+/** What may stand between the brackets of a Content-ID field and in a `cid:` URL (RFC 2392). */
+export const CONTENT_ID = /^[!-;=?-~]{1,250}$/;
 
 export interface MessageContent {
   from: Mailbox;

@@ -13,6 +13,8 @@ const LINE = 76;
 /** A word that no fold can break must be encoded well before the hard limit of 998. */
 const MAX_BARE_WORD = 900;
 const MAX_BLANKS = 60;
+/** A quoted-string is not folded; twice this, should all of it need a backslash, still fits a line. */
+const MAX_QUOTED = 400;
 
 const CONTROL = /\p{Cc}/u;
 const PRINTABLE = /^[ -~]*$/;
@@ -78,7 +80,9 @@ export function parameterField(name: string, value: string, parameters: Record<s
 /** A display name as words that may stand in a header (RFC 5322 §3.2.5 phrase). */
 function phrase(display: string, first: number): string[] {
   // What looks like an encoded-word would be decoded, so it is encoded itself.
-  if (!PRINTABLE.test(display) || display.includes('=?')) return encodedWords(display, first);
+  if (!PRINTABLE.test(display) || display.includes('=?') || display.length > MAX_QUOTED) {
+    return encodedWords(display, first);
+  }
   return ATOMS.test(display) ? display.split(' ') : [quoted(display)];
 }
 
@@ -118,7 +122,7 @@ const MAX_SECTION = 54;
 
 /** One parameter as `name=value` words. */
 function parameter(name: string, value: string): string[] {
-  if (PRINTABLE.test(value)) return [`${name}=${quoted(value)}`];
+  if (PRINTABLE.test(value) && value.length <= MAX_QUOTED) return [`${name}=${quoted(value)}`];
   const sections = [''];
   for (const char of value) {
     const form = percentForm(char);
@@ -145,5 +149,6 @@ function asciiStandIn(value: string): string {
   return value
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
-    .replace(/[^ -~]/gu, '_');
+    .replace(/[^ -~]/gu, '_')
+    .slice(-MAX_QUOTED);
 }

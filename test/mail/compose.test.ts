@@ -1,0 +1,410 @@
+import * as fc from 'fast-check';
+import { type ParsedMail, simpleParser } from 'mailparser';
+import { describe, expect, it } from 'vitest';
+import { compose, messageBytes } from '../../src/mail/compose.ts';
+import {
+  type Attachment,
+  CONTENT_ID,
+  type CopyDetails,
+  MARKS,
+  type MessageContent,
+} from '../../src/mail/content.ts';
+
+const content = (changes: Partial<MessageContent> = {}): MessageContent => ({
+  from: { name: 'Ann Cole', address: 'ann@example.com' },
+  to: [{ name: '', address: 'bob@example.net' }],
+  cc: [],
+  replyTo: null,
+  subject: 'Hello',
+  html: '<p>Hello</p>',
+  text: 'Hello',
+  headers: [],
+  attachments: [],
+  messageId: 'msg_1700000000000_abcdefghijkl@example.com',
+  date: 1_700_000_000_000,
+  ...changes,
+});
+
+const copy = (changes: Partial<CopyDetails> = {}): CopyDetails => ({
+  recipient: 'bob@example.net',
+  unsubscribeUrl: 'https://t.example.com/u/abc',
+  reportAbuseUrl: 'https://t.example.com/r/abc',
+  unsubscribeAddress: 'unsubscribe-abc@return-a.example.com',
+  signedId: 'abc',
+  feedbackAddress: 'fbl-abc@return-a.example.com',
+  feedbackId: 'camp:acct_1:mk:postrider',
+  ...changes,
+});
+
+const made = (changes: Partial<MessageContent> = {}, details: Partial<CopyDetails> = {}) =>
+  messageBytes(compose(content(changes), copy(details)));
+
+/** All values of a field, unfolded, in order. */
+function fieldsOf(message: Buffer, name: string): string[] {
+  const [header = ''] = message.toString().split('\r\n\r\n');
+  const unfolded = header.replace(/\r\n(?=[ \t])/g, '').split('\r\n');
+  const start = `${name.toLowerCase()}:`;
+  return unfolded
+    .filter((line) => line.toLowerCase().startsWith(start))
+    .map((line) => line.slice(start.length).trim());
+}
+
+/** `mixed(alternative(text/plain,text/html),image/png)` */
+function outline(entity: string): string {
+  const end = entity.indexOf('\r\n\r\n');
+  const header = entity.slice(0, end).replace(/\r\n +/g, ' ');
+  const [, type = ''] = /^content-type: ([^;\r\n]+)/im.exec(header) ?? [];
+  const [, boundary] = /boundary="([^"]+)"/i.exec(header) ?? [];
+  if (boundary === undefined) return type;
+  const body = `\r\n${entity.slice(end + 4)}`;
+  const [preamble = '', ...parts] = body.split(`\r\n--${boundary}`);
+  expect(preamble).toBe('');
+  expect(parts.pop()).toBe('--\r\n');
+  return `${type.replace('multipart/', '')}(${parts.map((part) => outline(part.replace(/^\r\n/, ''))).join(',')})`;
+}
+
+const attachment = (name: string, data: string | Buffer, changes: Partial<Attachment> = {}): Attachment => ({
+  name,
+  contentType: 'application/pdf',
+  content: Buffer.from(data).toString('base64'),
+  ...changes,
+});
+
+describe('a composed message', () => {
+  it('is, to the octet', () => {
+    const golden = [
+      'Date: Tue, 14 Nov 2023 22:13:20 +0000',
+      'From: Ann Cole <ann@example.com>',
+      'To: bob@example.net, =?utf-8?b?SsO2cmc=?= <joerg@example.net>',
+      'Cc: "Cole, Eve" <eve@example.net>',
+      'Reply-To: help@example.com',
+      'Subject: Your order from =?utf-8?q?Z=C3=BCrich?=',
+      'Message-ID: <msg_1700000000000_abcdefghijkl@example.com>',
+      'Feedback-ID: camp:acct_1:mk:postrider',
+      'X-Postrider-Id: abc',
+      'List-Unsubscribe: <https://t.example.com/u/abc>,',
+      ' <mailto:unsubscribe-abc@return-a.example.com>',
+      'List-Unsubscribe-Post: List-Unsubscribe=One-Click',
+      'CFBL-Address: fbl-abc@return-a.example.com; report=arf',
+      'X-Order: 17',
+      'MIME-Version: 1.0',
+      'Content-Type: multipart/alternative;',
+      ' boundary="=_a_msg1700000000000abcdefghijklexamplecom"',
+      '',
+      '--=_a_msg1700000000000abcdefghijklexamplecom',
+      'Content-Type: text/plain; charset=utf-8',
+      'Content-Transfer-Encoding: 7bit',
+      '',
+      'Hello bob@example.net',
+      '--=_a_msg1700000000000abcdefghijklexamplecom',
+      'Content-Type: text/html; charset=utf-8',
+      'Content-Transfer-Encoding: quoted-printable',
+      '',
+      '<p>Gr=C3=BC=C3=9Fe</p>',
+      '<a href=3D"https://t.example.com/u/abc">x</a>',
+      '',
+      '--=_a_msg1700000000000abcdefghijklexamplecom--',
+      '',
+    ].join('\r\n');
+    const message = made({
+      to: [
+        { name: '', address: 'bob@example.net' },
+        { name: 'Jörg', address: 'joerg@example.net' },
+      ],
+      cc: [{ name: 'Cole, Eve', address: 'eve@example.net' }],
+      replyTo: { name: '', address: 'help@example.com' },
+      subject: 'Your order from Zürich',
+      html: `<p>Grüße</p>\n<a href="${MARKS.unsubscribeUrl}">x</a>\n`,
+      text: `Hello ${MARKS.recipient}`,
+      headers: [['X-Order', '17']],
+    });
+    expect(message.toString()).toBe(golden);
+  });
+
+  it('is the same every time', () => {
+    expect(made({ subject: 'é' }).equals(made({ subject: 'é' }))).toBe(true);
+  });
+
+  it.each<[string, Partial<MessageContent>, string]>([
+    ['html and text', {}, 'alternative(text/plain,text/html)'],
+    ['html alone', { text: '' }, 'text/html'],
+    ['text alone', { html: '' }, 'text/plain'],
+    ['nothing', { html: '', text: '' }, 'text/plain'],
+    [
+      'a file',
+      { attachments: [attachment('a.pdf', 'x')] },
+      'mixed(alternative(text/plain,text/html),application/pdf)',
+    ],
+    [
+      'an inline image',
+      { attachments: [attachment('a.png', 'x', { contentType: 'image/png', contentId: 'a' })] },
+      'alternative(text/plain,related(text/html,image/png))',
+    ],
+    [
+      'both',
+      {
+        attachments: [
+          attachment('a.pdf', 'x'),
+          attachment('a.png', 'x', { contentType: 'image/png', contentId: 'a' }),
+          attachment('b.pdf', 'x'),
+        ],
+      },
+      'mixed(alternative(text/plain,related(text/html,image/png)),application/pdf,application/pdf)',
+    ],
+    [
+      'a file and text alone',
+      { html: '', attachments: [attachment('a.pdf', 'x')] },
+      'mixed(text/plain,application/pdf)',
+    ],
+    [
+      'an inline image without html to show it in',
+      { html: '', attachments: [attachment('a.png', 'x', { contentType: 'image/png', contentId: 'a' })] },
+      'mixed(text/plain,image/png)',
+    ],
+    [
+      'files whose types may not be base64',
+      {
+        attachments: [
+          attachment('a.eml', 'x', { contentType: 'message/rfc822' }),
+          attachment('b', 'x', { contentType: 'Multipart/mixed; boundary=x' }),
+        ],
+      },
+      'mixed(alternative(text/plain,text/html),application/octet-stream,application/octet-stream)',
+    ],
+  ])('of %s has the right shape', (_, changes, expected) => {
+    expect(outline(made(changes).toString())).toBe(expected);
+  });
+});
+
+describe('the fields', () => {
+  it('name no blind recipient, and say so when there is no other', () => {
+    const message = made({ to: [], cc: [] }, { recipient: 'blind@example.net' });
+    expect(fieldsOf(message, 'To')).toEqual(['undisclosed-recipients:;']);
+    expect(fieldsOf(message, 'Cc')).toEqual([]);
+    expect(message.toString()).not.toContain('blind@');
+  });
+
+  it('have no To when there are only Cc recipients', () => {
+    const message = made({ to: [], cc: [{ name: '', address: 'eve@example.net' }] });
+    expect(fieldsOf(message, 'To')).toEqual([]);
+    expect(fieldsOf(message, 'Cc')).toEqual(['eve@example.net']);
+  });
+
+  it('leave out what does not apply', () => {
+    const message = made({}, { feedbackAddress: null, unsubscribeAddress: null });
+    expect(fieldsOf(message, 'CFBL-Address')).toEqual([]);
+    expect(fieldsOf(message, 'Reply-To')).toEqual([]);
+    expect(fieldsOf(message, 'List-Unsubscribe')).toEqual(['<https://t.example.com/u/abc>']);
+    expect(fieldsOf(message, 'List-Unsubscribe-Post')).toEqual(['List-Unsubscribe=One-Click']);
+  });
+
+  const ours = '<https://t.example.com/u/abc>, <mailto:unsubscribe-abc@return-a.example.com>';
+  const oneClick = 'List-Unsubscribe=One-Click';
+  it.each<[string, [string, string][], string[], string[]]>([
+    ['nothing', [], [ours], [oneClick]],
+    ['an https link', [['List-Unsubscribe', '<https://x.example/u>']], ['<https://x.example/u>'], []],
+    ['an address', [['list-unsubscribe', '<mailto:u@x.example>']], ['<mailto:u@x.example>'], []],
+    [
+      'both fields',
+      [
+        ['List-Unsubscribe', '<mailto:u@x.example>, <https://x.example/u>'],
+        ['LIST-UNSUBSCRIBE-POST', oneClick],
+      ],
+      ['<mailto:u@x.example>, <https://x.example/u>'],
+      [oneClick],
+    ],
+    [
+      'both fields, but no https link',
+      [
+        ['List-Unsubscribe-Post', oneClick],
+        ['List-Unsubscribe', '<mailto:u@x.example>'],
+      ],
+      ['<mailto:u@x.example>'],
+      [],
+    ],
+    ['the Post field alone', [['List-Unsubscribe-Post', 'X=Y']], [ours], ['X=Y']],
+  ])('of unsubscribing, when the caller brings %s', (_, headers, list, post) => {
+    const message = made({ headers });
+    expect(fieldsOf(message, 'List-Unsubscribe')).toEqual(list);
+    expect(fieldsOf(message, 'List-Unsubscribe-Post')).toEqual(post);
+  });
+
+  it("carry the caller's own, in order", async () => {
+    const headers: [string, string][] = [
+      ['X-One', 'plain'],
+      ['References', '<a@example.com> <b@example.com>'],
+      ['X-Two', 'Grüße 👍'],
+      ['X-Long', 'w'.repeat(2000)],
+    ];
+    const parsed = await simpleParser(made({ headers }));
+    expect(parsed.headers.get('x-one')).toBe('plain');
+    expect(parsed.references).toEqual(['<a@example.com>', '<b@example.com>']);
+    expect(fieldsOf(made({ headers }), 'X-Two')).toEqual(['=?utf-8?b?R3LDvMOfZSDwn5GN?=']);
+    expect(fieldsOf(made({ headers }), 'X-Long')[0]).toMatch(/^=\?utf-8\?q\?w{50,}\?= =\?/);
+  });
+
+  it.each<[string, Partial<MessageContent>, Partial<CopyDetails>, boolean]>([
+    ['nobody', {}, {}, false],
+    ['a name only', { from: { name: 'Jörg', address: 'j@example.com' } }, {}, false],
+    ['a recipient', { to: [{ name: '', address: 'jörg@example.net' }] }, {}, true],
+    ['another recipient', { cc: [{ name: '', address: 'jörg@example.net' }] }, {}, true],
+    ['a blind recipient', {}, { recipient: 'jörg@example.net' }, true],
+    ['the sender', { from: { name: '', address: 'jörg@example.com' } }, {}, true],
+    ['the address for replies', { replyTo: { name: '', address: 'jörg@example.com' } }, {}, true],
+  ])('need SMTPUTF8 for %s: %#', (_, changes, details, expected) => {
+    expect(compose(content(changes), copy(details)).needsSmtpUtf8).toBe(expected);
+  });
+
+  it('hold an SMTPUTF8 address as UTF-8', () => {
+    expect(fieldsOf(made({ to: [{ name: '', address: 'jörg@example.net' }] }), 'To')).toEqual([
+      'jörg@example.net',
+    ]);
+  });
+});
+
+describe('a reader finds', () => {
+  const addresses = (field: ParsedMail['to']) =>
+    (Array.isArray(field) ? field : field ? [field] : []).flatMap((list) => list.value);
+
+  it('every word as it was written, in any script', async () => {
+    const words = 'שלום עולם · مرحبا · Grüße · 漢字かな · 👩‍👩‍👧 👍🏽 · Ελληνικά';
+    const parsed = await simpleParser(
+      made({
+        from: { name: words, address: 'ann@example.com' },
+        to: Array.from({ length: 50 }, (_, index) => ({
+          name: `${words}, ${index}`,
+          address: `to-${index}@example.net`,
+        })),
+        replyTo: { name: 'Help "desk" (24h), Inc.', address: 'help@example.com' },
+        subject: `${words} ${words} ${words}`,
+        text: `${words}\r\nFrom here\n.\n..\n${'x'.repeat(2000)}  \nend`,
+        html: `<p dir="rtl">${words}</p>`,
+      }),
+    );
+    expect(parsed.from?.value).toEqual([{ name: words, address: 'ann@example.com' }]);
+    expect(addresses(parsed.to)).toEqual(
+      Array.from({ length: 50 }, (_, index) => ({
+        name: `${words}, ${index}`,
+        address: `to-${index}@example.net`,
+      })),
+    );
+    expect(parsed.replyTo?.value).toEqual([{ name: 'Help "desk" (24h), Inc.', address: 'help@example.com' }]);
+    expect(parsed.subject).toBe(`${words} ${words} ${words}`);
+    expect(parsed.text).toBe(`${words}\nFrom here\n.\n..\n${'x'.repeat(2000)}  \nend`);
+    expect(parsed.html).toBe(`<p dir="rtl">${words}</p>`);
+    expect(parsed.date?.getTime()).toBe(1_700_000_000_000);
+    expect(parsed.messageId).toBe('<msg_1700000000000_abcdefghijkl@example.com>');
+  });
+
+  it('ten files and an inline image, names and octets', async () => {
+    const names = [
+      'report.pdf',
+      'with blanks and "quotes".pdf',
+      'Größe.pdf',
+      '漢字.pdf',
+      '👍🏽.pdf',
+      'שלום.pdf',
+      `${'long-'.repeat(50)}.pdf`,
+      `${'ü'.repeat(120)}.pdf`,
+      "it's 100% (new); final=yes.pdf",
+      'tail.',
+    ];
+    const octets = (index: number) =>
+      Buffer.from(Array.from({ length: 300 * index }, (_, at) => (at * 7) % 256));
+    const logo = attachment('lögo.png', octets(9), {
+      contentType: 'image/png',
+      contentId: 'logo@example.com',
+    });
+    const parsed = await simpleParser(
+      made({
+        html: '<img src="cid:logo@example.com">',
+        attachments: [logo, ...names.map((name, index) => attachment(name, octets(index)))],
+      }),
+      { keepCidLinks: true },
+    );
+    const [inline, ...files] = parsed.attachments;
+    expect(inline).toMatchObject({
+      cid: 'logo@example.com',
+      filename: 'lögo.png',
+      contentDisposition: 'inline',
+      related: true,
+    });
+    expect(inline?.content.equals(octets(9))).toBe(true);
+    expect(files.map((file) => file.filename)).toEqual(names);
+    expect(files.every((file, index) => file.content.equals(octets(index)))).toBe(true);
+    expect(files.every((file) => file.contentDisposition === 'attachment')).toBe(true);
+  });
+
+  it('a part that looks like our own boundary whole', async () => {
+    const boundary = '--=_a_msg1700000000000abcdefghijklexamplecom--';
+    const parsed = await simpleParser(
+      made({ text: `a\n${boundary}\nb`, html: `<pre>\n${boundary}\n</pre>` }),
+    );
+    expect(parsed.text).toBe(`a\n${boundary}\nb`);
+    expect(parsed.html).toBe(`<pre>\n${boundary}\n</pre>`);
+  });
+});
+
+describe('whatever comes in', () => {
+  const hostile = fc
+    .array(
+      fc.oneof(
+        fc.string({ unit: 'binary' }),
+        fc.constantFrom(
+          '\r\n',
+          '\n',
+          '\r',
+          '\u0000',
+          '=?utf-8?q?',
+          '--=_a_',
+          '👍',
+          'From ',
+          '\r\nBcc: x@example.com\r\n\r\n',
+        ),
+        fc.nat({ max: 1500 }).map((length) => 'x'.repeat(length)),
+      ),
+      { maxLength: 8 },
+    )
+    .map((pieces) => pieces.join(''));
+  const any = fc.record({
+    from: fc.record({ name: hostile, address: fc.constant('ann@example.com') }),
+    subject: hostile,
+    html: hostile,
+    text: hostile,
+    headers: fc.array(fc.tuple(fc.constantFrom('X-A', 'X-B'), hostile), { maxLength: 3 }),
+    attachments: fc.array(
+      fc.record({
+        name: hostile,
+        contentType: fc.constant('text/plain'),
+        content: fc.base64String({ maxLength: 500 }),
+        contentId: fc.option(fc.stringMatching(CONTENT_ID), { nil: undefined }),
+      }),
+      { maxLength: 3 },
+    ),
+  });
+
+  it('what goes out is ASCII, in CRLF lines of 998 octets at most, with the fields we meant and no other', () => {
+    const names = compose(
+      content({
+        headers: [
+          ['X-A', ''],
+          ['X-B', ''],
+        ],
+      }),
+      copy(),
+    ).header.map((field) => field.split(':')[0]);
+    const known = new Set([...names, 'Content-Transfer-Encoding']);
+    fc.assert(
+      fc.property(any, (changes) => {
+        const message = made(changes).toString('latin1');
+        expect(message.endsWith('\r\n')).toBe(true);
+        for (const line of message.split('\r\n')) {
+          expect(line).toMatch(/^[\t -~]*$/);
+          expect(line.length).toBeLessThanOrEqual(998);
+        }
+        const [header = ''] = message.split('\r\n\r\n');
+        for (const field of header.split(/\r\n(?! )/)) expect(known).toContain(field.split(':')[0]);
+      }),
+    );
+  });
+});
