@@ -106,15 +106,25 @@ export interface DkimKeyRow {
   private_key: Buffer;
   /** SubjectPublicKeyInfo DER, base64: the `p=` of the record. */
   public_key: string;
+  /** When it was made; of a retiring key, when it was retired. */
   created_at: number;
 }
+
+/** A key with the name it signs for. */
+export type SigningKeyRow = DkimKeyRow & { name: string };
 
 export function dkimKeyTable(db: Database) {
   const insert = db.prepare<Omit<DkimKeyRow, 'key_id'>>(`
     INSERT INTO dkim_keys (domain_id, lane, selector, state, private_key, public_key, created_at)
     VALUES (@domain_id, @lane, @selector, @state, @private_key, @public_key, @created_at)`);
   const of = db.prepare<[string], DkimKeyRow>('SELECT * FROM dkim_keys WHERE domain_id = ? ORDER BY key_id');
-  const setState = db.prepare<[DkimKeyState, number]>('UPDATE dkim_keys SET state = ? WHERE key_id = ?');
+  const signing = db.prepare<[string, Lane], SigningKeyRow>(`
+    SELECT k.*, d.name FROM dkim_keys k JOIN domains d USING (domain_id)
+    WHERE k.domain_id = ? AND k.lane = ? AND k.state = 'active' ORDER BY k.key_id`);
+  const activate = db.prepare<[number]>("UPDATE dkim_keys SET state = 'active' WHERE key_id = ?");
+  const retire = db.prepare<[number, number]>(
+    "UPDATE dkim_keys SET state = 'retiring', created_at = ? WHERE key_id = ?",
+  );
   const remove = db.prepare<[number]>('DELETE FROM dkim_keys WHERE key_id = ?');
   const secondary = db.prepare<[], { alt_domain_id: string; public_key: string }>(`
     SELECT d.alt_domain_id, k.public_key FROM dkim_keys k JOIN domains d USING (domain_id)
@@ -122,8 +132,13 @@ export function dkimKeyTable(db: Database) {
   return {
     insert: (row: Omit<DkimKeyRow, 'key_id'>): number => Number(insert.run(row).lastInsertRowid),
     of: (domainId: string): DkimKeyRow[] => of.all(domainId),
-    setState: (keyId: number, state: DkimKeyState): void => {
-      setState.run(state, keyId);
+    /** What signs for a domain in a lane now. */
+    signing: (domainId: string, lane: Lane): SigningKeyRow[] => signing.all(domainId, lane),
+    activate: (keyId: number): void => {
+      activate.run(keyId);
+    },
+    retire: (keyId: number, at: number): void => {
+      retire.run(at, keyId);
     },
     remove: (keyId: number): void => {
       remove.run(keyId);

@@ -1,0 +1,203 @@
+import { spf } from 'mailauth/lib/spf/index.js';
+import type { DnsView, Seen } from '../dns-view.ts';
+import type { EgressSet } from '../egress-addresses.ts';
+import { fail, type Judgement, listed, pass, unknown } from './check.ts';
+import { whereabouts } from './misplaced.ts';
+import { includedNames, isSpf, looksLikeSpf, mergedSpf, ownSpf, passesEverybody } from './spf-record.ts';
+
+/**
+ * Whether receivers let mail from our addresses pass: the SPF of a name is evaluated (RFC 7208) once for
+ * every address, as a receiver would.
+ */
+export interface SpfSubject {
+  /** The name in the envelope sender. */
+  domain: string;
+  /** The registered domain, at or above that name. */
+  zone: string;
+  /** The name whose record lists our addresses, `spf.<hostname>`. */
+  include: string;
+  egress: EgressSet;
+  helo: string;
+}
+
+export interface SpfJudgement extends Judgement {
+  expected: string;
+}
+
+/** Milliseconds for the evaluation of one address; DNS is asked once for all of them. */
+const MAX_EVALUATION = 15_000;
+/** RFC 7208 §4.6.4. */
+const MAX_LOOKUPS = 10;
+
+export async function checkSpf(view: DnsView, subject: SpfSubject): Promise<SpfJudgement> {
+  const { domain, include } = subject;
+  const answer = await view.txt(domain);
+  const expected = expectedSpf(answer, include);
+  const judgement = await judge(view, subject, answer, expected);
+  return { ...judgement, expected };
+}
+
+async function judge(
+  view: DnsView,
+  subject: SpfSubject,
+  answer: Seen<string>,
+  expected: string,
+): Promise<Judgement> {
+  const { domain, include, egress } = subject;
+  if (answer.kind === 'unknown') return unknown(answer.why);
+  const records = answer.kind === 'records' ? answer.records.filter(isSpf) : [];
+  const found = records.length > 0 ? records.join('\n') : null;
+  if (records.length > 1) {
+    return fail(
+      found,
+      `There are ${records.length} SPF records at ${domain}; receivers treat that as an error. Merge them into one: ${expected}`,
+    );
+  }
+  const [record] = records;
+  if (record === undefined) return missing(view, subject, answer, expected);
+
+  if (egress.addresses.length === 0) {
+    if (egress.unknown !== null) return unknown(egress.unknown);
+    return judgeInclude(view, record, include, expected);
+  }
+  const results = await Promise.all(egress.addresses.map((address) => evaluate(view, subject, address)));
+  const broken = results.find(({ result }) => result === 'permerror');
+  if (broken) return fail(found, errorHint(broken, subject, expected));
+  const refused = results.filter(({ result }) => !['pass', 'temperror'].includes(result));
+  if (refused.length > 0) return fail(found, await refusedHint(view, record, refused, subject, expected));
+  const undecided = results.find(({ result }) => result === 'temperror');
+  if (undecided) return unknown(undecided.reason);
+  if (egress.unknown !== null) return unknown(egress.unknown);
+  return pass(
+    found,
+    passesEverybody(record)
+      ? 'The record ends with "+all", which lets anybody send in your name: use "~all".'
+      : '',
+  );
+}
+
+/** The record to publish: theirs with us in it, or ours. */
+function expectedSpf(answer: Seen<string>, include: string): string {
+  const theirs = answer.kind === 'records' ? answer.records.filter(looksLikeSpf) : [];
+  return theirs.length === 0 ? ownSpf(include) : mergedSpf(theirs, include);
+}
+
+async function missing(
+  view: DnsView,
+  { domain, zone }: SpfSubject,
+  answer: Seen<string>,
+  expected: string,
+): Promise<Judgement> {
+  const malformed = answer.kind === 'records' ? answer.records.filter(looksLikeSpf) : [];
+  if (malformed.length > 0) {
+    return fail(
+      malformed.join('\n'),
+      `The record at ${domain} must begin with "v=spf1" and a blank, without quotation marks, or receivers do not see it. Publish: ${expected}`,
+    );
+  }
+  const elsewhere = await whereabouts(view, domain, zone, looksLikeSpf);
+  return fail(
+    null,
+    elsewhere === '' ? `There is no SPF record at ${domain}. Publish: ${expected}` : elsewhere,
+  );
+}
+
+interface Evaluation {
+  address: string;
+  result: string;
+  /** mailauth's words for an error, '' otherwise. */
+  reason: string;
+  lookups: number;
+}
+
+async function evaluate(view: DnsView, { domain, helo }: SpfSubject, address: string): Promise<Evaluation> {
+  const response = await spf({
+    resolver: view.resolve,
+    sender: `postmaster@${domain}`,
+    ip: address,
+    helo,
+    mta: helo,
+    // Exactly RFC 7208: what only a lenient receiver accepts must not count as set up.
+    strict: true,
+    maxElapsedTime: MAX_EVALUATION,
+  });
+  const { result, comment } = response.status;
+  const reason =
+    typeof comment === 'string' ? comment.slice(comment.lastIndexOf(`postmaster@${domain}`)) : '';
+  return {
+    address,
+    result,
+    reason: reason.replace(/^[^:]*:?\s*/, ''),
+    lookups: response.lookups?.count ?? 0,
+  };
+}
+
+function errorHint(
+  { reason, lookups }: Evaluation,
+  { domain, include }: SpfSubject,
+  expected: string,
+): string {
+  if (lookups > MAX_LOOKUPS || /too many dns/i.test(reason)) {
+    return `Evaluating the SPF of ${domain} takes more than ${MAX_LOOKUPS} DNS look-ups, so receivers treat it as an error (RFC 7208 §4.6.4). Remove includes that are no longer needed, or write their addresses as ip4: and ip6: terms.`;
+  }
+  if (/void/i.test(reason)) {
+    return `The SPF of ${domain} names more than two hosts that do not exist, so receivers treat it as an error. Remove those terms.`;
+  }
+  if (reason.endsWith(`for ${include}`)) {
+    return `The record includes ${include}, which has no SPF record: the operator of this platform must publish the records of "postrider zone".`;
+  }
+  return `Receivers treat the SPF of ${domain} as an error: ${reason}. Correct it to: ${expected}`;
+}
+
+async function refusedHint(
+  view: DnsView,
+  record: string,
+  refused: Evaluation[],
+  { domain, include }: SpfSubject,
+  expected: string,
+): Promise<string> {
+  const result = [...new Set(refused.map((one) => one.result))].join(', ');
+  const addresses = listed(refused.map((one) => one.address));
+  const including = await includes(view, record, include);
+  if (including === true) {
+    return `The record includes ${include}, but mail from ${addresses} still gets "${result}". Either a term before the include decides, or ${include} does not list that address: the operator of this platform must publish the records of "postrider zone".`;
+  }
+  return `The SPF of ${domain} gives "${result}" for our address ${addresses}. Change it to: ${expected}`;
+}
+
+/** With no address known, the record counts when it includes ours (contract §13.2). */
+async function judgeInclude(
+  view: DnsView,
+  record: string,
+  include: string,
+  expected: string,
+): Promise<Judgement> {
+  const including = await includes(view, record, include);
+  if (including === true) return pass(record);
+  if (including === false)
+    return fail(record, `The record does not include ${include}. Change it to: ${expected}`);
+  return unknown(including.why);
+}
+
+/**
+ * Whether the record includes the name, itself or through others (at most as many as a receiver would look
+ * up).
+ */
+export async function includes(
+  view: DnsView,
+  record: string,
+  name: string,
+): Promise<boolean | { why: string }> {
+  const waiting = includedNames(record);
+  const asked = new Set<string>();
+  let why: string | null = null;
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    if (next === name) return true;
+    if (asked.has(next) || asked.size >= MAX_LOOKUPS || next.includes('%')) continue;
+    asked.add(next);
+    const answer = await view.txt(next);
+    if (answer.kind === 'unknown') why = answer.why;
+    if (answer.kind === 'records') waiting.push(...answer.records.filter(isSpf).flatMap(includedNames));
+  }
+  return why === null ? false : { why };
+}

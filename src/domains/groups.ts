@@ -1,0 +1,94 @@
+import type { Clock } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { CountedDomainGroup } from '../store/domain-groups.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+
+/**
+ * Domain groups: an account's own order among its domains. Every domain is in one; the default group is made
+ * with the account and stays as long as it.
+ */
+export interface GroupFields {
+  name: string;
+  description: string | null;
+  color: string | null;
+  icon: string | null;
+}
+
+export interface DomainGroups {
+  /** Oldest first. */
+  list(accountId: string): CountedDomainGroup[];
+  get(accountId: string, groupId: string): CountedDomainGroup | Refusal;
+  create(accountId: string, fields: GroupFields): Promise<CountedDomainGroup>;
+  /** Changes the fields that are given. */
+  update(
+    accountId: string,
+    groupId: string,
+    fields: Partial<GroupFields>,
+  ): Promise<CountedDomainGroup | Refusal>;
+  /** Refused as long as a domain is in it, and for the default group. */
+  remove(accountId: string, groupId: string): Promise<Refusal | null>;
+}
+
+export function createDomainGroups(house: {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+}): DomainGroups {
+  const { tables, writer, clock, ids } = house;
+  return {
+    list: (accountId) => tables.domainGroups.list(accountId),
+    get: (accountId, groupId) => findGroup(tables, accountId, groupId),
+    create: (accountId, fields) =>
+      writer.run(({ domainGroups }) => {
+        const now = clock.now();
+        const row = {
+          ...fields,
+          group_id: ids.make('dgroup'),
+          account_id: accountId,
+          is_default: 0 as const,
+          created_at: now,
+          updated_at: now,
+        };
+        domainGroups.insert(row);
+        return { ...row, domain_count: 0 };
+      }),
+    update: (accountId, groupId, fields) =>
+      writer.run((tables) => {
+        const group = findGroup(tables, accountId, groupId);
+        if (isRefusal(group)) return group;
+        const changed = { ...group, ...fields, updated_at: clock.now() };
+        tables.domainGroups.update(changed);
+        return changed;
+      }),
+    remove: (accountId, groupId) =>
+      writer.run((tables) => {
+        const group = findGroup(tables, accountId, groupId);
+        if (isRefusal(group)) return group;
+        if (group.is_default === 1) {
+          return refuse(
+            'GROUP_NOT_EMPTY',
+            'the default group cannot be deleted: domains registered without a group go there',
+          );
+        }
+        if (group.domain_count > 0) {
+          return refuse(
+            'GROUP_NOT_EMPTY',
+            `the group still holds ${group.domain_count} domain${group.domain_count === 1 ? '' : 's'}: move them to another group first`,
+          );
+        }
+        tables.domainGroups.remove(accountId, groupId);
+        return null;
+      }),
+  };
+}
+
+/** The same refusal for an unknown group and for another account's. */
+export function findGroup(tables: Tables, accountId: string, groupId: string): CountedDomainGroup | Refusal {
+  return (
+    tables.domainGroups.get(accountId, groupId) ??
+    refuse('GROUP_NOT_FOUND', `there is no domain group ${groupId}`)
+  );
+}

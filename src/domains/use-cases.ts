@@ -1,0 +1,72 @@
+import { type Refusal, refuse } from '../core/refusal.ts';
+import type { DomainRow, UseCase } from '../store/domains.ts';
+
+/**
+ * Use cases: what a domain sends, in which region. Two for every region of the configuration; their ids are
+ * `<use case>-<region code>`.
+ */
+export interface RegionSetting {
+  code: string;
+  name: string;
+}
+
+export interface OfferedUseCase {
+  id: string;
+  useCase: UseCase;
+  useCaseName: string;
+  description: string;
+  icon: string;
+  region: RegionSetting;
+}
+
+const KINDS: Record<UseCase, { name: string; description: string; icon: string }> = {
+  tx: {
+    name: 'Transactional',
+    description:
+      'Messages that one person awaits: password resets, order confirmations, invoices, system notifications.',
+    icon: '🔔',
+  },
+  mk: {
+    name: 'Marketing',
+    description: 'Newsletters, offers and campaigns to people who have agreed to get them.',
+    icon: '📣',
+  },
+};
+
+export function useCaseLabel(useCase: UseCase): string {
+  return KINDS[useCase].name;
+}
+
+export function useCaseId(useCase: UseCase, region: string): string {
+  return `${useCase}-${region}`;
+}
+
+/** All that may be asked for, transactional first, regions in the order of the configuration. */
+export function offeredUseCases(regions: readonly RegionSetting[]): OfferedUseCase[] {
+  return regions.flatMap(({ code, name }) =>
+    (['tx', 'mk'] as const).map((useCase) => ({
+      id: useCaseId(useCase, code),
+      useCase,
+      useCaseName: KINDS[useCase].name,
+      description: KINDS[useCase].description,
+      icon: KINDS[useCase].icon,
+      region: { code, name },
+    })),
+  );
+}
+
+export function findUseCase(regions: readonly RegionSetting[], id: string): OfferedUseCase | Refusal {
+  const offered = offeredUseCases(regions);
+  return (
+    offered.find((useCase) => useCase.id === id) ??
+    refuse(
+      'USE_CASE_NOT_FOUND',
+      `there is no use case "${id}"; there are ${offered.map((useCase) => useCase.id).join(', ')}`,
+    )
+  );
+}
+
+/** Whether mail may be sent from a domain in this status. */
+export function maySend(status: DomainRow['status']): boolean {
+  return status === 'SUCCESS' || status === 'TEMPORARY_FAILURE';
+}

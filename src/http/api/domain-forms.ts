@@ -1,0 +1,172 @@
+import { z } from 'zod';
+
+/** How domains look on the wire (interface.md: Domain, DNS record), and examples for the documentation. */
+const flags = {
+  dkimEnabled: z.boolean(),
+  spfConfigured: z.boolean(),
+  dmarcConfigured: z.boolean(),
+  mxConfigured: z.boolean(),
+};
+const altFlags = {
+  altDkimEnabled: z.boolean(),
+  altSpfConfigured: z.boolean(),
+  altDmarcConfigured: z.boolean(),
+};
+const status = z.enum(['PENDING', 'SUCCESS', 'TEMPORARY_FAILURE', 'FAILED']);
+const altStatus = z.enum(['PENDING', 'ACTIVE']);
+const altDomainId = z.string().describe('Id at the secondary lane.');
+const names = { domain: z.string(), domainId: z.string() };
+
+export const dnsRecord = z.object({
+  type: z.enum(['TXT', 'CNAME', 'MX']),
+  name: z.string().describe('Fully qualified.'),
+  value: z.string(),
+  description: z.string(),
+  purpose: z.string().optional(),
+  priority: z.int().optional().describe('MX only.'),
+  ttl: z.int().optional().describe('Seconds.'),
+  chunks: z
+    .array(z.string())
+    .optional()
+    .describe('The strings that make up a TXT value of more than 255 bytes.'),
+});
+const recordSets = {
+  dnsRecords: z.array(dnsRecord).describe('The six records to publish.'),
+  recommendedDnsRecords: z.array(dnsRecord).describe('Good to have, never needed for SUCCESS.'),
+};
+
+export const domainRecord = z.object({
+  ...names,
+  groupId: z.string(),
+  status,
+  ...flags,
+  useCase: z.enum(['tx', 'mk']),
+  useCaseLabel: z.string(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+  trackingDomain: z.string().nullable().describe('Custom host of tracked links.'),
+  lastCheckedAt: z.iso.datetime().nullable(),
+});
+
+export const registered = z.object({
+  message: z.string(),
+  ...names,
+  groupId: z.string(),
+  status,
+  ...recordSets,
+  altDomainId,
+  altStatus,
+});
+
+export const recordsOfDomain = z.object({
+  ...names,
+  ...recordSets,
+  status,
+  ...flags,
+  altDomainId,
+  altStatus,
+  ...altFlags,
+});
+
+const check = z.object({
+  check: z.enum(['dkim', 'spf', 'dmarc', 'mx', 'tracking', 'altDkim', 'returnPathSpf']),
+  passed: z.boolean(),
+  expected: z.string().describe('The record that passes, merged with what the name has already.'),
+  found: z.string().nullable().describe('What is published, several records one a line.'),
+  hint: z.string().describe('What to do; empty when there is nothing to do.'),
+});
+
+export const verified = z.object({
+  message: z.string(),
+  ...names,
+  status,
+  ...flags,
+  altStatus,
+  ...altFlags,
+  checks: z.array(check),
+});
+
+export const rotated = z.object({ message: z.string(), ...names, ...recordSets });
+
+const ID = 'domain_1769860800000_8m2k4x7q1zab';
+const ALT_ID = 'alt_1769860800000_5c9d3e7f1abz';
+const GROUP_ID = 'dgroup_1769860800000_4k2m9x7q1zab';
+const TIME = '2026-01-31T12:00:00.000Z';
+const NO_FLAGS = { dkimEnabled: false, spfConfigured: false, dmarcConfigured: false, mxConfigured: false };
+const NO_ALT_FLAGS = { altDkimEnabled: false, altSpfConfigured: false, altDmarcConfigured: false };
+
+const RECORDS: z.output<typeof dnsRecord>[] = [
+  {
+    type: 'TXT',
+    name: 'example.com',
+    value: 'v=spf1 include:spf.mail.example.net ~all',
+    description: 'SPF: allows this platform, both its lanes, to send for your domain.',
+    purpose: 'SPF',
+  },
+];
+
+export const EXAMPLES = {
+  domainId: ID,
+  groupId: GROUP_ID,
+  domain: {
+    domain: 'example.com',
+    domainId: ID,
+    groupId: GROUP_ID,
+    status: 'PENDING',
+    ...NO_FLAGS,
+    useCase: 'tx',
+    useCaseLabel: 'Transactional',
+    createdAt: TIME,
+    updatedAt: TIME,
+    trackingDomain: null,
+    lastCheckedAt: null,
+  } satisfies z.output<typeof domainRecord>,
+  registered: {
+    message: 'example.com is registered. Publish its DNS records, then verify it.',
+    domain: 'example.com',
+    domainId: ID,
+    groupId: GROUP_ID,
+    status: 'PENDING',
+    dnsRecords: RECORDS,
+    recommendedDnsRecords: [],
+    altDomainId: ALT_ID,
+    altStatus: 'PENDING',
+  } satisfies z.output<typeof registered>,
+  records: {
+    domain: 'example.com',
+    domainId: ID,
+    dnsRecords: RECORDS,
+    recommendedDnsRecords: [],
+    status: 'PENDING',
+    ...NO_FLAGS,
+    altDomainId: ALT_ID,
+    altStatus: 'PENDING',
+    ...NO_ALT_FLAGS,
+  } satisfies z.output<typeof recordsOfDomain>,
+  verified: {
+    message: 'The verification of example.com is still pending: SPF does not pass yet.',
+    domain: 'example.com',
+    domainId: ID,
+    status: 'PENDING',
+    ...NO_FLAGS,
+    dkimEnabled: true,
+    altStatus: 'PENDING',
+    ...NO_ALT_FLAGS,
+    checks: [
+      {
+        check: 'spf',
+        passed: false,
+        expected: 'v=spf1 include:_spf.example.org include:spf.mail.example.net ~all',
+        found: 'v=spf1 include:_spf.example.org ~all',
+        hint: 'The SPF of example.com gives "softfail" for our address 192.0.2.25. Change it to: v=spf1 include:_spf.example.org include:spf.mail.example.net ~all',
+      },
+    ],
+  } satisfies z.output<typeof verified>,
+  rotated: {
+    message: 'The change of the DKIM key has begun.',
+    domain: 'example.com',
+    domainId: ID,
+    dnsRecords: RECORDS,
+    recommendedDnsRecords: [],
+  } satisfies z.output<typeof rotated>,
+};

@@ -1,0 +1,174 @@
+import { z } from 'zod';
+import { isRefusal, refuse } from '../../core/refusal.ts';
+import type { GroupFields } from '../../domains/groups.ts';
+import type { Domains } from '../../domains/service.ts';
+import { shownGroup } from '../../domains/shown.ts';
+import { type Route, route } from '../route.ts';
+
+/** `/web-setup/domain-groups`: an account's own order among its domains. */
+export function domainGroupRoutes({ domains: { groups } }: { domains: Domains }): Route[] {
+  const listed = (accountId: string) => {
+    const domainGroups = groups.list(accountId).map(shownGroup);
+    return { status: 200, data: { domainGroups, count: domainGroups.length } };
+  };
+  return [
+    route({
+      method: 'GET',
+      path: '/web-setup/domain-groups',
+      operationId: 'listDomainGroups',
+      tag: 'Domain groups',
+      summary: 'All domain groups',
+      scope: 'setup',
+      answers: {
+        200: { description: 'Oldest first.', data: list, example: { domainGroups: [EXAMPLE], count: 1 } },
+      },
+      refusals: [],
+      handle: ({ caller }) => listed(caller.accountId),
+    }),
+    route({
+      method: 'POST',
+      path: '/web-setup/domain-groups',
+      operationId: 'createDomainGroup',
+      tag: 'Domain groups',
+      summary: 'Makes a domain group',
+      scope: 'setup',
+      body: z.object({ ...fields, name }),
+      example: { name: 'Shops', description: 'Domains of the web shops', color: '#2563eb', icon: '🛒' },
+      answers: { 201: { description: 'Made.', data: one, example: { domainGroup: EXAMPLE } } },
+      refusals: [],
+      handle: async ({ caller, body }) => {
+        const { description = null, color = null, icon = null } = body;
+        const group = await groups.create(caller.accountId, { name: body.name, description, color, icon });
+        return { status: 201, data: { domainGroup: shownGroup(group) } };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/web-setup/domain-groups/owner/{ownerId}',
+      operationId: 'listDomainGroupsOfOwner',
+      tag: 'Domain groups',
+      summary: 'All domain groups of an account',
+      description: 'The owner is the account of the key; any other answers 404.',
+      scope: 'setup',
+      params: z.object({ ownerId: z.string() }),
+      answers: {
+        200: { description: 'Oldest first.', data: list, example: { domainGroups: [EXAMPLE], count: 1 } },
+      },
+      refusals: ['NOT_FOUND'],
+      handle: ({ caller, params }) =>
+        params.ownerId === caller.accountId
+          ? listed(caller.accountId)
+          : refuse('NOT_FOUND', `there is no owner ${params.ownerId}`),
+    }),
+    route({
+      method: 'GET',
+      path: '/web-setup/domain-groups/{groupId}',
+      operationId: 'getDomainGroup',
+      tag: 'Domain groups',
+      summary: 'One domain group',
+      scope: 'setup',
+      params,
+      answers: { 200: { description: 'The group.', data: one, example: { domainGroup: EXAMPLE } } },
+      refusals: ['GROUP_NOT_FOUND'],
+      handle: ({ caller, params }) => {
+        const group = groups.get(caller.accountId, params.groupId);
+        return isRefusal(group) ? group : { status: 200, data: { domainGroup: shownGroup(group) } };
+      },
+    }),
+    route({
+      method: 'PUT',
+      path: '/web-setup/domain-groups/{groupId}',
+      operationId: 'updateDomainGroup',
+      tag: 'Domain groups',
+      summary: 'Changes a domain group',
+      description: 'Fields that are given replace what was there, others stay, `null` takes a value away.',
+      scope: 'setup',
+      params,
+      body: z.object({ ...fields, name: name.optional() }),
+      example: { name: 'Shops' },
+      answers: {
+        200: { description: 'The group as it is now.', data: one, example: { domainGroup: EXAMPLE } },
+      },
+      refusals: ['GROUP_NOT_FOUND'],
+      handle: async ({ caller, params, body }) => {
+        const group = await groups.update(caller.accountId, params.groupId, given(body));
+        return isRefusal(group) ? group : { status: 200, data: { domainGroup: shownGroup(group) } };
+      },
+    }),
+    route({
+      method: 'DELETE',
+      path: '/web-setup/domain-groups/{groupId}',
+      operationId: 'deleteDomainGroup',
+      tag: 'Domain groups',
+      summary: 'Deletes an empty domain group',
+      scope: 'setup',
+      params,
+      answers: {
+        200: {
+          description: 'Deleted.',
+          data: z.object({ message: z.string(), groupId: z.string() }),
+          example: { message: 'The domain group has been deleted.', groupId: EXAMPLE_ID },
+        },
+      },
+      refusals: ['GROUP_NOT_FOUND', 'GROUP_NOT_EMPTY'],
+      handle: async ({ caller, params }) => {
+        const refusal = await groups.remove(caller.accountId, params.groupId);
+        if (refusal !== null) return refusal;
+        return {
+          status: 200,
+          data: { message: 'The domain group has been deleted.', groupId: params.groupId },
+        };
+      },
+    }),
+  ];
+}
+
+/** Only the fields that the body names. */
+function given(
+  body: { [Field in keyof GroupFields]?: GroupFields[Field] | undefined },
+): Partial<GroupFields> {
+  const { name, description, color, icon } = body;
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(description === undefined ? {} : { description }),
+    ...(color === undefined ? {} : { color }),
+    ...(icon === undefined ? {} : { icon }),
+  };
+}
+
+const params = z.object({ groupId: z.string() });
+const name = z.string().trim().min(1).max(100);
+const fields = {
+  description: z.string().trim().max(500).nullable().optional(),
+  color: z.string().trim().max(50).nullable().optional().describe('For display, such as `#2563eb`.'),
+  icon: z.string().trim().max(50).nullable().optional().describe('For display, such as an emoji.'),
+};
+
+const group = z.object({
+  groupId: z.string(),
+  name: z.string(),
+  description: z.string().nullable(),
+  color: z.string().nullable(),
+  icon: z.string().nullable(),
+  ownerId: z.string().describe('The account.'),
+  isDefault: z.boolean(),
+  domainCount: z.int(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+});
+const one = z.object({ domainGroup: group });
+const list = z.object({ domainGroups: z.array(group), count: z.int() });
+
+const EXAMPLE_ID = 'dgroup_1769860800000_4k2m9x7q1zab';
+const EXAMPLE: z.output<typeof group> = {
+  groupId: EXAMPLE_ID,
+  name: 'Shops',
+  description: 'Domains of the web shops',
+  color: '#2563eb',
+  icon: '🛒',
+  ownerId: 'acct_7f3k2m9x7q1z',
+  isDefault: false,
+  domainCount: 2,
+  createdAt: '2026-01-31T12:00:00.000Z',
+  updatedAt: '2026-01-31T12:00:00.000Z',
+};
