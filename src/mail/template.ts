@@ -48,11 +48,11 @@ export interface Template {
 
 /**
  * missing: no such variable, or null. not-text: an object or a list. line-break: in a subject. nul: U+0000,
- * which nothing may hold (it would forge a mark of content.ts).
+ * which nothing may hold (it would forge a mark of content.ts). too-long: the text grew over the limit.
  */
 export interface TemplateProblem {
   name: string;
-  reason: 'missing' | 'not-text' | 'line-break' | 'nul';
+  reason: 'missing' | 'not-text' | 'line-break' | 'nul' | 'too-long';
 }
 
 /** Sticky: name and default behind the opening braces. */
@@ -114,13 +114,15 @@ function matchAt(sticky: RegExp, text: string, at: number): RegExpExecArray | nu
 /**
  * Fills a template in. `variables` is the caller's JSON object. `service` holds the service's own values for this
  * kind of text, with marks (content.ts) where copies differ: they win and go in raw. A reserved name that
- * `service` lacks is missing, whatever the caller has. Returns the text, or every variable that is in the way.
+ * `service` lacks is missing, whatever the caller has. Returns the text, or every variable that is in the way;
+ * a text of more than `limit` characters is not finished (a long value may be named a thousand times).
  */
 export function renderTemplate(
   template: Template,
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
   service: Readonly<Record<string, string>> = {},
+  limit = Number.POSITIVE_INFINITY,
 ): string | TemplateProblem[] {
   const problems = new Map<string, TemplateProblem>();
   let text = template.texts[0] ?? '';
@@ -129,6 +131,7 @@ export function renderTemplate(
     if (typeof filled === 'string') text += filled;
     else problems.set(slot.name, { name: slot.name, reason: filled.reason });
     text += template.texts[index + 1] ?? '';
+    if (text.length > limit) return [{ name: slot.name, reason: 'too-long' }];
   }
   return problems.size > 0 ? [...problems.values()] : text;
 }
