@@ -1,0 +1,238 @@
+/**
+ * A small client for the HTTP interface: sends `X-Api-Key` and `X-Id`, knows which key an address wants, and
+ * makes a test say whether it expects success or a refusal.
+ */
+export interface Credentials {
+  accountId: string;
+  keys: Record<Scope, string>;
+}
+
+export type Scope = 'setup' | 'marketing' | 'transactional';
+
+export interface ApiAnswer<Data> {
+  status: number;
+  headers: Headers;
+  /** The body as it came. */
+  text: string;
+  /** `data` of a success; throws when it is a refusal. */
+  readonly data: Data;
+  /** `error` of a refusal; throws when it is a success. */
+  readonly error: ApiError;
+}
+
+export interface ApiError {
+  code: string;
+  message: string;
+  details?: {
+    field: string;
+    message: string;
+    code?: string;
+    recipient?: string;
+    name?: string;
+    reason?: string;
+  }[];
+}
+
+export interface CallOptions {
+  /** Sent as JSON. */
+  body?: unknown;
+  /** Sent as it is instead of `body`. */
+  rawBody?: string | Buffer;
+  /** Over the usual ones; null leaves one out. */
+  headers?: Record<string, string | null>;
+  signal?: AbortSignal;
+}
+
+export interface ApiClient extends Credentials {
+  /** Throws only when there was no answer at all. */
+  call<Data>(method: string, path: string, options?: CallOptions): Promise<ApiAnswer<Data>>;
+  get<Data>(path: string): Promise<ApiAnswer<Data>>;
+  put<Data>(path: string, body: unknown): Promise<ApiAnswer<Data>>;
+  post<Data>(path: string, body?: unknown): Promise<ApiAnswer<Data>>;
+  /** `POST /transactional/send`. */
+  send(body: SendBody, headers?: Record<string, string>): Promise<ApiAnswer<SendData>>;
+  message(messageId: string): Promise<MessageData>;
+  /** Every message of the account, over all pages, newest first. */
+  allMessages(): Promise<MessageSummary[]>;
+  /** Every event that the filters let through, over all pages, oldest first. */
+  allEvents(filters?: Record<string, string>): Promise<EventData[]>;
+}
+
+export interface DomainRecord {
+  type: 'TXT' | 'CNAME' | 'MX';
+  name: string;
+  value: string;
+  description: string;
+  purpose?: string;
+  priority?: number;
+  ttl?: number;
+  chunks?: string[];
+}
+
+export interface DomainFlags {
+  status: string;
+  dkimEnabled: boolean;
+  spfConfigured: boolean;
+  dmarcConfigured: boolean;
+  mxConfigured: boolean;
+}
+
+export interface CreatedDomain {
+  domainId: string;
+  domain: string;
+  groupId: string;
+  status: string;
+  dnsRecords: DomainRecord[];
+  recommendedDnsRecords: DomainRecord[];
+  altDomainId: string;
+  altStatus: string;
+}
+
+export interface VerifiedDomain extends DomainFlags {
+  message: string;
+  domainId: string;
+  domain: string;
+  checks: DomainCheck[];
+}
+
+export interface DomainCheck {
+  check: string;
+  passed: boolean;
+  expected: string;
+  found: string | null;
+  hint: string;
+}
+
+export interface SendBody {
+  [field: string]: unknown;
+}
+
+export interface SendData {
+  message: string;
+  messageId: string;
+  from: string;
+  totalRecipients: number;
+  recipients: { email: string; status: string; role: string; messageId: string }[];
+  status: string;
+  delivery?: { status: string; smtpReply?: string };
+  warnings?: string[];
+}
+
+export interface MessageSummary {
+  messageId: string;
+  recipient: string;
+  role: string;
+  status: string;
+  attempts: number;
+  subject: string;
+  nextAttemptAt?: string;
+}
+
+export interface MessageData extends MessageSummary {
+  timeline: TimelineEntry[];
+}
+
+/** Its fields differ by kind of event. */
+export interface TimelineEntry {
+  type: 'event' | 'attempt';
+  timestamp: string;
+  event?: string;
+  [field: string]: unknown;
+}
+
+export interface EventData {
+  eventId: string;
+  event: string;
+  timestamp: string;
+  messageId?: string;
+  recipient?: string;
+  [field: string]: unknown;
+}
+
+export function createApiClient(baseUrl: string, { accountId, keys }: Credentials): ApiClient {
+  const client: ApiClient = {
+    accountId,
+    keys,
+    call: async (method, path, { body, rawBody, headers = {}, signal } = {}) => {
+      const payload = rawBody ?? (body === undefined ? undefined : JSON.stringify(body));
+      const all: Record<string, string | null> = {
+        'X-Api-Key': keys[scopeOf(path)],
+        'X-Id': accountId,
+        ...(payload === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...headers,
+      };
+      const response = await fetch(baseUrl + path, {
+        method,
+        redirect: 'manual',
+        headers: Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== null),
+        ...(payload === undefined ? {} : { body: payload }),
+        ...(signal === undefined ? {} : { signal }),
+      });
+      return readAnswer(`${method} ${path}`, response);
+    },
+    get: (path) => client.call('GET', path),
+    put: (path, body) => client.call('PUT', path, { body }),
+    post: (path, body) => client.call('POST', path, { body }),
+    send: (body, headers = {}) => client.call('POST', '/transactional/send', { body, headers }),
+    message: async (messageId) => (await client.get<MessageData>(`/web-setup/messages/${messageId}`)).data,
+    allMessages: () =>
+      pages(async (lastKey) => {
+        const { data } = await client.get<{ messages: MessageSummary[]; nextKey?: string }>(
+          `/web-setup/messages?${query({ limit: '200', ...lastKey })}`,
+        );
+        return { rows: data.messages, nextKey: data.nextKey };
+      }),
+    allEvents: (filters = {}) =>
+      pages(async (lastKey) => {
+        const { data } = await client.get<{ events: EventData[]; nextKey?: string }>(
+          `/web-setup/events?${query({ limit: '200', ...filters, ...lastKey })}`,
+        );
+        return { rows: data.events, nextKey: data.nextKey };
+      }),
+  };
+  return client;
+}
+
+/** Which key an address wants (contract §3). */
+function scopeOf(path: string): Scope {
+  if (path.startsWith('/transactional')) return 'transactional';
+  return path.startsWith('/marketing') ? 'marketing' : 'setup';
+}
+
+async function readAnswer<Data>(what: string, response: Response): Promise<ApiAnswer<Data>> {
+  const text = await response.text();
+  const { status, headers } = response;
+  const envelope = (): { success?: boolean; data?: Data; error?: ApiError } => JSON.parse(text);
+  return {
+    status,
+    headers,
+    text,
+    get data() {
+      const { success, data } = envelope();
+      if (success !== true || data === undefined) throw new Error(`${what} was refused: ${status} ${text}`);
+      return data;
+    },
+    get error() {
+      const { success, error } = envelope();
+      if (success !== false || error === undefined) throw new Error(`${what} succeeded: ${status} ${text}`);
+      return error;
+    },
+  };
+}
+
+function query(parameters: Record<string, string>): string {
+  return new URLSearchParams(parameters).toString();
+}
+
+async function pages<Row>(
+  read: (lastKey: Record<string, string>) => Promise<{ rows: Row[]; nextKey: string | undefined }>,
+): Promise<Row[]> {
+  const all: Row[] = [];
+  for (let lastKey: Record<string, string> = {}; ; ) {
+    const { rows, nextKey } = await read(lastKey);
+    all.push(...rows);
+    // The feed of events names where it ends, too.
+    if (nextKey === undefined || rows.length === 0) return all;
+    lastKey = { lastKey: nextKey };
+  }
+}

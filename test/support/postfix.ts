@@ -1,0 +1,165 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { selfSigned } from './certificates.ts';
+import { eventually } from './eventually.ts';
+import { freePort } from './free-port.ts';
+import { findProgram } from './missing-parts.ts';
+
+/**
+ * A real Postfix as the recipient's mail server: its own configuration, queue and log in a temporary folder,
+ * on one loopback address, with STARTTLS by a certificate that nobody vouches for, as most servers have.
+ * It delivers into maildirs and refuses users that it does not know at RCPT:
+ *
+ *     const postfix = await startPostfix({ hostname: 'mx.empfang.example', mailboxes: ['ada@empfang.example'] });
+ *     … an MX record to postfix.hostname, an A record to postfix.host, delivery.port = postfix.port …
+ *     const [mail] = await postfix.waitForMail('ada@empfang.example', 1);
+ *
+ * Needs root, as every Postfix does; deliveries are made by an ordinary user.
+ */
+export interface Postfix {
+  hostname: string;
+  host: string;
+  port: number;
+  /** The messages stored for a mailbox, byte for byte, in no order. */
+  mail(mailbox: string): Promise<Buffer[]>;
+  /** Waits until there are that many. */
+  waitForMail(mailbox: string, count: number): Promise<Buffer[]>;
+  log(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** `nobody` on Debian: any user but root, to whom `virtual` will not deliver. */
+const DELIVERY_USER = 65534;
+
+const run = promisify(execFile);
+
+export async function startPostfix(settings: {
+  hostname: string;
+  mailboxes: string[];
+  host?: string;
+}): Promise<Postfix> {
+  const { hostname, mailboxes, host = '127.0.0.1' } = settings;
+  const port = await freePort(host);
+  const dir = await mkdtemp(join(tmpdir(), 'postrider-postfix-'));
+  const config = join(dir, 'etc');
+  const logFile = join(dir, 'log');
+  // Its users must get through to their folders; mkdtemp lets nobody.
+  await chmod(dir, 0o755);
+  for (const folder of ['etc', 'queue', 'data', 'mail']) await mkdir(join(dir, folder));
+  await chown(join(dir, 'mail'), DELIVERY_USER, DELIVERY_USER);
+  await chown(join(dir, 'data'), await numericId('postfix'), 0);
+
+  const { key, cert } = selfSigned([hostname]);
+  await writeFile(join(config, 'server.pem'), key + cert, { mode: 0o600 });
+  await writeFile(
+    join(config, 'mailboxes'),
+    mailboxes.map((mailbox) => `${mailbox} ${folderOf(mailbox)}\n`).join(''),
+  );
+  await writeFile(join(config, 'main.cf'), mainCf({ dir, hostname, domains: domainsOf(mailboxes) }));
+  await writeFile(join(config, 'master.cf'), masterCf(host, port));
+
+  const postfix = findProgram('postfix') ?? 'postfix';
+  const log = () => readFile(logFile, 'utf8').catch(() => '');
+  // It is a daemon of its own, so it would outlive a test that forgot it.
+  const stopWithUs = () => execFileSync(postfix, ['-c', config, 'abort']);
+  await run(postfix, ['-c', config, 'start']).catch(async (error: unknown) => {
+    throw new Error(`Postfix does not start: ${await log()}`, { cause: error });
+  });
+  process.once('exit', stopWithUs);
+  const mail = (mailbox: string) => readMaildir(join(dir, 'mail', folderOf(mailbox)));
+  return {
+    hostname,
+    host,
+    port,
+    mail,
+    waitForMail: async (mailbox, count) => {
+      await eventually(
+        `${count} messages for ${mailbox}`,
+        async () => (await mail(mailbox)).length >= count,
+      ).catch(async (error: unknown) => {
+        throw new Error(`Postfix logged:\n${await log()}`, { cause: error });
+      });
+      return mail(mailbox);
+    },
+    log,
+    stop: async () => {
+      process.off('exit', stopWithUs);
+      await run(postfix, ['-c', config, 'stop']);
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function numericId(user: string): Promise<number> {
+  const { stdout } = await run('id', ['-u', user]);
+  return Number(stdout);
+}
+
+function domainsOf(mailboxes: string[]): string[] {
+  return [...new Set(mailboxes.map((mailbox) => mailbox.slice(mailbox.lastIndexOf('@') + 1)))];
+}
+
+/** The slash at its end makes it a maildir. */
+function folderOf(mailbox: string): string {
+  return `${mailbox}/`;
+}
+
+async function readMaildir(folder: string): Promise<Buffer[]> {
+  const names = await readdir(join(folder, 'new')).catch(() => []);
+  return Promise.all(names.map((name) => readFile(join(folder, 'new', name))));
+}
+
+function mainCf(settings: { dir: string; hostname: string; domains: string[] }): string {
+  const { dir, hostname, domains } = settings;
+  return `
+compatibility_level = 3.6
+queue_directory = ${dir}/queue
+data_directory = ${dir}/data
+maillog_file = ${dir}/log
+maillog_file_prefixes = ${dir}
+inet_interfaces = loopback-only
+inet_protocols = ipv4
+myhostname = ${hostname}
+mydestination =
+mynetworks =
+alias_maps =
+alias_database =
+local_recipient_maps =
+virtual_mailbox_domains = ${domains.join(' ')}
+virtual_mailbox_maps = texthash:${dir}/etc/mailboxes
+virtual_mailbox_base = ${dir}/mail
+virtual_uid_maps = static:${DELIVERY_USER}
+virtual_gid_maps = static:${DELIVERY_USER}
+smtpd_relay_restrictions = reject_unauth_destination
+smtpd_tls_security_level = may
+smtpd_tls_chain_files = ${dir}/etc/server.pem
+smtpd_tls_received_header = yes
+disable_dns_lookups = yes
+smtpd_peername_lookup = no
+`;
+}
+
+function masterCf(host: string, port: number): string {
+  return `
+${host}:${port} inet n - n - - smtpd
+pickup    unix n - n 60  1 pickup
+cleanup   unix n - n -   0 cleanup
+qmgr      unix n - n 300 1 qmgr
+tlsmgr    unix - - n 1000? 1 tlsmgr
+rewrite   unix - - n -   - trivial-rewrite
+bounce    unix - - n -   0 bounce
+defer     unix - - n -   0 bounce
+trace     unix - - n -   0 bounce
+verify    unix - - n -   1 verify
+proxymap  unix - - n -   - proxymap
+error     unix - - n -   - error
+retry     unix - - n -   - error
+discard   unix - - n -   - discard
+virtual   unix - n n -   - virtual
+anvil     unix - - n -   1 anvil
+postlog   unix-dgram n - n - 1 postlogd
+`;
+}

@@ -1,0 +1,26 @@
+import type { ApiClient, CreatedDomain, VerifiedDomain } from './api-client.ts';
+import type { RunningDaemon } from './daemon.ts';
+import type { DnsServer } from './dns-server.ts';
+import type { PrintedRecord } from './knot.ts';
+
+/** The platform's own zone as `postrider zone` prints it for an operator. */
+export async function platformZone(daemon: RunningDaemon): Promise<PrintedRecord[]> {
+  return JSON.parse(await daemon.cli('zone', '--json'));
+}
+
+/** A domain that is registered, published as the API says, and verified: what most tests begin with. */
+export async function verifiedDomain(
+  daemon: RunningDaemon,
+  dns: DnsServer,
+  name: string,
+  options: { api?: ApiClient; useCaseId?: string } = {},
+): Promise<CreatedDomain> {
+  const { api = daemon.api, useCaseId = 'tx-local' } = options;
+  const { data } = await api.put<CreatedDomain>('/web-setup/domains', { domain: name, useCaseId });
+  dns.publish(data.dnsRecords.filter(({ value }) => value !== 'Creation in progress'));
+  dns.publish(await platformZone(daemon));
+  const { data: verified } = await api.post<VerifiedDomain>(`/web-setup/domains/${data.domainId}/verify`);
+  if (verified.status !== 'SUCCESS')
+    throw new Error(`${name} is not verified: ${JSON.stringify(verified.checks)}`);
+  return data;
+}
