@@ -1,0 +1,148 @@
+import { createHash, type KeyObject, sign } from 'node:crypto';
+
+/**
+ * Signs messages (RFC 6376): rsa-sha256, relaxed/relaxed, no `l=`. Every field of the list below is signed once
+ * more than it occurs, so that adding one breaks the signature as surely as changing one (§5.4.2, §8.15). Only
+ * signs: keys are made in dkim-key.ts, and which of them sign is decided elsewhere.
+ */
+const SIGNED_FIELDS = [
+  'From',
+  'To',
+  'Subject',
+  'Date',
+  'Message-ID',
+  'Reply-To',
+  'Cc',
+  'List-Unsubscribe',
+  'List-Unsubscribe-Post',
+  'Feedback-ID',
+  'MIME-Version',
+  'Content-Type',
+  'CFBL-Address',
+];
+
+export interface DkimSigner {
+  /** `d=`, as A-labels. */
+  domain: string;
+  /** `s=` */
+  selector: string;
+  /** RSA private key, parsed once. */
+  key: KeyObject;
+}
+
+/** A message as `compose` makes it: whole fields without their last line end, and a body with CRLF line ends. */
+export interface SignableMessage {
+  header: readonly string[];
+  body: Buffer;
+}
+
+/**
+ * The DKIM-Signature fields for all signers, in their order, folded, without their last line end; to be put
+ * before the message's own fields. `now` is epoch ms.
+ */
+export function signDkim(message: SignableMessage, signers: readonly DkimSigner[], now: number): string[] {
+  if (signers.length === 0) return [];
+  const bodyHash = createHash('sha256').update(relaxedBody(message.body)).digest('base64');
+  const { names, canonical } = signedHeader(message.header);
+  const seconds = Math.floor(now / 1000);
+  return signers.map(({ domain, selector, key }) => {
+    const field =
+      `DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; t=${seconds};\r\n` +
+      ` d=${domain}; s=${selector};\r\n h=${foldNames(names)};\r\n bh=${bodyHash};\r\n b=`;
+    // RFC 6376 §3.7: the signature's own field comes last, with an empty b= and no line end.
+    const signature = sign('sha256', Buffer.from(canonical + relaxedField(field)), key).toString('base64');
+    return field + (signature.match(/.{1,70}/g) ?? []).join('\r\n ');
+  });
+}
+
+/** RFC 6376 §5.4: the names for `h=`, and the fields they stand for in that order, canonicalized. */
+function signedHeader(header: readonly string[]): { names: string[]; canonical: string } {
+  const occurrences = new Map<string, string[]>();
+  for (const field of header) {
+    const name = field.slice(0, field.indexOf(':')).trimEnd().toLowerCase();
+    const same = occurrences.get(name);
+    if (same) same.push(field);
+    else occurrences.set(name, [field]);
+  }
+  const names: string[] = [];
+  let canonical = '';
+  for (const name of SIGNED_FIELDS) {
+    // §5.4.2: of several the last is taken first. One name more than there are fields signs their absence.
+    for (const field of (occurrences.get(name.toLowerCase()) ?? []).toReversed()) {
+      names.push(name);
+      canonical += `${relaxedField(field)}\r\n`;
+    }
+    names.push(name);
+  }
+  return { names, canonical };
+}
+
+/** RFC 6376 §3.4.2. */
+function relaxedField(field: string): string {
+  const colon = field.indexOf(':');
+  const name = field.slice(0, colon).trimEnd().toLowerCase();
+  const value = field.slice(colon + 1).replace(/[ \t\r\n]+/g, ' ');
+  return `${name}:${value.replace(/^ | $/g, '')}`;
+}
+
+/** Folds the list of `h=` after its colons, which is where RFC 6376 §3.5 allows blanks. */
+function foldNames(names: readonly string[]): string {
+  let list = '';
+  let column = ' h='.length;
+  for (const [index, name] of names.entries()) {
+    const item = index < names.length - 1 ? `${name}:` : name;
+    if (column + item.length > 76) {
+      list += '\r\n ';
+      column = 1;
+    }
+    list += item;
+    column += item.length;
+  }
+  return list;
+}
+
+const TAB = 9;
+const LF = 10;
+const CR = 13;
+const SPACE = 32;
+
+/**
+ * RFC 6376 §3.4.4: blanks at line ends go, runs of them become one, empty lines at the end go, and what is left
+ * ends with CRLF; nothing left is nothing, not CRLF.
+ */
+export function relaxedBody(body: Buffer): Buffer {
+  const canonical = Buffer.allocUnsafe(body.length + 2);
+  let length = 0;
+  /** Length without empty lines at the end. */
+  let kept = 0;
+  let lineStart = 0;
+  let blank = false;
+  for (let at = 0; at < body.length; at++) {
+    const octet = body[at] ?? 0;
+    if (octet === SPACE || octet === TAB) {
+      blank = true;
+      continue;
+    }
+    if (octet === CR && body[at + 1] === LF) {
+      const empty = length === lineStart;
+      canonical[length++] = CR;
+      canonical[length++] = LF;
+      if (!empty) kept = length;
+      lineStart = length;
+      blank = false;
+      at++;
+      continue;
+    }
+    if (blank) {
+      canonical[length++] = SPACE;
+      blank = false;
+    }
+    canonical[length++] = octet;
+  }
+  if (length > lineStart) {
+    canonical[length++] = CR;
+    canonical[length++] = LF;
+    kept = length;
+  }
+  return canonical.subarray(0, kept);
+}

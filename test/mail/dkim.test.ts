@@ -1,0 +1,246 @@
+import { spawnSync } from 'node:child_process';
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import * as fc from 'fast-check';
+import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
+import { describe, expect, it } from 'vitest';
+import { compose, messageBytes } from '../../src/mail/compose.ts';
+import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
+import { relaxedBody, type SignableMessage, signDkim } from '../../src/mail/dkim.ts';
+import { generateDkimKey, publicKeyRecordValue } from '../../src/mail/dkim-key.ts';
+
+/** Made for this test and used nowhere else. */
+const key = createPrivateKey(`-----BEGIN PRIVATE KEY-----
+MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQC1O6bxJUTXvjFT
+1dwqvA5arEY5u2zBLEkMZm1ok18VC3GhAzbAJekl4sPS4cpZxr2vp95r6mfSemCG
+JILtVw+gMSPfA0CyHdhpdHgr+0LWqkZrn8tKz9cFuPwWGK87qnSFzbQLYBeEAeZ2
+G30jd6fFw+A827sE3yPcGusrO4ilS09aDwjO/Li9aECdsoZ1Jbf/RO1qEnFMPAy6
+CMIU1JSrJMvOau+jUieeakBt54t5TnswC9MzaBhhL+utYdBv4KEqVE1lVs6Y8Wvj
+xnT/NgUlKkeXXleUpxEOieqBAhL9hgRVA46PnvOFue6J027dsXsCy7i5hdV8fs+Y
+h8aoMCOfAgMBAAECggEAP3oxylPF7ZThvR3yXAt7MZoWjMEPYgerXEsB9jdr/biA
+56bzBdEhfNIUyaepEtHP/ZbcCktTav7PERz3uL6eK/saN9HxVpGqi6EuOCVs7zg7
+qxWQhFcQ1qHItcqWkdztrDH05mkVQ3jQ6jxNk98kpdmqEFbcBeRMMJtDFGTpQw9q
+fiRyG1INe7oEmjyzb9ua7bmXnU+dwglwGa5I5u3Bv6bshzbvwIgdolOU5h50nZwu
+UscUIIyvUDCanMXNdPWb+HP0SlWTsz/cIRpxBsYthjwOK6KoVI4L6Uv2iehaQriV
+sO7P/gkwQBAJeOfgl1ixegRMEcZHvPkiWQOvjFYuuQKBgQDuy/o4MRsSaSMWmKKd
++DF/vR+iVwfVUkx8YnqrNl4GFBqXiXyCMEY9qfaSXLdoqkVVKLJy8FXSv3M1mJ46
+CuoWEyHO7K+lsMkSqj2MPL7bEcZzMBwuGFkTmWfvFuaunBMjc3KsfqYCYnqiNS4a
+7v6lbHE7PZ8lKKHcJsQAuT0HyQKBgQDCSg1AMFy1ZKGAzj/zgCM2k4UHMLGAA+pD
+zoJESm29LMybX1/TlZZZFafxkL2i4LFBp2ZTPAT/GWYXjiju6KmDiLsCUBqdmlts
+OTMOS+mDXoMln/cZvc9qSQ3MQ165Mz1268mEK2becXwBoy7xst+XXX1KY1V3ZZdm
+gMf89aZUJwKBgQCrXOmFJYgd4CDz+DjKT++FkXyADSBr7xFAOZN6BhvXFNo4YMte
+ybG+UpfFVI+xpm72u6vDW8Da6dSNY6Y4VNjDWptqWON7ba/9mvlsB7OWldzpkF7I
+nWRe8jlpk++a4hnB2Pkz2/bZwz3p5WvenB9VKsrfDkuEaPIugAsr0cKAMQKBgQCe
+4J9lVib5zoijJAX3wVkKUCgAcTk1Tf5L5Jtx7MtAX1oR1DQweaqwvpzPVWU9xDAv
+WAy9E9+iG8r4iC/A7lFwVmdWxNp+9rK8FSpDDqCt5KOqKN2QFz990q+N0amsGNKy
+ZK4tfrBoRrT5QdAppfRhevnx0rkZIeJk1/qySM7zEQKBgBl/Bjq0j578ALyxTZoB
+DSC9VkRF18QNOAcn3Ks7D/QzMV7XhMkDxubxvWGqveSGTkuRXW3u+gzyh19DU3+E
+QxJ5pJog54VL40HUE0hOpaAx1RXrntz61C9SbW4r4EIhV4r+/vpfQkVXujvofsZg
+n8YjVkWwpLNk0Zu4A+civRQq
+-----END PRIVATE KEY-----`);
+const record = publicKeyRecordValue(key);
+const signer = { domain: 'example.com', selector: 's1', key };
+const now = 1_700_000_000_500;
+
+const message = (header: string[], body: string): SignableMessage => ({ header, body: Buffer.from(body) });
+
+const simple = message(
+  [
+    'From: Ann <ann@example.com>',
+    'To: bob@example.net,\r\n eve@example.net',
+    'Subject:  Hello \t world ',
+    'Date: Tue, 14 Nov 2023 22:13:20 +0000',
+  ],
+  'Hello  world \r\n\r\nBye\r\n\r\n\r\n',
+);
+
+const wire = ({ header, body }: SignableMessage, signatures: string[]) =>
+  Buffer.concat([Buffer.from(`${[...signatures, ...header].join('\r\n')}\r\n\r\n`), body]);
+
+const signed = (unsigned: SignableMessage) => wire(unsigned, signDkim(unsigned, [signer], now));
+
+/** What an independent verifier says of each signature, in order. */
+async function verdicts(raw: Buffer | string): Promise<string[]> {
+  const { results } = await dkimVerify(Buffer.from(raw), {
+    resolver: async (name: string) => {
+      if (name === 's1._domainkey.example.com' || name === 's2._domainkey.example.com') return [[record]];
+      throw Object.assign(new Error('no such record'), { code: 'ENOTFOUND' });
+    },
+  });
+  return results.map(({ status }) => status.result);
+}
+
+describe('a signature', () => {
+  it('is, to the octet', () => {
+    expect(signDkim(simple, [signer], now)).toEqual([
+      [
+        'DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; t=1700000000;',
+        ' d=example.com; s=s1;',
+        ' h=From:From:To:To:Subject:Subject:Date:Date:Message-ID:Reply-To:Cc:',
+        ' List-Unsubscribe:List-Unsubscribe-Post:Feedback-ID:MIME-Version:',
+        ' Content-Type:CFBL-Address;',
+        ' bh=zC/3LU+8fIlQ5dXgN7UpUzFjGMmLvjZUWpAHuoSXnMs=;',
+        ' b=svq/k4/FeDh2L62INBUMz0q7oPzE4lTo+cc7QAzGde326cDeuKgKKn4StbO7gCKslFGid8',
+        ' PP6PztjoumPmKuPxtQDKtxohqjOWYarA28fiURKFkhbxVipJFlzlQ6fsBJGgwt7sdNqown',
+        ' HWwF5eQGmf1OhBVBGFdvdy7DNqeeez/rqn4ry7TvNSS9OGANRM40qZXGqoL+d+iKO0f6c5',
+        ' p2McgHkGFkBueLMEnSsnrmWl8Zlv5vIOiAIadgeFJHEtaxDQqxfpVmKZs6+olJyO4gjHRM',
+        ' wM1KOFNIY+Z1xAd+yfYB8/I3qSWbIFasel6SmBgXp611rHBaTBa6b25aLUgnsg==',
+      ].join('\r\n'),
+    ]);
+  });
+
+  it('is what an independent verifier takes', async () => {
+    expect(await verdicts(signed(simple))).toEqual(['pass']);
+  });
+
+  it.each([
+    ['no body', ''],
+    ['nothing but line ends', '\r\n\r\n'],
+    ['nothing but blanks', ' \t\r\n \r\n'],
+    ['no last line end', 'a'],
+    ['blanks before the end', 'a \t'],
+    ['blanks at the start of a line', '  a\r\n\tb\r\n'],
+    ['empty lines within', '\r\n\r\na\r\n\r\nb\r\n'],
+  ])('is right for a body with %s', async (_, body) => {
+    expect(await verdicts(signed({ ...simple, body: Buffer.from(body) }))).toEqual(['pass']);
+  });
+
+  it('is made by every signer, over the same message', async () => {
+    const signatures = signDkim(simple, [signer, { ...signer, selector: 's2' }], now);
+    expect(signatures.map((field) => /s=(\w+);/.exec(field)?.[1])).toEqual(['s1', 's2']);
+    expect(await verdicts(wire(simple, signatures))).toEqual(['pass', 'pass']);
+  });
+
+  it('is none without signers', () => {
+    expect(signDkim(simple, [], now)).toEqual([]);
+  });
+
+  it('signs each listed field once more than it occurs', async () => {
+    const twice = {
+      ...simple,
+      header: [...simple.header, 'CC: x@example.net', 'cc: y@example.net', 'X-Other: z'],
+    };
+    const [field = ''] = signDkim(twice, [signer], now);
+    expect(await verdicts(wire(twice, [field]))).toEqual(['pass']);
+    const [, list = ''] = /h=([^;]+);/.exec(field) ?? [];
+    expect(list.replace(/\s/g, '').replaceAll(':', ' ')).toBe(
+      'From From To To Subject Subject Date Date Message-ID Reply-To Cc Cc Cc List-Unsubscribe ' +
+        'List-Unsubscribe-Post Feedback-ID MIME-Version Content-Type CFBL-Address',
+    );
+  });
+});
+
+describe('a changed message', () => {
+  const raw = signed(simple).toString();
+
+  it.each([
+    ['a second From on top', `From: Eve <eve@example.org>\r\n${raw}`],
+    ['a second Subject on top', `Subject: Buy this\r\n${raw}`],
+    ['a Subject below the first', raw.replace('\r\nDate:', '\r\nSubject: Buy this\r\nDate:')],
+    ['a Reply-To where there was none', raw.replace('\r\nDate:', '\r\nReply-To: eve@example.org\r\nDate:')],
+    ['a Content-Type where there was none', `Content-Type: text/html\r\n${raw}`],
+    ['a List-Unsubscribe where there was none', `List-Unsubscribe: <https://evil.example>\r\n${raw}`],
+    ['another Subject', raw.replace('world', 'there')],
+    ['another body', raw.replace('Bye', 'Buy')],
+    ['more body', `${raw}more\r\n`],
+  ])('with %s does not pass', async (_, changed) => {
+    expect(await verdicts(raw)).toEqual(['pass']);
+    expect(await verdicts(changed)).not.toContain('pass');
+  });
+
+  it.each([
+    ['folded elsewhere', raw.replace('Hello \t world', 'Hello\r\n   world')],
+    ['with other blanks', raw.replace('Hello  world ', 'Hello world\t')],
+    ['with fields on top that nobody signs', `Received: from a by b\r\n${raw}`],
+    ['with fewer empty lines at its end', raw.slice(0, -4)],
+  ])('%s still passes', async (_, changed) => {
+    expect(await verdicts(changed)).toEqual(['pass']);
+  });
+});
+
+describe('a composed message', () => {
+  const word = fc.string({ unit: 'grapheme', maxLength: 40 });
+  const text = fc
+    .array(fc.oneof(word, fc.constantFrom('\n', ' \n', '\t', '.', 'From ', '\n\n')))
+    .map((all) => all.join(''));
+  const copy: CopyDetails = {
+    recipient: 'bob@example.net',
+    unsubscribeUrl: 'https://t.example.com/u/abc',
+    reportAbuseUrl: 'https://t.example.com/r/abc',
+    unsubscribeAddress: 'unsubscribe-abc@return-a.example.com',
+    signedId: 'abc',
+    feedbackAddress: 'fbl-abc@return-a.example.com',
+    feedbackId: 'camp:acct_1:mk:postrider',
+  };
+  const content = (subject: string, name: string, text: string): MessageContent => ({
+    from: { name, address: 'ann@example.com' },
+    to: [{ name, address: 'jörg@example.net' }],
+    cc: [],
+    replyTo: null,
+    subject,
+    html: `<p>${text}</p>`,
+    text,
+    headers: [['X-Note', subject]],
+    attachments: [],
+    messageId: 'msg_1700000000000_abcdefghijkl@example.com',
+    date: 1_700_000_000_000,
+  });
+
+  it('passes whatever it holds', async () => {
+    await fc.assert(
+      fc.asyncProperty(word, word, text, async (subject, name, body) => {
+        const composed = compose(content(subject, name, body), copy);
+        expect(await verdicts(messageBytes(composed, signDkim(composed, [signer], now)))).toEqual(['pass']);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  const python = ['python3', '/usr/bin/python3'].find(
+    (path) => spawnSync(path, ['-c', 'import dkim']).status === 0,
+  );
+  it.skipIf(python === undefined)('passes a verifier in another language too', () => {
+    const composed = compose(content('Grüße  aus Köln', 'Jörg, "the" one', 'Hello  \n\n.\n\n'), copy);
+    const raw = messageBytes(composed, signDkim(composed, [signer], now));
+    const script = [
+      'import sys, dkim',
+      'record = sys.argv[1].encode()',
+      'ok = dkim.verify(sys.stdin.buffer.read(), dnsfunc=lambda name, timeout=5: record)',
+      'print("pass" if ok else "fail")',
+    ].join('\n');
+    const verify = (input: Buffer) =>
+      spawnSync(python ?? '', ['-c', script, record], { input })
+        .stdout.toString()
+        .trim();
+    expect(verify(raw)).toBe('pass');
+    expect(verify(Buffer.concat([Buffer.from('Subject: Buy this\r\n'), raw]))).toBe('fail');
+  });
+});
+
+describe('relaxedBody', () => {
+  it.each([
+    // RFC 6376 §3.4.5
+    [' C \r\nD \t E\r\n\r\n\r\n', ' C\r\nD E\r\n'],
+    ['', ''],
+    ['\r\n\r\n', ''],
+    [' \t \r\n', ''],
+    ['a', 'a\r\n'],
+    ['\r\na\r\n', '\r\na\r\n'],
+    ['a\r\n \r\nb\t', 'a\r\n\r\nb\r\n'],
+  ])('of %j is %j', (body, expected) => {
+    expect(relaxedBody(Buffer.from(body)).toString()).toBe(expected);
+  });
+});
+
+describe('a key', () => {
+  it('is published as its public half', () => {
+    const published = publicKeyRecordValue(key);
+    expect(published).toMatch(/^v=DKIM1; k=rsa; p=[A-Za-z0-9+/]{390,}={0,2}$/);
+    expect(publicKeyRecordValue(createPublicKey(key))).toBe(published);
+  });
+
+  it('is made with 2048 bits, another one each time', async () => {
+    const [one, two] = await Promise.all([generateDkimKey(), generateDkimKey()]);
+    expect(one.asymmetricKeyDetails?.modulusLength).toBe(2048);
+    expect(publicKeyRecordValue(one)).not.toBe(publicKeyRecordValue(two));
+  });
+});
