@@ -1,0 +1,158 @@
+import { timingSafeEqual } from 'node:crypto';
+import { mac, type Seal } from '../core/seal.ts';
+import { packId, unpackId } from './packed-id.ts';
+
+/**
+ * Signed tokens: how a bounce, a complaint, an unsubscribe or a click finds its message without anyone being able
+ * to make one up. Each purpose has a MAC key of its own, so a token of one never passes for another. Reading a
+ * token never throws and tells good from bad in constant time; what it stands for is decided elsewhere.
+ */
+export interface IdToken {
+  /** Throws on an id that is not `<kind>_<epoch ms>_<12 base-36 characters>`. */
+  make(id: string): string;
+  /** The id, or null for anything that `make` did not make. */
+  read(token: string): string | null;
+}
+
+/** Purposes of the tokens that stand in URLs: `/u/`, `/r/`, `/c/` and `/o/`. */
+const URL_PURPOSES = ['unsubscribe', 'report', 'click', 'open'] as const;
+
+export type UrlPurpose = (typeof URL_PURPOSES)[number];
+
+export interface Tokens {
+  /** Local part of the envelope sender, `b-<token>`: 42 characters, read in any letter case (VERP). */
+  returnPath: IdToken;
+  /** Local part for complaint feedback, `fbl-<token>` (RFC 9477). */
+  feedback: IdToken;
+  /** Local part of the mailto form of List-Unsubscribe, `unsubscribe-<token>`. */
+  unsubscribe: IdToken;
+  /** Value of X-Postrider-Id. */
+  signedId: IdToken;
+  /** Last part of an unsubscribe page's URL; the message names recipient, account and list. */
+  unsubscribeUrl: IdToken;
+  /** Last part of a report-abuse page's URL. */
+  reportUrl: IdToken;
+  /** Last part of an open-tracking pixel's URL, without its file ending. */
+  openUrl: IdToken;
+  /** Last part of a tracked link's URL: the message, and the address the link had. */
+  makeClick(id: string, url: string): string;
+  readClick(token: string): { id: string; url: string } | null;
+  /** Any octets as a base64url token, where an id is not what is wanted. */
+  makeUrlToken(purpose: UrlPurpose, payload: Buffer): string;
+  readUrlToken(purpose: UrlPurpose, token: string): Buffer | null;
+}
+
+/** With an id's 15 octets 200 bits, which base32 holds without a bit to spare: one token, one spelling. */
+const ADDRESS_MAC = 10;
+const URL_MAC = 16;
+const ADDRESS_TOKEN_LENGTH = 40;
+const PACKED_ID = 15;
+/** Longer than any URL we put into a link. */
+const MAX_URL_TOKEN = 16_384;
+
+/** The keys come from `seal`; the tokens of one data directory mean nothing to another. */
+export function createTokens(seal: Seal): Tokens {
+  const addressToken = (purpose: string, prefix: string): IdToken => {
+    const key = seal.derive(`token/${purpose}`);
+    return {
+      make: (id) => {
+        const packed = packId(id);
+        return prefix + base32(Buffer.concat([packed, mac(key, packed, ADDRESS_MAC)]));
+      },
+      read: (token) => {
+        if (token.length !== prefix.length + ADDRESS_TOKEN_LENGTH) return null;
+        if (token.slice(0, prefix.length).toLowerCase() !== prefix) return null;
+        const octets = fromBase32(token.slice(prefix.length));
+        const packed = octets && authentic(octets, key, ADDRESS_MAC);
+        return packed && unpackId(packed);
+      },
+    };
+  };
+
+  const urlKeys = new Map(URL_PURPOSES.map((purpose) => [purpose, seal.derive(`token/url/${purpose}`)]));
+  const urlKey = (purpose: UrlPurpose): Buffer => {
+    const key = urlKeys.get(purpose);
+    if (!key) throw new Error(`no tokens are made for ${purpose}`);
+    return key;
+  };
+  const makeUrlToken: Tokens['makeUrlToken'] = (purpose, payload) =>
+    Buffer.concat([payload, mac(urlKey(purpose), payload, URL_MAC)]).toString('base64url');
+  const readUrlToken: Tokens['readUrlToken'] = (purpose, token) => {
+    if (token.length > MAX_URL_TOKEN) return null;
+    const octets = Buffer.from(token, 'base64url');
+    // Node reads over what is no base64url, and spare bits may hold anything: only the one spelling counts.
+    if (octets.toString('base64url') !== token) return null;
+    return authentic(octets, urlKey(purpose), URL_MAC);
+  };
+  const urlId = (purpose: UrlPurpose): IdToken => ({
+    make: (id) => makeUrlToken(purpose, packId(id)),
+    read: (token) => {
+      const packed = readUrlToken(purpose, token);
+      return packed && unpackId(packed);
+    },
+  });
+
+  return {
+    returnPath: addressToken('return-path', 'b-'),
+    feedback: addressToken('feedback', 'fbl-'),
+    unsubscribe: addressToken('unsubscribe-address', 'unsubscribe-'),
+    signedId: addressToken('message-id', ''),
+    makeUrlToken,
+    readUrlToken,
+    unsubscribeUrl: urlId('unsubscribe'),
+    reportUrl: urlId('report'),
+    openUrl: urlId('open'),
+    makeClick: (id, url) => makeUrlToken('click', Buffer.concat([packId(id), Buffer.from(url)])),
+    readClick: (token) => {
+      const payload = readUrlToken('click', token);
+      const id = payload && unpackId(payload.subarray(0, PACKED_ID));
+      return id ? { id, url: payload.subarray(PACKED_ID).toString() } : null;
+    },
+  };
+}
+
+/** What stands before a right MAC; null when it is wrong or too short to be one. */
+function authentic(octets: Buffer, key: Buffer, macLength: number): Buffer | null {
+  if (octets.length < macLength) return null;
+  const payload = octets.subarray(0, octets.length - macLength);
+  return timingSafeEqual(octets.subarray(payload.length), mac(key, payload, macLength)) ? payload : null;
+}
+
+/** RFC 4648 §6, in lower case and without padding; its octets always come in groups of five here. */
+const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
+const BASE32_VALUES: ReadonlyMap<string, number> = new Map(
+  Array.from(BASE32).flatMap((char, value) => [
+    [char, value],
+    [char.toUpperCase(), value],
+  ]),
+);
+
+function base32(octets: Buffer): string {
+  let text = '';
+  let bits = 0;
+  let held = 0;
+  for (const octet of octets) {
+    held = ((held << 8) | octet) & 0xfff;
+    bits += 8;
+    for (; bits >= 5; bits -= 5) text += BASE32[(held >> (bits - 5)) & 31];
+  }
+  return text;
+}
+
+/** In either letter case; null when a character is none of the alphabet. */
+function fromBase32(text: string): Buffer | null {
+  const octets = Buffer.alloc((text.length * 5) / 8);
+  let at = 0;
+  let bits = 0;
+  let held = 0;
+  for (const char of text) {
+    const value = BASE32_VALUES.get(char);
+    if (value === undefined) return null;
+    held = ((held << 5) | value) & 0xfff;
+    bits += 5;
+    if (bits < 8) continue;
+    bits -= 8;
+    octets[at++] = (held >> bits) & 255;
+  }
+  return octets;
+}
