@@ -101,11 +101,12 @@ function isTesting(record: string): boolean {
   return split(parseTags(record)?.get('t') ?? '').includes('y');
 }
 
-/** Whether two records, put together, hold our key: one value spread over two records. */
+/** Whether it takes two records together to hold our key: one value spread over two records. */
 function isSplit(records: string[], publicKey: string): boolean {
-  if (records.length !== 2) return false;
-  const [one = '', two = ''] = records;
-  return [one + two, two + one].some((text) => parseTags(text)?.get('p')?.replace(/\s/g, '') === publicKey);
+  const holds = (text: string) => parseTags(text)?.get('p')?.replace(/\s/g, '') === publicKey;
+  const [one, two, ...more] = records;
+  if (one === undefined || two === undefined || more.length > 0 || holds(one) || holds(two)) return false;
+  return holds(one + two) || holds(two + one);
 }
 
 function looksLikeKey(record: string): boolean {
