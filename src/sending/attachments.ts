@@ -1,14 +1,11 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
-import type { Attachment } from '../mail/content.ts';
+import { type Attachment, CONTENT_ID, MEDIA_TYPE } from '../mail/content.ts';
 
 /** Attachments: how many, how large, and whether they are what they say. */
 export const MAX_ATTACHMENTS = 10;
 /** Of decoded bytes, all together. */
 export const MAX_ATTACHMENT_BYTES = 2 * 1024 * 1024;
 
-const MEDIA_TYPE =
-  /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}( *; *[A-Za-z0-9_.+-]{1,60}=("[^"\\\r\n]{0,200}"|[A-Za-z0-9_.+:/-]{1,200})){0,5}$/;
-const CONTENT_ID = /^[A-Za-z0-9._+-]{1,100}(@[A-Za-z0-9.-]{1,100})?$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const BAD_NAME = /[\u0000-\u001f\u007f/\\\u2028\u2029]/;
@@ -38,7 +35,7 @@ export function checkAttachments(
       fault(`${field}.content`, 'must be base64 without line breaks');
     else total += decodedLength(content);
     if (contentId !== undefined && !CONTENT_ID.test(contentId)) {
-      fault(`${field}.contentId`, 'must be letters, digits and ". _ + -", with at most one "@"');
+      fault(`${field}.contentId`, 'must be 1 to 250 visible ASCII characters without angle brackets');
     } else if (contentId !== undefined && ids.has(contentId)) fault(`${field}.contentId`, 'is used twice');
     if (contentId !== undefined) ids.add(contentId);
   }

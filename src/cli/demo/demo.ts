@@ -1,0 +1,114 @@
+import { Command } from 'commander';
+import { loadConfig } from '../../config/load.ts';
+import { systemClock } from '../../core/clock.ts';
+import { createLog } from '../../core/log.ts';
+import { systemRandom } from '../../core/random.ts';
+import { type Daemon, startDaemon } from '../../daemon.ts';
+import { createResolver } from '../../dns/resolver.ts';
+import { type Ending, showMail, tellStory } from './story.ts';
+import { NAMES, startPrivateDns, startReceiver, temporaryDataDir } from './world.ts';
+
+/** `postrider demo`: the whole product on one machine with nothing else installed. */
+export function demoCommand(print: (text: string) => void): Command {
+  return new Command('demo')
+    .description(
+      'show the whole product on this machine: private DNS, a receiving mail server, real mail between',
+    )
+    .option('--port <port>', 'port of the API', '8080')
+    .option('--exit', 'end after the story instead of staying up')
+    .addHelpText(
+      'after',
+      '\nNothing leaves the machine, and nothing is kept: the data directory is a temporary one.',
+    )
+    .action((options: { port: string; exit?: boolean }) => runDemo(options, print));
+}
+
+async function runDemo(
+  options: { port: string; exit?: boolean },
+  print: (text: string) => void,
+): Promise<void> {
+  const data = temporaryDataDir();
+  const dns = await startPrivateDns();
+  const resolver = createResolver({
+    resolvers: [dns.address],
+    timeoutMs: 2000,
+    clock: systemClock,
+    random: systemRandom,
+  });
+  const receiver = await startReceiver(resolver);
+  const daemon = await startOnAnyPort(options.port, {
+    POSTRIDER_HOSTNAME: NAMES.platform,
+    POSTRIDER_DATA__DIR: data.dir,
+    POSTRIDER_DNS__RESOLVERS: `["${dns.address}"]`,
+    POSTRIDER_DELIVERY__PORT: String(receiver.port),
+    POSTRIDER_DELIVERY__ALLOWPRIVATENETWORKS: 'true',
+    POSTRIDER_LIMITS__FREEDISKBYTES: '0',
+  });
+  const close = async () => {
+    await daemon.stop();
+    await receiver.close();
+    resolver.close();
+    await dns.close();
+    data.remove();
+  };
+  try {
+    print('Postrider: the main job, end to end, on this machine alone.');
+    const ending = await tellStory({ daemon, dns, receiver, print });
+    print('\nThat was the main job.');
+    if (options.exit === true) return;
+    print(invitation(daemon.apiUrl, ending));
+    receiver.onMail((mail) => {
+      print('\nA mail arrived:');
+      showMail(mail, (text) => print(`   ${text}`));
+    });
+    await untilTold();
+    print('\nGood-bye.');
+  } finally {
+    await close();
+  }
+}
+
+/** On the port that was asked for, or on any free one when that is taken: a demo must not fail for that. */
+async function startOnAnyPort(port: string, env: Record<string, string>): Promise<Daemon> {
+  const log = createLog({ level: 'warn', hashAddresses: false });
+  const start = (listen: string) =>
+    startDaemon(loadConfig({ env: { ...env, POSTRIDER_API__LISTEN: listen } }), {
+      clock: systemClock,
+      random: systemRandom,
+      log,
+    });
+  try {
+    return await start(`127.0.0.1:${port}`);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+    return start('127.0.0.1:0');
+  }
+}
+
+function invitation(apiUrl: string, { accountId, setupKey, transactionalKey }: Ending): string {
+  return `
+It stays up. Its base address is ${apiUrl}, the documentation ${apiUrl}/docs.
+Try it yourself: paste into another terminal, and watch the mail arrive here.
+
+  export BASE=${apiUrl} ID=${accountId}
+  export SETUP_KEY=${setupKey}
+  export TX_KEY=${transactionalKey}
+
+  curl -s $BASE/transactional/send -H "X-Api-Key: $TX_KEY" -H "X-Id: $ID" \\
+    -H 'Content-Type: application/json' -d '{
+      "from": "orders@${NAMES.sender}", "to": "you@example.com", "subject": "Hello",
+      "html": "<p>Hello!</p>{{company_address_html}} {{unsubscribe_email_html}}" }'
+
+  curl -s $BASE/web-setup/domains -H "X-Api-Key: $SETUP_KEY" -H "X-Id: $ID"
+  curl -s $BASE/web-setup/messages -H "X-Api-Key: $SETUP_KEY" -H "X-Id: $ID"
+  curl -s $BASE/web-setup/events -H "X-Api-Key: $SETUP_KEY" -H "X-Id: $ID"
+
+Mail to any address arrives here, except to nobody@…, who bounces; bounced@simulator.${NAMES.platform}
+and its siblings play out an outcome. Ctrl-C ends the demo.`;
+}
+
+function untilTold(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
+  });
+}

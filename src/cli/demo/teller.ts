@@ -1,0 +1,56 @@
+/** A DNS record as the API shows it. */
+export interface Published {
+  type: string;
+  name: string;
+  value: string;
+  ttl?: number;
+  priority?: number;
+}
+
+/** How the demo speaks: numbered steps, indented lines, tables that fit a terminal. */
+export interface Teller {
+  step(title: string): void;
+  line(text: string): void;
+  records(records: readonly Published[]): void;
+  timeline(entries: readonly Record<string, unknown>[]): void;
+}
+
+const WIDTH = 76;
+
+export function createTeller(print: (text: string) => void): Teller {
+  let steps = 0;
+  const line = (text: string) => print(`   ${text}`);
+  return {
+    step: (title) => print(`\n${++steps}. ${title}`),
+    line,
+    records: (records) => {
+      for (const { type, name, value, priority } of records) {
+        line(`  ${type.padEnd(5)} ${name}`);
+        line(`        ${shorten(priority === undefined ? value : `${priority} ${value}`)}`);
+      }
+    },
+    timeline: (entries) => {
+      for (const entry of entries) line(`  ${String(entry['timestamp']).slice(11, 23)}  ${describe(entry)}`);
+    },
+  };
+}
+
+function describe(entry: Record<string, unknown>): string {
+  if (entry['type'] === 'event') return String(entry['event']);
+  const sessions = entry['sessions'] as {
+    host: string;
+    address: string;
+    reply: { code: number; text: string } | null;
+    tls: { protocol: string } | null;
+  }[];
+  const last = sessions.at(-1);
+  if (last === undefined) return 'attempt';
+  const how = last.tls === null ? 'in plain text' : last.tls.protocol;
+  return shorten(
+    `SMTP to ${last.host} [${last.address}], ${how}: ${last.reply?.code ?? ''} ${last.reply?.text ?? 'no reply'}`,
+  );
+}
+
+function shorten(text: string): string {
+  return text.length <= WIDTH ? text : `${text.slice(0, WIDTH - 1)}…`;
+}

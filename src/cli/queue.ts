@@ -1,0 +1,105 @@
+import { Command } from 'commander';
+import { iso } from '../core/clock.ts';
+import type { QueuedMessage } from '../store/queue.ts';
+import type { CliContext } from './context.ts';
+
+/** `postrider queue list|show`: what waits to be delivered, by destination or message by message. */
+export function queueCommand(context: CliContext): Command {
+  const command = new Command('queue').description('look at the delivery queue');
+  command
+    .command('list')
+    .description('what waits, by destination; with a filter, message by message')
+    .option('--account <id>', 'only this account')
+    .option('--destination <domain>', 'only mail to this domain')
+    .option('--domain <id>', 'only mail from this sending domain (its id)')
+    .option('--limit <n>', 'rows at most', '50')
+    .option('--json', 'print JSON')
+    .action((options: ListOptions) => listQueue(context, options));
+  command
+    .command('show <id>')
+    .description('one waiting message: when it is tried next and what happened so far')
+    .option('--json', 'print JSON')
+    .action((id: string, options: { json?: boolean }) => showQueued(context, id, options.json === true));
+  return command;
+}
+
+interface ListOptions {
+  account?: string;
+  destination?: string;
+  domain?: string;
+  limit: string;
+  json?: boolean;
+}
+
+const MAX_ROWS = 1000;
+
+async function listQueue(context: CliContext, options: ListOptions): Promise<void> {
+  const limit = Number(options.limit);
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_ROWS)
+    return context.usage(`--limit must be a number from 1 to ${MAX_ROWS}`);
+  const { tables } = await context.open();
+  const { account, destination, domain } = options;
+  if (account === undefined && destination === undefined && domain === undefined) {
+    const rows = tables.queue.byDestination().map((row) => ({
+      destination: row.destination,
+      messages: row.messages,
+      sending: row.sending,
+      deferred: row.deferred,
+      transactional: row.transactional,
+      oldestDueAt: iso(row.oldest_due),
+    }));
+    context.printRows(rows, { json: options.json === true, empty: 'the queue is empty' });
+    return;
+  }
+  const rows = tables.queue
+    .list({
+      ...(account === undefined ? {} : { accountId: account }),
+      ...(destination === undefined ? {} : { destination: destination.toLowerCase() }),
+      ...(domain === undefined ? {} : { domainId: domain }),
+      limit,
+    })
+    .map(queuedView);
+  context.printRows(rows, { json: options.json === true, empty: 'nothing of that waits' });
+}
+
+async function showQueued(context: CliContext, id: string, json: boolean): Promise<void> {
+  const { tables } = await context.open();
+  const message = tables.messages.byId(id);
+  const queued = message === null ? null : tables.queue.get(message.seq);
+  if (message === null) return context.fail(`there is no message ${id}`);
+  if (queued === null)
+    return context.fail(
+      `${id} is not in the queue: it is ${message.status}; see "postrider message show ${id}"`,
+    );
+  const last = tables.messages.attemptsOf(message.seq).at(-1);
+  const lastReport: { reply?: unknown; classification?: string } =
+    last === undefined ? {} : JSON.parse(last.report);
+  const view = {
+    ...queuedView({ ...message, ...queued }),
+    lastReply: lastReport.reply ?? null,
+    lastClassification: lastReport.classification ?? null,
+  };
+  if (json) context.printJson(view);
+  else
+    context.print(
+      Object.entries(view)
+        .map(
+          ([name, value]) =>
+            `${name.padEnd(20)} ${typeof value === 'object' ? JSON.stringify(value) : value}`,
+        )
+        .join('\n'),
+    );
+}
+
+function queuedView(row: QueuedMessage) {
+  return {
+    messageId: row.message_id,
+    status: row.status,
+    recipient: row.recipient,
+    lane: row.lane === 0 ? 'transactional' : 'marketing',
+    attempts: row.attempts,
+    nextAttemptAt: iso(row.due_at),
+    accountId: row.account_id,
+    expiresAt: iso(row.expires_at),
+  };
+}

@@ -1,0 +1,64 @@
+import { Command } from 'commander';
+import { loadConfig } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
+import { systemClock } from '../core/clock.ts';
+import { createLog, type Log } from '../core/log.ts';
+import { systemRandom } from '../core/random.ts';
+import { startDaemon } from '../daemon.ts';
+
+/** `postrider serve`: the daemon, until it is told to stop. */
+export function serveCommand(configFile: () => string | undefined): Command {
+  return new Command('serve')
+    .description('run the daemon: API, delivery, background work')
+    .addHelpText(
+      'after',
+      `
+Signals:
+  SIGTERM, SIGINT   stop taking work, finish deliveries under way (up to 30 s), exit 0
+  SIGHUP            read the configuration again and say what would change
+
+Examples:
+  postrider serve
+  postrider --config /etc/postrider/postrider.toml serve
+  POSTRIDER_API__LISTEN=127.0.0.1:9090 postrider serve`,
+    )
+    .action(() => serve(configFile()));
+}
+
+async function serve(file: string | undefined): Promise<void> {
+  const options = file === undefined ? {} : { file };
+  const config = loadConfig(options);
+  const log = createLog(config.log);
+  const daemon = await startDaemon(config, { clock: systemClock, random: systemRandom, log });
+  process.on('SIGHUP', () => rereadConfig(log, config, () => loadConfig(options)));
+  const signal = await firstSignal();
+  log.info({ signal }, 'stopping');
+  // A second signal must not cut the stop short: what is under way is recorded first.
+  for (const again of ['SIGTERM', 'SIGINT'] as const) process.on(again, () => log.info('already stopping'));
+  await daemon.stop();
+  log.info('stopped');
+}
+
+function firstSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
+  });
+}
+
+/** The log's level changes live; everything else needs a restart, and is named. */
+function rereadConfig(log: Log, running: Config, read: () => Config): void {
+  let wanted: Config;
+  try {
+    wanted = read();
+  } catch (error) {
+    log.error({ err: error }, 'the configuration was not read again: it has faults');
+    return;
+  }
+  log.level = wanted.log.level;
+  const changed = Object.keys(wanted).filter((key) => {
+    const section = key as keyof Config;
+    return section !== 'log' && JSON.stringify(wanted[section]) !== JSON.stringify(running[section]);
+  });
+  if (changed.length === 0) log.info('configuration read again; nothing needs a restart');
+  else log.warn({ sections: changed }, 'configuration read again; these sections changed and need a restart');
+}

@@ -1,0 +1,219 @@
+import { readFileSync } from 'node:fs';
+import { schedule } from 'node-cron';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { type Accounts, createAccounts } from './accounts/accounts.ts';
+import { createAuthenticator } from './accounts/authenticate.ts';
+import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
+import type { Config } from './config/schema.ts';
+import { type Clock, HOUR, SECOND } from './core/clock.ts';
+import { createIds } from './core/ids.ts';
+import type { Log } from './core/log.ts';
+import type { Random } from './core/random.ts';
+import { createSeal } from './core/seal.ts';
+import { createDeliveryEngine } from './delivery/engine.ts';
+import { createPrepare } from './delivery/prepare.ts';
+import { simulatorDomain } from './delivery/simulator.ts';
+import { createResolver, type Resolver } from './dns/resolver.ts';
+import { createHttpsProbe } from './domains/https-probe.ts';
+import { createDomains, type Domains } from './domains/service.ts';
+import { dropQueued } from './events/drop.ts';
+import { createRecorder } from './events/record.ts';
+import { purgeOld } from './events/retention.ts';
+import { accountRoutes } from './http/api/account.ts';
+import { domainGroupRoutes } from './http/api/domain-groups.ts';
+import { domainRoutes } from './http/api/domains.ts';
+import { messageRoutes } from './http/api/messages.ts';
+import { sendRoutes } from './http/api/send.ts';
+import { useCaseRoutes } from './http/api/use-cases.ts';
+import { createHttpServer } from './http/server.ts';
+import { createTokens } from './mail/tokens.ts';
+import { createAcceptance } from './sending/accept.ts';
+import { createIdempotencyKeys } from './sending/idempotency.ts';
+import { createPressure } from './sending/pressure.ts';
+import { stillAllowed } from './sending/still-allowed.ts';
+import { lockDaemon, openDatabase } from './store/database.ts';
+import { loadMasterKey } from './store/master-key.ts';
+import { createTables } from './store/tables.ts';
+import { createWriter } from './store/writer.ts';
+
+/**
+ * The composition root: the only place that knows all parts and how they hang together. `serve`, `demo` and
+ * the tests start a daemon here; what the world outside is (time, chance, names) is handed in.
+ */
+export interface World {
+  clock: Clock;
+  random: Random;
+  log: Log;
+  /** Default: our own resolver over `dns.resolvers`. */
+  resolver?: Resolver;
+  /** The delivery worker's program; default: the one beside this file. */
+  workerScript?: URL;
+}
+
+export interface Daemon {
+  /** Where the API answers: `http://127.0.0.1:8080`. */
+  apiUrl: string;
+  /** For `demo`, which plays the operator's part too. */
+  accounts: Accounts;
+  domains: Domains;
+  /** Ends what is under way (30 s at most), closes everything. */
+  stop(): Promise<void>;
+}
+
+const GRACE_MS = 30 * SECOND;
+
+/** Starts a daemon; rejects, leaving nothing running, when it cannot do its work. */
+export async function startDaemon(config: Config, world: World): Promise<Daemon> {
+  const { clock, random, log } = world;
+  const undo: (() => Promise<void> | void)[] = [];
+  const stop = async () => {
+    for (const step of undo.splice(0).reverse()) await step();
+  };
+  try {
+    const lock = lockDaemon(config.data.dir);
+    undo.push(() => lock.release());
+    const db = openDatabase(config.data.dir, { lock });
+    undo.push(() => void db.close());
+    const tables = createTables(db);
+    const writer = createWriter(db, tables);
+    undo.push(() => writer.close());
+    const generation = await writer.run((all) => {
+      all.queue.freeLeases();
+      return all.settings.nextGeneration();
+    });
+
+    const ids = createIds(clock, random);
+    const seal = createSeal(loadMasterKey(config.data.masterKeyFile, random), random);
+    const recorder = createRecorder({ clock, ids });
+    const resolver =
+      world.resolver ??
+      createResolver({ resolvers: config.dns.resolvers, timeoutMs: config.dns.timeoutMs, clock, random });
+    if (world.resolver === undefined) undo.push(() => resolver.close());
+
+    const accounts = createAccounts({ tables, writer, clock, ids });
+    const domains = createDomains({
+      config,
+      tables,
+      writer,
+      clock,
+      ids,
+      log,
+      seal,
+      resolver,
+      answersHttps: createHttpsProbe(resolver, Number(new URL(config.public.url).port || 443)),
+      recordDomainEvent: (all, { domain, kind, data }) => recorder.domain(all, domain, kind, data),
+      dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
+    });
+
+    const engine = createDeliveryEngine({
+      config,
+      clock,
+      random,
+      log,
+      tables,
+      writer,
+      recorder,
+      resolver,
+      prepare: createPrepare({ config, tokens: createTokens(seal) }),
+      signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
+      stillAllowed,
+      generation,
+      workerScript: world.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
+    });
+    undo.push(() => engine.stop());
+
+    const pressure = createPressure({ tables, log, dir: config.data.dir, ...config.limits });
+    await pressure.start();
+    undo.push(() => pressure.stop());
+    const acceptance = createAcceptance({
+      clock,
+      ids,
+      tables,
+      writer,
+      recorder,
+      pressure,
+      keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: config.limits.idempotencyHours * HOUR }),
+      simulatorDomain: simulatorDomain(config.hostname),
+      expireTransactional: config.delivery.retry.expireTransactional,
+      announce: engine.announce,
+    });
+
+    const registry = createRegistry({ queued: tables.queue.count, inFlight: engine.inFlight });
+    const { setupPerSecond, setupBurst, sendPerSecond } = config.limits;
+    const http = createHttpServer({
+      config,
+      log,
+      ids,
+      authenticator: createAuthenticator({ tables, failures: createFailureLimits(clock) }),
+      rateLimits: createRateLimits(clock, {
+        setup: { burst: setupBurst, perSecond: setupPerSecond },
+        send: sendPerSecond === undefined ? null : { burst: sendPerSecond, perSecond: sendPerSecond },
+      }),
+      routes: [
+        ...useCaseRoutes({ domains }),
+        ...domainRoutes({ domains }),
+        ...domainGroupRoutes({ domains }),
+        ...sendRoutes({ acceptance, account: tables.accounts.get, firstOutcome: engine.firstOutcome }),
+        ...messageRoutes({ tables }),
+        ...accountRoutes({ accounts }),
+      ],
+      health: [
+        {
+          name: 'database',
+          check: () =>
+            writer.run((all) => all.settings.put('ready-check', String(clock.now()))).then(() => null),
+        },
+      ],
+      registry,
+      version: programVersion(),
+    });
+    await http.listen();
+    undo.push(() => http.close(GRACE_MS));
+
+    const purge = schedule(
+      '17 3 * * *',
+      () => purgeOld({ clock, log, writer, ...config.limits }).then(() => undefined),
+      { noOverlap: true },
+    );
+    undo.push(() => void purge.destroy());
+    domains.background.start();
+    undo.push(() => domains.background.stop());
+    engine.start();
+
+    const bound = http.address();
+    const apiUrl = `http://${bound?.host.includes(':') ? `[${bound.host}]` : bound?.host}:${bound?.port}`;
+    log.info(
+      { apiUrl, dataDir: config.data.dir, generation, queued: tables.queue.count() },
+      'postrider is up',
+    );
+    return { apiUrl, accounts, domains, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function createRegistry(read: { queued(): number; inFlight(): number }): Registry {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const gauge = (name: string, help: string, value: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(value());
+      },
+    });
+  gauge('postrider_queue_messages', 'Messages waiting to be delivered.', read.queued);
+  gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', read.inFlight);
+  return registry;
+}
+
+/** From package.json, which stands one level above both src and dist. */
+export function programVersion(): string {
+  const file: { version: string } = JSON.parse(
+    readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+  );
+  return file.version;
+}

@@ -1,0 +1,454 @@
+import { describe, expect, it } from 'vitest';
+import { DAY, HOUR } from '../../src/core/clock.ts';
+import { isRefusal, type Refusal, refuse } from '../../src/core/refusal.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { type Accepted, type AcceptRequest, createAcceptance } from '../../src/sending/accept.ts';
+import { createIdempotencyKeys, parseIdempotencyKey } from '../../src/sending/idempotency.ts';
+import type { SendRequest } from '../../src/sending/request.ts';
+import { stillAllowed } from '../../src/sending/still-allowed.ts';
+import type { Stream } from '../../src/store/queue.ts';
+import { insertAccount, insertDomain, startStore } from '../support/store.ts';
+
+const HTML = '<p>Hello {{name}}</p>{{company_address_html}}{{unsubscribe_email_html}}';
+const BODY: SendRequest = {
+  to: 'Ada <ada@example.net>',
+  from: 'Shop <shop@example.com>',
+  subject: 'Order {{order.number}}',
+  html: HTML,
+  templateVariables: { name: '<Ada>', order: { number: 7 } },
+};
+
+function start() {
+  const store = startStore();
+  const { tables, writer, recorder, ids, clock } = store;
+  const announced: Stream[] = [];
+  let pressed: Refusal | null = null;
+  const acceptance = createAcceptance({
+    clock,
+    ids,
+    tables,
+    writer,
+    recorder,
+    keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
+    pressure: { refusal: () => pressed, start: async () => {}, stop: () => {} },
+    simulatorDomain: 'simulator.mail.test',
+    expireTransactional: 2 * DAY,
+    announce: (_lane, stream) => announced.push(stream),
+  });
+  const send = (
+    changes: Partial<SendRequest> = {},
+    options: Partial<Omit<AcceptRequest, 'body'>> & { accountId?: string } = {},
+  ) => {
+    const account = tables.accounts.get(options.accountId ?? 'acct_one');
+    if (account === null) throw new Error('no such account');
+    return acceptance.transactional({
+      sender: { account, useCase: 'tx', allowFrom: [] },
+      idempotencyKey: null,
+      envelope: (data) => JSON.stringify({ success: true, data }),
+      ...options,
+      body: { ...BODY, ...changes },
+    });
+  };
+  const stored = () => tables.messages.list({ accountId: 'acct_one', limit: 200 });
+  const press = (refusal: Refusal | null) => {
+    pressed = refusal;
+  };
+  return { ...store, announced, send, stored, press };
+}
+
+function accepted(result: Accepted | Refusal): Extract<Accepted, { kind: 'accepted' }> {
+  if (isRefusal(result)) throw new Error(`refused: ${result.code} ${result.message}`);
+  if (result.kind !== 'accepted') throw new Error('replayed');
+  return result;
+}
+
+function refused(result: Accepted | Refusal): Refusal {
+  if (!isRefusal(result)) throw new Error('accepted');
+  return result;
+}
+
+describe('an accepted send', () => {
+  it('is stored, queued, announced and answered', async () => {
+    const { send, stored, tables, announced } = start();
+    const { data, body } = accepted(await send());
+    expect(data).toMatchObject({
+      messageId: expect.stringMatching(/^msg_\d+_[0-9a-z]{12}$/),
+      from: 'Shop <shop@example.com>',
+      totalRecipients: 1,
+      recipients: [{ email: 'ada@example.net', status: 'sent', role: 'to', messageId: data.messageId }],
+      status: 'sent',
+    });
+    expect(JSON.parse(body)).toEqual({ success: true, data });
+    const [message] = stored();
+    expect(message).toMatchObject({
+      message_id: data.messageId,
+      status: 'queued',
+      subject: 'Order 7',
+      recipient_hash: emailIdentifier('ada@example.net'),
+    });
+    expect(tables.queue.get(message?.seq ?? 0)).toMatchObject({
+      lane: 0,
+      destination: 'example.net',
+      ready: 1,
+      lease: null,
+    });
+    expect(announced).toEqual([{ account_id: 'acct_one', destination: 'example.net' }]);
+  });
+
+  it('keeps what a worker needs, values escaped in html and marks for what is the copy’s own', async () => {
+    const { send, stored, tables } = start();
+    accepted(await send());
+    const content = JSON.parse(tables.messages.content(stored()[0]?.content_id ?? 0) ?? '');
+    expect(content).toMatchObject({
+      subject: 'Order 7',
+      from: { name: 'Shop', address: 'shop@example.com' },
+      text: null,
+    });
+    expect(content.html).toContain('Hello &lt;Ada&gt;');
+    expect(content.html).toContain('\u0000u\u0000');
+    expect(content.messageId).toMatch(/^msg_.*@example\.com$/);
+  });
+
+  it('makes every recipient a message of its own over one content', async () => {
+    const { send, stored, announced } = start();
+    const { data } = accepted(
+      await send({
+        to: ['a@one.test, b@two.test', 'B2 <b@Two.test>'],
+        cc: 'c@one.test',
+        bcc: 'd@three.test',
+      }),
+    );
+    expect(data.totalRecipients).toBe(4);
+    expect(data.recipients.map(({ email, role }) => `${role} ${email}`)).toEqual([
+      'to a@one.test',
+      'to b@two.test',
+      'cc c@one.test',
+      'bcc d@three.test',
+    ]);
+    expect(new Set(stored().map(({ content_id }) => content_id)).size).toBe(1);
+    expect(new Set(data.recipients.map(({ messageId }) => messageId)).size).toBe(4);
+    expect(announced.map(({ destination }) => destination)).toEqual(['one.test', 'two.test', 'three.test']);
+  });
+
+  it('may go to blind copies alone', async () => {
+    const { send } = start();
+    const { to: _, ...rest } = BODY;
+    expect(
+      accepted(await send({ ...rest, to: undefined, bcc: 'd@three.test' })).data.recipients[0]?.role,
+    ).toBe('bcc');
+  });
+
+  it('knows simulated mail', async () => {
+    const { send, stored } = start();
+    accepted(await send({ to: 'bounced@simulator.mail.test' }));
+    expect(stored()[0]?.simulated).toBe(1);
+  });
+});
+
+describe('a refused send', () => {
+  it.each<[string, Partial<SendRequest>, string, string]>([
+    ['an unregistered domain', { from: 'a@elsewhere.test' }, 'DOMAIN_NOT_REGISTERED', 'from'],
+    ['a subdomain of a registered one', { from: 'a@sub.example.com' }, 'DOMAIN_NOT_REGISTERED', 'from'],
+    ['a pending domain', { from: 'a@pending.test' }, 'DOMAIN_NOT_VERIFIED', 'from'],
+    ['a failed domain', { from: 'a@failed.test' }, 'DOMAIN_NOT_VERIFIED', 'from'],
+    ['a domain for marketing only', { from: 'a@marketing.test' }, 'USE_CASE_MISMATCH', 'from'],
+    ['a domain pending here, verified for marketing', { from: 'a@half.test' }, 'DOMAIN_NOT_VERIFIED', 'from'],
+    ['another account’s domain', { from: 'a@theirs.test' }, 'DOMAIN_NOT_REGISTERED', 'from'],
+    ['no compliance variables', { html: '<p>Hi</p>' }, 'COMPLIANCE_TEMPLATE_MISSING', 'html'],
+    ['an unresolved variable', { templateVariables: {} }, 'TEMPLATE_VARIABLE_MISSING', 'subject'],
+    [
+      'a variable that is no text',
+      { templateVariables: { name: [], order: { number: 1 } } },
+      'VALIDATION_ERROR',
+      'templateVariables.name',
+    ],
+    [
+      'a line break in a subject’s variable',
+      { templateVariables: { name: 'x', order: { number: 'a\r\nBcc: x@y.z' } } },
+      'VALIDATION_ERROR',
+      'templateVariables.order.number',
+    ],
+    [
+      'a reserved variable',
+      { templateVariables: { name: 'x', unsubscribe_url: 'y' } },
+      'VALIDATION_ERROR',
+      'templateVariables.unsubscribe_url',
+    ],
+    ['a line break in the subject', { subject: 'a\nb' }, 'VALIDATION_ERROR', 'subject'],
+    ['a NUL in the html', { html: `${HTML}\u0000` }, 'VALIDATION_ERROR', 'html'],
+    ['half a character', { text: '\ud800' }, 'VALIDATION_ERROR', 'text'],
+    ['no recipient', { to: [] }, 'VALIDATION_ERROR', 'to'],
+    ['a broken recipient', { cc: 'nobody' }, 'VALIDATION_ERROR', 'cc'],
+    [
+      '51 recipients',
+      { to: Array.from({ length: 51 }, (_, n) => `a${n}@example.net`) },
+      'VALIDATION_ERROR',
+      'to',
+    ],
+    ['two senders', { from: 'a@example.com, b@example.com' }, 'VALIDATION_ERROR', 'from'],
+    ['a header of ours', { headers: { 'Message-Id': 'x' } }, 'VALIDATION_ERROR', 'headers.Message-Id'],
+    [
+      'a header that belongs to nobody but us',
+      { headers: { 'X-Postrider-Id': 'x' } },
+      'VALIDATION_ERROR',
+      'headers.X-Postrider-Id',
+    ],
+    ['a header with a line break', { headers: { 'X-A': 'a\r\nBcc: b' } }, 'VALIDATION_ERROR', 'headers.X-A'],
+    ['a header given twice', { headers: { 'X-A': 'a', 'x-a': 'b' } }, 'VALIDATION_ERROR', 'headers.x-a'],
+    [
+      '51 headers',
+      { headers: Object.fromEntries(Array.from({ length: 51 }, (_, n) => [`X-${n}`, 'a'])) },
+      'VALIDATION_ERROR',
+      'headers',
+    ],
+    ['headers over 8 KiB', { headers: { 'X-A': 'a'.repeat(8200) } }, 'VALIDATION_ERROR', 'headers'],
+    [
+      'an attachment that is not base64',
+      { attachments: [{ name: 'a', contentType: 'a/b', content: '*' }] },
+      'VALIDATION_ERROR',
+      'attachments[0].content',
+    ],
+    [
+      'an attachment with a path',
+      { attachments: [{ name: '../a', contentType: 'a/b', content: '' }] },
+      'VALIDATION_ERROR',
+      'attachments[0].name',
+    ],
+    [
+      'eleven attachments',
+      { attachments: Array.from({ length: 11 }, () => ({ name: 'a', contentType: 'a/b', content: 'YQ==' })) },
+      'TOO_MANY_ATTACHMENTS',
+      'attachments',
+    ],
+    [
+      '2 MB and a byte',
+      {
+        attachments: [{ name: 'a', contentType: 'a/b', content: Buffer.alloc(2_097_153).toString('base64') }],
+      },
+      'ATTACHMENTS_TOO_LARGE',
+      'attachments',
+    ],
+  ])('%s', async (_, changes, code, field) => {
+    const { send, stored, tables, announced } = start();
+    insertAccount(tables, 'acct_two', 0);
+    insertDomain(
+      tables,
+      { account_id: 'acct_one', domain_id: 'domain_p', name: 'pending.test', status: 'PENDING' },
+      0,
+    );
+    insertDomain(
+      tables,
+      { account_id: 'acct_one', domain_id: 'domain_f', name: 'failed.test', status: 'FAILED' },
+      0,
+    );
+    insertDomain(
+      tables,
+      { account_id: 'acct_one', domain_id: 'domain_m', name: 'marketing.test', use_case: 'mk' },
+      0,
+    );
+    insertDomain(
+      tables,
+      { account_id: 'acct_one', domain_id: 'domain_h1', name: 'half.test', use_case: 'mk' },
+      0,
+    );
+    insertDomain(
+      tables,
+      { account_id: 'acct_one', domain_id: 'domain_h2', name: 'half.test', status: 'PENDING' },
+      0,
+    );
+    insertDomain(tables, { account_id: 'acct_two', domain_id: 'domain_t', name: 'theirs.test' }, 0);
+    const refusal = refused(await send(changes));
+    expect(refusal.code).toBe(code);
+    expect(refusal.extras.details?.[0]?.field).toBe(field);
+    expect(stored()).toEqual([]);
+    expect(announced).toEqual([]);
+  });
+
+  it('takes exactly 2 MB of attachments', async () => {
+    const { send } = start();
+    accepted(
+      await send({
+        attachments: [{ name: 'a', contentType: 'a/b', content: Buffer.alloc(2_097_152).toString('base64') }],
+      }),
+    );
+  });
+
+  it('sends from a domain that fails for the time being', async () => {
+    const { send, tables } = start();
+    insertDomain(
+      tables,
+      { account_id: 'acct_one', domain_id: 'domain_tf', name: 'shaky.test', status: 'TEMPORARY_FAILURE' },
+      0,
+    );
+    accepted(await send({ from: 'a@shaky.test' }));
+  });
+
+  it('does not send from a domain that the key is not tied to', async () => {
+    const { send, tables } = start();
+    const account = tables.accounts.get('acct_one');
+    if (account === null) throw new Error('no account');
+    expect(
+      refused(await send({}, { sender: { account, useCase: 'tx', allowFrom: ['other.test'] } })).code,
+    ).toBe('KEY_NOT_ALLOWED');
+  });
+
+  it('wants a company and its address where they are shown', async () => {
+    const { send, tables } = start();
+    const account = tables.accounts.get('acct_one');
+    if (account === null) throw new Error('no account');
+    tables.accounts.update({ ...account, company_address: null });
+    expect(refused(await send()).code).toBe('COMPANY_ADDRESS_MISSING');
+  });
+
+  it('accepts nothing under pressure', async () => {
+    const { send, press, stored } = start();
+    press(refuse('UNAVAILABLE', 'the disk is nearly full'));
+    expect(refused(await send()).status).toBe(503);
+    expect(stored()).toEqual([]);
+  });
+});
+
+describe('suppressed recipients', () => {
+  const suppress = (
+    setting: ReturnType<typeof start>,
+    email: string,
+    reason: 'hard_bounce' | 'unsubscribe' | 'manual' | 'complaint',
+    stream: 'all' | 'tx' | 'mk',
+  ) =>
+    setting.tables.suppressions.add({
+      account_id: 'acct_one',
+      recipient_hash: emailIdentifier(email),
+      stream,
+      reason,
+      email,
+      message_seq: null,
+      created_at: setting.clock.now(),
+    });
+
+  it.each([
+    ['hard_bounce', 'all', 'RECIPIENT_SUPPRESSED', 'bounced'],
+    ['complaint', 'all', 'RECIPIENT_SUPPRESSED', 'complained'],
+    ['manual', 'tx', 'RECIPIENT_SUPPRESSED', 'suppressed'],
+    ['unsubscribe', 'tx', 'RECIPIENT_UNSUBSCRIBED', 'unsubscribed'],
+  ] as const)('%s for %s', async (reason, stream, code, status) => {
+    const setting = start();
+    suppress(setting, 'ada@example.net', reason, stream);
+    const refusal = refused(await setting.send({ to: 'Ada <ADA@Example.net>' }));
+    expect(refusal).toMatchObject({ code, extras: { subscriptionStatus: status } });
+    expect(refusal.extras.details).toEqual([
+      {
+        field: 'to',
+        code,
+        recipient: expect.stringMatching(/ada@example\.net/i),
+        reason,
+        since: '2026-01-15T12:00:00.000Z',
+        message: expect.stringContaining('is not written to'),
+      },
+    ]);
+  });
+
+  it('do not hinder the other stream', async () => {
+    const setting = start();
+    suppress(setting, 'ada@example.net', 'unsubscribe', 'mk');
+    accepted(await setting.send());
+  });
+
+  it('refuse the whole request, each one named', async () => {
+    const setting = start();
+    suppress(setting, 'b@example.net', 'unsubscribe', 'tx');
+    suppress(setting, 'c@example.net', 'hard_bounce', 'all');
+    const refusal = refused(await setting.send({ to: 'a@example.net, b@example.net', cc: 'c@example.net' }));
+    expect(refusal.code).toBe('RECIPIENT_UNSUBSCRIBED');
+    expect(
+      refusal.extras.details?.map(({ field, recipient, code }) => `${field} ${recipient} ${code}`),
+    ).toEqual(['to b@example.net RECIPIENT_UNSUBSCRIBED', 'cc c@example.net RECIPIENT_SUPPRESSED']);
+    expect(setting.stored()).toEqual([]);
+  });
+
+  it('are told to the account as an event, without a message', async () => {
+    const setting = start();
+    suppress(setting, 'ada@example.net', 'hard_bounce', 'all');
+    await setting.send();
+    const events = setting.tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
+    expect(
+      events.map(({ kind, message_seq, data }) => [kind, message_seq, JSON.parse(data).reasonCode]),
+    ).toEqual([['email_suppressed', null, 'RECIPIENT_SUPPRESSED']]);
+  });
+
+  it('are found again when the message leaves the queue', async () => {
+    const setting = start();
+    accepted(await setting.send());
+    const [message] = setting.stored();
+    if (message === undefined) throw new Error('nothing stored');
+    expect(stillAllowed(setting.tables, message)).toBeNull();
+    suppress(setting, 'ada@example.net', 'complaint', 'all');
+    expect(stillAllowed(setting.tables, message)).toEqual({
+      reasonCode: 'RECIPIENT_SUPPRESSED',
+      reason: 'complaint',
+    });
+  });
+});
+
+describe('an idempotency key', () => {
+  const KEY = { idempotencyKey: 'b2b6a1de-0000-4000-8000-000000000001' };
+
+  it('replays the first answer byte for byte and sends nothing', async () => {
+    const { send, stored } = start();
+    const first = accepted(await send({}, KEY));
+    expect(await send({}, KEY)).toEqual({ kind: 'replayed', status: 200, body: first.body });
+    expect(stored()).toHaveLength(1);
+  });
+
+  it('means the same for the same body in another order', async () => {
+    const { send, stored } = start();
+    accepted(await send({ templateVariables: { name: 'x', order: { number: 1 } } }, KEY));
+    const again = await send({ templateVariables: { order: { number: 1 }, name: 'x' } }, KEY);
+    expect(isRefusal(again) ? again.code : again.kind).toBe('replayed');
+    expect(stored()).toHaveLength(1);
+  });
+
+  it('is refused with another body, and belongs to one account', async () => {
+    const { send, tables, clock } = start();
+    insertAccount(tables, 'acct_two', clock.now());
+    insertDomain(tables, { account_id: 'acct_two', domain_id: 'domain_2', name: 'example.com' }, clock.now());
+    accepted(await send({}, KEY));
+    expect(refused(await send({ to: 'b@example.net' }, KEY)).code).toBe('IDEMPOTENCY_KEY_REUSED');
+    accepted(await send({ to: 'b@example.net' }, { ...KEY, accountId: 'acct_two' }));
+  });
+
+  it('is in progress for those who come meanwhile', async () => {
+    const { send, stored } = start();
+    const results = await Promise.all(Array.from({ length: 50 }, () => send({}, KEY)));
+    expect(results.filter((result) => !isRefusal(result))).toHaveLength(1);
+    expect(new Set(results.filter(isRefusal).map(({ code }) => code))).toEqual(
+      new Set(['IDEMPOTENCY_IN_PROGRESS']),
+    );
+    expect(stored()).toHaveLength(1);
+  });
+
+  it('is free again after a refusal', async () => {
+    const { send } = start();
+    expect(refused(await send({ from: 'a@elsewhere.test' }, KEY)).code).toBe('DOMAIN_NOT_REGISTERED');
+    accepted(await send({}, KEY));
+  });
+
+  it('is forgotten after its window', async () => {
+    const { send, stored, clock } = start();
+    accepted(await send({}, KEY));
+    clock.advance(24 * HOUR + 1);
+    accepted(await send({ to: 'b@example.net' }, KEY));
+    expect(stored()).toHaveLength(2);
+  });
+
+  it.each([
+    ['abc', 'abc'],
+    ['"abc"', 'abc'],
+    ['a'.repeat(255), 'a'.repeat(255)],
+    ['a'.repeat(256), null],
+    ['', null],
+    ['a\u0007', null],
+    ['ä', null],
+  ])('is read from the header: %j', (header, expected) => {
+    expect(parseIdempotencyKey(header)).toBe(expected);
+  });
+});
