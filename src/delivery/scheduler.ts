@@ -140,7 +140,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
   /** A site's room, divided among the streams that want to go there. */
   function shareOf(site: Site, lane: 0 | 1): number {
     const room = sites.room(site, lane) - site.taking[lane];
-    return Math.min(room, Math.max(SMALLEST_SHARE, Math.ceil(room / (1 + site.waiting.size))));
+    return Math.min(room, Math.max(SMALLEST_SHARE, Math.ceil(room / (1 + hot.size + site.waiting.size))));
   }
 
   function wait(site: Site, lane: 0 | 1, stream: Stream): void {
@@ -208,15 +208,18 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
       giveBack(site);
       return;
     }
-    // Asked again when half of what may be held ahead is used up: fewer, larger commits.
-    const room = [0, 1].map((lane) =>
-      site.backlog[lane as 0 | 1].length * 2 > sites.ahead(site) ? 0 : sites.room(site, lane as 0 | 1),
-    );
-    for (const [key, { lane, stream }] of site.waiting) {
-      if ((room[lane] ?? 0) <= 0) continue;
-      room[lane] = (room[lane] ?? 0) - 1;
-      site.waiting.delete(key);
-      heat(lane, stream);
+    for (const lane of [0, 1] as const) {
+      // Asked again when half of what may be held ahead is used up: fewer, larger commits.
+      if (site.backlog[lane].length * 2 > sites.ahead(site)) continue;
+      // Only as many as can be given a share each: the others keep their places.
+      let wanted = Math.ceil(sites.room(site, lane) / SMALLEST_SHARE);
+      for (const [key, entry] of site.waiting) {
+        if (wanted <= 0) break;
+        if (entry.lane !== lane) continue;
+        site.waiting.delete(key);
+        heat(lane, entry.stream);
+        wanted--;
+      }
     }
   }
 
