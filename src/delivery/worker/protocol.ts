@@ -69,9 +69,9 @@ export interface SessionRecord {
   tls: TlsRecord | null;
   /** How far it came. */
   stage: Stage;
-  /** The deciding reply, null when the connection failed without one. */
+  /** The server's deciding reply; null when the connection failed without one, or this side refused. */
   reply: Reply | null;
-  /** Connection trouble in words: `connection refused`, `timed out after 30 s waiting for the greeting`. */
+  /** Trouble in words: `connection refused`, `timed out after 60 s waiting for the greeting`. */
   error: string | null;
   startedAt: number;
   endedAt: number;

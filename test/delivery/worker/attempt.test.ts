@@ -1,6 +1,11 @@
+import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { SinkOptions } from '../../support/smtp-sink.ts';
 import { client, DEAF_ADDRESS, deliver, gist, host, job, lastError, sink, sinks } from './rig.ts';
+
+const hasIpv6 = Object.values(networkInterfaces()).some((each) =>
+  each?.some(({ address }) => address === '::1'),
+);
 
 const GREYLISTS: SinkOptions = { script: { rcpt: '451 4.7.1 greylisted' } };
 const WILLING: SinkOptions = {};
@@ -129,6 +134,14 @@ describe('addresses', () => {
       { host: 'six', address: '', error: 'six has IPv6 addresses only, and this egress has none' },
       { host: 'both', address: to.host },
     ]);
+  });
+
+  it.skipIf(!hasIpv6)('uses IPv6 from the egress address of that kind', async () => {
+    const to = await sink({ host: '::1' });
+    const egress = { hostname: 'out.example.org', address: '127.0.0.7', address6: '::1' };
+    const report = await deliver(client(), job(to, { egress }));
+    expect(gist(report)).toBe('replied dot 250');
+    expect(report.sessions).toMatchObject([{ address: '::1', localAddress: '::1' }]);
   });
 
   it('connects from the address of the egress', async () => {

@@ -1,0 +1,67 @@
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import { expect, it, onTestFinished } from 'vitest';
+import type { FromWorker, ToWorker } from '../../../src/delivery/worker/protocol.ts';
+import { createAuthority } from '../../support/certificates.ts';
+import { job, sink } from './rig.ts';
+
+/** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
+const START = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
+  register();
+  return import(${JSON.stringify(new URL('../../../src/delivery/worker/main.ts', import.meta.url).href)});
+})`;
+
+const content = JSON.stringify({
+  from: { name: 'Shop', address: 'shop@example.org' },
+  to: [{ name: '', address: 'ann@example.test' }],
+  cc: [],
+  replyTo: null,
+  subject: 'Your order',
+  html: '<p>Hello</p>',
+  text: 'Hello',
+  headers: [],
+  attachments: [],
+  messageId: '1@example.org',
+  date: 0,
+});
+
+it('the thread: says ready, delivers over TLS, reports, and ends when told to stop', async () => {
+  const to = await sink({ tls: createAuthority().issue(['mx1.example.test']) });
+  const pem = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  }).privateKey;
+  const signers = [{ domain: 'example.org', selector: 's', key: createPrivateKey(pem) }];
+
+  const worker = new Worker(START, { eval: true });
+  onTestFinished(async () => void (await worker.terminate()));
+  const said: FromWorker[] = [];
+  worker.on('message', (message: FromWorker) => said.push(message));
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+  const tell = (message: ToWorker) => worker.postMessage(message);
+  await expect.poll(() => said, { timeout: 10_000 }).toEqual([{ kind: 'ready' }]);
+
+  const jobs = Array.from({ length: 10 }, (_, index) =>
+    job(to, { slot: `slot ${index % 3}`, content, signers }),
+  );
+  tell({ kind: 'jobs', jobs });
+  const reports = () => said.flatMap((each) => (each.kind === 'reports' ? each.reports : []));
+  await expect.poll(() => reports().length, { timeout: 10_000 }).toBe(10);
+  expect(new Set(reports().map(({ id }) => id)).size).toBe(10);
+  for (const report of reports()) {
+    expect(report).toMatchObject({ conclusion: 'replied', stage: 'dot', reply: { code: 250 } });
+    expect(report.sessions[0]?.tls).toMatchObject({
+      protocol: 'TLSv1.3',
+      verified: false,
+      policy: 'opportunistic',
+    });
+  }
+  expect(to.messages.every(({ raw }) => raw.startsWith('DKIM-Signature: '))).toBe(true);
+
+  const ended = once(worker, 'exit');
+  tell({ kind: 'stop', graceMs: 1000 });
+  expect(await ended).toEqual([0]);
+  expect(said.at(-1)).toEqual({ kind: 'stopped' });
+}, 30_000);
