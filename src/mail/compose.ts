@@ -3,6 +3,7 @@ import type { Attachment, CopyDetails, MessageContent } from './content.ts';
 import { encodeText, wrapBase64 } from './encode.ts';
 import { addressField, parameterField, textField, wordsField } from './headers.ts';
 import { personalise } from './personalise.ts';
+import { textFromHtml } from './text-part.ts';
 
 /**
  * Makes the message that one recipient gets (RFC 5322, RFC 2045, RFC 2046). Owns which fields it has and how
@@ -118,12 +119,13 @@ function readableOf(
   inline: Entity[],
   boundary: Boundary,
 ): Entity {
-  const text = textEntity('plain', personalise(content.text, copy, 'text'));
+  const words = content.text ?? textFromHtml(content.html);
+  const text = textEntity('plain', personalise(words, copy, 'text'));
   if (content.html === '') return text;
   const bare = textEntity('html', personalise(content.html, copy, 'html'));
   const html =
     inline.length > 0 ? multipart('related', boundary('r'), [bare, ...inline], { type: 'text/html' }) : bare;
-  return content.text === '' ? html : multipart('alternative', boundary('a'), [text, html]);
+  return words === '' ? html : multipart('alternative', boundary('a'), [text, html]);
 }
 
 function textEntity(subtype: 'plain' | 'html', source: string): Entity {

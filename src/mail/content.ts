@@ -35,7 +35,8 @@ export interface MessageContent {
   replyTo: Mailbox | null;
   subject: string;
   html: string;
-  text: string;
+  /** Null: derived from the html when the message is composed. */
+  text: string | null;
   /** The caller's own header fields, in order; names are unique apart from letter case. */
   headers: [name: string, value: string][];
   attachments: Attachment[];

@@ -128,6 +128,8 @@ describe('a composed message', () => {
   it.each<[string, Partial<MessageContent>, string]>([
     ['html and text', {}, 'alternative(text/plain,text/html)'],
     ['html alone', { text: '' }, 'text/html'],
+    ['html and a text to be derived', { text: null }, 'alternative(text/plain,text/html)'],
+    ['html that has no text in it', { html: '<img src="cid:a">', text: null }, 'text/html'],
     ['text alone', { html: '' }, 'text/plain'],
     ['nothing', { html: '', text: '' }, 'text/plain'],
     [
@@ -333,6 +335,15 @@ describe('a reader finds', () => {
     expect(files.map((file) => file.filename)).toEqual(names);
     expect(files.every((file, index) => file.content.equals(octets(index)))).toBe(true);
     expect(files.every((file) => file.contentDisposition === 'attachment')).toBe(true);
+  });
+
+  it("the text of the html, with this copy's own links, when the caller gave none", async () => {
+    const html = `<p>Hello <b>R&amp;D</b></p><p><a href="${MARKS.unsubscribeUrl}">Leave</a></p>`;
+    const parsed = await simpleParser(
+      made({ html, text: null }, { unsubscribeUrl: 'https://t.example.com/u/a?b&c' }),
+    );
+    expect(parsed.text).toBe('Hello R&D\n\nLeave [https://t.example.com/u/a?b&c]');
+    expect(parsed.html).toContain('href="https://t.example.com/u/a?b&amp;c"');
   });
 
   it('a part that looks like our own boundary whole', async () => {

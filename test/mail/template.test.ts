@@ -191,6 +191,14 @@ describe('variables that are in the way', () => {
     ]);
   });
 
+  it('end a text that grows over its limit', () => {
+    const source = '{{name}}'.repeat(10);
+    expect(renderTemplate(parseTemplate(source), 'text', variables, {}, 30)).toBe('Ann'.repeat(10));
+    expect(renderTemplate(parseTemplate(source), 'text', variables, {}, 29)).toEqual([
+      { name: 'name', reason: 'too-long' },
+    ]);
+  });
+
   it('may hold line breaks outside the subject', () => {
     expect(render('{{lf}}', 'text')).toBe('a\nb');
   });
