@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { schedule } from 'node-cron';
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
 import type { Config } from './config/schema.ts';
+import { programVersion } from './config/version.ts';
 import { type Clock, HOUR, SECOND } from './core/clock.ts';
 import { createIds } from './core/ids.ts';
 import type { Log } from './core/log.ts';
@@ -155,7 +155,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...domainGroupRoutes({ domains }),
         ...sendRoutes({ acceptance, account: tables.accounts.get, firstOutcome: engine.firstOutcome }),
         ...messageRoutes({ tables }),
-        ...accountRoutes({ accounts }),
+        ...accountRoutes(accounts),
       ],
       health: [
         {
@@ -208,12 +208,4 @@ function createRegistry(read: { queued(): number; inFlight(): number }): Registr
   gauge('postrider_queue_messages', 'Messages waiting to be delivered.', read.queued);
   gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', read.inFlight);
   return registry;
-}
-
-/** From package.json, which stands one level above both src and dist. */
-export function programVersion(): string {
-  const file: { version: string } = JSON.parse(
-    readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-  );
-  return file.version;
 }

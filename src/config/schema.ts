@@ -119,15 +119,11 @@ export const configSchema = z.strictObject({
     }),
   data: section({
     dir: z.string().min(1).default('data').describe('Database and key file; made with mode 0700.'),
-    masterKeyFile: z
-      .string()
-      .min(1)
-      .optional()
-      .meta({
-        description:
-          '32 random bytes that encrypt DKIM keys and secrets at rest; made with mode 0600 if absent.',
-        shown: '<data.dir>/master.key',
-      }),
+    masterKeyFile: z.string().min(1).optional().meta({
+      description:
+        '32 random bytes that encrypt DKIM keys and secrets at rest; made with mode 0600 if absent.',
+      shown: '<data.dir>/master.key',
+    }),
   }),
   api: section({
     listen: listen.default('127.0.0.1:8080').describe('HTTP API, documentation, health and metrics.'),
@@ -135,14 +131,10 @@ export const configSchema = z.strictObject({
       .array(z.string())
       .default([])
       .describe('Proxies (address or CIDR) whose X-Forwarded-For is believed.'),
-    metricsKey: z
-      .string()
-      .min(16)
-      .optional()
-      .meta({
-        description: 'Bearer token that /metrics asks of callers off loopback; none: loopback only.',
-        shown: 'none',
-      }),
+    metricsKey: z.string().min(16).optional().meta({
+      description: 'Bearer token that /metrics asks of callers off loopback; none: loopback only.',
+      shown: 'none',
+    }),
   }),
   public: section({
     listen: listen
@@ -169,13 +161,10 @@ export const configSchema = z.strictObject({
     listen: listenOrOff.default('off').describe('Authenticated SMTP submission, or "off".'),
   }),
   dns: section({
-    resolvers: z
-      .array(resolver)
-      .default([])
-      .meta({
-        description: 'Resolvers ("ip" or "ip:port") for EVERY look-up; empty: the system\'s.',
-        shown: '[]',
-      }),
+    resolvers: z.array(resolver).default([]).meta({
+      description: 'Resolvers ("ip" or "ip:port") for EVERY look-up; empty: the system\'s.',
+      shown: '[]',
+    }),
     timeoutMs: ms.max(60_000).default(5000).describe('Time for one look-up, all its tries together, in ms.'),
   }),
   delivery: section({
@@ -198,14 +187,11 @@ export const configSchema = z.strictObject({
       .describe(
         'Fixed next hops instead of MX: { match = "example.net" or "*", host, port, tls, user, passwordFile }.',
       ),
-    egress: z
-      .array(egressEntry)
-      .default([])
-      .meta({
-        description:
-          'Source addresses: { name, address, address6, publicAddress, hostname, pools }; empty: the system decides.',
-        shown: '[]',
-      }),
+    egress: z.array(egressEntry).default([]).meta({
+      description:
+        'Source addresses: { name, address, address6, publicAddress, hostname, pools }; empty: the system decides.',
+      shown: '[]',
+    }),
     shaping: z
       .array(shapingProfile)
       .default(DEFAULT_SHAPING.map((profile) => shapingProfile.parse(profile)))

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { type ParsedMail, simpleParser } from 'mailparser';
-import { SMTPServer } from 'smtp-server';
+import { SMTPServer, type SMTPServerSession } from 'smtp-server';
 import { forMailauth } from '../../dns/mailauth.ts';
 import { createNameserver } from '../../dns/nameserver.ts';
 import type { Resolver } from '../../dns/resolver.ts';
@@ -116,14 +116,12 @@ export async function startReceiver(resolver: Resolver): Promise<Receiver> {
       stream.on('error', (error) => done(error));
       stream.on('end', () => {
         const raw = Buffer.concat(chunks);
-        done(null, 'taken, thank you');
+        // Read before the answer: after it the session is made ready for the next mail.
         const { mailFrom, rcptTo } = session.envelope;
         const from = mailFrom === false ? '' : mailFrom.address;
         const to = rcptTo.map(({ address }) => address).join(', ');
-        const tls =
-          session.secure && typeof session.tlsOptions === 'object'
-            ? String(session.tlsOptions['standardName'] ?? session.tlsOptions.name)
-            : null;
+        const tls = cipherOf(session.tlsOptions);
+        done(null, 'taken, thank you');
         Promise.all([simpleParser(raw), dkimResult(raw, resolver)])
           .then(([mail, dkim]) => take({ from, to, tls, dkim, mail }))
           .catch((error: unknown) => console.error('the demo receiver could not read a mail:', error));
@@ -148,6 +146,10 @@ export async function startReceiver(resolver: Resolver): Promise<Receiver> {
     },
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
+}
+
+function cipherOf(tls: SMTPServerSession['tlsOptions']): string | null {
+  return typeof tls === 'object' && 'standardName' in tls ? String(tls.standardName) : null;
 }
 
 async function dkimResult(raw: Buffer, resolver: Resolver): Promise<string> {

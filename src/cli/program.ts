@@ -1,0 +1,50 @@
+import { Command } from 'commander';
+import type { CliContext } from './context.ts';
+
+/**
+ * The list of commands, and nothing else: what each does stands in its own file, which is loaded only when the
+ * command is called (or help is asked for).
+ */
+const COMMANDS: Record<
+  string,
+  (context: CliContext, configFile: () => string | undefined) => Promise<Command>
+> = {
+  serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
+  demo: async (context) => (await import('./demo/demo.ts')).demoCommand(context.print),
+  message: async (context) => (await import('./message.ts')).messageCommand(context),
+  queue: async (context) => (await import('./queue.ts')).queueCommand(context),
+};
+
+/** The program with the commands that `args` calls for: one, or all when that is not clear. */
+export async function buildProgram(
+  context: CliContext,
+  version: string,
+  args: readonly string[],
+): Promise<Command> {
+  const program = new Command('postrider')
+    .description(
+      'A self-hosted mail platform: verified domains, consent, signed delivery to the recipients’ own servers.',
+    )
+    .version(version)
+    .option(
+      '--config <file>',
+      'configuration file (default: $POSTRIDER_CONFIG, else config/postrider.toml if there is one)',
+    )
+    .showSuggestionAfterError()
+    .exitOverride();
+  const configFile = () => program.opts<{ config?: string }>().config;
+  const called = Object.keys(COMMANDS).find((name) => args.includes(name));
+  const wanted = called === undefined || args[0] === 'help' ? Object.keys(COMMANDS) : [called];
+  for (const name of wanted) {
+    const make = COMMANDS[name];
+    if (make) program.addCommand(withExit(await make(context, configFile)));
+  }
+  return program;
+}
+
+/** Commander ends the process on bad usage unless every command is told not to. */
+function withExit(command: Command): Command {
+  command.exitOverride().showSuggestionAfterError();
+  for (const inner of command.commands) withExit(inner);
+  return command;
+}
