@@ -1,7 +1,7 @@
 import type { Authenticator, Caller } from '../accounts/authenticate.ts';
 import type { RateLimits } from '../accounts/rate-limits.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { answerReply, type Reply, refusalReply } from './answers.ts';
+import { answerReply, refusalReply } from './answers.ts';
 import type { BodyReader } from './body.ts';
 import type { CallSignals } from './call-signals.ts';
 import { type FieldCheck, unknownFields } from './known-fields.ts';

@@ -1,0 +1,122 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { accountRoutes } from '../../src/http/api/account.ts';
+import type { Route } from '../../src/http/route.ts';
+import { type Api, jsonOf, startApi } from './harness.ts';
+
+let api: Api;
+beforeEach(async () => {
+  // The routes need the accounts of the listener that serves them.
+  const late: Route[] = accountRoutes({
+    ...({} as Api['accounts']),
+    get: (id) => api.accounts.get(id),
+    update: (id, changes) => api.accounts.update(id, changes),
+  });
+  api = await startApi({ routes: late });
+});
+afterEach(() => api.stop());
+
+const url = () => `${api.base}/web-setup/account`;
+const ADDRESS = { line1: '1 Main St', city: 'Springfield', postalCode: '62701', country: 'US' };
+
+async function put(body: unknown) {
+  const response = await fetch(url(), {
+    method: 'PUT',
+    headers: { ...api.as('setup'), 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: await jsonOf(response) };
+}
+
+describe('GET /web-setup/account', () => {
+  it('shows the account of the key', async () => {
+    const response = await fetch(url(), { headers: api.as('setup') });
+    expect(await response.json()).toEqual({
+      success: true,
+      data: {
+        accountId: api.account.accountId,
+        name: 'Test',
+        companyName: null,
+        companyAddress: null,
+        abuseEmail: null,
+        logoUrl: null,
+        createdAt: '2026-01-31T12:00:00.000Z',
+        updatedAt: '2026-01-31T12:00:00.000Z',
+      },
+    });
+  });
+
+  it('is for keys of scope setup', async () => {
+    expect((await fetch(url(), { headers: api.as('marketing') })).status).toBe(403);
+  });
+});
+
+describe('PUT /web-setup/account', () => {
+  it('replaces what is given and keeps the rest', async () => {
+    await put({ companyName: 'Shop Ltd.', companyAddress: { ...ADDRESS, line2: 'Suite 5' } });
+    const { status, body } = await put({ companyAddress: ADDRESS, logoUrl: 'https://shop.example/logo.png' });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      data: {
+        name: 'Test',
+        companyName: 'Shop Ltd.',
+        companyAddress: ADDRESS,
+        logoUrl: 'https://shop.example/logo.png',
+      },
+    });
+    expect((body['data'] as Record<string, Record<string, unknown>>)['companyAddress']).not.toHaveProperty(
+      'line2',
+    );
+  });
+
+  it('takes a value away with null', async () => {
+    await put({ companyName: 'Shop Ltd.', companyAddress: ADDRESS, abuseEmail: 'abuse@shop.example' });
+    const { body } = await put({ companyAddress: null, abuseEmail: null });
+    expect(body).toMatchObject({
+      data: { companyName: 'Shop Ltd.', companyAddress: null, abuseEmail: null },
+    });
+  });
+
+  it.each<[string, unknown, string, string]>([
+    ['a name of nothing', { name: ' ' }, 'name', 'must not be empty'],
+    ['no name', { name: null }, 'name', 'must be a text'],
+    ['two lines', { companyName: 'a\nb' }, 'companyName', 'must be one line without control characters'],
+    ['a NUL', { companyName: 'a\u0000b' }, 'companyName', 'must be one line without control characters'],
+    ['an address as a text', { companyAddress: '1 Main St' }, 'companyAddress', 'must be an object'],
+    [
+      'an address without a city',
+      { companyAddress: { ...ADDRESS, city: undefined } },
+      'companyAddress.city',
+      'is required',
+    ],
+    [
+      'an address without a country',
+      { companyAddress: { ...ADDRESS, country: '' } },
+      'companyAddress.country',
+      'must not be empty',
+    ],
+    [
+      'a postal code that is a number',
+      { companyAddress: { ...ADDRESS, postalCode: 62701 } },
+      'companyAddress.postalCode',
+      'must be a text',
+    ],
+    ['no address of mail', { abuseEmail: 'abuse' }, 'abuseEmail', 'must be an e-mail address'],
+    [
+      'a logo that is a script',
+      { logoUrl: 'javascript:alert(1)' },
+      'logoUrl',
+      'must be an http or https address',
+    ],
+  ])('refuses %s', async (_, sent, field, message) => {
+    const { status, body } = await put(sent);
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ error: { code: 'VALIDATION_ERROR', details: [{ field, message }] } });
+  });
+
+  it('names what it does not know', async () => {
+    const { body } = await put({ companyAdress: ADDRESS });
+    expect(body).toMatchObject({
+      data: { warnings: ['unknown field "companyAdress" was ignored; did you mean "companyAddress"?'] },
+    });
+  });
+});

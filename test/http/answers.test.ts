@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Api, jsonOf, startApi } from './harness.ts';
+import { sampleRoutes } from './sample-routes.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi({ routes: sampleRoutes });
+});
+afterAll(() => api.stop());
+
+function send(body: object, headers: Record<string, string> = {}) {
+  return fetch(`${api.base}/transactional/send`, {
+    method: 'POST',
+    headers: { ...api.as('transactional'), 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+describe('a success', () => {
+  it('is data in the envelope, with the fields every answer has', async () => {
+    const response = await send({ to: 'ann' });
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe('{"success":true,"data":{"messageId":"msg_1"}}');
+    expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it('that was stored is sent byte for byte, with its own fields', async () => {
+    const response = await send({ to: 'again', mystery: 1 });
+    expect(await response.text()).toBe('{"stored":true}');
+    expect(response.headers.get('idempotency-replayed')).toBe('true');
+  });
+});
+
+describe('a refusal', () => {
+  it('has the error envelope, its parts repeated where clients look for them', async () => {
+    const response = await send({ to: 'stranger' }, { 'X-Request-Id': 'abc' });
+    expect(response.status).toBe(403);
+    expect(await response.json()).toEqual({
+      success: false,
+      error: {
+        code: 'CONSENT_REQUIRED',
+        message: 'no consent',
+        details: [{ field: 'to', message: 'has given no consent' }],
+      },
+      message: 'no consent',
+      reasonCode: 'CONSENT_REQUIRED',
+      requestId: 'abc',
+      subscriptionStatus: 'not_subscribed',
+    });
+    expect(response.headers.get('cache-control')).toBe('no-store');
+  });
+});
+
+describe('a fault', () => {
+  it('is 500 without a word of what it was, and logged once with the request id', async () => {
+    api.logged.length = 0;
+    const response = await send({ to: 'boom' }, { 'X-Request-Id': 'trace-1' });
+    const text = await response.text();
+    expect(response.status).toBe(500);
+    expect(JSON.parse(text)).toMatchObject({ reasonCode: 'INTERNAL_ERROR', requestId: 'trace-1' });
+    expect(text).not.toMatch(/secret|srv|Error:|\.ts/);
+    expect(api.logged).toHaveLength(1);
+    expect(api.logged[0]).toMatchObject({
+      level: 'error',
+      requestId: 'trace-1',
+      operationId: 'sendTransactional',
+      err: { message: 'secret detail of /srv/postrider' },
+    });
+  });
+});
+
+describe('X-Request-Id', () => {
+  it.each([
+    ['order-17.A_b', true],
+    ['x'.repeat(128), true],
+    ['x'.repeat(129), false],
+    ['two words', false],
+    ['<script>', false],
+    ['ä', false],
+  ])('%j is echoed: %s', async (given, echoed) => {
+    const response = await fetch(`${api.base}/healthz`, { headers: { 'X-Request-Id': given } });
+    const id = response.headers.get('x-request-id');
+    expect(id === given).toBe(echoed);
+    expect(id).toMatch(/^[A-Za-z0-9._-]+$/);
+  });
+
+  it('is a new one for each request that brings none', async () => {
+    const ids = await Promise.all(
+      [1, 2, 3].map(async () => (await fetch(`${api.base}/none`)).headers.get('x-request-id')),
+    );
+    expect(new Set(ids).size).toBe(3);
+  });
+});
+
+describe('fields that no schema knows', () => {
+  it.each<[object, string[]]>([
+    [{ to: 'a', subjct: 'x' }, ['unknown field "subjct" was ignored; did you mean "subject"?']],
+    [{ to: 'a', foo: 1, bar: 2 }, ['unknown field "foo" was ignored', 'unknown field "bar" was ignored']],
+    [
+      {
+        to: 'a',
+        attachments: [
+          { name: 'x', content: '' },
+          { name: 'y', content: '', contnt: '' },
+        ],
+      },
+      ['unknown field "attachments[1].contnt" was ignored; did you mean "content"?'],
+    ],
+    [{ to: 'a', headers: { 'X-Any': 'y' }, anything: { at: { all: 1 } } }, []],
+    [JSON.parse('{"to":"a","__proto__":{"admin":true}}'), ['unknown field "__proto__" was ignored']],
+    [{ to: 'a', 'a b': 1 }, ['unknown field "["a b"]" was ignored']],
+  ])('%j', async (body, warnings) => {
+    const response = await fetch(`${api.base}/web-setup/things`, {
+      method: 'POST',
+      headers: { ...api.as('setup'), 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const { data } = await jsonOf(response);
+    expect(response.status).toBe(201);
+    expect((data as Record<string, unknown>)['warnings']).toEqual(
+      warnings.length === 0 ? undefined : warnings,
+    );
+  });
+
+  it('are counted where there are very many', async () => {
+    const body: Record<string, unknown> = { to: 'a' };
+    for (let at = 0; at < 50; at++) body[`unheard${at}`] = 1;
+    const { data } = await jsonOf(await send(body));
+    const warnings = (data as Record<string, string[]>)['warnings'];
+    expect(warnings).toHaveLength(21);
+    expect(warnings?.at(-1)).toBe('and 30 more were ignored');
+  });
+
+  it('are told of in the query as well', async () => {
+    const response = await fetch(`${api.base}/web-setup/things/one?limt=3`, { headers: api.as('setup') });
+    expect(await response.json()).toEqual({
+      success: true,
+      data: {
+        thingId: 'one',
+        limit: 50,
+        warnings: ['unknown query parameter "limt" was ignored; did you mean "limit"?'],
+      },
+    });
+  });
+});

@@ -1,0 +1,189 @@
+import { connect } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { route } from '../../src/http/route.ts';
+import { type Api, exchange, jsonOf, startApi } from './harness.ts';
+import { sampleRoutes } from './sample-routes.ts';
+
+let api: Api;
+afterEach(() => api.stop());
+
+/** A promise that the test opens from outside. */
+function gate() {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+}
+
+/** A call that waits until its signal says otherwise, and tells the test of both. */
+function waitingRoute() {
+  const events: string[] = [];
+  const started = gate();
+  const aborted = gate();
+  const waiting = route({
+    method: 'GET',
+    path: '/web-setup/wait',
+    operationId: 'wait',
+    tag: 'Things',
+    summary: 'Waits',
+    scope: 'setup',
+    answers: { 200: { description: 'Done.', data: z.object({ events: z.array(z.string()) }) } },
+    refusals: [],
+    handle: async ({ signal }) => {
+      started.open();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      events.push('aborted');
+      aborted.open();
+      return { status: 200, data: { events } };
+    },
+  });
+  return { waiting, started: started.opened, aborted: aborted.opened };
+}
+
+describe('what is not a request', () => {
+  it.each([
+    ['noise', 'hello\r\n\r\n', '400'],
+    ['TLS', Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]), '400'],
+    ['a request without Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', '400'],
+    ['two lengths', 'POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', '400'],
+    [
+      'a length and chunks',
+      'POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      '400',
+    ],
+    ['a header without end', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}`, '431'],
+    ['an address without end', `GET /${'x'.repeat(20_000)}`, '431'],
+  ])('%s', async (_, sent, status) => {
+    api = await startApi();
+    const answer = await exchange(api.port, sent);
+    expect(answer.split(' ')[1]).toBe(status);
+    expect(answer).toContain('"success":false');
+    expect(answer).toMatch(/\r\nX-Request-Id: [0-9a-f-]{36}\r\n/i);
+  });
+});
+
+describe('a caller that dribbles', () => {
+  const impatient = { headersMs: 300, requestMs: 600, checkMs: 50 };
+
+  it.each([
+    ['its header', () => 'GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: '],
+    [
+      'its body',
+      () =>
+        `POST /web-setup/things HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${api.secrets.setup}\r\nX-Id: ${api.account.accountId}\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n`,
+    ],
+  ])('%s is told so and cut off', async (_, head) => {
+    api = await startApi({ routes: sampleRoutes, options: { connectionLimits: impatient } });
+    const answer = await new Promise<string>((resolve) => {
+      let text = '';
+      const socket = connect(api.port, '127.0.0.1', () => socket.write(head()));
+      const drip = setInterval(() => socket.write('x'), 40);
+      socket.on('data', (chunk) => {
+        text += chunk.toString();
+      });
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        clearInterval(drip);
+        resolve(text);
+      });
+    });
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
+    expect(answer).toContain('the request did not arrive in time');
+  });
+
+  it('cannot be too many: a connection over the bound is closed', async () => {
+    api = await startApi({ options: { connectionLimits: { connections: 2 } } });
+    const holders = [1, 2].map(() => connect(api.port, '127.0.0.1'));
+    await Promise.all(holders.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
+    expect(await exchange(api.port, 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')).toBe('');
+    for (const socket of holders) socket.destroy();
+  });
+});
+
+describe('a call that waits', () => {
+  it('is told when its caller hangs up', async () => {
+    const { waiting, started, aborted } = waitingRoute();
+    api = await startApi({ routes: [waiting] });
+    const caller = new AbortController();
+    const answer = fetch(`${api.base}/web-setup/wait`, { headers: api.as('setup'), signal: caller.signal });
+    await started;
+    caller.abort();
+    await expect(answer).rejects.toThrow();
+    await aborted;
+  });
+
+  it('is told when the server is to close, and still answers', async () => {
+    const { waiting, started } = waitingRoute();
+    api = await startApi({ routes: [waiting] });
+    const answer = fetch(`${api.base}/web-setup/wait`, { headers: api.as('setup') });
+    await started;
+    const closed = api.server.close(5000);
+    const response = await answer;
+    expect(await jsonOf(response)).toMatchObject({ data: { events: ['aborted'] } });
+    expect(response.headers.get('connection')).toBe('close');
+    await closed;
+  });
+});
+
+describe('closing', () => {
+  it('refuses what still comes in on an open connection with 503 and a time', async () => {
+    api = await startApi();
+    const socket = connect(api.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk.toString();
+    });
+    const ended = new Promise<void>((resolve) => socket.on('close', () => resolve()));
+    await new Promise<void>((resolve) =>
+      socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n', () => resolve()),
+    );
+    // Connections are taken in order: when this one is answered, the other has been taken.
+    expect((await fetch(`${api.base}/healthz`)).status).toBe(200);
+
+    const closed = api.server.close(5000);
+    socket.write('\r\n');
+    await Promise.all([ended, closed]);
+    expect(text).toMatch(/^HTTP\/1\.1 503 /);
+    expect(text).toMatch(/\r\nRetry-After: \d+\r\n/);
+    expect(text).toContain('"reasonCode":"UNAVAILABLE"');
+    await expect(fetch(`${api.base}/healthz`)).rejects.toThrow();
+  });
+
+  it('cuts off, when the grace is over, what does not end', async () => {
+    const started = gate();
+    const stuck = route({
+      method: 'GET',
+      path: '/web-setup/stuck',
+      operationId: 'stuck',
+      tag: 'Things',
+      summary: 'Never ends',
+      scope: 'setup',
+      answers: {},
+      refusals: [],
+      handle: () => {
+        started.open();
+        return new Promise<never>(() => {});
+      },
+    });
+    api = await startApi({ routes: [stuck] });
+    const answer = fetch(`${api.base}/web-setup/stuck`, { headers: api.as('setup') });
+    const failed = expect(answer).rejects.toThrow();
+    await started.opened;
+    await api.server.close(100);
+    await failed;
+  });
+
+  it('twice, or before it was open, is no fault', async () => {
+    api = await startApi();
+    await api.server.close(0);
+    await api.server.close(0);
+    expect(api.server.address()).toBeNull();
+  });
+});
+
+it('an address that is taken rejects the start', async () => {
+  api = await startApi();
+  await expect(startApi({ api: { listen: `127.0.0.1:${api.port}` } })).rejects.toThrow('EADDRINUSE');
+});

@@ -1,0 +1,120 @@
+import { Gauge } from 'prom-client';
+import { afterEach, describe, expect, it } from 'vitest';
+import { refuse } from '../../src/core/refusal.ts';
+import { type Api, jsonOf, startApi, type Wish } from './harness.ts';
+import { sampleRoutes } from './sample-routes.ts';
+
+let api: Api;
+afterEach(() => api.stop());
+
+async function start(wish: Wish = {}) {
+  api = await startApi(wish);
+}
+
+describe('health', () => {
+  it('is told at /web-setup/health in the form clients know, without a key', async () => {
+    await start();
+    const response = await fetch(`${api.base}/web-setup/health`);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toEqual({ success: true, data: { status: 'ok' }, status: 'ok' });
+  });
+
+  it('is told at /healthz', async () => {
+    await start();
+    expect((await fetch(`${api.base}/healthz`)).status).toBe(200);
+  });
+});
+
+describe('/readyz', () => {
+  const well = { name: 'database', check: () => null };
+
+  it('is 200 when every check is well', async () => {
+    await start({ options: { health: [well, { name: 'queue', check: async () => null }] } });
+    const response = await fetch(`${api.base}/readyz`);
+    expect(response.status).toBe(200);
+    expect(await jsonOf(response)).toMatchObject({
+      data: {
+        status: 'ready',
+        checks: [
+          { check: 'database', ok: true },
+          { check: 'queue', ok: true },
+        ],
+      },
+    });
+  });
+
+  it('is 503 and says which is not, also when the check itself breaks', async () => {
+    const broken = {
+      name: 'queue',
+      check: () => {
+        throw new Error('secret path');
+      },
+    };
+    const slow = { name: 'listeners', check: async () => 'mx.listen is not bound' };
+    await start({ options: { health: [well, slow, broken] } });
+    const response = await fetch(`${api.base}/readyz`);
+    expect(response.status).toBe(503);
+    expect(response.headers.has('retry-after')).toBe(true);
+    expect(await jsonOf(response)).toMatchObject({
+      reasonCode: 'UNAVAILABLE',
+      error: {
+        message: 'not ready: listeners, queue',
+        details: [
+          { field: 'listeners', message: 'mx.listen is not bound' },
+          { field: 'queue', message: 'the check itself failed; see the log' },
+        ],
+      },
+    });
+    expect(api.logged).toMatchObject([{ check: 'queue', err: { message: 'secret path' } }]);
+  });
+});
+
+describe('/metrics', () => {
+  const KEY = 'a-long-metrics-key';
+  const FORWARDED = { 'X-Forwarded-For': '203.0.113.9' };
+
+  it.each<[string, string | undefined, Record<string, string>, number]>([
+    ['the machine itself', undefined, {}, 200],
+    ['the machine itself, although there is a key', KEY, {}, 200],
+    ['another with the key', KEY, { ...FORWARDED, Authorization: `Bearer ${KEY}` }, 200],
+    ['another with a wrong key', KEY, { ...FORWARDED, Authorization: `Bearer ${KEY}x` }, 401],
+    ['another without', KEY, FORWARDED, 401],
+    ['another where there is no key', undefined, { ...FORWARDED, Authorization: 'Bearer undefined' }, 401],
+    ['one who pretends to be the machine', KEY, { 'X-Forwarded-For': '127.0.0.1' }, 401],
+  ])('for %s', async (_, metricsKey, headers, status) => {
+    await start({ api: { metricsKey } });
+    expect((await fetch(`${api.base}/metrics`, { headers })).status).toBe(status);
+  });
+
+  it('shows requests by operation and status, and whatever else is in the registry', async () => {
+    await start({ routes: sampleRoutes });
+    new Gauge({ name: 'queue_length', help: 'x', registers: [api.registry] }).set(7);
+    await fetch(`${api.base}/web-setup/things/one`, { headers: api.as('setup') });
+    await fetch(`${api.base}/web-setup/things/two`);
+    await fetch(`${api.base}/nothing/here`);
+    const text = await (await fetch(`${api.base}/metrics`)).text();
+    expect(text).toContain('postrider_http_requests_total{operation="getThing",status="200"} 1');
+    expect(text).toContain('postrider_http_requests_total{operation="getThing",status="401"} 1');
+    expect(text).toContain('postrider_http_requests_total{operation="none",status="404"} 1');
+    expect(text).toContain('postrider_http_request_seconds_count{operation="getThing"} 2');
+    expect(text).toContain('queue_length 7');
+    expect(text).not.toContain('things/one');
+  });
+});
+
+it('pages of other rooms are served as they are, and may refuse', async () => {
+  const page = {
+    path: '/tls-check',
+    operationId: 'tlsCheck',
+    tag: 'Operations',
+    summary: 'Whether a host is ours',
+    answers: { 200: { description: 'It is.', contentType: 'text/plain' } },
+    visit: ({ query }: { query: URLSearchParams }) =>
+      query.get('domain') === 'ours.example'
+        ? { status: 200, contentType: 'text/plain', body: 'yes' }
+        : refuse('NOT_FOUND', 'not ours'),
+  };
+  await start({ options: { openRoutes: [page] } });
+  expect(await (await fetch(`${api.base}/tls-check?domain=ours.example`)).text()).toBe('yes');
+  expect((await fetch(`${api.base}/tls-check?domain=other.example`)).status).toBe(404);
+});

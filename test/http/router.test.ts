@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { route } from '../../src/http/route.ts';
+import { type Api, exchange, jsonOf, startApi } from './harness.ts';
+import { sampleRoutes } from './sample-routes.ts';
+
+let api: Api;
+beforeAll(async () => {
+  api = await startApi({ routes: sampleRoutes });
+});
+afterAll(() => api.stop());
+
+/** The first line of what comes back for a request target that fetch would mend. */
+async function raw(target: string, method = 'GET', more = ''): Promise<string> {
+  return exchange(
+    api.port,
+    `${method} ${target} HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${api.secrets.setup}\r\nX-Id: ${api.account.accountId}\r\nConnection: close\r\n${more}\r\n`,
+  );
+}
+
+describe('a path', () => {
+  it.each([
+    ['/web-setup/things/one', 200],
+    ['/web-setup/things/one/', 404],
+    ['/web-setup/things/', 404],
+    ['/Web-Setup/things/one', 404],
+    ['//web-setup/things/one', 404],
+    ['/web-setup/things/../things/one', 404],
+    ['/web-setup//things/one', 404],
+    ['/web-setup/things/one/more', 404],
+    ['/', 404],
+    ['*', 400],
+    ['http://any.example/web-setup/things/one?limit=3', 200],
+    ['http://any.example:99999999/', 400],
+    ['not-a-path', 400],
+    [`/${'x'.repeat(10_000)}`, 404],
+    [`/web-setup/things/one?limit=1${'&x=1'.repeat(1)}`, 200],
+  ])('%s is answered %i', async (target, status) => {
+    const answer = await raw(target);
+    expect(answer.split(' ')[1]).toBe(String(status));
+    expect(answer).toContain('application/json');
+  });
+
+  it('that is unknown is answered in the envelope, without asking for a key', async () => {
+    const response = await fetch(`${api.base}/web-setup/nothing`);
+    expect(response.status).toBe(404);
+    expect(await jsonOf(response)).toMatchObject({ success: false, reasonCode: 'NOT_FOUND' });
+  });
+
+  it('without a parameter wins over one with', async () => {
+    const response = await fetch(`${api.base}/web-setup/things/special`, { headers: api.as('setup') });
+    expect(await jsonOf(response)).toMatchObject({ data: { special: true } });
+  });
+});
+
+describe('a method that the path does not know', () => {
+  it.each([
+    ['/web-setup/things', 'GET', 'POST, OPTIONS'],
+    ['/web-setup/things', 'PURGE', 'POST, OPTIONS'],
+    ['/web-setup/things/one', 'PUT', 'GET, DELETE, HEAD, OPTIONS'],
+    ['/web-setup/things/one', 'TRACE', 'GET, DELETE, HEAD, OPTIONS'],
+    ['/web-setup/things/one', 'PROPFIND', 'GET, DELETE, HEAD, OPTIONS'],
+    ['/healthz', 'POST', 'GET, HEAD, OPTIONS'],
+  ])('%s: %s is 405, Allow: %s', async (target, method, allow) => {
+    const answer = await raw(target, method);
+    expect(answer).toMatch(/^HTTP\/1\.1 405 /);
+    expect(answer).toContain(`\r\nAllow: ${allow}\r\n`);
+    expect(answer).toContain('"reasonCode":"METHOD_NOT_ALLOWED"');
+  });
+
+  it('is OPTIONS: it says what is allowed, and nothing to browsers of other sites', async () => {
+    const answer = await raw('/web-setup/things', 'OPTIONS', 'Origin: https://evil.example\r\n');
+    expect(answer).toMatch(/^HTTP\/1\.1 204 /);
+    expect(answer).toContain('\r\nAllow: POST, OPTIONS\r\n');
+    expect(answer.toLowerCase()).not.toContain('access-control');
+  });
+});
+
+describe('HEAD', () => {
+  it('is GET without the body', async () => {
+    const [get, head] = await Promise.all(
+      ['GET', 'HEAD'].map((method) =>
+        fetch(`${api.base}/web-setup/things/one`, { method, headers: api.as('setup') }),
+      ),
+    );
+    expect(head?.status).toBe(200);
+    expect(await head?.text()).toBe('');
+    expect(head?.headers.get('content-length')).toBe(String((await get?.text())?.length));
+    expect(head?.headers.get('content-type')).toBe(get?.headers.get('content-type'));
+  });
+
+  it('needs the key as GET does', async () => {
+    expect((await fetch(`${api.base}/web-setup/things/one`, { method: 'HEAD' })).status).toBe(401);
+  });
+});
+
+describe('descriptions that contradict themselves stop the start', () => {
+  const description = {
+    method: 'GET' as const,
+    path: '/web-setup/x/{xId}',
+    operationId: 'getX',
+    tag: 'X',
+    summary: 'X',
+    scope: 'setup' as const,
+    params: z.object({ xId: z.string() }),
+    answers: {},
+    refusals: [],
+    handle: () => ({ status: 200, data: {} }),
+  };
+
+  it.each([
+    ['two operations for one method and path', [description, description], 'two operations'],
+    [
+      'one path under two names',
+      [description, { ...description, path: '/web-setup/x/{id}', params: z.object({ id: z.string() }) }],
+      'the same path',
+    ],
+    [
+      'a parameter without a schema',
+      [{ ...description, params: z.object({}) }],
+      'the path names [xId], params []',
+    ],
+  ])('%s', async (_, descriptions, message) => {
+    await expect(startApi({ routes: descriptions.map((one) => route(one)) })).rejects.toThrow(message);
+  });
+});

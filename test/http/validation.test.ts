@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { isRefusal } from '../../src/core/refusal.ts';
+import { unknownFields } from '../../src/http/known-fields.ts';
+import { parseForm } from '../../src/http/validation.ts';
+
+/** `field: message` of every detail. */
+function complaints(schema: z.ZodType, value: unknown): string[] {
+  const result = parseForm(schema, value, 'body');
+  return isRefusal(result)
+    ? (result.extras.details ?? []).map(({ field, message }) => `${field}: ${message}`)
+    : [];
+}
+
+const recipients = z.union([z.string().min(1), z.array(z.string().min(1)).max(2)]);
+
+describe('what is wrong, in a sentence', () => {
+  it.each<[string, z.ZodType, unknown, string[]]>([
+    ['nothing', z.object({ a: z.string() }), { a: 'x' }, []],
+    ['missing', z.object({ a: z.string() }), {}, ['a: is required']],
+    ['missing, of several forms', z.object({ to: recipients }), {}, ['to: is required']],
+    ['missing, of a list of words', z.object({ a: z.enum(['x', 'y']) }), {}, ['a: is required']],
+    ['null', z.object({ a: z.string() }), { a: null }, ['a: must be a text']],
+    ['a text', z.object({ a: z.string() }), { a: 1 }, ['a: must be a text']],
+    ['a number', z.object({ a: z.number() }), { a: '1' }, ['a: must be a number']],
+    ['a whole number', z.object({ a: z.int() }), { a: 1.5 }, ['a: must be a whole number']],
+    ['a flag', z.object({ a: z.boolean() }), { a: 'yes' }, ['a: must be true or false']],
+    ['an array', z.object({ a: z.array(z.string()) }), { a: {} }, ['a: must be an array']],
+    ['an object', z.object({ a: z.object({}) }), { a: [] }, ['a: must be an object']],
+    ['a map', z.object({ a: z.record(z.string(), z.string()) }), { a: 'x' }, ['a: must be an object']],
+    ['not an object at all', z.object({}), 'x', ['body: must be an object']],
+    ['empty', z.object({ a: z.string().min(1) }), { a: '' }, ['a: must not be empty']],
+    ['an empty list', z.object({ a: z.array(z.string()).min(1) }), { a: [] }, ['a: must not be empty']],
+    ['too short', z.object({ a: z.string().min(3) }), { a: 'x' }, ['a: must have at least 3 characters']],
+    ['too long', z.object({ a: z.string().max(2) }), { a: 'xyz' }, ['a: must have at most 2 characters']],
+    [
+      'too many',
+      z.object({ a: z.array(z.string()).max(1) }),
+      { a: ['x', 'y'] },
+      ['a: must have at most 1 entries'],
+    ],
+    ['too small', z.object({ a: z.number().min(1) }), { a: 0 }, ['a: must be at least 1']],
+    ['too large', z.object({ a: z.number().lt(5) }), { a: 5 }, ['a: must be less than 5']],
+    [
+      'none of the words',
+      z.object({ a: z.enum(['tx', 'mk']) }),
+      { a: 'xx' },
+      ['a: must be one of "tx", "mk"'],
+    ],
+    ['not the word', z.object({ a: z.literal('*') }), { a: 'x' }, ['a: must be "*"']],
+    ['an address', z.object({ a: z.email() }), { a: 'x' }, ['a: must be an e-mail address']],
+    [
+      'a time',
+      z.object({ a: z.iso.datetime() }),
+      { a: 'now' },
+      ['a: must be a time such as 2026-01-31T12:00:00.000Z'],
+    ],
+    [
+      'a sentence of its own',
+      z.object({ a: z.string().regex(/x/, 'must have an x') }),
+      { a: '' },
+      ['a: must have an x'],
+    ],
+    [
+      'a check of its own',
+      z.object({ a: z.string().refine(() => false, 'is not nice') }),
+      { a: '' },
+      ['a: is not nice'],
+    ],
+    ['a field that is refused', z.strictObject({}), { a: 1 }, ['a: is not a field']],
+    ['neither of two forms', z.object({ to: recipients }), { to: 5 }, ['to: must be a text or an array']],
+    ['inside one of two forms', z.object({ to: recipients }), { to: ['a', 5] }, ['to[1]: must be a text']],
+    [
+      'two forms with a sentence of their own',
+      z.object({ to: z.union([z.string(), z.number()], 'must be a name or a number') }),
+      { to: [] },
+      ['to: must be a name or a number'],
+    ],
+    [
+      'a name that is not allowed',
+      z.object({ headers: z.record(z.string().regex(/^[a-z]+$/, 'must be letters'), z.string()) }),
+      { headers: { 'x y': '' } },
+      ['headers["x y"]: has a name that must be letters'],
+    ],
+    [
+      'deep inside',
+      z.object({ attachments: z.array(z.object({ content: z.string() })) }),
+      { attachments: [{ content: '' }, {}, { content: 7 }] },
+      ['attachments[1].content: is required', 'attachments[2].content: must be a text'],
+    ],
+  ])('%s', (_, schema, value, expected) => expect(complaints(schema, value)).toEqual(expected));
+
+  it('begins with the first and counts the rest', () => {
+    const refusal = parseForm(z.object({ a: z.string(), b: z.string(), c: z.string() }), {}, 'body');
+    expect(isRefusal(refusal) && refusal.message).toBe('a: is required (and 2 more)');
+  });
+
+  it('does not go on without end', () => {
+    const refusal = parseForm(z.array(z.string()), Array.from({ length: 5000 }), 'body');
+    expect(isRefusal(refusal) && refusal.extras.details).toHaveLength(50);
+  });
+});
+
+describe('unknown fields are found', () => {
+  const inner = z.object({ known: z.string() });
+  interface Tree {
+    children?: Tree[] | undefined;
+  }
+  const tree: z.ZodType<Tree> = z.lazy(() => z.object({ children: z.array(tree).optional() }));
+
+  it.each<[string, z.ZodType, unknown, string[]]>([
+    ['in what is optional', z.object({ a: inner.optional() }), { a: { x: 1 } }, ['a.x']],
+    ['in what may be null', z.object({ a: inner.nullable() }), { a: { x: 1 } }, ['a.x']],
+    ['in what has a default', z.object({ a: inner.default({ known: '' }) }), { a: { x: 1 } }, ['a.x']],
+    ['before a transformation', z.object({ a: inner.transform(String) }), { a: { x: 1 } }, ['a.x']],
+    ['in lists', z.array(inner), [{ known: '' }, { x: 1 }], ['[1].x']],
+    ['in maps', z.record(z.string(), inner), { one: { x: 1 } }, ['one.x']],
+    ['in the form that was meant', z.union([z.string(), inner]), { known: '', x: 1 }, ['x']],
+    [
+      'in a schema that contains itself',
+      tree,
+      { children: [{ children: [{ x: 1 }] }] },
+      ['children[0].children[0].x'],
+    ],
+    ['not where anything goes', z.looseObject({ a: z.string() }), { b: 1 }, []],
+    ['not where nothing is said', z.object({ a: z.unknown() }), { a: { x: 1 } }, []],
+    ['not where the schema refuses them itself', z.strictObject({}), { x: 1 }, []],
+    ['not in a value of another form', z.object({ a: inner }), { a: 'text' }, []],
+  ])('%s', (_, schema, value, paths) => {
+    const named = unknownFields(schema, 'field')(value).map((warning) => /"(.*)" was/.exec(warning)?.[1]);
+    expect(named).toEqual(paths);
+  });
+
+  it.each([
+    ['subjetc', 'subject'],
+    ['SUBJECT', 'subject'],
+    ['reply_to', 'replyTo'],
+    ['message', null],
+    ['too', 'to'],
+  ])('%s: meant was %s', (name, meant) => {
+    const check = unknownFields(
+      z.object({ subject: z.string(), replyTo: z.string(), to: z.string() }),
+      'field',
+    );
+    const [warning] = check({ [name]: '' });
+    expect(/did you mean "(.*)"/.exec(warning ?? '')?.[1] ?? null).toBe(meant);
+  });
+});
