@@ -114,7 +114,7 @@ function unmatched(stage: Stage | 'dsn'): Outcome {
   const scope = SCOPE_AT[stage];
   return {
     classification: 'unclassified',
-    bounceType: stage === 'dsn' ? 'soft' : 'hard',
+    bounceType: stage === 'dsn' ? 'soft' : scope === 'sender' ? 'block' : 'hard',
     scope,
     suppress: scope === 'recipient' && stage !== 'dsn' ? 'second-time' : 'never',
   };

@@ -188,15 +188,12 @@ export const PROVIDER_RULES: readonly Rule[] = [
   },
   // Yahoo, AOL
   {
-    says: [
-      "this user doesn't have a yahoo",
-      "this user doesn't have an aol",
-      "this user doesn't have a * account",
-    ],
+    says: ["delivery error: dd this user doesn't have"],
     means: 'no such recipient',
     example: {
       code: 554,
       text: "delivery error: dd This user doesn't have a yahoo.com account (nobody@yahoo.com) [0]",
+      at: 'dsn',
     },
   },
   {
@@ -230,6 +227,30 @@ export const PROVIDER_RULES: readonly Rule[] = [
     says: ['[ph01]', '[ph02]', 'not accepted - [ph'],
     means: 'content refused',
     example: { code: 554, text: 'Message not allowed - [PH01] Email not accepted for policy reasons.' },
+  },
+  // Facebook
+  {
+    says: ['rcp-p2', 'rcp-p3'],
+    means: 'recipient refuses',
+    example: {
+      code: 550,
+      enhanced: '5.1.1',
+      text: 'RCP-P2 http://postmaster.facebook.com/response_codes?ip=192.0.2.1#rcp',
+    },
+  },
+  // Symantec
+  {
+    code: [542],
+    says: ['@ rejected'],
+    means: 'no such recipient',
+    example: { code: 542, text: 'a@example.com Rejected' },
+  },
+  // KDDI: its domain filter says the same after DATA, without the address
+  {
+    mx: ['ezweb.ne.jp', 'au.com'],
+    says: ['<@>: user unknown'],
+    means: 'no such recipient',
+    example: { code: 550, text: '<a@ezweb.ne.jp>: User unknown', mx: 'lsean.ezweb.ne.jp', at: 'dsn' },
   },
   // Apple
   {

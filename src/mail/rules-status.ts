@@ -25,7 +25,7 @@ export const STATUS_RULES: readonly Rule[] = [
   {
     enhanced: ['x.1.10'],
     means: 'domain takes no mail',
-    example: { code: 556, enhanced: '5.1.10', text: 'rejected' },
+    example: { code: 550, enhanced: '5.1.10', text: 'rejected' },
   },
   {
     enhanced: ['x.1.7', 'x.1.8'],
@@ -40,8 +40,14 @@ export const STATUS_RULES: readonly Rule[] = [
   },
   {
     enhanced: ['x.2.1'],
+    at: ['rcpt'],
     means: 'no such recipient',
     example: { code: 550, enhanced: '5.2.1', text: 'rejected' },
+  },
+  {
+    enhanced: ['x.2.1'],
+    means: 'mailbox inactive',
+    example: { code: 550, enhanced: '5.2.1', text: 'rejected', at: 'dsn' },
   },
   { enhanced: ['x.2.2'], means: 'mailbox full', example: { code: 550, enhanced: '5.2.2', text: 'rejected' } },
   {
@@ -57,7 +63,7 @@ export const STATUS_RULES: readonly Rule[] = [
   {
     enhanced: ['x.4.7'],
     means: 'given up',
-    example: { code: 554, enhanced: '5.4.7', text: 'Delivery time expired' },
+    example: { code: 554, enhanced: '5.4.7', text: 'No more tries' },
   },
   {
     enhanced: ['x.4.4', 'x.4.310'],
@@ -107,6 +113,5 @@ export const STATUS_RULES: readonly Rule[] = [
   },
   { code: [552], means: 'mailbox full', example: { code: 552, text: 'rejected' } },
   { code: [551], means: 'recipient moved', example: { code: 551, text: 'rejected' } },
-  { code: [521, 556], means: 'domain takes no mail', example: { code: 521, text: 'rejected' } },
   { code: [500, 501, 502, 503, 504, 555], means: 'not understood', example: { code: 502, text: 'rejected' } },
 ];

@@ -53,6 +53,8 @@ export const OUTCOMES = {
   'no such recipient': outcome('invalid-recipient', 'hard', 'recipient', 'now'),
   /** Said also of good addresses now and then, by filters and half-synchronised directories. */
   'perhaps no such recipient': outcome('invalid-recipient', 'hard', 'recipient', 'second-time'),
+  /** Said so late, or so indirectly, that it may be a filter's word; counts as a soft bounce. */
+  'unknown to a filter': outcome('invalid-recipient', 'soft', 'recipient', 'never'),
   'recipient moved': outcome('invalid-recipient', 'hard', 'recipient', 'now'),
   'no such domain': outcome('invalid-domain', 'hard', 'recipient', 'second-time'),
   'domain takes no mail': outcome('invalid-domain', 'hard', 'recipient', 'now'),

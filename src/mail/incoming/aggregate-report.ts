@@ -1,0 +1,169 @@
+import { Parser } from 'htmlparser2';
+import type { IncomingLimits } from './limits.ts';
+
+/**
+ * DMARC aggregate reports (RFC 9990 and the RFC 7489 form before it). Reporters' XML is often not quite XML,
+ * so it is read by a forgiving parser, one record at a time; what is not known is skipped, what is missing
+ * stays empty. No entities beyond XML's own, nothing is fetched.
+ */
+export interface AggregateReport {
+  organization: string;
+  email: string;
+  reportId: string;
+  /** Epoch ms; 0 when not given. */
+  begin: number;
+  end: number;
+  /** The domain whose policy was applied. */
+  domain: string;
+  policy: { p: string; sp: string; np: string; adkim: string; aspf: string; testing: string };
+  records: AggregateRecord[];
+  /** True when there were more records than the limit. */
+  isTruncated: boolean;
+}
+
+export interface AggregateRecord {
+  sourceIp: string;
+  count: number;
+  /** none, quarantine, reject; `pass` for RFC 9990's own word. */
+  disposition: string;
+  dkim: string;
+  spf: string;
+  /** Why the receiver did otherwise than asked: `forwarded`, `local_policy: text`, ... */
+  overrides: string[];
+  headerFrom: string;
+  envelopeFrom: string;
+  dkimResults: { domain: string; selector: string; result: string }[];
+  spfResults: { domain: string; result: string }[];
+}
+
+/** An element: its text, and its children by name. */
+interface Element {
+  name: string;
+  text: string;
+  children: Element[];
+}
+
+const DEEPEST = 20;
+const LONGEST_TEXT = 2000;
+
+/** Null when the text is no such report, or holds neither metadata nor records. */
+export function readAggregateReport(xml: string, limits: IncomingLimits): AggregateReport | null {
+  if (!/<(?:\w{1,20}:)?feedback[\s>]/.test(xml.slice(0, 10_000))) return null;
+  const { root, records, isTruncated } = collect(xml, limits.records);
+  const metadata = child(root, 'report_metadata');
+  const range = child(metadata, 'date_range');
+  const policy = child(root, 'policy_published');
+  const report: AggregateReport = {
+    organization: value(metadata, 'org_name'),
+    email: value(metadata, 'email'),
+    reportId: value(metadata, 'report_id'),
+    begin: seconds(value(range, 'begin')),
+    end: seconds(value(range, 'end')),
+    domain: value(policy, 'domain').toLowerCase().replace(/\.$/, ''),
+    policy: {
+      p: value(policy, 'p'),
+      sp: value(policy, 'sp'),
+      np: value(policy, 'np'),
+      adkim: value(policy, 'adkim'),
+      aspf: value(policy, 'aspf'),
+      testing: value(policy, 'testing'),
+    },
+    records,
+    isTruncated,
+  };
+  return report.reportId === '' && report.domain === '' && records.length === 0 ? null : report;
+}
+
+function collect(
+  xml: string,
+  most: number,
+): { root: Element; records: AggregateRecord[]; isTruncated: boolean } {
+  const root = element('');
+  const open = [root];
+  const records: AggregateRecord[] = [];
+  let tooDeep = 0;
+  let isTruncated = false;
+  const parser = new Parser(
+    {
+      onopentag(name) {
+        const parent = open.at(-1);
+        if (!parent || open.length >= DEEPEST) {
+          tooDeep++;
+          return;
+        }
+        const opened = element(name.replace(/^[\w-]{1,40}:/, '').toLowerCase());
+        // A record is read when it closes and then forgotten; everything else is small.
+        if (opened.name !== 'record' && parent.children.length < 1000) parent.children.push(opened);
+        open.push(opened);
+      },
+      ontext(text) {
+        const current = open.at(-1);
+        if (current && tooDeep === 0 && current.text.length < LONGEST_TEXT)
+          current.text += text.slice(0, LONGEST_TEXT);
+      },
+      onclosetag() {
+        if (tooDeep > 0) {
+          tooDeep--;
+          return;
+        }
+        const closed = open.length > 1 ? open.pop() : undefined;
+        if (closed?.name !== 'record') return;
+        if (records.length < most) records.push(readRecord(closed));
+        else isTruncated = true;
+      },
+    },
+    { xmlMode: true, decodeEntities: true },
+  );
+  parser.end(xml);
+  return { root: child(root, 'feedback') ?? root, records, isTruncated };
+}
+
+function readRecord(record: Element): AggregateRecord {
+  const row = child(record, 'row');
+  const evaluated = child(row, 'policy_evaluated');
+  const identifiers = child(record, 'identifiers') ?? child(record, 'identities');
+  const results = child(record, 'auth_results');
+  const count = Number.parseInt(value(row, 'count'), 10);
+  return {
+    sourceIp: value(row, 'source_ip'),
+    count: Number.isSafeInteger(count) && count > 0 ? count : 0,
+    disposition: value(evaluated, 'disposition').toLowerCase(),
+    dkim: value(evaluated, 'dkim').toLowerCase(),
+    spf: value(evaluated, 'spf').toLowerCase(),
+    overrides: all(evaluated, 'reason').map((reason) =>
+      [value(reason, 'type'), value(reason, 'comment')].filter((each) => each !== '').join(': '),
+    ),
+    headerFrom: value(identifiers, 'header_from').toLowerCase(),
+    envelopeFrom: value(identifiers, 'envelope_from').toLowerCase(),
+    dkimResults: all(results, 'dkim').map((dkim) => ({
+      domain: value(dkim, 'domain').toLowerCase(),
+      selector: value(dkim, 'selector'),
+      result: value(dkim, 'result').toLowerCase(),
+    })),
+    spfResults: all(results, 'spf').map((spf) => ({
+      domain: value(spf, 'domain').toLowerCase(),
+      result: value(spf, 'result').toLowerCase(),
+    })),
+  };
+}
+
+function element(name: string): Element {
+  return { name, text: '', children: [] };
+}
+
+function child(parent: Element | undefined, name: string): Element | undefined {
+  return parent?.children.find((each) => each.name === name);
+}
+
+function all(parent: Element | undefined, name: string): Element[] {
+  return parent?.children.filter((each) => each.name === name).slice(0, 20) ?? [];
+}
+
+function value(parent: Element | undefined, name: string): string {
+  return child(parent, name)?.text.replaceAll(/\s+/g, ' ').trim().slice(0, 500) ?? '';
+}
+
+function seconds(text: string): number {
+  const count = Number.parseInt(text, 10);
+  return Number.isSafeInteger(count) && count > 0 && count < 1e11 ? count * 1000 : 0;
+}

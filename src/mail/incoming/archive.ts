@@ -1,0 +1,83 @@
+import { gunzipSync, inflateRawSync } from 'node:zlib';
+
+/**
+ * Opens the gzip and zip files in which reports are sent, within a bound on what comes out: a bomb is
+ * "too-large", everything else that cannot be opened is "unreadable". Nothing is written anywhere.
+ */
+export type Opened = { content: Buffer } | { problem: 'too-large' | 'unreadable' };
+
+/** Opens gzip or zip by their magic; anything else is its own content. */
+export function open(bytes: Buffer, longest: number): Opened {
+  if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
+    return inflated(() => gunzipSync(bytes, { maxOutputLength: longest, finishFlush: SYNC_FLUSH }));
+  }
+  if (bytes.length > 4 && bytes.readUInt32LE(0) === LOCAL_HEADER) return openZip(bytes, longest);
+  return bytes.length > longest ? { problem: 'too-large' } : { content: bytes };
+}
+
+/** Z_SYNC_FLUSH: what a cut-off file still holds is better than nothing. */
+const SYNC_FLUSH = 2;
+
+const LOCAL_HEADER = 0x04034b50;
+const CENTRAL_HEADER = 0x02014b50;
+const END_OF_DIRECTORY = Buffer.from([0x50, 0x4b, 0x05, 0x06]);
+const MOST_ENTRIES = 20;
+
+interface Entry {
+  method: number;
+  compressedSize: number;
+  localAt: number;
+  isEncrypted: boolean;
+  name: string;
+}
+
+/** The first XML or JSON file of the archive, else its first file. */
+function openZip(bytes: Buffer, longest: number): Opened {
+  const entries = directoryOf(bytes);
+  const entry =
+    entries.find(({ name }) => /\.(?:xml|json)$/i.test(name)) ??
+    entries.find(({ name }) => !name.endsWith('/'));
+  if (!entry || entry.isEncrypted) return { problem: 'unreadable' };
+  const { localAt, compressedSize, method } = entry;
+  if (localAt + 30 > bytes.length || bytes.readUInt32LE(localAt) !== LOCAL_HEADER)
+    return { problem: 'unreadable' };
+  const dataAt = localAt + 30 + bytes.readUInt16LE(localAt + 26) + bytes.readUInt16LE(localAt + 28);
+  const data = bytes.subarray(dataAt, dataAt + compressedSize);
+  if (method === 0) return data.length > longest ? { problem: 'too-large' } : { content: data };
+  if (method === 8)
+    return inflated(() => inflateRawSync(data, { maxOutputLength: longest, finishFlush: SYNC_FLUSH }));
+  return { problem: 'unreadable' };
+}
+
+/** From the central directory, which alone gives sizes when the file was written as a stream. */
+function directoryOf(bytes: Buffer): Entry[] {
+  const endAt = bytes.lastIndexOf(END_OF_DIRECTORY);
+  const entries: Entry[] = [];
+  if (endAt < 0 || endAt + 22 > bytes.length) return entries;
+  let at = bytes.readUInt32LE(endAt + 16);
+  while (
+    entries.length < MOST_ENTRIES &&
+    at + 46 <= bytes.length &&
+    bytes.readUInt32LE(at) === CENTRAL_HEADER
+  ) {
+    const nameLength = bytes.readUInt16LE(at + 28);
+    entries.push({
+      method: bytes.readUInt16LE(at + 10),
+      compressedSize: bytes.readUInt32LE(at + 20),
+      localAt: bytes.readUInt32LE(at + 42),
+      isEncrypted: (bytes.readUInt16LE(at + 8) & 1) === 1,
+      name: bytes.subarray(at + 46, at + 46 + nameLength).toString('latin1'),
+    });
+    at += 46 + nameLength + bytes.readUInt16LE(at + 30) + bytes.readUInt16LE(at + 32);
+  }
+  return entries;
+}
+
+function inflated(inflate: () => Buffer): Opened {
+  try {
+    return { content: inflate() };
+  } catch (error) {
+    const isTooLarge = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
+    return { problem: isTooLarge ? 'too-large' : 'unreadable' };
+  }
+}

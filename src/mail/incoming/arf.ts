@@ -1,0 +1,92 @@
+import { type Fields, readFields } from './fields.ts';
+import type { IncomingLimits } from './limits.ts';
+import type { ReturnedMail } from './notice.ts';
+import { type IncomingReport, NO_BOUNCE } from './report.ts';
+
+/**
+ * Complaints: abuse reports in the Abuse Reporting Format (RFC 5965, with RFC 6591 failure reports), and the
+ * older form in which a provider sends the message back from its complaint address. Recipients are often
+ * redacted; who complained is then known only by what we signed into the returned message.
+ */
+export interface Complaint {
+  reports: IncomingReport[];
+  envelopeId: string | null;
+}
+
+/** Null when this is no complaint. */
+export function readComplaint(mail: Fields, parts: ReturnedMail, limits: IncomingLimits): Complaint | null {
+  const text = parts.feedbackTexts[0] ?? feedbackAmong(parts.lines);
+  if (text === undefined) return readInformal(mail, parts);
+  const feedback = readFields(text.replaceAll(/\n{2,}/g, '\n'), limits);
+  const named = feedback.all('original-rcpt-to').map(bare);
+  const recipients =
+    named.length > 0 ? named : [bare(feedback.get('removal-recipient')) || recipientOf(parts.original)];
+  const feedbackType = feedback.get('feedback-type').toLowerCase() || 'other';
+  return {
+    reports: recipients
+      .slice(0, limits.reports)
+      .map((recipient) => complaint(recipient, feedbackType, feedback)),
+    envelopeId: bare(feedback.get('original-envelope-id')) || null,
+  };
+}
+
+/** The same fields, sent as plain text. */
+function feedbackAmong(lines: readonly string[]): string | undefined {
+  const at = lines.findIndex((line) => /^feedback-type: ?[a-z-]+$/i.test(line.trim()));
+  return at < 0 || !lines.some((line) => /^user-agent:/i.test(line)) ? undefined : lines.slice(at).join('\n');
+}
+
+/** Hotmail's, and those of gateways that send a feedback report's words without its parts. */
+function readInformal(mail: Fields, parts: ReturnedMail): Complaint | null {
+  // Apple Mail's unsubscribe button writes such a mail where it finds no other way.
+  if (mail.get('x-apple-unsubscribe').toLowerCase() === 'true') {
+    return { reports: [complaint(bare(mail.get('from')), 'opt-out', mail)], envelopeId: null };
+  }
+  const subject = mail.get('subject').toLowerCase();
+  const isComplaint =
+    subject.startsWith('complaint about message from') ||
+    subject.startsWith('email feedback report for ip') ||
+    mail.get('content-type').toLowerCase().includes('report-type=feedback-report') ||
+    mail.get('content-type').toLowerCase().includes('report-type="feedback-report"');
+  if (!isComplaint) return null;
+  return { reports: [complaint(recipientOf(parts.original), 'abuse', mail)], envelopeId: null };
+}
+
+function complaint(recipient: string, feedbackType: string, feedback: Fields): IncomingReport {
+  const agent = feedback.get('user-agent');
+  const report = complaintOf(recipient, feedbackType);
+  return {
+    ...report,
+    diagnostic: agent ? `${feedbackType} (${agent})`.slice(0, 2000) : feedbackType,
+    remoteMta: hostIn(feedback.get('reporting-mta')),
+  };
+}
+
+/** The report of a complaint of which nothing more is known. */
+export function complaintOf(recipient: string, feedbackType: string): IncomingReport {
+  return {
+    ...NO_BOUNCE,
+    recipient,
+    action: 'complained',
+    diagnostic: feedbackType,
+    feedbackType,
+  };
+}
+
+/** Hotmail names its user in `X-HmXmrOriginalRecipient`. */
+function recipientOf(original: Fields): string {
+  return bare(original.get('x-hmxmroriginalrecipient') || original.get('to'));
+}
+
+function bare(value: string): string {
+  return (/<([^<>\s]{1,320})>/.exec(value)?.[1] ?? value.trim()).slice(0, 320);
+}
+
+function hostIn(value: string): string | null {
+  const host =
+    value
+      .replace(/^\s*[\w-]{1,20}\s*;\s*/, '')
+      .split(/[\s(]/, 1)[0]
+      ?.toLowerCase() ?? '';
+  return host === '' ? null : host;
+}

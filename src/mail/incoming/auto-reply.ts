@@ -1,0 +1,89 @@
+import type { Fields } from './fields.ts';
+import type { ReturnedMail } from './notice.ts';
+import { type IncomingReport, NO_BOUNCE } from './report.ts';
+
+/**
+ * Automatic answers of people's mailboxes (RFC 3834) and the vacation notes that do not say so. They change
+ * nothing: the mail was delivered.
+ */
+
+/** Null when this is no automatic answer. The recipient is who answers. */
+export function readAutoReply(mail: Fields, parts: ReturnedMail): IncomingReport | null {
+  if (!isAutoReply(mail, parts)) return null;
+  return {
+    ...NO_BOUNCE,
+    recipient: /[^\s<>(),;:"]{1,100}@[^\s<>(),;:"]{1,255}/.exec(mail.get('from'))?.[0] ?? '',
+    action: 'replied',
+    diagnostic: parts.lines.join(' ').replaceAll(/\s+/g, ' ').trim().slice(0, 500),
+  };
+}
+
+function isAutoReply(mail: Fields, parts: ReturnedMail): boolean {
+  const from = mail.get('from').toLowerCase();
+  if (MAIL_SYSTEMS.some((name) => from.includes(name))) return false;
+  const submitted = mail.get('auto-submitted').toLowerCase();
+  if (submitted.startsWith('auto-replied')) return true;
+  if (MARKS.some((name) => isYes(mail.get(name)))) return true;
+  const precedence = mail.get('precedence').toLowerCase();
+  if (precedence === 'auto_reply' || precedence === 'auto-reply') return true;
+  const subject = mail.get('subject').toLowerCase();
+  if (SUBJECTS.some((beginning) => subject.startsWith(beginning))) return true;
+  const isReply = subject.startsWith('re:') || mail.get('in-reply-to') !== '';
+  return isReply && AWAY.some((phrase) => parts.lines.slice(0, 20).join(' ').toLowerCase().includes(phrase));
+}
+
+const MAIL_SYSTEMS = ['mailer-daemon', 'postmaster@', 'mail delivery s'];
+
+const MARKS = [
+  'x-autoreply',
+  'x-auto-reply',
+  'x-autorespond',
+  'x-auto-respond',
+  'x-autoresponse',
+  'x-mail-autoreply',
+  'x-vacation',
+];
+
+function isYes(value: string): boolean {
+  return value !== '' && value.toLowerCase() !== 'no';
+}
+
+const SUBJECTS = [
+  'auto:',
+  'auto-reply',
+  'auto reply',
+  'autoreply',
+  'auto response',
+  'automatic reply',
+  'automated reply',
+  'autosvar',
+  'out of office',
+  'out of the office',
+  'out-of-office',
+  'vacation',
+  'away from',
+  'automatische antwort',
+  'abwesenheit',
+  'réponse automatique',
+  'absence du bureau',
+  'absent du bureau',
+  'risposta automatica',
+  'respuesta automática',
+  'fuera de la oficina',
+  'resposta automática',
+  'automatisch antwoord',
+  'automatyczna odpowied',
+  'автоответ',
+  '自動返信',
+  '自动回复',
+];
+
+const AWAY = [
+  'out of the office',
+  'out of office',
+  'on vacation',
+  'am away',
+  'on holiday',
+  'limited access to email',
+  'annual leave',
+];

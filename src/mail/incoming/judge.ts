@@ -1,0 +1,107 @@
+import { type Classification, classify, ruleFor, type Verdict } from '../classify.ts';
+import type { Stage } from '../reply.ts';
+import type { StatusGroup } from './delivery-status.ts';
+import { isGeneric, preferred, quotedReply, replyText } from './evidence.ts';
+import { type IncomingReport, NO_BOUNCE } from './report.ts';
+
+/**
+ * Puts what a report says of one recipient before the classifier: which codes count, which words are tried
+ * first, and how far second-hand words are believed. A wrong "hard" silences a good address, so every doubt
+ * makes it soft.
+ */
+
+/** Judges one group of fields; `words` is what the notice says of the same recipient. */
+export function judgeGroup(group: StatusGroup, words = '', notice = ''): IncomingReport {
+  return judge({
+    recipient: group.recipient,
+    action: group.action || (group.status.startsWith('4') ? 'delayed' : 'failed'),
+    status: group.status || null,
+    diagnostic: group.diagnostic,
+    comment: `${group.statusComment} ${group.category}`.trim(),
+    words,
+    notice,
+    remoteMta: group.remoteMta || null,
+  });
+}
+
+export interface Finding {
+  recipient: string;
+  action: string;
+  /** The report's own, null when it gives none. */
+  status: string | null;
+  diagnostic: string;
+  /** The report's further remarks on its status. */
+  comment: string;
+  /** The notice's words for this recipient, which name the command more often than the diagnostic does. */
+  words: string;
+  /** All of the notice, when it is about this recipient alone. */
+  notice: string;
+  remoteMta: string | null;
+}
+
+/** What became of one recipient, in the classifier's words. */
+export function judge(finding: Finding): IncomingReport {
+  const { recipient, action, status, diagnostic, comment, words, notice, remoteMta } = finding;
+  const quoted = quotedReply(diagnostic);
+  const inWords = quotedReply(words || notice);
+  const code = quoted.code || inWords.code;
+  const stage = quoted.stage === 'dsn' ? inWords.stage : quoted.stage;
+  const inner = quoted.enhanced ?? (status === null || isGeneric(status) ? inWords.enhanced : null);
+  const enhanced = preferred(inner, status);
+  const common = {
+    ...NO_BOUNCE,
+    recipient,
+    action,
+    diagnostic: (diagnostic || words || comment || notice).slice(0, 2000),
+    remoteMta,
+    replyCode: code === 0 ? null : String(code),
+  };
+  if (action !== 'failed' && action !== 'delayed') return { ...common, status: enhanced ?? '2.0.0' };
+  const texts = [replyText(diagnostic), `${diagnostic} ${comment}`, replyText(words), words, notice];
+  const verdict = classifyFirst(texts, {
+    stage,
+    code: code || (enhanced ? Number(enhanced[0]) * 100 + 50 : action === 'failed' ? 550 : 450),
+    // Reporters turn any 550 into a 5.1.1 of their own; after DATA that confirms nothing.
+    enhanced: inner === null && isAfterData(stage) && status?.endsWith('.1.1') ? null : enhanced,
+    mxHost: remoteMta,
+  });
+  const isHard =
+    verdict.bounceType === 'hard' && verdict.classification !== 'unclassified' && action === 'failed';
+  return {
+    ...common,
+    status: enhanced ?? (action === 'failed' ? '5.0.0' : '4.0.0'),
+    // What nobody understands is not held against an address on second-hand evidence.
+    bounceType: verdict.bounceType === 'hard' && !isHard ? 'soft' : verdict.bounceType,
+    classification: verdict.classification,
+    scope: verdict.scope,
+    suppress: isHard ? verdict.suppress : 'never',
+  };
+}
+
+const KEEPS_ADDRESS: ReadonlySet<Classification> = new Set(['inactive-mailbox', 'mailbox-full']);
+
+function isAfterData(stage: Stage | 'dsn'): boolean {
+  return stage === 'data' || stage === 'dot';
+}
+
+interface Codes {
+  stage: Stage | 'dsn';
+  code: number;
+  enhanced: string | null;
+  mxHost: string | null;
+}
+
+/** Judges by the first of the texts whose words are known; else by the codes alone. */
+function classifyFirst(texts: readonly string[], { stage, code, enhanced, mxHost }: Codes): Verdict {
+  const judged = texts
+    .filter((text) => text.trim() !== '')
+    .map((text) => ({ stage, mxHost, reply: { code, enhanced, text: text.slice(0, 4000) } }));
+  const known = judged.find((each) => ruleFor(each)?.says);
+  const verdict = classify(known ?? judged[0] ?? { stage, mxHost, reply: { code, enhanced, text: '' } });
+  if (verdict.bounceType !== 'hard') return verdict;
+  // The notice may know better than the reply that it quotes: an account that is shut or full does exist.
+  return (
+    judged.map((each) => classify(each)).find(({ classification }) => KEEPS_ADDRESS.has(classification)) ??
+    verdict
+  );
+}

@@ -1,0 +1,40 @@
+/**
+ * How much of a mail from strangers is looked at. What lies beyond a limit is ignored, never an error: a
+ * report is most often complete long before. Every limit bounds work, so that time grows with the size of
+ * the mail and no faster, whatever it holds.
+ */
+export interface IncomingLimits {
+  /** Bytes of the whole mail. */
+  mailBytes: number;
+  /** MIME parts, all levels together. */
+  parts: number;
+  /** Levels of multipart within multipart. */
+  depth: number;
+  /** Bytes of one header block. */
+  headerBytes: number;
+  /** Fields of one header block. */
+  headerFields: number;
+  /** Characters of one header field's value. */
+  fieldChars: number;
+  /** Bytes of one text part after its transfer encoding is taken off. */
+  textBytes: number;
+  /** Bytes of one attached report after decoding and decompressing. */
+  reportBytes: number;
+  /** Recipients reported in one mail. */
+  reports: number;
+  /** Records of one aggregate report. */
+  records: number;
+}
+
+export const INCOMING_LIMITS: IncomingLimits = {
+  mailBytes: 50 * 1024 * 1024,
+  parts: 100,
+  depth: 8,
+  headerBytes: 256 * 1024,
+  headerFields: 1000,
+  fieldChars: 16 * 1024,
+  textBytes: 256 * 1024,
+  reportBytes: 10 * 1024 * 1024,
+  reports: 200,
+  records: 10_000,
+};

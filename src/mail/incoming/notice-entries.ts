@@ -1,0 +1,127 @@
+import { PARAGRAPH } from './evidence.ts';
+
+/**
+ * Finds the failed recipients in a notice that is only words, and the words that belong to each. Servers
+ * write few forms: the address on a line of its own or before a colon with the reason after it, a label
+ * before the address, an address inside the quoted SMTP reply, or a sentence.
+ */
+export interface NoticeEntry {
+  recipient: string;
+  /** The reason in the notice's words, lines joined by blanks; may be ''. */
+  text: string;
+  /** Named in passing only: counts when nothing clearer is there. */
+  isWeak: boolean;
+}
+
+const ADDRESS = String.raw`[^\s<>()[\]:;,"'@]{1,100}@[^\s<>()[\]:;,"'@]{1,255}`;
+
+/** Leading decoration: quote marks, bullets, `>>>`, brackets. */
+const LEAD = String.raw`^[\s>*"'<([-]{0,40}`;
+
+const FORMS: readonly { pattern: RegExp; isWeak: boolean; keepsLine?: true }[] = [
+  // `<a@example.com>`, `  a@example.com`, `"a@example.com":`, `* a@example.com`, `>>> a@x <a@x>`
+  {
+    pattern: new RegExp(`${LEAD}(${ADDRESS})["'>)\\s]{0,10}(?:<${ADDRESS}>)?[\\s:.,;]{0,10}$`),
+    isWeak: false,
+  },
+  // `<a@example.com>: reason`, `a@example.com: reason`
+  { pattern: new RegExp(`${LEAD}(${ADDRESS})["'>)]{0,3}\\s?:\\s(.*)$`), isWeak: false },
+  // `a@example.com [User unknown]`, `<a@example.com> (reason)`
+  { pattern: new RegExp(`${LEAD}(${ADDRESS})["'>)]{0,3}\\s{1,5}([[(].*)$`), isWeak: false },
+  // `a@example.com on Thu, 29 Apr 2010`, `a@example.com Error, ERROR_CODE :421`
+  {
+    pattern: new RegExp(
+      `^\\s{0,20}<?(${ADDRESS})>?\\s{1,5}((?:on|invalid|error|failed|rejected|was|is|could|does|has|-)\\b.*)$`,
+      'i',
+    ),
+    isWeak: false,
+  },
+  // `554 <a@example.com>... Host unknown`
+  {
+    pattern: new RegExp(`^[45]\\d\\d[ -](?:[45]\\.\\d\\.\\d{1,2} )?<(${ADDRESS})>\\s?(?:\\.\\.\\.|:).*$`),
+    isWeak: false,
+    keepsLine: true,
+  },
+  // `Recipient: <a@example.com>`, `>>> RCPT To:<a@example.com>`, `Address: <a@example.com>, ResponseCode 421`
+  {
+    pattern: new RegExp(
+      `(?:^|[\\s,[(])(?:(?:failed |final |original |intended )?recipients?(?: address| name)?|addressed to|rcpt to|address|failed address|unknown user|undeliverable to|user|destination)\\s{0,3}:?\\s{0,5}["'<]{0,2}(${ADDRESS})`,
+      'i',
+    ),
+    isWeak: false,
+    keepsLine: true,
+  },
+  // `There was an error delivering your mail to <a@example.com>.`
+  {
+    pattern: new RegExp(
+      `\\b(?:deliver|delivered|delivering|delivery|undeliverable|mail|message|sent|send|rejected|reached?|reaching)\\b[^@]{0,60}\\b(?:to|for|by|from|of)\\b:?\\s{0,5}["'<]{0,2}(${ADDRESS})(.*)$`,
+      'i',
+    ),
+    isWeak: true,
+  },
+  { pattern: new RegExp(`(?:^|[\\s<"'(])(${ADDRESS})(.*)$`), isWeak: true },
+];
+
+/** `lines` is the notice without the returned message. At most `longest` entries. */
+export function readEntries(lines: readonly string[], longest: number): NoticeEntry[] {
+  const entries: { recipient: string; isWeak: boolean; lines: string[] }[] = [];
+  const before: string[] = [];
+  let dialogue: string[] = [];
+  for (const line of lines) {
+    const found = entries.length < longest && line.length < 2000 ? recipientIn(line) : null;
+    const last = entries.at(-1);
+    const isOwn = found !== null && last !== undefined && sameAddress(last.recipient, found.recipient);
+    if (found && !isOwn && !(found.isWeak && last && !last.isWeak)) {
+      entries.push({ recipient: found.recipient, isWeak: found.isWeak, lines: [...dialogue, found.rest] });
+      dialogue = [];
+    } else if (isDialogue(line) && !isOwn) dialogue.push(line);
+    else {
+      (last?.lines ?? before).push(...dialogue, line);
+      dialogue = [];
+    }
+  }
+  (entries.at(-1)?.lines ?? before).push(...dialogue);
+  const whole = joined(before);
+  return entries.map(({ recipient, isWeak, lines }) => {
+    const own = joined(lines);
+    return {
+      recipient,
+      isWeak,
+      text: /[a-z]{3}|[^\p{ASCII}]{3}/iu.test(own) ? own : `${whole}${PARAGRAPH}${own}`.trim(),
+    };
+  });
+}
+
+/** Sendmail quotes what was said before it names the recipient that failed by it. */
+function isDialogue(line: string): boolean {
+  return /^(?:>>>|<<<|(?:\.\.\. )?while talking to|[45]\d\d \S{1,255} \(smtp\)\.\.\.)/i.test(line);
+}
+
+function recipientIn(line: string): { recipient: string; rest: string; isWeak: boolean } | null {
+  if (!line.includes('@') || (isDialogue(line) && !/rcpt/i.test(line))) return null;
+  for (const { pattern, isWeak, keepsLine } of FORMS) {
+    const [, address = '', rest = ''] = pattern.exec(line) ?? [];
+    const recipient = address.replace(/[.'"]+$/, '');
+    if (recipient !== '' && isAddress(recipient)) return { recipient, rest: keepsLine ? line : rest, isWeak };
+  }
+  return null;
+}
+
+export function isAddress(text: string): boolean {
+  const at = text.lastIndexOf('@');
+  return at > 0 && /^[^\s@/]{1,255}$/.test(text.slice(at + 1)) && text.length <= 320;
+}
+
+export function sameAddress(a: string, b: string): boolean {
+  return a.toLowerCase() === b.toLowerCase();
+}
+
+/** One string; empty lines stay as marks, so that a reply's end is not lost. */
+function joined(lines: readonly string[]): string {
+  return lines
+    .map((line) => line.replace(/^(?:> ){1,10}/, '').trim() || PARAGRAPH)
+    .join(' ')
+    .replaceAll(/[ \n]*\n[ \n]*/g, PARAGRAPH)
+    .trim()
+    .slice(0, 4000);
+}
