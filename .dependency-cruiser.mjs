@@ -1,8 +1,7 @@
 // The floors of the house, as machine-checked rules: .ci/floors.json is the one list, this turns it into
 // "a room imports only from floors below it, never from a neighbour" (ARCHITECTURE.md draws the same list).
-import { readFileSync } from 'node:fs';
+import { floors } from './.ci/floors.mjs';
 
-const floors = JSON.parse(readFileSync(new URL('.ci/floors.json', import.meta.url), 'utf8'));
 const path = (room) => (room.endsWith('.ts') ? `^src/${room.replace('.', '\\.')}$` : `^src/${room}/`);
 
 const floorRules = floors.flatMap(({ floor, rooms }) =>
