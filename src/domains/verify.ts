@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { type Clock, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Resolver } from '../dns/resolver.ts';
@@ -93,8 +94,13 @@ export function createVerifier(house: VerifierHouse): Verifier {
   return async (domainId, { fresh, automatic, signal }) => {
     const domain = tables.domains.byId(domainId);
     if (domain === null) return null;
-    const bounds = [AbortSignal.timeout(MAX_DURATION), ...(signal === undefined ? [] : [signal])];
-    const view = createDnsView(resolver, { fresh, signal: AbortSignal.any(bounds) });
+    const bound = AbortSignal.any([
+      AbortSignal.timeout(MAX_DURATION),
+      ...(signal === undefined ? [] : [signal]),
+    ]);
+    // One listener for each question under way is no leak.
+    setMaxListeners(0, bound);
+    const view = createDnsView(resolver, { fresh, signal: bound });
     const findings = await examine({ view, platform, answersHttps }, domain, tables.dkimKeys.of(domainId));
     return signal?.aborted === true ? null : conclude(domainId, findings, automatic);
   };

@@ -15,7 +15,10 @@ describe('a key passes', () => {
   it.each<[string, string[]]>([
     ['as we say it', [RIGHT]],
     ['in two strings', [`v=DKIM1; k=rsa; p=${P.slice(0, 200)}|${P.slice(200)}`]],
-    ['with blanks in the key', [`v=DKIM1; k=rsa; p=${P.slice(0, 100)} ${P.slice(100, 200)}\t${P.slice(200)}`]],
+    [
+      'with blanks in the key',
+      [`v=DKIM1; k=rsa; p=${P.slice(0, 100)} ${P.slice(100, 200)}\t${P.slice(200)}`],
+    ],
     ['without v= and k=, which have defaults', [`p=${P}`]],
     ['without blanks and with a last semicolon', [`v=DKIM1;k=rsa;p=${P};`]],
     ['with blanks around everything', [` v = DKIM1 ; k = rsa ; p = ${P} ; `]],
@@ -44,7 +47,11 @@ describe('a key passes', () => {
 
 describe('a key does not pass', () => {
   it.each<[string, string[], string]>([
-    ['of somebody else', [`v=DKIM1; k=rsa; p=${OTHER}`], `Another key is published under this selector. Replace it by: ${RIGHT}`],
+    [
+      'of somebody else',
+      [`v=DKIM1; k=rsa; p=${OTHER}`],
+      `Another key is published under this selector. Replace it by: ${RIGHT}`,
+    ],
     ['cut off', [`v=DKIM1; k=rsa; p=${P.slice(0, 238)}`], 'cut off after 238 of 392 characters'],
     ['revoked', ['v=DKIM1; k=rsa; p='], 'revokes the key'],
     ['of another kind', [`v=DKIM1; k=ed25519; p=${P}`], 'k=ed25519'],
@@ -55,8 +62,16 @@ describe('a key does not pass', () => {
     ['with a tag twice', [`v=DKIM1; p=${P}; p=${P}`], 'no list of tags'],
     ['with the quotation marks', [`"v=DKIM1; k=rsa; p=${P}"`], 'quotation marks'],
     ['with the backslashes', [`v=DKIM1\\; k=rsa\\; p=${P}`], 'backslashes'],
-    ['in two records', [`v=DKIM1; k=rsa; p=${P.slice(0, 200)}`, P.slice(200)], 'published in two TXT records'],
-    ['in two records, the other way round', [P.slice(200), `v=DKIM1; k=rsa; p=${P.slice(0, 200)}`], 'published in two TXT records'],
+    [
+      'in two records',
+      [`v=DKIM1; k=rsa; p=${P.slice(0, 200)}`, P.slice(200)],
+      'published in two TXT records',
+    ],
+    [
+      'in two records, the other way round',
+      [P.slice(200), `v=DKIM1; k=rsa; p=${P.slice(0, 200)}`],
+      'published in two TXT records',
+    ],
     ['beside another key', [RIGHT, `v=DKIM1; k=rsa; p=${OTHER}`], 'Keep ours and remove the rest'],
     ['among strangers', [`v=DKIM1; p=${OTHER}`, 'v=DKIM1; p='], 'none of them is ours'],
     ['beside another text', [RIGHT, 'verification=123'], 'another TXT record beside the key'],
@@ -71,9 +86,21 @@ describe('a key does not pass', () => {
 
   it.each<[string, Zone, string]>([
     ['when nothing is there', {}, `There is no TXT record at ${NAME} yet. Publish: ${RIGHT}`],
-    ['when the console doubled the name', { [`TXT ${NAME}.example.com`]: [RIGHT] }, 'enter the name as "pr1._domainkey"'],
-    ['when the CNAME leads nowhere', { [`CNAME ${NAME}`]: ['gone.example.net'] }, 'is a CNAME to gone.example.net'],
-    ['when _domainkey is delegated', { 'NS _domainkey.example.com': ['ns1.example.net', 'ns2.example.net'] }, 'delegated to ns1.example.net, ns2.example.net'],
+    [
+      'when the console doubled the name',
+      { [`TXT ${NAME}.example.com`]: [RIGHT] },
+      'enter the name as "pr1._domainkey"',
+    ],
+    [
+      'when the CNAME leads nowhere',
+      { [`CNAME ${NAME}`]: ['gone.example.net'] },
+      'is a CNAME to gone.example.net',
+    ],
+    [
+      'when _domainkey is delegated',
+      { 'NS _domainkey.example.com': ['ns1.example.net', 'ns2.example.net'] },
+      'delegated to ns1.example.net, ns2.example.net',
+    ],
   ])('%s', async (_, zone, hint) => {
     expect(await check(zone)).toEqual({ verdict: 'fail', found: null, hint: expect.stringContaining(hint) });
   });

@@ -12,17 +12,39 @@ describe('the return path', () => {
   it.each<[string, string[], string]>([
     ['passes with our host', ['10 mail.example.net'], ''],
     ['passes with our host first among others', ['20 backup.example.org', '10 mail.example.net'], ''],
-    ['passes with others before ours, and is told so', ['5 other.example.org', '10 mail.example.net'], 'other.example.org comes before mail.example.net'],
+    [
+      'passes with others before ours, and is told so',
+      ['5 other.example.org', '10 mail.example.net'],
+      'other.example.org comes before mail.example.net',
+    ],
   ])('%s', async (_, records, hint) => {
-    expect(await check({ [`MX ${HOST}`]: records })).toMatchObject({ verdict: 'pass', hint: expect.stringContaining(hint) });
+    expect(await check({ [`MX ${HOST}`]: records })).toMatchObject({
+      verdict: 'pass',
+      hint: expect.stringContaining(hint),
+    });
   });
 
   it.each<[string, Zone, string | null, string]>([
     ['without a record', {}, null, `There is no MX record at ${HOST}. Publish: MX 10 mail.example.net`],
-    ['with another host', { [`MX ${HOST}`]: ['10 mx.example.org'] }, '10 mx.example.org', 'goes to mx.example.org'],
+    [
+      'with another host',
+      { [`MX ${HOST}`]: ['10 mx.example.org'] },
+      '10 mx.example.org',
+      'goes to mx.example.org',
+    ],
     ['with a null MX', { [`MX ${HOST}`]: ['0 .'] }, '0 .', 'no mail wanted'],
-    ['under a doubled name', { [`MX ${HOST}.example.com`]: ['10 mail.example.net'] }, null, 'enter the name as "return-a"'],
-    ['as a CNAME', { [`CNAME ${HOST}`]: ['example.org'] }, null, 'Replace the CNAME by: MX 10 mail.example.net'],
+    [
+      'under a doubled name',
+      { [`MX ${HOST}.example.com`]: ['10 mail.example.net'] },
+      null,
+      'enter the name as "return-a"',
+    ],
+    [
+      'as a CNAME',
+      { [`CNAME ${HOST}`]: ['example.org'] },
+      null,
+      'Replace the CNAME by: MX 10 mail.example.net',
+    ],
   ])('fails %s', async (_, zone, found, hint) => {
     expect(await check(zone)).toEqual({ verdict: 'fail', found, hint: expect.stringContaining(hint) });
   });

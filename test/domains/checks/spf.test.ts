@@ -71,7 +71,11 @@ describe('SPF does not pass', () => {
     ],
     [
       'with the include behind all',
-      { 'TXT example.com': ['v=spf1 mx -all include:spf.mail.example.net'], 'MX example.com': ['10 mx.example.com'], 'A mx.example.com': ['198.51.100.1'] },
+      {
+        'TXT example.com': ['v=spf1 mx -all include:spf.mail.example.net'],
+        'MX example.com': ['10 mx.example.com'],
+        'A mx.example.com': ['198.51.100.1'],
+      },
       'v=spf1 mx include:spf.mail.example.net -all',
       'a term before the include decides',
     ],
@@ -83,7 +87,11 @@ describe('SPF does not pass', () => {
     ],
     [
       'with too many hosts that do not exist',
-      { 'TXT example.com': ['v=spf1 a:a.example.org a:b.example.org a:c.example.org include:spf.mail.example.net -all'] },
+      {
+        'TXT example.com': [
+          'v=spf1 a:a.example.org a:b.example.org a:c.example.org include:spf.mail.example.net -all',
+        ],
+      },
       'v=spf1 a:a.example.org a:b.example.org a:c.example.org include:spf.mail.example.net -all',
       'more than two hosts that do not exist',
     ],
@@ -108,15 +116,27 @@ describe('SPF does not pass', () => {
     ['with quotation marks', { 'TXT example.com': [`"${OURS}"`] }, OURS, 'without quotation marks'],
     ['under a doubled name', { 'TXT example.com.example.com': [OURS] }, OURS, 'enter the name as "@"'],
   ])('%s', async (_, zone, expected, hint) => {
-    expect(await check(zone)).toMatchObject({ verdict: 'fail', expected, hint: expect.stringContaining(hint) });
+    expect(await check(zone)).toMatchObject({
+      verdict: 'fail',
+      expected,
+      hint: expect.stringContaining(hint),
+    });
   });
 });
 
 describe('nothing is said about SPF', () => {
   it.each<[string, Zone, EgressSet]>([
     ['when the name itself is silent', { 'TXT example.com': 'ETIMEOUT' }, KNOWN],
-    ['when an include fails for now', { 'TXT example.com': [OURS], 'TXT spf.mail.example.net': 'ESERVFAIL' }, KNOWN],
-    ['when our own addresses are not known for now', { 'TXT example.com': [OURS] }, { addresses: [], unknown: 'SERVFAIL' }],
+    [
+      'when an include fails for now',
+      { 'TXT example.com': [OURS], 'TXT spf.mail.example.net': 'ESERVFAIL' },
+      KNOWN,
+    ],
+    [
+      'when our own addresses are not known for now',
+      { 'TXT example.com': [OURS] },
+      { addresses: [], unknown: 'SERVFAIL' },
+    ],
   ])('%s', async (_, zone, egress) => {
     expect(await check(zone, egress)).toMatchObject({ verdict: 'unknown' });
   });
@@ -127,15 +147,26 @@ describe('SPF without a known address of ours', () => {
 
   it.each<[string, Zone, string]>([
     ['passes with the include', { 'TXT example.com': [OURS] }, 'pass'],
-    ['passes with the include in an include', { 'TXT example.com': ['v=spf1 include:a.example.org'], 'TXT a.example.org': [OURS] }, 'pass'],
+    [
+      'passes with the include in an include',
+      { 'TXT example.com': ['v=spf1 include:a.example.org'], 'TXT a.example.org': [OURS] },
+      'pass',
+    ],
     ['fails without it', { 'TXT example.com': ['v=spf1 mx -all'] }, 'fail'],
-    ['is open while an include does not answer', { 'TXT example.com': ['v=spf1 include:a.example.org'], 'TXT a.example.org': 'ETIMEOUT' }, 'unknown'],
+    [
+      'is open while an include does not answer',
+      { 'TXT example.com': ['v=spf1 include:a.example.org'], 'TXT a.example.org': 'ETIMEOUT' },
+      'unknown',
+    ],
   ])('%s', async (_, zone, verdict) => {
     expect(await check(zone, NONE)).toMatchObject({ verdict });
   });
 
   it('does not run in circles', async () => {
-    const zone = { 'TXT a.example.org': ['v=spf1 include:b.example.org'], 'TXT b.example.org': ['v=spf1 include:a.example.org'] };
+    const zone = {
+      'TXT a.example.org': ['v=spf1 include:b.example.org'],
+      'TXT b.example.org': ['v=spf1 include:a.example.org'],
+    };
     expect(await includes(viewOf(zone), 'v=spf1 include:a.example.org', 'spf.mail.example.net')).toBe(false);
   });
 });

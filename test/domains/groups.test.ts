@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { accepted, startHouse } from './house.ts';
+
+const SHOPS = { name: 'Shops', description: null, color: '#2563eb', icon: null };
+
+describe('domain groups', () => {
+  it('are made, changed and deleted', async () => {
+    const { domains, clock } = await startHouse();
+    const { groups } = domains;
+    const group = await groups.create('acct_one', SHOPS);
+    expect(group).toMatchObject({
+      ...SHOPS,
+      group_id: expect.stringMatching(/^dgroup_\d{13}_[a-z0-9]{12}$/),
+      account_id: 'acct_one',
+      is_default: 0,
+      domain_count: 0,
+    });
+    clock.advance(1000);
+    const changed = accepted(
+      await groups.update('acct_one', group.group_id, { name: 'Web shops', icon: '🛒' }),
+    );
+    expect(changed).toEqual({ ...group, name: 'Web shops', icon: '🛒', updated_at: clock.now() });
+    expect(groups.get('acct_one', group.group_id)).toEqual(changed);
+    expect(await groups.remove('acct_one', group.group_id)).toBeNull();
+    expect(groups.list('acct_one').map(({ group_id }) => group_id)).toEqual(['dgroup_acct_one']);
+  });
+
+  it('hold domains, and are not deleted while they do', async () => {
+    const { domains, register } = await startHouse();
+    const { group_id: groupId } = await domains.groups.create('acct_one', SHOPS);
+    const moved = await register('one.example');
+    accepted(await domains.assignGroup('acct_one', moved.domain_id, groupId));
+    accepted(await domains.register('acct_one', { domain: 'two.example', useCaseId: 'tx-local', groupId }));
+    expect(domains.groups.get('acct_one', groupId)).toMatchObject({ domain_count: 2 });
+    expect(await domains.groups.remove('acct_one', groupId)).toMatchObject({
+      code: 'GROUP_NOT_EMPTY',
+      message: expect.stringContaining('2 domains'),
+    });
+    for (const { domain_id } of domains.list('acct_one'))
+      await domains.assignGroup('acct_one', domain_id, 'dgroup_acct_one');
+    expect(await domains.groups.remove('acct_one', groupId)).toBeNull();
+  });
+
+  it('keep the default one, also when it is empty', async () => {
+    const { domains } = await startHouse();
+    expect(await domains.groups.remove('acct_one', 'dgroup_acct_one')).toMatchObject({
+      code: 'GROUP_NOT_EMPTY',
+    });
+    expect(domains.groups.list('acct_one')).toHaveLength(1);
+  });
+
+  it.each(['dgroup_acct_two', 'dgroup_0_never'])('of others are unknown: %s', async (groupId) => {
+    const { domains, register } = await startHouse();
+    const domain = await register('one.example');
+    const unknown = { code: 'GROUP_NOT_FOUND', message: `there is no domain group ${groupId}` };
+    expect(domains.groups.get('acct_one', groupId)).toMatchObject(unknown);
+    expect(await domains.groups.update('acct_one', groupId, { name: 'mine' })).toMatchObject(unknown);
+    expect(await domains.groups.remove('acct_one', groupId)).toMatchObject(unknown);
+    expect(await domains.assignGroup('acct_one', domain.domain_id, groupId)).toMatchObject(unknown);
+    expect(domains.groups.list('acct_two').map(({ name }) => name)).toEqual(['Default']);
+  });
+});

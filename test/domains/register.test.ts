@@ -1,0 +1,267 @@
+import { createPublicKey, sign, verify } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { enqueue } from '../support/store.ts';
+import { accepted, startHouse } from './house.ts';
+
+describe('registering a domain', () => {
+  it('gives the six records of the interface, in order', async () => {
+    const { domains } = await startHouse();
+    const { domain, created } = accepted(
+      await domains.register('acct_one', { domain: 'Example.org.', useCaseId: 'tx-eu' }),
+    );
+    expect(created).toBe(true);
+    expect(domain).toMatchObject({
+      domain_id: expect.stringMatching(/^domain_\d{13}_[a-z0-9]{12}$/),
+      group_id: 'dgroup_acct_one',
+      name: 'example.org',
+      use_case: 'tx',
+      region: 'eu',
+      status: 'PENDING',
+      alt_domain_id: expect.stringMatching(/^alt_\d{13}_[a-z0-9]{12}$/),
+      alt_status: 'PENDING',
+    });
+    const { dnsRecords, recommendedDnsRecords } = domains.records(domain);
+    expect(dnsRecords).toEqual([
+      {
+        type: 'TXT',
+        name: expect.stringMatching(/^pr[a-z0-9]{8}\._domainkey\.example\.org$/),
+        value: expect.stringMatching(/^v=DKIM1; k=rsa; p=[A-Za-z0-9+/]{390,}=*$/),
+        description: expect.any(String),
+        chunks: [expect.any(String), expect.any(String)],
+      },
+      {
+        type: 'TXT',
+        name: 'example.org',
+        value: 'v=spf1 include:spf.mail.example.net ~all',
+        description: expect.any(String),
+        purpose: 'SPF',
+      },
+      {
+        type: 'CNAME',
+        name: 'link.example.org',
+        value: 'track.mail.example.net',
+        description: expect.any(String),
+        purpose: 'Tracking',
+      },
+      {
+        type: 'TXT',
+        name: '_dmarc.example.org',
+        value: 'v=DMARC1; p=reject; rua=mailto:dmarc@return-a.example.org',
+        description: expect.stringMatching(/strict policy.*BIMI/),
+        purpose: 'DMARC',
+      },
+      {
+        type: 'MX',
+        name: 'return-a.example.org',
+        value: 'mail.example.net',
+        description: expect.any(String),
+        priority: 10,
+      },
+      {
+        type: 'CNAME',
+        name: expect.stringMatching(/^ps[a-z0-9]{8}\._domainkey\.example\.org$/),
+        value: 'Creation in progress',
+        description: expect.any(String),
+        purpose: 'Secondary DKIM',
+        ttl: 300,
+      },
+    ]);
+    const [dkim] = dnsRecords;
+    expect(dkim?.chunks?.join('')).toBe(dkim?.value);
+    expect(dkim?.chunks?.every((chunk) => Buffer.byteLength(chunk) <= 255)).toBe(true);
+    expect(recommendedDnsRecords.map(({ type, name, value }) => `${type} ${name} ${value}`)).toEqual([
+      'TXT return-a.example.org v=spf1 include:spf.mail.example.net ~all',
+      'TXT _smtp._tls.return-a.example.org v=TLSRPTv1; rua=mailto:tlsrpt@return-a.example.org',
+      expect.stringMatching(/^TXT _mta-sts\.return-a\.example\.org v=STSv1; id=\d+$/),
+      'TXT default._bimi.example.org v=BIMI1; l=https://example.org/logo.svg',
+    ]);
+  });
+
+  it('twice gives one domain', async () => {
+    const { domains } = await startHouse();
+    const wish = { domain: 'example.org', useCaseId: 'tx-local' };
+    const first = accepted(await domains.register('acct_one', wish));
+    const second = accepted(await domains.register('acct_one', { ...wish, domain: 'EXAMPLE.org.' }));
+    expect(second).toEqual({ domain: first.domain, created: false });
+  });
+
+  it('many times at once gives one domain, and one of the answers says that it is new', async () => {
+    const { domains, tables } = await startHouse();
+    const wish = { domain: 'example.org', useCaseId: 'tx-local' };
+    const answers = await Promise.all(Array.from({ length: 8 }, () => domains.register('acct_one', wish)));
+    const results = answers.map(accepted);
+    expect(new Set(results.map(({ domain }) => domain.domain_id)).size).toBe(1);
+    expect(results.filter(({ created }) => created)).toHaveLength(1);
+    const [{ domain } = { domain: null }] = results;
+    expect(tables.domains.list('acct_one')).toEqual([domain]);
+    expect(tables.dkimKeys.of(domain?.domain_id ?? '')).toHaveLength(1);
+  });
+
+  it('once for each use case and each account, each with keys of its own', async () => {
+    const { domains, register } = await startHouse();
+    const all = [
+      await register('example.org', 'acct_one', 'tx-local'),
+      await register('example.org', 'acct_one', 'mk-local'),
+      await register('example.org', 'acct_two', 'tx-local'),
+    ];
+    const names = all.flatMap((domain) =>
+      domains.records(domain).dnsRecords.flatMap(({ name }) => (name.includes('_domainkey') ? [name] : [])),
+    );
+    expect(new Set(names).size).toBe(6);
+    expect(
+      domains
+        .list('acct_one')
+        .map(({ use_case }) => use_case)
+        .sort(),
+    ).toEqual(['mk', 'tx']);
+    expect(domains.list('acct_two')).toHaveLength(1);
+  });
+
+  it.each([
+    [{ domain: 'co.uk', useCaseId: 'tx-local' }, 'VALIDATION_ERROR'],
+    [{ domain: 'example.org', useCaseId: 'tx-mars' }, 'USE_CASE_NOT_FOUND'],
+    [{ domain: 'example.org', useCaseId: 'tx-local', groupId: 'dgroup_0_nothing' }, 'GROUP_NOT_FOUND'],
+    [{ domain: 'example.org', useCaseId: 'tx-local', groupId: 'dgroup_acct_two' }, 'GROUP_NOT_FOUND'],
+  ])('refuses %o', async (wish, code) => {
+    const { domains, tables } = await startHouse();
+    expect(await domains.register('acct_one', wish)).toMatchObject({ code });
+    expect(tables.domains.list(null)).toEqual([]);
+  });
+});
+
+describe('the secondary lane', () => {
+  it('is set up in the background, also after a restart, and only once', async () => {
+    const { domains, tables } = await startHouse();
+    const { domain } = accepted(
+      await domains.register('acct_one', { domain: 'example.org', useCaseId: 'tx-local' }),
+    );
+    await Promise.all([domains.background.tick(), domains.provision(domain.domain_id)]);
+    const row = accepted(domains.get('acct_one', domain.domain_id));
+    expect(domains.records(row).dnsRecords[5]).toMatchObject({
+      value: `${domain.alt_domain_id}.dkim.mail.example.net`,
+      ttl: 300,
+    });
+    expect(tables.dkimKeys.of(domain.domain_id).map(({ lane }) => lane)).toEqual(['primary', 'secondary']);
+    expect((await domains.zone()).map(({ name }) => name)).toContain(
+      `${domain.alt_domain_id}.dkim.mail.example.net`,
+    );
+  });
+});
+
+describe('signing keys', () => {
+  it('are those whose public half is published', async () => {
+    const { domains, register } = await startHouse();
+    const domain = await register('example.org');
+    for (const [lane, record] of [
+      ['primary', 0],
+      ['secondary', 5],
+    ] as const) {
+      const [key, ...more] = domains.signingKeys(domain.domain_id, lane);
+      expect(more).toEqual([]);
+      expect(`${key?.selector}._domainkey.${key?.domain}`).toBe(
+        domains.records(domain).dnsRecords[record]?.name,
+      );
+      const published =
+        lane === 'primary' ? domains.records(domain).dnsRecords[0] : (await domains.zone()).at(-1);
+      const publicKey = createPublicKey({
+        key: Buffer.from(published?.value.split('p=')[1] ?? '', 'base64'),
+        format: 'der',
+        type: 'spki',
+      });
+      expect(
+        verify('sha256', Buffer.from('x'), publicKey, sign('sha256', Buffer.from('x'), key?.key ?? '')),
+      ).toBe(true);
+    }
+  });
+
+  it('are none for a domain that is gone, though its row number comes again', async () => {
+    const { domains, register } = await startHouse();
+    const first = await register('example.org');
+    const [old] = domains.signingKeys(first.domain_id, 'primary');
+    accepted(await domains.remove('acct_one', first.domain_id));
+    expect(domains.signingKeys(first.domain_id, 'primary')).toEqual([]);
+    const second = await register('example.org');
+    const [now] = domains.signingKeys(second.domain_id, 'primary');
+    expect(now?.key.equals(old?.key ?? now.key)).toBe(false);
+  });
+});
+
+describe('deleting a domain', () => {
+  it('drops its mail, its keys and itself in one unit', async () => {
+    const dropped: [string, number][] = [];
+    const { domains, register, tables, clock } = await startHouse({
+      dropQueued: (tables, domainId, at) => {
+        for (const seq of tables.queue.ofDomain(domainId, 10)) tables.queue.remove(seq);
+        dropped.push([domainId, at]);
+      },
+    });
+    const domain = await register('example.org');
+    enqueue(tables, clock.now(), { domain_id: domain.domain_id });
+    accepted(await domains.remove('acct_one', domain.domain_id));
+    expect(dropped).toEqual([[domain.domain_id, clock.now()]]);
+    expect(tables.queue.count()).toBe(0);
+    expect(tables.dkimKeys.of(domain.domain_id)).toEqual([]);
+    expect(domains.get('acct_one', domain.domain_id)).toMatchObject({ code: 'DOMAIN_NOT_FOUND' });
+  });
+
+  it('leaves everything as it was when the mail cannot be dropped', async () => {
+    const { domains, register } = await startHouse({
+      dropQueued: () => {
+        throw new Error('no');
+      },
+    });
+    const domain = await register('example.org');
+    await expect(domains.remove('acct_one', domain.domain_id)).rejects.toThrow('no');
+    expect(domains.get('acct_one', domain.domain_id)).toEqual(domain);
+  });
+});
+
+describe("another account's domain", () => {
+  it('is as unknown as one that never was', async () => {
+    const { domains, register } = await startHouse();
+    const { domain_id: id } = await register('example.org');
+    const attempts = [
+      (id: string) => domains.get('acct_two', id),
+      (id: string) => domains.remove('acct_two', id),
+      (id: string) => domains.verify('acct_two', id),
+      (id: string) => domains.rotateDkim('acct_two', id),
+      (id: string) => domains.assignGroup('acct_two', id, 'dgroup_acct_two'),
+      (id: string) => domains.setTrackingDomain('acct_two', id, null),
+    ];
+    for (const attempt of attempts) {
+      expect(await attempt(id)).toMatchObject({
+        code: 'DOMAIN_NOT_FOUND',
+        message: `there is no domain ${id}`,
+      });
+      expect(await attempt('domain_0_never')).toMatchObject({
+        code: 'DOMAIN_NOT_FOUND',
+        message: 'there is no domain domain_0_never',
+      });
+    }
+  });
+});
+
+describe('use cases', () => {
+  it('can send once a domain of theirs is verified', async () => {
+    const { domains, register, tables } = await startHouse();
+    const domain = await register('example.org', 'acct_one', 'mk-eu');
+    const ready = (accountId: string) =>
+      domains.useCases(accountId).flatMap(({ id, canSendEmail }) => (canSendEmail ? [id] : []));
+    expect(domains.useCases('acct_one').map(({ id, useCaseName }) => `${id} ${useCaseName}`)).toEqual([
+      'tx-local Transactional',
+      'mk-local Marketing',
+      'tx-eu Transactional',
+      'mk-eu Marketing',
+    ]);
+    for (const [status, can] of [
+      ['PENDING', []],
+      ['SUCCESS', ['mk-eu']],
+      ['TEMPORARY_FAILURE', ['mk-eu']],
+      ['FAILED', []],
+    ] as const) {
+      tables.domains.update({ ...domain, status });
+      expect(ready('acct_one')).toEqual(can);
+    }
+    expect(ready('acct_two')).toEqual([]);
+  });
+});
