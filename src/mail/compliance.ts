@@ -44,6 +44,9 @@ const PLACEHOLDERS: readonly string[] = [
   'recipient_email',
 ];
 
+/** The service's variables that insert html. */
+const INSERTED = ['unsubscribe_email_html', 'report_abuse_email_html', 'company_address_html'] as const;
+
 /** What each kind is there for: a template without it would do nothing. */
 const PURPOSE: Record<ComplianceKind, string> = {
   unsubscribe: 'unsubscribe_url',
@@ -145,20 +148,21 @@ export function complianceVariables({ account, from, templates = {} }: Complianc
     unsubscribe_url: MARKS.unsubscribeUrl,
     report_abuse_url: MARKS.reportAbuseUrl,
   };
-  const text = { ...html };
+  const text: ComplianceVariables['text'] = {
+    unsubscribe_url: MARKS.unsubscribeUrl,
+    report_abuse_url: MARKS.reportAbuseUrl,
+  };
   if (name && address) {
     html.company_address_html = snippet('company_address');
     html.company_address = escapeHtml(`${name}, ${address}`);
-    text.company_address_html = html.company_address_html;
     text.company_address = `${name}, ${address}`;
   }
-  for (const variable of [
-    'unsubscribe_email_html',
-    'report_abuse_email_html',
-    'company_address_html',
-  ] as const) {
+  for (const variable of INSERTED) {
     const value = html[variable];
-    if (value !== undefined) text[variable] = textFromHtml(value);
+    // Hardly any text uses these, and every send comes by here: worked out when asked for.
+    if (value !== undefined) {
+      Object.defineProperty(text, variable, { enumerable: true, get: () => textFromHtml(value) });
+    }
   }
   return { html, text };
 }

@@ -114,11 +114,11 @@ describe('parseMailbox refuses', () => {
   });
 });
 
-describe('parseMailbox on megabytes of rubbish', () => {
+describe('parseMailbox on masses of rubbish', () => {
   it.each(['"n" ', '"', '"\\', '<', ' ', ',', 'a@', '@', '.', 'a.', '"a"@b,'])(
     '%j comes to an end',
     (piece) => {
-      expect(parseMailbox(piece.repeat(1_000_000) + '<ann@example.com>')).toBeTypeOf('string');
+      expect(parseMailbox(piece.repeat(300_000) + '<ann@example.com>')).toBeTypeOf('string');
     },
   );
 });

@@ -233,11 +233,11 @@ describe("the service's own variables", () => {
   });
 });
 
-describe('megabytes of rubbish', () => {
+describe('masses of rubbish', () => {
   const pieces = ['{', '{{', '{{{', '}}', '\\{{', '{{a', '{{a|', '{{ ', '{{a b}}', '{{a}}', '{{a.', '{{{a}}'];
 
   it.each(pieces)('%j come to an end', (piece) => {
-    const source = piece.repeat(4_000_000 / piece.length);
+    const source = piece.repeat(1_000_000 / piece.length);
     expect(renderTemplate(parseTemplate(source), 'html', { a: 'x' })).toBeDefined();
   });
 

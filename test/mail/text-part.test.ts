@@ -59,7 +59,7 @@ describe('the text part', () => {
     );
   });
 
-  it('comes to an end on megabytes of rubbish', () => {
+  it('comes to an end on masses of rubbish', () => {
     const pieces = [
       '<div>',
       '<',
@@ -81,7 +81,7 @@ describe('the text part', () => {
       '<br>x',
     ];
     for (const piece of pieces) {
-      const html = piece.repeat(2_000_000 / piece.length);
+      const html = piece.repeat(400_000 / piece.length);
       expect(textFromHtml(html).length).toBeLessThan(8 * html.length);
     }
   });
@@ -105,7 +105,7 @@ describe('the text part', () => {
     );
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {
-        expect(textFromHtml(pieces.join(''))).not.toMatch(/\n{4}| \n|\0/);
+        expect(textFromHtml(pieces.join(''))).not.toMatch(/\n{3}|\0/);
       }),
     );
   });
