@@ -1,20 +1,9 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { DATABASE_FILE, lockDaemon, openDatabase } from '../../src/store/database.ts';
+import { schemaOf } from '../support/schema.ts';
 import { temporaryDir } from '../support/store.ts';
-
-function schemaOf(file: string): string {
-  const db = new Sqlite(file, { readonly: true });
-  const rows = db
-    .prepare<[], { sql: string }>(
-      "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY type, name",
-    )
-    .all();
-  db.close();
-  return `${rows.map(({ sql }) => `${sql};`).join('\n\n')}\n`;
-}
 
 describe('the database', () => {
   it('has the schema that is written down', () => {
