@@ -233,7 +233,6 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
     },
     early: () => replies.shift() ?? null,
     encrypt: async (tlsOptions) => {
-      replies.length = 0;
       handshaking = true;
       const plain = socket.off('data', onData).off('end', onEnd);
       const encrypted = connectTls({ ...tlsOptions, socket: plain });

@@ -93,6 +93,18 @@ describe('the open connection of a slot', () => {
     await expect.poll(() => one?.sessions[0]?.closed).toBe(true);
   });
 
+  it('is closed when the next job logs in as somebody else', async () => {
+    const to = await sink({ keywords: ['AUTH PLAIN'] });
+    const by = client();
+    for (const password of ['old', 'new', 'new']) {
+      await deliver(by, job(to, { auth: { user: 'relay', password } }));
+    }
+    expect(to.sessions.map(({ login, messages }) => [login, messages])).toEqual([
+      ['relay:old', 1],
+      ['relay:new', 2],
+    ]);
+  });
+
   it('serves a job that would rather have asked another of the same hosts first', async () => {
     const [one, two] = await sinks({}, {});
     const by = client();

@@ -108,6 +108,7 @@ describe('stop', () => {
     await left;
     expect(reports().map(gist)).toEqual(['replied dot 250']);
     expect(said.map(({ kind }) => kind)).toEqual(['reports', 'stopped']);
+    expect(to.sessions[0]?.commands.at(-1)).toBe('QUIT');
     expect(to.count).toBe(1);
   });
 
@@ -147,6 +148,7 @@ describe('stop', () => {
     tell({ kind: 'stop', graceMs: 60_000 });
     tell({ kind: 'jobs', jobs: [job(to)] });
     await left;
+    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
     expect(started).toHaveLength(before);
   });
 });
