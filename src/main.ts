@@ -11,6 +11,11 @@ const args = process.argv.slice(2);
 let configFile: () => string | undefined = () => undefined;
 const context = createContext(() => configFile());
 
+// `postrider account list | head -1`: a reader that has enough is no fault.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+
 try {
   const program = await buildProgram(context, programVersion(), args);
   configFile = () => program.opts<{ config?: string }>().config;
@@ -26,12 +31,11 @@ try {
 function explain(error: unknown): number {
   // Commander has said it already; help and version are no faults.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
+  const message = error instanceof Error ? error.message : String(error);
   const known =
     error instanceof ConfigFault ||
     error instanceof StoreFault ||
     (error instanceof Error && 'code' in error);
-  console.error(
-    `postrider: ${error instanceof Error ? (known ? error.message : error.stack) : String(error)}`,
-  );
+  process.stderr.write(`postrider: ${known ? '' : 'a fault of the program itself: '}${message}\n`);
   return FAILED;
 }

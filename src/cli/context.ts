@@ -4,9 +4,9 @@ import type { Config } from '../config/schema.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { createIds, type Ids } from '../core/ids.ts';
 import { type Random, systemRandom } from '../core/random.ts';
-import { createSeal, type Seal } from '../core/seal.ts';
+import type { Seal } from '../core/seal.ts';
 import { openDatabase } from '../store/database.ts';
-import { loadMasterKey } from '../store/master-key.ts';
+import { openSeal } from '../store/master-key.ts';
 import { createTables, type Tables } from '../store/tables.ts';
 import { createWriter, type Writer } from '../store/writer.ts';
 
@@ -36,8 +36,8 @@ export interface House {
   clock: Clock;
   ids: Ids;
   random: Random;
-  /** Reads or makes the master key. */
-  seal(): Seal;
+  /** Reads or makes the master key; rejects when it is not this database's. */
+  seal(): Promise<Seal>;
 }
 
 export const FAILED = 1;
@@ -75,7 +75,14 @@ export function createContext(configFile: () => string | undefined): CliContext 
         clock: systemClock,
         ids: createIds(systemClock, systemRandom),
         random: systemRandom,
-        seal: () => createSeal(loadMasterKey(settings.data.masterKeyFile, systemRandom), systemRandom),
+        seal: () =>
+          openSeal({
+            file: settings.data.masterKeyFile,
+            random: systemRandom,
+            tables,
+            writer,
+            credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
+          }),
       };
       return house;
     },
@@ -95,6 +102,14 @@ export function createContext(configFile: () => string | undefined): CliContext 
 function tableOf(rows: readonly Record<string, unknown>[]): string {
   const head = Object.keys(rows[0] ?? {});
   const table = new Table({ head, style: { head: [], border: [], compact: true } });
-  for (const row of rows) table.push(head.map((name) => String(row[name] ?? '')));
+  for (const row of rows) table.push(head.map((name) => cell(row[name])));
   return table.toString();
+}
+
+function cell(value: unknown): string {
+  return typeof value === 'string'
+    ? value
+    : value === null || value === undefined
+      ? ''
+      : JSON.stringify(value);
 }

@@ -9,8 +9,10 @@ const COMMANDS: Record<
   string,
   (context: CliContext, configFile: () => string | undefined) => Promise<Command>
 > = {
+  account: async (context) => (await import('./account.ts')).accountCommand(context),
+  key: async (context) => (await import('./key.ts')).keyCommand(context),
   serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
-  demo: async (context) => (await import('./demo/demo.ts')).demoCommand(context.print),
+  demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
   message: async (context) => (await import('./message.ts')).messageCommand(context),
   queue: async (context) => (await import('./queue.ts')).queueCommand(context),
 };
@@ -33,7 +35,8 @@ export async function buildProgram(
     .showSuggestionAfterError()
     .exitOverride();
   const configFile = () => program.opts<{ config?: string }>().config;
-  const called = Object.keys(COMMANDS).find((name) => args.includes(name));
+  // The first that is a command: what comes after it may be anybody's name.
+  const called = args.find((arg) => Object.hasOwn(COMMANDS, arg));
   const wanted = called === undefined || args[0] === 'help' ? Object.keys(COMMANDS) : [called];
   for (const name of wanted) {
     const make = COMMANDS[name];

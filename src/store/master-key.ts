@@ -1,26 +1,136 @@
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import type { Random } from '../core/random.ts';
-import { StoreFault } from './database.ts';
+import { createSeal, type Seal } from '../core/seal.ts';
+import { prepareDataDir, StoreFault } from './database.ts';
+import type { Tables } from './tables.ts';
+import type { Writer } from './writer.ts';
 
-/** The key file beside the database: 32 random bytes, for its owner only. Without it no secret can be opened. */
-const LENGTH = 32;
+/**
+ * The key file: 32 random bytes that everything secret in the database is sealed with. It is made once, is
+ * nobody's but the daemon's to read, and is never replaced: with another key the database cannot be read.
+ */
+const KEY_BYTES = 32;
+/** Where the database keeps what tells its own key from another. */
+const FINGERPRINT = 'master-key-fingerprint';
 
-/** Reads the master key, making it if there is none. Throws StoreFault when it is no key, or open to others. */
-export function loadMasterKey(file: string, random: Random): Buffer {
-  if (!existsSync(file)) {
-    // `wx`: two commands that start together must not each make a key and one lose its own.
-    try {
-      writeFileSync(file, random.bytes(LENGTH), { mode: 0o600, flag: 'wx' });
-      chmodSync(file, 0o600);
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+/**
+ * The key in `file`, made if there is none. Throws StoreFault, in words for the operator.
+ * `credentialsDirectory` is systemd's: it keeps others out itself, and shows its files group-readable.
+ */
+export function loadMasterKey(file: string, random: Random, credentialsDirectory?: string): Buffer {
+  if (!existsSync(file)) makeKeyFile(file, random);
+  const fd = open(file);
+  try {
+    const status = fstatSync(fd);
+    const { mode } = status;
+    if (!status.isFile()) throw new StoreFault(`${file} is not a file`);
+    const fromSystemd = dirname(file) === credentialsDirectory;
+    if ((mode & 0o077) !== 0 && !fromSystemd) {
+      const shown = (mode & 0o777).toString(8);
+      throw new StoreFault(`${file} can be read by others (mode ${shown}): chmod 600 it`);
     }
+    const key = readFileSync(fd);
+    if (key.length !== KEY_BYTES) {
+      throw new StoreFault(
+        `${file} must hold ${KEY_BYTES} bytes, it has ${key.length}: is it the right file?`,
+      );
+    }
+    return key;
+  } finally {
+    closeSync(fd);
   }
-  if ((statSync(file).mode & 0o077) !== 0) {
-    throw new StoreFault(`the master key ${file} can be read by others: chmod 600 it`);
+}
+
+export interface SealDeps {
+  file: string;
+  random: Random;
+  tables: Tables;
+  writer: Writer;
+  /** `$CREDENTIALS_DIRECTORY` */
+  credentialsDirectory?: string | undefined;
+}
+
+/**
+ * Opens the seal of a database: loads its key, and makes one only for a database that has none yet. Throws
+ * StoreFault when the key is gone or is that of another database: going on would write what nobody can read.
+ */
+export async function openSeal(deps: SealDeps): Promise<Seal> {
+  const { file, random, tables, writer } = deps;
+  if (!existsSync(file) && tables.settings.get(FINGERPRINT) !== null) {
+    throw new StoreFault(`${file} is missing: put back the key file that belongs to this database`);
   }
-  const key = readFileSync(file);
-  if (key.length !== LENGTH)
-    throw new StoreFault(`the master key ${file} must be ${LENGTH} bytes, it is ${key.length}`);
-  return key;
+  const seal = createSeal(loadMasterKey(file, random, deps.credentialsDirectory), random);
+  const fingerprint = seal.derive('fingerprint').toString('hex');
+  const kept = await writer.run((tables) => {
+    const before = tables.settings.get(FINGERPRINT);
+    if (before === null) tables.settings.put(FINGERPRINT, fingerprint);
+    return before ?? fingerprint;
+  });
+  if (kept !== fingerprint) {
+    throw new StoreFault(`${file} is not the key that this database was sealed with: put back the right one`);
+  }
+  return seal;
+}
+
+function open(file: string): number {
+  try {
+    return openSync(file, 'r');
+  } catch (error) {
+    throw new StoreFault(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/**
+ * Written aside, flushed, and then linked to its name, which fails when another process was quicker: so two
+ * that start at once agree on one key, and none is ever seen half written.
+ */
+function makeKeyFile(file: string, random: Random): void {
+  const dir = dirname(file);
+  if (!existsSync(dir)) prepareDataDir(dir);
+  const aside = join(dir, `.${basename(file)}.${randomBytes(6).toString('hex')}`);
+  try {
+    const fd = openSync(aside, 'wx', 0o600);
+    try {
+      writeSync(fd, random.bytes(KEY_BYTES));
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    linkQuietly(aside, file);
+    flushDirectory(dir);
+  } catch (error) {
+    throw new StoreFault(`${file} cannot be made: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    if (existsSync(aside)) unlinkSync(aside);
+  }
+}
+
+function linkQuietly(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    const taken = error instanceof Error && 'code' in error && error.code === 'EEXIST';
+    if (!taken) throw error;
+  }
+}
+
+function flushDirectory(dir: string): void {
+  const fd = openSync(dir, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
 }

@@ -1,0 +1,163 @@
+import { Command } from 'commander';
+import { type AccountChanges, accountChangesForm, newAccountForm } from '../accounts/account-form.ts';
+import { type Account, type Accounts, createAccounts } from '../accounts/accounts.ts';
+import { ADDRESS_FORM, parsePostalAddress } from '../accounts/postal-address.ts';
+import { iso } from '../core/clock.ts';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { parseForm } from '../http/validation.ts';
+import type { CliContext } from './context.ts';
+
+/** `postrider account`: whom the service works for. */
+export function accountCommand(context: CliContext): Command {
+  const command = new Command('account').description('make and change accounts').addHelpText(
+    'after',
+    `
+An address is one line, its parts by comma: ${ADDRESS_FORM}.
+The postal code may also stand with the city ("10115 Berlin") or the region ("IL 62701").
+
+Examples:
+  postrider account create --name Shop --company "Shop Ltd." --address "1 Main St, Springfield, IL, 62701, US"
+  postrider account update acct_8f3k2m9x0q1z --address "Musterstr. 5, 10115 Berlin, Germany"
+  postrider account disable acct_8f3k2m9x0q1z`,
+  );
+  command
+    .command('create')
+    .description('make an account; prints its id and three fresh keys as JSON, shown once')
+    .requiredOption('--name <name>', 'name of the account')
+    .option('--company <name>', 'company name in the footer of every mail')
+    .option('--address <line>', 'postal address in the footer of every mail, parts by comma')
+    .option('--id <id>', 'own choice of account id')
+    .option('--json', 'print JSON (it always does)')
+    .action((options: CreateOptions) => create(context, options));
+  command
+    .command('list')
+    .description('all accounts, oldest first')
+    .option('--json', 'print JSON')
+    .action((options: JsonOption) => list(context, options));
+  command
+    .command('update <id>')
+    .description('change an account; an empty value takes it away')
+    .option('--name <name>', 'name of the account')
+    .option('--company <name>', 'company name in the footer of every mail')
+    .option('--address <line>', 'postal address in the footer of every mail, parts by comma')
+    .option('--abuse-email <address>', 'where reports of abuse are sent')
+    .option('--logo-url <url>', 'logo on the public pages')
+    .option('--json', 'print JSON')
+    .action((id: string, options: UpdateOptions) => update(context, id, options));
+  for (const { verb, status, does } of SWITCHES) {
+    command
+      .command(`${verb} <id>`)
+      .description(does)
+      .option('--json', 'print JSON')
+      .action((id: string, options: JsonOption) =>
+        change(context, options, (accounts) => accounts.setStatus(id, status)),
+      );
+  }
+  return command;
+}
+
+const SWITCHES = [
+  { verb: 'disable', status: 'disabled', does: 'refuse every call of an account; its queued mail goes on' },
+  { verb: 'enable', status: 'active', does: 'take calls of an account again' },
+] as const;
+
+interface JsonOption {
+  json?: boolean;
+}
+
+interface CreateOptions extends JsonOption {
+  name: string;
+  company?: string;
+  address?: string;
+  id?: string;
+}
+
+interface UpdateOptions extends JsonOption {
+  name?: string;
+  company?: string;
+  address?: string;
+  abuseEmail?: string;
+  logoUrl?: string;
+}
+
+async function create(context: CliContext, options: CreateOptions): Promise<void> {
+  const address = options.address === undefined ? undefined : parsePostalAddress(options.address);
+  if (address === null) {
+    context.usage(BAD_ADDRESS);
+    return;
+  }
+  const { name, company: companyName, id: accountId } = options;
+  const wish = parseForm(
+    newAccountForm,
+    { name, companyName, companyAddress: address, accountId },
+    'account',
+  );
+  const made = isRefusal(wish) ? wish : await createAccounts(await context.open()).create(wish);
+  if (isRefusal(made)) say(context, made);
+  else context.printJson({ accountId: made.account.accountId, keys: made.keys });
+}
+
+async function list(context: CliContext, { json }: JsonOption): Promise<void> {
+  const accounts = createAccounts(await context.open()).list();
+  if (json === true) context.printJson(accounts.map(record));
+  else {
+    const rows = accounts.map(({ accountId, name, status, companyName, createdAt }) => ({
+      account: accountId,
+      name,
+      status,
+      company: companyName,
+      created: iso(createdAt),
+    }));
+    context.printRows(rows, { json: false, empty: 'there are no accounts; make one with: account create' });
+  }
+}
+
+async function update(context: CliContext, id: string, options: UpdateOptions): Promise<void> {
+  const address = addressChange(options.address);
+  const changes = {
+    name: options.name,
+    companyName: orNull(options.company),
+    companyAddress: address,
+    abuseEmail: orNull(options.abuseEmail),
+    logoUrl: orNull(options.logoUrl),
+  };
+  if (address === 'bad') context.usage(BAD_ADDRESS);
+  else if (Object.values(changes).every((value) => value === undefined)) {
+    context.usage('nothing to change: name at least one option');
+  } else {
+    const form = parseForm(accountChangesForm, changes, 'account');
+    await change(context, options, (accounts) => (isRefusal(form) ? form : accounts.update(id, form)));
+  }
+}
+
+async function change(
+  context: CliContext,
+  { json }: JsonOption,
+  work: (accounts: Accounts) => Promise<Account | Refusal> | Refusal,
+): Promise<void> {
+  const account = await work(createAccounts(await context.open()));
+  if (isRefusal(account)) say(context, account);
+  else if (json === true) context.printJson(record(account));
+  else context.print(`account ${account.accountId} (${account.name}) is ${account.status}`);
+}
+
+const BAD_ADDRESS = `--address must be: ${ADDRESS_FORM}`;
+
+/** Bad input is bad usage; the rest failed. */
+function say(context: CliContext, refusal: Refusal): void {
+  if (refusal.code === 'VALIDATION_ERROR') context.usage(refusal.message);
+  else context.fail(refusal.message);
+}
+
+function addressChange(line: string | undefined): AccountChanges['companyAddress'] | 'bad' {
+  if (line === undefined) return undefined;
+  return line === '' ? null : (parsePostalAddress(line) ?? 'bad');
+}
+
+function orNull(text: string | undefined): string | null | undefined {
+  return text === '' ? null : text;
+}
+
+function record(account: Account): object {
+  return { ...account, createdAt: iso(account.createdAt), updatedAt: iso(account.updatedAt) };
+}

@@ -1,0 +1,110 @@
+import { Command } from 'commander';
+import { type ApiKey, createKeys, SCOPES } from '../accounts/keys.ts';
+import { iso } from '../core/clock.ts';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
+import type { CliContext } from './context.ts';
+
+/** `postrider key`: API keys of accounts. */
+export function keyCommand(context: CliContext): Command {
+  const command = new Command('key').description('make, list and revoke API keys').addHelpText(
+    'after',
+    `
+Scopes: ${SCOPES.join(', ')}.
+
+Examples:
+  postrider key create --account acct_8f3k2m9x0q1z --scope marketing,transactional --name shop
+  postrider key create --account acct_8f3k2m9x0q1z --scope transactional --allow-ip 192.0.2.0/24 --allow-from shop.example
+  postrider key revoke key_1769860800000_4kx0m2p9q8zt`,
+  );
+  command
+    .command('create')
+    .description('make a key; prints it as JSON, its secret is shown once')
+    .requiredOption('--account <id>', 'account of the key')
+    .requiredOption('--scope <scopes...>', `what it may do, by comma: ${SCOPES.join(', ')}`)
+    .option('--name <name>', 'name, for the list', '')
+    .option('--allow-ip <cidr...>', 'addresses and networks it may be used from (default: any)')
+    .option('--allow-from <domain...>', 'From domains it may send for (default: any of the account)')
+    .option('--json', 'print JSON (it always does)')
+    .action((options: CreateOptions) => create(context, options));
+  command
+    .command('list')
+    .description('all keys, or one account’s, revoked ones too')
+    .option('--account <id>', 'only this account')
+    .option('--json', 'print JSON')
+    .action((options: ListOptions) => list(context, options));
+  command
+    .command('revoke <keyId>')
+    .description('end a key for good, at once')
+    .option('--json', 'print JSON')
+    .action((keyId: string, options: { json?: boolean }) => revoke(context, keyId, options.json === true));
+  return command;
+}
+
+interface CreateOptions {
+  account: string;
+  scope: string[];
+  name: string;
+  allowIp?: string[];
+  allowFrom?: string[];
+}
+
+interface ListOptions {
+  account?: string;
+  json?: boolean;
+}
+
+async function create(context: CliContext, options: CreateOptions): Promise<void> {
+  const made = await createKeys(await context.open()).create({
+    accountId: options.account,
+    name: options.name,
+    scopes: parts(options.scope),
+    allowIps: parts(options.allowIp),
+    allowFrom: parts(options.allowFrom),
+  });
+  if (isRefusal(made)) say(context, made);
+  else context.printJson({ ...record(made.key), key: made.secret });
+}
+
+async function list(context: CliContext, { account, json }: ListOptions): Promise<void> {
+  const { tables, ...deps } = await context.open();
+  if (account !== undefined && tables.accounts.get(account) === null) {
+    context.fail(`there is no account ${account}`);
+    return;
+  }
+  const keys = createKeys({ tables, ...deps }).list(account ?? null);
+  if (json === true) context.printJson(keys.map(record));
+  else {
+    const rows = keys.map((key) => ({
+      key: key.keyId,
+      account: key.accountId,
+      name: key.name,
+      scopes: key.scopes.join(', '),
+      'tied to': [...key.allowIps, ...key.allowFrom].join(', '),
+      created: iso(key.createdAt),
+      revoked: key.revokedAt === null ? '' : iso(key.revokedAt),
+    }));
+    context.printRows(rows, { json: false, empty: 'there are no keys; make one with: key create' });
+  }
+}
+
+async function revoke(context: CliContext, keyId: string, json: boolean): Promise<void> {
+  const key = await createKeys(await context.open()).revoke(keyId);
+  if (isRefusal(key)) say(context, key);
+  else if (json) context.printJson(record(key));
+  else context.print(`key ${key.keyId} is revoked`);
+}
+
+/** Bad input is bad usage; the rest failed. */
+function say(context: CliContext, refusal: Refusal): void {
+  if (refusal.code === 'VALIDATION_ERROR') context.usage(refusal.message);
+  else context.fail(refusal.message);
+}
+
+/** Options may be repeated and joined by commas alike. */
+function parts(values: string[] | undefined): string[] {
+  return (values ?? []).flatMap((value) => value.split(',')).filter((value) => value.trim() !== '');
+}
+
+function record({ createdAt, revokedAt, ...key }: ApiKey): object {
+  return { ...key, createdAt: iso(createdAt), revokedAt: revokedAt === null ? null : iso(revokedAt) };
+}

@@ -1,0 +1,177 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createShell, runProgram } from './run.ts';
+
+let shell: ReturnType<typeof createShell>;
+beforeEach(() => {
+  shell = createShell();
+});
+afterEach(() => shell.remove());
+
+describe('account create', () => {
+  it('prints the id and three keys as JSON', async () => {
+    const made = await shell.json('account', 'create', '--name', 'Shop');
+    expect(made).toEqual({
+      accountId: expect.stringMatching(/^acct_[0-9a-z]{12}$/),
+      keys: {
+        setup: expect.stringMatching(/^pr_/),
+        marketing: expect.stringMatching(/^pr_/),
+        transactional: expect.stringMatching(/^pr_/),
+      },
+    });
+  });
+
+  it('takes company, address and an id of its own, and a name that is a command’s', async () => {
+    await shell.json(
+      'account',
+      'create',
+      '--name',
+      'queue',
+      '--company',
+      'Shop Ltd.',
+      '--id',
+      'shop',
+      '--address',
+      '1 Main St, Springfield, IL, 62701, US',
+    );
+    expect(await shell.json('account', 'list', '--json')).toMatchObject([
+      {
+        accountId: 'shop',
+        name: 'queue',
+        companyName: 'Shop Ltd.',
+        companyAddress: {
+          line1: '1 Main St',
+          city: 'Springfield',
+          region: 'IL',
+          postalCode: '62701',
+          country: 'US',
+        },
+      },
+    ]);
+  });
+
+  it.each([
+    ['no name', ['account', 'create'], "required option '--name <name>' not specified"],
+    ['an empty name', ['account', 'create', '--name', ''], 'name: must not be empty'],
+    [
+      'half an address',
+      ['account', 'create', '--name', 'x', '--address', 'Main St 1'],
+      '--address must be: street',
+    ],
+    [
+      'an id that is none',
+      ['account', 'create', '--name', 'x', '--id', 'a b'],
+      'accountId: must be 1 to 64 letters',
+    ],
+    [
+      'an option nobody knows',
+      ['account', 'create', '--name', 'x', '--adress', 'y'],
+      'Did you mean --address?',
+    ],
+    ['a command nobody knows', ['account', 'creat'], 'Did you mean create?'],
+  ])('with %s is bad usage', async (_, args, complaint) => {
+    const { status, out, err } = await shell.run(...args);
+    expect({ status, out }).toEqual({ status: 2, out: '' });
+    expect(err).toContain(complaint);
+  });
+
+  it('with an id that is taken fails', async () => {
+    await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
+    const { status, err } = await shell.run('account', 'create', '--name', 'Other', '--id', 'shop');
+    expect(status).toBe(1);
+    expect(err).toBe('postrider: there is an account shop already');
+  });
+});
+
+describe('account list', () => {
+  it('says so when there is none, and keeps stdout clean', async () => {
+    expect(await shell.run('account', 'list')).toMatchObject({ status: 0, out: '' });
+    expect(await shell.json('account', 'list', '--json')).toEqual([]);
+  });
+
+  it('is a table for people', async () => {
+    await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
+    const { out } = await shell.run('account', 'list');
+    expect(out).toMatch(/│ shop +│ Shop +│ active +│/);
+  });
+});
+
+describe('account update', () => {
+  it('changes what is named, keeps the rest, and an empty value takes away', async () => {
+    await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop', '--company', 'Shop Ltd.');
+    await shell.run('account', 'update', 'shop', '--address', 'Musterstr. 5, 10115 Berlin, Germany');
+    const updated = await shell.json(
+      'account',
+      'update',
+      'shop',
+      '--company',
+      '',
+      '--abuse-email',
+      'a@b.example',
+      '--json',
+    );
+    expect(updated).toMatchObject({
+      name: 'Shop',
+      companyName: null,
+      companyAddress: { line1: 'Musterstr. 5', city: 'Berlin', postalCode: '10115', country: 'Germany' },
+      abuseEmail: 'a@b.example',
+    });
+  });
+
+  it.each([
+    ['nothing to change', ['account', 'update', 'shop'], 2, 'nothing to change'],
+    ['a bad address', ['account', 'update', 'shop', '--address', 'x'], 2, '--address must be'],
+    [
+      'a bad logo',
+      ['account', 'update', 'shop', '--logo-url', 'ftp://x'],
+      2,
+      'must be an http or https address',
+    ],
+    ['an unknown account', ['account', 'update', 'none', '--name', 'x'], 1, 'there is no account none'],
+  ])('with %s is refused', async (_, args, expected, complaint) => {
+    const { status, err } = await shell.run(...args);
+    expect(status).toBe(expected);
+    expect(err).toContain(complaint);
+  });
+});
+
+it('account disable and enable turn an account off and on', async () => {
+  await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
+  expect((await shell.run('account', 'disable', 'shop')).out).toBe('account shop (Shop) is disabled');
+  expect(await shell.json('account', 'enable', 'shop', '--json')).toMatchObject({ status: 'active' });
+  expect(await shell.run('account', 'disable', 'none')).toMatchObject({ status: 1 });
+});
+
+describe('the program', () => {
+  it.each<[string, string[], number, RegExp, RegExp]>([
+    ['its version', ['--version'], 0, /^\d+\.\d+\.\d+\n$/, /^$/],
+    ['help', ['help', 'account'], 0, /Examples:/, /^$/],
+    ['a command nobody knows', ['acount'], 2, /^$/, /Did you mean account\?/],
+    ['half a command', ['account'], 2, /^$/, /Usage: postrider account/],
+    [
+      'a configuration that is not there',
+      ['--config', '/nowhere.toml', 'account', 'list'],
+      1,
+      /^$/,
+      /^postrider: \/nowhere.toml:\n {2}cannot be read/,
+    ],
+  ])(
+    '%s',
+    async (_, args, status, out, err) => {
+      const outcome = await runProgram(args);
+      expect(outcome.status).toBe(status);
+      expect(outcome.out).toMatch(out);
+      expect(outcome.err).toMatch(err);
+      expect(outcome.err).not.toMatch(/\n {4}at /);
+    },
+    20_000,
+  );
+
+  it('works on its data while another command holds it open', async () => {
+    const env = { POSTRIDER_CONFIG: shell.file };
+    const outcomes = await Promise.all(
+      [1, 2].map(() => runProgram(['account', 'create', '--name', 'Shop'], env)),
+    );
+    expect(outcomes.map(({ status }) => status)).toEqual([0, 0]);
+    expect(await shell.json('account', 'list', '--json')).toHaveLength(2);
+  }, 20_000);
+});

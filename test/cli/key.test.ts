@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createShell } from './run.ts';
+
+let shell: ReturnType<typeof createShell>;
+beforeEach(async () => {
+  shell = createShell();
+  await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
+});
+afterEach(() => shell.remove());
+
+describe('key create', () => {
+  it('prints the key and its secret as JSON', async () => {
+    const key = await shell.json('key', 'create', '--account', 'shop', '--scope', 'setup', '--name', 'CI');
+    expect(key).toEqual({
+      keyId: expect.stringMatching(/^key_\d+_[0-9a-z]{12}$/),
+      accountId: 'shop',
+      name: 'CI',
+      scopes: ['setup'],
+      allowIps: [],
+      allowFrom: [],
+      createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+      revokedAt: null,
+      key: expect.stringMatching(/^pr_[0-9A-Za-z]{43}$/),
+    });
+  });
+
+  it('takes several values by comma, one after another, or one option each', async () => {
+    const key = await shell.json(
+      'key',
+      'create',
+      '--account',
+      'shop',
+      '--scope',
+      'marketing,transactional',
+      '--scope',
+      'setup',
+      '--allow-ip',
+      '192.0.2.0/24',
+      '2001:db8::/32',
+      '--allow-from',
+      'Shop.example',
+      '--allow-from',
+      'b.example,c.example',
+    );
+    expect(key).toMatchObject({
+      scopes: ['marketing', 'transactional', 'setup'],
+      allowIps: ['192.0.2.0/24', '2001:db8::/32'],
+      allowFrom: ['shop.example', 'b.example', 'c.example'],
+    });
+  });
+
+  it.each([
+    ['no account', ['--scope', 'setup'], 2, "required option '--account <id>'"],
+    ['no scope', ['--account', 'shop'], 2, "required option '--scope <scopes...>'"],
+    ['an empty scope', ['--account', 'shop', '--scope', ','], 2, 'must name at least one of'],
+    ['an unknown scope', ['--account', 'shop', '--scope', 'admin'], 2, '"admin" is none of setup'],
+    [
+      'a bad network',
+      ['--account', 'shop', '--scope', 'setup', '--allow-ip', '10.0/8'],
+      2,
+      '"10.0/8" is not',
+    ],
+    [
+      'a bad domain',
+      ['--account', 'shop', '--scope', 'setup', '--allow-from', 'x'],
+      2,
+      '"x" is not a domain',
+    ],
+    ['an unknown account', ['--account', 'none', '--scope', 'setup'], 1, 'there is no account none'],
+  ])('with %s is refused', async (_, args, expected, complaint) => {
+    const { status, out, err } = await shell.run('key', 'create', ...args);
+    expect({ status, out }).toEqual({ status: expected, out: '' });
+    expect(err).toContain(complaint);
+  });
+});
+
+describe('key list', () => {
+  it('shows the keys of all accounts or of one, never a secret', async () => {
+    const other = await shell.json('account', 'create', '--name', 'Other', '--id', 'other');
+    expect(await shell.json('key', 'list', '--json')).toHaveLength(6);
+    const keys = await shell.json('key', 'list', '--account', 'other', '--json');
+    expect(keys.map((key: { accountId: string }) => key.accountId)).toEqual(['other', 'other', 'other']);
+    const { out } = await shell.run('key', 'list');
+    for (const secret of Object.values(other.keys)) expect(out + JSON.stringify(keys)).not.toContain(secret);
+    expect(out).toContain('transactional');
+  });
+
+  it('of an account that is not there fails', async () => {
+    expect(await shell.run('key', 'list', '--account', 'none')).toMatchObject({ status: 1 });
+  });
+});
+
+it('key revoke ends a key once', async () => {
+  const { keyId } = await shell.json('key', 'create', '--account', 'shop', '--scope', 'setup');
+  expect((await shell.run('key', 'revoke', keyId)).out).toBe(`key ${keyId} is revoked`);
+  expect(await shell.run('key', 'revoke', keyId)).toMatchObject({ status: 1 });
+  expect(await shell.run('key', 'revoke', 'key_none')).toMatchObject({ status: 1 });
+  const keys = await shell.json('key', 'list', '--json');
+  expect(keys.filter((key: { revokedAt: string | null }) => key.revokedAt !== null)).toHaveLength(1);
+});

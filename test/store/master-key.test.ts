@@ -1,0 +1,109 @@
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemRandom } from '../../src/core/random.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { loadMasterKey, openSeal } from '../../src/store/master-key.ts';
+import { createTables } from '../../src/store/tables.ts';
+import { createWriter } from '../../src/store/writer.ts';
+
+let dir: string;
+let file: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'postrider-key-'));
+  file = join(dir, 'master.key');
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const load = (credentials?: string) => loadMasterKey(file, systemRandom, credentials);
+
+describe('the key file', () => {
+  it('is made once, for its owner alone, and read ever after', () => {
+    const key = load();
+    expect(key).toHaveLength(32);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(load()).toEqual(key);
+    expect(readdirSync(dir)).toEqual(['master.key']);
+  });
+
+  it('is made together with its directory', () => {
+    file = join(dir, 'new', 'master.key');
+    load();
+    expect(statSync(join(dir, 'new')).mode & 0o777).toBe(0o700);
+  });
+
+  it.each([
+    [0o600, null],
+    [0o400, null],
+    [0o640, 'can be read by others (mode 640): chmod 600 it'],
+    [0o604, 'can be read by others (mode 604): chmod 600 it'],
+  ])('of mode %o', (mode, complaint) => {
+    load();
+    chmodSync(file, mode);
+    if (complaint === null) expect(load()).toHaveLength(32);
+    else expect(() => load()).toThrow(complaint);
+  });
+
+  it('may be group-readable where systemd keeps it', () => {
+    load();
+    chmodSync(file, 0o440);
+    expect(load(dir)).toHaveLength(32);
+    expect(() => load('/run/credentials/other')).toThrow('can be read by others');
+  });
+
+  it.each([0, 31, 33, 45])('of %i bytes is refused, and left as it is', (length) => {
+    writeFileSync(file, Buffer.alloc(length, 1), { mode: 0o600 });
+    expect(() => load()).toThrow(`must hold 32 bytes, it has ${length}`);
+    expect(readFileSync(file)).toHaveLength(length);
+  });
+
+  it('that cannot be made says so', () => {
+    writeFileSync(join(dir, 'plain'), '');
+    file = join(dir, 'plain', 'master.key');
+    expect(() => load()).toThrow('cannot be made');
+  });
+
+  it('that is a directory says so', () => {
+    mkdirSync(file, { mode: 0o700 });
+    expect(() => load()).toThrow('is not a file');
+  });
+});
+
+describe('the seal of a database', () => {
+  function openStore() {
+    const db = openDatabase(join(dir, 'data'));
+    const tables = createTables(db);
+    const writer = createWriter(db, tables);
+    const seal = () => openSeal({ file, random: systemRandom, tables, writer });
+    return { seal, close: () => writer.close().then(() => db.close()) };
+  }
+
+  it('opens what it sealed, also next time', async () => {
+    const first = openStore();
+    const sealed = (await first.seal()).seal(Buffer.from('secret'), 'row');
+    await first.close();
+    const second = openStore();
+    expect((await second.seal()).open(sealed, 'row').toString()).toBe('secret');
+    await second.close();
+  });
+
+  it('is not opened with another key, and none is made when the right one is gone', async () => {
+    const store = openStore();
+    await store.seal();
+    rmSync(file);
+    await expect(store.seal()).rejects.toThrow('is missing: put back the key file');
+    load();
+    await expect(store.seal()).rejects.toThrow('is not the key that this database was sealed with');
+    await store.close();
+  });
+});
