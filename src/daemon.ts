@@ -1,5 +1,5 @@
 import { schedule } from 'node-cron';
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
@@ -105,6 +105,13 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
     });
 
+    const registry = new Registry();
+    const outcomes = new Counter({
+      name: 'postrider_delivery_outcomes_total',
+      help: 'Outcomes of delivery attempts.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    });
     const engine = createDeliveryEngine({
       config,
       clock,
@@ -118,6 +125,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
       stillAllowed,
       generation,
+      observe: (outcome) => outcomes.inc({ outcome }),
       workerScript: world.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(() => engine.stop());
@@ -138,7 +146,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       announce: engine.announce,
     });
 
-    const registry = createRegistry({ queued: tables.queue.count, inFlight: engine.inFlight });
+    registerGauges(registry, { queued: tables.queue.count, inFlight: engine.inFlight });
     const { setupPerSecond, setupBurst, sendPerSecond } = config.limits;
     const http = createHttpServer({
       config,
@@ -163,6 +171,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           check: () =>
             writer.run((all) => all.settings.put('ready-check', String(clock.now()))).then(() => null),
         },
+        { name: 'queue', check: engine.stalled },
       ],
       registry,
       version: programVersion(),
@@ -193,8 +202,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
   }
 }
 
-function createRegistry(read: { queued(): number; inFlight(): number }): Registry {
-  const registry = new Registry();
+function registerGauges(registry: Registry, read: { queued(): number; inFlight(): number }): void {
   collectDefaultMetrics({ register: registry });
   const gauge = (name: string, help: string, value: () => number) =>
     new Gauge({
@@ -207,5 +215,4 @@ function createRegistry(read: { queued(): number; inFlight(): number }): Registr
     });
   gauge('postrider_queue_messages', 'Messages waiting to be delivered.', read.queued);
   gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', read.inFlight);
-  return registry;
 }

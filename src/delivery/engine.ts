@@ -41,6 +41,8 @@ export interface DeliveryEngine {
   firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<Outcome | null>;
   /** Messages with a worker at the moment. */
   inFlight(): number;
+  /** Null while the queue moves, else what is wrong, in words. */
+  stalled(): string | null;
   /** Finishes the transactions under way and records them; gives the rest back to the queue. */
   stop(): Promise<void>;
 }
@@ -59,9 +61,13 @@ export interface EngineSettings {
   stillAllowed(tables: Tables, message: MessageRow): Record<string, unknown> | null;
   generation: number;
   workerScript: URL;
+  /** Told of every recorded outcome, for whoever counts. */
+  observe(status: Outcome['status']): void;
 }
 
 const GRACE_MS = 30 * SECOND;
+/** The queue is looked through every second; much later than that, something holds it up. */
+const STALLED_AFTER_MS = 15 * SECOND;
 const RECORD_AGAIN_MS = SECOND;
 
 interface Flight {
@@ -236,6 +242,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     for (let tries = 1; ; tries++) {
       try {
         const outcome = await writer.run(unit);
+        if (outcome !== null) settings.observe(outcome.status);
         settle(seq, outcome);
         return;
       } catch (error) {
@@ -257,6 +264,12 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     start: () => scheduler.start(),
     announce: (lane, stream) => scheduler.announce(lane, stream),
     inFlight: () => flights.size,
+    stalled: () => {
+      const since = clock.now() - scheduler.lookedAt();
+      return since < STALLED_AFTER_MS
+        ? null
+        : `the queue was last looked through ${Math.round(since / SECOND)} s ago`;
+    },
     firstOutcome: (seq, ms, signal) =>
       new Promise((resolve) => {
         const done = (outcome: Outcome | null) => {

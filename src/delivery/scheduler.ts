@@ -29,6 +29,8 @@ export interface Scheduler {
   announce(lane: 0 | 1, stream: Stream): void;
   /** The site has a free slot, or may have more room. */
   advance(site: Site): void;
+  /** Epoch ms at which the queue was last looked through: it stands still when that is long ago. */
+  lookedAt(): number;
   /** Gives back what was taken and not started; nothing is taken any more. */
   stop(): Promise<void>;
 }
@@ -84,6 +86,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
   let scheduled = false;
   let filling: Promise<void> | null = null;
   let running = false;
+  let lookedAt = clock.now();
 
   function heat(lane: 0 | 1, stream: Stream): void {
     if (!running || hot.size >= HOT_STREAMS) return;
@@ -238,6 +241,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
 
   /** The slow round: what came due, and whatever no announcement told of. True when it came to the end. */
   async function round(): Promise<boolean> {
+    lookedAt = clock.now();
     const due = tables.queue.nextDue();
     if (due !== null && due <= clock.now()) {
       const streams = await writer.run((all) => all.queue.promote(clock.now(), PROMOTED_AT_ONCE));
@@ -275,6 +279,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
     },
     announce: heat,
     advance,
+    lookedAt: () => lookedAt,
     stop: async () => {
       running = false;
       if (timer !== null) clearTimeout(timer);
