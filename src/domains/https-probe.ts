@@ -11,11 +11,18 @@ const PATIENCE = 5 * SECOND;
 /** Answered with an image, whatever its token. */
 const PATH = '/o/probe.gif';
 
-/** `port` is that of `public.url`. Addresses are looked up by our own resolver. */
-export function createHttpsProbe(resolver: Resolver, port: number): (host: string) => Promise<boolean> {
+/**
+ * `port` is that of `public.url`; addresses are looked up by our own resolver. `trusted` are authorities in
+ * PEM in place of the usual ones.
+ */
+export function createHttpsProbe(
+  resolver: Resolver,
+  port: number,
+  trusted?: string,
+): (host: string) => Promise<boolean> {
   return async (host) => {
     const address = await firstAddress(resolver, host);
-    return address !== null && answers(host, address, port);
+    return address !== null && answers(host, address, port, trusted);
   };
 }
 
@@ -26,7 +33,7 @@ async function firstAddress(resolver: Resolver, host: string): Promise<string | 
   return addresses[0] ?? null;
 }
 
-function answers(host: string, address: string, port: number): Promise<boolean> {
+function answers(host: string, address: string, port: number, trusted?: string): Promise<boolean> {
   return new Promise((resolve) => {
     const asked = request({
       host,
@@ -34,6 +41,7 @@ function answers(host: string, address: string, port: number): Promise<boolean> 
       path: PATH,
       servername: host,
       agent: false,
+      ...(trusted === undefined ? {} : { ca: trusted }),
       signal: AbortSignal.timeout(PATIENCE),
       lookup: (_name, options, done) => {
         const family = isIP(address);

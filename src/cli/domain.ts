@@ -1,0 +1,200 @@
+import { Command } from 'commander';
+import { isRefusal } from '../core/refusal.ts';
+import { verificationMessage } from '../domains/messages.ts';
+import type { Check } from '../domains/outcome.ts';
+import type { DnsRecord } from '../domains/records.ts';
+import { shownAltFlags, shownDomain } from '../domains/shown.ts';
+import { useCaseId } from '../domains/use-cases.ts';
+import { normaliseDomain } from '../mail/address.ts';
+import type { DomainRow } from '../store/domains.ts';
+import type { Tables } from '../store/tables.ts';
+import type { CliContext } from './context.ts';
+import { withDomains } from './domain-service.ts';
+
+/** `postrider domain add|list|show|verify`: sending domains without the API. */
+export function domainCommand(context: CliContext): Command {
+  const command = new Command('domain').description('register, show and verify sending domains');
+  command
+    .command('add <name>')
+    .description('register a domain and print the records to publish')
+    .requiredOption('--account <id>', 'the account that sends from it')
+    .requiredOption('--use-case <id>', 'what it sends, and where: tx-local, mk-local, …')
+    .option('--group <id>', "domain group (default: the account's default group)")
+    .option('--json', 'print JSON')
+    .action((name: string, options: AddOptions) => addDomain(context, name, options));
+  command
+    .command('list')
+    .description('all domains, or those of one account')
+    .option('--account <id>', 'only this account')
+    .option('--json', 'print JSON')
+    .action((options: ListOptions) => listDomains(context, options));
+  command
+    .command('show <domain>')
+    .description('one domain (name or id) and the records to publish')
+    .option('--account <id>', 'only look in this account')
+    .option('--json', 'print JSON')
+    .action((text: string, options: ListOptions) => showDomain(context, text, options));
+  command
+    .command('verify <domain>')
+    .description('look at the DNS of a domain (name or id) now, and say what is missing')
+    .option('--account <id>', 'only look in this account')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+Looks from this machine, over the configured resolvers, past all caches, and records the result as the daemon
+would. What DNS does not answer for keeps its last result.`,
+    )
+    .action((text: string, options: ListOptions) => verifyDomain(context, text, options));
+  return command;
+}
+
+interface ListOptions {
+  account?: string;
+  json?: boolean;
+}
+
+interface AddOptions {
+  account: string;
+  useCase: string;
+  group?: string;
+  json?: boolean;
+}
+
+async function addDomain(context: CliContext, name: string, options: AddOptions): Promise<void> {
+  await withDomains(context, async ({ domains, tables }) => {
+    if (tables.accounts.get(options.account) === null)
+      return context.fail(`there is no account ${options.account}`);
+    const result = await domains.register(options.account, {
+      domain: name,
+      useCaseId: options.useCase,
+      groupId: options.group,
+    });
+    if (isRefusal(result)) return context.fail(result.message);
+    await domains.provision(result.domain.domain_id);
+    const domain = tables.domains.byId(result.domain.domain_id) ?? result.domain;
+    const records = domains.records(domain);
+    if (options.json) return context.printJson({ ...detailsOf(domain), ...records });
+    const what = result.created ? 'is registered' : 'was registered before';
+    context.print(
+      [`${domain.name} ${what}: ${domain.domain_id}`, ...recordLines(records.dnsRecords)].join('\n'),
+    );
+  });
+}
+
+async function listDomains(context: CliContext, options: ListOptions): Promise<void> {
+  const { tables } = await context.open();
+  const rows = tables.domains.list(options.account ?? null);
+  if (options.json) return context.printJson(rows.map(detailsOf));
+  context.printRows(
+    rows.map((row) => ({
+      domain: row.name,
+      useCase: useCaseId(row.use_case, row.region),
+      status: row.status,
+      dkim: mark(row.dkim_enabled),
+      spf: mark(row.spf_configured),
+      dmarc: mark(row.dmarc_configured),
+      mx: mark(row.mx_configured),
+      secondary: row.alt_status,
+      account: row.account_id,
+      id: row.domain_id,
+    })),
+    { json: false, empty: 'there are no domains' },
+  );
+}
+
+async function showDomain(context: CliContext, text: string, options: ListOptions): Promise<void> {
+  await withDomains(context, async ({ domains, tables }) => {
+    const domain = findDomain(context, tables, text, options.account);
+    if (domain === null) return;
+    const records = domains.records(domain);
+    if (options.json) return context.printJson({ ...detailsOf(domain), ...records });
+    context.print(
+      [
+        ...Object.entries(detailsOf(domain)).map(([name, value]) => `${name.padEnd(20)} ${value ?? '-'}`),
+        ...recordLines(records.dnsRecords),
+      ].join('\n'),
+    );
+  });
+}
+
+async function verifyDomain(context: CliContext, text: string, options: ListOptions): Promise<void> {
+  await withDomains(context, async ({ domains, tables }) => {
+    const domain = findDomain(context, tables, text, options.account);
+    if (domain === null) return;
+    const result = await domains.verify(domain.account_id, domain.domain_id);
+    if (isRefusal(result)) return context.fail(result.message);
+    const message = verificationMessage(result.domain, result.checks);
+    if (options.json)
+      return context.printJson({ message, ...detailsOf(result.domain), checks: result.checks });
+    context.print([message, '', ...result.checks.flatMap(checkLines)].join('\n'));
+  });
+}
+
+/** By id, else by name; says why when it is not exactly one. */
+function findDomain(
+  context: CliContext,
+  tables: Tables,
+  text: string,
+  account: string | undefined,
+): DomainRow | null {
+  const name = normaliseDomain(text);
+  const found = tables.domains
+    .list(account ?? null)
+    .filter((row) => row.domain_id === text || row.name === name);
+  const [only, ...others] = found;
+  if (only === undefined) context.fail(`there is no domain ${text}`);
+  else if (others.length === 0) return only;
+  else {
+    const ids = found.map(
+      (row) => `  ${row.domain_id}  ${useCaseId(row.use_case, row.region)}  ${row.account_id}`,
+    );
+    context.usage(`${text} is registered ${found.length} times; name one by its id:\n${ids.join('\n')}`);
+  }
+  return null;
+}
+
+function detailsOf(row: DomainRow) {
+  return {
+    ...shownDomain(row),
+    accountId: row.account_id,
+    useCaseId: useCaseId(row.use_case, row.region),
+    altDomainId: row.alt_domain_id,
+    altStatus: row.alt_status,
+    ...shownAltFlags(row),
+  };
+}
+
+function mark(flag: 0 | 1): string {
+  return flag === 1 ? 'yes' : 'no';
+}
+
+/** Values stand on lines of their own, so that they can be copied whole. */
+function recordLines(records: readonly DnsRecord[]): string[] {
+  return records.flatMap(({ type, name, value, priority, description }) => [
+    '',
+    `${type.padEnd(6)} ${name}`,
+    `       ${priority === undefined ? value : `${priority} ${value}`}`,
+    `       (${description})`,
+  ]);
+}
+
+const TITLES: Record<Check['check'], string> = {
+  dkim: 'DKIM',
+  spf: 'SPF',
+  dmarc: 'DMARC',
+  mx: 'MX',
+  tracking: 'Tracking',
+  altDkim: 'Secondary DKIM',
+  returnPathSpf: 'Return path SPF',
+};
+
+function checkLines({ check, passed, expected, found, hint }: Check): string[] {
+  const lines = [`${passed ? 'ok  ' : 'FAIL'} ${TITLES[check]}`];
+  if (hint !== '') lines.push(`     ${hint}`);
+  if (!passed) {
+    lines.push(`     expected  ${expected}`);
+    for (const value of found?.split('\n') ?? []) lines.push(`     found     ${value}`);
+  }
+  return lines;
+}

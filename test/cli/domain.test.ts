@@ -1,0 +1,190 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { accountCommand } from '../../src/cli/account.ts';
+import { type CliContext, createContext } from '../../src/cli/context.ts';
+import { domainCommand } from '../../src/cli/domain.ts';
+import { zoneCommand } from '../../src/cli/zone.ts';
+import { type DnsServer, type PublishedRecord, startDnsServer } from '../support/dns-server.ts';
+import { temporaryDir } from '../support/store.ts';
+
+/** Commands over a data directory of their own, a platform mail.example.net that sends from 192.0.2.25. */
+interface Shell {
+  dns: DnsServer;
+  domain(...args: string[]): Promise<Outcome>;
+  zone(...args: string[]): Promise<Outcome>;
+}
+
+interface Outcome {
+  status: number;
+  out: string;
+  err: string;
+}
+
+let shell: Shell;
+
+beforeEach(async () => {
+  const dns = await startDnsServer();
+  onTestFinished(() => dns.close());
+  const dir = temporaryDir();
+  const file = join(dir, 'postrider.toml');
+  writeFileSync(
+    file,
+    `hostname = "mail.example.net"
+[data]
+dir = ${JSON.stringify(join(dir, 'data'))}
+[dns]
+resolvers = ["${dns.address}"]
+timeoutMs = 500
+[[delivery.egress]]
+name = "main"
+address = "192.0.2.25"
+`,
+  );
+
+  async function run(make: (context: CliContext) => Command, args: string[]): Promise<Outcome> {
+    const out: string[] = [];
+    const err: string[] = [];
+    vi.spyOn(console, 'log').mockImplementation((text: string) => void out.push(text));
+    vi.spyOn(console, 'error').mockImplementation((text: string) => void err.push(text));
+    const context = createContext(() => file);
+    try {
+      await make(context).parseAsync(args, { from: 'user' });
+    } finally {
+      await context.close();
+      vi.restoreAllMocks();
+    }
+    const status = Number(process.exitCode ?? 0);
+    process.exitCode = undefined;
+    return { status, out: out.join('\n'), err: err.join('\n') };
+  }
+
+  for (const id of ['one', 'two']) await run(accountCommand, ['create', '--name', id, '--id', id]);
+  shell = { dns, domain: (...args) => run(domainCommand, args), zone: (...args) => run(zoneCommand, args) };
+});
+
+const add = (name: string, account = 'one', useCase = 'tx-local') =>
+  shell.domain('add', name, '--account', account, '--use-case', useCase, '--json');
+
+describe('postrider domain', () => {
+  it('adds a domain with both its lanes, and prints what to publish', async () => {
+    const { status, out } = await shell.domain(
+      'add',
+      'Example.org',
+      '--account',
+      'one',
+      '--use-case',
+      'tx-local',
+    );
+    expect(status).toBe(0);
+    expect(out).toMatch(/^example\.org is registered: domain_\d+_[a-z0-9]{12}\n/);
+    expect(out).toContain('TXT    example.org\n       v=spf1 include:spf.mail.example.net ~all\n');
+    expect(out).toContain('MX     return-a.example.org\n       10 mail.example.net\n');
+    expect(out).toMatch(/CNAME {2}ps\w+\._domainkey\.example\.org\n {7}alt_\w+\.dkim\.mail\.example\.net\n/);
+  });
+
+  it.each([
+    ['example.org', 'nobody', 'tx-local', 'there is no account nobody'],
+    ['example.org', 'one', 'tx-mars', 'there is no use case "tx-mars"; there are tx-local, mk-local'],
+    ['co.uk', 'one', 'tx-local', 'is a public suffix'],
+  ])('does not add %s for %s with %s', async (name, account, useCase, why) => {
+    expect(await add(name, account, useCase)).toEqual({
+      status: 1,
+      out: '',
+      err: expect.stringContaining(why),
+    });
+  });
+
+  it('lists and shows domains', async () => {
+    const { domainId } = JSON.parse((await add('example.org')).out);
+    await add('example.com', 'two', 'mk-local');
+    expect((await shell.domain('list')).out).toMatch(
+      /example\.org[ │]+tx-local[ │]+PENDING[ │]+no[ │]+no[ │]+no[ │]+no[ │]+PENDING[ │]+one/,
+    );
+    expect(JSON.parse((await shell.domain('list', '--account', 'two', '--json')).out)).toMatchObject([
+      { domain: 'example.com', useCaseId: 'mk-local', accountId: 'two', status: 'PENDING' },
+    ]);
+    for (const text of ['example.org', 'EXAMPLE.org.', domainId]) {
+      expect(JSON.parse((await shell.domain('show', text, '--json')).out)).toMatchObject({
+        domainId,
+        dnsRecords: { length: 6 },
+      });
+    }
+    expect((await shell.domain('show', 'example.org')).out).toMatch(/status +PENDING/);
+  });
+
+  it('asks which one is meant when a name was registered several times', async () => {
+    await add('example.org');
+    await add('example.org', 'one', 'mk-local');
+    await add('example.org', 'two');
+    const { status, err } = await shell.domain('show', 'example.org', '--account', 'one');
+    expect(status).toBe(2);
+    expect(err).toMatch(/registered 2 times; name one by its id:\n {2}domain_\S+ {2}(tx|mk)-local {2}one\n/);
+    expect((await shell.domain('show', 'example.org', '--account', 'two')).status).toBe(0);
+    expect(await shell.domain('show', 'example.net')).toMatchObject({
+      status: 1,
+      err: 'postrider: there is no domain example.net',
+    });
+  });
+
+  it('verifies a domain from here, and says what is missing', async () => {
+    const { dnsRecords } = JSON.parse((await add('example.org')).out) as { dnsRecords: PublishedRecord[] };
+    shell.dns.publish(JSON.parse((await shell.zone('--json')).out));
+    shell.dns.publish(dnsRecords.filter(({ type }) => type !== 'MX'));
+    shell.dns.publish([{ name: 'example.org', type: 'TXT', value: 'v=spf1 mx -all' }]);
+    const pending = await shell.domain('verify', 'example.org');
+    expect(pending.status).toBe(0);
+    expect(pending.out).toMatch(
+      /^The verification of example\.org is still pending: SPF and MX do not pass yet\.\n/,
+    );
+    expect(pending.out).toContain('ok   DKIM\n');
+    expect(pending.out).toContain('FAIL SPF\n     There are 2 SPF records at example.org');
+    expect(pending.out).toContain('     expected  v=spf1 mx include:spf.mail.example.net ~all\n');
+    expect(pending.out).toContain('     found     v=spf1 mx -all\n');
+
+    shell.dns.remove('example.org');
+    shell.dns.publish(dnsRecords.filter(({ type, name }) => type === 'MX' || name === 'example.org'));
+    expect(JSON.parse((await shell.domain('verify', 'example.org', '--json')).out)).toMatchObject({
+      message: 'example.org is verified: mail may be sent from it.',
+      status: 'SUCCESS',
+      altStatus: 'ACTIVE',
+      checks: { length: 7 },
+    });
+    expect(JSON.parse((await shell.domain('show', 'example.org', '--json')).out)).toMatchObject({
+      status: 'SUCCESS',
+    });
+  });
+});
+
+describe('postrider zone', () => {
+  it('prints a zone file with full names, one key for each domain', async () => {
+    await add('example.org');
+    await add('example.com');
+    const { status, out } = await shell.zone();
+    expect(status).toBe(0);
+    const lines = out.split('\n').map((line) => line.split('\t'));
+    expect(lines.map(([name, , , type]) => `${type} ${name}`)).toEqual([
+      'A mail.example.net.',
+      'A track.mail.example.net.',
+      'MX mail.example.net.',
+      'TXT mail.example.net.',
+      'TXT spf.mail.example.net.',
+      expect.stringMatching(/^TXT alt_\w+\.dkim\.mail\.example\.net\.$/),
+      expect.stringMatching(/^TXT alt_\w+\.dkim\.mail\.example\.net\.$/),
+    ]);
+    expect(out).toContain('"v=spf1 ip4:192.0.2.25 ~all"');
+  });
+
+  it('prints the same as JSON', async () => {
+    const records = JSON.parse((await shell.zone('--json')).out);
+    expect(records).toContainEqual({
+      name: 'mail.example.net',
+      type: 'MX',
+      value: 'mail.example.net',
+      ttl: 3600,
+      priority: 10,
+    });
+    expect(records.map((record: object) => Object.keys(record).length)).toEqual([4, 4, 5, 4, 4]);
+  });
+});

@@ -1,0 +1,347 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Check } from '../../../src/domains/outcome.ts';
+import type { DnsRecord } from '../../../src/domains/records.ts';
+import type { ShownGroup } from '../../../src/domains/shown.ts';
+import { domainGroupRoutes } from '../../../src/http/api/domain-groups.ts';
+import { domainRoutes } from '../../../src/http/api/domains.ts';
+import { useCaseRoutes } from '../../../src/http/api/use-cases.ts';
+import { startHouse } from '../../domains/house.ts';
+import { insertAccount } from '../../support/store.ts';
+import { startApi } from '../harness.ts';
+
+/** The API with the domains room behind it, as a client sees it. */
+async function start() {
+  const house = await startHouse();
+  const parts = { domains: house.domains };
+  const routes = [...useCaseRoutes(parts), ...domainRoutes(parts), ...domainGroupRoutes(parts)];
+  const api = await startApi({ routes });
+  onTestFinished(() => api.stop());
+  const { accountId } = api.account;
+  insertAccount(house.tables, accountId, house.clock.now());
+
+  /** Answers with the status, the headers and the JSON. */
+  async function call(method: string, path: string, body?: object) {
+    const response = await fetch(`${api.base}/web-setup${path}`, {
+      method,
+      headers: { ...api.as('setup'), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const json = (await response.json()) as Answered;
+    const declared = declaredFields(routes, method, path, response.status);
+    if (json.success && declared !== null) declared.parse(json.data);
+    return {
+      status: response.status,
+      headers: response.headers,
+      data: json.data,
+      code: json.error?.code,
+      json,
+    };
+  }
+  return { house, accountId, call };
+}
+
+/** What answers are made of; which of it one has, the test says. */
+interface Answered {
+  success: boolean;
+  data: {
+    domainId: string;
+    altDomainId: string;
+    groupId: string;
+    trackingDomain: string | null;
+    dnsRecords: DnsRecord[];
+    recommendedDnsRecords: DnsRecord[];
+    checks: Check[];
+    useCases: { id: string; canSendEmail: boolean }[];
+    domainGroup: ShownGroup;
+  };
+  error?: { code: string; details?: { field: string }[] };
+}
+
+/** The answer's schema, so strict that a field more is a fault. */
+function declaredFields(
+  routes: ReturnType<typeof domainRoutes>,
+  method: string,
+  path: string,
+  status: number,
+) {
+  const form = (pattern: string) => new RegExp(`^${pattern.replace(/\{\w+\}/g, '[^/]+')}$`);
+  const exact = routes.filter(
+    (route) => route.method === method && form(route.path).test(`/web-setup${path}`),
+  );
+  const [route] = exact.toSorted((one, two) => one.path.split('{').length - two.path.split('{').length);
+  const schema = route?.answers[status]?.data;
+  return schema !== undefined && 'strict' in schema && typeof schema.strict === 'function'
+    ? schema.strict()
+    : null;
+}
+
+const WISH = { domain: 'Example.org', useCaseId: 'tx-local' };
+const FLAGS = { dkimEnabled: false, spfConfigured: false, dmarcConfigured: false, mxConfigured: false };
+const ALT_FLAGS = { altDkimEnabled: false, altSpfConfigured: false, altDmarcConfigured: false };
+const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+
+describe('use cases', () => {
+  it('are two for every region', async () => {
+    const { call } = await start();
+    const { status, data } = await call('GET', '/use-cases');
+    expect(status).toBe(200);
+    expect(data).toEqual({ useCases: expect.any(Array), message: expect.any(String) });
+    expect(data.useCases[0]).toEqual({
+      id: 'tx-local',
+      useCase: 'tx',
+      useCaseName: 'Transactional',
+      description: expect.any(String),
+      icon: expect.stringMatching(/^\p{Emoji}/u),
+      region: { code: 'local', name: 'This server' },
+      canSendEmail: false,
+    });
+  });
+});
+
+describe('a domain', () => {
+  it('is registered, read, listed, moved and deleted', async () => {
+    const { call, accountId } = await start();
+    const made = await call('PUT', '/domains', WISH);
+    expect(made.status).toBe(201);
+    expect(made.data).toEqual({
+      message: expect.stringContaining('example.org is registered'),
+      domain: 'example.org',
+      domainId: expect.stringMatching(/^domain_\d+_[a-z0-9]{12}$/),
+      groupId: `dgroup_${accountId}`,
+      status: 'PENDING',
+      dnsRecords: expect.any(Array),
+      recommendedDnsRecords: expect.any(Array),
+      altDomainId: expect.stringMatching(/^alt_\d+_[a-z0-9]{12}$/),
+      altStatus: 'PENDING',
+    });
+    const { domainId, altDomainId } = made.data;
+    const again = await call('PUT', '/domains', WISH);
+    expect(again.status).toBe(200);
+    expect(again.data).toEqual({ ...made.data, message: expect.stringContaining('registered before') });
+
+    const shown = {
+      domain: 'example.org',
+      domainId,
+      groupId: `dgroup_${accountId}`,
+      status: 'PENDING',
+      ...FLAGS,
+      useCase: 'tx',
+      useCaseLabel: 'Transactional',
+      createdAt: TIME,
+      updatedAt: TIME,
+      trackingDomain: null,
+      lastCheckedAt: null,
+    };
+    expect((await call('GET', '/domains')).data).toEqual({ domains: [shown], total: 1 });
+    expect((await call('GET', `/domains/${domainId}`)).data).toEqual(shown);
+    expect((await call('GET', `/domains/${domainId}/dns-records`)).data).toEqual({
+      domain: 'example.org',
+      domainId,
+      dnsRecords: made.data.dnsRecords,
+      recommendedDnsRecords: made.data.recommendedDnsRecords,
+      status: 'PENDING',
+      ...FLAGS,
+      altDomainId,
+      altStatus: 'PENDING',
+      ...ALT_FLAGS,
+    });
+
+    const { groupId } = (await call('POST', '/domain-groups', { name: 'Shops' })).data.domainGroup;
+    const moved = await call('PUT', `/domains/${domainId}/assign-group`, { groupId });
+    expect(moved).toMatchObject({ status: 200, data: { message: expect.any(String), domainId, groupId } });
+    expect((await call('GET', `/domains/${domainId}`)).data.groupId).toBe(groupId);
+
+    const deleted = await call('DELETE', `/domains/${domainId}`);
+    expect(deleted).toMatchObject({
+      status: 200,
+      data: { message: 'example.org has been deleted.', domainId },
+    });
+    expect(await call('GET', `/domains/${domainId}`)).toMatchObject({
+      status: 404,
+      code: 'DOMAIN_NOT_FOUND',
+    });
+  });
+
+  it('is verified, and says what is missing', async () => {
+    const { call, house } = await start();
+    const { domainId } = (await call('PUT', '/domains', WISH)).data;
+    const { status, data } = await call('POST', `/domains/${domainId}/verify`);
+    expect(status).toBe(200);
+    expect(data).toEqual({
+      message: 'The verification of example.org is still pending: DKIM, SPF, DMARC and MX do not pass yet.',
+      domain: 'example.org',
+      domainId,
+      status: 'PENDING',
+      ...FLAGS,
+      altStatus: 'PENDING',
+      ...ALT_FLAGS,
+      checks: expect.any(Array),
+    });
+    expect(data.checks[1]).toEqual({
+      check: 'spf',
+      passed: false,
+      expected: 'v=spf1 include:spf.mail.example.net ~all',
+      found: null,
+      hint: expect.stringContaining('There is no SPF record at example.org'),
+    });
+    const [row] = house.tables.domains.list(null);
+    if (row) house.publish(row, ({ purpose }) => purpose !== 'Secondary DKIM');
+    await house.publishPlatform();
+    expect((await call('POST', `/domains/${domainId}/verify`)).data).toMatchObject({
+      message: 'example.org is verified: mail may be sent from it.',
+      status: 'SUCCESS',
+      dkimEnabled: true,
+      spfConfigured: true,
+      dmarcConfigured: true,
+      mxConfigured: true,
+      altStatus: 'PENDING',
+    });
+    const useCases: { id: string; canSendEmail: boolean }[] = (await call('GET', '/use-cases')).data[
+      'useCases'
+    ];
+    expect(useCases.filter(({ canSendEmail }) => canSendEmail).map(({ id }) => id)).toEqual(['tx-local']);
+  });
+
+  it('is verified ten times a minute, then one is asked to wait', async () => {
+    const { call } = await start();
+    const { domainId } = (await call('PUT', '/domains', WISH)).data;
+    for (let count = 0; count < 10; count++)
+      expect((await call('POST', `/domains/${domainId}/verify`)).status).toBe(200);
+    const refused = await call('POST', `/domains/${domainId}/verify`);
+    expect(refused).toMatchObject({ status: 429, code: 'RATE_LIMITED' });
+    expect(refused.headers.get('retry-after')).toBe('60');
+  });
+
+  it('changes its DKIM key', async () => {
+    const { call } = await start();
+    const made = (await call('PUT', '/domains', WISH)).data;
+    const path = `/domains/${made.domainId}/rotate-dkim`;
+    const first = await call('POST', path);
+    expect(first.status).toBe(200);
+    expect(first.data.dnsRecords[0]).not.toEqual(made.dnsRecords[0]);
+    expect(first.data.recommendedDnsRecords[0]).toMatchObject({
+      name: made.dnsRecords[0]?.name,
+      value: made.dnsRecords[0]?.value,
+      description: expect.stringContaining('keep it until the change is done'),
+    });
+    expect((await call('POST', path)).data.dnsRecords).toEqual(first.data.dnsRecords);
+  });
+
+  it('gets a host for tracked links', async () => {
+    const { call } = await start();
+    const { domainId } = (await call('PUT', '/domains', WISH)).data;
+    const path = `/domains/${domainId}`;
+    const set = await call('PATCH', path, { trackingDomain: 'EU-T-link.example.org' });
+    expect(set.data).toMatchObject({
+      trackingDomain: 'eu-t-link.example.org',
+      message: expect.stringContaining('track.mail.example.net'),
+    });
+    expect((await call('PATCH', path, {})).data.trackingDomain).toBe('eu-t-link.example.org');
+    expect(await call('PATCH', path, { trackingDomain: 'link.example.com' })).toMatchObject({
+      status: 400,
+      code: 'VALIDATION_ERROR',
+    });
+    expect((await call('PATCH', path, { trackingDomain: null })).data.trackingDomain).toBeNull();
+  });
+
+  it.each([
+    [{}, 400, 'VALIDATION_ERROR', 'domain'],
+    [{ domain: 'example.org' }, 400, 'VALIDATION_ERROR', 'useCaseId'],
+    [{ ...WISH, domain: 'https://example.org' }, 400, 'VALIDATION_ERROR', 'domain'],
+    [{ ...WISH, domain: 7 }, 400, 'VALIDATION_ERROR', 'domain'],
+    [{ ...WISH, useCaseId: 'tx-mars' }, 404, 'USE_CASE_NOT_FOUND', undefined],
+    [{ ...WISH, groupId: 'dgroup_acct_two' }, 404, 'GROUP_NOT_FOUND', undefined],
+  ])('is not registered with %o', async (body, status, code, field) => {
+    const { call } = await start();
+    const refused = await call('PUT', '/domains', body);
+    expect(refused).toMatchObject({ status, code });
+    expect(refused.json.error?.details?.[0]?.field).toBe(field);
+  });
+
+  it('of another account is not told from one that never was', async () => {
+    const { call, house } = await start();
+    const { domain_id: theirs } = await house.register('example.com', 'acct_two');
+    for (const id of [theirs, 'domain_0_never']) {
+      for (const [method, path, body] of [
+        ['GET', ''],
+        ['PATCH', '', { trackingDomain: null }],
+        ['DELETE', ''],
+        ['GET', '/dns-records'],
+        ['POST', '/verify'],
+        ['POST', '/rotate-dkim'],
+        ['PUT', '/assign-group', { groupId: 'dgroup_acct_two' }],
+      ] as const) {
+        expect(await call(method, `/domains/${id}${path}`, body)).toMatchObject({
+          status: 404,
+          code: 'DOMAIN_NOT_FOUND',
+        });
+      }
+    }
+    expect((await call('GET', '/domains')).data).toEqual({ domains: [], total: 0 });
+  });
+});
+
+describe('domain groups', () => {
+  it('are made, read, changed and deleted', async () => {
+    const { call, accountId, house } = await start();
+    house.clock.advance(1000);
+    const made = await call('POST', '/domain-groups', { name: ' Shops ', color: '#2563eb' });
+    expect(made.status).toBe(201);
+    const { domainGroup } = made.data;
+    expect(domainGroup).toEqual({
+      groupId: expect.stringMatching(/^dgroup_\d+_[a-z0-9]{12}$/),
+      name: 'Shops',
+      description: null,
+      color: '#2563eb',
+      icon: null,
+      ownerId: accountId,
+      isDefault: false,
+      domainCount: 0,
+      createdAt: TIME,
+      updatedAt: TIME,
+    });
+    const path = `/domain-groups/${domainGroup.groupId}`;
+    expect((await call('GET', path)).data).toEqual({ domainGroup });
+    expect((await call('PUT', path, { icon: '🛒', color: null })).data.domainGroup).toMatchObject({
+      name: 'Shops',
+      icon: '🛒',
+      color: null,
+    });
+    for (const list of ['/domain-groups', `/domain-groups/owner/${accountId}`]) {
+      expect((await call('GET', list)).data).toMatchObject({
+        count: 2,
+        domainGroups: [{ isDefault: true }, { name: 'Shops' }],
+      });
+    }
+    expect(await call('DELETE', path)).toMatchObject({
+      status: 200,
+      data: { groupId: domainGroup.groupId },
+    });
+    expect(await call('GET', path)).toMatchObject({ status: 404, code: 'GROUP_NOT_FOUND' });
+  });
+
+  it.each<[string, string, object | undefined, number, string]>([
+    ['POST', '', {}, 400, 'VALIDATION_ERROR'],
+    ['POST', '', { name: '  ' }, 400, 'VALIDATION_ERROR'],
+    ['GET', '/dgroup_acct_two', undefined, 404, 'GROUP_NOT_FOUND'],
+    ['PUT', '/dgroup_acct_two', { name: 'x' }, 404, 'GROUP_NOT_FOUND'],
+    ['DELETE', '/dgroup_acct_two', undefined, 404, 'GROUP_NOT_FOUND'],
+    ['GET', '/owner/acct_two', undefined, 404, 'NOT_FOUND'],
+  ])('%s /domain-groups%s with %o is refused', async (method, path, body, status, code) => {
+    const { call } = await start();
+    expect(await call(method, `/domain-groups${path}`, body)).toMatchObject({ status, code });
+  });
+
+  it('are not deleted while a domain is in them, and the default one never', async () => {
+    const { call, accountId } = await start();
+    const path = `/domain-groups/dgroup_${accountId}`;
+    expect(await call('DELETE', path)).toMatchObject({ status: 409, code: 'GROUP_NOT_EMPTY' });
+    const { groupId } = (await call('POST', '/domain-groups', { name: 'Shops' })).data.domainGroup;
+    await call('PUT', '/domains', { ...WISH, groupId });
+    expect(await call('DELETE', `/domain-groups/${groupId}`)).toMatchObject({
+      status: 409,
+      code: 'GROUP_NOT_EMPTY',
+    });
+    expect((await call('GET', `/domain-groups/${groupId}`)).data.domainGroup.domainCount).toBe(1);
+  });
+});
