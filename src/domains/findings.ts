@@ -4,8 +4,7 @@ import type { Finding, Judgement, Verdict } from './checks/check.ts';
 import { checkKey } from './checks/dkim.ts';
 import { checkDmarc } from './checks/dmarc.ts';
 import { checkMx } from './checks/mx.ts';
-import { checkSpf, includes, type SpfJudgement, type SpfSubject } from './checks/spf.ts';
-import { isSpf } from './checks/spf-record.ts';
+import { checkSpf, type SpfJudgement, type SpfSubject } from './checks/spf.ts';
 import { checkTracking } from './checks/tracking.ts';
 import type { DnsView } from './dns-view.ts';
 import { egressSet } from './egress-addresses.ts';
@@ -137,20 +136,18 @@ async function examineSpf(view: DnsView, platform: Platform, name: string): Prom
   };
 }
 
-/** The secondary lane's mail: by its addresses, or by its relay's record, or by ours when neither is known. */
+/** The secondary lane's mail: by its addresses; through a relay, by the record that lists the relay's. */
 async function examineAltSpf(view: DnsView, platform: Platform, subject: SpfSubject): Promise<Verdict> {
   const { secondary } = platform;
-  if (secondary.type === 'builtin') {
-    const egress = await egressSet(view, platform, secondary.pool);
-    return (await checkSpf(view, { ...subject, egress })).verdict;
-  }
-  const answer = await view.txt(subject.domain);
-  if (answer.kind === 'unknown') return 'unknown';
-  const records = answer.kind === 'records' ? answer.records.filter(isSpf) : [];
-  const [record] = records;
-  if (record === undefined || records.length > 1) return 'fail';
-  const included = await includes(view, record, secondary.spfInclude ?? subject.include);
-  return included === true ? 'pass' : included === false ? 'fail' : 'unknown';
+  const lane =
+    secondary.type === 'builtin'
+      ? { ...subject, egress: await egressSet(view, platform, secondary.pool) }
+      : {
+          ...subject,
+          include: secondary.spfInclude ?? subject.include,
+          egress: { addresses: [], unknown: null },
+        };
+  return (await checkSpf(view, lane)).verdict;
 }
 
 /** Contract §9: the platform's own only where the customer's does not pass SPF and the platform's does. */

@@ -199,6 +199,41 @@ describe('verifying a domain over real DNS', () => {
   );
 });
 
+describe('SPF of the secondary lane', () => {
+  const RELAY = { type: 'relay' as const, spfInclude: 'spf.relay.example' };
+
+  it.each([
+    ['passes where our record includes the relay', RELAY, () => {}, 1],
+    [
+      'fails where it does not',
+      RELAY,
+      (house: House) => house.dns.set('spf.mail.example.net', 'TXT', ['v=spf1 ip4:192.0.2.25 -all']),
+      0,
+    ],
+    ['passes with ours for a relay without a record', { type: 'relay' as const }, () => {}, 1],
+  ])('%s', async (_, secondary, change, configured) => {
+    const house = await startHouse({ settings: { secondary } });
+    house.dns.set('spf.relay.example', 'TXT', ['v=spf1 ip4:198.51.100.0/24 -all']);
+    const domain = await published(house);
+    change(house);
+    expect((await house.verify(domain)).domain).toMatchObject({
+      spf_configured: 1,
+      alt_spf_configured: configured,
+    });
+  });
+
+  it('is that of its own addresses', async () => {
+    const egress = [
+      { address: '192.0.2.25', pools: ['default'] },
+      { address: '192.0.2.26', pools: ['secondary'] },
+    ];
+    const house = await startHouse({ settings: { delivery: { egress, returnPath: 'auto' } } });
+    const domain = await published(house);
+    house.dns.set('example.org', 'TXT', ['v=spf1 ip4:192.0.2.26 ~all']);
+    expect((await house.verify(domain)).domain).toMatchObject({ spf_configured: 0, alt_spf_configured: 1 });
+  });
+});
+
 describe('the life of a domain by the clock', () => {
   it('goes from PENDING over everything back to SUCCESS, with one event for each change', async () => {
     const house = await startHouse();
