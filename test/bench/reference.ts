@@ -1,0 +1,89 @@
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { epochNow } from '../support/bench-companion.ts';
+import { endedChildrenCpu, familyCpu, findChild, processCost } from '../support/bench-process-cost.ts';
+import { findProgram } from '../support/missing-parts.ts';
+import { startOpenDkim } from '../support/opendkim.ts';
+import { startPostfixReference } from '../support/postfix-reference.ts';
+import { relayableMessage } from './message.ts';
+import type { Receiver } from './receiver.ts';
+import { measured, type RunResult } from './result.ts';
+
+/**
+ * The other side of the comparison: Postfix with OpenDKIM does the same work. Messages of the size that ours
+ * have at the sink come in over SMTP from Postfix's own load generator, each with a recipient of its own; they
+ * are put on the disk, signed and handed on to the same sink over as many connections as ours may use.
+ */
+export interface ReferenceBench {
+  run(count: number): Promise<RunResult>;
+  stop(): Promise<void>;
+}
+
+const run = promisify(execFile);
+
+export async function startReference(settings: {
+  receiver: Receiver;
+  sessions: number;
+  connections: number;
+  /** Of a message at the sink. */
+  octets: number;
+}): Promise<ReferenceBench> {
+  const { receiver, sessions, connections, octets } = settings;
+  const openDkim = await startOpenDkim('sender.example');
+  const postfix = await startPostfixReference({
+    nextHop: { host: receiver.hosts[0] ?? '127.0.0.1', port: receiver.port },
+    connections,
+    sessions,
+    milter: openDkim.milter,
+  }).catch(async (error: unknown) => {
+    await openDkim.stop();
+    throw error;
+  });
+  const signer = findChild('opendkim', openDkim.config);
+  const message = join(tmpdir(), 'message.eml');
+  await writeFile(message, relayableMessage(octets));
+
+  const source = findProgram('smtp-source') ?? 'smtp-source';
+  const load = (count: number) => {
+    const amounts = ['-s', String(sessions), '-m', String(count)];
+    const envelope = ['-f', 'news@sender.example', '-t', 'reader@there.example'];
+    // -N gives every message a recipient of its own, -d keeps the connections.
+    return run(source, ['-N', '-d', ...amounts, '-F', message, ...envelope, `127.0.0.1:${postfix.port}`]);
+  };
+  const cpu = () => ({
+    server: familyCpu(postfix.pid) + processCost(signer).cpu,
+    load: endedChildrenCpu(),
+    sink: processCost(receiver.pid).cpu,
+  });
+  return {
+    run: async (count) => {
+      await receiver.reset();
+      const before = cpu();
+      const startedAt = epochNow();
+      await load(count);
+      const acceptedAt = epochNow();
+      const sink = await receiver.waitFor(count);
+      const after = cpu();
+      const each = (seconds: number) => (seconds * 1000) / count;
+      return {
+        name: `Postfix ${postfix.version} + OpenDKIM`,
+        ...measured(count, { startedAt, acceptedAt }, sink),
+        cpuMs: {
+          server: each(after.server - before.server),
+          mainThread: null,
+          load: each(after.load - before.load),
+          sink: each(after.sink - before.sink),
+        },
+        peakMiB: null,
+        answerMs: null,
+      };
+    },
+    stop: async () => {
+      await postfix.stop();
+      await openDkim.stop();
+    },
+  };
+}

@@ -1,0 +1,157 @@
+import { createServer, type Server, type Socket } from 'node:net';
+import { parseArgs } from 'node:util';
+import { answerParent, epochNow } from '../support/bench-companion.ts';
+
+/**
+ * The benchmark's receiving side as a process of its own: takes every message, keeps none, and can say how many
+ * different ones came and when the last was answered. It works on the octets as they come, so that it costs a
+ * small part of what it measures; `smtp-sink.ts` is the one that a test can program.
+ *
+ * Started with `--host` once or more; all listen on one port, as MX hosts do. Asked anything, it answers
+ * SinkCounts.
+ */
+export interface SinkCounts {
+  port: number;
+  /** Since the start, or the last question with `reset`. */
+  messages: number;
+  /** Different recipients: every message of a run has its own. */
+  recipients: number;
+  /** Different X-Postrider-Id fields. */
+  ids: number;
+  /** Messages with a DKIM signature. */
+  signed: number;
+  /** Of all messages together, as they came over the wire. */
+  octets: number;
+  /** Epoch ms of the first and the last 250 after a message; 0 before it. */
+  firstAt: number;
+  lastAt: number;
+  connections: number;
+}
+
+export interface SinkQuestion {
+  /** Forgets everything counted so far, after answering. */
+  reset?: boolean;
+}
+
+const EMPTY = Buffer.alloc(0);
+const END = Buffer.from('\r\n.\r\n');
+const ID_FIELD = Buffer.from('\r\nX-Postrider-Id:');
+const SIGNATURE = Buffer.from('DKIM-Signature:');
+const HEADER_END = Buffer.from('\r\n\r\n');
+/** Replies to commands; DATA and the end of a message are answered where they are handled. */
+const REPLIES: Record<string, string> = {
+  EHLO: '250-sink greets you\r\n250-PIPELINING\r\n250-SIZE 52428800\r\n250-8BITMIME\r\n250 ENHANCEDSTATUSCODES\r\n',
+  HELO: '250 sink\r\n',
+  MAIL: '250 2.1.0 sender ok\r\n',
+  RCPT: '250 2.1.5 recipient ok\r\n',
+  DATA: '354 go ahead\r\n',
+  RSET: '250 2.0.0 reset\r\n',
+  NOOP: '250 2.0.0 ok\r\n',
+  QUIT: '221 2.0.0 bye\r\n',
+};
+
+const { values } = parseArgs({
+  options: { host: { type: 'string', multiple: true, default: ['127.0.0.1'] } },
+});
+
+const NOTHING = { messages: 0, signed: 0, octets: 0, firstAt: 0, lastAt: 0, connections: 0 };
+let counts = { ...NOTHING };
+const recipients = new Set<string>();
+const ids = new Set<string>();
+let port = 0;
+for (const host of values.host) port = await listen(createServer({ noDelay: true }, serve), host, port);
+
+answerParent((question): SinkCounts => {
+  const { reset = false } = question as SinkQuestion;
+  const answer = { port, ...counts, recipients: recipients.size, ids: ids.size };
+  if (reset) {
+    counts = { ...NOTHING };
+    recipients.clear();
+    ids.clear();
+  }
+  return answer;
+});
+
+function serve(socket: Socket): void {
+  counts.connections++;
+  let commands = '';
+  /** What came of the message being received, as far as it is still needed; null = commands. */
+  let message: { header: Buffer | null; tail: Buffer } | null = null;
+  let recipient = '';
+  let leaving = false;
+
+  /** Consumes message data; returns what follows its end. */
+  const receive = (chunk: Buffer, into: NonNullable<typeof message>): Buffer => {
+    if (into.header !== null) {
+      const header = into.header.length === 0 ? chunk : Buffer.concat([into.header, chunk]);
+      const whole = header.includes(HEADER_END);
+      if (whole) note(header);
+      into.header = whole ? null : header;
+    }
+    // The end may be cut across packets.
+    const { tail } = into;
+    const seam = tail.length === 0 ? -1 : Buffer.concat([tail, chunk.subarray(0, 4)]).indexOf(END);
+    const end = seam === -1 ? chunk.indexOf(END) : seam - tail.length;
+    if (end === -1) {
+      counts.octets += chunk.length;
+      into.tail = chunk.length >= 4 ? chunk.subarray(-4) : Buffer.concat([tail, chunk]).subarray(-4);
+      return EMPTY;
+    }
+    counts.octets += end + END.length;
+    message = null;
+    counts.messages++;
+    recipients.add(recipient);
+    counts.lastAt = epochNow();
+    counts.firstAt ||= counts.lastAt;
+    return chunk.subarray(end + END.length);
+  };
+
+  const obey = (chunk: Buffer): string => {
+    let replies = '';
+    for (let rest = chunk; rest.length > 0; ) {
+      if (message !== null) {
+        rest = receive(rest, message);
+        if (message === null) replies += '250 2.0.0 taken\r\n';
+        continue;
+      }
+      const end = rest.indexOf(10);
+      commands += rest.toString('latin1', 0, end === -1 ? rest.length : end);
+      if (end === -1) break;
+      rest = rest.subarray(end + 1);
+      const verb = commands.slice(0, 4).toUpperCase();
+      if (verb === 'RCPT') recipient = commands.slice(commands.indexOf('<') + 1, commands.indexOf('>'));
+      if (verb === 'DATA') message = { header: EMPTY, tail: EMPTY };
+      if (verb === 'QUIT') leaving = true;
+      replies += REPLIES[verb] ?? '500 5.5.2 what was that?\r\n';
+      commands = '';
+    }
+    return replies;
+  };
+
+  socket.on('data', (chunk) => {
+    const replies = obey(chunk);
+    if (replies !== '' && socket.writable) socket.write(replies, 'latin1');
+    if (leaving) socket.end();
+  });
+  socket.on('error', () => socket.destroy());
+  socket.write('220 sink ESMTP\r\n');
+}
+
+function note(header: Buffer): void {
+  if (header.includes(SIGNATURE)) counts.signed++;
+  const start = header.indexOf(ID_FIELD);
+  if (start === -1) return;
+  const value = start + ID_FIELD.length;
+  ids.add(header.toString('latin1', value, header.indexOf('\r\n', value)).trim());
+}
+
+/** Returns the port. */
+async function listen(server: Server, host: string, port: number): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the sink has no port');
+  return address.port;
+}
