@@ -11,6 +11,8 @@ const COMMANDS: Record<
 > = {
   account: async (context) => (await import('./account.ts')).accountCommand(context),
   key: async (context) => (await import('./key.ts')).keyCommand(context),
+  domain: async (context) => (await import('./domain.ts')).domainCommand(context),
+  zone: async (context) => (await import('./zone.ts')).zoneCommand(context),
   serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
   demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
   message: async (context) => (await import('./message.ts')).messageCommand(context),
