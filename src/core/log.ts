@@ -30,5 +30,7 @@ export function createLog(settings: LogSettings, destination?: DestinationStream
 }
 
 function hashed(value: unknown): unknown {
-  return typeof value === 'string' ? `sha256:${createHash('sha256').update(value).digest('hex').slice(0, 16)}` : value;
+  return typeof value === 'string'
+    ? `sha256:${createHash('sha256').update(value).digest('hex').slice(0, 16)}`
+    : value;
 }

@@ -20,7 +20,8 @@ const NONCE = 12;
 const TAG = 16;
 
 export function createSeal(masterKey: Buffer, random: Random): Seal {
-  if (masterKey.length !== 32) throw new Error(`the master key must be 32 bytes, this one is ${masterKey.length}`);
+  if (masterKey.length !== 32)
+    throw new Error(`the master key must be 32 bytes, this one is ${masterKey.length}`);
   const derive = (purpose: string) =>
     Buffer.from(hkdfSync('sha256', masterKey, Buffer.alloc(0), `postrider/${purpose}`, 32));
   const key = derive('seal');
@@ -34,9 +35,14 @@ export function createSeal(masterKey: Buffer, random: Random): Seal {
     },
     open: (sealed, context) => {
       if (sealed[0] !== VERSION || sealed.length < 1 + NONCE + TAG) throw new Error('not a sealed value');
-      const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + NONCE), { authTagLength: TAG });
+      const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + NONCE), {
+        authTagLength: TAG,
+      });
       decipher.setAAD(Buffer.from(context)).setAuthTag(sealed.subarray(sealed.length - TAG));
-      return Buffer.concat([decipher.update(sealed.subarray(1 + NONCE, sealed.length - TAG)), decipher.final()]);
+      return Buffer.concat([
+        decipher.update(sealed.subarray(1 + NONCE, sealed.length - TAG)),
+        decipher.final(),
+      ]);
     },
   };
 }
