@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { canonicalAddress, isLoopback, type Network, parseNetwork } from '../accounts/caller-addresses.ts';
+import { ConfigFault } from '../config/load.ts';
 import type { CallerAddress } from './route.ts';
 
 /**
@@ -21,11 +22,16 @@ const FORWARDING = [
 /** A chain longer than this is no chain of proxies. */
 const MAX_HOPS = 20;
 
-/** Throws when an entry is neither an address nor a network: a start with a hole in the fence is no start. */
-export function createCallerAddresses(trustedProxies: readonly string[]): CallerAddressOf {
+/**
+ * `setting` names the list of proxies in a complaint. Throws ConfigFault when an entry is neither an address
+ * nor a network: a start with a hole in the fence is no start.
+ */
+export function createCallerAddresses(trustedProxies: readonly string[], setting: string): CallerAddressOf {
   const trusted = trustedProxies.map((text): Network => {
     const network = parseNetwork(text);
-    if (network === null) throw new Error(`trustedProxies: "${text}" is not an address or a network`);
+    if (network === null) {
+      throw new ConfigFault('the configuration', [`${setting}: "${text}" is not an address or a network`]);
+    }
     return network;
   });
   const isTrusted = (address: string) => trusted.some((network) => network.contains(address));

@@ -24,6 +24,8 @@ pre code{background:none;padding:0}
 .m{font:700 .75em/1 ui-monospace,monospace;color:var(--soft)}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;width:100%;font-size:.9rem;margin:.8rem 0}
+summary{cursor:pointer;font-weight:700;padding:.3rem 0}
+details caption{display:none}
 caption{text-align:left;font-weight:700;padding:.2rem 0}
 th,td{border-bottom:1px solid var(--line);padding:.35rem .8rem .35rem 0;text-align:left;vertical-align:top}
 thead th{color:var(--soft);font-weight:600}

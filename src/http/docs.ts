@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { docsStyle } from './docs-style.ts';
-import type { JsonSchema, OpenApiDocument, OpenApiOperation, OpenApiResponse } from './openapi.ts';
+import type { OpenApiDocument, OpenApiOperation, OpenApiResponse } from './openapi.ts';
+import type { JsonSchema } from './openapi-schemas.ts';
 import type { OpenRoute, Page } from './route.ts';
 
 /**
@@ -93,6 +94,7 @@ ${group.entries.map((entry) => operationHtml(entry, document)).join('\n')}
 function operationHtml({ path, method, operation }: Entry, document: OpenApiDocument): string {
   const body = operation.requestBody?.content['application/json'];
   const scope = operation['x-scope'];
+  const responses = Object.entries(operation.responses);
   return `<article id="${escape(operation.operationId)}">
 <h3><span class="m ${method}">${method.toUpperCase()}</span> <code>${escape(path)}</code></h3>
 <p>${prose(operation.summary)}.${scope === undefined ? ' No key needed.' : ` Key scope: <code>${escape(scope)}</code>.`}</p>
@@ -101,9 +103,11 @@ ${parameterTable(operation)}
 ${body === undefined ? '' : fieldTable('Request body', body.schema, document)}
 <h4>Example</h4>
 <pre><code>${escape(curl(path, method, operation))}</code></pre>
-${Object.entries(operation.responses)
-  .map(([status, response]) => responseHtml(status, response, document))
+${responses
+  .filter(([status]) => Number(status) < 400)
+  .map(([status, response]) => successHtml(status, response, document))
   .join('\n')}
+${refusalsHtml(responses.filter(([status]) => Number(status) >= 400))}
 </article>`;
 }
 
@@ -116,17 +120,24 @@ function parameterTable({ parameters }: OpenApiOperation): string {
   return table('Parameters', ['Name', 'In', 'Required', 'Meaning'], rows);
 }
 
-function responseHtml(status: string, response: OpenApiResponse, document: OpenApiDocument): string {
+function successHtml(status: string, response: OpenApiResponse, document: OpenApiDocument): string {
   const [content] = Object.values(response.content ?? {});
-  if (Number(status) >= 400) {
-    return `<h4>${status}</h4>\n<p>${response.description.split('\n').map(prose).join('<br>')}</p>`;
-  }
   const properties = content?.schema['properties'];
   const data = isRecord(properties) && isRecord(properties['data']) ? properties['data'] : null;
   return `<h4>${status}</h4>
 <p>${prose(response.description)}</p>
 ${data === null ? '' : fieldTable('data', data, document)}
 ${content?.example === undefined ? '' : `<pre><code>${escape(JSON.stringify(content.example, null, 2))}</code></pre>`}`;
+}
+
+/** All refusals together and folded away: most are the same everywhere. */
+function refusalsHtml(refusals: [status: string, response: OpenApiResponse][]): string {
+  if (refusals.length === 0) return '';
+  const rows = refusals.map(
+    ([status, { description }]) =>
+      `<tr><th scope="row">${status}</th><td>${description.split('\n').map(prose).join('<br>')}</td></tr>`,
+  );
+  return `<details><summary>Refusals</summary>${table('Refusals', ['Status', 'Codes'], rows)}</details>`;
 }
 
 interface Field {
@@ -189,14 +200,15 @@ function typeText(schema: JsonSchema): string {
     const of = isRecord(items) ? ` of ${typeText(items)}` : '';
     return `array${of}${bounds(undefined, maxItems, 'entries')}`;
   }
+  if (Array.isArray(type)) return type.map((one) => typeText({ ...schema, type: one })).join(' or ');
   const name = typeof type === 'string' ? (type === 'string' ? 'text' : type) : 'anything';
   const form = typeof format === 'string' ? ` (${escape(format)})` : '';
   return `${escape(name)}${form}${bounds(minLength, maxLength, 'characters')}${bounds(minimum, maximum, '')}`;
 }
 
 function bounds(low: unknown, high: unknown, unit: string): string {
-  const least = typeof low === 'number' && low > Number.MIN_SAFE_INTEGER && low > 0 ? low : null;
-  const most = typeof high === 'number' && high < Number.MAX_SAFE_INTEGER ? high : null;
+  const least = typeof low === 'number' && low > 0 ? low : null;
+  const most = typeof high === 'number' ? high : null;
   if (least === null && most === null) return '';
   const range =
     most === null ? `at least ${least}` : least === null ? `at most ${most}` : `${least} to ${most}`;

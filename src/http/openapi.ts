@@ -1,6 +1,7 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { REFUSALS, type RefusalCode } from '../core/refusal.ts';
 import { JSON_TYPE } from './answers.ts';
+import { ERROR_SCHEMA, type JsonSchema, schemaOf } from './openapi-schemas.ts';
 import { REFUSAL_MEANINGS } from './refusal-meanings.ts';
 import type { OpenRoute, Route } from './route.ts';
 
@@ -8,8 +9,6 @@ import type { OpenRoute, Route } from './route.ts';
  * The OpenAPI 3.1 document, made from the descriptions that also validate requests: it cannot promise what
  * the server does not do.
  */
-export type JsonSchema = { [keyword: string]: unknown };
-
 export interface OpenApiParameter {
   name: string;
   in: 'path' | 'query' | 'header';
@@ -273,71 +272,3 @@ function parametersOf(
 function headerParameter(name: string, description: string): OpenApiParameter {
   return { name, in: 'header', required: false, description, schema: { type: 'string' } };
 }
-
-/** JSON Schema 2020-12; schemas that carry an id go to the components. */
-function schemaOf(
-  schema: z.ZodType,
-  io: 'input' | 'output',
-  schemas: Record<string, JsonSchema>,
-): JsonSchema {
-  const {
-    $schema: _,
-    $defs,
-    ...rest
-  } = z.toJSONSchema(schema, {
-    target: 'draft-2020-12',
-    io,
-    unrepresentable: 'any',
-    override: ({ jsonSchema }) => {
-      // An answer may grow fields; a client that refuses them would break on every addition.
-      if (io === 'output' && jsonSchema.additionalProperties === false)
-        delete jsonSchema.additionalProperties;
-    },
-  });
-  for (const [name, definition] of Object.entries($defs ?? {})) schemas[name] = toComponents(definition);
-  return toComponents(rest);
-}
-
-function toComponents(schema: object): JsonSchema {
-  return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as JsonSchema;
-}
-
-const ERROR_SCHEMA: JsonSchema = {
-  type: 'object',
-  required: ['success', 'error', 'message', 'reasonCode', 'requestId'],
-  properties: {
-    success: { const: false },
-    error: {
-      type: 'object',
-      required: ['code', 'message'],
-      properties: {
-        code: { type: 'string', enum: Object.keys(REFUSALS) },
-        message: { type: 'string', description: 'A sentence for a person.' },
-        details: {
-          type: 'array',
-          items: {
-            type: 'object',
-            required: ['field', 'message'],
-            properties: {
-              field: { type: 'string', description: 'Path into the request: `attachments[2].content`.' },
-              message: { type: 'string' },
-              code: { type: 'string', enum: Object.keys(REFUSALS) },
-              recipient: { type: 'string' },
-              name: { type: 'string' },
-              reason: { type: 'string' },
-              since: { type: 'string', format: 'date-time' },
-            },
-          },
-        },
-      },
-    },
-    message: { type: 'string', description: 'Repeats `error.message`.' },
-    reasonCode: { type: 'string', description: 'Repeats `error.code`.' },
-    requestId: { type: 'string' },
-    subscriptionStatus: {
-      type: 'string',
-      enum: ['not_subscribed', 'unsubscribed', 'bounced', 'complained', 'suppressed'],
-      description: 'Consent refusals only.',
-    },
-  },
-};

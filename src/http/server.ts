@@ -87,7 +87,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     createFront({
       log,
       metrics: createHttpMetrics(options.registry),
-      callerAddressOf: createCallerAddresses(config.api.trustedProxies),
+      callerAddressOf: createCallerAddresses(config.api.trustedProxies, 'api.trustedProxies'),
       makeRequestId: () => ids.uuid(),
       isStopping: () => stopping,
     }),

@@ -5,7 +5,7 @@ import { createCallerAddresses, isLocal } from '../../src/http/caller-address.ts
 function seen(peer: string | undefined, headers: Record<string, string>, trusted: string[]) {
   // Of the socket only its address is read.
   const socket = { remoteAddress: peer } as never;
-  const from = createCallerAddresses(trusted)({ socket, headers });
+  const from = createCallerAddresses(trusted, 'api.trustedProxies')({ socket, headers });
   return { ...from, local: isLocal(from) };
 }
 
@@ -76,5 +76,7 @@ describe('who calls', () => {
 });
 
 it('a proxy that is neither address nor network stops the start', () => {
-  expect(() => createCallerAddresses(['10.0.0.0/8', 'proxy.local'])).toThrow('trustedProxies: "proxy.local"');
+  expect(() => createCallerAddresses(['10.0.0.0/8', 'proxy.local'], 'api.trustedProxies')).toThrow(
+    'api.trustedProxies: "proxy.local" is not an address or a network',
+  );
 });

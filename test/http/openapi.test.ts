@@ -187,6 +187,7 @@ describe('the documentation page', () => {
     expect(page).toContain('<code>RECIPIENT_SUPPRESSED</code>');
     expect(page).toContain('curl -X POST &quot;$BASE/transactional/send&quot;');
     expect(page).toContain('companyAddress.postalCode');
+    expect(page).toContain('<td>text or null</td>');
   });
 
   it('loads nothing from elsewhere and runs nothing', async () => {
