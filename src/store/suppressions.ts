@@ -1,10 +1,22 @@
 import type { Database } from './database.ts';
+import { type Page, type PageFilter, pageOf } from './page.ts';
 
 /** Whom an account may not write to, and the strikes that lead there. */
-export type SuppressionStream = 'all' | 'tx' | 'mk';
-export type SuppressionReason = 'hard_bounce' | 'soft_bounces' | 'complaint' | 'unsubscribe' | 'manual';
+export const SUPPRESSION_STREAMS = ['all', 'tx', 'mk'] as const;
+export type SuppressionStream = (typeof SUPPRESSION_STREAMS)[number];
+
+export const SUPPRESSION_REASONS = [
+  'hard_bounce',
+  'soft_bounces',
+  'complaint',
+  'unsubscribe',
+  'manual',
+] as const;
+export type SuppressionReason = (typeof SUPPRESSION_REASONS)[number];
 
 export interface SuppressionRow {
+  /** The page key. */
+  seq: number;
   account_id: string;
   recipient_hash: string;
   stream: SuppressionStream;
@@ -15,16 +27,25 @@ export interface SuppressionRow {
   created_at: number;
 }
 
+export type NewSuppression = Omit<SuppressionRow, 'seq'>;
+
+export interface SuppressionFilter extends PageFilter {
+  recipientHash?: string;
+  stream?: SuppressionStream;
+  reason?: SuppressionReason;
+}
+
 export type StrikeKind = 'soft' | 'unproven';
 
 export function suppressionTable(db: Database) {
-  const add = db.prepare<SuppressionRow>(`
+  const add = db.prepare<NewSuppression>(`
     INSERT INTO suppressions (account_id, recipient_hash, stream, reason, email, message_seq, created_at)
     VALUES (@account_id, @recipient_hash, @stream, @reason, @email, @message_seq, @created_at)
     ON CONFLICT DO NOTHING`);
   const of = db.prepare<[string, string], SuppressionRow>(
     'SELECT * FROM suppressions WHERE account_id = ? AND recipient_hash = ? ORDER BY created_at',
   );
+  const remove = db.prepare<[number]>('DELETE FROM suppressions WHERE seq = ?');
   const addStrike = db.prepare<[string, string, StrikeKind, number]>(
     'INSERT INTO strikes (account_id, recipient_hash, kind, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
   );
@@ -35,11 +56,27 @@ export function suppressionTable(db: Database) {
     'DELETE FROM strikes WHERE account_id = ? AND recipient_hash = ?',
   );
   return {
-    /** Keeps the first of equal ones. */
-    add: (row: SuppressionRow): void => {
-      add.run(row);
-    },
+    /** Keeps the first of equal ones; false when there was one. */
+    add: (row: NewSuppression): boolean => add.run(row).changes === 1,
+    /** Oldest first. */
     of: (accountId: string, recipientHash: string): SuppressionRow[] => of.all(accountId, recipientHash),
+    /** Newest first. */
+    list: (filter: SuppressionFilter): Page<SuppressionRow> => {
+      const where = ['account_id = @accountId'];
+      if (filter.beforeSeq !== null) where.push('seq < @beforeSeq');
+      if (filter.recipientHash !== undefined) where.push('recipient_hash = @recipientHash');
+      if (filter.stream !== undefined) where.push('stream = @stream');
+      if (filter.reason !== undefined) where.push('reason = @reason');
+      const rows = db
+        .prepare<SuppressionFilter, SuppressionRow>(
+          `SELECT * FROM suppressions WHERE ${where.join(' AND ')} ORDER BY seq DESC LIMIT @limit + 1`,
+        )
+        .all(filter);
+      return pageOf(rows, filter.limit);
+    },
+    remove: (seq: number): void => {
+      remove.run(seq);
+    },
     addStrike: (accountId: string, recipientHash: string, kind: StrikeKind, at: number): void => {
       addStrike.run(accountId, recipientHash, kind, at);
     },

@@ -1,5 +1,8 @@
 import { accountTable } from './accounts.ts';
 import { apiKeyTable } from './api-keys.ts';
+import { campaignCountTable } from './campaign-counts.ts';
+import { campaignTable } from './campaigns.ts';
+import { complianceTemplateTable } from './compliance-templates.ts';
 import type { Database } from './database.ts';
 import { domainGroupTable } from './domain-groups.ts';
 import { dkimKeyTable, domainTable } from './domains.ts';
@@ -9,6 +12,7 @@ import { messageTable } from './messages.ts';
 import { queueTable } from './queue.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
+import { templateTable } from './templates.ts';
 
 /**
  * All tables over one connection. Reading through it is free at any time: writes happen inside the writer's
@@ -27,6 +31,10 @@ export function createTables(db: Database) {
     events: eventTable(db),
     idempotency: idempotencyTable(db),
     suppressions: suppressionTable(db),
+    templates: templateTable(db),
+    complianceTemplates: complianceTemplateTable(db),
+    campaigns: campaignTable(db),
+    campaignCounts: campaignCountTable(db),
   };
 }
 

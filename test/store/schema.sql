@@ -1,5 +1,14 @@
 CREATE INDEX api_keys_by_account ON api_keys (account_id);
 
+CREATE INDEX campaign_links_by_clicks ON campaign_links (campaign_id, clicks);
+
+CREATE INDEX campaigns_by_account ON campaigns (account_id, seq);
+
+CREATE INDEX compliance_templates_by_account ON compliance_templates (account_id, seq);
+
+CREATE UNIQUE INDEX compliance_templates_default ON compliance_templates (account_id, type, coalesce(domain, ''))
+  WHERE is_default = 1;
+
 CREATE INDEX domain_groups_by_account ON domain_groups (account_id);
 
 CREATE INDEX domains_by_group ON domains (group_id);
@@ -27,6 +36,14 @@ CREATE INDEX queue_by_domain ON queue (domain_id);
 CREATE INDEX queue_due ON queue (due_at) WHERE ready = 0;
 
 CREATE INDEX queue_ready ON queue (lane, account_id, destination, seq) WHERE ready = 1 AND lease IS NULL;
+
+CREATE INDEX suppressions_by_account ON suppressions (account_id, seq);
+
+CREATE INDEX suppressions_by_reason ON suppressions (account_id, reason, seq);
+
+CREATE INDEX suppressions_by_stream ON suppressions (account_id, stream, seq);
+
+CREATE INDEX templates_by_account ON templates (account_id, seq);
 
 CREATE TABLE accounts (
   account_id      TEXT PRIMARY KEY,
@@ -60,6 +77,45 @@ CREATE TABLE attempts (
   report      TEXT NOT NULL,       -- JSON: conclusion, stage, reply, classification, sessions
   PRIMARY KEY (message_seq, attempt)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE campaign_counts (
+  campaign_id TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
+  hour        INTEGER NOT NULL,    -- epoch ms of its beginning
+  name        TEXT NOT NULL,
+  count       INTEGER NOT NULL,
+  PRIMARY KEY (campaign_id, hour, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE campaign_links (
+  campaign_id TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
+  url         TEXT NOT NULL,
+  clicks      INTEGER NOT NULL,
+  UNIQUE (campaign_id, url)
+) STRICT;
+
+CREATE TABLE campaigns (
+  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+  campaign_id TEXT NOT NULL UNIQUE,
+  account_id  TEXT NOT NULL REFERENCES accounts (account_id),
+  name        TEXT NOT NULL,
+  description TEXT,
+  status      TEXT NOT NULL CHECK (status IN ('draft', 'scheduled', 'sending', 'paused', 'sent', 'cancelled')),
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE compliance_templates (
+  seq          INTEGER PRIMARY KEY AUTOINCREMENT,
+  template_id  TEXT NOT NULL UNIQUE,
+  account_id   TEXT NOT NULL REFERENCES accounts (account_id),
+  name         TEXT NOT NULL,
+  type         TEXT NOT NULL CHECK (type IN ('unsubscribe', 'report_abuse', 'company_address')),
+  domain       TEXT,               -- A-labels; null: for every From domain without one of its own
+  is_default   INTEGER NOT NULL CHECK (is_default IN (0, 1)),
+  html_content TEXT NOT NULL,
+  created_at   INTEGER NOT NULL,
+  updated_at   INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE contents (
   content_id INTEGER PRIMARY KEY,
@@ -195,7 +251,8 @@ CREATE TABLE strikes (
   PRIMARY KEY (account_id, recipient_hash, kind, at)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE suppressions (
+CREATE TABLE "suppressions" (
+  seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id     TEXT NOT NULL,
   recipient_hash TEXT NOT NULL,
   stream         TEXT NOT NULL CHECK (stream IN ('all', 'tx', 'mk')),
@@ -203,5 +260,18 @@ CREATE TABLE suppressions (
   email          TEXT,
   message_seq    INTEGER,
   created_at     INTEGER NOT NULL,
-  PRIMARY KEY (account_id, recipient_hash, stream, reason)
-) STRICT, WITHOUT ROWID;
+  UNIQUE (account_id, recipient_hash, stream, reason)
+) STRICT;
+
+CREATE TABLE templates (
+  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+  template_id TEXT NOT NULL UNIQUE,
+  account_id  TEXT NOT NULL REFERENCES accounts (account_id),
+  name        TEXT NOT NULL,
+  type        TEXT CHECK (type IN ('transactional', 'marketing')),   -- null: for both
+  subject     TEXT,
+  html        TEXT NOT NULL,
+  text        TEXT,                -- null: derived from the html
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL
+) STRICT;

@@ -1,0 +1,81 @@
+import type { Database } from './database.ts';
+import { type Page, type PageFilter, pageOf } from './page.ts';
+
+/** What an account has the compliance variables insert. At most one default for each type and domain. */
+export type ComplianceType = 'unsubscribe' | 'report_abuse' | 'company_address';
+
+export interface ComplianceTemplateRow {
+  /** The page key. */
+  seq: number;
+  template_id: string;
+  account_id: string;
+  name: string;
+  type: ComplianceType;
+  /** A-labels; null: for every From domain without one of its own. */
+  domain: string | null;
+  is_default: 0 | 1;
+  html_content: string;
+  created_at: number;
+  updated_at: number;
+}
+
+export interface ComplianceTemplateFilter extends PageFilter {
+  type?: ComplianceType;
+  domain?: string;
+}
+
+type Default = Pick<ComplianceTemplateRow, 'type' | 'domain' | 'html_content'>;
+
+export function complianceTemplateTable(db: Database) {
+  const insert = db.prepare<Omit<ComplianceTemplateRow, 'seq'>>(`
+    INSERT INTO compliance_templates (template_id, account_id, name, type, domain, is_default, html_content, created_at, updated_at)
+    VALUES (@template_id, @account_id, @name, @type, @domain, @is_default, @html_content, @created_at, @updated_at)`);
+  const update = db.prepare<ComplianceTemplateRow>(`
+    UPDATE compliance_templates SET name = @name, type = @type, domain = @domain, is_default = @is_default,
+      html_content = @html_content, updated_at = @updated_at
+    WHERE seq = @seq`);
+  const get = db.prepare<[string, string], ComplianceTemplateRow>(
+    'SELECT * FROM compliance_templates WHERE account_id = ? AND template_id = ?',
+  );
+  // Written as the index has it, so that it serves.
+  const defaultOf = db.prepare<[string, string, string], ComplianceTemplateRow>(`
+    SELECT * FROM compliance_templates WHERE account_id = ? AND type = ? AND coalesce(domain, '') = ? AND is_default = 1`);
+  const defaultsFor = db.prepare<[string, string], Default>(`
+    SELECT type, domain, html_content FROM compliance_templates
+    WHERE account_id = ? AND is_default = 1 AND coalesce(domain, '') IN ('', ?)`);
+  const remove = db.prepare<[number]>('DELETE FROM compliance_templates WHERE seq = ?');
+  return {
+    insert: (row: Omit<ComplianceTemplateRow, 'seq'>): void => {
+      insert.run(row);
+    },
+    update: (row: ComplianceTemplateRow): void => {
+      update.run(row);
+    },
+    get: (accountId: string, templateId: string): ComplianceTemplateRow | null =>
+      get.get(accountId, templateId) ?? null,
+    /** Newest first. */
+    list: (filter: ComplianceTemplateFilter): Page<ComplianceTemplateRow> => {
+      const where = ['account_id = @accountId'];
+      if (filter.beforeSeq !== null) where.push('seq < @beforeSeq');
+      if (filter.type !== undefined) where.push('type = @type');
+      if (filter.domain !== undefined) where.push('domain = @domain');
+      const rows = db
+        .prepare<ComplianceTemplateFilter, ComplianceTemplateRow>(
+          `SELECT * FROM compliance_templates WHERE ${where.join(' AND ')} ORDER BY seq DESC LIMIT @limit + 1`,
+        )
+        .all(filter);
+      return pageOf(rows, filter.limit);
+    },
+    /** The default of exactly this type and domain. */
+    defaultOf: (
+      accountId: string,
+      type: ComplianceType,
+      domain: string | null,
+    ): ComplianceTemplateRow | null => defaultOf.get(accountId, type, domain ?? '') ?? null,
+    /** The defaults that a From domain may use: its own and the account's. */
+    defaultsFor: (accountId: string, domain: string): Default[] => defaultsFor.all(accountId, domain),
+    remove: (seq: number): void => {
+      remove.run(seq);
+    },
+  };
+}

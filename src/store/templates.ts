@@ -1,0 +1,63 @@
+import type { Database } from './database.ts';
+import type { Page, PageFilter } from './page.ts';
+
+/** Templates of whole mails. Whatever is asked for by account finds nothing of another account's. */
+export type TemplateType = 'transactional' | 'marketing';
+
+export interface TemplateRow {
+  /** The page key. */
+  seq: number;
+  template_id: string;
+  account_id: string;
+  name: string;
+  /** Null: for both streams. */
+  type: TemplateType | null;
+  subject: string | null;
+  html: string;
+  text: string | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** A page ends when it holds this many characters: templates are large, and a page is one answer. */
+const PAGE_CHARS = 4 * 1024 * 1024;
+
+export function templateTable(db: Database) {
+  const insert = db.prepare<Omit<TemplateRow, 'seq'>>(`
+    INSERT INTO templates (template_id, account_id, name, type, subject, html, text, created_at, updated_at)
+    VALUES (@template_id, @account_id, @name, @type, @subject, @html, @text, @created_at, @updated_at)`);
+  const update = db.prepare<TemplateRow>(`
+    UPDATE templates SET name = @name, type = @type, subject = @subject, html = @html, text = @text, updated_at = @updated_at
+    WHERE seq = @seq`);
+  const get = db.prepare<[string, string], TemplateRow>(
+    'SELECT * FROM templates WHERE account_id = ? AND template_id = ?',
+  );
+  const list = db.prepare<[string, number], TemplateRow>(
+    'SELECT * FROM templates WHERE account_id = ? AND seq < ? ORDER BY seq DESC',
+  );
+  const remove = db.prepare<[number]>('DELETE FROM templates WHERE seq = ?');
+  return {
+    insert: (row: Omit<TemplateRow, 'seq'>): void => {
+      insert.run(row);
+    },
+    update: (row: TemplateRow): void => {
+      update.run(row);
+    },
+    get: (accountId: string, templateId: string): TemplateRow | null =>
+      get.get(accountId, templateId) ?? null,
+    /** Newest first; at least one row if there is any, then as many as a page may hold. */
+    list: ({ accountId, beforeSeq, limit }: PageFilter): Page<TemplateRow> => {
+      const rows: TemplateRow[] = [];
+      let chars = 0;
+      for (const row of list.iterate(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER)) {
+        if (rows.length >= limit || chars >= PAGE_CHARS) return { rows, more: true };
+        rows.push(row);
+        chars += row.html.length + (row.text?.length ?? 0);
+      }
+      return { rows, more: false };
+    },
+    remove: (seq: number): void => {
+      remove.run(seq);
+    },
+  };
+}
