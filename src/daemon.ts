@@ -9,7 +9,6 @@ import { type Clock, HOUR, SECOND } from './core/clock.ts';
 import { createIds } from './core/ids.ts';
 import type { Log } from './core/log.ts';
 import type { Random } from './core/random.ts';
-import { createSeal } from './core/seal.ts';
 import { createDeliveryEngine } from './delivery/engine.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
@@ -32,7 +31,7 @@ import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { createPressure } from './sending/pressure.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
-import { loadMasterKey } from './store/master-key.ts';
+import { openSeal } from './store/master-key.ts';
 import { createTables } from './store/tables.ts';
 import { createWriter } from './store/writer.ts';
 
@@ -83,7 +82,13 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
 
     const ids = createIds(clock, random);
-    const seal = createSeal(loadMasterKey(config.data.masterKeyFile, random), random);
+    const seal = await openSeal({
+      file: config.data.masterKeyFile,
+      random,
+      tables,
+      writer,
+      credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
+    });
     const recorder = createRecorder({ clock, ids });
     const resolver =
       world.resolver ??
