@@ -7,22 +7,25 @@ export interface Random {
   below(bound: number): number;
 }
 
-/** Small draws come from a block that is drawn at once: asking the system costs more than the bytes do. */
-const BLOCK = 8192;
-let block = Buffer.alloc(0);
+export const systemRandom: Random = drawnInBlocks();
 
-export const systemRandom: Random = {
-  bytes: (length) => {
-    if (length > BLOCK / 8) return randomBytes(length);
-    if (block.length < length) block = randomBytes(BLOCK);
-    const drawn = Buffer.from(block.subarray(0, length));
-    // Handed out once: what was drawn must not lie about in memory to be drawn again.
-    block.fill(0, 0, length);
-    block = block.subarray(length);
-    return drawn;
-  },
-  below: (bound) => randomInt(bound),
-};
+/** Small draws come from a block that is drawn at once: asking the system costs more than the bytes do. */
+function drawnInBlocks(): Random {
+  const size = 8192;
+  let block = Buffer.alloc(0);
+  return {
+    bytes: (length) => {
+      if (length > size / 8) return randomBytes(length);
+      if (block.length < length) block = randomBytes(size);
+      const drawn = Buffer.from(block.subarray(0, length));
+      // Handed out once: what was drawn must not lie about in memory to be drawn again.
+      block.fill(0, 0, length);
+      block = block.subarray(length);
+      return drawn;
+    },
+    below: (bound) => randomInt(bound),
+  };
+}
 
 /** `length` characters drawn evenly from `alphabet` (at most 256 characters; no modulo bias). */
 export function randomText(random: Random, alphabet: string, length: number): string {
