@@ -3,6 +3,7 @@ import type { Ids } from '../core/ids.ts';
 import type { DomainRow } from '../store/domains.ts';
 import type { MessageRow } from '../store/messages.ts';
 import type { Tables } from '../store/tables.ts';
+import { countEvent } from './campaign-counts.ts';
 import {
   type BounceFacts,
   type SuppressionEffect,
@@ -25,7 +26,9 @@ export interface Recorder {
   /** Records what happened to a domain. */
   domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, data: Record<string, unknown>): void;
   /** A refused send: there is no message, but its account is told. */
-  refusedSend(tables: Tables, refused: RefusedSend): void;
+  refusedSend(tables: Tables, refused: WithoutMessage): void;
+  /** Somebody opted out in a way that names no message. */
+  optedOut(tables: Tables, person: WithoutMessage): void;
 }
 
 /** Fields of one kind of event; a bounce carries what decides about suppression beside them. */
@@ -34,14 +37,39 @@ export interface EventData {
   bounce?: BounceFacts;
 }
 
-export interface RefusedSend {
+export interface WithoutMessage {
   accountId: string;
   domainId: string | null;
   fields: Record<string, unknown>;
 }
 
-export function createRecorder(settings: { clock: Clock; ids: Ids }): Recorder {
-  const { clock, ids } = settings;
+/** Told, in the same unit of work, when somebody was suppressed or a suppression was lifted. */
+export type OnSuppressionChange = (tables: Tables, accountId: string, recipientHash: string) => void;
+
+export interface RecorderSettings {
+  clock: Clock;
+  ids: Ids;
+  onSuppressionChange?: OnSuppressionChange;
+}
+
+export function createRecorder(settings: RecorderSettings): Recorder {
+  const { clock, ids, onSuppressionChange } = settings;
+
+  function withoutMessage(
+    tables: Tables,
+    kind: MessageEventKind,
+    { accountId, domainId, fields }: WithoutMessage,
+  ): void {
+    tables.events.insert({
+      event_id: ids.make('evt'),
+      account_id: accountId,
+      kind,
+      at: clock.now(),
+      message_seq: null,
+      domain_id: domainId,
+      data: JSON.stringify(fields),
+    });
+  }
 
   function effects(
     tables: Tables,
@@ -71,6 +99,9 @@ export function createRecorder(settings: { clock: Clock; ids: Ids }): Recorder {
       // Taken again after a restart or a deferral: the state moves, but it was sent only once.
       if (kind === 'email_sent' && !firstSent) return true;
       const effect = effects(tables, message, kind, data, at);
+      if (effect?.suppressed === true)
+        onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
+      countEvent(tables, message, kind, data.fields ?? {}, at);
       tables.events.insert({
         event_id: ids.make('evt'),
         account_id: message.account_id,
@@ -95,16 +126,7 @@ export function createRecorder(settings: { clock: Clock; ids: Ids }): Recorder {
         data: JSON.stringify({ domain: domain.name, ...data }),
       });
     },
-    refusedSend: (tables, refused) => {
-      tables.events.insert({
-        event_id: ids.make('evt'),
-        account_id: refused.accountId,
-        kind: 'email_suppressed',
-        at: clock.now(),
-        message_seq: null,
-        domain_id: refused.domainId,
-        data: JSON.stringify(refused.fields),
-      });
-    },
+    refusedSend: (tables, refused) => withoutMessage(tables, 'email_suppressed', refused),
+    optedOut: (tables, person) => withoutMessage(tables, 'email_unsubscribed', person),
   };
 }
