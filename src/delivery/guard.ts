@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 import { parseListen } from '../config/schema.ts';
+import { isPublic } from '../dns/address-kinds.ts';
 
 /**
  * Where mail may never be delivered to: private networks, unless the operator allows them, and our own
@@ -21,11 +22,6 @@ export function createGuard(settings: { allowPrivateNetworks: boolean; ownListen
       return settings.allowPrivateNetworks || isPublic(address) ? 'allowed' : 'private-network';
     },
   };
-}
-
-/** A globally reachable unicast address; an IPv4 address in IPv6 clothes is judged as what it is. */
-export function isPublic(address: string): boolean {
-  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'unicast';
 }
 
 function isWildcard(host: string): boolean {
