@@ -43,7 +43,7 @@ async function judge(
   answer: Seen<string>,
   expected: string,
 ): Promise<Judgement> {
-  const { domain, include, egress } = subject;
+  const { domain, egress } = subject;
   if (answer.kind === 'unknown') return unknown(answer.why);
   const records = answer.kind === 'records' ? answer.records.filter(isSpf) : [];
   const found = records.length > 0 ? records.join('\n') : null;

@@ -161,7 +161,14 @@ describe('the policy that is found', () => {
         ...Object.entries(tags).flatMap(([tag, value]) => (value === null ? [] : [`${tag}=${value}`])),
       ].join('; '),
     );
-  const names = ['a.b.c.d.e.f.g.h.test', 'c.d.e.f.g.h.test', 'g.h.test', 'h.test', 'test'];
+  const names = [
+    'a.b.c.d.e.f.g.h.test',
+    'b.c.d.e.f.g.h.test',
+    'c.d.e.f.g.h.test',
+    'g.h.test',
+    'h.test',
+    'test',
+  ];
   const zone = fc.dictionary(
     fc.constantFrom(...names.map((name) => `TXT _dmarc.${name}`)),
     fc.array(record, { minLength: 1, maxLength: 2 }),
@@ -170,7 +177,7 @@ describe('the policy that is found', () => {
 
   it('is the one that an independent implementation of RFC 9989 finds', async () => {
     await fc.assert(
-      fc.asyncProperty(zone, fc.constantFrom(...names.slice(0, 4)), async (zone, domain) => {
+      fc.asyncProperty(zone, fc.constantFrom(...names.slice(0, 5)), async (zone, domain) => {
         const view = viewOf(zone);
         const theirs = await dmarc({
           headerFrom: [domain],
