@@ -9,6 +9,9 @@ import { zoneCommand } from '../../src/cli/zone.ts';
 import { type DnsServer, type PublishedRecord, startDnsServer } from '../support/dns-server.ts';
 import { temporaryDir } from '../support/store.ts';
 
+/** Every test makes RSA keys, which takes seconds on a busy machine. */
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
 /** Commands over a data directory of their own, a platform mail.example.net that sends from 192.0.2.25. */
 interface Shell {
   dns: DnsServer;

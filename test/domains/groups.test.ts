@@ -1,5 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { accepted, startHouse } from './house.ts';
+
+/** Every test makes RSA keys, which takes seconds on a busy machine. */
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const SHOPS = { name: 'Shops', description: null, color: '#2563eb', icon: null };
 

@@ -1,7 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
 import type { DomainRow } from '../../src/store/domains.ts';
 import { accepted, flagsOf, type House, startHouse } from './house.ts';
+
+/** Every test makes RSA keys, which takes seconds on a busy machine. */
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 /** A verified domain, and the selector it was verified with. */
 async function verified(): Promise<{ house: House; domain: DomainRow; first: string }> {

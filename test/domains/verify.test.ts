@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { HOUR, MINUTE } from '../../src/core/clock.ts';
 import { PATIENCE } from '../../src/domains/status.ts';
 import type { DomainRow } from '../../src/store/domains.ts';
 import { flagsOf, type House, startHouse } from './house.ts';
+
+/** Every test makes RSA keys, which takes seconds on a busy machine. */
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 /** The zone of a domain that has everything, and what a test does to it. */
 async function published(house: House): Promise<DomainRow> {

@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Check } from '../../../src/domains/outcome.ts';
 import type { DnsRecord } from '../../../src/domains/records.ts';
 import type { ShownGroup } from '../../../src/domains/shown.ts';
@@ -8,6 +8,9 @@ import { useCaseRoutes } from '../../../src/http/api/use-cases.ts';
 import { startHouse } from '../../domains/house.ts';
 import { insertAccount } from '../../support/store.ts';
 import { startApi } from '../harness.ts';
+
+/** Every test makes RSA keys, which takes seconds on a busy machine. */
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 /** The API with the domains room behind it, as a client sees it. */
 async function start() {
