@@ -66,7 +66,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
   const { clock, random, log } = world;
   const undo: (() => Promise<void> | void)[] = [];
   const stop = async () => {
-    for (const step of undo.splice(0).reverse()) await step();
+    for (const step of undo.splice(0).toReversed()) await step();
   };
   try {
     const lock = lockDaemon(config.data.dir);

@@ -24,7 +24,7 @@ async function showMessage(context: CliContext, id: string, json: boolean): Prom
     else
       context.print(
         [
-          ...Object.entries(message).map(([name, value]) => `${name.padEnd(20)} ${value}`),
+          ...Object.entries(message).map(([name, value]) => `${name.padEnd(20)} ${String(value)}`),
           '',
           ...timeline.map(timelineText),
         ].join('\n'),
@@ -34,9 +34,10 @@ async function showMessage(context: CliContext, id: string, json: boolean): Prom
 
 function timelineText(entry: Record<string, unknown>): string {
   const { type, timestamp, event, eventId: _, ...rest } = entry;
-  return type === 'event'
-    ? `${timestamp}  ${event}  ${JSON.stringify(ownFields(rest))}`
-    : `${timestamp}  attempt ${rest['attempt']} (${rest['lane']})  ${JSON.stringify(rest['reply'])}\n${sessionsText(rest['sessions'])}`;
+  const at = String(timestamp);
+  if (type === 'event') return `${at}  ${String(event)}  ${JSON.stringify(ownFields(rest))}`;
+  const heading = `${at}  attempt ${String(rest['attempt'])} (${String(rest['lane'])})  ${JSON.stringify(rest['reply'])}`;
+  return `${heading}\n${sessionsText(rest['sessions'])}`;
 }
 
 /** Without the fields that every event of the message repeats. */

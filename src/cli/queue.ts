@@ -85,7 +85,7 @@ async function showQueued(context: CliContext, id: string, json: boolean): Promi
       Object.entries(view)
         .map(
           ([name, value]) =>
-            `${name.padEnd(20)} ${typeof value === 'object' ? JSON.stringify(value) : value}`,
+            `${name.padEnd(20)} ${typeof value === 'string' ? value : JSON.stringify(value)}`,
         )
         .join('\n'),
     );

@@ -262,10 +262,8 @@ export const configSchema = z.strictObject({
 
 export type RawConfig = z.output<typeof configSchema>;
 export type Route = z.output<typeof route>;
-export type EgressEntry = z.output<typeof egressEntry>;
+
 export type ShapingProfile = z.output<typeof shapingProfile>;
-export type Region = z.output<typeof region>;
-export type SecondaryLane = z.output<typeof secondary>;
 
 /** The settings with every default filled in: what the daemon and the commands work with. */
 export type Config = Omit<RawConfig, 'data' | 'public' | 'delivery'> & {

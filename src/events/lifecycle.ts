@@ -23,8 +23,6 @@ export type MessageEventKind = (typeof MESSAGE_EVENTS)[number];
 export const DOMAIN_EVENTS = ['domain_verified', 'domain_failing', 'domain_failed'] as const;
 export type DomainEventKind = (typeof DOMAIN_EVENTS)[number];
 
-export type EventKind = MessageEventKind | DomainEventKind;
-
 interface Move {
   from: readonly MessageStatus[];
   /** 'same': the event is recorded, the state stays. */

@@ -7,8 +7,7 @@ export const MAX_ATTACHMENTS = 10;
 export const MAX_ATTACHMENT_BYTES = 2 * 1024 * 1024;
 
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-const BAD_NAME = /[\u0000-\u001f\u007f/\\\u2028\u2029]/;
+const BAD_NAME = /[\p{Cc}/\\\u2028\u2029]/u;
 
 /** Tells faults of form; returns the refusal of a limit that is passed, which counts only when all is well-formed. */
 export function checkAttachments(

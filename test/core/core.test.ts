@@ -34,7 +34,7 @@ describe('random text', () => {
     const items = [1, 2, 3, 4, 5, 6, 7, 8];
     const copy = shuffled(systemRandom, items);
     expect(copy).not.toBe(items);
-    expect([...copy].sort()).toEqual(items);
+    expect(copy.toSorted((a, b) => a - b)).toEqual(items);
   });
 });
 

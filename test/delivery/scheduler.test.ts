@@ -105,7 +105,7 @@ describe('the scheduler', () => {
     for (let n = 0; n < 10; n++) enqueue(tables, clock.now(), { recipient: `a${n}@one.test` });
     scheduler.start();
     await settle();
-    expect(dispatched.map(({ slot }) => slot).sort()).toEqual([0, 1, 2]);
+    expect(dispatched.map(({ slot }) => slot).sort((a, b) => a - b)).toEqual([0, 1, 2]);
     const seen = new Set<string>();
     while (dispatched.length > 0) {
       expect(dispatched.length).toBeLessThanOrEqual(3);

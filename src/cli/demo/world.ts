@@ -149,7 +149,7 @@ export async function startReceiver(resolver: Resolver): Promise<Receiver> {
 }
 
 function cipherOf(tls: SMTPServerSession['tlsOptions']): string | null {
-  return typeof tls === 'object' && 'standardName' in tls ? String(tls.standardName) : null;
+  return typeof tls === 'object' && 'standardName' in tls ? tls.standardName : null;
 }
 
 async function dkimResult(raw: Buffer, resolver: Resolver): Promise<string> {
