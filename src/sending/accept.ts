@@ -12,6 +12,7 @@ import { type Checked, checkSend, type Sender } from './checks.ts';
 import type { IdempotencyKeys } from './idempotency.ts';
 import type { Pressure } from './pressure.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
+import { type Wording, wordingOf } from './wording.ts';
 
 /**
  * The door for transactional mail: checked, rendered, stored, and only then answered. Message, queue row,
@@ -74,9 +75,11 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   ): Promise<Stored | Refusal> {
     const busy = pressure.refusal();
     if (busy !== null) return busy;
-    const checked = checkSend(tables, request.sender, send);
+    const wording = wordingOf(tables, request.sender, send.wording);
+    if (isRefusal(wording)) return wording;
+    const checked = checkSend(tables, request.sender, send, wording);
     if (isRefusal(checked)) {
-      await tellRefusal(request.sender, send, checked);
+      await tellRefusal(request.sender, send, wording, checked);
       return checked;
     }
     const draft = makeDraft(request, send, checked);
@@ -167,7 +170,12 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   }
 
   /** A refusal about a person (not about the request) is an event: the account's other systems want to know. */
-  async function tellRefusal(sender: Sender, send: ParsedSend, refusal: Refusal): Promise<void> {
+  async function tellRefusal(
+    sender: Sender,
+    send: ParsedSend,
+    wording: Wording,
+    refusal: Refusal,
+  ): Promise<void> {
     const people = (refusal.extras.details ?? []).filter(({ recipient }) => recipient !== undefined);
     if (people.length === 0) return;
     await writer.run((all) => {
@@ -179,7 +187,7 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
           from: send.from.address,
           recipient,
           contactIdentifier: emailIdentifier(recipient),
-          subject: send.subject,
+          subject: wording.subject,
         };
         recorder.refusedSend(all, { accountId: sender.account.account_id, domainId: null, fields });
       }

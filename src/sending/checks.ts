@@ -12,6 +12,7 @@ import type { Tables } from '../store/tables.ts';
 import { type Rendered, renderSend } from './render.ts';
 import type { ParsedSend } from './request.ts';
 import { suppressedFor, suppressionDetail } from './suppression.ts';
+import type { Wording } from './wording.ts';
 
 /**
  * May it go? The checks of a send in the contract's order (§13.1); each has one reason to say no. They read,
@@ -29,10 +30,16 @@ export interface Checked {
   rendered: Rendered;
 }
 
-export function checkSend(tables: Tables, sender: Sender, send: ParsedSend): Checked | Refusal {
+/** `wording`: what was found under the names that the request gives, which is checked before all this. */
+export function checkSend(
+  tables: Tables,
+  sender: Sender,
+  send: ParsedSend,
+  wording: Wording,
+): Checked | Refusal {
   const domain = checkDomain(tables, sender, send);
   if (isRefusal(domain)) return domain;
-  const rendered = renderSend(send, sender.account);
+  const rendered = renderSend(tables, sender.account, send, wording);
   if (isRefusal(rendered)) return rendered;
   return checkSuppression(tables, sender, send) ?? { domain, rendered };
 }

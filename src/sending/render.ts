@@ -9,7 +9,10 @@ import {
   type TemplateProblem,
 } from '../mail/template.ts';
 import type { AccountRow, PostalAddress } from '../store/accounts.ts';
+import type { Tables } from '../store/tables.ts';
+import { complianceTexts } from './compliance-templates.ts';
 import { type ParsedSend, subjectFault } from './request.ts';
+import type { Wording } from './wording.ts';
 
 /**
  * From template to content: compliance is looked for in the template itself, then every variable is filled
@@ -27,15 +30,20 @@ interface Part {
   template: Template;
 }
 
-export function renderSend(send: ParsedSend, account: AccountRow): Rendered | Refusal {
-  const missing = missingCompliance(send.html);
+export function renderSend(
+  tables: Tables,
+  account: AccountRow,
+  send: Pick<ParsedSend, 'from' | 'fromDomain' | 'variables'>,
+  wording: Wording,
+): Rendered | Refusal {
+  const missing = missingCompliance(wording.html);
   if (missing.length > 0) return complianceMissing(missing);
   const parts: Part[] = [
-    { field: 'subject', kind: 'subject', template: parseTemplate(send.subject) },
-    { field: 'html', kind: 'html', template: parseTemplate(send.html) },
-    ...(send.text === null
+    { field: 'subject', kind: 'subject', template: parseTemplate(wording.subject) },
+    { field: 'html', kind: 'html', template: parseTemplate(wording.html) },
+    ...(wording.text === null
       ? []
-      : [{ field: 'text', kind: 'text', template: parseTemplate(send.text) } as const]),
+      : [{ field: 'text', kind: 'text', template: parseTemplate(wording.text) } as const]),
   ];
   const company = companyOf(account);
   if (
@@ -50,6 +58,7 @@ export function renderSend(send: ParsedSend, account: AccountRow): Rendered | Re
   const service = complianceVariables({
     account: { companyName: company?.name ?? null, companyAddress: company?.address ?? null },
     from: send.from.address,
+    templates: complianceTexts(tables, account.account_id, send.fromDomain),
   });
   const rendered: Rendered = { subject: '', html: '', text: null };
   const problems: { field: string; problem: TemplateProblem }[] = [];

@@ -6,6 +6,7 @@ import type { Role } from '../store/messages.ts';
 import { checkAttachments } from './attachments.ts';
 import { checkHeaders } from './headers.ts';
 import { textFault } from './text.ts';
+import type { TemplateWording, Wording } from './wording.ts';
 
 /**
  * A send request from the edge (types are right, nothing else is known) made into one that the rest of this
@@ -16,8 +17,10 @@ export interface SendRequest {
   cc?: string | string[] | undefined;
   bcc?: string | string[] | undefined;
   from: string;
-  subject: string;
-  html: string;
+  /** A template in place of subject, html and text; a subject given all the same stands over its own. */
+  templateId?: string | undefined;
+  subject?: string | undefined;
+  html?: string | undefined;
   text?: string | undefined;
   replyTo?: string | undefined;
   headers?: Record<string, string> | undefined;
@@ -40,10 +43,7 @@ export interface ParsedSend {
   /** Each address once, in the order to, cc, bcc. */
   recipients: Recipient[];
   replyTo: Mailbox | null;
-  subject: string;
-  html: string;
-  /** Null: derived from the html. */
-  text: string | null;
+  wording: Wording | TemplateWording;
   headers: [name: string, value: string][];
   attachments: Attachment[];
   variables: Record<string, unknown>;
@@ -64,7 +64,7 @@ export function parseSend(request: SendRequest): ParsedSend | Refusal {
   const from = oneMailbox('from', request.from, fault);
   const replyTo = request.replyTo === undefined ? null : oneMailbox('replyTo', request.replyTo, fault);
   const recipients = parseRecipients(request, fault);
-  checkTexts(request, fault);
+  const wording = parseWording(request, fault);
   checkVariables(request.templateVariables ?? {}, fault);
   const headers = checkHeaders(request.headers ?? {}, fault);
   const attachments = request.attachments ?? [];
@@ -84,9 +84,7 @@ export function parseSend(request: SendRequest): ParsedSend | Refusal {
     fromAsGiven: request.from,
     recipients,
     replyTo,
-    subject: request.subject,
-    html: request.html,
-    text: request.text ?? null,
+    wording,
     headers,
     attachments,
     variables: request.templateVariables ?? {},
@@ -132,15 +130,24 @@ function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
   return recipients;
 }
 
-function checkTexts(request: SendRequest, fault: Fault): void {
-  const texts = { subject: request.subject, html: request.html, text: request.text ?? '' };
-  for (const [field, text] of Object.entries(texts)) {
-    const problem = textFault(text);
+function parseWording(request: SendRequest, fault: Fault): Wording | TemplateWording {
+  const { templateId, subject, html, text } = request;
+  for (const [field, given] of Object.entries({ subject, html, text })) {
+    const problem = textFault(given ?? '');
     if (problem !== null) fault(field, problem);
   }
-  if (/[\r\n]/.test(request.subject)) fault('subject', 'must not hold a line break');
-  if (request.subject.length > MAX_SUBJECT)
+  if (subject !== undefined && /[\r\n]/.test(subject)) fault('subject', 'must not hold a line break');
+  if (subject !== undefined && subject.length > MAX_SUBJECT)
     fault('subject', `must be at most ${MAX_SUBJECT} characters long`);
+  if (templateId !== undefined) {
+    // A part of the one beside a part of the other would be two mails in one.
+    if (html !== undefined) fault('html', 'cannot be given together with templateId');
+    if (text !== undefined) fault('text', 'cannot be given together with templateId');
+    return { templateId, subject: subject ?? null };
+  }
+  if (subject === undefined) fault('subject', 'is required');
+  if (html === undefined) fault('html', 'is required');
+  return { subject: subject ?? '', html: html ?? '', text: text ?? null };
 }
 
 function checkVariables(variables: Record<string, unknown>, fault: Fault): void {

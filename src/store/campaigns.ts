@@ -32,9 +32,8 @@ export function campaignTable(db: Database) {
   );
   const remove = db.prepare<[number]>('DELETE FROM campaigns WHERE seq = ?');
   return {
-    insert: (row: Omit<CampaignRow, 'seq'>): void => {
-      insert.run(row);
-    },
+    /** Returns its seq. */
+    insert: (row: Omit<CampaignRow, 'seq'>): number => Number(insert.run(row).lastInsertRowid),
     update: (row: CampaignRow): void => {
       update.run(row);
     },

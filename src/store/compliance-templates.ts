@@ -45,9 +45,8 @@ export function complianceTemplateTable(db: Database) {
     WHERE account_id = ? AND is_default = 1 AND coalesce(domain, '') IN ('', ?)`);
   const remove = db.prepare<[number]>('DELETE FROM compliance_templates WHERE seq = ?');
   return {
-    insert: (row: Omit<ComplianceTemplateRow, 'seq'>): void => {
-      insert.run(row);
-    },
+    /** Returns its seq. */
+    insert: (row: Omit<ComplianceTemplateRow, 'seq'>): number => Number(insert.run(row).lastInsertRowid),
     update: (row: ComplianceTemplateRow): void => {
       update.run(row);
     },

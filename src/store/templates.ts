@@ -37,9 +37,8 @@ export function templateTable(db: Database) {
   );
   const remove = db.prepare<[number]>('DELETE FROM templates WHERE seq = ?');
   return {
-    insert: (row: Omit<TemplateRow, 'seq'>): void => {
-      insert.run(row);
-    },
+    /** Returns its seq. */
+    insert: (row: Omit<TemplateRow, 'seq'>): number => Number(insert.run(row).lastInsertRowid),
     update: (row: TemplateRow): void => {
       update.run(row);
     },

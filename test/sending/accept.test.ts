@@ -1,75 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { DAY, HOUR } from '../../src/core/clock.ts';
-import { isRefusal, type Refusal, refuse } from '../../src/core/refusal.ts';
+import { HOUR } from '../../src/core/clock.ts';
+import { isRefusal, refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { type Accepted, type AcceptRequest, createAcceptance } from '../../src/sending/accept.ts';
-import { createIdempotencyKeys, parseIdempotencyKey } from '../../src/sending/idempotency.ts';
+import { parseIdempotencyKey } from '../../src/sending/idempotency.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import { stillAllowed } from '../../src/sending/still-allowed.ts';
-import type { Stream } from '../../src/store/queue.ts';
-import { insertAccount, insertDomain, startStore } from '../support/store.ts';
-
-const HTML = '<p>Hello {{name}}</p>{{company_address_html}}{{unsubscribe_email_html}}';
-const BODY: SendRequest = {
-  to: 'Ada <ada@example.net>',
-  from: 'Shop <shop@example.com>',
-  subject: 'Order {{order.number}}',
-  html: HTML,
-  templateVariables: { name: '<Ada>', order: { number: 7 } },
-};
-
-function start() {
-  const store = startStore();
-  const { tables, writer, recorder, ids, clock } = store;
-  const announced: Stream[] = [];
-  let pressed: Refusal | null = null;
-  const acceptance = createAcceptance({
-    clock,
-    ids,
-    tables,
-    writer,
-    recorder,
-    keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
-    pressure: { refusal: () => pressed, start: async () => {}, stop: () => {} },
-    simulatorDomain: 'simulator.mail.test',
-    expireTransactional: 2 * DAY,
-    announce: (_lane, stream) => announced.push(stream),
-  });
-  const send = (
-    changes: Partial<SendRequest> = {},
-    options: Partial<Omit<AcceptRequest, 'body'>> & { accountId?: string } = {},
-  ) => {
-    const account = tables.accounts.get(options.accountId ?? 'acct_one');
-    if (account === null) throw new Error('no such account');
-    return acceptance.transactional({
-      sender: { account, useCase: 'tx', allowFrom: [] },
-      idempotencyKey: null,
-      envelope: (data) => JSON.stringify({ success: true, data }),
-      ...options,
-      body: { ...BODY, ...changes },
-    });
-  };
-  const stored = () => tables.messages.list({ accountId: 'acct_one', limit: 200 });
-  const press = (refusal: Refusal | null) => {
-    pressed = refusal;
-  };
-  return { ...store, announced, send, stored, press };
-}
-
-function accepted(result: Accepted | Refusal): Extract<Accepted, { kind: 'accepted' }> {
-  if (isRefusal(result)) throw new Error(`refused: ${result.code} ${result.message}`);
-  if (result.kind !== 'accepted') throw new Error('replayed');
-  return result;
-}
-
-function refused(result: Accepted | Refusal): Refusal {
-  if (!isRefusal(result)) throw new Error('accepted');
-  return result;
-}
+import { insertAccount, insertDomain } from '../support/store.ts';
+import { accepted, BODY, HTML, refused, startAcceptance } from './acceptance.ts';
 
 describe('an accepted send', () => {
   it('is stored, queued, announced and answered', async () => {
-    const { send, stored, tables, announced } = start();
+    const { send, stored, tables, announced } = startAcceptance();
     const { data, body } = accepted(await send());
     expect(data).toMatchObject({
       messageId: expect.stringMatching(/^msg_\d+_[0-9a-z]{12}$/),
@@ -96,7 +37,7 @@ describe('an accepted send', () => {
   });
 
   it('keeps what a worker needs, values escaped in html and marks for what is the copy’s own', async () => {
-    const { send, stored, tables } = start();
+    const { send, stored, tables } = startAcceptance();
     accepted(await send());
     const content = JSON.parse(tables.messages.content(stored()[0]?.content_id ?? 0) ?? '');
     expect(content).toMatchObject({
@@ -110,7 +51,7 @@ describe('an accepted send', () => {
   });
 
   it('makes every recipient a message of its own over one content', async () => {
-    const { send, stored, announced } = start();
+    const { send, stored, announced } = startAcceptance();
     const { data } = accepted(
       await send({
         to: ['a@one.test, b@two.test', 'B2 <b@Two.test>'],
@@ -131,7 +72,7 @@ describe('an accepted send', () => {
   });
 
   it('may go to blind copies alone', async () => {
-    const { send } = start();
+    const { send } = startAcceptance();
     const { to: _, ...rest } = BODY;
     expect(
       accepted(await send({ ...rest, to: undefined, bcc: 'd@three.test' })).data.recipients[0]?.role,
@@ -139,7 +80,7 @@ describe('an accepted send', () => {
   });
 
   it('knows simulated mail', async () => {
-    const { send, stored } = start();
+    const { send, stored } = startAcceptance();
     accepted(await send({ to: 'bounced@simulator.mail.test' }));
     expect(stored()[0]?.simulated).toBe(1);
   });
@@ -229,7 +170,7 @@ describe('a refused send', () => {
       'attachments',
     ],
   ])('%s', async (_, changes, code, field) => {
-    const { send, stored, tables, announced } = start();
+    const { send, stored, tables, announced } = startAcceptance();
     insertAccount(tables, 'acct_two', 0);
     insertDomain(
       tables,
@@ -265,7 +206,7 @@ describe('a refused send', () => {
   });
 
   it('takes exactly 2 MB of attachments', async () => {
-    const { send } = start();
+    const { send } = startAcceptance();
     accepted(
       await send({
         attachments: [{ name: 'a', contentType: 'a/b', content: Buffer.alloc(2_097_152).toString('base64') }],
@@ -274,7 +215,7 @@ describe('a refused send', () => {
   });
 
   it('sends from a domain that fails for the time being', async () => {
-    const { send, tables } = start();
+    const { send, tables } = startAcceptance();
     insertDomain(
       tables,
       { account_id: 'acct_one', domain_id: 'domain_tf', name: 'shaky.test', status: 'TEMPORARY_FAILURE' },
@@ -284,7 +225,7 @@ describe('a refused send', () => {
   });
 
   it('does not send from a domain that the key is not tied to', async () => {
-    const { send, tables } = start();
+    const { send, tables } = startAcceptance();
     const account = tables.accounts.get('acct_one');
     if (account === null) throw new Error('no account');
     expect(
@@ -293,7 +234,7 @@ describe('a refused send', () => {
   });
 
   it('wants a company and its address where they are shown', async () => {
-    const { send, tables } = start();
+    const { send, tables } = startAcceptance();
     const account = tables.accounts.get('acct_one');
     if (account === null) throw new Error('no account');
     tables.accounts.update({ ...account, company_address: null });
@@ -301,7 +242,7 @@ describe('a refused send', () => {
   });
 
   it('accepts nothing under pressure', async () => {
-    const { send, press, stored } = start();
+    const { send, press, stored } = startAcceptance();
     press(refuse('UNAVAILABLE', 'the disk is nearly full'));
     expect(refused(await send()).status).toBe(503);
     expect(stored()).toEqual([]);
@@ -310,7 +251,7 @@ describe('a refused send', () => {
 
 describe('suppressed recipients', () => {
   const suppress = (
-    setting: ReturnType<typeof start>,
+    setting: ReturnType<typeof startAcceptance>,
     email: string,
     reason: 'hard_bounce' | 'unsubscribe' | 'manual' | 'complaint',
     stream: 'all' | 'tx' | 'mk',
@@ -331,7 +272,7 @@ describe('suppressed recipients', () => {
     ['manual', 'tx', 'RECIPIENT_SUPPRESSED', 'suppressed'],
     ['unsubscribe', 'tx', 'RECIPIENT_UNSUBSCRIBED', 'unsubscribed'],
   ] as const)('%s for %s', async (reason, stream, code, status) => {
-    const setting = start();
+    const setting = startAcceptance();
     suppress(setting, 'ada@example.net', reason, stream);
     const refusal = refused(await setting.send({ to: 'Ada <ADA@Example.net>' }));
     expect(refusal).toMatchObject({ code, extras: { subscriptionStatus: status } });
@@ -348,13 +289,13 @@ describe('suppressed recipients', () => {
   });
 
   it('do not hinder the other stream', async () => {
-    const setting = start();
+    const setting = startAcceptance();
     suppress(setting, 'ada@example.net', 'unsubscribe', 'mk');
     accepted(await setting.send());
   });
 
   it('refuse the whole request, each one named', async () => {
-    const setting = start();
+    const setting = startAcceptance();
     suppress(setting, 'b@example.net', 'unsubscribe', 'tx');
     suppress(setting, 'c@example.net', 'hard_bounce', 'all');
     const refusal = refused(await setting.send({ to: 'a@example.net, b@example.net', cc: 'c@example.net' }));
@@ -366,7 +307,7 @@ describe('suppressed recipients', () => {
   });
 
   it('are told to the account as an event, without a message', async () => {
-    const setting = start();
+    const setting = startAcceptance();
     suppress(setting, 'ada@example.net', 'hard_bounce', 'all');
     await setting.send();
     const events = setting.tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
@@ -376,7 +317,7 @@ describe('suppressed recipients', () => {
   });
 
   it('are found again when the message leaves the queue', async () => {
-    const setting = start();
+    const setting = startAcceptance();
     accepted(await setting.send());
     const [message] = setting.stored();
     if (message === undefined) throw new Error('nothing stored');
@@ -393,14 +334,14 @@ describe('an idempotency key', () => {
   const KEY = { idempotencyKey: 'b2b6a1de-0000-4000-8000-000000000001' };
 
   it('replays the first answer byte for byte and sends nothing', async () => {
-    const { send, stored } = start();
+    const { send, stored } = startAcceptance();
     const first = accepted(await send({}, KEY));
     expect(await send({}, KEY)).toEqual({ kind: 'replayed', status: 200, body: first.body });
     expect(stored()).toHaveLength(1);
   });
 
   it('means the same for the same body in another order', async () => {
-    const { send, stored } = start();
+    const { send, stored } = startAcceptance();
     accepted(await send({ templateVariables: { name: 'x', order: { number: 1 } } }, KEY));
     const again = await send({ templateVariables: { order: { number: 1 }, name: 'x' } }, KEY);
     expect(isRefusal(again) ? again.code : again.kind).toBe('replayed');
@@ -408,7 +349,7 @@ describe('an idempotency key', () => {
   });
 
   it('is refused with another body, and belongs to one account', async () => {
-    const { send, tables, clock } = start();
+    const { send, tables, clock } = startAcceptance();
     insertAccount(tables, 'acct_two', clock.now());
     insertDomain(tables, { account_id: 'acct_two', domain_id: 'domain_2', name: 'example.com' }, clock.now());
     accepted(await send({}, KEY));
@@ -417,7 +358,7 @@ describe('an idempotency key', () => {
   });
 
   it('is in progress for those who come meanwhile', async () => {
-    const { send, stored } = start();
+    const { send, stored } = startAcceptance();
     const results = await Promise.all(Array.from({ length: 50 }, () => send({}, KEY)));
     expect(results.filter((result) => !isRefusal(result))).toHaveLength(1);
     expect(new Set(results.filter(isRefusal).map(({ code }) => code))).toEqual(
@@ -427,13 +368,13 @@ describe('an idempotency key', () => {
   });
 
   it('is free again after a refusal', async () => {
-    const { send } = start();
+    const { send } = startAcceptance();
     expect(refused(await send({ from: 'a@elsewhere.test' }, KEY)).code).toBe('DOMAIN_NOT_REGISTERED');
     accepted(await send({}, KEY));
   });
 
   it('is forgotten after its window', async () => {
-    const { send, stored, clock } = start();
+    const { send, stored, clock } = startAcceptance();
     accepted(await send({}, KEY));
     clock.advance(24 * HOUR + 1);
     accepted(await send({ to: 'b@example.net' }, KEY));

@@ -29,9 +29,22 @@ export const transactionalBody = z.object({
   cc: oneOrMany.optional(),
   bcc: oneOrMany.optional().describe('Each gets a copy that names none of them; may stand without `to`.'),
   from: z.string().describe('Sender, plain or with display name; its domain must be verified.'),
-  subject: z.string().min(1),
-  html: z.string().min(1).describe('Must use `{{company_address_html}}` and `{{unsubscribe_email_html}}`.'),
+  subject: z.string().min(1).optional().describe('Required, unless a template is named that has one.'),
+  html: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Must use `{{company_address_html}}` and `{{unsubscribe_email_html}}`. Required, unless a template is named.',
+    ),
   text: z.string().optional().describe('Plain text version; made from the html when absent.'),
+  templateId: z
+    .string()
+    .max(100)
+    .optional()
+    .describe(
+      'A stored template in place of subject, html and text. A subject given beside it stands over its own.',
+    ),
   replyTo: z.string().optional(),
   headers: z
     .record(z.string(), z.string())
@@ -109,6 +122,7 @@ function transactionalSend({ acceptance, account, firstOutcome }: SendRouteSetti
     },
     answers: { 200: { description: 'Accepted', data: result } },
     refusals: [
+      'TEMPLATE_NOT_FOUND',
       'DOMAIN_NOT_REGISTERED',
       'DOMAIN_NOT_VERIFIED',
       'USE_CASE_MISMATCH',

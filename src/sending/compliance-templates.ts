@@ -1,0 +1,160 @@
+import { type Clock, iso } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { type ComplianceKind, complianceTemplateProblems } from '../mail/compliance.ts';
+import type { ComplianceTemplateFilter, ComplianceTemplateRow } from '../store/compliance-templates.ts';
+import type { Page } from '../store/page.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+
+/**
+ * What the three compliance variables insert in an account's mail: the default of the From domain, else the
+ * account's default, else the built-in one. Of each type there is at most one default for a domain (or for
+ * the account): the last one made so.
+ */
+export interface ComplianceFields {
+  name: string;
+  type: ComplianceKind;
+  /** A-labels; null: for every From domain that has no default of its own. */
+  domain: string | null;
+  htmlContent: string;
+}
+
+export interface ComplianceTemplates {
+  /** Newest first. */
+  list(filter: ComplianceTemplateFilter): Page<ComplianceTemplateRow>;
+  get(accountId: string, templateId: string): ComplianceTemplateRow | Refusal;
+  /** Where `isDefault` is not said, it becomes the default when there is none yet. */
+  create(
+    accountId: string,
+    fields: ComplianceFields & { isDefault?: boolean },
+  ): Promise<ComplianceTemplateRow | Refusal>;
+  /** Changes the fields that are given. A default that moves to another type or domain is the default there. */
+  update(
+    accountId: string,
+    templateId: string,
+    fields: Partial<ComplianceFields> & { isDefault?: boolean },
+  ): Promise<ComplianceTemplateRow | Refusal>;
+  remove(accountId: string, templateId: string): Promise<ComplianceTemplateRow | Refusal>;
+}
+
+export function createComplianceTemplates(house: {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+}): ComplianceTemplates {
+  const { tables, writer, clock, ids } = house;
+
+  /** In a unit of work: another template no longer is what this one becomes. */
+  function displace(all: Tables, row: Omit<ComplianceTemplateRow, 'seq'>): void {
+    if (row.is_default === 0) return;
+    const before = all.complianceTemplates.defaultOf(row.account_id, row.type, row.domain);
+    if (before !== null && before.template_id !== row.template_id)
+      all.complianceTemplates.update({ ...before, is_default: 0, updated_at: clock.now() });
+  }
+
+  return {
+    list: (filter) => tables.complianceTemplates.list(filter),
+    get: (accountId, templateId) => findComplianceTemplate(tables, accountId, templateId),
+    create: async (accountId, { name, type, domain, htmlContent, isDefault }) =>
+      contentRefusal(type, htmlContent) ??
+      writer.run((all): ComplianceTemplateRow => {
+        const now = clock.now();
+        const chosen = isDefault ?? all.complianceTemplates.defaultOf(accountId, type, domain) === null;
+        const row = {
+          template_id: ids.make('ctemplate'),
+          account_id: accountId,
+          name,
+          type,
+          domain,
+          is_default: chosen ? (1 as const) : (0 as const),
+          html_content: htmlContent,
+          created_at: now,
+          updated_at: now,
+        };
+        displace(all, row);
+        return { ...row, seq: all.complianceTemplates.insert(row) };
+      }),
+    update: (accountId, templateId, { htmlContent, isDefault, ...fields }) =>
+      writer.run((all): ComplianceTemplateRow | Refusal => {
+        const template = findComplianceTemplate(all, accountId, templateId);
+        if (isRefusal(template)) return template;
+        const changed: ComplianceTemplateRow = {
+          ...template,
+          ...fields,
+          html_content: htmlContent ?? template.html_content,
+          is_default: (isDefault ?? template.is_default === 1) ? 1 : 0,
+          updated_at: clock.now(),
+        };
+        const refusal = contentRefusal(changed.type, changed.html_content);
+        if (refusal !== null) return refusal;
+        displace(all, changed);
+        all.complianceTemplates.update(changed);
+        return changed;
+      }),
+    remove: (accountId, templateId) =>
+      writer.run((all): ComplianceTemplateRow | Refusal => {
+        const template = findComplianceTemplate(all, accountId, templateId);
+        if (!isRefusal(template)) all.complianceTemplates.remove(template.seq);
+        return template;
+      }),
+  };
+}
+
+function findComplianceTemplate(
+  tables: Tables,
+  accountId: string,
+  templateId: string,
+): ComplianceTemplateRow | Refusal {
+  return (
+    tables.complianceTemplates.get(accountId, templateId) ??
+    refuse('TEMPLATE_NOT_FOUND', `there is no compliance template ${templateId}`)
+  );
+}
+
+function contentRefusal(type: ComplianceKind, htmlContent: string): Refusal | null {
+  const problems = complianceTemplateProblems(type, htmlContent);
+  if (problems.length === 0) return null;
+  const details = problems.map((message) => ({ field: 'htmlContent', message }));
+  return refuse('VALIDATION_ERROR', `htmlContent: ${problems.join('; ')}`, { details });
+}
+
+/** The account's own texts for mail from this domain; a type that is not here has the built-in one. */
+export function complianceTexts(
+  tables: Tables,
+  accountId: string,
+  fromDomain: string,
+): Partial<Record<ComplianceKind, string>> {
+  const texts: Partial<Record<ComplianceKind, string>> = {};
+  const defaults = tables.complianceTemplates.defaultsFor(accountId, fromDomain);
+  for (const { type, domain, html_content } of defaults) {
+    if (domain !== null || texts[type] === undefined) texts[type] = html_content;
+  }
+  return texts;
+}
+
+export interface ShownComplianceTemplate {
+  templateId: string;
+  name: string;
+  type: ComplianceKind;
+  domain: string | null;
+  isDefault: boolean;
+  htmlContent: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A compliance template as callers see it. */
+export function shownComplianceTemplate(row: ComplianceTemplateRow): ShownComplianceTemplate {
+  return {
+    templateId: row.template_id,
+    name: row.name,
+    type: row.type,
+    domain: row.domain,
+    isDefault: row.is_default === 1,
+    htmlContent: row.html_content,
+    createdAt: iso(row.created_at),
+    updatedAt: iso(row.updated_at),
+  };
+}

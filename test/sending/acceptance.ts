@@ -1,0 +1,66 @@
+import { DAY, HOUR } from '../../src/core/clock.ts';
+import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
+import { type Accepted, type AcceptRequest, createAcceptance } from '../../src/sending/accept.ts';
+import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
+import type { SendRequest } from '../../src/sending/request.ts';
+import type { Stream } from '../../src/store/queue.ts';
+import { startStore } from '../support/store.ts';
+
+export const HTML = '<p>Hello {{name}}</p>{{company_address_html}}{{unsubscribe_email_html}}';
+export const BODY: SendRequest = {
+  to: 'Ada <ada@example.net>',
+  from: 'Shop <shop@example.com>',
+  subject: 'Order {{order.number}}',
+  html: HTML,
+  templateVariables: { name: '<Ada>', order: { number: 7 } },
+};
+
+/** The way in for transactional mail over a real database, with what delivery was told of. */
+export function startAcceptance() {
+  const store = startStore();
+  const { tables, writer, recorder, ids, clock } = store;
+  const announced: Stream[] = [];
+  let pressed: Refusal | null = null;
+  const acceptance = createAcceptance({
+    clock,
+    ids,
+    tables,
+    writer,
+    recorder,
+    keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
+    pressure: { refusal: () => pressed, start: async () => {}, stop: () => {} },
+    simulatorDomain: 'simulator.mail.test',
+    expireTransactional: 2 * DAY,
+    announce: (_lane, stream) => announced.push(stream),
+  });
+  const send = (
+    changes: Partial<SendRequest> = {},
+    options: Partial<Omit<AcceptRequest, 'body'>> & { accountId?: string } = {},
+  ) => {
+    const account = tables.accounts.get(options.accountId ?? 'acct_one');
+    if (account === null) throw new Error('no such account');
+    return acceptance.transactional({
+      sender: { account, useCase: 'tx', allowFrom: [] },
+      idempotencyKey: null,
+      envelope: (data) => JSON.stringify({ success: true, data }),
+      ...options,
+      body: { ...BODY, ...changes },
+    });
+  };
+  const stored = () => tables.messages.list({ accountId: 'acct_one', limit: 200 });
+  const press = (refusal: Refusal | null) => {
+    pressed = refusal;
+  };
+  return { ...store, announced, send, stored, press };
+}
+
+export function accepted(result: Accepted | Refusal): Extract<Accepted, { kind: 'accepted' }> {
+  if (isRefusal(result)) throw new Error(`refused: ${result.code} ${result.message}`);
+  if (result.kind !== 'accepted') throw new Error('replayed');
+  return result;
+}
+
+export function refused(result: Accepted | Refusal): Refusal {
+  if (!isRefusal(result)) throw new Error('accepted');
+  return result;
+}

@@ -1,0 +1,239 @@
+import { describe, expect, it } from 'vitest';
+import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
+import { createComplianceTemplates } from '../../src/sending/compliance-templates.ts';
+import type { SendRequest } from '../../src/sending/request.ts';
+import { createTemplates, type TemplateFields } from '../../src/sending/templates.ts';
+import { insertAccount, insertDomain } from '../support/store.ts';
+import { accepted, HTML, refused, startAcceptance } from './acceptance.ts';
+
+const NAMED: Partial<SendRequest> = { subject: undefined, html: undefined };
+const TEMPLATE: TemplateFields = {
+  name: 'Order',
+  type: null,
+  subject: 'Order {{order.number}}',
+  html: HTML,
+  text: null,
+};
+
+function start() {
+  const setting = startAcceptance();
+  const { tables, clock, stored } = setting;
+  insertAccount(tables, 'acct_two', clock.now());
+  const templates = createTemplates(setting);
+  const complianceTemplates = createComplianceTemplates(setting);
+  const sent = () => {
+    const message = stored()[0];
+    if (message === undefined) throw new Error('nothing was stored');
+    const content: { subject: string; html: string; text: string | null } = JSON.parse(
+      tables.messages.content(message.content_id) ?? '',
+    );
+    return content;
+  };
+  return { ...setting, templates, complianceTemplates, sent };
+}
+
+describe('a send that names a template', () => {
+  it('says what the template says, with the variables of the send', async () => {
+    const { templates, send, sent } = start();
+    const { template_id } = await templates.create('acct_one', { ...TEMPLATE, text: 'Hello {{name}}' });
+    accepted(await send({ ...NAMED, templateId: template_id }));
+    expect(sent()).toMatchObject({ subject: 'Order 7', text: 'Hello <Ada>' });
+    expect(sent().html).toContain('<p>Hello &lt;Ada&gt;</p>');
+  });
+
+  it('may have a subject of its own', async () => {
+    const { templates, send, sent } = start();
+    const { template_id } = await templates.create('acct_one', TEMPLATE);
+    accepted(await send({ ...NAMED, subject: 'For you, {{name}}', templateId: template_id }));
+    expect(sent().subject).toBe('For you, <Ada>');
+  });
+
+  it('says the same again for its idempotency key, whatever became of the template', async () => {
+    const { templates, send, stored } = start();
+    const { template_id } = await templates.create('acct_one', TEMPLATE);
+    const first = accepted(await send({ ...NAMED, templateId: template_id }, { idempotencyKey: 'k' }));
+    await templates.remove('acct_one', template_id);
+    const again = await send({ ...NAMED, templateId: template_id }, { idempotencyKey: 'k' });
+    expect(again).toEqual({ kind: 'replayed', status: 200, body: first.body });
+    expect(stored()).toHaveLength(1);
+  });
+
+  it.each<[string, Partial<TemplateFields>, Partial<SendRequest>, string, string]>([
+    ['html beside it', {}, { html: HTML }, 'VALIDATION_ERROR', 'html'],
+    ['a text beside it', {}, { text: 'Hello' }, 'VALIDATION_ERROR', 'text'],
+    ['no subject anywhere', { subject: null }, {}, 'VALIDATION_ERROR', 'subject'],
+    ['one for the other stream', { type: 'marketing' }, {}, 'VALIDATION_ERROR', 'templateId'],
+    ['one without what the law wants', { html: '<p>Hi</p>' }, {}, 'COMPLIANCE_TEMPLATE_MISSING', 'html'],
+    ['a variable without a value', { html: `${HTML}{{who}}` }, {}, 'TEMPLATE_VARIABLE_MISSING', 'html'],
+  ])('is refused for %s', async (_, template, changes, code, field) => {
+    const { templates, send, stored } = start();
+    const { template_id } = await templates.create('acct_one', { ...TEMPLATE, ...template });
+    const refusal = refused(await send({ ...NAMED, ...changes, templateId: template_id }));
+    expect(refusal.code).toBe(code);
+    expect(refusal.extras.details?.map((detail) => detail.field)).toContain(field);
+    expect(stored()).toEqual([]);
+  });
+
+  it('is told the same of an unknown template, a deleted one, and another account’s', async () => {
+    const { templates, send } = start();
+    const theirs = (await templates.create('acct_two', TEMPLATE)).template_id;
+    const deleted = (await templates.create('acct_one', TEMPLATE)).template_id;
+    await templates.remove('acct_one', deleted);
+    for (const templateId of ['template_1_unknown', deleted, theirs]) {
+      const { code, message } = refused(await send({ ...NAMED, templateId }));
+      expect([code, message]).toEqual(['TEMPLATE_NOT_FOUND', `there is no template ${templateId}`]);
+    }
+  });
+
+  it('hears of the template before the domain, and of the domain before the html', async () => {
+    const { templates, send } = start();
+    const { template_id } = await templates.create('acct_one', { ...TEMPLATE, html: '<p>Hi</p>' });
+    const from = 'a@elsewhere.test';
+    expect(refused(await send({ ...NAMED, from, templateId: 'template_x' })).code).toBe('TEMPLATE_NOT_FOUND');
+    expect(refused(await send({ ...NAMED, from, templateId: template_id })).code).toBe(
+      'DOMAIN_NOT_REGISTERED',
+    );
+  });
+});
+
+describe('a send that names none', () => {
+  it.each(['subject', 'html'] as const)('needs its own %s', async (field) => {
+    const { send } = start();
+    const refusal = refused(await send({ [field]: undefined }));
+    expect(refusal.code).toBe('VALIDATION_ERROR');
+    expect(refusal.extras.details).toEqual([{ field, message: 'is required' }]);
+  });
+});
+
+describe('what the compliance variables insert', () => {
+  const UNSUBSCRIBE = (mark: string) => `<a href="{{unsubscribe_url}}">${mark}</a>`;
+  const FROM_ONE = { from: 'a@example.com' };
+  const FROM_OTHER = { from: 'a@other.test' };
+
+  async function marks(
+    wishes: { mark: string; domain?: string; isDefault?: boolean; accountId?: string }[],
+  ): Promise<Record<string, boolean>[]> {
+    const { complianceTemplates, send, sent, tables, clock } = start();
+    insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_o', name: 'other.test' }, clock.now());
+    for (const { mark, domain, isDefault, accountId } of wishes) {
+      const made = await complianceTemplates.create(accountId ?? 'acct_one', {
+        name: mark,
+        type: 'unsubscribe',
+        domain: domain ?? null,
+        htmlContent: UNSUBSCRIBE(mark),
+        ...(isDefault === undefined ? {} : { isDefault }),
+      });
+      if (isRefusal(made)) throw new Error(made.message);
+    }
+    const seen: Record<string, boolean>[] = [];
+    for (const sender of [FROM_ONE, FROM_OTHER]) {
+      accepted(await send(sender));
+      const { html } = sent();
+      const known = ['account', 'one', 'draft', 'Unsubscribe'];
+      seen.push(
+        Object.fromEntries(known.filter((mark) => html.includes(`>${mark}</a>`)).map((mark) => [mark, true])),
+      );
+    }
+    return seen;
+  }
+
+  it('is built in where the account has nothing', async () => {
+    expect(await marks([])).toEqual([{ Unsubscribe: true }, { Unsubscribe: true }]);
+  });
+
+  it('is the account’s default', async () => {
+    expect(await marks([{ mark: 'account' }])).toEqual([{ account: true }, { account: true }]);
+  });
+
+  it('is the domain’s own before the account’s, whichever was made first', async () => {
+    const expected = [{ one: true }, { account: true }];
+    expect(await marks([{ mark: 'account' }, { mark: 'one', domain: 'example.com' }])).toEqual(expected);
+    expect(await marks([{ mark: 'one', domain: 'example.com' }, { mark: 'account' }])).toEqual(expected);
+  });
+
+  it('is never one that is no default, nor another account’s', async () => {
+    const wishes = [
+      { mark: 'draft', isDefault: false },
+      { mark: 'one', domain: 'example.com', accountId: 'acct_two' },
+    ];
+    expect(await marks(wishes)).toEqual([{ Unsubscribe: true }, { Unsubscribe: true }]);
+  });
+
+  it('is filled in with the account and the copy', async () => {
+    const { complianceTemplates, send, sent } = start();
+    await complianceTemplates.create('acct_one', {
+      name: 'Footer',
+      type: 'company_address',
+      domain: null,
+      htmlContent: '<b>{{company_name}}</b>, {{company_address}}, {{sender_email}}, {{recipient_email}}',
+    });
+    accepted(await send());
+    expect(sent().html).toContain(
+      '<b>Example Ltd</b>, 1 Main St, Town, 12345, GB, shop@example.com, \u0000e\u0000',
+    );
+  });
+});
+
+describe('compliance templates', () => {
+  const WISH = {
+    name: 'One',
+    type: 'unsubscribe',
+    domain: null,
+    htmlContent: '{{unsubscribe_url}}',
+  } as const;
+  const defaults = (setting: ReturnType<typeof start>) =>
+    setting.complianceTemplates
+      .list({ accountId: 'acct_one', beforeSeq: null, limit: 50 })
+      .rows.filter(({ is_default }) => is_default === 1)
+      .map(({ name, type, domain }) => `${name} ${type} ${domain ?? '*'}`)
+      .sort();
+  const id = (made: { template_id: string } | Refusal) => {
+    if (isRefusal(made)) throw new Error(made.message);
+    return made.template_id;
+  };
+
+  it('have one default for each type and domain: the first, then the last made so', async () => {
+    const setting = start();
+    const { complianceTemplates: all } = setting;
+    const one = id(await all.create('acct_one', WISH));
+    const two = id(await all.create('acct_one', { ...WISH, name: 'Two' }));
+    id(await all.create('acct_one', { ...WISH, name: 'Three', domain: 'example.com' }));
+    id(
+      await all.create('acct_one', {
+        ...WISH,
+        name: 'Four',
+        type: 'report_abuse',
+        htmlContent: '{{report_abuse_url}}',
+      }),
+    );
+    const others = ['Four report_abuse *', 'Three unsubscribe example.com'];
+    expect(defaults(setting)).toEqual([...others, 'One unsubscribe *'].sort());
+    await all.update('acct_one', two, { isDefault: true });
+    expect(defaults(setting)).toEqual([...others, 'Two unsubscribe *'].sort());
+    await all.update('acct_one', one, { isDefault: true });
+    await all.update('acct_one', one, { domain: 'example.com' });
+    expect(defaults(setting)).toEqual(['Four report_abuse *', 'One unsubscribe example.com']);
+    await all.update('acct_one', one, { isDefault: false });
+    await all.remove('acct_one', two);
+    expect(defaults(setting)).toEqual(['Four report_abuse *']);
+  });
+
+  it.each([
+    ['an unknown variable', { htmlContent: '{{unsubscribe_url}} {{first_name}}' }],
+    ['no use for its type', { type: 'report_abuse' as const }],
+    ['a link that nobody sees', { htmlContent: '<!-- {{unsubscribe_url}} -->' }],
+  ])('are refused with %s, new or changed', async (_, changes) => {
+    const setting = start();
+    const { complianceTemplates: all } = setting;
+    const made = await all.create('acct_one', WISH);
+    for (const result of [
+      await all.create('acct_one', { ...WISH, ...changes }),
+      await all.update('acct_one', id(made), changes),
+    ]) {
+      if (!isRefusal(result)) throw new Error('accepted');
+      expect(result.code).toBe('VALIDATION_ERROR');
+      expect(result.extras.details?.every(({ field }) => field === 'htmlContent')).toBe(true);
+    }
+    expect(all.get('acct_one', id(made))).toEqual(made);
+  });
+});
