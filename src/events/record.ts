@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { DomainRow } from '../store/domains.ts';
+import type { NewEvent } from '../store/events.ts';
 import type { MessageRow } from '../store/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { countEvent } from './campaign-counts.ts';
@@ -14,8 +15,8 @@ import { type DomainEventKind, type MessageEventKind, move } from './lifecycle.t
 
 /**
  * The only door through which a message changes state. Whatever happens to a message is told here, inside a
- * unit of work: the new state, the event, and what follows from it (suppression, leaving the queue) are one
- * transaction, or nothing.
+ * unit of work: the new state, the event, and what follows from it (suppression, leaving the queue, the
+ * webhooks to be told) are one transaction, or nothing.
  */
 export interface Recorder {
   /**
@@ -50,18 +51,28 @@ export interface RecorderSettings {
   clock: Clock;
   ids: Ids;
   onSuppressionChange?: OnSuppressionChange;
+  /** A webhook has something to be told, once the unit of work is committed. */
+  onWebhookDue?: (webhook: number) => void;
 }
 
 export function createRecorder(settings: RecorderSettings): Recorder {
-  const { clock, ids, onSuppressionChange } = settings;
+  const { clock, ids, onSuppressionChange, onWebhookDue } = settings;
+
+  /** Stores an event, and that the webhooks which take its kind are to be told. */
+  function keep(tables: Tables, event: Omit<NewEvent, 'event_id'>): void {
+    const eventSeq = tables.events.insert({ event_id: ids.make('evt'), ...event });
+    for (const webhook of tables.webhooks.subscribed(event.account_id, event.kind)) {
+      tables.webhookDeliveries.insert({ webhook, eventSeq, deliveryId: ids.make('whd'), at: event.at });
+      onWebhookDue?.(webhook);
+    }
+  }
 
   function withoutMessage(
     tables: Tables,
     kind: MessageEventKind,
     { accountId, domainId, fields }: WithoutMessage,
   ): void {
-    tables.events.insert({
-      event_id: ids.make('evt'),
+    keep(tables, {
       account_id: accountId,
       kind,
       at: clock.now(),
@@ -102,8 +113,7 @@ export function createRecorder(settings: RecorderSettings): Recorder {
       if (effect?.suppressed === true)
         onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
       countEvent(tables, message, kind, data.fields ?? {}, at);
-      tables.events.insert({
-        event_id: ids.make('evt'),
+      keep(tables, {
         account_id: message.account_id,
         kind,
         at,
@@ -116,8 +126,7 @@ export function createRecorder(settings: RecorderSettings): Recorder {
       return true;
     },
     domain: (tables, domain, kind, data) => {
-      tables.events.insert({
-        event_id: ids.make('evt'),
+      keep(tables, {
         account_id: domain.account_id,
         kind,
         at: clock.now(),

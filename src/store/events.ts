@@ -26,6 +26,7 @@ export type EventRow = NewEvent & { seq: number } & {
     | 'recipient'
     | 'recipient_hash'
     | 'subject'
+    | 'simulated'
   >]: MessageRow[Column] | null;
 };
 
@@ -38,13 +39,21 @@ export interface EventFilter extends Omit<MessageFilter, 'beforeSeq' | 'status'>
 
 const SELECT = `
   SELECT e.seq, e.event_id, e.account_id, e.kind, e.at, e.message_seq, coalesce(m.domain_id, e.domain_id) AS domain_id, e.data,
-    m.message_id, m.job_id, m.campaign_id, m.subscription_group_id, m.use_case, m.from_address, m.recipient, m.recipient_hash, m.subject
+    m.message_id, m.job_id, m.campaign_id, m.subscription_group_id, m.use_case, m.from_address, m.recipient, m.recipient_hash, m.subject,
+    m.simulated
   FROM events e LEFT JOIN messages m ON m.seq = e.message_seq`;
 
 export function eventTable(db: Database) {
   const insert = db.prepare<NewEvent>(`
     INSERT INTO events (event_id, account_id, kind, at, message_seq, domain_id, data)
     VALUES (@event_id, @account_id, @kind, @at, @message_seq, @domain_id, @data)`);
+  const bySeq = db.prepare<[number], EventRow>(`${SELECT} WHERE e.seq = ?`);
+  const bounds = db.prepare<[], { first: number | null; last: number | null }>(
+    'SELECT (SELECT min(seq) FROM events) AS first, (SELECT max(seq) FROM events) AS last',
+  );
+  const from = db.prepare<[number], { seq: number; at: number }>(
+    'SELECT seq, at FROM events WHERE seq >= ? ORDER BY seq LIMIT 1',
+  );
   const ofMessage = db.prepare<[number], EventRow>(`${SELECT} WHERE e.message_seq = ? ORDER BY e.seq`);
   const purge = db.prepare<[number, number]>(
     'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < ? ORDER BY seq LIMIT ?)',
@@ -52,6 +61,20 @@ export function eventTable(db: Database) {
   return {
     /** Returns its seq. */
     insert: (row: NewEvent): number => Number(insert.run(row).lastInsertRowid),
+    /** Null when it is past its retention. */
+    bySeq: (seq: number): EventRow | null => bySeq.get(seq) ?? null,
+    /** The first event at or after a time, by halving: numbers and times rise together. Past the last: one more. */
+    firstSeqAt: (at: number): number => {
+      const { first, last } = bounds.get() ?? { first: null, last: null };
+      let low = first ?? 1;
+      let high = (last ?? 0) + 1;
+      while (low < high) {
+        const middle = from.get(Math.floor((low + high) / 2));
+        if (middle === undefined || middle.at >= at) high = Math.floor((low + high) / 2);
+        else low = middle.seq + 1;
+      }
+      return low;
+    },
     ofMessage: (messageSeq: number): EventRow[] => ofMessage.all(messageSeq),
     /** Oldest first, from `afterSeq` on: a consumer that keeps the last key misses nothing. */
     feed: (filter: EventFilter): EventRow[] => {

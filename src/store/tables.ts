@@ -13,6 +13,8 @@ import { queueTable } from './queue.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateTable } from './templates.ts';
+import { webhookDeliveryTable } from './webhook-deliveries.ts';
+import { webhookTable } from './webhooks.ts';
 
 /**
  * All tables over one connection. Reading through it is free at any time: writes happen inside the writer's
@@ -35,6 +37,8 @@ export function createTables(db: Database) {
     complianceTemplates: complianceTemplateTable(db),
     campaigns: campaignTable(db),
     campaignCounts: campaignCountTable(db),
+    webhooks: webhookTable(db),
+    webhookDeliveries: webhookDeliveryTable(db),
   };
 }
 

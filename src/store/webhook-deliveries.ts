@@ -1,0 +1,211 @@
+import type { Database } from './database.ts';
+
+/**
+ * What is to be told to webhooks, and what became of it: one row for an event and a webhook. `ready` rows are
+ * tried as soon as their webhook has room; `waiting` ones are made ready by `promote`. Nobody holds a lease
+ * here: there is one daemon, it knows in memory what it is just telling, and whatever it had not recorded
+ * when it died is still ready.
+ */
+export type WebhookDeliveryState = 'ready' | 'waiting' | 'succeeded' | 'failed';
+
+export interface WebhookDeliveryRow {
+  webhook: number;
+  event_seq: number;
+  delivery_id: string;
+  state: WebhookDeliveryState;
+  /** All that were made. */
+  attempts: number;
+  /** Those of this round, by which the next wait is found. */
+  failures: number;
+  due_at: number;
+  attempted_at: number | null;
+  response_code: number | null;
+  /** Its first 1 KiB. */
+  response_body: string | null;
+  /** Why there was no response, or what was wrong with it. */
+  error: string | null;
+  created_at: number;
+}
+
+/** With what it tells of; null when the event is past its retention. */
+export type ListedWebhookDelivery = WebhookDeliveryRow & { event_id: string | null; kind: string | null };
+
+export interface WebhookDeliveryFilter {
+  webhook: number;
+  states: readonly WebhookDeliveryState[];
+  /** Only of events before this one: the page key. */
+  beforeSeq: number;
+  limit: number;
+}
+
+/** An event of an account and what a webhook was told of it; null: it was never to be told. */
+export interface ToldEvent {
+  event_seq: number;
+  kind: string;
+  at: number;
+  state: WebhookDeliveryState | null;
+}
+
+type Outcome = Pick<
+  WebhookDeliveryRow,
+  | 'webhook'
+  | 'event_seq'
+  | 'state'
+  | 'attempts'
+  | 'failures'
+  | 'due_at'
+  | 'attempted_at'
+  | 'response_code'
+  | 'response_body'
+  | 'error'
+>;
+
+/**
+ * What is not told yet, over the index of just that. Named, because SQLite would rather walk through all that
+ * was ever told; and the condition of the index repeated, because it takes a partial index for nothing less.
+ */
+const OPEN = "INDEXED BY webhook_deliveries_open WHERE state <> 'succeeded'";
+
+const JOINED = 'LEFT JOIN events e ON e.seq = d.event_seq';
+
+export function webhookDeliveryTable(db: Database) {
+  const insert = db.prepare<[number, number, string, number, number]>(`
+    INSERT INTO webhook_deliveries (webhook, event_seq, delivery_id, state, attempts, failures, due_at, created_at)
+    VALUES (?, ?, ?, 'ready', 0, 0, ?, ?)`);
+  const get = db.prepare<[number, number], WebhookDeliveryRow>(
+    'SELECT * FROM webhook_deliveries WHERE webhook = ? AND event_seq = ?',
+  );
+  const byId = db.prepare<[string, number], ListedWebhookDelivery>(
+    `SELECT d.*, e.event_id, e.kind FROM webhook_deliveries d ${JOINED} WHERE d.delivery_id = ? AND d.webhook = ?`,
+  );
+  const nextWithReady = db
+    .prepare<[number], number>(`
+      SELECT webhook FROM webhook_deliveries ${OPEN} AND state = 'ready' AND webhook > ?
+      ORDER BY webhook LIMIT 1`)
+    .pluck();
+  const ready = db.prepare<[number, number], WebhookDeliveryRow>(`
+    SELECT * FROM webhook_deliveries ${OPEN} AND state = 'ready' AND webhook = ? ORDER BY event_seq LIMIT ?`);
+  const promote = db
+    .prepare<[number, number], number>(`
+      UPDATE webhook_deliveries SET state = 'ready' WHERE (webhook, event_seq) IN (
+        SELECT webhook, event_seq FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT ?)
+      RETURNING webhook`)
+    .pluck();
+  const nextDue = db
+    .prepare<[], number | null>("SELECT min(due_at) FROM webhook_deliveries WHERE state = 'waiting'")
+    .pluck();
+  const record = db.prepare<Outcome>(`
+    UPDATE webhook_deliveries SET state = @state, attempts = @attempts, failures = @failures, due_at = @due_at,
+      attempted_at = @attempted_at, response_code = @response_code, response_body = @response_body, error = @error
+    WHERE webhook = @webhook AND event_seq = @event_seq`);
+  const makeReady = db.prepare<[number, number, number]>(`
+    UPDATE webhook_deliveries SET failures = CASE state WHEN 'waiting' THEN failures ELSE 0 END, state = 'ready', due_at = ?
+    WHERE webhook = ? AND event_seq = ?`);
+  const told = db.prepare<[number, string, number, number, number], ToldEvent>(`
+    SELECT e.seq AS event_seq, e.kind, e.at, d.state
+    FROM events e LEFT JOIN webhook_deliveries d ON d.webhook = ? AND d.event_seq = e.seq
+    WHERE e.account_id = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?`);
+  const erase = db.prepare<[string, string, string]>(`
+    UPDATE webhook_deliveries SET response_body = NULL, error = NULL
+    WHERE webhook IN (SELECT number FROM webhooks WHERE account_id = ?)
+      AND event_seq IN (SELECT e.seq FROM messages m JOIN events e ON e.message_seq = m.seq
+        WHERE m.account_id = ? AND m.recipient_hash = ?)`);
+  const nextWebhook = db
+    .prepare<[number], number>(
+      'SELECT webhook FROM webhook_deliveries WHERE webhook > ? ORDER BY webhook LIMIT 1',
+    )
+    .pluck();
+  const isKnown = db.prepare<[number], number>('SELECT 1 FROM webhooks WHERE number = ?').pluck();
+  const removeBefore = db.prepare<[number, number, number, number]>(`
+    DELETE FROM webhook_deliveries WHERE webhook = ? AND event_seq IN (
+      SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq < ? LIMIT ?)`);
+  const pageFrom = (source: string) =>
+    db.prepare<Omit<WebhookDeliveryFilter, 'states'>, ListedWebhookDelivery>(`
+      SELECT d.*, e.event_id, e.kind FROM (
+        SELECT * FROM ${source} webhook = @webhook AND event_seq < @beforeSeq ORDER BY event_seq DESC LIMIT @limit) d
+        ${JOINED} ORDER BY d.event_seq DESC`);
+  const oldestEvent = db.prepare<[], number | null>('SELECT min(seq) FROM events').pluck();
+
+  /** Every webhook that has rows, deleted ones too. */
+  function* webhooks(): Generator<number> {
+    for (let number = nextWebhook.get(0); number !== undefined; number = nextWebhook.get(number))
+      yield number;
+  }
+
+  return {
+    /** Due at once. */
+    insert: (row: { webhook: number; eventSeq: number; deliveryId: string; at: number }): void => {
+      insert.run(row.webhook, row.eventSeq, row.deliveryId, row.at, row.at);
+    },
+    get: (webhook: number, eventSeq: number): WebhookDeliveryRow | null => get.get(webhook, eventSeq) ?? null,
+    byId: (webhook: number, deliveryId: string): ListedWebhookDelivery | null =>
+      byId.get(deliveryId, webhook) ?? null,
+    /** The next webhook after this number that has something ready, active or not; null: no more. */
+    nextWithReady: (after: number): number | null => nextWithReady.get(after) ?? null,
+    /** What is ready for a webhook, in the order of the events. */
+    ready: (webhook: number, limit: number): WebhookDeliveryRow[] => ready.all(webhook, limit),
+    /** Makes ready what has come due, at most `limit`; returns the webhooks concerned. */
+    promote: (now: number, limit: number): Set<number> => new Set(promote.all(now, limit)),
+    /** When the next waiting one comes due; null when none waits. */
+    nextDue: (): number | null => nextDue.get() ?? null,
+    record: (outcome: Outcome): void => {
+      record.run(outcome);
+    },
+    /** To be tried now, whatever became of it; one that had come to its end begins its schedule anew. */
+    makeReady: (webhook: number, eventSeq: number, now: number): void => {
+      makeReady.run(now, webhook, eventSeq);
+    },
+    /** Newest event first; of these states, or of any when none is named. */
+    list: ({ states, ...page }: WebhookDeliveryFilter): ListedWebhookDelivery[] => {
+      // State by state: each is in order in its index, several together would have to be sorted.
+      const sources = states.length === 0 ? ['webhook_deliveries WHERE'] : states.map(sourceOf);
+      return sources
+        .flatMap((source) => pageFrom(source).all(page))
+        .sort((one, two) => two.event_seq - one.event_seq)
+        .slice(0, page.limit);
+    },
+    /** Events of an account with what the webhook was told of them, in order, `afterSeq` < seq <= `lastSeq`. */
+    told: (
+      webhook: number,
+      accountId: string,
+      range: { afterSeq: number; lastSeq: number; limit: number },
+    ): ToldEvent[] => told.all(webhook, accountId, range.afterSeq, range.lastSeq, range.limit),
+    /**
+     * Forgets what endpoints answered to an account's events about a person; what is told of those that still
+     * wait comes from the events themselves.
+     */
+    eraseRecipient: (accountId: string, recipientHash: string): number =>
+      erase.run(accountId, accountId, recipientHash).changes,
+    /** Deletes what tells of purged events; returns how many, at most `limit`. */
+    purge: (limit: number): number => {
+      const oldest = oldestEvent.get() ?? Number.MAX_SAFE_INTEGER;
+      let purged = 0;
+      for (const number of webhooks()) {
+        if (purged >= limit) break;
+        purged += removeBefore.run(number, number, oldest, limit - purged).changes;
+      }
+      return purged;
+    },
+    /** Deletes what deleted webhooks left behind; returns how many, at most `limit`. */
+    purgeOrphans: (limit: number): number => {
+      let purged = 0;
+      for (const number of webhooks()) {
+        if (purged >= limit) break;
+        if (isKnown.get(number) !== undefined) continue;
+        purged += removeBefore.run(number, number, Number.MAX_SAFE_INTEGER, limit - purged).changes;
+      }
+      return purged;
+    },
+    /** Whether a deleted webhook left anything behind. */
+    hasOrphans: (): boolean => {
+      for (const number of webhooks()) if (isKnown.get(number) === undefined) return true;
+      return false;
+    },
+  };
+}
+
+function sourceOf(state: WebhookDeliveryState): string {
+  return state === 'succeeded'
+    ? "webhook_deliveries WHERE state = 'succeeded' AND"
+    : `webhook_deliveries ${OPEN} AND state = '${state}' AND`;
+}

@@ -1,0 +1,106 @@
+import type { Database } from './database.ts';
+
+/** Webhooks and the secrets that they sign with. */
+export interface WebhookRow {
+  number: number;
+  webhook_id: string;
+  account_id: string;
+  name: string;
+  description: string | null;
+  url: string;
+  /** JSON array of event kinds, or `["*"]`. */
+  events: string;
+  is_active: 0 | 1;
+  /** Why the daemon turned it off; null when its account did, or when it is on. */
+  off_reason: 'gone' | 'failing' | null;
+  /** Epoch ms of the first failure since the last success. */
+  failing_since: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export type NewWebhook = Omit<WebhookRow, 'number'>;
+
+/** A secret as it is kept: sealed, and how long it still signs (null: the current one). */
+export interface WebhookSecretRow {
+  secret: Buffer;
+  expires_at: number | null;
+}
+
+export function webhookTable(db: Database) {
+  const insert = db.prepare<NewWebhook>(`
+    INSERT INTO webhooks (webhook_id, account_id, name, description, url, events, is_active, off_reason, failing_since,
+      created_at, updated_at)
+    VALUES (@webhook_id, @account_id, @name, @description, @url, @events, @is_active, @off_reason, @failing_since,
+      @created_at, @updated_at)`);
+  const update = db.prepare<WebhookRow>(`
+    UPDATE webhooks SET name = @name, description = @description, url = @url, events = @events, is_active = @is_active,
+      off_reason = @off_reason, failing_since = @failing_since, updated_at = @updated_at
+    WHERE number = @number`);
+  const get = db.prepare<[string, string], WebhookRow>(
+    'SELECT * FROM webhooks WHERE webhook_id = ? AND account_id = ?',
+  );
+  const byNumber = db.prepare<[number], WebhookRow>('SELECT * FROM webhooks WHERE number = ?');
+  const list = db.prepare<[string], WebhookRow>(
+    'SELECT * FROM webhooks WHERE account_id = ? ORDER BY number',
+  );
+  const remove = db.prepare<[number]>('DELETE FROM webhooks WHERE number = ?');
+  // Kinds stand in quotes in the JSON, so none is found inside another.
+  const subscribed = db
+    .prepare<[string, string], number>(`
+      SELECT number FROM webhooks
+      WHERE account_id = ? AND is_active = 1 AND (events = '["*"]' OR instr(events, ?) > 0)`)
+    .pluck();
+  const setFailingSince = db.prepare<[number | null, number]>(
+    'UPDATE webhooks SET failing_since = ? WHERE number = ?',
+  );
+  const turnOff = db.prepare<[string, number, number]>(
+    'UPDATE webhooks SET is_active = 0, off_reason = ?, updated_at = ? WHERE number = ? AND is_active = 1',
+  );
+  const addSecret = db.prepare<[number, Buffer]>(
+    'INSERT INTO webhook_secrets (webhook, secret, expires_at) VALUES (?, ?, NULL)',
+  );
+  const secrets = db.prepare<[number, number], WebhookSecretRow>(`
+    SELECT secret, expires_at FROM webhook_secrets WHERE webhook = ? AND (expires_at IS NULL OR expires_at > ?)
+    ORDER BY secret_id DESC`);
+  const retireSecret = db.prepare<[number, number]>(
+    'UPDATE webhook_secrets SET expires_at = ? WHERE webhook = ? AND expires_at IS NULL',
+  );
+  const removeExpired = db.prepare<[number, number]>(
+    'DELETE FROM webhook_secrets WHERE webhook = ? AND expires_at <= ?',
+  );
+
+  return {
+    /** Returns its number. */
+    insert: (row: NewWebhook): number => Number(insert.run(row).lastInsertRowid),
+    update: (row: WebhookRow): void => {
+      update.run(row);
+    },
+    get: (accountId: string, webhookId: string): WebhookRow | null => get.get(webhookId, accountId) ?? null,
+    byNumber: (number: number): WebhookRow | null => byNumber.get(number) ?? null,
+    /** Oldest first, those that are off too. */
+    list: (accountId: string): WebhookRow[] => list.all(accountId),
+    /** With its secrets; its deliveries are swept up by `webhookDeliveries.purgeOrphans`. */
+    remove: (number: number): void => {
+      remove.run(number);
+    },
+    /** Numbers of the webhooks to tell of such an event. Asked for every event: one indexed look-up. */
+    subscribed: (accountId: string, kind: string): number[] => subscribed.all(accountId, `"${kind}"`),
+    setFailingSince: (number: number, since: number | null): void => {
+      setFailingSince.run(since, number);
+    },
+    /** False when it is off or gone already. */
+    turnOff: (number: number, reason: 'gone' | 'failing', at: number): boolean =>
+      turnOff.run(reason, at, number).changes === 1,
+    addSecret: (number: number, sealed: Buffer): void => {
+      addSecret.run(number, sealed);
+    },
+    /** Those that sign at this time, the current one first. */
+    secrets: (number: number, now: number): WebhookSecretRow[] => secrets.all(number, now),
+    /** The current secret signs along until then; those whose time is over are removed. */
+    retireSecret: (number: number, until: number, now: number): void => {
+      retireSecret.run(until, number);
+      removeExpired.run(number, now);
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import { createIds } from '../../src/core/ids.ts';
+import { systemRandom } from '../../src/core/random.ts';
+import { createRecorder } from '../../src/events/record.ts';
+import { enqueue, insertAccount, startStore } from '../support/store.ts';
+
+function start() {
+  const store = startStore();
+  insertAccount(store.tables, 'acct_two', 1);
+  const due: number[] = [];
+  const recorder = createRecorder({
+    clock: store.clock,
+    ids: createIds(store.clock, systemRandom),
+    onWebhookDue: (webhook) => due.push(webhook),
+  });
+  const addWebhook = (accountId: string, ...events: string[]) =>
+    store.tables.webhooks.insert({
+      webhook_id: store.ids.make('webhook'),
+      account_id: accountId,
+      name: 'Receiver',
+      description: null,
+      url: 'https://receiver.example/hook',
+      events: JSON.stringify(events),
+      is_active: 1,
+      off_reason: null,
+      failing_since: null,
+      created_at: 1,
+      updated_at: 1,
+    });
+  const rows = () =>
+    store.db
+      .prepare(`SELECT d.webhook, e.kind, d.delivery_id, d.state, d.attempts FROM webhook_deliveries d
+        JOIN events e ON e.seq = d.event_seq ORDER BY d.webhook, d.event_seq`)
+      .all();
+  return { ...store, recorder, due, addWebhook, rows };
+}
+
+describe('an event', () => {
+  it('is due for every webhook of its account that takes its kind', async () => {
+    const { tables, writer, recorder, clock, due, addWebhook, rows } = start();
+    const all = addWebhook('acct_one', '*');
+    const sent = addWebhook('acct_one', 'email_sent', 'email_opened');
+    addWebhook('acct_one', 'email_clicked');
+    addWebhook('acct_two', '*');
+    await writer.run((unit) => void recorder.message(unit, enqueue(tables, clock.now()), 'email_sent', {}));
+    const row = { kind: 'email_sent', state: 'ready', attempts: 0 };
+    expect(rows()).toMatchObject([
+      { webhook: all, ...row, delivery_id: expect.stringMatching(/^whd_\d+_[0-9a-z]{12}$/) },
+      { webhook: sent, ...row },
+    ]);
+    expect(due).toEqual([all, sent]);
+  });
+
+  it('of a domain, of a refused send and of an opt-out is told as well', async () => {
+    const { tables, writer, recorder, addWebhook, rows } = start();
+    addWebhook('acct_one', '*');
+    const domain = tables.domains.byId('domain_one');
+    if (domain === null) throw new Error('the domain is missing');
+    const person = { accountId: 'acct_one', domainId: null, fields: { recipient: 'ada@example.net' } };
+    await writer.run((unit) => {
+      recorder.domain(unit, domain, 'domain_verified', {});
+      recorder.refusedSend(unit, person);
+      recorder.optedOut(unit, person);
+    });
+    expect(rows()).toMatchObject([
+      { kind: 'domain_verified' },
+      { kind: 'email_suppressed' },
+      { kind: 'email_unsubscribed' },
+    ]);
+  });
+
+  it('is due for nobody when its unit of work is undone', async () => {
+    const { tables, writer, recorder, clock, addWebhook, rows } = start();
+    addWebhook('acct_one', '*');
+    const unit = writer.run((unit) => {
+      recorder.message(unit, enqueue(tables, clock.now()), 'email_sent', {});
+      throw new Error('undo');
+    });
+    await expect(unit).rejects.toThrow('undo');
+    expect(rows()).toEqual([]);
+  });
+
+  it('that did not happen is told to nobody', async () => {
+    const { tables, writer, recorder, clock, addWebhook, rows } = start();
+    addWebhook('acct_one', '*');
+    await writer.run(
+      (unit) => void recorder.message(unit, enqueue(tables, clock.now()), 'email_delivered', {}),
+    );
+    expect(rows()).toEqual([]);
+  });
+});
