@@ -1,3 +1,4 @@
+import { indexPhrases } from './phrases.ts';
 import type { Reply, Stage } from './reply.ts';
 import {
   applies,
@@ -11,6 +12,9 @@ import {
   type Scope,
   type Suppress,
 } from './rules.ts';
+import { FILTER_RULES } from './rules-filter.ts';
+import { MAILBOX_RULES } from './rules-mailbox.ts';
+import { MESSAGE_RULES } from './rules-message.ts';
 import { PROVIDER_RULES } from './rules-provider.ts';
 import { RECIPIENT_RULES } from './rules-recipient.ts';
 import { SENDER_RULES } from './rules-sender.ts';
@@ -49,30 +53,36 @@ export interface Judged {
 /** Most specific first; the first that applies decides. */
 export const RULES: readonly Rule[] = [
   ...PROVIDER_RULES,
+  ...FILTER_RULES,
   ...SENDER_RULES,
+  ...MAILBOX_RULES,
   ...RECIPIENT_RULES,
+  ...MESSAGE_RULES,
   ...SITE_RULES,
   ...STATUS_RULES,
 ];
 
+const PHRASES = indexPhrases(RULES.flatMap(({ says }) => says ?? []));
+
 /** Judges one reply. Pure; takes time linear in the text. */
 export function classify(judged: Judged): Verdict {
-  const { reply, stage } = judged;
-  if (reply.code >= 200 && reply.code < 300) return DELIVERED;
-  const outcome = ruleFor(judged)?.means;
-  const found = outcome ? OUTCOMES[outcome] : unmatched(stage);
-  return verdict(found, reply, stage);
+  return explain(judged).verdict;
 }
 
-/** The rule that decides, or undefined when none applies. */
-export function ruleFor({ stage, reply, mxHost }: Judged): Rule | undefined {
-  const evidence: Evidence = {
+/** The verdict with the rule that gave it; undefined when none applies. */
+export function explain({ stage, reply, mxHost }: Judged): { verdict: Verdict; rule: Rule | undefined } {
+  if (reply.code >= 200 && reply.code < 300) return { verdict: DELIVERED, rule: undefined };
+  const rule = ruleFor({
     stage,
     code: reply.code,
     enhanced: reply.enhanced,
-    text: normalise(reply.text),
+    said: PHRASES.find(normalise(reply.text)),
     mxHost: mxHost?.toLowerCase().replace(/\.$/, '') ?? null,
-  };
+  });
+  return { verdict: verdict(rule ? OUTCOMES[rule.means] : unmatched(stage), reply, stage), rule };
+}
+
+function ruleFor(evidence: Evidence): Rule | undefined {
   return RULES.find((rule) => applies(rule, evidence));
 }
 

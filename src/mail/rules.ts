@@ -86,7 +86,7 @@ export const OUTCOMES = {
 export type OutcomeName = keyof typeof OUTCOMES;
 
 export interface Rule {
-  /** Any of these phrases, in the form `normalise` gives a text; `*` stands for anything between. */
+  /** Any of these phrases, in the form `normalise` gives a text; ` * ` stands for anything between. */
   says?: readonly string[];
   /** Any of these reply codes. */
   code?: readonly number[];
@@ -106,8 +106,8 @@ export interface Evidence {
   stage: Stage | 'dsn';
   code: number;
   enhanced: string | null;
-  /** As `normalise` gives it. */
-  text: string;
+  /** The phrases of all rules that the text holds. */
+  said: ReadonlySet<string>;
   /** Lower case. */
   mxHost: string | null;
 }
@@ -119,7 +119,7 @@ export function applies(rule: Rule, reply: Evidence): boolean {
     (!rule.at || rule.at.includes(reply.stage)) &&
     (!rule.mx || rule.mx.some((name) => isWithin(reply.mxHost, name))) &&
     (!rule.enhanced || rule.enhanced.some((pattern) => hasStatus(reply.enhanced, pattern))) &&
-    (!rule.says || rule.says.some((phrase) => contains(reply.text, phrase)))
+    (!rule.says || rule.says.some((phrase) => reply.said.has(phrase)))
   );
 }
 
@@ -154,40 +154,6 @@ function withoutAddresses(text: string): string {
     word = '';
   }
   return out + (word.includes('@') ? '@' : word);
-}
-
-/** How far apart the parts of a phrase with `*` may stand, in characters. */
-const WIDEST_GAP = 80;
-
-/**
- * Whether `phrase` occurs, beginning at the beginning of a word ("ip blocked" is not in "recip blocked"); its
- * parts between `*` follow each other within `WIDEST_GAP`.
- */
-function contains(text: string, phrase: string): boolean {
-  const [first = '', ...rest] = phrase.split('*');
-  for (let at = text.indexOf(first); at >= 0; at = text.indexOf(first, at + 1)) {
-    if (isWordInside(text, at)) continue;
-    if (follow(text, at + first.length, rest)) return true;
-  }
-  return false;
-}
-
-function follow(text: string, from: number, parts: readonly string[]): boolean {
-  let end = from;
-  for (const part of parts) {
-    const found = text.slice(end, end + WIDEST_GAP + part.length).indexOf(part);
-    if (found < 0) return false;
-    end += found + part.length;
-  }
-  return true;
-}
-
-function isWordInside(text: string, at: number): boolean {
-  return isLetterOrDigit(text.charCodeAt(at)) && isLetterOrDigit(text.charCodeAt(at - 1));
-}
-
-function isLetterOrDigit(code: number): boolean {
-  return (code >= 0x30 && code <= 0x39) || (code >= 0x61 && code <= 0x7a);
 }
 
 function hasStatus(enhanced: string | null, pattern: string): boolean {

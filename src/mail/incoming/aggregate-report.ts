@@ -1,10 +1,10 @@
-import { Parser } from 'htmlparser2';
 import type { IncomingLimits } from './limits.ts';
+import { readXml, type XmlElement } from './xml.ts';
 
 /**
  * DMARC aggregate reports (RFC 9990 and the RFC 7489 form before it). Reporters' XML is often not quite XML,
- * so it is read by a forgiving parser, one record at a time; what is not known is skipped, what is missing
- * stays empty. No entities beyond XML's own, nothing is fetched.
+ * so it is read forgivingly, one record at a time; what is not known is skipped, what is missing stays
+ * empty.
  */
 export interface AggregateReport {
   organization: string;
@@ -36,20 +36,18 @@ export interface AggregateRecord {
   spfResults: { domain: string; result: string }[];
 }
 
-/** An element: its text, and its children by name. */
-interface Element {
-  name: string;
-  text: string;
-  children: Element[];
-}
-
-const DEEPEST = 20;
-const LONGEST_TEXT = 2000;
-
 /** Null when the text is no such report, or holds neither metadata nor records. */
 export function readAggregateReport(xml: string, limits: IncomingLimits): AggregateReport | null {
   if (!/<(?:\w{1,20}:)?feedback[\s>]/.test(xml.slice(0, 10_000))) return null;
-  const { root, records, isTruncated } = collect(xml, limits.records);
+  const records: AggregateRecord[] = [];
+  let isTruncated = false;
+  const document = readXml(xml, (element) => {
+    if (element.name !== 'record') return false;
+    if (records.length < limits.records) records.push(readRecord(element));
+    else isTruncated = true;
+    return true;
+  });
+  const root = child(document, 'feedback') ?? document;
   const metadata = child(root, 'report_metadata');
   const range = child(metadata, 'date_range');
   const policy = child(root, 'policy_published');
@@ -74,51 +72,7 @@ export function readAggregateReport(xml: string, limits: IncomingLimits): Aggreg
   return report.reportId === '' && report.domain === '' && records.length === 0 ? null : report;
 }
 
-function collect(
-  xml: string,
-  most: number,
-): { root: Element; records: AggregateRecord[]; isTruncated: boolean } {
-  const root = element('');
-  const open = [root];
-  const records: AggregateRecord[] = [];
-  let tooDeep = 0;
-  let isTruncated = false;
-  const parser = new Parser(
-    {
-      onopentag(name) {
-        const parent = open.at(-1);
-        if (!parent || open.length >= DEEPEST) {
-          tooDeep++;
-          return;
-        }
-        const opened = element(name.replace(/^[\w-]{1,40}:/, '').toLowerCase());
-        // A record is read when it closes and then forgotten; everything else is small.
-        if (opened.name !== 'record' && parent.children.length < 1000) parent.children.push(opened);
-        open.push(opened);
-      },
-      ontext(text) {
-        const current = open.at(-1);
-        if (current && tooDeep === 0 && current.text.length < LONGEST_TEXT)
-          current.text += text.slice(0, LONGEST_TEXT);
-      },
-      onclosetag() {
-        if (tooDeep > 0) {
-          tooDeep--;
-          return;
-        }
-        const closed = open.length > 1 ? open.pop() : undefined;
-        if (closed?.name !== 'record') return;
-        if (records.length < most) records.push(readRecord(closed));
-        else isTruncated = true;
-      },
-    },
-    { xmlMode: true, decodeEntities: true },
-  );
-  parser.end(xml);
-  return { root: child(root, 'feedback') ?? root, records, isTruncated };
-}
-
-function readRecord(record: Element): AggregateRecord {
+function readRecord(record: XmlElement): AggregateRecord {
   const row = child(record, 'row');
   const evaluated = child(row, 'policy_evaluated');
   const identifiers = child(record, 'identifiers') ?? child(record, 'identities');
@@ -147,19 +101,15 @@ function readRecord(record: Element): AggregateRecord {
   };
 }
 
-function element(name: string): Element {
-  return { name, text: '', children: [] };
-}
-
-function child(parent: Element | undefined, name: string): Element | undefined {
+function child(parent: XmlElement | undefined, name: string): XmlElement | undefined {
   return parent?.children.find((each) => each.name === name);
 }
 
-function all(parent: Element | undefined, name: string): Element[] {
+function all(parent: XmlElement | undefined, name: string): XmlElement[] {
   return parent?.children.filter((each) => each.name === name).slice(0, 20) ?? [];
 }
 
-function value(parent: Element | undefined, name: string): string {
+function value(parent: XmlElement | undefined, name: string): string {
   return child(parent, name)?.text.replaceAll(/\s+/g, ' ').trim().slice(0, 500) ?? '';
 }
 

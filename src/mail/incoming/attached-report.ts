@@ -20,8 +20,9 @@ export type ReportProblem = 'too-large' | 'unreadable';
 export function readAttachedReport(mail: Part, limits: IncomingLimits): AttachedReport | null {
   const announced = announcedKind(mail);
   let problem: ReportProblem | null = null;
+  let opened = 0;
   for (const part of leavesOf(mail)) {
-    if (!mayBeReport(part)) continue;
+    if (!mayBeReport(part) || opened++ >= limits.attachments) continue;
     const found = readReportFile(contentOf(part, limits.reportBytes), limits);
     if (found.report) return found.report;
     problem ??= found.problem;

@@ -31,7 +31,7 @@ export function replyCode(text: string): number {
 }
 
 function replyAt(text: string): { code: number; at: number } | null {
-  for (const match of text.matchAll(/(?<![\w.@/=+-])([45]\d\d)(?=[ :;,.)>-]|$)(?![-.]?\d)/g)) {
+  for (const match of text.matchAll(/(?<![\w.@/=+-])([45]\d\d)(?=[ :;,.)>-]|$)(?!\.?\d|-\d(?!\.\d))/g)) {
     const code = Number(match[1]);
     if (CODES.has(code)) return { code, at: match.index };
   }

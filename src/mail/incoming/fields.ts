@@ -90,6 +90,7 @@ export function readParameters(text: string): Parametrised {
     const equals = piece.indexOf('=');
     if (equals < 1) continue;
     const name = piece.slice(0, equals).trim().toLowerCase();
+    if (name === '') continue;
     const value = unquote(piece.slice(equals + 1).trim());
     const star = name.indexOf('*');
     if (star < 0) parameters.set(name, decodeWords(value));

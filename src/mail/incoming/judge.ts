@@ -1,4 +1,4 @@
-import { type Classification, classify, ruleFor, type Verdict } from '../classify.ts';
+import { type Classification, classify, explain, type Verdict } from '../classify.ts';
 import type { Stage } from '../reply.ts';
 import type { StatusGroup } from './delivery-status.ts';
 import { isGeneric, preferred, quotedReply, replyText } from './evidence.ts';
@@ -57,7 +57,9 @@ export function judge(finding: Finding): IncomingReport {
     replyCode: code === 0 ? null : String(code),
   };
   if (action !== 'failed' && action !== 'delayed') return { ...common, status: enhanced ?? '2.0.0' };
-  const texts = [replyText(diagnostic), `${diagnostic} ${comment}`, replyText(words), words, notice];
+  const texts = [replyText(diagnostic), `${diagnostic} ${comment}`, replyText(words), words];
+  // A whole notice is full of polite words; a code that says something says it better.
+  if (enhanced === null || isGeneric(enhanced)) texts.push(notice);
   const verdict = classifyFirst(texts, {
     stage,
     code: code || (enhanced ? Number(enhanced[0]) * 100 + 50 : action === 'failed' ? 550 : 450),
@@ -78,6 +80,9 @@ export function judge(finding: Finding): IncomingReport {
   };
 }
 
+/** More than any reply; a notice's words beyond it are not about the fault. */
+const LONGEST_TEXT = 2000;
+
 const KEEPS_ADDRESS: ReadonlySet<Classification> = new Set(['inactive-mailbox', 'mailbox-full']);
 
 function isAfterData(stage: Stage | 'dsn'): boolean {
@@ -94,14 +99,12 @@ interface Codes {
 /** Judges by the first of the texts whose words are known; else by the codes alone. */
 function classifyFirst(texts: readonly string[], { stage, code, enhanced, mxHost }: Codes): Verdict {
   const judged = texts
-    .filter((text) => text.trim() !== '')
-    .map((text) => ({ stage, mxHost, reply: { code, enhanced, text: text.slice(0, 4000) } }));
-  const known = judged.find((each) => ruleFor(each)?.says);
-  const verdict = classify(known ?? judged[0] ?? { stage, mxHost, reply: { code, enhanced, text: '' } });
+    .filter((text, i) => text.trim() !== '' && texts.indexOf(text) === i)
+    .map((text) => explain({ stage, mxHost, reply: { code, enhanced, text: text.slice(0, LONGEST_TEXT) } }));
+  const first = judged.find(({ rule }) => rule?.says) ?? judged[0];
+  const verdict = first?.verdict ?? classify({ stage, mxHost, reply: { code, enhanced, text: '' } });
   if (verdict.bounceType !== 'hard') return verdict;
   // The notice may know better than the reply that it quotes: an account that is shut or full does exist.
-  return (
-    judged.map((each) => classify(each)).find(({ classification }) => KEEPS_ADDRESS.has(classification)) ??
-    verdict
-  );
+  const softer = judged.find(({ verdict }) => KEEPS_ADDRESS.has(verdict.classification));
+  return softer?.verdict ?? verdict;
 }

@@ -16,8 +16,12 @@ export interface IncomingLimits {
   headerFields: number;
   /** Characters of one header field's value. */
   fieldChars: number;
-  /** Bytes of one text part after its transfer encoding is taken off. */
+  /** Bytes of all text parts together, and of all delivery-status parts, transfer encoding taken off. */
   textBytes: number;
+  /** Lines of the notice, all text parts together. */
+  noticeLines: number;
+  /** Attachments that are opened to see whether they are a report. */
+  attachments: number;
   /** Bytes of one attached report after decoding and decompressing. */
   reportBytes: number;
   /** Recipients reported in one mail. */
@@ -33,8 +37,10 @@ export const INCOMING_LIMITS: IncomingLimits = {
   headerBytes: 256 * 1024,
   headerFields: 1000,
   fieldChars: 16 * 1024,
-  textBytes: 256 * 1024,
+  textBytes: 512 * 1024,
+  noticeLines: 5000,
+  attachments: 3,
   reportBytes: 10 * 1024 * 1024,
-  reports: 200,
+  reports: 100,
   records: 10_000,
 };

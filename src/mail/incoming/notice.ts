@@ -46,18 +46,19 @@ function sortLeaves(mail: Part, limits: IncomingLimits): ReturnedMail {
     below: [],
     original: NO_FIELDS,
   };
-  let isHtmlRead = false;
+  let left = limits.textBytes;
+  const take = (part: Part): string => {
+    const text = textOf(part, Math.max(left, 0));
+    left -= text.length;
+    return text;
+  };
   for (const part of leavesOf(mail)) {
-    if (STATUS_TYPES.has(part.type)) sorted.statusTexts.push(textOf(part, limits.textBytes));
-    else if (part.type === 'message/feedback-report')
-      sorted.feedbackTexts.push(textOf(part, limits.textBytes));
+    if (STATUS_TYPES.has(part.type)) sorted.statusTexts.push(take(part));
+    else if (part.type === 'message/feedback-report') sorted.feedbackTexts.push(take(part));
     else if (RETURNED_TYPES.has(part.type)) takeOriginal(sorted, readReturned(part, limits));
-    else if (part.type === 'text/html' && sorted.lines.length === 0 && !isHtmlRead) {
-      isHtmlRead = true;
-      takeText(sorted, htmlToLines(textOf(part, limits.textBytes)), limits);
-    } else if (isReadable(part)) {
-      takeText(sorted, textOf(part, limits.textBytes), limits);
-    }
+    else if (part.type === 'text/html') {
+      if (sorted.lines.length === 0) takeText(sorted, htmlToLines(take(part)), limits);
+    } else if (isReadable(part)) takeText(sorted, take(part), limits);
   }
   return sorted;
 }
@@ -92,11 +93,11 @@ function readReturned(part: Part, limits: IncomingLimits): Fields {
 
 /** A text part may hold the notice and, below a line that says so, the returned message. */
 function takeText(sorted: ReturnedMail, text: string, limits: IncomingLimits): void {
-  const lines = linesOf(text);
+  const lines = linesOf(text).slice(0, limits.noticeLines - sorted.lines.length);
   const cut = sorted.lines.length > 0 && beginsWithHeader(lines) ? 0 : returnedFrom(lines);
   sorted.lines.push(...lines.slice(0, cut).map(decodeWords));
   if (cut >= lines.length) return;
-  sorted.below.push(...lines.slice(cut));
+  sorted.below = sorted.below.concat(lines.slice(cut)).slice(0, limits.noticeLines);
   const from = lines.findIndex((line, i) => i >= cut && isHeaderLine(line));
   if (from >= 0) takeOriginal(sorted, readFields(headerBlock(lines, from), limits));
 }

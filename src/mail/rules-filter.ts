@@ -1,0 +1,248 @@
+import type { Rule } from './rules.ts';
+
+/**
+ * The codes and turns of phrase of access providers and mail filters: Comcast, AT&T, Cox, GoDaddy, Orange, GMX,
+ * mail.ru, Yandex, QQ, 163, Proofpoint, Mimecast, Barracuda and others.
+ */
+export const FILTER_RULES: readonly Rule[] = [
+  // Comcast, AT&T, Cox, Spectrum, GoDaddy
+  {
+    says: ['dnsbl:attrbl', '_is_blocked.', 'bl000', 'cloudmark', 'cxbl', 'ptrbl', 'bizanga'],
+    means: 'address listed',
+    example: {
+      code: 553,
+      enhanced: '5.3.0',
+      text: 'flpi DNSBL:ATTRBL 521< 192.0.2.1 >_is_blocked. For assistance forward this error',
+    },
+  },
+  {
+    says: ['rl000', 'sent to too many recipients this hour', 'ib607', 'ib605', 'ib504', 'ib508', 'ib705'],
+    means: 'sender too fast',
+    example: {
+      code: 550,
+      enhanced: '5.1.1',
+      text: '<a@example.com> - 192.0.2.1 has sent to too many recipients this hour. IB607',
+    },
+  },
+  {
+    says: ['ib212', 'ib702', 'ib703', 'cxthrt', 'cxsnd', 'judged to be spam by the internet community'],
+    means: 'looks like spam',
+    example: {
+      code: 552,
+      text: 'This message has been rejected due to content judged to be spam by the internet community. IB212',
+    },
+  },
+  {
+    says: ['ib103', 'ib104', 'ib105', 'ib106', 'ib007', 'ib101', 'ib108', 'ib110', 'ib111', 'ib510'],
+    means: 'address listed',
+    example: { code: 554, text: 'p3plibsmtp01 - refused. 192.0.2.1 is not allowed. IB103' },
+  },
+  // Orange, SFR, Free
+  {
+    says: [
+      'ofr004',
+      'ofr005',
+      'lpn007_5',
+      'ofr_108',
+      'lpn001_1',
+      'ofr_109',
+      'too many connections, slow down',
+    ],
+    means: 'too fast',
+    example: {
+      code: 421,
+      text: 'mwinf5c03 ME Trop de connexions, veuillez verifier votre configuration. Too many connections, slow down. OFR004_104',
+    },
+  },
+  {
+    says: ['ofr_506', 'ofr006_102', 'ofr_515', 'lpn007_506', 'mail rejete. mail rejected', 'spam detecte'],
+    means: 'looks like spam',
+    example: { code: 550, enhanced: '5.2.0', text: 'Mail rejete. Mail rejected. ofr_506 [506]' },
+  },
+  {
+    says: [
+      'ofr_416',
+      'ofr_418',
+      'lpn_416',
+      'destinataire invalide',
+      "destinataire n'existe pas",
+      'boite aux lettres inexistante',
+    ],
+    means: 'no such recipient',
+    example: {
+      code: 550,
+      enhanced: '5.1.1',
+      text: 'Adresse d au moins un destinataire invalide. Invalid recipient. OFR_416 [416]',
+    },
+  },
+  {
+    says: ['ofr_417', 'boite du destinataire archivee', 'recipient archived mailbox', 'boite archivee'],
+    means: 'mailbox inactive',
+    example: {
+      code: 550,
+      enhanced: '5.5.0',
+      text: 'Boite du destinataire archivee. Archived recipient. OFR_417 [417]',
+    },
+  },
+  {
+    says: ['ofr_413', 'boite pleine', 'quota depasse', 'boite aux lettres pleine'],
+    means: 'mailbox full',
+    example: { code: 552, enhanced: '5.2.2', text: 'Boite pleine. Mailbox full. OFR_413' },
+  },
+  // GMX, web.de, 1&1
+  {
+    says: ['a problem occurred. (ask your postmaster'],
+    means: 'address listed',
+    example: {
+      code: 554,
+      text: 'IP=192.0.2.1 - A problem occurred. (Ask your postmaster for help or to contact tosa@rx.t-online.de)',
+    },
+  },
+  {
+    says: ['mail send limit exceeded', 'mail message rate exceeded'],
+    means: 'too fast',
+    example: {
+      code: 450,
+      text: 'Requested mail action not taken: mailbox unavailable Mail send limit exceeded.',
+    },
+  },
+  {
+    says: ['reject due to policy restrictions'],
+    means: 'policy refuses message',
+    example: {
+      code: 554,
+      text: 'Transaction failed Reject due to policy restrictions. For explanation visit https://postmaster.gmx.net',
+    },
+  },
+  // mail.ru, Yandex, Rambler
+  {
+    says: ['message was not accepted -- invalid mailbox', 'user is terminated', 'no such user!'],
+    means: 'no such recipient',
+    example: {
+      code: 550,
+      text: 'Message was not accepted -- invalid mailbox. Local mailbox a@mail.ru is unavailable: user not found',
+    },
+  },
+  {
+    says: ['under suspicion of spam', 'spam message rejected', 'spam message discarded'],
+    means: 'looks like spam',
+    example: {
+      code: 554,
+      enhanced: '5.7.1',
+      text: '[1] Message rejected under suspicion of SPAM; https://ya.cc/1IrBc',
+    },
+  },
+  {
+    says: ['service is currently unavailable. please come back later'],
+    means: 'greylisted',
+    example: {
+      code: 451,
+      enhanced: '4.7.1',
+      text: 'Sorry, the service is currently unavailable. Please come back later.',
+    },
+  },
+  {
+    says: ['policy rejection on the target address'],
+    means: 'recipient refuses',
+    example: { code: 550, enhanced: '5.7.1', text: 'Policy rejection on the target address' },
+  },
+  // QQ, 163 and 126, Sina
+  {
+    says: [
+      'connection frequency limited',
+      'ip frequency limited',
+      'domain frequency limited',
+      'sender frequency limited',
+      'mi:cel',
+      'rp:cel',
+      'rp:trc',
+      'mi:dmc',
+      'rp:rcl',
+      'sf:rcl',
+    ],
+    means: 'too fast',
+    example: {
+      code: 550,
+      text: 'Connection frequency limited. http://service.mail.qq.com/cgi-bin/help?subtype=1&id=20022',
+    },
+  },
+  {
+    says: [
+      'suspected spam ip',
+      'ip is rejected',
+      'mi:spb',
+      'rp:qrc',
+      'dt:rbl',
+      'mi:irb',
+      'rp:irb',
+      'hl:ifc',
+      'ip in blacklist',
+    ],
+    means: 'address listed',
+    example: { code: 550, text: 'Suspected spam ip http://service.mail.qq.com/cgi-bin/help?id=1001006' },
+  },
+  {
+    says: [
+      'dt:spm',
+      'dt:sum',
+      'mail content denied',
+      'mail content rejected',
+      'hl:itc',
+      'spam is embedded in the email',
+      'suspected bounce attacks',
+    ],
+    means: 'looks like spam',
+    example: { code: 554, text: 'DT:SPM 163 mx1, please see http://mail.163.com/help/help_spam_16.htm' },
+  },
+  {
+    says: ['mail is rejected by recipients', 'mail rejected by receiver', 'mail is rejected by receiver'],
+    means: 'recipient refuses',
+    example: { code: 550, text: 'Mail is rejected by recipients [MAk7SYOeR]' },
+  },
+  // Filters: Proofpoint, Mimecast, Barracuda, Cisco, Symantec, Trend Micro, Cloudflare
+  {
+    says: [
+      'proofpoint.com',
+      'csi.mimecast',
+      'ip reputation',
+      'poor reputation',
+      'barracuda reputation',
+      'senderbase',
+      'ers-ql',
+      'ers-rbl',
+      'sophos.com/reputation',
+      'talosintelligence',
+    ],
+    means: 'address listed',
+    example: {
+      code: 554,
+      text: 'Blocked - see https://support.proofpoint.com/dnsbl-lookup.cgi?ip=192.0.2.1',
+    },
+  },
+  {
+    says: ['mcspamsignature', 'rejected due to security policies', 'local ct'],
+    means: 'looks like spam',
+    example: { code: 554, text: 'email rejected due to security policies - MCSpamSignature.sa.2.2' },
+  },
+  {
+    says: [
+      'administrative prohibition',
+      'envelope blocked',
+      'manually blocked senders',
+      'envelope rejected',
+      'anti-spoofing',
+      'local policy violation',
+      'anti-spoofing policy',
+    ],
+    means: 'policy refuses message',
+    example: {
+      code: 550,
+      text: 'Administrative prohibition - envelope blocked - https://community.mimecast.com/docs/DOC-1369#550',
+    },
+  },
+  {
+    says: ['one or more recipients (@:blocked)', '(@:blocked)'],
+    means: 'policy refuses message',
+    example: { code: 550, text: 'permanent failure for one or more recipients (a@example.com:blocked)' },
+  },
+];

@@ -1,0 +1,40 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parseFile } from '../../src/mail/incoming/parse.ts';
+import { emptyScore, percent, readExpected, scoreMail } from './score.ts';
+
+const folder = join(import.meta.dirname, '../data/bounces');
+const expected = readExpected(folder);
+
+describe('real bounces and complaints', () => {
+  const score = emptyScore();
+  for (const [file, rows] of Object.entries(expected)) scoreMail(folder, file, rows, score);
+
+  it('are many', () => {
+    expect(score.kind.of).toBeGreaterThan(150);
+  });
+
+  it.each([
+    ['kind', 99],
+    ['count', 97],
+    ['status', 95],
+    ['hard', 95],
+  ] as const)('%s is right in at least %d of 100', (mark, least) => {
+    expect(percent(score[mark]), score.faults.join('\n')).toBeGreaterThanOrEqual(least);
+  });
+
+  it('hardly ever call a good address hard', () => {
+    expect(score.wronglyHard).toBeLessThanOrEqual(1);
+    expect(score.rightlyHard).toBeGreaterThan(50);
+  });
+
+  it.each(
+    Object.entries(expected).filter(([, rows]) => rows.some(({ feedbackType }) => feedbackType !== '')),
+  )('%s names the kind of complaint', (file, rows) => {
+    const { reports } = parseFile(readFileSync(join(folder, file)));
+    expect(reports.map(({ feedbackType }) => feedbackType)).toEqual(
+      rows.map(({ feedbackType }) => feedbackType),
+    );
+  });
+});

@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { bounceCommand } from '../../src/cli/bounce.ts';
+
+const DSN = `From: MAILER-DAEMON@x.example
+X-Failed-Recipients: a@x.example
+
+a@x.example
+  SMTP error from remote mail server after RCPT TO:<a@x.example>:
+  550 5.1.1 user unknown`;
+
+describe('bounce parse', () => {
+  let folder: string;
+  let out: string;
+  let err: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'bounce-'));
+    out = '';
+    err = '';
+    vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => ((out += String(chunk)), true));
+    vi.spyOn(process.stderr, 'write').mockImplementation((chunk) => ((err += String(chunk)), true));
+    process.exitCode = undefined;
+  });
+
+  afterEach(() => {
+    vi.restoreAllMocks();
+    process.exitCode = undefined;
+    rmSync(folder, { recursive: true });
+  });
+
+  const parse = async (...files: string[]) => {
+    await bounceCommand().parseAsync(['parse', ...files], { from: 'user' });
+    return out.split('\n').filter((line) => line !== '');
+  };
+  const file = (name: string, content: string) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+
+  it('prints one JSON line a file, with the keys of the contract', async () => {
+    const [first, second, ...more] = await parse(file('a', DSN), file('b', 'Subject: hello\n\nhello'));
+    expect(JSON.parse(first ?? '')).toEqual({
+      kind: 'dsn',
+      reports: [
+        {
+          recipient: 'a@x.example',
+          action: 'failed',
+          status: '5.1.1',
+          bounceType: 'hard',
+          classification: 'invalid-recipient',
+          replyCode: '550',
+          diagnostic:
+            'SMTP error from remote mail server after RCPT TO:<a@x.example>: 550 5.1.1 user unknown',
+          remoteMta: null,
+        },
+      ],
+      originalMessageId: null,
+      originalEnvelopeId: null,
+    });
+    expect(JSON.parse(second ?? '')).toEqual({
+      kind: 'unknown',
+      reports: [],
+      originalMessageId: null,
+      originalEnvelopeId: null,
+    });
+    expect(more).toEqual([]);
+    expect(process.exitCode).toBeUndefined();
+  });
+
+  it('names a file that it cannot read, goes on, and fails', async () => {
+    const lines = await parse(join(folder, 'missing'), folder, file('a', DSN));
+    expect(lines).toHaveLength(1);
+    expect(err).toContain('missing');
+    expect(err.trim().split('\n')).toHaveLength(2);
+    expect(process.exitCode).toBe(1);
+  });
+});

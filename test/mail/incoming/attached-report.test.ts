@@ -1,0 +1,224 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { deflateRawSync, gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { INCOMING_LIMITS } from '../../../src/mail/incoming/limits.ts';
+import { parseFile, parseIncoming } from '../../../src/mail/incoming/parse.ts';
+
+const folder = join(import.meta.dirname, '../../data/dmarc-reports');
+const sample = (name: string) => parseFile(readFileSync(join(folder, name)));
+
+/** A zip of one deflated file. */
+function zip(name: string, content: Buffer, { encrypted = false } = {}): Buffer {
+  const data = deflateRawSync(content);
+  const local = Buffer.alloc(30);
+  local.writeUInt32LE(0x04034b50, 0);
+  local.writeUInt16LE(8, 8);
+  local.writeUInt16LE(name.length, 26);
+  const central = Buffer.alloc(46);
+  central.writeUInt32LE(0x02014b50, 0);
+  central.writeUInt16LE(encrypted ? 1 : 0, 8);
+  central.writeUInt16LE(8, 10);
+  central.writeUInt32LE(data.length, 20);
+  central.writeUInt16LE(name.length, 28);
+  const end = Buffer.alloc(22);
+  end.writeUInt32LE(0x06054b50, 0);
+  end.writeUInt32LE(30 + name.length + data.length, 16);
+  return Buffer.concat([local, Buffer.from(name), data, central, Buffer.from(name), end]);
+}
+
+const XML = `<?xml version="1.0"?>
+<feedback xmlns="urn:ietf:params:xml:ns:dmarc-2.0">
+  <report_metadata><org_name>Receiver &amp; Co</org_name><email>d@r.example</email><report_id>r-1</report_id>
+    <date_range><begin>1700000000</begin><end>1700086400</end></date_range></report_metadata>
+  <policy_published><domain>Example.COM</domain><discovery_method>treewalk</discovery_method>
+    <p>reject</p><sp>none</sp><np>reject</np><adkim>r</adkim><aspf>s</aspf><testing>n</testing></policy_published>
+  <record>
+    <row><source_ip>192.0.2.1</source_ip><count>3</count>
+      <policy_evaluated><disposition>pass</disposition><dkim>pass</dkim><spf>fail</spf>
+        <reason><type>local_policy</type><comment>arc=pass</comment></reason></policy_evaluated></row>
+    <identifiers><header_from>example.com</header_from><envelope_from>b.example.com</envelope_from></identifiers>
+    <auth_results><dkim><domain>example.com</domain><selector>s1</selector><result>pass</result></dkim>
+      <spf><domain>b.example.com</domain><scope>mfrom</scope><result>softfail</result></spf></auth_results>
+  </record>
+</feedback>`;
+
+function mailWith(
+  type: string,
+  filename: string,
+  content: Buffer,
+  header = 'Subject: Report Domain: example.com Submitter: r.example Report-ID: <r-1>',
+): Buffer {
+  return Buffer.from(`From: dmarc@r.example
+${header}
+Content-Type: multipart/mixed; boundary=b
+
+--b
+Content-Type: text/plain
+
+A report.
+--b
+Content-Type: ${type}; name="${filename}"
+Content-Transfer-Encoding: base64
+
+${content.toString('base64')}
+--b--`);
+}
+
+describe('a DMARC aggregate report (RFC 9990)', () => {
+  it('gives who reports what of which domain', () => {
+    const { kind, aggregate, reports } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(XML)));
+    expect({ kind, reports }).toEqual({ kind: 'dmarc-report', reports: [] });
+    expect(aggregate).toEqual({
+      organization: 'Receiver & Co',
+      email: 'd@r.example',
+      reportId: 'r-1',
+      begin: 1_700_000_000_000,
+      end: 1_700_086_400_000,
+      domain: 'example.com',
+      policy: { p: 'reject', sp: 'none', np: 'reject', adkim: 'r', aspf: 's', testing: 'n' },
+      records: [
+        {
+          sourceIp: '192.0.2.1',
+          count: 3,
+          disposition: 'pass',
+          dkim: 'pass',
+          spf: 'fail',
+          overrides: ['local_policy: arc=pass'],
+          headerFrom: 'example.com',
+          envelopeFrom: 'b.example.com',
+          dkimResults: [{ domain: 'example.com', selector: 's1', result: 'pass' }],
+          spfResults: [{ domain: 'b.example.com', result: 'softfail' }],
+        },
+      ],
+      isTruncated: false,
+    });
+  });
+
+  it.each([
+    ['gzip', 'application/gzip', 'r.example!example.com!1700000000!1700086400.xml.gz', gzipSync(XML)],
+    [
+      'zip',
+      'application/zip',
+      'r.example!example.com!1700000000!1700086400.zip',
+      zip('r.xml', Buffer.from(XML)),
+    ],
+    ['gzip that calls itself something else', 'application/octet-stream', 'report', gzipSync(XML)],
+    ['gzip that was cut off', 'application/gzip', 'r.xml.gz', gzipSync(XML).subarray(0, -8)],
+    ['a byte order mark', 'text/xml', 'r.xml', Buffer.from(`\ufeff${XML}`)],
+    ['UTF-16', 'text/xml', 'r.xml', Buffer.from(`\ufeff${XML}`, 'utf16le')],
+    ['bytes that are no UTF-8', 'text/xml', 'r.xml', Buffer.from(XML.replace('Co<', 'C\xf6<'), 'latin1')],
+    ['namespace prefixes', 'text/xml', 'r.xml', Buffer.from(XML.replaceAll(/<(\/?)(\w)/g, '<$1d:$2'))],
+    [
+      'tags left open',
+      'text/xml',
+      'r.xml',
+      Buffer.from(XML.replace('</org_name>', '').replace('</selector>', '')),
+    ],
+    ['no end', 'text/xml', 'r.xml', Buffer.from(XML.slice(0, -30))],
+  ])('is read from %s', (_, type, filename, content) => {
+    const { kind, aggregate } = parseIncoming(mailWith(type, filename, content));
+    expect(kind).toBe('dmarc-report');
+    expect(aggregate?.records).toMatchObject([{ sourceIp: '192.0.2.1', count: 3 }]);
+  });
+
+  it.each([
+    ['too-large', gzipSync(Buffer.alloc(INCOMING_LIMITS.reportBytes + 1))],
+    ['too-large', zip('r.xml', Buffer.alloc(INCOMING_LIMITS.reportBytes + 1))],
+    ['unreadable', zip('r.xml', Buffer.from(XML), { encrypted: true })],
+    ['unreadable', Buffer.from('\x1f\x8bnonsense', 'latin1')],
+    ['unreadable', Buffer.from('PK\x03\x04nonsense')],
+    ['unreadable', Buffer.from('<html>')],
+  ] as const)('that is %s is still known as one', (problem, content) => {
+    expect(
+      parseIncoming(mailWith('application/zip', 'r.example!example.com!1700000000!1700086400.zip', content)),
+    ).toMatchObject({
+      kind: 'dmarc-report',
+      aggregate: null,
+      problem,
+    });
+  });
+
+  it('keeps at most so many records', () => {
+    const many = XML.replace(/<record>.*<\/record>/s, (record) => record.repeat(20));
+    const { aggregate } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(many)), {
+      ...INCOMING_LIMITS,
+      records: 10,
+    });
+    expect(aggregate?.records).toHaveLength(10);
+    expect(aggregate?.isTruncated).toBe(true);
+  });
+
+  it.each([
+    ['!example.com!1538204542!1538463818.xml', 'example.com:1538463741', 1],
+    ['estadocuenta1.infonacot.gob.mx!example.com!1536853302!1536939702!2940.xml.zip', '2940', 1],
+    ['fastmail.com!example.com!1516060800!1516147199!102675056.xml.gz', '102675056', 1],
+    ['invalid_xml.xml', 'sonexushealth.com:1530233361', 1],
+    ['twilight.eml', '1627703331531660819', 1],
+  ])('is read from the real %s', (name, reportId, records) => {
+    const { kind, aggregate } = sample(name);
+    expect(kind).toBe('dmarc-report');
+    expect(aggregate?.reportId).toBe(reportId);
+    expect(aggregate?.records).toHaveLength(records);
+  });
+});
+
+describe('a TLS report (RFC 8460)', () => {
+  it('is read from the RFC’s own example', () => {
+    const { kind, tls } = sample('rfc8460.json');
+    expect(kind).toBe('tls-report');
+    expect(tls).toMatchObject({
+      organization: 'Company-X',
+      reportId: '5065427c-23d3-47ca-b6e0-946ea0e8c4be',
+      begin: Date.UTC(2016, 3, 1),
+      policies: [
+        {
+          type: 'sts',
+          domain: 'company-y.example',
+          mxHosts: ['*.mail.company-y.example'],
+          successful: 5326,
+          failed: 303,
+          failures: [
+            { type: 'certificate-expired', count: 100 },
+            { type: 'starttls-not-supported', count: 200 },
+            { type: 'validation-failure', count: 3, reason: 'X509_V_ERR_PROXY_PATH_LENGTH_EXCEEDED' },
+          ],
+        },
+      ],
+    });
+  });
+
+  it('is read from a real mail', () => {
+    expect(sample('google.com_smtp_tls_report.eml')).toMatchObject({
+      kind: 'tls-report',
+      tls: {
+        organization: 'Google Inc.',
+        policies: [{ domain: 'cardinalhealth.ca', successful: 48, failed: 0 }],
+      },
+    });
+  });
+
+  it('leaves empty what has the wrong type', () => {
+    const json = {
+      'report-id': 'r',
+      policies: [
+        null,
+        { policy: 'x', summary: { 'total-successful-session-count': 'many' }, 'failure-details': {} },
+      ],
+    };
+    expect(parseFile(Buffer.from(JSON.stringify(json))).tls?.policies).toEqual([
+      { type: '', domain: '', mxHosts: [], successful: 0, failed: 0, failures: [] },
+      { type: '', domain: '', mxHosts: [], successful: 0, failed: 0, failures: [] },
+    ]);
+  });
+
+  it('that cannot be read is still known as one', () => {
+    const mail = mailWith(
+      'application/tlsrpt+gzip',
+      'r.json.gz',
+      Buffer.from('{'),
+      'TLS-Report-Domain: example.com',
+    );
+    expect(parseIncoming(mail)).toMatchObject({ kind: 'tls-report', tls: null, problem: 'unreadable' });
+  });
+});

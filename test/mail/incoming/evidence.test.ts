@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { innermostStatus, quotedReply, replyText, stageIn } from '../../../src/mail/incoming/evidence.ts';
+
+describe('the reply quoted in a report', () => {
+  it.each([
+    [
+      'host mx.example.com[192.0.2.1] said: 550 5.1.1 User unknown (in reply to RCPT TO command)',
+      550,
+      '5.1.1',
+      'rcpt',
+    ],
+    ['SMTP error from remote mail server after end of data: 554 5.7.0 Header error', 554, '5.7.0', 'dot'],
+    [
+      '192.0.2.1 does not like recipient. Remote host said: 552 Error: disk quota exceeded',
+      552,
+      null,
+      'rcpt',
+    ],
+    ['192.0.2.1 failed after I sent the message. Remote host said: 550-5.7.26 no', 550, '5.7.26', 'dot'],
+    [
+      'Connected to 192.0.2.1 but my name was rejected. Remote host said: 501 5.0.0 Invalid domain',
+      501,
+      '5.0.0',
+      'ehlo',
+    ],
+    ['>>> MAIL From:<s@example.com> <<< 501 no access', 501, null, 'mail'],
+    ['>>> RCPT To:<a@example.com> <<< 550 User unknown', 550, null, 'rcpt'],
+    ['mx.example.com [192.0.2.1] did not like our final DATA: 550-5.7.26 no', 550, '5.7.26', 'dot'],
+    ['sorry, no mailbox here by that name (#5.1.1 - chkusr)', 0, '5.1.1', 'dsn'],
+    [
+      'Invalid Address, ERROR_CODE :550, ERROR_CODE :5.1.1 <a@example.com>... User Unknown',
+      550,
+      '5.1.1',
+      'dsn',
+    ],
+    ['Could not deliver for the last 432000 seconds. Giving up.', 0, null, 'dsn'],
+    ['connect to mx.example.com[192.0.2.1]:587: Connection refused', 0, null, 'dsn'],
+    ['sent 550 bytes to 5.6.7.8', 550, null, 'dsn'],
+    ['', 0, null, 'dsn'],
+  ] as const)('%s', (text, code, enhanced, stage) => {
+    expect(quotedReply(text)).toEqual({ code, enhanced, stage });
+  });
+
+  it('has the innermost status of replies within replies', () => {
+    expect(innermostStatus("5.1.0 - Unknown address error 550-'5.2.2 Mailbox Full'")).toBe('5.2.2');
+    expect(innermostStatus('554 4.4.7 Message expired.<421 4.4.2 Connection timed out>')).toBe('4.4.2');
+    expect(innermostStatus('550 5.7.1 refused (5.0.0)')).toBe('5.7.1');
+  });
+
+  it.each(['192.0.2.5.1.1', '5.1.1.4', '4.16.55.1', 'exim-4.94.2', 'v5.1.1', '5.1.1-rc', '2.1.5'])(
+    'has no status in %s',
+    (text) => {
+      expect(innermostStatus(text)).toBeNull();
+    },
+  );
+
+  it('ends with its paragraph', () => {
+    expect(replyText('host said: 550 no such user\nPlease see the help')).toBe('550 no such user');
+    expect(replyText('no reply at all')).toBe('');
+  });
+
+  it('is a reply to the last command that is named for sure', () => {
+    expect(stageIn('after RCPT TO:<a@example.com>')).toBe('rcpt');
+    expect(stageIn('in reply to end\n of DATA command')).toBe('dot');
+  });
+});
