@@ -6,6 +6,7 @@ import type { Rule } from './rules.ts';
  * often a filter's polite lie, and does not cost anyone their place on a list; unless the enhanced code
  * confirms it.
  */
+
 const UNKNOWN_USER = [
   'user unknown',
   'unknown user',
@@ -311,7 +312,7 @@ export const RECIPIENT_RULES: readonly Rule[] = [
   },
   {
     code: [521, 556],
-    means: 'domain takes no mail',
+    means: 'no such domain',
     example: { code: 521, enhanced: '5.3.2', text: 'System not accepting network messages' },
   },
 ];

@@ -41,7 +41,7 @@ export const STATUS_RULES: readonly Rule[] = [
   {
     enhanced: ['x.2.1'],
     at: ['rcpt'],
-    means: 'no such recipient',
+    means: 'mailbox shut',
     example: { code: 550, enhanced: '5.2.1', text: 'rejected' },
   },
   {
@@ -66,9 +66,9 @@ export const STATUS_RULES: readonly Rule[] = [
     example: { code: 554, enhanced: '5.4.7', text: 'No more tries' },
   },
   {
-    enhanced: ['x.4.4', 'x.4.310'],
+    enhanced: ['x.4.310'],
     means: 'no such domain',
-    example: { code: 550, enhanced: '5.4.4', text: 'Unable to route' },
+    example: { code: 550, enhanced: '5.4.310', text: 'rejected' },
   },
   {
     enhanced: ['x.4.x'],

@@ -58,6 +58,8 @@ export const OUTCOMES = {
   'recipient moved': outcome('invalid-recipient', 'hard', 'recipient', 'now'),
   'no such domain': outcome('invalid-domain', 'hard', 'recipient', 'second-time'),
   'domain takes no mail': outcome('invalid-domain', 'hard', 'recipient', 'now'),
+  /** 5.2.1 (RFC 3463 §3.3), from the server that knows. */
+  'mailbox shut': outcome('inactive-mailbox', 'hard', 'recipient', 'now'),
   'mailbox inactive': outcome('inactive-mailbox', 'soft', 'recipient', 'never'),
   'recipient refuses': outcome('inactive-mailbox', 'soft', 'recipient', 'never'),
   'mailbox full': outcome('mailbox-full', 'soft', 'recipient', 'never'),

@@ -74,6 +74,7 @@ describe('only what is about the recipient, and for good, suppresses', () => {
 
   it.each([
     ['550 5.1.1 <a@example.com>: Recipient address rejected: User unknown', 'now'],
+    ['550 5.2.1 The email account that you tried to reach is disabled', 'now'],
     ['550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup', 'now'],
     ['550 5.4.1 Recipient address rejected: Access denied', 'second-time'],
     ['550 nothing in this line is known to anyone', 'second-time'],

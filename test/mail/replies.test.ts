@@ -381,7 +381,7 @@ const REPLIES: [line: string, classification: Classification, scope: Scope, at?:
   ['550 El usuario no existe', 'invalid-recipient', 'recipient'],
   // By their codes alone
   ['550 5.1.3 what', 'invalid-recipient', 'recipient'],
-  ['550 5.2.1 what', 'invalid-recipient', 'recipient'],
+  ['550 5.2.1 what', 'inactive-mailbox', 'recipient'],
   ['550 5.2.2 what', 'mailbox-full', 'recipient'],
   ['552 5.2.3 what', 'message-too-large', 'message'],
   ['550 5.4.6 what', 'routing-loop', 'recipient'],

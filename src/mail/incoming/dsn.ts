@@ -58,11 +58,13 @@ function fromGroups(
         sameAddress(recipient, group.recipient) || sameAddress(recipient, group.originalRecipient),
     );
     const recipient = group.recipient || entry?.recipient || firstAddress(parts.original.get('to'));
-    const remoteMta = group.remoteMta || status.reportingMta;
     return judgeGroup(
-      { ...group, recipient, remoteMta },
-      entry?.text,
-      status.groups.length === 1 ? words : '',
+      { ...group, recipient },
+      {
+        words: entry?.text ?? '',
+        notice: status.groups.length === 1 ? words : '',
+        reportingMta: status.reportingMta,
+      },
     );
   });
 }
@@ -81,6 +83,7 @@ function fromWords(mail: Fields, parts: ReturnedMail, entries: readonly NoticeEn
       words: '',
       notice: rows.length === 1 ? words : '',
       remoteMta: null,
+      reportingMta: '',
     }),
   );
 }

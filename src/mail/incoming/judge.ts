@@ -10,16 +10,20 @@ import { type IncomingReport, NO_BOUNCE } from './report.ts';
  * makes it soft.
  */
 
-/** Judges one group of fields; `words` is what the notice says of the same recipient. */
-export function judgeGroup(group: StatusGroup, words = '', notice = ''): IncomingReport {
+/** What a report says around a group of fields; see `Finding`. */
+type Surroundings = Pick<Finding, 'words' | 'notice' | 'reportingMta'>;
+
+const ALONE: Surroundings = { words: '', notice: '', reportingMta: '' };
+
+/** Judges one group of fields. */
+export function judgeGroup(group: StatusGroup, surroundings: Surroundings = ALONE): IncomingReport {
   return judge({
+    ...surroundings,
     recipient: group.recipient,
     action: group.action || (group.status.startsWith('4') ? 'delayed' : 'failed'),
     status: group.status || null,
     diagnostic: group.diagnostic,
     comment: `${group.statusComment} ${group.category}`.trim(),
-    words,
-    notice,
     remoteMta: group.remoteMta || null,
   });
 }
@@ -37,11 +41,13 @@ export interface Finding {
   /** All of the notice, when it is about this recipient alone. */
   notice: string;
   remoteMta: string | null;
+  /** Whose words they are when it names no remote server; '' when unknown. */
+  reportingMta: string;
 }
 
 /** What became of one recipient, in the classifier's words. */
 export function judge(finding: Finding): IncomingReport {
-  const { recipient, action, status, diagnostic, comment, words, notice, remoteMta } = finding;
+  const { recipient, action, status, diagnostic, comment, words, notice, remoteMta, reportingMta } = finding;
   const quoted = quotedReply(diagnostic);
   const inWords = quotedReply(words || notice);
   const code = quoted.code || inWords.code;
@@ -65,20 +71,21 @@ export function judge(finding: Finding): IncomingReport {
     code: code || (enhanced ? Number(enhanced[0]) * 100 + 50 : action === 'failed' ? 550 : 450),
     // Reporters turn any 550 into a 5.1.1 of their own; after DATA that confirms nothing.
     enhanced: inner === null && isAfterData(stage) && status?.endsWith('.1.1') ? null : enhanced,
-    mxHost: remoteMta,
+    mxHost: remoteMta ?? reportingMta,
   });
-  const isHard =
-    verdict.bounceType === 'hard' && verdict.classification !== 'unclassified' && action === 'failed';
+  const isHard = verdict.bounceType === 'hard' && action === 'failed' && !DOUBTED.has(verdict.classification);
   return {
     ...common,
     status: enhanced ?? (action === 'failed' ? '5.0.0' : '4.0.0'),
-    // What nobody understands is not held against an address on second-hand evidence.
     bounceType: verdict.bounceType === 'hard' && !isHard ? 'soft' : verdict.bounceType,
     classification: verdict.classification,
     scope: verdict.scope,
     suppress: isHard ? verdict.suppress : 'never',
   };
 }
+
+/** Not held against an address on second-hand evidence: what nobody understands, and what may open again. */
+const DOUBTED: ReadonlySet<Classification> = new Set(['unclassified', 'inactive-mailbox']);
 
 /** More than any reply; a notice's words beyond it are not about the fault. */
 const LONGEST_TEXT = 2000;
