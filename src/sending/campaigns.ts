@@ -18,8 +18,8 @@ export interface CampaignFields {
 
 export type CampaignTotals = Record<CampaignCount, number>;
 
-export const ANALYTICS_INTERVALS = { hour: HOUR, day: DAY } as const;
-export type AnalyticsInterval = keyof typeof ANALYTICS_INTERVALS;
+export const ANALYTICS_INTERVALS = ['hour', 'day'] as const;
+export type AnalyticsInterval = (typeof ANALYTICS_INTERVALS)[number];
 
 /** Epoch ms; null: from the beginning, up to now. */
 export interface AnalyticsWish {
@@ -53,6 +53,7 @@ export interface Campaigns {
   analytics(accountId: string, campaignId: string, wish: AnalyticsWish): CampaignAnalytics | Refusal;
 }
 
+const WIDTHS: Record<AnalyticsInterval, number> = { hour: HOUR, day: DAY };
 const MAX_LINKS = 100;
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
@@ -108,10 +109,7 @@ export function createCampaigns(house: {
       const totals = noCounts();
       for (const { name, count } of tables.campaignCounts.totals(filter)) totals[name] = count;
       const spans = new Map<number, CampaignTotals>();
-      for (const { start, name, count } of tables.campaignCounts.series(
-        filter,
-        ANALYTICS_INTERVALS[interval],
-      )) {
+      for (const { start, name, count } of tables.campaignCounts.series(filter, WIDTHS[interval])) {
         const span = spans.get(start) ?? noCounts();
         span[name] = count;
         spans.set(start, span);
@@ -128,6 +126,7 @@ export function createCampaigns(house: {
 const UNDER_WAY: readonly CampaignStatus[] = ['scheduled', 'sending', 'paused'];
 
 function noCounts(): CampaignTotals {
+  // fromEntries forgets the names that it is given.
   return Object.fromEntries(CAMPAIGN_COUNTS.map((name) => [name, 0])) as CampaignTotals;
 }
 

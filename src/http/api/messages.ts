@@ -1,17 +1,16 @@
 import { z } from 'zod';
-
 import { isRefusal, refuse } from '../../core/refusal.ts';
 import { publicEvent } from '../../events/feed.ts';
 import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../events/lifecycle.ts';
 import { messageTimeline, publicMessage } from '../../events/message-view.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
+import { pageOf } from '../../store/page.ts';
 import type { Tables } from '../../store/tables.ts';
 import { pageKey, readPageKey } from '../page-key.ts';
 import { type Route, route } from '../route.ts';
+import { pageEnd, pageEndForm, paging } from './paging.ts';
 
 /** Messages and the event feed, as callers read them. */
-const limit = z.coerce.number().int().min(1).max(200).default(50).describe('Rows in this page.');
-const lastKey = z.string().max(200).optional().describe('`nextKey` of the page before.');
 const moment = z.iso.datetime({
   offset: true,
   error: 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
@@ -24,13 +23,13 @@ const filters = {
   jobId: z.string().max(100).optional(),
   from: moment.optional().describe('At or after.'),
   to: moment.optional().describe('Before.'),
-  limit,
-  lastKey,
+  ...paging,
 };
 
 const status = z.enum(['queued', 'sending', 'delivered', 'deferred', 'bounced', 'failed', 'complained']);
 
-const message = z.object({
+/** A message as it is answered: alone, in a list, and after an action on it. */
+export const messageForm = z.object({
   messageId: z.string(),
   jobId: z.string().optional(),
   campaignId: z.string().optional(),
@@ -72,7 +71,8 @@ function listMessages(tables: Tables): Route {
     answers: {
       200: {
         description: 'A page of messages',
-        data: z.object({ messages: z.array(message), count: z.int(), nextKey: z.string().optional() }),
+        data: z.object({ messages: z.array(messageForm), ...pageEndForm }),
+        example: { messages: [MESSAGE_EXAMPLE], count: 1 },
       },
     },
     refusals: [],
@@ -85,17 +85,10 @@ function listMessages(tables: Tables): Route {
         ...(before === null ? {} : { beforeSeq: before }),
         limit: query.limit + 1,
       });
-      const page = rows.slice(0, query.limit);
-      const last = page.at(-1);
+      const page = pageOf(rows, query.limit);
       return {
         status: 200,
-        data: {
-          messages: page.map(publicMessage),
-          count: page.length,
-          ...(rows.length > page.length && last !== undefined
-            ? { nextKey: pageKey('messages', last.seq) }
-            : {}),
-        },
+        data: { messages: page.rows.map(publicMessage), ...pageEnd('messages', page) },
       };
     },
   });
@@ -111,7 +104,11 @@ function getMessage(tables: Tables): Route {
     scope: 'setup',
     params: z.object({ id: z.string() }),
     answers: {
-      200: { description: 'The message', data: message.extend({ timeline: z.array(timelineEntry) }) },
+      200: {
+        description: 'The message',
+        data: messageForm.extend({ timeline: z.array(timelineEntry) }),
+        example: { ...MESSAGE_EXAMPLE, timeline: [{ type: 'event', ...EVENT_EXAMPLE }] },
+      },
     },
     refusals: ['MESSAGE_NOT_FOUND'],
     handle: ({ caller, params }) => {
@@ -142,6 +139,7 @@ function listEvents(tables: Tables): Route {
       200: {
         description: 'A page of events',
         data: z.object({ events: z.array(event), count: z.int(), nextKey: z.string().optional() }),
+        example: { events: [EVENT_EXAMPLE], count: 1, nextKey: pageKey('events', 8211) },
       },
     },
     refusals: [],
@@ -193,3 +191,37 @@ function commonFilter(accountId: string, query: CommonQuery) {
 function identifierOf(recipient: string): string {
   return /^email_[0-9a-f]{32}$/.test(recipient) ? recipient : emailIdentifier(recipient);
 }
+
+export const MESSAGE_EXAMPLE: z.output<typeof messageForm> = {
+  messageId: 'msg_1769860800000_2q8w4e6r1t5y',
+  useCase: 'tx',
+  domainId: 'domain_1769860800000_8m2k4x7q1zab',
+  from: 'orders@example.com',
+  recipient: 'ada@example.net',
+  role: 'to',
+  subject: 'Your order 10042',
+  status: 'delivered',
+  attempts: 1,
+  createdAt: '2026-01-31T12:00:00.000Z',
+  updatedAt: '2026-01-31T12:00:01.250Z',
+};
+
+const EVENT_EXAMPLE = {
+  eventId: 'evt_1769860801250_7u3i9o5p1a2s',
+  event: 'email_delivered',
+  timestamp: '2026-01-31T12:00:01.250Z',
+  accountId: 'acct_7f3k2m9x0q1z',
+  emailId: MESSAGE_EXAMPLE.messageId,
+  messageId: MESSAGE_EXAMPLE.messageId,
+  useCase: 'tx',
+  from: 'orders@example.com',
+  recipient: 'ada@example.net',
+  contactIdentifier: 'email_ae2c0afa556b74f2d501305b54c34910',
+  subject: 'Your order 10042',
+  domainId: MESSAGE_EXAMPLE.domainId,
+  smtpCode: 250,
+  enhancedCode: '2.0.0',
+  diagnostic: 'OK',
+  remoteHost: 'mx.example.net',
+  tls: 'TLSv1.3',
+};

@@ -91,6 +91,17 @@ const EXAMPLE = {
   templateVariables: { name: 'Ada', orderNumber: '10042' },
 };
 
+const RESULT_EXAMPLE: z.output<typeof result> = {
+  message: 'Email accepted for delivery',
+  messageId: 'msg_1769860800000_2q8w4e6r1t5y',
+  from: EXAMPLE.from,
+  totalRecipients: 1,
+  recipients: [
+    { email: 'ada@example.net', status: 'sent', role: 'to', messageId: 'msg_1769860800000_2q8w4e6r1t5y' },
+  ],
+  status: 'sent',
+};
+
 const MAX_WAIT_SECONDS = 30;
 
 export interface SendRouteSettings {
@@ -120,7 +131,7 @@ function transactionalSend({ acceptance, account, firstOutcome }: SendRouteSetti
         'A UUID, say: a repeated request with it within 24 hours gets the first answer and sends nothing.',
       Prefer: '`wait=N` (seconds, at most 30) holds the answer for the first delivery outcome.',
     },
-    answers: { 200: { description: 'Accepted', data: result } },
+    answers: { 200: { description: 'Accepted', data: result, example: RESULT_EXAMPLE } },
     refusals: [
       'TEMPLATE_NOT_FOUND',
       'DOMAIN_NOT_REGISTERED',
@@ -144,7 +155,7 @@ function transactionalSend({ acceptance, account, firstOutcome }: SendRouteSetti
       const key = idempotencyKey(call.headers['idempotency-key']);
       if (isRefusal(key)) return key;
       const waitMs = preferredWait(call.headers['prefer']);
-      let outcome: Promise<Outcome | null> | null = null;
+      const waiting: { outcome?: Promise<Outcome | null> } = {};
       const accepted = await acceptance.transactional(
         {
           sender: { account: sender, useCase: 'tx', allowFrom: call.caller.allowFrom },
@@ -153,11 +164,11 @@ function transactionalSend({ acceptance, account, firstOutcome }: SendRouteSetti
           envelope: (data) => successBody(data, call.warnings),
         },
         (seq) => {
-          if (waitMs > 0) outcome = firstOutcome(seq, waitMs, call.signal);
+          if (waitMs > 0) waiting.outcome = firstOutcome(seq, waitMs, call.signal);
         },
       );
       if (isRefusal(accepted)) return accepted;
-      return answer(accepted, outcome === null ? null : { outcome: await outcome });
+      return answer(accepted, waiting.outcome === undefined ? null : { outcome: await waiting.outcome });
     },
   });
 }
