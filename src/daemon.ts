@@ -19,17 +19,27 @@ import { dropQueued } from './events/drop.ts';
 import { createRecorder } from './events/record.ts';
 import { purgeOld } from './events/retention.ts';
 import { accountRoutes } from './http/api/account.ts';
+import { campaignRoutes } from './http/api/campaigns.ts';
+import { complianceTemplateRoutes } from './http/api/compliance-templates.ts';
 import { domainGroupRoutes } from './http/api/domain-groups.ts';
 import { domainRoutes } from './http/api/domains.ts';
+import { messageActionRoutes } from './http/api/message-actions.ts';
 import { messageRoutes } from './http/api/messages.ts';
 import { sendRoutes } from './http/api/send.ts';
+import { suppressionRoutes } from './http/api/suppressions.ts';
+import { templateRoutes } from './http/api/templates.ts';
 import { useCaseRoutes } from './http/api/use-cases.ts';
 import { createHttpServer } from './http/server.ts';
 import { createTokens } from './mail/tokens.ts';
 import { createAcceptance } from './sending/accept.ts';
+import { createCampaigns } from './sending/campaigns.ts';
+import { createComplianceTemplates } from './sending/compliance-templates.ts';
 import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { createPressure } from './sending/pressure.ts';
+import { createQueuedMail } from './sending/queued-mail.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
+import { createSuppressionList } from './sending/suppression-list.ts';
+import { createTemplates } from './sending/templates.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
 import { openSeal } from './store/master-key.ts';
 import { createTables } from './store/tables.ts';
@@ -168,6 +178,16 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...domainGroupRoutes({ domains }),
         ...sendRoutes({ acceptance, account: tables.accounts.get, firstOutcome: engine.firstOutcome }),
         ...messageRoutes({ tables }),
+        ...messageActionRoutes({
+          queuedMail: createQueuedMail({ tables, writer, clock, recorder, announce: engine.announce }),
+        }),
+        ...templateRoutes({ templates: createTemplates({ tables, writer, clock, ids }) }),
+        ...complianceTemplateRoutes({
+          complianceTemplates: createComplianceTemplates({ tables, writer, clock, ids }),
+          hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
+        }),
+        ...campaignRoutes({ campaigns: createCampaigns({ tables, writer, clock, ids }) }),
+        ...suppressionRoutes({ suppressions: createSuppressionList({ tables, writer, clock, recorder }) }),
         ...accountRoutes(accounts),
       ],
       health: [
