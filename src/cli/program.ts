@@ -16,6 +16,7 @@ const COMMANDS: Record<
   serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
   demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
   message: async (context) => (await import('./message.ts')).messageCommand(context),
+  bounce: async () => (await import('./bounce.ts')).bounceCommand(),
   queue: async (context) => (await import('./queue.ts')).queueCommand(context),
 };
 
