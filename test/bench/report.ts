@@ -51,7 +51,7 @@ const COLUMNS: Column[] = [
   ['sink', ({ cpuMs }) => cpuMs.sink.toFixed(2)],
   ['CPU s', ({ cpuMs, messages }) => ((cpuMs.server * messages) / 1000).toFixed(1)],
   ['peak MiB', ({ peakMiB }) => peakMiB?.toFixed(0) ?? '-'],
-  ['conns', ({ connections }) => String(connections)],
+  ['new conns', ({ connections }) => String(connections)],
 ];
 
 function table(runs: RunResult[]): string[] {

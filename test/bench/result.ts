@@ -12,7 +12,7 @@ export interface RunResult {
   seconds: number;
   /** Of a message at the sink, in octets. */
   octets: number;
-  /** Connections that the sink saw. */
+  /** Connections that the sink took in the run. */
   connections: number;
   /** CPU in ms for each message: the server, and our own two ends. */
   cpuMs: { server: number; mainThread: number | null; load: number; sink: number };

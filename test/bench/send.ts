@@ -1,7 +1,3 @@
-import { rmSync } from 'node:fs';
-import { chmod, mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { postfixReferenceFault } from '../support/postfix-reference.ts';
 import { thisMachine } from './machine.ts';
@@ -10,6 +6,7 @@ import { type Receiver, startReceiver } from './receiver.ts';
 import { startReference } from './reference.ts';
 import { printed, type Report } from './report.ts';
 import { faultsOf, type RunResult } from './result.ts';
+import { setStage } from './stage.ts';
 
 /*
  * How fast mail goes through, from the HTTP request to the receiving server's 250, and how fast it goes through
@@ -33,7 +30,7 @@ import { faultsOf, type RunResult } from './result.ts';
  *   CPU ms      of all threads of the server for one message; "main" is Node's event loop among them, where the
  *               interface and the database are. "load" and "sink" are our own two ends, which also need cores.
  *   CPU s       the server's for the run. "peak MiB" is the most memory it held at once since its start.
- *   conns       connections that the sink saw.
+ *   new conns   connections that the sink took in the run; those of the warm-up are still open.
  * The reference gets fewer messages (--reference), a rate needs no more; its warm-up is not counted, as ours
  * is not. A run counts only when every accepted message came to the sink once and signed: the benchmark counts
  * them by recipient there, says so when not, and ends with 1.
@@ -75,18 +72,7 @@ const settings = {
   limitSeconds: whole('limit'),
 };
 
-/** What has to be stopped, the latest first. */
-const started: { stop(): Promise<void> }[] = [];
-const keep = <Part extends { stop(): Promise<void> }>(part: Part): Part => {
-  started.push(part);
-  return part;
-};
-
-/** Everything below makes its temporary folders in this one. */
-const folder = await mkdtemp(join(tmpdir(), 'postrider-bench-'));
-await chmod(folder, 0o755);
-process.env['TMPDIR'] = folder;
-
+const stage = await setStage();
 const given = new Promise<never>((_, reject) => {
   const giveUp = (why: string) => () => reject(new Error(why));
   setTimeout(giveUp(`not done after ${settings.limitSeconds} s`), settings.limitSeconds * 1000).unref();
@@ -101,15 +87,12 @@ try {
   console.error(error);
   process.exitCode = 1;
 } finally {
-  for (const part of started.toReversed()) await part.stop().catch((error: unknown) => console.error(error));
-  // Last of all, after what a start that was cut short leaves to the end of this process.
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  process.exit();
+  await stage.clear();
 }
 
 async function bench(): Promise<Report> {
   const machine = thisMachine();
-  const receiver = keep(await startReceiver(MX_HOSTS));
+  const receiver = await stage.use(() => startReceiver(MX_HOSTS));
   const runs = values.mode === 'none' ? [] : await benchPostrider(receiver);
   const withoutReference = whole('reference') === 0 ? 'not wanted' : postfixReferenceFault();
   const octets = runs[0]?.octets ?? settings.size * 2;
@@ -129,7 +112,7 @@ async function bench(): Promise<Report> {
 
 async function benchPostrider(receiver: Receiver): Promise<RunResult[]> {
   const { connections, size, messages, inFlight } = settings;
-  const postrider = keep(await startPostrider({ receiver, sessions: connections, size }));
+  const postrider = await stage.use(() => startPostrider({ receiver, sessions: connections, size }));
   await postrider.run('warm-up', WARM_UP, null);
   const modes: Record<string, (bench: PostriderBench) => Promise<RunResult>> = {
     burst: (bench) => bench.run('Postrider, burst', messages, null),
@@ -140,14 +123,13 @@ async function benchPostrider(receiver: Receiver): Promise<RunResult[]> {
     if (values.mode === mode || values.mode === 'both') runs.push(await run(postrider));
   }
   // The reference gets the machine for itself.
-  started.splice(started.indexOf(postrider), 1);
-  await postrider.stop();
+  await stage.remove(postrider);
   return runs;
 }
 
 async function benchReference(receiver: Receiver, octets: number): Promise<RunResult> {
-  const reference = keep(
-    await startReference({
+  const reference = await stage.use(() =>
+    startReference({
       receiver,
       sessions: settings.connections,
       connections: MX_HOSTS.length * CONNECTIONS_PER_SITE,
