@@ -18,6 +18,8 @@ const COMMANDS: Record<
   message: async (context) => (await import('./message.ts')).messageCommand(context),
   bounce: async () => (await import('./bounce.ts')).bounceCommand(),
   queue: async (context) => (await import('./queue.ts')).queueCommand(context),
+  suppression: async (context) => (await import('./suppression.ts')).suppressionCommand(context),
+  campaign: async (context) => (await import('./campaign.ts')).campaignCommand(context),
 };
 
 /** The program with the commands that `args` calls for: one, or all when that is not clear. */

@@ -1,11 +1,18 @@
 import { Command } from 'commander';
 import { iso } from '../core/clock.ts';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { publicMessage } from '../events/message-view.ts';
+import { createRecorder } from '../events/record.ts';
+import { createQueuedMail, type QueuedMail } from '../sending/queued-mail.ts';
+import type { ListedMessage } from '../store/messages.ts';
 import type { QueuedMessage } from '../store/queue.ts';
 import type { CliContext } from './context.ts';
 
-/** `postrider queue list|show`: what waits to be delivered, by destination or message by message. */
+/** `postrider queue list|show|retry|cancel`: what waits to be delivered, and the operator's hand on it. */
 export function queueCommand(context: CliContext): Command {
-  const command = new Command('queue').description('look at the delivery queue');
+  const command = new Command('queue').description(
+    'look at the delivery queue, try deferred mail now, call mail off',
+  );
   command
     .command('list')
     .description('what waits, by destination; with a filter, message by message')
@@ -20,7 +27,53 @@ export function queueCommand(context: CliContext): Command {
     .description('one waiting message: when it is tried next and what happened so far')
     .option('--json', 'print JSON')
     .action((id: string, options: { json?: boolean }) => showQueued(context, id, options.json === true));
+  for (const { verb, does, done, act } of ACTIONS) {
+    command
+      .command(`${verb} <ids...>`)
+      .description(does)
+      .option('--json', 'print JSON')
+      .action((ids: string[], options: { json?: boolean }) =>
+        actOn(context, ids, act, done, options.json === true),
+      );
+  }
   return command;
+}
+
+type Action = (mail: QueuedMail, id: string) => Promise<ListedMessage | Refusal>;
+
+const ACTIONS: { verb: string; does: string; done: string; act: Action }[] = [
+  {
+    verb: 'retry',
+    does: 'try deferred messages again now',
+    done: 'is due now',
+    act: (mail, id) => mail.retry(null, id),
+  },
+  {
+    verb: 'cancel',
+    does: 'call waiting messages off; what is being sent at this moment is not stopped',
+    done: 'is cancelled',
+    act: (mail, id) => mail.cancel(null, id),
+  },
+];
+
+/** Does what can be done, and says of the others why not. */
+async function actOn(
+  context: CliContext,
+  ids: readonly string[],
+  act: Action,
+  done: string,
+  json: boolean,
+): Promise<void> {
+  const house = await context.open();
+  const mail = createQueuedMail({ ...house, recorder: createRecorder(house) });
+  const changed: ListedMessage[] = [];
+  for (const id of ids) {
+    const row = await act(mail, id);
+    if (isRefusal(row)) context.fail(`${id}: ${row.message}`);
+    else changed.push(row);
+  }
+  if (json) context.printJson(changed.map(publicMessage));
+  else for (const { message_id } of changed) context.print(`${message_id} ${done}`);
 }
 
 interface ListOptions {

@@ -1,0 +1,154 @@
+import { Command, Option } from 'commander';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { createRecorder } from '../events/record.ts';
+import {
+  createSuppressionList,
+  identifierOf,
+  type SuppressionList,
+  shownSuppression,
+} from '../sending/suppression-list.ts';
+import {
+  SUPPRESSION_REASONS,
+  SUPPRESSION_STREAMS,
+  type SuppressionReason,
+  type SuppressionStream,
+} from '../store/suppressions.ts';
+import type { CliContext } from './context.ts';
+import { ROWS, rowLimit } from './row-limit.ts';
+
+/** `postrider suppression list|add|remove`: whom an account may not write to. */
+export function suppressionCommand(context: CliContext): Command {
+  const command = new Command('suppression')
+    .description('list, set and lift suppressions: addresses that an account may not write to')
+    .addHelpText(
+      'after',
+      `
+Streams: tx is transactional mail, mk marketing, all both.
+
+Examples:
+  postrider suppression list --account acct_8f3k2m9x0q1z --reason hard_bounce
+  postrider suppression add ada@example.net --account acct_8f3k2m9x0q1z --stream mk
+  postrider suppression remove ada@example.net --account acct_8f3k2m9x0q1z`,
+    );
+  command
+    .command('list')
+    .description('suppressions of an account, newest first')
+    .requiredOption('--account <id>', 'the account')
+    .option('--email <address>', 'only this address (or its identifier, email_<md5>)')
+    .addOption(streamOption('only this stream'))
+    .addOption(reasonOption('only this reason'))
+    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--json', 'print JSON')
+    .action((options: ListOptions) => list(context, options));
+  command
+    .command('add <email>')
+    .description('suppress an address')
+    .requiredOption('--account <id>', 'the account')
+    .addOption(streamOption('the mail that it stops').default('all'))
+    .addOption(reasonOption('why').default('manual'))
+    .option('--json', 'print JSON')
+    .action((email: string, options: AddOptions) => add(context, email, options));
+  command
+    .command('remove <email>')
+    .description('lift the suppressions of an address (or of its identifier, email_<md5>)')
+    .requiredOption('--account <id>', 'the account')
+    .addOption(streamOption('only those of exactly this stream'))
+    .addOption(reasonOption('only those for this reason'))
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      `
+Lifts opt-outs and complaints too, unless --reason names another: only at the wish of the person.`,
+    )
+    .action((email: string, options: RemoveOptions) => remove(context, email, options));
+  return command;
+}
+
+const streamOption = (text: string) => new Option('--stream <stream>', text).choices(SUPPRESSION_STREAMS);
+const reasonOption = (text: string) => new Option('--reason <reason>', text).choices(SUPPRESSION_REASONS);
+
+interface AddOptions {
+  account: string;
+  stream: SuppressionStream;
+  reason: SuppressionReason;
+  json?: boolean;
+}
+
+interface RemoveOptions {
+  account: string;
+  stream?: SuppressionStream;
+  reason?: SuppressionReason;
+  json?: boolean;
+}
+
+interface ListOptions extends RemoveOptions {
+  email?: string;
+  limit: number;
+}
+
+async function list(context: CliContext, options: ListOptions): Promise<void> {
+  await withList(context, options.account, (suppressions) => {
+    const { account, email, stream, reason, limit } = options;
+    const { rows, more } = suppressions.list({
+      accountId: account,
+      beforeSeq: null,
+      limit,
+      ...(email === undefined ? {} : { recipientHash: identifierOf(email) }),
+      ...(stream === undefined ? {} : { stream }),
+      ...(reason === undefined ? {} : { reason }),
+    });
+    context.printRows(
+      rows.map((row) => ({ ...shownSuppression(row) })),
+      {
+        json: options.json === true,
+        empty: 'nobody is suppressed in this way',
+      },
+    );
+    if (more && options.json !== true) context.print('there are more: --limit shows up to 1000');
+    return null;
+  });
+}
+
+async function add(context: CliContext, email: string, options: AddOptions): Promise<void> {
+  await withList(context, options.account, async (suppressions) => {
+    const { account, stream, reason } = options;
+    const added = await suppressions.add(account, { email, stream, reason });
+    if (isRefusal(added)) return added;
+    const shown = shownSuppression(added.row);
+    if (options.json === true) context.printJson(shown);
+    else
+      context.print(
+        `${shown.email} ${added.created ? 'is' : 'was already'} suppressed: ${shown.stream}, ${shown.reason}`,
+      );
+    return null;
+  });
+}
+
+async function remove(context: CliContext, email: string, options: RemoveOptions): Promise<void> {
+  await withList(context, options.account, async (suppressions) => {
+    const { account, stream, reason } = options;
+    const lifted = await suppressions.lift(account, {
+      email,
+      ...(stream === undefined ? {} : { stream }),
+      ...(reason === undefined ? {} : { reason }),
+    });
+    if (isRefusal(lifted)) return lifted;
+    if (options.json === true) context.printJson(lifted.map(shownSuppression));
+    else context.print(lifted.map((row) => `lifted for ${email}: ${row.stream}, ${row.reason}`).join('\n'));
+    return null;
+  });
+}
+
+/** Bad input is bad usage; the rest failed. */
+async function withList(
+  context: CliContext,
+  accountId: string,
+  work: (suppressions: SuppressionList) => Promise<Refusal | null> | Refusal | null,
+): Promise<void> {
+  const { tables, writer, clock, ids } = await context.open();
+  if (tables.accounts.get(accountId) === null) return context.fail(`there is no account ${accountId}`);
+  const recorder = createRecorder({ clock, ids });
+  const refusal = await work(createSuppressionList({ tables, writer, clock, recorder }));
+  if (refusal?.code === 'VALIDATION_ERROR') context.usage(refusal.message);
+  else if (refusal !== null) context.fail(refusal.message);
+}

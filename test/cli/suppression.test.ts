@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createShell } from './run.ts';
+
+let shell: ReturnType<typeof createShell>;
+beforeEach(async () => {
+  shell = createShell();
+  for (const id of ['shop', 'other']) await shell.run('account', 'create', '--name', 'Shop', '--id', id);
+});
+afterEach(() => shell.remove());
+
+const suppression = (verb: string, ...args: string[]) =>
+  shell.run('suppression', verb, ...args, '--account', 'shop');
+
+describe('suppression', () => {
+  it('adds, lists and removes', async () => {
+    const added = await shell.json(
+      'suppression',
+      'add',
+      'Ada <Ada@Example.net>',
+      '--account',
+      'shop',
+      '--json',
+    );
+    expect(added).toEqual({
+      email: 'Ada@example.net',
+      contactIdentifier: 'email_ae2c0afa556b74f2d501305b54c34910',
+      reason: 'manual',
+      stream: 'all',
+      createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect(await suppression('add', 'ada@example.net')).toMatchObject({
+      status: 0,
+      out: 'Ada@example.net was already suppressed: all, manual',
+    });
+    expect(await shell.json('suppression', 'list', '--account', 'shop', '--json')).toEqual([added]);
+    expect(await suppression('remove', 'ada@example.net')).toMatchObject({
+      status: 0,
+      out: 'lifted for ada@example.net: all, manual',
+    });
+    expect(await suppression('list')).toMatchObject({ status: 0, err: 'nobody is suppressed in this way' });
+  });
+
+  it('lists by stream, reason and address, so many at most', async () => {
+    await suppression('add', 'a@example.net', '--stream', 'mk');
+    await suppression('add', 'b@example.net', '--reason', 'complaint');
+    const emails = async (...filter: string[]) => {
+      const rows = await shell.json('suppression', 'list', '--account', 'shop', '--json', ...filter);
+      return rows.map(({ email }: { email: string }) => email);
+    };
+    expect(await emails()).toEqual(['b@example.net', 'a@example.net']);
+    expect(await emails('--stream', 'mk')).toEqual(['a@example.net']);
+    expect(await emails('--reason', 'complaint')).toEqual(['b@example.net']);
+    expect(await emails('--email', 'a@example.net')).toEqual(['a@example.net']);
+    expect(await emails('--limit', '1')).toEqual(['b@example.net']);
+    expect(await shell.json('suppression', 'list', '--account', 'other', '--json')).toEqual([]);
+    expect((await suppression('list', '--limit', '1')).out).toMatch(/there are more: --limit shows/);
+  });
+
+  it.each([
+    ['no address', ['add', 'nobody', '--account', 'shop'], 2, 'has no "@"'],
+    ['no such stream', ['add', 'a@example.net', '--account', 'shop', '--stream', 'x'], 2, 'choices are all'],
+    ['no such reason', ['list', '--account', 'shop', '--reason', 'x'], 2, 'choices are hard_bounce'],
+    ['too many rows', ['list', '--account', 'shop', '--limit', '5000'], 2, 'from 1 to 1000'],
+    ['no account', ['list'], 2, "required option '--account <id>'"],
+    ['no such account', ['list', '--account', 'nobody'], 1, 'there is no account nobody'],
+    ['nothing to lift', ['remove', 'a@example.net', '--account', 'shop'], 1, 'is not suppressed'],
+  ])('refuses %s', async (_, args, status, message) => {
+    const outcome = await shell.run('suppression', ...args);
+    expect(outcome.status).toBe(status);
+    expect(outcome.err).toContain(message);
+  });
+});
