@@ -27,7 +27,7 @@ export interface RunningDaemon {
   /** The same, whatever comes of it. */
   tryCli(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }>;
   /** Another account, and a client with its keys. */
-  account(name: string): Promise<ApiClient>;
+  account(name: string, options?: { company?: boolean }): Promise<ApiClient>;
   /** Everything logged since the last start. */
   log(): string;
   /** A value of `/metrics`. */
@@ -60,6 +60,7 @@ export async function startDaemon(settings: Settings = {}): Promise<RunningDaemo
     'api.listen': `127.0.0.1:${apiPort}`,
     'public.listen': `127.0.0.1:${await freePort()}`,
     'mx.listen': `127.0.0.1:${await freePort()}`,
+    'delivery.egress': [{ name: 'main', publicAddress: PUBLIC_ADDRESS }],
     'log.level': 'debug',
     ...settings,
   });
@@ -75,19 +76,9 @@ export async function startDaemon(settings: Settings = {}): Promise<RunningDaemo
     if (code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${code}: ${stdout}${stderr}`);
     return stdout;
   };
-  const account = async (name: string) => {
-    const address = 'Hauptstrasse 1, 10115 Berlin, DE';
-    const printed = await cli(
-      'account',
-      'create',
-      '--name',
-      name,
-      '--company',
-      name,
-      '--address',
-      address,
-      '--json',
-    );
+  const account = async (name: string, { company = true } = {}) => {
+    const address = ['--company', name, '--address', 'Hauptstrasse 1, 10115 Berlin, DE'];
+    const printed = await cli('account', 'create', '--name', name, ...(company ? address : []), '--json');
     const credentials: Credentials = JSON.parse(printed);
     return createApiClient(baseUrl, credentials);
   };

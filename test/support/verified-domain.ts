@@ -4,8 +4,15 @@ import type { DnsServer } from './dns-server.ts';
 import type { PrintedRecord } from './knot.ts';
 
 /** The platform's own zone as `postrider zone` prints it for an operator. */
-export async function platformZone(daemon: RunningDaemon): Promise<PrintedRecord[]> {
+async function platformZone(daemon: RunningDaemon): Promise<PrintedRecord[]> {
   return JSON.parse(await daemon.cli('zone', '--json'));
+}
+
+/** Publishes it in place of what stood under its names. */
+export async function publishPlatform(daemon: RunningDaemon, dns: DnsServer): Promise<void> {
+  const records = await platformZone(daemon);
+  for (const { name } of records) dns.remove(name);
+  dns.publish(records);
 }
 
 /** A domain that is registered, published as the API says, and verified: what most tests begin with. */
@@ -18,7 +25,7 @@ export async function verifiedDomain(
   const { api = daemon.api, useCaseId = 'tx-local' } = options;
   const { data } = await api.put<CreatedDomain>('/web-setup/domains', { domain: name, useCaseId });
   dns.publish(data.dnsRecords.filter(({ value }) => value !== 'Creation in progress'));
-  dns.publish(await platformZone(daemon));
+  await publishPlatform(daemon, dns);
   const { data: verified } = await api.post<VerifiedDomain>(`/web-setup/domains/${data.domainId}/verify`);
   if (verified.status !== 'SUCCESS')
     throw new Error(`${name} is not verified: ${JSON.stringify(verified.checks)}`);

@@ -1,0 +1,354 @@
+import { simpleParser } from 'mailparser';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CreatedDomain, DomainRecord, MessageData, VerifiedDomain } from '../support/api-client.ts';
+import { HOSTNAME, PUBLIC_ADDRESS, type RunningDaemon, startDaemon } from '../support/daemon.ts';
+import { verifyDkim } from '../support/dkimpy.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Knot, startKnot } from '../support/knot.ts';
+import { faultsInEvents, readLedger } from '../support/ledger.ts';
+import { needParts } from '../support/missing-parts.ts';
+import { type Postfix, startPostfix } from '../support/postfix.ts';
+import { checkSpf } from '../support/pyspf.ts';
+
+/*
+ * The main job, with nobody's own parts on the other side: a customer publishes what the API printed, and a
+ * stranger's server takes the mail.
+ *
+ *   test ──HTTP──▶ postrider ──DNS──▶ Knot    kunde.example         what the API printed
+ *                      │                      mx.postrider.example  what `postrider zone` printed
+ *                      │                      empfang.example       MX 10 mx.empfang.example
+ *                      │ SMTP + STARTTLS      example               nothing else exists
+ *                      ▼
+ *                   Postfix ──▶ maildirs of ada and bob ──▶ dkimpy, pyspf (keys and policies from Knot)
+ */
+const parts = needParts('knot', 'postfix', 'dkimpy', 'pyspf');
+
+/** Contract §11. */
+const SIGNED_FIELDS =
+  'from to subject cc date message-id reply-to list-unsubscribe list-unsubscribe-post feedback-id mime-version content-type cfbl-address'.split(
+    ' ',
+  );
+
+const ADA = 'ada@empfang.example';
+const BOB = 'bob@empfang.example';
+const STRANGER = '192.0.2.99';
+
+const PDF = Buffer.from('%PDF-1.4\n\u0000\u0001 not really a document \r\n.\r\n'.repeat(500), 'latin1');
+const SUBJECT = 'Ihre Bestellung № 10042 – schöne Grüße aus Köln, und noch viele weitere Wörter 🚚';
+
+const ORDER = {
+  to: `Ada Müller-Lüdenscheidt <${ADA}>`,
+  cc: [`Zoë Ångström-Bob <${BOB}>`],
+  from: 'Läden & Söhne <bestellung@kunde.example>',
+  replyTo: 'Kundendienst <hilfe@kunde.example>',
+  subject: 'Ihre Bestellung № {{number}} – schöne Grüße aus {{town}}, und noch viele weitere Wörter 🚚',
+  html: '<p>Guten Tag {{name}},</p><p>.</p><p>{{company_address_html}}</p><p>{{unsubscribe_email_html}}</p>',
+  templateVariables: { number: 10042, town: 'Köln', name: 'Ada & <Bob>' },
+  attachments: [
+    { name: 'Rechnung März 2026.pdf', contentType: 'application/pdf', content: PDF.toString('base64') },
+  ],
+  headers: { 'X-Order': 'zwölf' },
+};
+
+describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
+  let knot: Knot;
+  let postfix: Postfix;
+  let daemon: RunningDaemon;
+  let domain: CreatedDomain;
+  /** As Postfix stored the order for Ada. */
+  let stored: Buffer = Buffer.alloc(0);
+  let accepted = 0;
+
+  beforeAll(async () => {
+    postfix = await startPostfix({
+      hostname: 'mx.empfang.example',
+      mailboxes: [ADA, BOB],
+      host: '127.0.0.2',
+    });
+    knot = await startKnot();
+    daemon = await startDaemon({
+      'dns.resolvers': [knot.address],
+      'delivery.port': postfix.port,
+      'delivery.allowPrivateNetworks': true,
+    });
+    await knot.serve('example', []);
+    await knot.serve('kunde.example', []);
+    await knot.serve('empfang.example', [
+      { type: 'MX', name: 'empfang.example', value: postfix.hostname, priority: 10 },
+      { type: 'A', name: postfix.hostname, value: postfix.host },
+    ]);
+  });
+  afterAll(async () => {
+    await daemon?.stop();
+    await knot?.stop();
+    await postfix?.stop();
+  });
+
+  /** `postrider zone`, in the form in which an operator publishes it. */
+  const publishPlatform = async () => knot.serveLines(HOSTNAME, (await daemon.cli('zone')).split('\n'));
+
+  const printedRecords = async () =>
+    (await daemon.api.get<CreatedDomain>(`/web-setup/domains/${domain.domainId}/dns-records`)).data;
+
+  const verify = async () =>
+    (await daemon.api.post<VerifiedDomain>(`/web-setup/domains/${domain.domainId}/verify`)).data;
+
+  /** Sends and waits for the outcome. */
+  const send = async (body: Record<string, unknown>) => {
+    const answer = await daemon.api.send(body, { Prefer: 'wait=20' });
+    accepted += answer.data.totalRecipients;
+    return answer.data;
+  };
+
+  it('answers PENDING and names all four checks while the zone is empty', async () => {
+    const created = await daemon.api.put<CreatedDomain>('/web-setup/domains', {
+      domain: 'Kunde.Example.',
+      useCaseId: 'tx-local',
+    });
+    expect(created.status).toBe(201);
+    domain = created.data;
+    expect(domain).toMatchObject({ domain: 'kunde.example', status: 'PENDING', altStatus: 'PENDING' });
+    await publishPlatform();
+
+    expect(await verify()).toMatchObject({
+      status: 'PENDING',
+      dkimEnabled: false,
+      spfConfigured: false,
+      dmarcConfigured: false,
+      mxConfigured: false,
+    });
+    const refused = await daemon.api.send(ORDER);
+    expect([refused.status, refused.error.code]).toEqual([403, 'DOMAIN_NOT_VERIFIED']);
+  });
+
+  it('prints six records, the last of them once the second lane is set up', async () => {
+    const records = await eventually('the record of the second lane', async () => {
+      const { dnsRecords } = await printedRecords();
+      return dnsRecords.at(-1)?.value === 'Creation in progress' ? null : dnsRecords;
+    });
+    expect(records.map(({ type, name, purpose }) => [type, name, purpose])).toEqual([
+      ['TXT', expect.stringMatching(/^[a-z0-9]+\._domainkey\.kunde\.example$/), undefined],
+      ['TXT', 'kunde.example', 'SPF'],
+      ['CNAME', 'link.kunde.example', 'Tracking'],
+      ['TXT', '_dmarc.kunde.example', 'DMARC'],
+      ['MX', 'return-a.kunde.example', undefined],
+      ['CNAME', expect.stringMatching(/^[a-z0-9]+\._domainkey\.kunde\.example$/), 'Secondary DKIM'],
+    ]);
+    await publishPlatform();
+  });
+
+  it('turns to SUCCESS once a name server of another make serves exactly those records', async () => {
+    await knot.serve('kunde.example', (await printedRecords()).dnsRecords);
+    expect(await verify()).toMatchObject({
+      status: 'SUCCESS',
+      dkimEnabled: true,
+      spfConfigured: true,
+      dmarcConfigured: true,
+      mxConfigured: true,
+      altStatus: 'ACTIVE',
+      altDkimEnabled: true,
+    });
+  });
+
+  it('sends over the MX to Postfix, which stores what was meant', async () => {
+    const sent = await send(ORDER);
+    expect(sent).toMatchObject({
+      status: 'sent',
+      from: ORDER.from,
+      totalRecipients: 2,
+      recipients: [
+        { email: ADA, status: 'sent', role: 'to' },
+        { email: BOB, status: 'sent', role: 'cc' },
+      ],
+      delivery: { status: 'delivered', smtpReply: expect.stringMatching(/^250 2\.0\.0 Ok: queued as/) },
+    });
+
+    [stored = stored] = await postfix.waitForMail(ADA, 1);
+    const mail = await simpleParser(stored);
+    expect(mail.subject).toBe(SUBJECT);
+    expect(mail.from?.value).toEqual([{ name: 'Läden & Söhne', address: 'bestellung@kunde.example' }]);
+    expect(mail.to).toMatchObject({ value: [{ name: 'Ada Müller-Lüdenscheidt', address: ADA }] });
+    expect(mail.cc).toMatchObject({ value: [{ name: 'Zoë Ångström-Bob', address: BOB }] });
+    expect(mail.replyTo?.value).toEqual([{ name: 'Kundendienst', address: 'hilfe@kunde.example' }]);
+    expect(mail.html).toContain('<p>Guten Tag Ada &amp; &lt;Bob&gt;,</p><p>.</p>');
+    expect(mail.html).toContain('Hauptstrasse 1');
+    expect(mail.text).toContain('Guten Tag Ada & <Bob>,');
+    expect(mail.attachments).toMatchObject([
+      { filename: 'Rechnung März 2026.pdf', contentType: 'application/pdf' },
+    ]);
+    expect(mail.attachments[0]?.content.equals(PDF)).toBe(true);
+    expect(mail.headers.get('x-order')).toBe(`=?utf-8?b?${Buffer.from('zwölf').toString('base64')}?=`);
+
+    const [copy] = await postfix.waitForMail(BOB, 1);
+    const bobs = await simpleParser(copy ?? '');
+    expect(bobs.messageId).toBe(mail.messageId);
+    expect(bobs.to).toEqual(mail.to);
+    expect(returnPath(copy)).not.toBe(returnPath(stored));
+  });
+
+  it('encrypts with STARTTLS although nobody vouches for the certificate', () => {
+    expect(headerText(stored)).toMatch(
+      /^Received: from mx\.postrider\.example .*\(using TLSv1\.3 with cipher /m,
+    );
+  });
+
+  it('passes DKIM in dkimpy, signed by the From domain, every signed field once more than it occurs', () => {
+    const [signature, ...others] = verifyDkim(stored, knot);
+    expect(others).toEqual([]);
+    expect(signature).toMatchObject({ domain: 'kunde.example', valid: true, fault: '' });
+    const signed = signature?.signedFields ?? [];
+    for (const name of SIGNED_FIELDS) {
+      const present = fieldsNamed(stored, name);
+      expect([name, signed.filter((field) => field === name).length]).toEqual([name, present + 1]);
+    }
+  });
+
+  it.each([
+    'Subject: You have won',
+    'From: Attacker <a@evil.example>',
+    'To: x@evil.example',
+    'Cc: x@evil.example',
+  ])('loses its signature when somebody puts "%s" above it', (field) => {
+    expect(validity(insertAbove(stored, field))).toEqual([false]);
+  });
+
+  it.each(SIGNED_FIELDS.slice(4))('loses its signature to a second %s', (name) => {
+    expect(validity(insertAbove(stored, `${name}: forged`))).toEqual([false]);
+  });
+
+  it.each([
+    ['the sender', (text: string) => text.replace('bestellung@kunde.example', 'chef@kunde.example')],
+    ['the subject', (text: string) => text.replace(/^Subject: /m, 'Subject: Re: ')],
+    [
+      'the unsubscribe address',
+      (text: string) => text.replace('List-Unsubscribe: <http', 'List-Unsubscribe: <HTTP'),
+    ],
+    ['the body', (text: string) => text.replace('Guten Tag', 'Guten Tog')],
+    ['what follows the body', (text: string) => `${text}one more line\n`],
+  ])('loses its signature when %s is altered', (_, alter) => {
+    const altered = alter(stored.toString('latin1'));
+    expect(altered).not.toBe(stored.toString('latin1'));
+    expect(validity(Buffer.from(altered, 'latin1'))).toEqual([false]);
+  });
+
+  it('keeps its signature when a server on the way adds a field of its own', () => {
+    expect(validity(insertAbove(stored, 'X-Spam-Status: No'))).toEqual([true]);
+  });
+
+  it('comes back to the platform while the return path has no SPF, and passes SPF there', () => {
+    const sender = returnPath(stored);
+    expect(sender).toMatch(/^b-[a-z0-9]+@mx\.postrider\.example$/);
+    expect(spf(sender, PUBLIC_ADDRESS)).toBe('pass');
+    expect(spf(sender, STRANGER)).toBe('softfail');
+    expect(spf('bestellung@kunde.example', PUBLIC_ADDRESS)).toBe('pass');
+  });
+
+  it("comes back to the customer's return path once its recommended SPF record stands, and passes there", async () => {
+    const { dnsRecords, recommendedDnsRecords } = await printedRecords();
+    await knot.serve('kunde.example', [...dnsRecords, ...recommendedDnsRecords.filter(isReturnPathSpf)]);
+    const { status, checks } = await verify();
+    expect(status).toBe('SUCCESS');
+    expect(checks).toContainEqual(expect.objectContaining({ check: 'returnPathSpf', passed: true }));
+
+    const before = (await postfix.mail(ADA)).map(returnPath);
+    await send({ ...ORDER, cc: undefined, subject: 'Zweite Bestellung' });
+    const second = (await postfix.waitForMail(ADA, 2)).find((mail) => !before.includes(returnPath(mail)));
+    const sender = returnPath(second);
+    expect(sender).toMatch(/^b-[a-z0-9]+@return-a\.kunde\.example$/);
+    expect(spf(sender, PUBLIC_ADDRESS)).toBe('pass');
+    expect(spf(sender, STRANGER)).toBe('softfail');
+    expect(verifyDkim(second ?? '', knot)).toMatchObject([{ domain: 'kunde.example', valid: true }]);
+  });
+
+  it('passes DKIM for a mail of one line of ASCII as well', async () => {
+    const html = '{{company_address_html}} {{unsubscribe_email_html}}';
+    await send({ to: ADA, from: 'a@kunde.example', subject: 'x', html });
+    for (const mail of await postfix.waitForMail(ADA, 3)) expect(validity(mail)).toEqual([true]);
+  });
+
+  it('learns from a refused recipient: a hard bounce, and no second try', async () => {
+    const nobody = { ...ORDER, to: 'niemand@empfang.example', cc: undefined };
+    const sent = await send(nobody);
+    expect(sent.delivery).toMatchObject({
+      status: 'bounced',
+      smtpReply: expect.stringMatching(/^550 5\.1\.1 .*User unknown/),
+    });
+    const [bounce] = await daemon.api.allEvents({ event: 'email_bounced' });
+    expect(bounce).toMatchObject({
+      messageId: sent.messageId,
+      recipient: 'niemand@empfang.example',
+      bounceType: 'hard',
+      classification: 'invalid-recipient',
+      smtpCode: 550,
+      enhancedCode: '5.1.1',
+      source: 'smtp',
+      suppressed: true,
+    });
+
+    const refused = await daemon.api.send(nobody);
+    expect(refused.status).toBe(403);
+    expect(refused.error).toMatchObject({
+      code: 'RECIPIENT_SUPPRESSED',
+      details: [{ field: 'to', recipient: 'niemand@empfang.example', reason: 'hard_bounce' }],
+    });
+  });
+
+  it('shows in the timeline which host said what, and how the way there was encrypted', async () => {
+    const messages = await daemon.api.allMessages();
+    const first = messages.find(({ subject, recipient }) => subject === SUBJECT && recipient === ADA);
+    const { timeline } = await daemon.api.message(first?.messageId ?? '');
+    expect(kindsOf(timeline)).toEqual(['email_sent', 'attempt', 'email_delivered']);
+    expect(timeline[1]).toMatchObject({
+      type: 'attempt',
+      lane: 'primary',
+      attempt: 1,
+      sessions: [
+        {
+          host: postfix.hostname,
+          address: postfix.host,
+          port: postfix.port,
+          tls: { protocol: 'TLSv1.3', cipher: expect.stringContaining('TLS_'), verified: false },
+          reply: { code: 250, enhanced: '2.0.0', text: expect.stringContaining('queued as') },
+        },
+      ],
+    });
+  });
+
+  it('accounts for every message at both ends', async () => {
+    const ledger = await readLedger(daemon.api);
+    expect(ledger).toEqual({ accepted, delivered: accepted - 1, bounced: 1, failed: 0, queued: 0 });
+    const [adas, bobs] = await Promise.all([postfix.mail(ADA), postfix.mail(BOB)]);
+    expect(adas.length + bobs.length).toBe(ledger.delivered);
+    expect(await faultsInEvents(daemon.api)).toEqual([]);
+  });
+
+  const validity = (message: Buffer) => verifyDkim(message, knot).map(({ valid }) => valid);
+  const spf = (sender: string, ip: string) => checkSpf({ ip, helo: HOSTNAME, sender }, knot).result;
+});
+
+function isReturnPathSpf({ name, type, value }: DomainRecord): boolean {
+  return name === 'return-a.kunde.example' && type === 'TXT' && value.startsWith('v=spf1');
+}
+
+/** Unfolded, one field a line. */
+function headerText(message: Buffer): string {
+  const text = message.toString('latin1');
+  return text.slice(0, text.indexOf('\n\n') + 1).replace(/\n[ \t]+/g, ' ');
+}
+
+function fieldsNamed(message: Buffer, name: string): number {
+  return headerText(message).match(new RegExp(`^${name}:`, 'gim'))?.length ?? 0;
+}
+
+/** The envelope sender, which Postfix writes down. */
+function returnPath(message: Buffer | undefined): string {
+  return /^Return-Path: <(.*)>$/m.exec(message === undefined ? '' : headerText(message))?.[1] ?? '';
+}
+
+function insertAbove(message: Buffer, field: string): Buffer {
+  return Buffer.concat([Buffer.from(`${field}\n`), message]);
+}
+
+function kindsOf(timeline: MessageData['timeline']): string[] {
+  return timeline.map(({ type, event }) => event ?? type);
+}

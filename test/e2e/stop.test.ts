@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Exit } from '../support/child.ts';
+import { eventually } from '../support/eventually.ts';
+import { faultsInEvents, readLedger } from '../support/ledger.ts';
+import { SHORT_MAIL } from '../support/recipients.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+
+/*
+ * The daemon is asked to stop while there is work.
+ *
+ *   test: 8 senders ──HTTP──▶ postrider (SIGTERM, start again) ──SMTP──▶ sink
+ */
+/** A scene for one test. */
+async function setUp(...wishes: Parameters<typeof startScene>): Promise<Scene> {
+  const scene = await startScene(...wishes);
+  onTestFinished(() => scene.stop());
+  return scene;
+}
+
+describe('SIGTERM in the middle of sends', () => {
+  it('ends with 0, and loses and repeats nothing', async () => {
+    const { daemon, sink, untilDone } = await setUp(
+      {},
+      { script: { dot: { reply: '250 2.0.0 taken', delayMs: 5 } } },
+    );
+    const mails = Array.from({ length: 400 }, (_, n) => ({
+      key: randomUUID(),
+      to: `user${n}@empfang.example`,
+    }));
+    const answered: string[] = [];
+    const stopped: Promise<Exit>[] = [];
+
+    const sendAll = async (queue: typeof mails) => {
+      const left: typeof mails = [];
+      const sender = async () => {
+        for (let mail = queue.shift(); mail !== undefined; mail = queue.shift()) {
+          const { key, to } = mail;
+          const body = { ...SHORT_MAIL, from: 'a@kunde.example', to };
+          const status = await daemon.api.send(body, { 'Idempotency-Key': key }).then(
+            (answer) => answer.status,
+            () => 0,
+          );
+          // 503 or no connection: it is shutting down, and has not taken it.
+          if (status !== 200) left.push(mail);
+          else if (answered.push(to) === 150) stopped.push(daemon.kill('SIGTERM'));
+        }
+      };
+      await Promise.all(Array.from({ length: 8 }, sender));
+      return left;
+    };
+
+    const left = await sendAll([...mails]);
+    expect(await Promise.all(stopped)).toEqual([{ code: 0, signal: null }]);
+    expect(left.length).toBeGreaterThan(0);
+    const atTheStop = answered.length;
+    await daemon.restart();
+    expect((await readLedger(daemon.api)).accepted).toBe(atTheStop);
+
+    expect(await sendAll(left)).toEqual([]);
+    await sink.waitFor(mails.length);
+    await untilDone();
+    const accepted = mails.length;
+    expect(await readLedger(daemon.api)).toEqual({
+      accepted,
+      delivered: accepted,
+      bounced: 0,
+      failed: 0,
+      queued: 0,
+    });
+    expect(sink.count).toBe(accepted);
+    expect(new Set(sink.messages.flatMap(({ to }) => to)).size).toBe(accepted);
+    expect(await faultsInEvents(daemon.api)).toEqual([]);
+  });
+
+  it('lets an SMTP transaction under way come to its end', async () => {
+    const { daemon, sink, send } = await setUp(
+      {},
+      { script: { dot: { reply: '250 2.0.0 at last', delayMs: 1500 } } },
+    );
+    const messageId = await send('slow');
+    await eventually('the transaction to begin', () =>
+      sink.sessions.some(({ commands }) => commands.includes('DATA')),
+    );
+    expect(await daemon.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(sink.count).toBe(1);
+    await daemon.restart();
+    expect((await daemon.api.message(messageId)).status).toBe('delivered');
+    expect(sink.count).toBe(1);
+  });
+});
+
+describe('a second daemon on the same data', () => {
+  it('refuses to start, and does not disturb the first', async () => {
+    const { daemon, send, until } = await setUp();
+    const second = await daemon.tryCli('serve');
+    expect(second.code).toBe(1);
+    expect(second.stderr + second.stdout).toMatch(/another|already|running|in use/i);
+    await until(await send('still'), 'delivered');
+  });
+
+  it('may start when the first was killed', async () => {
+    const { daemon, send, until } = await setUp();
+    await daemon.kill('SIGKILL');
+    await daemon.restart();
+    await until(await send('again'), 'delivered');
+  });
+});

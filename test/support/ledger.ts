@@ -1,0 +1,43 @@
+import type { ApiClient } from './api-client.ts';
+
+/** Our end's account of what became of everything it accepted, as callers see it. */
+export interface Ledger {
+  accepted: number;
+  delivered: number;
+  bounced: number;
+  /** Given up or dropped. */
+  failed: number;
+  /** Waiting, under way, or to be tried again. */
+  queued: number;
+}
+
+export async function readLedger(api: ApiClient): Promise<Ledger> {
+  const ledger: Ledger = { accepted: 0, delivered: 0, bounced: 0, failed: 0, queued: 0 };
+  for (const { status } of await api.allMessages()) {
+    ledger.accepted++;
+    ledger[COLUMN[status] ?? 'queued']++;
+  }
+  return ledger;
+}
+
+const COLUMN: Record<string, keyof Ledger> = {
+  delivered: 'delivered',
+  complained: 'delivered',
+  bounced: 'bounced',
+  failed: 'failed',
+};
+
+/** Faults in the order of events: `email_sent` not exactly once, or an outcome before it or twice. */
+export async function faultsInEvents(api: ApiClient): Promise<string[]> {
+  const kinds = new Map<string, string[]>();
+  for (const { messageId, event } of await api.allEvents()) {
+    if (messageId === undefined) continue;
+    kinds.set(messageId, [...(kinds.get(messageId) ?? []), event]);
+  }
+  return [...kinds].flatMap(([messageId, events]) => {
+    const sent = events.filter((event) => event === 'email_sent').length;
+    const delivered = events.filter((event) => event === 'email_delivered').length;
+    const sound = sent === 1 && events[0] === 'email_sent' && delivered <= 1;
+    return sound ? [] : [`${messageId}: ${events.join(', ')}`];
+  });
+}
