@@ -136,7 +136,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       writer,
       recorder,
       resolver,
-      prepare: createPrepare({ config, tokens: createTokens(seal) }),
+      prepare: createPrepare({ config, tokens: createTokens(seal), publicUrl: config.public.url }),
       signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
       stillAllowed,
       generation,

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, type KeyObject } from 'node:crypto';
 import type { Random } from './random.ts';
 
 /**
@@ -48,6 +48,6 @@ export function createSeal(masterKey: Buffer, random: Random): Seal {
 }
 
 /** HMAC-SHA256, cut to `length` bytes. */
-export function mac(key: Buffer, data: string | Buffer, length = 32): Buffer {
+export function mac(key: Buffer | KeyObject, data: string | Buffer, length = 32): Buffer {
   return createHmac('sha256', key).update(data).digest().subarray(0, length);
 }

@@ -1,5 +1,6 @@
 import type { Config } from '../config/schema.ts';
-import type { CopyDetails } from '../mail/content.ts';
+import type { CopyDetails, Tracking } from '../mail/content.ts';
+import { sentMailOf } from '../mail/sent-mail.ts';
 import type { Tokens } from '../mail/tokens.ts';
 import type { DomainRow, Lane } from '../store/domains.ts';
 import type { MessageRow } from '../store/messages.ts';
@@ -28,19 +29,44 @@ function customerReturnHost(domain: Pick<DomainRow, 'name'>): string {
   return `return-a.${domain.name}`;
 }
 
-export function createPrepare(settings: { config: Config; tokens: Tokens }): Prepare {
-  const { config, tokens } = settings;
-  const base = config.public.url;
+/**
+ * Where the links of a domain's mail lead: to its own host, where that was seen to lead to us, else to
+ * `publicUrl`. The host comes with the scheme and the port of `publicUrl`, but without a path.
+ */
+export function linkBase(publicUrl: string, domain: Pick<DomainRow, 'tracking_host'>): string {
+  if (domain.tracking_host === null) return publicUrl;
+  const { protocol, port } = new URL(publicUrl);
+  return `${protocol}//${domain.tracking_host}${port === '' ? '' : `:${port}`}`;
+}
+
+export interface PrepareSettings {
+  config: Config;
+  tokens: Tokens;
+  /** `public.url`, its port resolved. */
+  publicUrl: string;
+}
+
+export function createPrepare({ config, tokens, publicUrl }: PrepareSettings): Prepare {
+  const trackingOf = (message: MessageRow, base: string): Tracking => ({
+    linkPrefix: `${base}/c/`,
+    clickKey: message.track_clicks === 1 ? tokens.clickKey : null,
+    messageId: message.message_id,
+    pixelUrl: message.track_opens === 1 ? `${base}/o/${tokens.openUrl.make(message.message_id)}.gif` : null,
+  });
+
   return (message, domain, content, signers) => {
     const id = message.message_id;
+    const mail = sentMailOf(message);
+    const base = linkBase(publicUrl, domain);
     const copy: CopyDetails = {
       recipient: message.recipient,
-      unsubscribeUrl: `${base}/u/${tokens.unsubscribeUrl.make(id)}`,
-      reportAbuseUrl: `${base}/r/${tokens.reportUrl.make(id)}`,
+      unsubscribeUrl: `${base}/u/${tokens.unsubscribeUrl.make(mail)}`,
+      reportAbuseUrl: `${base}/r/${tokens.reportUrl.make(mail)}`,
       unsubscribeAddress: `${tokens.unsubscribe.make(id)}@${customerReturnHost(domain)}`,
       signedId: tokens.signedId.make(id),
       feedbackAddress: `${tokens.feedback.make(id)}@${customerReturnHost(domain)}`,
       feedbackId: `${message.campaign_id ?? 'none'}:${message.account_id}:${message.use_case}:postrider`,
+      ...(message.track_clicks + message.track_opens > 0 ? { tracking: trackingOf(message, base) } : {}),
     };
     return {
       content,

@@ -4,6 +4,7 @@ import { encodeText, wrapBase64 } from './encode.ts';
 import { addressField, parameterField, textField, wordsField } from './headers.ts';
 import { personalise } from './personalise.ts';
 import { textFromHtml } from './text-part.ts';
+import { tracked } from './tracked.ts';
 
 /**
  * Makes the message that one recipient gets (RFC 5322, RFC 2045, RFC 2046). Owns which fields it has and how
@@ -122,7 +123,7 @@ function readableOf(
   const words = content.text ?? textFromHtml(content.html);
   const text = textEntity('plain', personalise(words, copy, 'text'));
   if (content.html === '') return text;
-  const bare = textEntity('html', personalise(content.html, copy, 'html'));
+  const bare = textEntity('html', personalise(tracked(content.html, copy), copy, 'html'));
   const html =
     inline.length > 0 ? multipart('related', boundary('r'), [bare, ...inline], { type: 'text/html' }) : bare;
   return words === '' ? html : multipart('alternative', boundary('a'), [text, html]);

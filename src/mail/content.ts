@@ -1,3 +1,5 @@
+import type { KeyObject } from 'node:crypto';
+
 /**
  * What a caller asked to be sent, checked and rendered, but not yet a MIME message: the form in which the
  * queue keeps it. One content serves all copies of a request; what differs from copy to copy (links with the
@@ -46,6 +48,17 @@ export interface MessageContent {
   date: number;
 }
 
+/** How one copy's links and its opening are noticed. */
+export interface Tracking {
+  /** Tracked links begin with it, and end with a token: `https://link.example.com/c/`. */
+  linkPrefix: string;
+  /** Signs the tokens (tokens.ts); null: links stay as they are. */
+  clickKey: KeyObject | null;
+  messageId: string;
+  /** Address of the picture that tells that a copy was opened; null for none. */
+  pixelUrl: string | null;
+}
+
 /** What is one copy's own. */
 export interface CopyDetails {
   recipient: string;
@@ -59,6 +72,8 @@ export interface CopyDetails {
   feedbackAddress: string | null;
   /** `<campaign>:<account>:<stream>:postrider`. */
   feedbackId: string;
+  /** Not there: nothing is tracked. */
+  tracking?: Tracking;
 }
 
 /**

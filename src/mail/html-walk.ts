@@ -1,4 +1,4 @@
-import { Tokenizer } from 'htmlparser2';
+import { QuoteType, Tokenizer } from 'htmlparser2';
 
 /**
  * Walks html as a mail reader's parser would split it: tags, their attributes, and text that can be seen.
@@ -7,10 +7,19 @@ import { Tokenizer } from 'htmlparser2';
  */
 export interface HtmlVisitor {
   /** Names in lower case. `attributes` holds the wanted ones, entities decoded; of equal ones the first counts. */
-  open?(name: string, attributes: ReadonlyMap<string, string>): void;
-  close?(name: string): void;
+  open?(name: string, attributes: ReadonlyMap<string, string>, spans: ReadonlyMap<string, Span>): void;
+  /** `start`: offset of its `<`. */
+  close?(name: string, start: number): void;
   /** A piece of text with entities decoded; one run of text may come in several pieces. `start`: its offset. */
-  text(piece: string, start: number): void;
+  text?(piece: string, start: number): void;
+  /** What stands between `<!--` and `-->`. */
+  comment?(span: Span): void;
+}
+
+/** From one offset up to another, the latter not included. */
+export interface Span {
+  start: number;
+  end: number;
 }
 
 /** What their content is, no reader sees as part of the page. */
@@ -44,24 +53,35 @@ export const VOID_ELEMENTS: ReadonlySet<string> = new Set([
   'wbr',
 ]);
 
+/** Between an attribute's name and the first character of its value. */
+const BEFORE_VALUE = /[ \t\n\f\r]*=[ \t\n\f\r]*["']?/y;
+
 /** Calls the visitor in document order; `wanted` names the attributes it asks for, in lower case. */
 export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet<string> = new Set()): void {
   let attributes = new Map<string, string>();
+  /** Where the values of those stand in the source, without their quotes. */
+  let spans = new Map<string, Span>();
   let tag = '';
   /** The attribute being read, '' when nobody wants it. */
   let attribute = '';
   let value = '';
+  let nameEnd = 0;
   let unseen = '';
   let unseenDepth = 0;
 
   const opened = () => {
     if (unseen === '') {
-      visitor.open?.(tag, attributes);
+      visitor.open?.(tag, attributes, spans);
       if (UNSEEN.has(tag)) [unseen, unseenDepth] = [tag, 1];
     } else if (tag === unseen) {
       unseenDepth++;
     }
-    if (attributes.size > 0) attributes = new Map();
+    if (attributes.size > 0) [attributes, spans] = [new Map(), new Map()];
+  };
+  const valueSpan = (quote: QuoteType, endIndex: number): Span => {
+    BEFORE_VALUE.lastIndex = nameEnd;
+    const start = nameEnd + (BEFORE_VALUE.exec(html)?.[0].length ?? 0);
+    return { start, end: quote >= QuoteType.Single ? endIndex - 1 : endIndex };
   };
   const nothing = () => undefined;
 
@@ -75,6 +95,7 @@ export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet
         const name = wanted.size > 0 ? html.slice(start, end).toLowerCase() : '';
         attribute = wanted.has(name) ? name : '';
         value = '';
+        nameEnd = end;
       },
       onattribdata: (start, end) => {
         if (attribute !== '') value += html.slice(start, end);
@@ -82,24 +103,28 @@ export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet
       onattribentity: (codePoint) => {
         if (attribute !== '') value += String.fromCodePoint(codePoint);
       },
-      onattribend: () => {
-        if (attribute !== '' && !attributes.has(attribute)) attributes.set(attribute, value);
+      onattribend: (quote, endIndex) => {
+        if (attribute === '' || attributes.has(attribute)) return;
+        attributes.set(attribute, value);
+        if (quote !== QuoteType.NoValue) spans.set(attribute, valueSpan(quote, endIndex));
       },
       onopentagend: opened,
       onselfclosingtag: opened,
       onclosetag: (start, end) => {
         const name = html.slice(start, end).toLowerCase();
-        if (unseen === '') visitor.close?.(name);
+        if (unseen === '') visitor.close?.(name, start - 2);
         else if (name === unseen && --unseenDepth === 0) unseen = '';
       },
       ontext: (start, end) => {
-        if (unseen === '') visitor.text(html.slice(start, end), start);
+        if (unseen === '') visitor.text?.(html.slice(start, end), start);
       },
       ontextentity: (codePoint, end) => {
-        if (unseen === '') visitor.text(String.fromCodePoint(codePoint), end);
+        if (unseen === '') visitor.text?.(String.fromCodePoint(codePoint), end);
       },
       oncdata: nothing,
-      oncomment: nothing,
+      oncomment: (start, end, endOffset) => {
+        if (unseen === '') visitor.comment?.({ start, end: end - endOffset });
+      },
       ondeclaration: nothing,
       onprocessinginstruction: nothing,
       onend: nothing,

@@ -3,7 +3,7 @@
  * base-36 characters as a number (8).
  */
 const SHAPE = /^([a-z]+)_(0|[1-9][0-9]{0,14})_([0-9a-z]{12})$/;
-const LENGTH = 15;
+export const PACKED_ID = 15;
 const SUFFIX = 12;
 const MAX_EPOCH = 2 ** 48 - 1;
 
@@ -16,7 +16,7 @@ export function packId(id: string): Buffer {
   const number = KINDS.indexOf(kind);
   if (number === -1 || Number(epoch) > MAX_EPOCH)
     throw new Error(`${JSON.stringify(id)} cannot stand in a token`);
-  const packed = Buffer.alloc(LENGTH);
+  const packed = Buffer.alloc(PACKED_ID);
   packed.writeUInt8(number, 0);
   packed.writeUIntBE(Number(epoch), 1, 6);
   packed.writeBigUInt64BE(fromBase36(suffix), 7);
@@ -25,7 +25,7 @@ export function packId(id: string): Buffer {
 
 /** Null when the octets are no packed id. */
 export function unpackId(packed: Buffer): string | null {
-  if (packed.length !== LENGTH) return null;
+  if (packed.length !== PACKED_ID) return null;
   const kind = KINDS[packed.readUInt8(0)];
   const suffix = packed.readBigUInt64BE(7).toString(36).padStart(SUFFIX, '0');
   return kind === undefined || suffix.length > SUFFIX ? null : `${kind}_${packed.readUIntBE(1, 6)}_${suffix}`;

@@ -1,6 +1,7 @@
-import { timingSafeEqual } from 'node:crypto';
+import { createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { mac, type Seal } from '../core/seal.ts';
-import { packId, unpackId } from './packed-id.ts';
+import { PACKED_ID, packId, unpackId } from './packed-id.ts';
+import { packSentMail, type SentMail, unpackSentMail } from './sent-mail.ts';
 
 /**
  * Signed tokens: how a bounce, a complaint, an unsubscribe or a click finds its message without anyone being able
@@ -12,6 +13,14 @@ export interface IdToken {
   make(id: string): string;
   /** The id, or null for anything that `make` did not make. */
   read(token: string): string | null;
+}
+
+/** A token that says by itself what it is about, so that it works when nothing else is left of the message. */
+export interface SentMailToken {
+  /** Throws when an id in it cannot stand in a token. */
+  make(mail: SentMail): string;
+  /** Null for anything that `make` did not make. */
+  read(token: string): SentMail | null;
 }
 
 /** Purposes of the tokens that stand in URLs: `/u/`, `/r/`, `/c/` and `/o/`. */
@@ -28,14 +37,15 @@ export interface Tokens {
   unsubscribe: IdToken;
   /** Value of X-Postrider-Id. */
   signedId: IdToken;
-  /** Last part of an unsubscribe page's URL; the message names recipient, account and list. */
-  unsubscribeUrl: IdToken;
+  /** Last part of an unsubscribe page's URL. */
+  unsubscribeUrl: SentMailToken;
   /** Last part of a report-abuse page's URL. */
-  reportUrl: IdToken;
+  reportUrl: SentMailToken;
   /** Last part of an open-tracking pixel's URL, without its file ending. */
   openUrl: IdToken;
-  /** Last part of a tracked link's URL: the message, and the address the link had. */
-  makeClick(id: string, url: string): string;
+  /** What the tokens of tracked links are signed with: it goes with a message to the worker that makes them. */
+  clickKey: KeyObject;
+  /** Reads what `clickTokens` made. */
   readClick(token: string): { id: string; url: string } | null;
   /** Any octets as a base64url token, where an id is not what is wanted. */
   makeUrlToken(purpose: UrlPurpose, payload: Buffer): string;
@@ -46,7 +56,6 @@ export interface Tokens {
 const ADDRESS_MAC = 10;
 const URL_MAC = 16;
 const ADDRESS_TOKEN_LENGTH = 40;
-const PACKED_ID = 15;
 /** Longer than any URL we put into a link. */
 const MAX_URL_TOKEN = 16_384;
 
@@ -75,8 +84,7 @@ export function createTokens(seal: Seal): Tokens {
     if (!key) throw new Error(`no tokens are made for ${purpose}`);
     return key;
   };
-  const makeUrlToken: Tokens['makeUrlToken'] = (purpose, payload) =>
-    Buffer.concat([payload, mac(urlKey(purpose), payload, URL_MAC)]).toString('base64url');
+  const makeUrlToken: Tokens['makeUrlToken'] = (purpose, payload) => urlToken(urlKey(purpose), payload);
   const readUrlToken: Tokens['readUrlToken'] = (purpose, token) => {
     if (token.length > MAX_URL_TOKEN) return null;
     const octets = Buffer.from(token, 'base64url');
@@ -91,6 +99,13 @@ export function createTokens(seal: Seal): Tokens {
       return packed && unpackId(packed);
     },
   });
+  const sentMailToken = (purpose: UrlPurpose): SentMailToken => ({
+    make: (mail) => makeUrlToken(purpose, packSentMail(mail)),
+    read: (token) => {
+      const packed = readUrlToken(purpose, token);
+      return packed && unpackSentMail(packed);
+    },
+  });
 
   return {
     returnPath: addressToken('return-path', 'b-'),
@@ -99,16 +114,29 @@ export function createTokens(seal: Seal): Tokens {
     signedId: addressToken('message-id', ''),
     makeUrlToken,
     readUrlToken,
-    unsubscribeUrl: urlId('unsubscribe'),
-    reportUrl: urlId('report'),
+    unsubscribeUrl: sentMailToken('unsubscribe'),
+    reportUrl: sentMailToken('report'),
     openUrl: urlId('open'),
-    makeClick: (id, url) => makeUrlToken('click', Buffer.concat([packId(id), Buffer.from(url)])),
+    clickKey: createSecretKey(urlKey('click')),
     readClick: (token) => {
       const payload = readUrlToken('click', token);
       const id = payload && unpackId(payload.subarray(0, PACKED_ID));
       return id ? { id, url: payload.subarray(PACKED_ID).toString() } : null;
     },
   };
+}
+
+/**
+ * Makes the last parts of a message's tracked links, each of the address that the link had. Throws when the id
+ * cannot stand in a token.
+ */
+export function clickTokens(key: KeyObject, id: string): (url: string) => string {
+  const packed = packId(id);
+  return (url) => urlToken(key, Buffer.concat([packed, Buffer.from(url)]));
+}
+
+function urlToken(key: Buffer | KeyObject, payload: Buffer): string {
+  return Buffer.concat([payload, mac(key, payload, URL_MAC)]).toString('base64url');
 }
 
 /** What stands before a right MAC; null when it is wrong or too short to be one. */

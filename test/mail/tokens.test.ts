@@ -2,7 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
 import { createSeal } from '../../src/core/seal.ts';
-import { createTokens, type IdToken, type Tokens } from '../../src/mail/tokens.ts';
+import type { SentMail } from '../../src/mail/sent-mail.ts';
+import { clickTokens, createTokens, type IdToken, type Tokens } from '../../src/mail/tokens.ts';
 
 const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
 const strangers = createTokens(createSeal(Buffer.alloc(32, 2), systemRandom));
@@ -12,8 +13,6 @@ const PURPOSES = [
   'feedback',
   'unsubscribe',
   'signedId',
-  'unsubscribeUrl',
-  'reportUrl',
   'openUrl',
 ] as const satisfies (keyof Tokens)[];
 const ADDRESS_PURPOSES = ['returnPath', 'feedback', 'unsubscribe', 'signedId'] as const;
@@ -107,6 +106,68 @@ describe.each(PURPOSES)('a token for %s', (purpose) => {
   });
 });
 
+const account = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/);
+const sentMail: fc.Arbitrary<SentMail> = fc.record({
+  messageId: id,
+  accountId: account,
+  recipientHash: fc.stringMatching(/^email_[0-9a-f]{32}$/),
+  stream: fc.constantFrom('tx', 'mk'),
+  groupId: fc.option(id),
+  simulated: fc.boolean(),
+});
+const mail: SentMail = {
+  messageId: sample,
+  accountId: 'acct_abcdefghijkl',
+  recipientHash: 'email_0123456789abcdef0123456789abcdef',
+  stream: 'mk',
+  groupId: 'sgroup_1700000000000_abcdefghijkl',
+  simulated: false,
+};
+
+describe.each(['unsubscribeUrl', 'reportUrl'] as const)('a token for %s', (purpose) => {
+  const token = tokens[purpose];
+  const other = purpose === 'reportUrl' ? tokens.unsubscribeUrl : tokens.reportUrl;
+
+  it('says by itself what mail it is about', () => {
+    fc.assert(
+      fc.property(sentMail, (mail) => {
+        expect(token.read(token.make(mail))).toEqual(mail);
+      }),
+    );
+  });
+
+  it('is refused with any one bit changed: nobody answers for somebody else', () => {
+    const octets = Buffer.from(token.make(mail), 'base64url');
+    for (let bit = 0; bit < octets.length * 8; bit++) {
+      const changed = Buffer.from(octets);
+      changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
+      expect(token.read(changed.toString('base64url'))).toBeNull();
+    }
+  });
+
+  it('is refused cut short, put together from two, for the other page, and from another installation', () => {
+    const good = token.make(mail);
+    for (let length = 0; length < good.length; length++) expect(token.read(good.slice(0, length))).toBeNull();
+    const neighbour = token.make({ ...mail, recipientHash: 'email_ffffffffffffffffffffffffffffffff' });
+    for (let at = 1; at < good.length; at++) {
+      const mixed = good.slice(0, at) + neighbour.slice(at);
+      if (mixed !== good && mixed !== neighbour) expect(token.read(mixed)).toBeNull();
+    }
+    expect(other.read(good)).toBeNull();
+    expect(strangers[purpose].read(good)).toBeNull();
+  });
+
+  it('is refused, though well signed, when it holds something else', () => {
+    const page = purpose === 'reportUrl' ? 'report' : 'unsubscribe';
+    for (const octets of [[], [0], [128, ...Array(48).fill(0)], Array(32).fill(0), Array(200).fill(255)])
+      expect(token.read(tokens.makeUrlToken(page, Buffer.from(octets)))).toBeNull();
+  });
+
+  it('fits a header line of its own', () => {
+    expect(token.make(mail)).toHaveLength(107);
+  });
+});
+
 describe('a token in an address', () => {
   it.each([
     ['returnPath', /^b-[a-z2-7]{40}$/],
@@ -134,10 +195,12 @@ describe('a token in an address', () => {
 });
 
 describe('a click token', () => {
+  const made = (id: string, url: string) => clickTokens(tokens.clickKey, id)(url);
+
   it('carries message and destination', () => {
     fc.assert(
       fc.property(id, fc.webUrl({ withQueryParameters: true, withFragments: true }), (id, url) => {
-        const token = tokens.makeClick(id, url);
+        const token = made(id, url);
         expect(token).toMatch(/^[A-Za-z0-9_-]+$/);
         expect(tokens.readClick(token)).toEqual({ id, url });
       }),
@@ -145,7 +208,7 @@ describe('a click token', () => {
   });
 
   it('is refused with any one bit changed: never an open redirect', () => {
-    const good = tokens.makeClick(sample, 'https://example.com/ü?a=1');
+    const good = made(sample, 'https://example.com/ü?a=1');
     const octets = Buffer.from(good, 'base64url');
     for (let bit = 0; bit < octets.length * 8; bit++) {
       const changed = Buffer.from(octets);
@@ -156,13 +219,13 @@ describe('a click token', () => {
   });
 
   it.each(['+', '/', '=', ' ', '\n', '.'])('has one spelling: %j does not hide in it', (char) => {
-    const good = tokens.makeClick(sample, 'https://example.com/');
+    const good = made(sample, 'https://example.com/');
     expect(tokens.readClick(good + char)).toBeNull();
     expect(tokens.readClick(`${good.slice(0, 5)}${char}${good.slice(5)}`)).toBeNull();
   });
 
   it('is refused as an open, and an open as a click', () => {
-    expect(tokens.openUrl.read(tokens.makeClick(sample, ''))).toBeNull();
+    expect(tokens.openUrl.read(made(sample, ''))).toBeNull();
     expect(tokens.readClick(tokens.openUrl.make(sample))).toBeNull();
   });
 

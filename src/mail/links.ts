@@ -1,0 +1,74 @@
+import { type HtmlVisitor, type Span, walkHtml } from './html-walk.ts';
+import { escapeHtml } from './template.ts';
+
+/**
+ * Puts other addresses into the links of html, and a picture at its end. Owns what counts as a link and where
+ * its address stands; every other byte stays as it was, however broken the html is. Knows nothing of tokens.
+ *
+ * A link is the `href` of `<a>` or `<area>`, also inside a conditional comment: Outlook shows what stands
+ * there. One with `data-no-track` or `clicktracking="off"` is left alone.
+ */
+export interface LinkChanges {
+  /** The new address for a link's value, entities decoded; null leaves it as it is, to the byte. */
+  address(href: string): string | null;
+  /** Html to be put in before the body ends; '' for none. */
+  atEnd: string;
+}
+
+const LINKS = new Set(['a', 'area']);
+const WANTED = new Set(['href', 'data-no-track', 'clicktracking']);
+/** `[if mso]>` and what else Microsoft made of it, up to its `<![endif]`. */
+const CONDITIONAL = /^\[if[\s(!][^\]]*\]>/i;
+
+interface Splice extends Span {
+  text: string;
+}
+
+export function changeLinks(html: string, { address, atEnd }: LinkChanges): string {
+  const splices: Splice[] = [];
+  let bodyEnd = -1;
+  let htmlEnd = -1;
+
+  const visitor = (source: string, offset: number): HtmlVisitor => ({
+    open: (name, attributes, spans) => {
+      const span = spans.get('href');
+      if (!LINKS.has(name) || span === undefined || isLeftAlone(attributes)) return;
+      const changed = address(attributes.get('href') ?? '');
+      if (changed === null) return;
+      splices.push({ start: offset + span.start, end: offset + span.end, text: escapeHtml(changed) });
+    },
+    close: (name, start) => {
+      if (name === 'body') bodyEnd = offset + start;
+      else if (name === 'html') htmlEnd = offset + start;
+    },
+    comment: ({ start, end }) => {
+      const opening = CONDITIONAL.exec(source.slice(start, end))?.[0];
+      if (opening === undefined) return;
+      const { open } = visitor('', offset + start + opening.length);
+      if (open) walkHtml(source.slice(start + opening.length, end), { open }, WANTED);
+    },
+  });
+  walkHtml(html, visitor(html, 0), WANTED);
+
+  if (atEnd !== '') {
+    const place = bodyEnd >= 0 ? bodyEnd : htmlEnd >= 0 ? htmlEnd : html.length;
+    splices.push({ start: place, end: place, text: atEnd });
+    // Links may follow the end of the body in html that nobody checked.
+    splices.sort((a, b) => a.start - b.start);
+  }
+  return spliced(html, splices);
+}
+
+function isLeftAlone(attributes: ReadonlyMap<string, string>): boolean {
+  return attributes.has('data-no-track') || attributes.get('clicktracking')?.trim().toLowerCase() === 'off';
+}
+
+function spliced(html: string, splices: readonly Splice[]): string {
+  let out = '';
+  let at = 0;
+  for (const { start, end, text } of splices) {
+    out += html.slice(at, start) + text;
+    at = end;
+  }
+  return out + html.slice(at);
+}

@@ -1,0 +1,33 @@
+import { type CopyDetails, MARKS } from './content.ts';
+import { linkAddress } from './link-address.ts';
+import { changeLinks } from './links.ts';
+import { personalise } from './personalise.ts';
+import { clickTokens } from './tokens.ts';
+
+/**
+ * One copy's html with its links led through us and the picture that tells of its opening, where that was
+ * asked for. The service's own links, those with its marks, stay as they are.
+ */
+export function tracked(html: string, copy: CopyDetails): string {
+  const { tracking } = copy;
+  if (tracking === undefined) return html;
+  const { linkPrefix, clickKey, messageId, pixelUrl } = tracking;
+  const tokenOf = clickKey === null ? null : clickTokens(clickKey, messageId);
+  return changeLinks(html, {
+    address: (href) => {
+      if (tokenOf === null || isOurs(href)) return null;
+      const address = linkAddress(personalise(href, copy, 'text'));
+      return address === null || address.startsWith(linkPrefix) ? null : linkPrefix + tokenOf(address);
+    },
+    atEnd: pixelUrl === null ? '' : pixel(pixelUrl),
+  });
+}
+
+function isOurs(href: string): boolean {
+  return href.includes(MARKS.unsubscribeUrl) || href.includes(MARKS.reportAbuseUrl);
+}
+
+/** Not `display:none`: some readers load nothing that is not displayed. */
+function pixel(url: string): string {
+  return `<img src="${url}" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0">`;
+}

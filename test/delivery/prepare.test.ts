@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../src/config/load.ts';
+import { systemRandom } from '../../src/core/random.ts';
+import { createSeal } from '../../src/core/seal.ts';
+import { createPrepare, linkBase } from '../../src/delivery/prepare.ts';
+import { createTokens } from '../../src/mail/tokens.ts';
+import { enqueue, insertDomain, startStore } from '../support/store.ts';
+
+describe('where links lead', () => {
+  it.each([
+    ['https://track.example.net', null, 'https://track.example.net'],
+    ['https://track.example.net', 'link.example.com', 'https://link.example.com'],
+    ['https://track.example.net:8443', 'link.example.com', 'https://link.example.com:8443'],
+    ['http://127.0.0.1:8081', 'link.example.com', 'http://link.example.com:8081'],
+    ['https://example.net/mail', null, 'https://example.net/mail'],
+    ['https://example.net/mail', 'eu-m-link.example.com', 'https://eu-m-link.example.com'],
+  ])('public.url %s and the host %s: %s', (publicUrl, tracking_host, base) => {
+    expect(linkBase(publicUrl, { tracking_host })).toBe(base);
+  });
+});
+
+describe('what a worker is told of a message', () => {
+  const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
+  const prepared = (
+    wish: Parameters<typeof enqueue>[2],
+    trackingHost: string | null = 'link.example.org',
+  ) => {
+    const { tables, clock } = startStore();
+    const domain = insertDomain(
+      tables,
+      { account_id: 'acct_one', domain_id: 'domain_two', name: 'example.org', tracking_host: trackingHost },
+      clock.now(),
+    );
+    const message = enqueue(tables, clock.now(), wish);
+    const prepare = createPrepare({
+      config: loadConfig({ env: {} }),
+      tokens,
+      publicUrl: 'https://track.example.net',
+    });
+    return { message, copy: prepare(message, domain, '{}', []).copy };
+  };
+
+  it("leads its pages to the domain's host, with all that they must know", () => {
+    const groupId = 'sgroup_1700000000000_abcdefghijkl';
+    const { message, copy } = prepared({ lane: 1, subscription_group_id: groupId, simulated: 0 });
+    const [, token = ''] = /^https:\/\/link\.example\.org\/u\/(.*)$/.exec(copy.unsubscribeUrl) ?? [];
+    expect(tokens.unsubscribeUrl.read(token)).toEqual({
+      messageId: message.message_id,
+      accountId: 'acct_one',
+      recipientHash: message.recipient_hash,
+      stream: 'mk',
+      groupId,
+      simulated: false,
+    });
+    expect(copy.reportAbuseUrl).toMatch(/^https:\/\/link\.example\.org\/r\/[\w-]+$/);
+    expect(copy.unsubscribeAddress).toMatch(/^unsubscribe-[a-z2-7]{40}@return-a\.example\.org$/);
+  });
+
+  it('leads them to the platform while the domain has no host that works', () => {
+    expect(prepared({}, null).copy.unsubscribeUrl).toMatch(/^https:\/\/track\.example\.net\/u\/[\w-]+$/);
+  });
+
+  it.each([
+    [0, 0, false, false],
+    [1, 0, true, false],
+    [0, 1, false, true],
+    [1, 1, true, true],
+  ] as const)('asks for clicks %s, openings %s', (track_clicks, track_opens, clicks, opens) => {
+    const { message, copy } = prepared({ track_clicks, track_opens });
+    expect(copy.tracking !== undefined).toBe(clicks || opens);
+    if (copy.tracking === undefined) return;
+    const { linkPrefix, clickKey, messageId, pixelUrl } = copy.tracking;
+    expect([linkPrefix, messageId]).toEqual(['https://link.example.org/c/', message.message_id]);
+    expect(clickKey !== null).toBe(clicks);
+    const [, token = ''] = /\/o\/([\w-]+)\.gif$/.exec(pixelUrl ?? '') ?? [];
+    expect(tokens.openUrl.read(token)).toBe(opens ? message.message_id : null);
+  });
+});
