@@ -42,9 +42,12 @@ export function suppressAfterBounce(
     return { suppressed: true };
   };
   if (bounce.scope !== 'recipient') return { suppressed: false };
+  // Asked for now, not forgotten at each delivery: a server that takes everything and sends a report later
+  // would else wipe out every strike with its next 250.
+  const since = (window: number) => Math.max(at - window, tables.messages.lastDelivery(account, hash) ?? 0);
   if (bounce.bounceType === 'hard' && bounce.suppress === 'now') return suppress('hard_bounce');
   if (bounce.bounceType === 'hard' && bounce.suppress === 'second-time') {
-    const earlier = tables.suppressions.strikesSince(account, hash, 'unproven', at - UNPROVEN_WINDOW);
+    const earlier = tables.suppressions.strikesSince(account, hash, 'unproven', since(UNPROVEN_WINDOW));
     tables.suppressions.addStrike(account, hash, 'unproven', at);
     return earlier.some((strike) => dayOf(strike) !== dayOf(at))
       ? suppress('hard_bounce')
@@ -52,7 +55,7 @@ export function suppressAfterBounce(
   }
   if (bounce.bounceType === 'soft') {
     tables.suppressions.addStrike(account, hash, 'soft', at);
-    const strikes = tables.suppressions.strikesSince(account, hash, 'soft', at - SOFT_WINDOW);
+    const strikes = tables.suppressions.strikesSince(account, hash, 'soft', since(SOFT_WINDOW));
     return strikes.length >= SOFT_LIMIT ? suppress('soft_bounces') : { suppressed: false };
   }
   return { suppressed: false };

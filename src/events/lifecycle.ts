@@ -50,12 +50,28 @@ export const LIFECYCLE: Record<MessageEventKind, Move> = {
   email_unsubscribed: { from: EVERY, to: 'same', final: false },
 };
 
-/** The state an event leads to from `status`, null when it may not happen there. */
+/**
+ * The same where others tell of it, in reports that come in by mail: they may know of a message that we have
+ * lost sight of, because its connection broke after the final dot.
+ */
+export const REPORTED: Partial<Record<MessageEventKind, Move>> = {
+  email_delivered: { from: ['sending', 'deferred'], to: 'delivered', final: true },
+  // Somebody behind the server that took it goes on trying: we are done with it all the same.
+  email_delayed: { from: ['sending', 'deferred', 'delivered'], to: 'same', final: false },
+  email_bounced: { from: ['sending', 'deferred', 'delivered'], to: 'bounced', final: true },
+  email_complained: { from: ['sending', 'deferred', 'delivered', 'bounced'], to: 'complained', final: true },
+};
+
+/**
+ * The state an event leads to from `status`, null when it may not happen there; `reported` when it is known
+ * from somebody's report only.
+ */
 export function move(
   status: MessageStatus,
   kind: MessageEventKind,
+  reported = false,
 ): { to: MessageStatus; final: boolean } | null {
-  const rule = LIFECYCLE[kind];
+  const rule = (reported ? REPORTED[kind] : undefined) ?? LIFECYCLE[kind];
   if (!rule.from.includes(status)) return null;
   return { to: rule.to === 'same' ? status : rule.to, final: rule.final };
 }

@@ -36,6 +36,8 @@ export interface Recorder {
 export interface EventData {
   fields?: Record<string, unknown>;
   bounce?: BounceFacts;
+  /** It is known from a report that came in by mail: the moves of REPORTED hold. */
+  reported?: boolean;
 }
 
 export interface WithoutMessage {
@@ -93,14 +95,12 @@ export function createRecorder(settings: RecorderSettings): Recorder {
     if (message.simulated === 1) return null;
     if (kind === 'email_bounced' && data.bounce) return suppressAfterBounce(tables, message, data.bounce, at);
     if (kind === 'email_complained') return suppressAfterComplaint(tables, message, at);
-    if (kind === 'email_delivered')
-      tables.suppressions.clearStrikes(message.account_id, message.recipient_hash);
     return null;
   }
 
   return {
     message: (tables, message, kind, data) => {
-      const next = move(message.status, kind);
+      const next = move(message.status, kind, data.reported);
       if (next === null) return false;
       const at = clock.now();
       const firstSent = kind === 'email_sent' && message.sent_at === null;

@@ -62,6 +62,9 @@ export function domainTable(db: Database) {
   const named = db.prepare<[string, string], DomainRow>(
     'SELECT * FROM domains WHERE account_id = ? AND name = ? ORDER BY created_at',
   );
+  const anyNamed = db.prepare<[string], { domain_id: string }>(
+    'SELECT domain_id FROM domains WHERE name = ? LIMIT 1',
+  );
   const due = db.prepare<[number, number], DomainRow>(
     'SELECT * FROM domains WHERE next_check_at <= ? ORDER BY next_check_at LIMIT ?',
   );
@@ -84,6 +87,8 @@ export function domainTable(db: Database) {
     list: (accountId: string | null): DomainRow[] => list.all(accountId),
     /** An account's registrations of one name, one for each use case. */
     named: (accountId: string, name: string): DomainRow[] => named.all(accountId, name),
+    /** Whether any account has it. */
+    isRegistered: (name: string): boolean => anyNamed.get(name) !== undefined,
     dueForCheck: (now: number, limit: number): DomainRow[] => due.all(now, limit),
     unprovisioned: (): DomainRow[] => unprovisioned.all(),
     /** Its DKIM keys go with it. */

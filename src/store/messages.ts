@@ -80,6 +80,9 @@ export function messageTable(db: Database) {
     'UPDATE messages SET status = ?, updated_at = ?, final_at = coalesce(final_at, ?) WHERE seq = ?',
   );
   const markSent = db.prepare<[number, number]>('UPDATE messages SET sent_at = ? WHERE seq = ?');
+  const lastDelivery = db.prepare<[string, string], { final_at: number | null }>(`
+    SELECT final_at FROM messages WHERE account_id = ? AND recipient_hash = ? AND status IN ('delivered', 'complained')
+      AND simulated = 0 ORDER BY seq DESC LIMIT 1`);
   const countAttempt = db.prepare<[number], { attempts: number }>(
     'UPDATE messages SET attempts = attempts + 1 WHERE seq = ? RETURNING attempts',
   );
@@ -117,6 +120,9 @@ export function messageTable(db: Database) {
     markSent: (seq: number, at: number): void => {
       markSent.run(at, seq);
     },
+    /** When the newest message that reached this recipient was delivered, and did not come back; null: none. */
+    lastDelivery: (accountId: string, recipientHash: string): number | null =>
+      lastDelivery.get(accountId, recipientHash)?.final_at ?? null,
     /** One more attempt; returns how many there are now. */
     countAttempt: (seq: number): number => countAttempt.get(seq)?.attempts ?? 0,
     insertAttempt: (row: AttemptRow): void => {

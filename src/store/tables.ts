@@ -4,15 +4,19 @@ import { campaignCountTable } from './campaign-counts.ts';
 import { campaignTable } from './campaigns.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
 import type { Database } from './database.ts';
+import { delayNoticeTable } from './delay-notices.ts';
+import { dmarcReportTable } from './dmarc-reports.ts';
 import { domainGroupTable } from './domain-groups.ts';
 import { dkimKeyTable, domainTable } from './domains.ts';
 import { eventTable } from './events.ts';
 import { idempotencyTable } from './idempotency.ts';
+import { keptMailTable } from './kept-mail.ts';
 import { messageTable } from './messages.ts';
 import { queueTable } from './queue.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateTable } from './templates.ts';
+import { tlsReportTable } from './tls-reports.ts';
 import { webhookDeliveryTable } from './webhook-deliveries.ts';
 import { webhookTable } from './webhooks.ts';
 
@@ -33,6 +37,10 @@ export function createTables(db: Database) {
     events: eventTable(db),
     idempotency: idempotencyTable(db),
     suppressions: suppressionTable(db),
+    keptMail: keptMailTable(db),
+    delayNotices: delayNoticeTable(db),
+    dmarcReports: dmarcReportTable(db),
+    tlsReports: tlsReportTable(db),
     templates: templateTable(db),
     complianceTemplates: complianceTemplateTable(db),
     campaigns: campaignTable(db),

@@ -9,9 +9,29 @@ CREATE INDEX compliance_templates_by_account ON compliance_templates (account_id
 CREATE UNIQUE INDEX compliance_templates_default ON compliance_templates (account_id, type, coalesce(domain, ''))
   WHERE is_default = 1;
 
+CREATE INDEX contacts_by_account ON contacts (account_id);
+
+CREATE UNIQUE INDEX contacts_by_email ON contacts (account_id, email_hash) WHERE email_hash IS NOT NULL;
+
+CREATE INDEX contacts_by_email_key ON contacts (account_id, email_key) WHERE email_key IS NOT NULL;
+
+CREATE INDEX contacts_by_last_name_key ON contacts (account_id, last_name_key) WHERE last_name_key IS NOT NULL;
+
+CREATE INDEX contacts_by_name_key ON contacts (account_id, name_key) WHERE name_key IS NOT NULL;
+
+CREATE UNIQUE INDEX contacts_by_phone ON contacts (account_id, phone_hash) WHERE phone_hash IS NOT NULL;
+
+CREATE INDEX contacts_by_status ON contacts (account_id, global_status);
+
+CREATE INDEX delay_notices_by_time ON delay_notices (at);
+
+CREATE INDEX dmarc_reports_by_end ON dmarc_reports (domain, end_at);
+
 CREATE INDEX domain_groups_by_account ON domain_groups (account_id);
 
 CREATE INDEX domains_by_group ON domains (group_id);
+
+CREATE INDEX domains_by_name ON domains (name);
 
 CREATE INDEX domains_by_next_check ON domains (next_check_at);
 
@@ -19,7 +39,13 @@ CREATE INDEX events_by_account ON events (account_id, seq);
 
 CREATE INDEX events_by_message ON events (message_seq) WHERE message_seq IS NOT NULL;
 
+CREATE INDEX events_by_person ON events (account_id, data ->> '$.contactIdentifier') WHERE message_seq IS NULL;
+
+CREATE INDEX group_opt_outs_by_recipient ON group_opt_outs (recipient_hash);
+
 CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);
+
+CREATE INDEX kept_mail_by_box ON kept_mail (box, seq);
 
 CREATE INDEX messages_by_account ON messages (account_id, seq);
 
@@ -37,6 +63,12 @@ CREATE INDEX queue_due ON queue (due_at) WHERE ready = 0;
 
 CREATE INDEX queue_ready ON queue (lane, account_id, destination, seq) WHERE ready = 1 AND lease IS NULL;
 
+CREATE INDEX subscription_groups_by_account ON subscription_groups (account_id) WHERE deleted_at IS NULL;
+
+CREATE INDEX subscriptions_by_activity ON subscriptions (group_seq, is_active, contact_seq);
+
+CREATE INDEX subscriptions_by_contact ON subscriptions (contact_seq);
+
 CREATE INDEX suppressions_by_account ON suppressions (account_id, seq);
 
 CREATE INDEX suppressions_by_reason ON suppressions (account_id, reason, seq);
@@ -44,6 +76,8 @@ CREATE INDEX suppressions_by_reason ON suppressions (account_id, reason, seq);
 CREATE INDEX suppressions_by_stream ON suppressions (account_id, stream, seq);
 
 CREATE INDEX templates_by_account ON templates (account_id, seq);
+
+CREATE INDEX tls_reports_by_end ON tls_reports (host, end_at);
 
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at) WHERE state = 'waiting';
 
@@ -125,11 +159,68 @@ CREATE TABLE compliance_templates (
   updated_at   INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE consents (
+  contact_seq INTEGER NOT NULL REFERENCES contacts (seq),
+  n           INTEGER NOT NULL,
+  action      TEXT NOT NULL CHECK (action IN ('given', 'withdrawn', 'left_group', 'returned_to_group')),
+  subscription_group_id TEXT,
+  method      TEXT,                -- how it was given, or where a group was left: one_click, page, mailto, api
+  details     TEXT,
+  ip_address  TEXT,
+  user_agent  TEXT,
+  said_at     INTEGER NOT NULL,    -- when the person said it, as far as the caller knows
+  recorded_at INTEGER NOT NULL,
+  recorded_by TEXT NOT NULL,       -- an API key's id, import, or recipient
+  PRIMARY KEY (contact_seq, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE contact_imports (
+  import_key  TEXT PRIMARY KEY,    -- SHA-256 over the file's identity, the account and the group
+  account_id  TEXT NOT NULL,
+  at_byte     INTEGER NOT NULL,    -- the first that is not yet read
+  at_line     INTEGER NOT NULL,    -- lines before it
+  counts      TEXT NOT NULL,       -- JSON
+  report_bytes INTEGER NOT NULL,   -- of the report of rejected rows
+  started_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE contacts (
+  seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id     TEXT NOT NULL REFERENCES accounts (account_id),
+  user_id        TEXT NOT NULL,    -- UUID v7
+  email          TEXT,
+  email_hash     TEXT,             -- email_<md5>
+  phone          TEXT,             -- E.164
+  phone_hash     TEXT,             -- phone_<md5>
+  first_name     TEXT,
+  last_name      TEXT,
+  custom_fields  TEXT NOT NULL,    -- JSON object
+  global_status  TEXT NOT NULL CHECK (global_status IN ('active', 'unsubscribed', 'bounced', 'complained', 'suppressed')),
+  consent_n      INTEGER,          -- the entry of consents that holds now, null: there is none
+  source         TEXT NOT NULL,    -- api, import
+  added_by       TEXT NOT NULL,    -- an API key's id, or import
+  -- The first characters only, folded: what a search begins with. Short, so that an index keeps no one's name.
+  email_key      TEXT,
+  name_key       TEXT,
+  last_name_key  TEXT,
+  created_at     INTEGER NOT NULL,
+  updated_at     INTEGER NOT NULL,
+  CHECK (email IS NOT NULL OR phone IS NOT NULL)
+) STRICT;
+
 CREATE TABLE contents (
   content_id INTEGER PRIMARY KEY,
   body       TEXT NOT NULL,
   created_at INTEGER NOT NULL
 ) STRICT;
+
+CREATE TABLE delay_notices (
+  message_seq INTEGER NOT NULL,
+  fingerprint BLOB NOT NULL,
+  at          INTEGER NOT NULL,
+  PRIMARY KEY (message_seq, fingerprint)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE dkim_keys (
   key_id      INTEGER PRIMARY KEY,
@@ -143,6 +234,31 @@ CREATE TABLE dkim_keys (
   created_at  INTEGER NOT NULL,
   UNIQUE (domain_id, selector)
 ) STRICT;
+
+CREATE TABLE dmarc_reports (
+  seq           INTEGER PRIMARY KEY,
+  domain        TEXT NOT NULL,     -- the one whose address it came to
+  policy_domain TEXT NOT NULL,
+  organization  TEXT NOT NULL,
+  report_id     TEXT NOT NULL,
+  begin_at      INTEGER NOT NULL,
+  end_at        INTEGER NOT NULL,
+  policy        TEXT NOT NULL,     -- JSON: p, sp, np, adkim, aspf, testing
+  truncated     INTEGER NOT NULL CHECK (truncated IN (0, 1)),
+  received_at   INTEGER NOT NULL,
+  UNIQUE (domain, organization, report_id)
+) STRICT;
+
+CREATE TABLE dmarc_sources (
+  report_seq  INTEGER NOT NULL REFERENCES dmarc_reports (seq) ON DELETE CASCADE,
+  source_ip   TEXT NOT NULL,
+  header_from TEXT NOT NULL,
+  disposition TEXT NOT NULL,
+  dkim        TEXT NOT NULL,       -- as DMARC evaluated them: with alignment
+  spf         TEXT NOT NULL,
+  messages    INTEGER NOT NULL,
+  PRIMARY KEY (report_seq, source_ip, header_from, disposition, dkim, spf)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE domain_groups (
   group_id    TEXT PRIMARY KEY,
@@ -186,6 +302,16 @@ CREATE TABLE domains (
   UNIQUE (account_id, name, use_case, region)
 ) STRICT;
 
+CREATE TABLE erasures (
+  seq         INTEGER PRIMARY KEY AUTOINCREMENT,
+  account_id  TEXT NOT NULL,
+  person      TEXT NOT NULL,       -- JSON: what to look for
+  before_message INTEGER NOT NULL, -- messages and events from these on are new business
+  before_event   INTEGER NOT NULL,
+  at_message  INTEGER NOT NULL,    -- the last that was cleared
+  created_at  INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE events (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
   event_id    TEXT NOT NULL,
@@ -197,6 +323,14 @@ CREATE TABLE events (
   data        TEXT NOT NULL        -- JSON: the fields of this kind
 ) STRICT;
 
+CREATE TABLE group_opt_outs (
+  group_seq      INTEGER NOT NULL REFERENCES subscription_groups (seq),
+  recipient_hash TEXT NOT NULL,    -- email_<md5> or phone_<md5>
+  method         TEXT NOT NULL,    -- one_click, page, mailto, api
+  created_at     INTEGER NOT NULL,
+  PRIMARY KEY (group_seq, recipient_hash)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE idempotency (
   account_id  TEXT NOT NULL,
   endpoint    TEXT NOT NULL,
@@ -207,6 +341,19 @@ CREATE TABLE idempotency (
   expires_at  INTEGER NOT NULL,
   PRIMARY KEY (account_id, endpoint, key)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE kept_mail (
+  seq            INTEGER PRIMARY KEY AUTOINCREMENT,
+  box            TEXT NOT NULL CHECK (box IN ('postmaster', 'abuse', 'bounce', 'feedback', 'unsubscribe', 'dmarc', 'tlsrpt')),
+  kind           TEXT NOT NULL,    -- what the parser took it for, or why it could not be read
+  recipient      TEXT NOT NULL,
+  sender         TEXT NOT NULL,    -- of the envelope, '' for none
+  remote_address TEXT NOT NULL,
+  message_seq    INTEGER,          -- the message it proved to be about
+  size           INTEGER NOT NULL,
+  received_at    INTEGER NOT NULL,
+  raw            BLOB NOT NULL     -- its beginning, where it is long
+) STRICT;
 
 CREATE TABLE messages (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -259,6 +406,37 @@ CREATE TABLE strikes (
   PRIMARY KEY (account_id, recipient_hash, kind, at)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE subscription_groups (
+  seq           INTEGER PRIMARY KEY AUTOINCREMENT,
+  subscription_group_id TEXT NOT NULL UNIQUE,
+  account_id    TEXT NOT NULL REFERENCES accounts (account_id),
+  name          TEXT NOT NULL,
+  description   TEXT,
+  is_active     INTEGER NOT NULL CHECK (is_active IN (0, 1)),
+  total_subscribers  INTEGER NOT NULL DEFAULT 0,
+  active_subscribers INTEGER NOT NULL DEFAULT 0,
+  import_status TEXT CHECK (import_status IN ('running', 'completed', 'interrupted')),   -- null: never
+  tags          TEXT NOT NULL,     -- JSON array of strings
+  unsubscribe_template_id     TEXT,
+  report_abuse_template_id    TEXT,
+  company_address_template_id TEXT,
+  deleted_at    INTEGER,           -- gone for callers; its memberships are being cleared away
+  created_at    INTEGER NOT NULL,
+  updated_at    INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE subscriptions (
+  group_seq       INTEGER NOT NULL REFERENCES subscription_groups (seq),
+  contact_seq     INTEGER NOT NULL REFERENCES contacts (seq),
+  is_active       INTEGER NOT NULL CHECK (is_active IN (0, 1)),
+  source          TEXT NOT NULL,   -- api, import
+  consent_method  TEXT NOT NULL,
+  consent_details TEXT,
+  joined_at       INTEGER NOT NULL,
+  updated_at      INTEGER NOT NULL,
+  PRIMARY KEY (group_seq, contact_seq)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE "suppressions" (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id     TEXT NOT NULL,
@@ -282,6 +460,29 @@ CREATE TABLE templates (
   text        TEXT,                -- null: derived from the html
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE tls_failures (
+  report_seq     INTEGER NOT NULL REFERENCES tls_reports (seq) ON DELETE CASCADE,
+  type           TEXT NOT NULL,
+  receiving_host TEXT NOT NULL,
+  reason         TEXT NOT NULL,
+  sessions       INTEGER NOT NULL,
+  PRIMARY KEY (report_seq, type, receiving_host, reason)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tls_reports (
+  seq          INTEGER PRIMARY KEY,
+  host         TEXT NOT NULL,      -- the policy domain: return-a.<domain>, or the platform's own name
+  policy_type  TEXT NOT NULL,
+  organization TEXT NOT NULL,
+  report_id    TEXT NOT NULL,
+  begin_at     INTEGER NOT NULL,
+  end_at       INTEGER NOT NULL,
+  successful   INTEGER NOT NULL,
+  failed       INTEGER NOT NULL,
+  received_at  INTEGER NOT NULL,
+  UNIQUE (host, organization, report_id, policy_type)
 ) STRICT;
 
 CREATE TABLE webhook_deliveries (
@@ -323,3 +524,17 @@ CREATE TABLE webhooks (
   created_at    INTEGER NOT NULL,
   updated_at    INTEGER NOT NULL
 ) STRICT;
+
+CREATE TRIGGER subscriptions_count_delete AFTER DELETE ON subscriptions BEGIN
+  UPDATE subscription_groups SET total_subscribers = total_subscribers - 1, active_subscribers = active_subscribers - old.is_active
+  WHERE seq = old.group_seq;
+END;
+
+CREATE TRIGGER subscriptions_count_insert AFTER INSERT ON subscriptions BEGIN
+  UPDATE subscription_groups SET total_subscribers = total_subscribers + 1, active_subscribers = active_subscribers + new.is_active
+  WHERE seq = new.group_seq;
+END;
+
+CREATE TRIGGER subscriptions_count_update AFTER UPDATE OF is_active ON subscriptions WHEN old.is_active <> new.is_active BEGIN
+  UPDATE subscription_groups SET active_subscribers = active_subscribers + new.is_active - old.is_active WHERE seq = new.group_seq;
+END;

@@ -1,0 +1,129 @@
+import { domainOf, normaliseDomain } from '../mail/address.ts';
+import type { IncomingKind } from '../mail/incoming/parse.ts';
+import type { IncomingReport } from '../mail/incoming/report.ts';
+import type { MessageRow } from '../store/messages.ts';
+import type { Tables } from '../store/tables.ts';
+import type { EventData, Recorder } from './record.ts';
+
+/**
+ * What a report that came in by mail does to the message that it proved to be about: the proof (a signed
+ * token) is the caller's business, here it is taken for granted. Reports are second-hand, so they are
+ * believed less than a server's own reply, and each tells its news once however often it comes.
+ */
+export interface CameBack {
+  kind: IncomingKind;
+  reports: readonly IncomingReport[];
+  /** The same for the same report sent twice, whatever way it took. */
+  fingerprint: Buffer;
+}
+
+/** recorded: it is an event now. known: it was one before. none: nothing in it changes a message. */
+export type Effect = 'recorded' | 'known' | 'none';
+
+/** Applies a report to its message, in a unit of work. */
+export function applyReport(
+  recorder: Recorder,
+  tables: Tables,
+  message: MessageRow,
+  cameBack: CameBack,
+  at: number,
+): Effect {
+  // Nobody has seen a message that was never sent: whatever this is, it is not about a delivery.
+  if (message.sent_at === null) return 'none';
+  if (cameBack.kind === 'arf') return applyComplaint(recorder, tables, message, cameBack.reports);
+  if (cameBack.kind !== 'dsn') return 'none';
+  const report = reportFor(message, cameBack.reports);
+  if (report === undefined) return 'none';
+  switch (report.action) {
+    case 'failed':
+      return effect(recorder.message(tables, message, 'email_bounced', bounceData(message, report)));
+    case 'delayed':
+      return applyDelay(recorder, tables, message, report, cameBack.fingerprint, at);
+    default:
+      return effect(
+        recorder.message(tables, message, 'email_delivered', {
+          fields: reportFields(report),
+          reported: true,
+        }),
+      );
+  }
+}
+
+function effect(recorded: boolean): Effect {
+  return recorded ? 'recorded' : 'known';
+}
+
+/** RFC 5965 §3.1, RFC 6430, RFC 6591: feedback that is not a person's complaint. */
+const NO_COMPLAINT: ReadonlySet<string> = new Set(['not-spam', 'auth-failure', 'dmarc']);
+
+function applyComplaint(
+  recorder: Recorder,
+  tables: Tables,
+  message: MessageRow,
+  reports: readonly IncomingReport[],
+): Effect {
+  const feedbackType = reports[0]?.feedbackType ?? 'abuse';
+  if (NO_COMPLAINT.has(feedbackType)) return 'none';
+  const fields = { source: 'arf', feedbackType };
+  return effect(recorder.message(tables, message, 'email_complained', { fields, reported: true }));
+}
+
+/** The gravest news last. Other actions than these say nothing that we could record. */
+const GRAVITY: readonly string[] = ['expanded', 'relayed', 'delivered', 'delayed', 'failed'];
+
+/**
+ * The report about a message. Of several, those that name its recipient come first: the others are members of
+ * a list, or where the recipient forwards to.
+ */
+function reportFor(message: MessageRow, reports: readonly IncomingReport[]): IncomingReport | undefined {
+  const telling = reports.filter(({ action }) => GRAVITY.includes(action));
+  const own = telling.filter(({ recipient }) => isRecipient(message, recipient));
+  const candidates = own.length > 0 ? own : telling;
+  return candidates.toSorted((a, b) => GRAVITY.indexOf(b.action) - GRAVITY.indexOf(a.action))[0];
+}
+
+function isRecipient(message: MessageRow, address: string): boolean {
+  const domain = normaliseDomain(domainOf(address)) ?? domainOf(address);
+  const local = address.slice(0, address.lastIndexOf('@'));
+  return `${local}@${domain}`.toLowerCase() === message.recipient.toLowerCase();
+}
+
+function bounceData(message: MessageRow, report: IncomingReport): EventData {
+  const { scope, suppress } = report;
+  const bounceType = report.bounceType ?? 'soft';
+  // It failed behind our recipient, at an address that we never wrote to: once is no proof against ours.
+  const isElsewhere = report.recipient !== '' && !isRecipient(message, report.recipient);
+  return {
+    fields: { bounceType, classification: report.classification, ...reportFields(report) },
+    bounce: { bounceType, scope, suppress: isElsewhere && suppress === 'now' ? 'second-time' : suppress },
+    reported: true,
+  };
+}
+
+/** More than any server sends in the days that it tries; a stranger with a copy of the mail could go on for ever. */
+const DELAYS_A_MESSAGE = 20;
+
+function applyDelay(
+  recorder: Recorder,
+  tables: Tables,
+  message: MessageRow,
+  report: IncomingReport,
+  fingerprint: Buffer,
+  at: number,
+): Effect {
+  if (tables.delayNotices.count(message.seq) >= DELAYS_A_MESSAGE) return 'known';
+  if (!tables.delayNotices.add(message.seq, fingerprint, at)) return 'known';
+  const fields = { classification: report.classification, ...reportFields(report) };
+  return effect(recorder.message(tables, message, 'email_delayed', { fields, reported: true }));
+}
+
+/** In the words of an SMTP event. */
+function reportFields(report: IncomingReport): Record<string, unknown> {
+  return {
+    smtpCode: report.replyCode === null ? null : Number(report.replyCode),
+    enhancedCode: report.status === '' ? null : report.status,
+    diagnostic: report.diagnostic,
+    remoteMta: report.remoteMta,
+    source: 'dsn',
+  };
+}

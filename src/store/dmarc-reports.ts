@@ -1,0 +1,92 @@
+import type { Database } from './database.ts';
+
+/** DMARC aggregate reports on mail in our domains' names, and what they add up to by source. */
+export interface DmarcReportRow {
+  seq: number;
+  domain: string;
+  policy_domain: string;
+  organization: string;
+  report_id: string;
+  begin_at: number;
+  end_at: number;
+  /** JSON. */
+  policy: string;
+  truncated: 0 | 1;
+  received_at: number;
+}
+
+export interface DmarcSourceRow {
+  source_ip: string;
+  header_from: string;
+  disposition: string;
+  dkim: string;
+  spf: string;
+  messages: number;
+}
+
+/** All reports of a time together, for one source address. */
+export interface DmarcSourceSum {
+  source_ip: string;
+  messages: number;
+  passed: number;
+  dkim_passed: number;
+  spf_passed: number;
+  quarantined: number;
+  rejected: number;
+}
+
+/** Reports that ended in this time, epoch ms. */
+export interface ReportPeriod {
+  from: number;
+  to: number;
+  limit: number;
+}
+
+/** Newest ones kept of a domain: anybody may send reports, and as many as they like. */
+const REPORTS_A_DOMAIN = 5000;
+
+export function dmarcReportTable(db: Database) {
+  const insert = db.prepare<Omit<DmarcReportRow, 'seq'>>(`
+    INSERT INTO dmarc_reports (domain, policy_domain, organization, report_id, begin_at, end_at, policy, truncated, received_at)
+    VALUES (@domain, @policy_domain, @organization, @report_id, @begin_at, @end_at, @policy, @truncated, @received_at)
+    ON CONFLICT DO NOTHING`);
+  const insertSource = db.prepare<DmarcSourceRow & { report_seq: number }>(`
+    INSERT INTO dmarc_sources (report_seq, source_ip, header_from, disposition, dkim, spf, messages)
+    VALUES (@report_seq, @source_ip, @header_from, @disposition, @dkim, @spf, @messages)
+    ON CONFLICT DO UPDATE SET messages = messages + excluded.messages`);
+  const pushOut = db.prepare<[string, string, number]>(`
+    DELETE FROM dmarc_reports WHERE domain = ? AND end_at <= (
+      SELECT end_at FROM dmarc_reports WHERE domain = ? ORDER BY end_at DESC LIMIT 1 OFFSET ?)`);
+  const list = db.prepare<ReportPeriod & { domain: string }, DmarcReportRow & { messages: number }>(`
+    SELECT r.*, (SELECT coalesce(sum(messages), 0) FROM dmarc_sources s WHERE s.report_seq = r.seq) AS messages
+    FROM dmarc_reports r WHERE domain = @domain AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT @limit`);
+  const sources = db.prepare<ReportPeriod & { domain: string }, DmarcSourceSum>(`
+    SELECT source_ip, sum(messages) AS messages,
+      sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)) AS passed,
+      sum(iif(dkim = 'pass', messages, 0)) AS dkim_passed,
+      sum(iif(spf = 'pass', messages, 0)) AS spf_passed,
+      sum(iif(disposition = 'quarantine', messages, 0)) AS quarantined,
+      sum(iif(disposition = 'reject', messages, 0)) AS rejected
+    FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
+    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
+    GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT @limit`);
+  const purge = db.prepare<[number, number]>(
+    'DELETE FROM dmarc_reports WHERE seq IN (SELECT seq FROM dmarc_reports WHERE received_at < ? LIMIT ?)',
+  );
+  return {
+    /** Rows of a source that are alike are added up. False when the report is there already. */
+    insert: (report: Omit<DmarcReportRow, 'seq'>, rows: readonly DmarcSourceRow[]): boolean => {
+      const { changes, lastInsertRowid } = insert.run(report);
+      if (changes === 0) return false;
+      for (const row of rows) insertSource.run({ report_seq: Number(lastInsertRowid), ...row });
+      pushOut.run(report.domain, report.domain, REPORTS_A_DOMAIN);
+      return true;
+    },
+    /** Newest first. */
+    list: (domain: string, period: ReportPeriod): (DmarcReportRow & { messages: number })[] =>
+      list.all({ domain, ...period }),
+    /** Most mail first. */
+    sources: (domain: string, period: ReportPeriod): DmarcSourceSum[] => sources.all({ domain, ...period }),
+    purge: (before: number, limit: number): number => purge.run(before, limit).changes,
+  };
+}

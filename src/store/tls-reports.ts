@@ -1,0 +1,65 @@
+import type { Database } from './database.ts';
+import type { ReportPeriod } from './dmarc-reports.ts';
+
+/** SMTP TLS reports on our return hosts, a row for each policy reported on. */
+export interface TlsReportRow {
+  seq: number;
+  host: string;
+  policy_type: string;
+  organization: string;
+  report_id: string;
+  begin_at: number;
+  end_at: number;
+  successful: number;
+  failed: number;
+  received_at: number;
+}
+
+export interface TlsFailureRow {
+  type: string;
+  receiving_host: string;
+  reason: string;
+  sessions: number;
+}
+
+/** Newest ones kept of a host. */
+const REPORTS_A_HOST = 5000;
+
+export function tlsReportTable(db: Database) {
+  const insert = db.prepare<Omit<TlsReportRow, 'seq'>>(`
+    INSERT INTO tls_reports (host, policy_type, organization, report_id, begin_at, end_at, successful, failed, received_at)
+    VALUES (@host, @policy_type, @organization, @report_id, @begin_at, @end_at, @successful, @failed, @received_at)
+    ON CONFLICT DO NOTHING`);
+  const insertFailure = db.prepare<TlsFailureRow & { report_seq: number }>(`
+    INSERT INTO tls_failures (report_seq, type, receiving_host, reason, sessions)
+    VALUES (@report_seq, @type, @receiving_host, @reason, @sessions)
+    ON CONFLICT DO UPDATE SET sessions = sessions + excluded.sessions`);
+  const pushOut = db.prepare<[string, string, number]>(`
+    DELETE FROM tls_reports WHERE host = ? AND end_at <= (
+      SELECT end_at FROM tls_reports WHERE host = ? ORDER BY end_at DESC LIMIT 1 OFFSET ?)`);
+  const list = db.prepare<ReportPeriod & { host: string }, TlsReportRow>(`
+    SELECT * FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT @limit`);
+  const failures = db.prepare<ReportPeriod & { host: string }, TlsFailureRow>(`
+    SELECT type, receiving_host, reason, sum(sessions) AS sessions
+    FROM tls_reports r JOIN tls_failures f ON f.report_seq = r.seq
+    WHERE r.host = @host AND r.end_at >= @from AND r.end_at < @to
+    GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT @limit`);
+  const purge = db.prepare<[number, number]>(
+    'DELETE FROM tls_reports WHERE seq IN (SELECT seq FROM tls_reports WHERE received_at < ? LIMIT ?)',
+  );
+  return {
+    /** Failures that are alike are added up. False when the report is there already. */
+    insert: (report: Omit<TlsReportRow, 'seq'>, rows: readonly TlsFailureRow[]): boolean => {
+      const { changes, lastInsertRowid } = insert.run(report);
+      if (changes === 0) return false;
+      for (const row of rows) insertFailure.run({ report_seq: Number(lastInsertRowid), ...row });
+      pushOut.run(report.host, report.host, REPORTS_A_HOST);
+      return true;
+    },
+    /** Newest first. */
+    list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...period }),
+    /** Most sessions first. */
+    failures: (host: string, period: ReportPeriod): TlsFailureRow[] => failures.all({ host, ...period }),
+    purge: (before: number, limit: number): number => purge.run(before, limit).changes,
+  };
+}
