@@ -1,7 +1,6 @@
 import { type Clock, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
-import type { DomainRow } from '../store/domains.ts';
 import type { MessageRow } from '../store/messages.ts';
 import type { QueuedMessage, Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -81,6 +80,8 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
   const { clock, log, tables, writer, recorder, destinations, sites, egress } = settings;
   /** Streams to look at, in order. */
   const hot = new Map<string, { lane: 0 | 1; stream: Stream }>();
+  /** Egress pools of the domains in this round. */
+  const pools = new Map<string, string>();
   const cursors: [Stream | null, Stream | null] = [null, null];
   let timer: NodeJS.Timeout | null = null;
   let scheduled = false;
@@ -102,6 +103,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
   function fill(): void {
     if (!running || filling !== null || hot.size === 0) return;
     const taken: Taken[] = [];
+    pools.clear();
     // Transactional streams first, whatever order they were announced in.
     for (const lane of [0, 1] as const) {
       for (const [key, entry] of hot) {
@@ -152,7 +154,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
 
   function whereTo(message: QueuedMessage, known: () => void): Where | null {
     if (message.simulated === 1) return { kind: 'simulator' };
-    const pool = poolOf(tables.domains.byId(message.domain_id), message);
+    const pool = poolOf(message);
     const where = destinations.lookUp(message.destination, egress.speaksIpv6(pool), known);
     if (where === null) return null;
     if (where.kind === 'failure') return { kind: 'failure', where };
@@ -164,8 +166,14 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
     };
   }
 
-  function poolOf(domain: DomainRow | null, message: MessageRow): string {
-    return egress.poolOf(domain?.region ?? '', message.use_case);
+  /** Asked for every message of a round, and the same for all of a domain's. */
+  function poolOf(message: MessageRow): string {
+    const known = pools.get(message.domain_id);
+    if (known !== undefined) return known;
+    const region = tables.domains.byId(message.domain_id)?.region ?? '';
+    const pool = egress.poolOf(region, message.use_case);
+    pools.set(message.domain_id, pool);
+    return pool;
   }
 
   async function claim(taken: Taken[]): Promise<void> {

@@ -9,6 +9,7 @@ import { type Stream, TRANSACTIONAL_LANE } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type Checked, checkSend, type Sender } from './checks.ts';
+import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys } from './idempotency.ts';
 import type { Pressure } from './pressure.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
@@ -67,6 +68,7 @@ const ACCEPTED = 200;
 
 export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   const { clock, ids, tables, writer, recorder, keys, pressure } = settings;
+  const readHtml = createHtmlReader();
 
   async function accept(
     request: AcceptRequest,
@@ -77,7 +79,7 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     if (busy !== null) return busy;
     const wording = wordingOf(tables, request.sender, send.wording);
     if (isRefusal(wording)) return wording;
-    const checked = checkSend(tables, request.sender, send, wording);
+    const checked = checkSend(tables, request.sender, send, wording, readHtml);
     if (isRefusal(checked)) {
       await tellRefusal(request.sender, send, wording, checked);
       return checked;

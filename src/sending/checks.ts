@@ -9,6 +9,7 @@ import { emailIdentifier } from '../mail/identifier.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { DomainRow, UseCase } from '../store/domains.ts';
 import type { Tables } from '../store/tables.ts';
+import type { ReadHtml } from './html-reader.ts';
 import { type Rendered, renderSend } from './render.ts';
 import type { ParsedSend } from './request.ts';
 import { suppressedFor, suppressionDetail } from './suppression.ts';
@@ -36,10 +37,11 @@ export function checkSend(
   sender: Sender,
   send: ParsedSend,
   wording: Wording,
+  readHtml: (html: string) => ReadHtml,
 ): Checked | Refusal {
   const domain = checkDomain(tables, sender, send);
   if (isRefusal(domain)) return domain;
-  const rendered = renderSend(tables, sender.account, send, wording);
+  const rendered = renderSend(tables, sender.account, send, wording, readHtml);
   if (isRefusal(rendered)) return rendered;
   return checkSuppression(tables, sender, send) ?? { domain, rendered };
 }

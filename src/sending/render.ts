@@ -1,5 +1,5 @@
 import { type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
-import { complianceVariables, missingCompliance } from '../mail/compliance.ts';
+import { complianceVariables } from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
 import {
   parseTemplate,
@@ -11,6 +11,7 @@ import {
 import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import { complianceTexts } from './compliance-templates.ts';
+import type { ReadHtml } from './html-reader.ts';
 import { type ParsedSend, subjectFault } from './request.ts';
 import type { Wording } from './wording.ts';
 
@@ -35,12 +36,13 @@ export function renderSend(
   account: AccountRow,
   send: Pick<ParsedSend, 'from' | 'fromDomain' | 'variables'>,
   wording: Wording,
+  readHtml: (html: string) => ReadHtml,
 ): Rendered | Refusal {
-  const missing = missingCompliance(wording.html);
+  const { missing, template } = readHtml(wording.html);
   if (missing.length > 0) return complianceMissing(missing);
   const parts: Part[] = [
     { field: 'subject', kind: 'subject', template: parseTemplate(wording.subject) },
-    { field: 'html', kind: 'html', template: parseTemplate(wording.html) },
+    { field: 'html', kind: 'html', template },
     ...(wording.text === null
       ? []
       : [{ field: 'text', kind: 'text', template: parseTemplate(wording.text) } as const]),
