@@ -61,12 +61,20 @@ export function suppressAfterBounce(
   return { suppressed: false };
 }
 
-/** A complaint ends the stream it is about; only a transactional one blocks transactional mail. */
-export function suppressAfterComplaint(tables: Tables, message: MessageRow, at: number): SuppressionEffect {
+/**
+ * A complaint ends marketing. One about transactional mail ends that, too, unless it came by our own page, where
+ * it is one click away for anybody whom the mail was passed on to (contract §13.10).
+ */
+export function suppressAfterComplaint(
+  tables: Tables,
+  message: MessageRow,
+  source: unknown,
+  at: number,
+): SuppressionEffect {
   tables.suppressions.add({
     account_id: message.account_id,
     recipient_hash: message.recipient_hash,
-    stream: message.use_case === 'mk' ? 'mk' : 'all',
+    stream: message.use_case === 'mk' || source === 'report_link' ? 'mk' : 'all',
     reason: 'complaint',
     email: message.recipient,
     message_seq: message.seq,

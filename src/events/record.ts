@@ -28,8 +28,10 @@ export interface Recorder {
   domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, data: Record<string, unknown>): void;
   /** A refused send: there is no message, but its account is told. */
   refusedSend(tables: Tables, refused: WithoutMessage): void;
-  /** Somebody opted out in a way that names no message. */
+  /** Somebody opted out in a way that names no message, or of one that was purged. */
   optedOut(tables: Tables, person: WithoutMessage): void;
+  /** Somebody complained about a message that was purged. */
+  complained(tables: Tables, person: WithoutMessage): void;
 }
 
 /** Fields of one kind of event; a bounce carries what decides about suppression beside them. */
@@ -94,7 +96,8 @@ export function createRecorder(settings: RecorderSettings): Recorder {
     // Simulated mail counts in no statistics and suppresses nobody.
     if (message.simulated === 1) return null;
     if (kind === 'email_bounced' && data.bounce) return suppressAfterBounce(tables, message, data.bounce, at);
-    if (kind === 'email_complained') return suppressAfterComplaint(tables, message, at);
+    if (kind === 'email_complained')
+      return suppressAfterComplaint(tables, message, data.fields?.['source'], at);
     return null;
   }
 
@@ -137,5 +140,6 @@ export function createRecorder(settings: RecorderSettings): Recorder {
     },
     refusedSend: (tables, refused) => withoutMessage(tables, 'email_suppressed', refused),
     optedOut: (tables, person) => withoutMessage(tables, 'email_unsubscribed', person),
+    complained: (tables, person) => withoutMessage(tables, 'email_complained', person),
   };
 }

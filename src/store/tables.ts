@@ -17,6 +17,7 @@ import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateTable } from './templates.ts';
 import { tlsReportTable } from './tls-reports.ts';
+import { visitTable } from './visits.ts';
 import { webhookDeliveryTable } from './webhook-deliveries.ts';
 import { webhookTable } from './webhooks.ts';
 
@@ -33,6 +34,7 @@ export function createTables(db: Database) {
     domains: domainTable(db),
     dkimKeys: dkimKeyTable(db),
     messages: messageTable(db),
+    visits: visitTable(db),
     queue: queueTable(db),
     events: eventTable(db),
     idempotency: idempotencyTable(db),

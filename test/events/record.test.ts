@@ -198,11 +198,14 @@ describe('what follows from a bounce', () => {
   });
 
   it.each([
-    ['tx', ['complaint all']],
-    ['mk', ['complaint mk']],
-  ] as const)('a complaint about %s mail', async (useCase, expected) => {
+    ['tx', 'arf', ['complaint all']],
+    ['mk', 'arf', ['complaint mk']],
+    ['tx', 'report_link', ['complaint mk']],
+    ['mk', 'report_link', ['complaint mk']],
+  ] as const)('a complaint about %s mail by %s', async (useCase, source, expected) => {
     const setting = startStore();
-    const seq = await play(setting, [['email_sent'], ['email_delivered'], ['email_complained']], {
+    const complaint = { fields: { source, feedbackType: 'abuse' } };
+    const seq = await play(setting, [['email_sent'], ['email_delivered'], ['email_complained', complaint]], {
       use_case: useCase,
     });
     expect(suppressed(setting, seq)).toEqual(expected);

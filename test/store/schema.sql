@@ -35,6 +35,8 @@ CREATE INDEX domains_by_name ON domains (name);
 
 CREATE INDEX domains_by_next_check ON domains (next_check_at);
 
+CREATE INDEX domains_by_tracking_domain ON domains (tracking_domain) WHERE tracking_domain IS NOT NULL;
+
 CREATE INDEX events_by_account ON events (account_id, seq);
 
 CREATE INDEX events_by_message ON events (message_seq) WHERE message_seq IS NOT NULL;
@@ -380,7 +382,7 @@ CREATE TABLE messages (
   expires_at     INTEGER NOT NULL,
   sent_at        INTEGER,          -- email_sent was recorded
   final_at       INTEGER           -- no further delivery attempt
-) STRICT;
+, visits INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE TABLE queue (
   seq        INTEGER PRIMARY KEY REFERENCES messages (seq),
