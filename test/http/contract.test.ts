@@ -1,0 +1,308 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { HOUR } from '../../src/core/clock.ts';
+import type { DomainRecord } from '../support/api-client.ts';
+import { startInProcess } from '../support/in-process-daemon.ts';
+import { enqueue } from '../support/store.ts';
+import { type Answered, type Operation, readDocument } from './document.ts';
+
+/**
+ * The document and the daemon against each other: every operation that is described is called with its own
+ * examples, in the document's order, then in every wrong way that the description tells of; whatever comes
+ * back must be described. Ids in paths are those that earlier answers gave.
+ *
+ * A new operation takes part by itself. Only when its example needs something to be there first, or names an
+ * id, does it want a line in WISHES.
+ */
+// A verification asks DNS a good deal.
+vi.setConfig({ testTimeout: 30_000 });
+
+const house = await startInProcess();
+afterAll(() => house.stop());
+const api = await house.account('One');
+const other = await house.account('Two');
+const described = await readDocument(house.url);
+const { operations } = described;
+const keyed = operations.filter(({ spec }) => spec.security.length > 0);
+
+interface Wish {
+  /** Makes what must be there first. */
+  before?: () => Promise<void> | void;
+  /** Over the example's fields. */
+  body?: () => object;
+  params?: () => Record<string, string>;
+}
+
+const WISHES: Record<string, Wish> = {
+  assignDomainGroup: { body: () => ({ groupId: domainGroupId }), before: makeDomainGroup },
+  verifyDomain: { before: publishDomain },
+  listDomainGroupsOfOwner: { params: () => ({ ownerId: api.accountId }) },
+  getMessage: { params: () => ({ id: idOf('/transactional/send', 'messageId') }) },
+  cancelMessage: { params: () => ({ id: deferredMessage() }) },
+  retryMessage: { params: () => ({ id: deferredMessage() }) },
+};
+
+/** Deleting these wants others gone first. */
+const LAST = ['deleteDomainGroup'];
+
+let domainGroupId = '';
+async function makeDomainGroup(): Promise<void> {
+  const made = await api.post<{ domainGroup: { groupId: string } }>('/web-setup/domain-groups', {
+    name: 'A',
+  });
+  domainGroupId = made.data.domainGroup.groupId;
+}
+
+async function publishDomain(): Promise<void> {
+  const path = `/web-setup/domains/${idOf('/web-setup/domains', 'domainId')}/dns-records`;
+  const { data } = await api.get<{ dnsRecords: DomainRecord[] }>(path);
+  house.dns.publish(data.dnsRecords.filter(({ value }) => value !== 'Creation in progress'));
+  await house.publishPlatform();
+}
+
+/** As if delivery had put it off for an hour. */
+function deferredMessage(): string {
+  const message = enqueue(house.tables, Date.now(), {
+    account_id: api.accountId,
+    domain_id: idOf('/web-setup/domains', 'domainId'),
+    dueAt: Date.now() + HOUR,
+  });
+  house.tables.messages.setState(message.seq, 'deferred', Date.now(), null);
+  return message.message_id;
+}
+
+/** What was answered to the first success on a path that made something: ids are found there. */
+const made = new Map<string, unknown>();
+
+function idOf(path: string, name: string): string {
+  const id = find(made.get(path), name) ?? find(made.get(path), ALIASES[name] ?? '');
+  if (id === null) throw new Error(`no answer of ${path} has given a ${name}: see WISHES`);
+  return id;
+}
+
+/** A path's name of an id, and the answers' name. */
+const ALIASES: Record<string, string> = { identifier: 'contactIdentifier' };
+
+function find(value: unknown, name: string): string | null {
+  if (typeof value !== 'object' || value === null) return null;
+  for (const [key, inner] of Object.entries(value)) {
+    const id: unknown = key === name ? inner : find(inner, name);
+    if (typeof id === 'string') return id;
+  }
+  return null;
+}
+
+interface Ready {
+  path: string;
+  body: Record<string, unknown> | undefined;
+}
+
+/** The operation with a path and a body that should succeed. */
+async function readied(operation: Operation): Promise<Ready> {
+  const { before, body, params } = WISHES[operation.spec.operationId] ?? {};
+  await before?.();
+  const given = params?.() ?? {};
+  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string, at: number) =>
+    encodeURIComponent(given[name] ?? idOf(operation.path.slice(0, at - 1), name)),
+  );
+  const example = operation.spec.requestBody?.content['application/json'].example;
+  return { path, body: example === undefined ? undefined : { ...example, ...body?.() } };
+}
+
+async function call(
+  operation: Operation,
+  { path, body }: Ready,
+  options: {
+    query?: Record<string, string>;
+    raw?: string;
+    headers?: Record<string, string | null>;
+    by?: typeof api;
+  } = {},
+): Promise<Answered> {
+  const { query = {}, raw, headers = {}, by = api } = options;
+  const search = new URLSearchParams(query).toString();
+  const answer = await by.call(operation.method, search === '' ? path : `${path}?${search}`, {
+    headers,
+    ...(raw === undefined ? (body === undefined ? {} : { body }) : { rawBody: raw }),
+  });
+  // Whatever was asked, the answer is one that is described.
+  expect(described.faultsOfAnswer(operation, answer), answer.text).toEqual([]);
+  expect(answer.headers.get('x-request-id')).toMatch(/./);
+  expect(answer.headers.get('cache-control')).toBe('no-store');
+  return answer;
+}
+
+interface Refused {
+  code: string;
+  fields: string[];
+}
+
+function refusalIn({ text }: Answered): Refused {
+  const { error } = JSON.parse(text);
+  return { code: error.code, fields: (error.details ?? []).map(({ field }: { field: string }) => field) };
+}
+
+/** What stands in the path where the operation has its parameters. */
+function idsIn(operation: Operation, path: string): string[] {
+  const pattern = operation.path.split('/');
+  return path.split('/').filter((_, at) => pattern[at]?.startsWith('{'));
+}
+
+/** Of the same form, so that nothing but its being unknown is wrong with it. */
+function unknownLike(id: string): string {
+  return id.slice(0, -1) + (id.endsWith('0') ? '1' : '0');
+}
+
+const by = (list: Operation[]) => list.map((operation) => [operation.name, operation] as const);
+
+describe('the document', () => {
+  it.each(by(operations))('has examples of the form that it describes: %s', (_, operation) => {
+    expect(described.faultsOfExamples(operation)).toEqual([]);
+  });
+
+  it('has every path that a file of the API names', () => {
+    const folder = new URL('../../src/http/api/', import.meta.url);
+    const named = readdirSync(folder)
+      .map((file) => readFileSync(new URL(file, folder), 'utf8'))
+      .flatMap((source) => [...source.matchAll(/path: ['`](\/[^'`$]*)['`]/g)].map((match) => match[1] ?? ''));
+    expect(named.length).toBeGreaterThan(20);
+    expect(named.filter((path) => described.document.paths[path] === undefined)).toEqual([]);
+  });
+
+  it.each(Object.entries(described.document.paths))('names every method of %s', async (path, methods) => {
+    const expected = Object.keys(methods).map((method) => method.toUpperCase());
+    if (expected.includes('GET')) expected.push('HEAD');
+    const others = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((method) => !expected.includes(method));
+    for (const method of ['OPTIONS', ...others]) {
+      const { status, headers } = await fetch(house.url + path.replaceAll(/\{\w+\}/g, 'x'), { method });
+      expect([method, status]).toEqual([method, method === 'OPTIONS' ? 204 : 405]);
+      expect(headers.get('allow')?.split(', ').toSorted()).toEqual([...expected, 'OPTIONS'].toSorted());
+    }
+  });
+});
+
+it('an answer is judged by the document', () => {
+  const operation = operations.find(({ spec }) => spec.operationId === 'getCampaign');
+  if (operation === undefined) throw new Error('getCampaign is gone');
+  const example = operation.spec.responses['200']?.content?.['application/json']?.example as {
+    data: { campaign: Record<string, unknown> };
+  };
+  const faults = (status: number, changes: Record<string, unknown>) => {
+    const campaign = { ...example.data.campaign, ...changes };
+    return described.faultsOfAnswer(operation, {
+      status,
+      headers: new Headers({ 'content-type': 'application/json; charset=utf-8' }),
+      text: JSON.stringify({ success: true, data: { campaign } }),
+    });
+  };
+  expect(faults(200, {})).toEqual([]);
+  expect(faults(201, {})).toEqual(['status 201 is not in the document']);
+  expect(faults(200, { status: 'odd' })[0]).toMatch(/^\/data\/campaign\/status /);
+  expect(faults(200, { name: undefined })[0]).toMatch(/required property 'name'/);
+  expect(faults(200, { more: 1 })[0]).toMatch(/must NOT have additional properties/);
+  expect(faults(200, { createdAt: '2026-01-31' })[0]).toMatch(/^\/data\/campaign\/createdAt /);
+});
+
+describe('every operation', () => {
+  const deleting = ({ method }: Operation) => method === 'DELETE';
+  const last = ({ spec }: Operation) => LAST.includes(spec.operationId);
+
+  it.each(by(operations.filter((operation) => !deleting(operation))))(
+    'succeeds: %s',
+    async (_, operation) => {
+      const answer = await call(operation, await readied(operation));
+      expect(answer.status, answer.text).toBeLessThan(300);
+      if (operation.method !== 'GET' && !made.has(operation.path))
+        made.set(operation.path, JSON.parse(answer.text).data);
+    },
+  );
+
+  it.each(by(keyed))('wants a key: %s', async (_, operation) => {
+    const ready = await readied(operation);
+    // Failures are counted by address: each operation has its own.
+    const from = { 'X-Forwarded-For': `192.0.2.${keyed.indexOf(operation)}` };
+    for (const headers of [
+      { 'X-Api-Key': null },
+      { 'X-Api-Key': `pr_${'0'.repeat(43)}` },
+      { 'X-Id': other.accountId },
+    ]) {
+      const answer = await call(operation, ready, { headers: { ...from, ...headers } });
+      expect([answer.status, refusalIn(answer).code]).toEqual([401, 'UNAUTHENTICATED']);
+    }
+  });
+
+  it.each(by(keyed))('wants a key of its scope: %s', async (_, operation) => {
+    const key = operation.spec['x-scope'] === 'setup' ? api.keys.marketing : api.keys.setup;
+    const answer = await call(operation, await readied(operation), { headers: { 'X-Api-Key': key } });
+    expect([answer.status, refusalIn(answer).code]).toEqual([403, 'INSUFFICIENT_SCOPE']);
+  });
+
+  it.each(by(keyed.filter(({ spec }) => spec.requestBody !== undefined)))(
+    'refuses what is no JSON, or none of its own: %s',
+    async (_, operation) => {
+      const ready = await readied(operation);
+      const code = async (raw: string, headers = {}) =>
+        refusalIn(await call(operation, ready, { raw, headers })).code;
+      expect(await code('{')).toBe('INVALID_JSON');
+      expect(await code('[]')).toBe('VALIDATION_ERROR');
+      expect(await code('7')).toBe('VALIDATION_ERROR');
+      expect(await code('{}', { 'Content-Type': 'text/plain' })).toBe('UNSUPPORTED_MEDIA_TYPE');
+    },
+  );
+
+  it.each(by(keyed.filter((operation) => described.brokenRequests(operation, {}).length > 0)))(
+    'names the field that is wrong: %s',
+    async (_, operation) => {
+      const ready = await readied(operation);
+      for (const { what, field, body, query } of described.brokenRequests(operation, ready.body ?? {})) {
+        const asked = body === undefined ? ready : { ...ready, body: body as Record<string, unknown> };
+        const answer = await call(operation, asked, query === undefined ? {} : { query });
+        expect([what, answer.status], answer.text).toEqual([what, 400]);
+        expect(refusalIn(answer).fields.map((path) => path.split(/[.[]/)[0])).toContain(field);
+      }
+    },
+  );
+
+  const withIds = keyed.filter(({ path }) => path.includes('{'));
+
+  it.each(by(withIds))('tells an unknown id and another account’s alike: %s', async (_, operation) => {
+    const ready = await readied(operation);
+    const ids = idsIn(operation, ready.path);
+    for (const id of ids) {
+      const answer = await call(operation, { ...ready, path: ready.path.replace(id, unknownLike(id)) });
+      expect(answer.status, answer.text).toBe(404);
+    }
+    const nowhere = ids.reduce((path, id) => path.replace(id, unknownLike(id)), ready.path);
+    const told = async (path: string) => {
+      const { status, text } = await call(operation, { ...ready, path }, { by: other });
+      const { requestId: _, ...rest } = JSON.parse(
+        idsIn(operation, path).reduce((left, id) => left.replaceAll(id, '…'), text),
+      );
+      return { status, ...rest };
+    };
+    const strange = await told(ready.path);
+    expect(strange.status).toBe(404);
+    expect(strange).toEqual(await told(nowhere));
+  });
+
+  it.each(by(keyed.filter(({ method, path }) => method === 'GET' && !path.includes('{'))))(
+    'shows nothing of another account: %s',
+    async (_, operation) => {
+      const { text } = await call(operation, await readied(operation), { by: other });
+      const ids = [...made.values()].flatMap(
+        (data) => JSON.stringify(data).match(/\w+_\d{13}_\w{12}/g) ?? [],
+      );
+      for (const id of [api.accountId, ...ids]) expect(text).not.toContain(id);
+    },
+  );
+
+  it.each([
+    ...by(operations.filter((operation) => deleting(operation) && !last(operation)).toReversed()),
+    ...by(operations.filter((operation) => deleting(operation) && last(operation))),
+  ])('deletes: %s', async (_, operation) => {
+    const ready = await readied(operation);
+    const answer = await call(operation, ready);
+    expect(answer.status, answer.text).toBe(200);
+    expect((await call(operation, ready)).status).toBe(404);
+  });
+});

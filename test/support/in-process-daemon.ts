@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadConfig } from '../../src/config/load.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
+import { systemRandom } from '../../src/core/random.ts';
+import { isRefusal } from '../../src/core/refusal.ts';
+import { startDaemon } from '../../src/daemon.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { createTables } from '../../src/store/tables.ts';
+import { type ApiClient, createApiClient } from './api-client.ts';
+import { startDnsServer } from './dns-server.ts';
+
+export const PLATFORM = 'mail.postrider.test';
+
+/**
+ * The whole daemon in this process, from its sources, over a DNS server that the test fills; nothing leaves
+ * the machine. What the API cannot bring about in a test's time, the test puts into the database, as another
+ * process would.
+ */
+export async function startInProcess() {
+  const dir = mkdtempSync(join(tmpdir(), 'postrider-in-process-'));
+  const dataDir = join(dir, 'data');
+  const dns = await startDnsServer();
+  const settings = {
+    hostname: PLATFORM,
+    'data.dir': dataDir,
+    'api.listen': '127.0.0.1:0',
+    // So that a test may call from many addresses, by X-Forwarded-For.
+    'api.trustedProxies': ['127.0.0.1'],
+    'public.listen': '127.0.0.1:0',
+    'public.url': `http://track.${PLATFORM}`,
+    'mx.listen': '127.0.0.1:0',
+    'dns.resolvers': [dns.address],
+    'delivery.workers': 1,
+    'limits.setupPerSecond': 10_000,
+    'limits.setupBurst': 10_000,
+  };
+  const env = Object.entries(settings).map(([path, value]) => [
+    `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
+    // JSON's forms of texts, numbers and lists are TOML's, too.
+    JSON.stringify(value),
+  ]);
+  const config = loadConfig({ cwd: dir, env: Object.fromEntries(env) });
+  // What the world would see of the machine: a documentation address, as behind an address translator.
+  config.delivery.egress = [{ name: 'main', publicAddress: '192.0.2.25', pools: ['default'] }];
+  const daemon = await startDaemon(config, {
+    clock: systemClock,
+    random: systemRandom,
+    log: createLog({ level: 'silent', hashAddresses: false }),
+    workerScript: workerFromSource(),
+  });
+  const db = openDatabase(dataDir);
+
+  return {
+    url: daemon.apiUrl,
+    dns,
+    tables: createTables(db),
+    /** A new account with its company address, and a client that has its keys. */
+    account: async (name: string): Promise<ApiClient> => {
+      const companyAddress = { line1: '1 Main St', city: 'Town', postalCode: '12345', country: 'GB' };
+      const made = await daemon.accounts.create({ name, companyName: `${name} Ltd`, companyAddress });
+      if (isRefusal(made)) throw new Error(made.message);
+      return createApiClient(daemon.apiUrl, { accountId: made.account.accountId, keys: made.keys });
+    },
+    /** Puts the platform's own records as they are now into DNS, as its operator does. */
+    publishPlatform: async () => {
+      const records = await daemon.domains.zone();
+      for (const { name } of records) dns.remove(name);
+      dns.publish(records);
+    },
+    stop: async () => {
+      await daemon.stop();
+      db.close();
+      await dns.close();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+export type InProcess = Awaited<ReturnType<typeof startInProcess>>;
+
+/** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
+function workerFromSource(): URL {
+  const program = new URL('../../src/delivery/worker/main.ts', import.meta.url).href;
+  const code = `import { register } from ${JSON.stringify(import.meta.resolve('tsx/esm/api'))};
+register();
+await import(${JSON.stringify(program)});`;
+  return new URL(`data:text/javascript,${encodeURIComponent(code)}`);
+}
