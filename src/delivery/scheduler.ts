@@ -124,12 +124,14 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
 
   /** Picks what of a stream can go now; a stream that finds no room waits at its site. */
   function choose(lane: 0 | 1, stream: Stream, taken: Taken[]): void {
-    const first = tables.queue.ready(lane, stream, 1)[0];
+    let rows = tables.queue.ready(lane, stream, SMALLEST_SHARE);
+    const first = rows[0];
     const where = first === undefined ? null : whereTo(first, () => heat(lane, stream));
     if (where === null) return;
     const share = where.kind === 'site' ? shareOf(where.site, lane) : TAKEN_AT_ONCE;
-    const rows = share <= 0 ? [] : tables.queue.ready(lane, stream, share);
-    for (const message of rows) {
+    if (share > SMALLEST_SHARE && rows.length === SMALLEST_SHARE)
+      rows = tables.queue.ready(lane, stream, share);
+    for (const message of rows.slice(0, Math.max(share, 0))) {
       // The stream's messages may leave through different pools: each is asked for itself.
       const where = whereTo(message, () => heat(lane, stream));
       if (where === null) return;
