@@ -23,10 +23,13 @@ const FORWARDING = [
 const MAX_HOPS = 20;
 
 /**
- * `setting` names the list of proxies in a complaint. Throws ConfigFault when an entry is neither an address
- * nor a network: a start with a hole in the fence is no start.
+ * Which addresses are proxies to be believed. `setting` names the list in a complaint. Throws ConfigFault when
+ * an entry is neither an address nor a network: a start with a hole in the fence is no start.
  */
-export function createCallerAddresses(trustedProxies: readonly string[], setting: string): CallerAddressOf {
+export function createTrust(
+  trustedProxies: readonly string[],
+  setting: string,
+): (address: string) => boolean {
   const trusted = trustedProxies.map((text): Network => {
     const network = parseNetwork(text);
     if (network === null) {
@@ -34,8 +37,12 @@ export function createCallerAddresses(trustedProxies: readonly string[], setting
     }
     return network;
   });
-  const isTrusted = (address: string) => trusted.some((network) => network.contains(address));
+  return (address) => trusted.some((network) => network.contains(address));
+}
 
+/** As `createTrust`, from whose answers the caller's address follows. */
+export function createCallerAddresses(trustedProxies: readonly string[], setting: string): CallerAddressOf {
+  const isTrusted = createTrust(trustedProxies, setting);
   return (req) => {
     const peer = plain(req.socket.remoteAddress ?? '');
     if (!isForwarded(req.headers)) return { address: peer, forwarded: false };

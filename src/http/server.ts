@@ -1,10 +1,10 @@
-import { createServer, type IncomingMessage, METHODS, type Server, type ServerResponse } from 'node:http';
+import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import Koa from 'koa';
 import type { Registry } from 'prom-client';
 import type { Authenticator } from '../accounts/authenticate.ts';
 import type { RateLimits } from '../accounts/rate-limits.ts';
-import { type Config, parseListen } from '../config/schema.ts';
+import type { Config } from '../config/schema.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, refuse } from '../core/refusal.ts';
@@ -16,6 +16,7 @@ import { docsRoute } from './docs.ts';
 import { createFront, respond } from './front.ts';
 import { type GuardDeps, guardedHandler } from './guard.ts';
 import { healthRoutes, type ReadyCheck } from './health.ts';
+import { type ConnectionLimits, createListener } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
 import { openApiDocument, openApiRoute } from './openapi.ts';
 import type { OpenRoute, Route } from './route.ts';
@@ -37,26 +38,14 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>;
 }
 
-/** Bounds on a connection, in ms. A caller that dribbles holds a socket and some bytes, never longer. */
-export interface ConnectionLimits {
-  headersMs: number;
-  requestMs: number;
-  keepAliveMs: number;
-  /** How often the three are looked at. */
-  checkMs: number;
-  connections: number;
-}
-
 const CONNECTION_LIMITS: ConnectionLimits = {
   headersMs: 15_000,
   requestMs: 120_000,
   keepAliveMs: 65_000,
   checkMs: 2000,
   connections: 8192,
+  headerBytes: 16 * 1024,
 };
-
-const MAX_HEADER_BYTES = 16 * 1024;
-const MAX_HEADERS = 100;
 
 export interface HttpServerOptions {
   config: { api: Config['api']; limits: Pick<Config['limits'], 'setupBytes' | 'sendBytes'> };
@@ -98,7 +87,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     respond(ctx, refusalReply(refuse('NOT_FOUND', 'there is nothing at this path'), requestId));
   });
 
-  const server = createLimitedServer({ ...CONNECTION_LIMITS, ...options.connectionLimits });
+  const limits = { ...CONNECTION_LIMITS, ...options.connectionLimits };
+  const { server, listen, address, close } = createListener(config.api.listen, 'api.listen', limits);
   const handle = app.callback();
   /** The last request of each connection. */
   const exchanges = new WeakMap<Duplex, ServerResponse>();
@@ -114,22 +104,17 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswered(exchanges.get(socket))) {
       socket.destroy();
     } else {
-      answerBroken(error.code, socket, ids.uuid());
+      answerBroken(error.code, limits.headerBytes, socket, ids.uuid());
     }
   });
 
   return {
-    listen: () => listen(server, config.api.listen),
-    address: () => {
-      const address = server.address();
-      return address === null || typeof address === 'string'
-        ? null
-        : { host: address.address, port: address.port };
-    },
+    listen,
+    address,
     close: (graceMs) => {
       stopping = true;
       signals.stop();
-      return close(server, graceMs);
+      return close(graceMs);
     },
   };
 }
@@ -168,22 +153,6 @@ function openHandler(route: OpenRoute): Operation['handler'] {
   };
 }
 
-function createLimitedServer(limits: ConnectionLimits): Server {
-  const server = createServer({
-    maxHeaderSize: MAX_HEADER_BYTES,
-    // The front asks for it, and answers in our own form.
-    requireHostHeader: false,
-    noDelay: true,
-    headersTimeout: limits.headersMs,
-    requestTimeout: limits.requestMs,
-    keepAliveTimeout: limits.keepAliveMs,
-    connectionsCheckingInterval: limits.checkMs,
-  });
-  server.maxConnections = limits.connections;
-  server.maxHeadersCount = MAX_HEADERS;
-  return server;
-}
-
 /** Whether the request that is now on the connection has got its answer, or part of it, already. */
 function isAnswered(res: ServerResponse | undefined): boolean {
   if (res === undefined || !res.headersSent) return false;
@@ -191,13 +160,15 @@ function isAnswered(res: ServerResponse | undefined): boolean {
 }
 
 /** What Node itself found wrong: not HTTP, too long, too slow. There is no request yet to answer. */
-function answerBroken(code: string | undefined, socket: Duplex, requestId: string): void {
+function answerBroken(
+  code: string | undefined,
+  headerBytes: number,
+  socket: Duplex,
+  requestId: string,
+): void {
   const [status, message] =
     code === 'HPE_HEADER_OVERFLOW'
-      ? [
-          '431 Request Header Fields Too Large',
-          `address and header fields are over ${MAX_HEADER_BYTES} bytes`,
-        ]
+      ? ['431 Request Header Fields Too Large', `address and header fields are over ${headerBytes} bytes`]
       : code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? ['408 Request Timeout', 'the request did not arrive in time']
         : ['400 Bad Request', 'this is not a valid HTTP/1.1 request'];
@@ -216,28 +187,4 @@ function answerBroken(code: string | undefined, socket: Duplex, requestId: strin
     // The server's sockets stay half open otherwise, for as long as the caller likes.
     () => socket.destroy(),
   );
-}
-
-function listen(server: Server, at: string): Promise<void> {
-  const address = parseListen(at);
-  if (address === null) return Promise.reject(new Error(`api.listen: "${at}" is not an address`));
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(address.port, address.host, () => {
-      server.removeListener('error', reject);
-      resolve();
-    });
-  });
-}
-
-function close(server: Server, graceMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-    // The one error is that it was never open, and then it is closed.
-    server.close(() => {
-      clearTimeout(cut);
-      resolve();
-    });
-    server.closeIdleConnections();
-  });
 }
