@@ -1,0 +1,254 @@
+import { createServer } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/core/clock.ts';
+import { systemRandom } from '../../src/core/random.ts';
+import { createResolver } from '../../src/dns/resolver.ts';
+import { type CallResult, createWebhookCaller } from '../../src/webhooks/call.ts';
+import { createAuthority } from '../support/certificates.ts';
+import { startDnsServer } from '../support/dns-server.ts';
+import { startEndpoint } from './endpoint.ts';
+
+interface Wish {
+  allowPrivateNetworks?: boolean;
+  timeoutMs?: number;
+  trusted?: string;
+}
+
+async function start({ allowPrivateNetworks = true, timeoutMs = 5000, trusted }: Wish = {}) {
+  const dns = await startDnsServer();
+  const resolver = createResolver({
+    resolvers: [dns.address],
+    timeoutMs: 1000,
+    clock: systemClock,
+    random: systemRandom,
+  });
+  const caller = createWebhookCaller({
+    resolver,
+    allowPrivateNetworks,
+    timeoutMs,
+    trusted,
+    userAgent: 'Postrider/1.2.3',
+  });
+  onTestFinished(async () => {
+    await caller.close();
+    resolver.close();
+    await dns.close();
+  });
+  const call = (url: string, signal = new AbortController().signal) =>
+    caller.call({ url, headers: { 'webhook-id': 'evt_1' }, body: '{"id":"evt_1"}' }, signal);
+  return { dns, call };
+}
+
+function why(result: CallResult | null): string {
+  if (result?.kind !== 'unanswered') throw new Error(`it was answered: ${JSON.stringify(result)}`);
+  return result.why;
+}
+
+describe('a call', () => {
+  it('is a POST of the body with its headers', async () => {
+    const endpoint = await startEndpoint(() => ({ status: 202, body: 'thanks' }));
+    const { call } = await start();
+    expect(await call(endpoint.url)).toEqual({
+      kind: 'answered',
+      status: 202,
+      body: 'thanks',
+      retryAfter: undefined,
+    });
+    expect(endpoint.received).toEqual([
+      {
+        path: '/hooks?of=test',
+        body: '{"id":"evt_1"}',
+        json: { id: 'evt_1' },
+        headers: expect.objectContaining({
+          host: `127.0.0.1:${endpoint.port}`,
+          'content-type': 'application/json',
+          'content-length': '14',
+          'user-agent': 'Postrider/1.2.3',
+          'webhook-id': 'evt_1',
+        }),
+      },
+    ]);
+  });
+
+  it('tells what the endpoint asks for', async () => {
+    const endpoint = await startEndpoint(() => ({ status: 503, headers: { 'retry-after': '120' } }));
+    const { call } = await start();
+    expect(await call(endpoint.url)).toMatchObject({ status: 503, retryAfter: '120' });
+  });
+
+  it('follows no redirect', async () => {
+    const elsewhere = await startEndpoint();
+    const endpoint = await startEndpoint(() => ({ status: 307, headers: { location: elsewhere.url } }));
+    const { call } = await start();
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 307 });
+    expect(elsewhere.received).toEqual([]);
+  });
+
+  it.each([
+    ['nothing', '', ''],
+    ['1 KiB', 'x'.repeat(1024), 'x'.repeat(1024)],
+    ['more', `${'x'.repeat(1024)}and more`, 'x'.repeat(1024)],
+    ['a character across the cut', `${'x'.repeat(1023)}é`, 'x'.repeat(1023)],
+    ['megabytes', 'x'.repeat(5_000_000), 'x'.repeat(1024)],
+    ['bytes that are no text', '\u0000\u0001', '\u0000\u0001'],
+  ])('keeps the beginning of the answer: %s', async (_, body, kept) => {
+    const endpoint = await startEndpoint(() => ({ status: 200, body }));
+    const { call } = await start();
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: kept });
+    // The connection that was cut off harms nobody.
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: kept });
+  });
+
+  it('counts an answer whose body breaks off, or does not come to its end', async () => {
+    const endpoint = await startEndpoint((_, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('begun', () => response.destroy());
+      return 'nothing';
+    });
+    const { call } = await start({ timeoutMs: 200 });
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: 'begun' });
+    endpoint.answer((_, response) => {
+      response.writeHead(200);
+      response.write('begun');
+      return 'nothing';
+    });
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: 'begun' });
+  });
+
+  it('is given up when no answer comes in time', async () => {
+    const endpoint = await startEndpoint(() => 'nothing');
+    const { call } = await start({ timeoutMs: 100 });
+    expect(why(await call(endpoint.url))).toBe('no answer within 0.1 s');
+    expect(endpoint.received).toHaveLength(1);
+  });
+
+  it('ends at once when it is called off', async () => {
+    const abort = new AbortController();
+    const endpoint = await startEndpoint(() => {
+      abort.abort();
+      return 'nothing';
+    });
+    const { call } = await start();
+    expect(await call(endpoint.url, abort.signal)).toBe(null);
+    expect(await call(endpoint.url, AbortSignal.abort())).toBe(null);
+    expect(endpoint.received).toHaveLength(1);
+  });
+
+  it('fails where nobody listens, and where no HTTP is spoken', async () => {
+    const endpoint = await startEndpoint();
+    const { call } = await start();
+    expect(why(await call(`http://127.0.0.1:1/`))).toContain('ECONNREFUSED');
+    expect(why(await call(`https://127.0.0.1:${endpoint.port}/`))).toMatch(/SSL|packet/i);
+    const babbler = createServer((socket) => socket.end('220 mail.example ESMTP\r\n'));
+    await new Promise<void>((resolve) => babbler.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void babbler.close());
+    const { port } = babbler.address() as { port: number };
+    expect(why(await call(`http://127.0.0.1:${port}/`))).toMatch(/parse|expected/i);
+  });
+
+  it('bounds the header of an answer', async () => {
+    const endpoint = await startEndpoint(() => ({ status: 200, headers: { 'x-long': 'x'.repeat(20_000) } }));
+    const { call } = await start();
+    expect(why(await call(endpoint.url))).toMatch(/header/i);
+  });
+});
+
+describe('a name', () => {
+  it('is looked up by our own resolver, and called by that name', async () => {
+    const endpoint = await startEndpoint();
+    const { call, dns } = await start();
+    dns.set('receiver.test', 'A', ['127.0.0.1']);
+    expect(await call(`http://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
+    expect(endpoint.received[0]?.headers.host).toBe(`receiver.test:${endpoint.port}`);
+    expect(dns.asked('receiver.test')).toBeGreaterThan(0);
+  });
+
+  it('localhost is this machine, without a question to anybody', async () => {
+    const endpoint = await startEndpoint();
+    const { call, dns } = await start();
+    for (const host of ['localhost', 'LOCALHOST.', 'app.localhost'])
+      expect(await call(`http://${host}:${endpoint.port}/`)).toMatchObject({ status: 200 });
+    expect(dns.questions).toEqual([]);
+  });
+
+  it.each([
+    ['that does not exist', 'NXDOMAIN', /does not exist/],
+    ['without an address', 'NODATA', /no record/],
+    ['that cannot be looked up now', 'SERVFAIL', /SERVFAIL/],
+  ] as const)('%s: no answer', async (_, behaviour, reason) => {
+    const { call, dns } = await start();
+    dns.set('receiver.test', '*', behaviour);
+    expect(why(await call('http://receiver.test/'))).toMatch(reason);
+  });
+});
+
+describe('what may not be called', () => {
+  it.each([
+    ['169.254.169.254', true],
+    ['fe80::1', true],
+    ['fd00:ec2::254', true],
+    ['::ffff:169.254.169.254', true],
+    ['10.0.0.1', false],
+    ['127.0.0.1', false],
+    ['::1', false],
+  ])('a name that leads to %s (private networks allowed: %s)', async (address, allowPrivateNetworks) => {
+    const { call, dns } = await start({ allowPrivateNetworks });
+    dns.set('receiver.test', address.includes(':') ? 'AAAA' : 'A', [address]);
+    expect(why(await call('http://receiver.test:1/'))).toMatch(
+      /^receiver\.test leads to .*may not be called$/,
+    );
+  });
+
+  it.each([
+    ['http://169.254.169.254/', true],
+    ['http://2852039166/', true],
+    ['http://0xa9fea9fe/', true],
+    ['http://[::ffff:a9fe:a9fe]/', true],
+    ['http://[64:ff9b::a9fe:a9fe]/', true],
+    ['http://127.0.0.1:1/', false],
+    ['http://2130706433:1/', false],
+    ['http://0x7f.1:1/', false],
+    ['http://127.1:1/', false],
+    ['http://[::1]:1/', false],
+    ['http://[::ffff:127.0.0.1]:1/', false],
+    ['http://localhost:1/', false],
+    ['http://0:1/', false],
+  ])('%s (private networks allowed: %s)', async (url, allowPrivateNetworks) => {
+    const { call } = await start({ allowPrivateNetworks });
+    expect(why(await call(url))).toMatch(/may not be called$/);
+  });
+
+  it('is left out where a name leads elsewhere as well', async () => {
+    const endpoint = await startEndpoint();
+    const { call, dns } = await start();
+    dns.set('receiver.test', 'A', ['169.254.169.254', '127.0.0.1']);
+    expect(await call(`http://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
+  });
+
+  it('is judged by the one answer that the connection then uses: there is no second to be fooled by', async () => {
+    const endpoint = await startEndpoint();
+    const { call, dns } = await start();
+    dns.set('receiver.test', 'A', { values: ['127.0.0.1'], ttl: 0 });
+    expect(await call(`http://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
+    expect(dns.asked('receiver.test', 'A')).toBe(1);
+  });
+});
+
+describe('TLS', () => {
+  it('is verified against the name that was asked for', async () => {
+    const authority = createAuthority();
+    const endpoint = await startEndpoint(200, authority.issue(['receiver.test']));
+    const stranger = await start();
+    const knowing = await start({ trusted: authority.cert });
+    for (const { dns } of [stranger, knowing]) {
+      dns.set('receiver.test', 'A', ['127.0.0.1']);
+      dns.set('other.test', 'A', ['127.0.0.1']);
+    }
+    expect(why(await stranger.call(`https://receiver.test:${endpoint.port}/`))).toMatch(/certificate/);
+    expect(await knowing.call(`https://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
+    expect(why(await knowing.call(`https://other.test:${endpoint.port}/`))).toMatch(
+      /altname|does not match/i,
+    );
+    expect(endpoint.received).toHaveLength(1);
+  });
+});

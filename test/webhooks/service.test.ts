@@ -1,0 +1,391 @@
+import { describe, expect, it } from 'vitest';
+import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
+import type { Refusal } from '../../src/core/refusal.ts';
+import { startEndpoint } from './endpoint.ts';
+import { granted, type House, startHouse, UNANSWERED } from './house.ts';
+
+const URL_ = 'https://receiver.example/hooks';
+const ALL = { beforeSeq: null, limit: 1000 };
+
+function code(result: object | Refusal): unknown {
+  return 'code' in result ? result.code : 'granted';
+}
+
+describe('making a webhook', () => {
+  it('gives it an id, a secret and a name', async () => {
+    const { webhooks, clock } = await startHouse();
+    const made = granted(await webhooks.create('acct_one', { url: URL_, events: ['email_sent'] }));
+    expect(made).toEqual({
+      webhookId: expect.stringMatching(/^webhook_\d+_[0-9a-z]{12}$/),
+      name: 'receiver.example',
+      url: URL_,
+      events: ['email_sent'],
+      isActive: true,
+      secret: expect.stringMatching(/^whsec_[0-9A-Za-z+/]{43}=$/),
+      createdAt: clock.now(),
+      updatedAt: clock.now(),
+    });
+    expect(webhooks.get('acct_one', made.webhookId)).toEqual(made);
+  });
+
+  it('ends at fifty for an account', async () => {
+    const { webhooks } = await startHouse();
+    const make = (accountId: string) => webhooks.create(accountId, { url: URL_, events: '*' });
+    for (let n = 0; n < 50; n++) granted(await make('acct_one'));
+    expect(code(await make('acct_one'))).toBe('INVALID_STATE');
+    expect(code(await make('acct_two'))).toBe('granted');
+  });
+
+  it('keeps no secret as it is', async () => {
+    const { webhooks, db } = await startHouse();
+    const { secret } = granted(await webhooks.create('acct_one', { url: URL_, events: '*' }));
+    const stored = db.prepare('SELECT secret FROM webhook_secrets').pluck().get() as Buffer;
+    const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+    expect(key).toHaveLength(32);
+    expect(stored.includes(key)).toBe(false);
+  });
+});
+
+describe('changing a webhook', () => {
+  it('changes what is given and nothing else', async () => {
+    const { webhooks, clock } = await startHouse();
+    const made = granted(
+      await webhooks.create('acct_one', { url: URL_, events: '*', description: 'Of the shop' }),
+    );
+    clock.advance(MINUTE);
+    const { webhookId } = made;
+    const update = async (wish: object) => granted(await webhooks.update('acct_one', webhookId, wish));
+    expect(await update({})).toEqual({ ...made, updatedAt: clock.now() });
+    expect(await update({ events: ['email_opened'], name: 'Shop', description: null })).toEqual({
+      webhookId,
+      name: 'Shop',
+      url: URL_,
+      events: ['email_opened'],
+      isActive: true,
+      secret: made.secret,
+      createdAt: made.createdAt,
+      updatedAt: clock.now(),
+    });
+    expect(code(await webhooks.update('acct_one', webhookId, { url: 'nonsense' }))).toBe('VALIDATION_ERROR');
+    expect(code(await webhooks.update('acct_one', webhookId, { events: [] }))).toBe('VALIDATION_ERROR');
+    expect(granted(webhooks.get('acct_one', webhookId))).toMatchObject({ url: URL_ });
+  });
+
+  it('turned on again, forgets why it was off', async () => {
+    const house = await startHouse();
+    const endpoint = await startEndpoint(410);
+    const { webhookId } = await house.hook(endpoint.url);
+    await house.sent();
+    await house.tell();
+    expect(granted(house.webhooks.get('acct_one', webhookId))).toMatchObject({
+      isActive: false,
+      offReason: 'gone',
+      failingSince: expect.any(String),
+    });
+    const named = granted(await house.webhooks.update('acct_one', webhookId, { name: 'Other' }));
+    expect(named).toMatchObject({ isActive: false, offReason: 'gone' });
+    const on = granted(await house.webhooks.update('acct_one', webhookId, { isActive: true }));
+    expect(on).toMatchObject({ isActive: true });
+    expect(on).not.toHaveProperty('offReason');
+    expect(on).not.toHaveProperty('failingSince');
+  });
+});
+
+describe('the list', () => {
+  it('has the active ones, the others when asked for', async () => {
+    const { webhooks } = await startHouse();
+    const one = granted(await webhooks.create('acct_one', { url: URL_, events: '*' }));
+    const two = granted(await webhooks.create('acct_one', { url: URL_, events: '*', isActive: false }));
+    granted(await webhooks.create('acct_two', { url: URL_, events: '*' }));
+    const ids = (options?: { includeInactive: boolean }) =>
+      webhooks.list('acct_one', options).map(({ webhookId }) => webhookId);
+    expect(ids()).toEqual([one.webhookId]);
+    expect(ids({ includeInactive: true })).toEqual([one.webhookId, two.webhookId]);
+  });
+});
+
+describe('another account', () => {
+  it('finds nothing, whatever it asks', async () => {
+    const house = await startHouse();
+    const endpoint = await startEndpoint();
+    const { webhookId } = await house.hook(endpoint.url);
+    await house.sent();
+    await house.tell();
+    const [delivery] = granted(house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries;
+    const deliveryId = delivery?.deliveryId ?? '';
+    const { webhooks } = house;
+    const signal = new AbortController().signal;
+    const range = { from: 0, to: house.clock.now() + 1, which: 'all' } as const;
+    const asked = async (accountId: string, id: string) => [
+      webhooks.get(accountId, id),
+      await webhooks.update(accountId, id, { name: 'Mine' }),
+      await webhooks.rotateSecret(accountId, id),
+      await webhooks.test(accountId, id, undefined, signal),
+      webhooks.deliveries(accountId, id, ALL),
+      await webhooks.retry(accountId, id, deliveryId),
+      await webhooks.replay(accountId, id, range),
+      await webhooks.remove(accountId, id),
+    ];
+    const own = await house.hook(endpoint.url, 'acct_two');
+    for (const answer of await asked('acct_two', webhookId)) {
+      expect(code(answer)).toBe('WEBHOOK_NOT_FOUND');
+    }
+    const unknown = await asked('acct_two', 'webhook_1_000000000000');
+    expect(unknown.map(code)).toEqual(unknown.map(() => 'WEBHOOK_NOT_FOUND'));
+    // Nor another's delivery through a webhook of its own, nor the other's events.
+    expect(code(await webhooks.retry('acct_two', own.webhookId, deliveryId))).toBe('NOT_FOUND');
+    expect(granted(await webhooks.replay('acct_two', own.webhookId, range))).toMatchObject({ replayed: 0 });
+    expect(endpoint.received).toHaveLength(1);
+  });
+});
+
+describe('a rotation', () => {
+  it('may be repeated five times a day', async () => {
+    const { webhooks, hook, clock } = await startHouse();
+    const { webhookId } = await hook(URL_);
+    for (let n = 0; n < 5; n++) {
+      granted(await webhooks.rotateSecret('acct_one', webhookId));
+      clock.advance(HOUR);
+    }
+    const refused = await webhooks.rotateSecret('acct_one', webhookId);
+    expect(refused).toMatchObject({ code: 'RATE_LIMITED', extras: { retryAfter: 19 * 3600 } });
+    clock.advance(19 * HOUR);
+    granted(await webhooks.rotateSecret('acct_one', webhookId));
+  });
+});
+
+describe('a test', () => {
+  it('calls at once with a sample, and tells what came of it', async () => {
+    const house = await startHouse();
+    const endpoint = await startEndpoint(() => ({ status: 200, body: 'ok' }));
+    const { webhookId } = await house.hook(endpoint.url);
+    const test = (kind?: 'email_bounced' | 'domain_failed') =>
+      house.webhooks.test('acct_one', webhookId, kind, new AbortController().signal);
+    const result = granted(await test());
+    expect(result).toMatchObject({ webhookId, delivered: true, responseCode: 200, responseBody: 'ok' });
+    expect(endpoint.received[0]?.json).toEqual(result.payload);
+    expect(result.payload).toMatchObject({
+      type: 'email_delivered',
+      livemode: false,
+      data: { object: { event: 'email_delivered', to: ['recipient@example.com'] } },
+    });
+    expect(granted(await test('email_bounced')).payload.data.object).toMatchObject({ bounceType: 'hard' });
+    expect(granted(await test('domain_failed')).payload.data.object).not.toHaveProperty('messageId');
+    endpoint.answer(500);
+    expect(granted(await test())).toMatchObject({ delivered: false, responseCode: 500 });
+    expect(granted(house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries).toEqual([]);
+  });
+
+  it('works while the webhook is off, one at a time', async () => {
+    const house = await startHouse();
+    let release = () => {};
+    const endpoint = await startEndpoint(
+      () =>
+        new Promise((resolve) => {
+          release = () => resolve(200);
+        }),
+    );
+    const { webhookId } = await house.hook(endpoint.url);
+    granted(await house.webhooks.update('acct_one', webhookId, { isActive: false }));
+    const test = () => house.webhooks.test('acct_one', webhookId, undefined, new AbortController().signal);
+    const first = test();
+    expect(code(await test())).toBe('RATE_LIMITED');
+    while (endpoint.received.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    release();
+    expect(granted(await first)).toMatchObject({ delivered: true });
+    endpoint.answer(200);
+    expect(granted(await test())).toMatchObject({ delivered: true });
+  });
+});
+
+describe('a retry', () => {
+  async function failed(house: House) {
+    const endpoint = await startEndpoint(410);
+    const { webhookId } = await house.hook(endpoint.url);
+    await house.sent();
+    await house.tell();
+    granted(await house.webhooks.update('acct_one', webhookId, { isActive: true }));
+    endpoint.answer(200);
+    const [delivery] = granted(house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries;
+    return { endpoint, webhookId, deliveryId: delivery?.deliveryId ?? '' };
+  }
+
+  it('makes a delivery again, though it failed or succeeded before', async () => {
+    const house = await startHouse();
+    const { endpoint, webhookId, deliveryId } = await failed(house);
+    const retry = async () => granted(await house.webhooks.retry('acct_one', webhookId, deliveryId));
+    expect(await retry()).toMatchObject({ deliveryId, status: 'pending', attempts: 1 });
+    await house.tell();
+    await retry();
+    await house.tell();
+    expect(endpoint.received).toHaveLength(3);
+    expect(new Set(endpoint.received.map(({ json }) => json.id)).size).toBe(1);
+    expect(granted(house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries).toMatchObject([
+      { deliveryId, status: 'succeeded', attempts: 3 },
+    ]);
+  });
+
+  it('is refused while the webhook is off, for an unknown delivery, and when the event is gone', async () => {
+    const house = await startHouse();
+    const { webhookId, deliveryId } = await failed(house);
+    const retry = async (id: string) => code(await house.webhooks.retry('acct_one', webhookId, id));
+    expect(await retry('whd_1_000000000000')).toBe('NOT_FOUND');
+    granted(await house.webhooks.update('acct_one', webhookId, { isActive: false }));
+    expect(await retry(deliveryId)).toBe('INVALID_STATE');
+    granted(await house.webhooks.update('acct_one', webhookId, { isActive: true }));
+    house.tables.events.purge(house.clock.now() + 1, 10);
+    expect(await retry(deliveryId)).toBe('INVALID_STATE');
+  });
+});
+
+describe('a replay', () => {
+  /** Ten events, one an hour: told, told, failed, failed, told, told, then off, off, off, and told. */
+  async function history() {
+    const house = await startHouse();
+    const endpoint = await startEndpoint();
+    const { webhookId } = await house.hook(endpoint.url);
+    const start = house.clock.now();
+    const update = async (wish: object) => granted(await house.webhooks.update('acct_one', webhookId, wish));
+    const events: string[] = [];
+    for (let hour = 0; hour < 10; hour++) {
+      if (hour === 2) endpoint.answer(410);
+      if (hour === 3 || hour === 4) await update({ isActive: true });
+      if (hour === 4) endpoint.answer(200);
+      if (hour === 6) await update({ isActive: false });
+      if (hour === 9) await update({ isActive: true });
+      const { seq } = await house.sent();
+      await house.tell();
+      events.push(house.tables.events.ofMessage(seq)[0]?.event_id ?? '');
+      house.clock.advance(HOUR);
+    }
+    const before = endpoint.received.length;
+    const replay = async (from: number, to: number, which: 'undelivered' | 'all' = 'undelivered') => {
+      const range = { from: start + from * HOUR, to: start + to * HOUR, which };
+      const result = granted(await house.webhooks.replay('acct_one', webhookId, range));
+      await house.tell();
+      return result;
+    };
+    return {
+      house,
+      webhookId,
+      update,
+      replay,
+      /** Hours whose events came since. */
+      came: () =>
+        endpoint.received
+          .slice(before)
+          .map(({ json }) => events.indexOf(json.id))
+          .sort((a, b) => a - b),
+    };
+  }
+
+  it('tells what was not told: what failed, and what happened while it was off', async () => {
+    const { replay, came } = await history();
+    expect(await replay(0, 10)).toEqual({ replayed: 5, nextFrom: null });
+    expect(came()).toEqual([2, 3, 6, 7, 8]);
+    expect(await replay(0, 10)).toEqual({ replayed: 0, nextFrom: null });
+  });
+
+  it('keeps to its time, the end not included', async () => {
+    const { replay, came } = await history();
+    expect(await replay(3, 7)).toMatchObject({ replayed: 2 });
+    expect(came()).toEqual([3, 6]);
+    expect(await replay(-100, 0)).toMatchObject({ replayed: 0 });
+    expect(await replay(100, 200)).toMatchObject({ replayed: 0 });
+  });
+
+  it('tells everything again when asked to', async () => {
+    const { replay, came } = await history();
+    expect(await replay(0, 10, 'all')).toMatchObject({ replayed: 10 });
+    expect(came()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  });
+
+  it('takes the kinds that the webhook takes now', async () => {
+    const { replay, update } = await history();
+    await update({ events: ['email_opened'] });
+    expect(await replay(0, 10, 'all')).toMatchObject({ replayed: 0 });
+  });
+
+  it('brings forward what still waits', async () => {
+    const house = await startHouse();
+    const endpoint = await startEndpoint(500);
+    const { webhookId } = await house.hook(endpoint.url);
+    await house.sent();
+    await house.tell();
+    endpoint.answer(200);
+    const range = { from: 0, to: house.clock.now() + DAY, which: 'undelivered' } as const;
+    expect(granted(await house.webhooks.replay('acct_one', webhookId, range))).toMatchObject({ replayed: 1 });
+    await house.tell();
+    expect(endpoint.taken()).toHaveLength(1);
+  });
+
+  it('is refused while the webhook is off', async () => {
+    const { house, webhookId, update } = await history();
+    await update({ isActive: false });
+    const range = { from: 0, to: 1, which: 'all' } as const;
+    expect(code(await house.webhooks.replay('acct_one', webhookId, range))).toBe('INVALID_STATE');
+  });
+
+  it('of more events than a slice holds misses none', async () => {
+    const { writer, ids, clock, webhooks, hook, db } = await startHouse({ caller: UNANSWERED });
+    await writer.run((all) => {
+      for (let n = 0; n < 1234; n++) {
+        all.events.insert({
+          event_id: ids.make('evt'),
+          account_id: n % 2 === 0 ? 'acct_one' : 'acct_two',
+          kind: 'email_sent',
+          at: clock.now(),
+          message_seq: null,
+          domain_id: null,
+          data: '{}',
+        });
+      }
+    });
+    const { webhookId } = await hook(URL_);
+    const range = { from: clock.now(), to: clock.now() + 1, which: 'undelivered' } as const;
+    expect(granted(await webhooks.replay('acct_one', webhookId, range))).toEqual({
+      replayed: 617,
+      nextFrom: null,
+    });
+    expect(db.prepare("SELECT count(*) FROM webhook_deliveries WHERE state = 'ready'").pluck().get()).toBe(
+      617,
+    );
+  });
+});
+
+describe('the deliveries', () => {
+  it('are read page by page, newest event first', async () => {
+    const house = await startHouse();
+    const endpoint = await startEndpoint(() => ({ status: 200, body: 'ok' }));
+    const { webhookId } = await house.hook(endpoint.url);
+    for (let n = 0; n < 5; n++) await house.sent();
+    await house.tell();
+    const page = (beforeSeq: number | null) =>
+      granted(house.webhooks.deliveries('acct_one', webhookId, { beforeSeq, limit: 2 }));
+    const pages = [page(null)];
+    for (let next = pages[0]?.nextSeq ?? null; next !== null; ) {
+      const following = page(next);
+      pages.push(following);
+      next = following.nextSeq;
+    }
+    expect(pages.map(({ deliveries }) => deliveries.length)).toEqual([2, 2, 1]);
+    const all = pages.flatMap(({ deliveries }) => deliveries);
+    expect(all.map(({ eventId }) => eventId)).toEqual(
+      granted(house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries.map(({ eventId }) => eventId),
+    );
+    expect(all[0]).toEqual({
+      deliveryId: expect.stringMatching(/^whd_\d+_[0-9a-z]{12}$/),
+      eventId: expect.stringMatching(/^evt_/),
+      event: 'email_sent',
+      status: 'succeeded',
+      attempts: 1,
+      responseCode: 200,
+      responseBody: 'ok',
+      lastAttemptAt: iso(house.clock.now()),
+      createdAt: iso(house.clock.now()),
+    });
+    expect(
+      granted(house.webhooks.deliveries('acct_one', webhookId, { ...ALL, status: 'failed' })).deliveries,
+    ).toEqual([]);
+  });
+});
