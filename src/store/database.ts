@@ -37,6 +37,8 @@ export function openDatabase(dir: string, options: { lock?: DaemonLock } = {}): 
     // WAL's own default would answer before the commit is on disk.
     db.pragma('synchronous = FULL');
     db.pragma('foreign_keys = ON');
+    // What is deleted is overwritten with zeros: a person who was erased is not to be found in the file.
+    db.pragma('secure_delete = ON');
     db.pragma('temp_store = MEMORY');
     db.pragma('cache_size = -65536');
     migrate(db, dir, options.lock);

@@ -3,6 +3,9 @@ import { apiKeyTable } from './api-keys.ts';
 import { campaignCountTable } from './campaign-counts.ts';
 import { campaignTable } from './campaigns.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
+import { consentTable } from './consent.ts';
+import { contactTable } from './contacts.ts';
+import { contactImportTable } from './contacts-imports.ts';
 import type { Database } from './database.ts';
 import { delayNoticeTable } from './delay-notices.ts';
 import { dmarcReportTable } from './dmarc-reports.ts';
@@ -14,6 +17,8 @@ import { keptMailTable } from './kept-mail.ts';
 import { messageTable } from './messages.ts';
 import { queueTable } from './queue.ts';
 import { settingsTable } from './settings.ts';
+import { subscriptionGroupTable } from './subscription-groups.ts';
+import { groupOptOutTable, subscriptionTable } from './subscriptions.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateTable } from './templates.ts';
 import { tlsReportTable } from './tls-reports.ts';
@@ -39,6 +44,12 @@ export function createTables(db: Database) {
     events: eventTable(db),
     idempotency: idempotencyTable(db),
     suppressions: suppressionTable(db),
+    contacts: contactTable(db),
+    consents: consentTable(db),
+    subscriptionGroups: subscriptionGroupTable(db),
+    subscriptions: subscriptionTable(db),
+    groupOptOuts: groupOptOutTable(db),
+    contactImports: contactImportTable(db),
     keptMail: keptMailTable(db),
     delayNotices: delayNoticeTable(db),
     dmarcReports: dmarcReportTable(db),

@@ -1,0 +1,149 @@
+import type { ConsentMethod } from './consent.ts';
+import type { Database } from './database.ts';
+import { type Page, type PageFilter, pageOf } from './page.ts';
+
+/** The people an account writes to. Every contact has an e-mail address or a phone number, or both. */
+export const GLOBAL_STATUSES = ['active', 'unsubscribed', 'bounced', 'complained', 'suppressed'] as const;
+export type GlobalStatus = (typeof GLOBAL_STATUSES)[number];
+
+export interface ContactRow {
+  /** The page key. */
+  seq: number;
+  account_id: string;
+  /** UUID version 7. */
+  user_id: string;
+  email: string | null;
+  email_hash: string | null;
+  /** E.164. */
+  phone: string | null;
+  phone_hash: string | null;
+  first_name: string | null;
+  last_name: string | null;
+  /** A JSON object. */
+  custom_fields: string;
+  global_status: GlobalStatus;
+  /** The entry of the consent history that holds now; null: there is none. */
+  consent_n: number | null;
+  source: ContactSource;
+  /** An API key's id, or `import`. */
+  added_by: string;
+  email_key: string | null;
+  name_key: string | null;
+  last_name_key: string | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export type ContactSource = 'api' | 'import';
+
+/** A contact with the consent that holds now; all null when there is none. */
+export type KnownContact = ContactRow & {
+  consent_method: ConsentMethod | null;
+  consent_details: string | null;
+  consent_ip_address: string | null;
+  consent_user_agent: string | null;
+  consented_at: number | null;
+};
+
+export interface ContactFilter extends PageFilter {
+  status?: GlobalStatus;
+}
+
+/** What a search can begin with: an index each. */
+export const SEARCH_KEYS = ['email_key', 'name_key', 'last_name_key'] as const;
+export type SearchKey = (typeof SEARCH_KEYS)[number];
+
+/** Every text in UTF-8 sorts before it. */
+const BEYOND = '\u{10ffff}';
+
+/** A contact joined with its consent; other statements of this folder begin with it. */
+export const SELECT_CONTACT = `
+  SELECT c.*, k.method AS consent_method, k.details AS consent_details, k.ip_address AS consent_ip_address,
+    k.user_agent AS consent_user_agent, k.said_at AS consented_at
+  FROM contacts c LEFT JOIN consents k ON k.contact_seq = c.seq AND k.n = c.consent_n`;
+
+export function contactTable(db: Database) {
+  const insert = db.prepare<Omit<ContactRow, 'seq'>>(`
+    INSERT INTO contacts (account_id, user_id, email, email_hash, phone, phone_hash, first_name, last_name, custom_fields,
+      global_status, consent_n, source, added_by, email_key, name_key, last_name_key, created_at, updated_at)
+    VALUES (@account_id, @user_id, @email, @email_hash, @phone, @phone_hash, @first_name, @last_name, @custom_fields,
+      @global_status, @consent_n, @source, @added_by, @email_key, @name_key, @last_name_key, @created_at, @updated_at)`);
+  const update = db.prepare<ContactRow>(`
+    UPDATE contacts SET email = @email, email_hash = @email_hash, phone = @phone, phone_hash = @phone_hash,
+      first_name = @first_name, last_name = @last_name, custom_fields = @custom_fields, global_status = @global_status,
+      email_key = @email_key, name_key = @name_key, last_name_key = @last_name_key, updated_at = @updated_at
+    WHERE seq = @seq`);
+  const setConsent = db.prepare<[number | null, number, number]>(
+    'UPDATE contacts SET consent_n = ?, updated_at = ? WHERE seq = ?',
+  );
+  const setStatus = db.prepare<[GlobalStatus, number, string, string, GlobalStatus]>(`
+    UPDATE contacts SET global_status = ?, updated_at = ?
+    WHERE account_id = ? AND email_hash = ? AND global_status <> ?`);
+  const bySeq = db.prepare<[number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`);
+  const byEmail = db.prepare<[string, string], KnownContact>(
+    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.email_hash = ?`,
+  );
+  const byPhone = db.prepare<[string, string], KnownContact>(
+    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.phone_hash = ?`,
+  );
+  const page = db.prepare<[string, number, number], KnownContact>(
+    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT ?`,
+  );
+  const pageOfStatus = db.prepare<[string, GlobalStatus, number, number], KnownContact>(
+    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.global_status = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT ?`,
+  );
+  const walkBy = (key: SearchKey) =>
+    db.prepare<[string, string, string, string, number], KnownContact>(`
+      ${SELECT_CONTACT} WHERE c.account_id = ? AND c.${key} >= ? AND c.${key} < ? AND (c.${key}, c.seq) > (?, ?)
+      ORDER BY c.${key}, c.seq`);
+  const walk: Record<SearchKey, ReturnType<typeof walkBy>> = {
+    email_key: walkBy('email_key'),
+    name_key: walkBy('name_key'),
+    last_name_key: walkBy('last_name_key'),
+  };
+  const remove = db.prepare<[number]>('DELETE FROM contacts WHERE seq = ?');
+
+  return {
+    /** Returns its seq. Throws when one of its identifiers is taken in this account. */
+    insert: (row: Omit<ContactRow, 'seq'>): number => Number(insert.run(row).lastInsertRowid),
+    /** Writes every column but those that never change and the consent. */
+    update: (row: ContactRow): void => {
+      update.run(row);
+    },
+    setConsent: (seq: number, n: number | null, at: number): void => {
+      setConsent.run(n, at, seq);
+    },
+    /** Of the contact with this address, if there is one. */
+    setStatus: (accountId: string, emailHash: string, status: GlobalStatus, at: number): void => {
+      setStatus.run(status, at, accountId, emailHash, status);
+    },
+    bySeq: (seq: number): KnownContact | null => bySeq.get(seq) ?? null,
+    /** By `email_<md5>` or `phone_<md5>`. */
+    byIdentifier: (accountId: string, identifier: string): KnownContact | null =>
+      (identifier.startsWith('phone_') ? byPhone : byEmail).get(accountId, identifier) ?? null,
+    /** Newest first. */
+    list: ({ accountId, status, beforeSeq, limit }: ContactFilter): Page<KnownContact> => {
+      const before = beforeSeq ?? Number.MAX_SAFE_INTEGER;
+      const rows =
+        status === undefined
+          ? page.all(accountId, before, limit + 1)
+          : pageOfStatus.all(accountId, status, before, limit + 1);
+      return pageOf(rows, limit);
+    },
+    /**
+     * Contacts whose key begins with `prefix`, in the key's order, from behind a place on. Read no more of them
+     * than needed, and end the loop: an open walk keeps others from writing.
+     */
+    walk: (
+      key: SearchKey,
+      accountId: string,
+      prefix: string,
+      after: { key: string; seq: number },
+    ): IterableIterator<KnownContact> =>
+      walk[key].iterate(accountId, prefix, prefix + BEYOND, after.key, after.seq),
+    /** Its memberships and its history must be gone already. */
+    remove: (seq: number): void => {
+      remove.run(seq);
+    },
+  };
+}

@@ -1,0 +1,153 @@
+import type { ConsentMethod, OptOutMethod } from './consent.ts';
+import { type ContactSource, type KnownContact, SELECT_CONTACT } from './contacts.ts';
+import type { Database } from './database.ts';
+import { type Page, pageOf } from './page.ts';
+
+/** Who is in which group, and who left one: the latter outlives the membership and the person. */
+export interface SubscriptionRow {
+  group_seq: number;
+  contact_seq: number;
+  is_active: 0 | 1;
+  source: ContactSource;
+  consent_method: ConsentMethod;
+  consent_details: string | null;
+  joined_at: number;
+  updated_at: number;
+}
+
+/** A membership with its group's public id. */
+export type Membership = SubscriptionRow & { subscription_group_id: string };
+
+/** A contact and its membership in the group that was asked for. */
+export interface Member {
+  contact: KnownContact;
+  subscription: SubscriptionRow;
+}
+
+export interface MemberFilter {
+  groupSeq: number;
+  isActive?: boolean;
+  /** Only contacts before this one: the page key. */
+  beforeSeq: number | null;
+  limit: number;
+}
+
+export function subscriptionTable(db: Database) {
+  const get = db.prepare<[number, number], SubscriptionRow>(
+    'SELECT * FROM subscriptions WHERE group_seq = ? AND contact_seq = ?',
+  );
+  const insert = db.prepare<SubscriptionRow>(`
+    INSERT INTO subscriptions (group_seq, contact_seq, is_active, source, consent_method, consent_details, joined_at, updated_at)
+    VALUES (@group_seq, @contact_seq, @is_active, @source, @consent_method, @consent_details, @joined_at, @updated_at)`);
+  const update = db.prepare<SubscriptionRow>(`
+    UPDATE subscriptions SET is_active = @is_active, consent_method = @consent_method, consent_details = @consent_details,
+      updated_at = @updated_at
+    WHERE group_seq = @group_seq AND contact_seq = @contact_seq`);
+  const remove = db.prepare<[number, number]>(
+    'DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq = ?',
+  );
+  const ofContact = db.prepare<[number], Membership>(`
+    SELECT s.*, g.subscription_group_id FROM subscriptions s JOIN subscription_groups g ON g.seq = s.group_seq
+    WHERE s.contact_seq = ? AND g.deleted_at IS NULL ORDER BY s.joined_at, s.group_seq`);
+  const removeOfContact = db.prepare<[number]>('DELETE FROM subscriptions WHERE contact_seq = ?');
+  const removeOfGroup = db.prepare<[number, number, number]>(`
+    DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq IN (
+      SELECT contact_seq FROM subscriptions WHERE group_seq = ? LIMIT ?)`);
+  const page = db
+    .prepare<[number, number, number], number>(
+      'SELECT contact_seq FROM subscriptions WHERE group_seq = ? AND contact_seq < ? ORDER BY contact_seq DESC LIMIT ?',
+    )
+    .pluck();
+  const pageOfActivity = db
+    .prepare<[number, 0 | 1, number, number], number>(`
+      SELECT contact_seq FROM subscriptions WHERE group_seq = ? AND is_active = ? AND contact_seq < ?
+      ORDER BY contact_seq DESC LIMIT ?`)
+    .pluck();
+  const contact = db.prepare<[number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`);
+
+  function member(groupSeq: number, contactSeq: number): Member {
+    const row = get.get(groupSeq, contactSeq);
+    const known = contact.get(contactSeq);
+    if (row === undefined || known === undefined) throw new Error('a member vanished while being read');
+    return { contact: known, subscription: row };
+  }
+
+  return {
+    get: (groupSeq: number, contactSeq: number): SubscriptionRow | null =>
+      get.get(groupSeq, contactSeq) ?? null,
+    /** Throws when there is one already. */
+    insert: (row: SubscriptionRow): void => {
+      insert.run(row);
+    },
+    /** Writes activity and consent; when and how somebody joined never changes. */
+    update: (row: SubscriptionRow): void => {
+      update.run(row);
+    },
+    /** False when there was none. */
+    remove: (groupSeq: number, contactSeq: number): boolean => remove.run(groupSeq, contactSeq).changes === 1,
+    /** Oldest first. */
+    ofContact: (contactSeq: number): Membership[] => ofContact.all(contactSeq),
+    removeOfContact: (contactSeq: number): void => {
+      removeOfContact.run(contactSeq);
+    },
+    /** Returns how many, at most `limit`. */
+    removeOfGroup: (groupSeq: number, limit: number): number =>
+      removeOfGroup.run(groupSeq, groupSeq, limit).changes,
+    /** The newest contacts first. */
+    list: ({ groupSeq, isActive, beforeSeq, limit }: MemberFilter): Page<Member> => {
+      const before = beforeSeq ?? Number.MAX_SAFE_INTEGER;
+      const found =
+        isActive === undefined
+          ? page.all(groupSeq, before, limit + 1)
+          : pageOfActivity.all(groupSeq, isActive ? 1 : 0, before, limit + 1);
+      const { rows, more } = pageOf(found, limit);
+      return { rows: rows.map((contactSeq) => member(groupSeq, contactSeq)), more };
+    },
+  };
+}
+
+export interface OptOutRow {
+  group_seq: number;
+  /** `email_<md5>` or `phone_<md5>`. */
+  recipient_hash: string;
+  method: OptOutMethod;
+  created_at: number;
+}
+
+export function groupOptOutTable(db: Database) {
+  const add = db.prepare<OptOutRow>(`
+    INSERT INTO group_opt_outs (group_seq, recipient_hash, method, created_at)
+    VALUES (@group_seq, @recipient_hash, @method, @created_at) ON CONFLICT DO NOTHING`);
+  const has = db
+    .prepare<[number, string], number>(
+      'SELECT 1 FROM group_opt_outs WHERE group_seq = ? AND recipient_hash = ?',
+    )
+    .pluck();
+  const remove = db.prepare<[number, string]>(
+    'DELETE FROM group_opt_outs WHERE group_seq = ? AND recipient_hash = ?',
+  );
+  const copy = db.prepare<{ from: string; to: string; accountId: string }>(`
+    INSERT INTO group_opt_outs (group_seq, recipient_hash, method, created_at)
+    SELECT o.group_seq, @to, o.method, o.created_at
+    FROM group_opt_outs o JOIN subscription_groups g ON g.seq = o.group_seq
+    WHERE o.recipient_hash = @from AND g.account_id = @accountId
+    ON CONFLICT DO NOTHING`);
+  const removeOfGroup = db.prepare<[number, number, number]>(`
+    DELETE FROM group_opt_outs WHERE group_seq = ? AND recipient_hash IN (
+      SELECT recipient_hash FROM group_opt_outs WHERE group_seq = ? LIMIT ?)`);
+  return {
+    /** Keeps the first; false when there was one. */
+    add: (row: OptOutRow): boolean => add.run(row).changes === 1,
+    has: (groupSeq: number, recipientHash: string): boolean => has.get(groupSeq, recipientHash) !== undefined,
+    /** False when there was none. */
+    remove: (groupSeq: number, recipientHash: string): boolean =>
+      remove.run(groupSeq, recipientHash).changes === 1,
+    /** What one identifier of a person left, the other has left, too. */
+    copy: (accountId: string, from: string, to: string): void => {
+      copy.run({ accountId, from, to });
+    },
+    /** Returns how many, at most `limit`. */
+    removeOfGroup: (groupSeq: number, limit: number): number =>
+      removeOfGroup.run(groupSeq, groupSeq, limit).changes,
+  };
+}
