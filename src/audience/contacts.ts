@@ -1,0 +1,85 @@
+import type { Clock } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
+import type { ConsentRow } from '../store/consent.ts';
+import type { ContactFilter, KnownContact } from '../store/contacts.ts';
+import type { Page } from '../store/page.ts';
+import type { Membership } from '../store/subscriptions.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import type { Witness } from './consent.ts';
+import { addPerson, changePerson, findPerson, reread } from './people.ts';
+import type { ProfileChanges } from './profile.ts';
+import { type SearchFilter, type SearchPage, searchContacts } from './search.ts';
+
+/** The contacts of an account. Who has no identifier in common is a different person. */
+export interface Contacts {
+  /** Newest first. */
+  list(filter: ContactFilter): Page<KnownContact>;
+  search(filter: SearchFilter): SearchPage;
+  get(accountId: string, identifier: string): KnownContact | Refusal;
+  /** Oldest first. */
+  memberships(contact: KnownContact): Membership[];
+  /** Newest first, before the entry of that number. */
+  history(contact: KnownContact, before: number | null, limit: number): ConsentRow[];
+  create(accountId: string, profile: ProfileChanges, caller: Caller): Promise<KnownContact | Refusal>;
+  /** `merge`: custom fields that are not named stay; else they are replaced as a whole. */
+  update(
+    accountId: string,
+    identifier: string,
+    changes: ProfileChanges,
+    how: Caller & { merge: boolean },
+  ): Promise<KnownContact | Refusal>;
+}
+
+/** Who says it, for the record. */
+export interface Caller {
+  by: string;
+  ipAddress: string | null;
+  userAgent: string | null;
+}
+
+export interface ContactsHouse {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+}
+
+export function createContacts({ tables, writer, clock, ids }: ContactsHouse): Contacts {
+  const witness = ({ by, ipAddress, userAgent }: Caller): Witness => ({
+    by,
+    ipAddress,
+    userAgent,
+    at: clock.now(),
+  });
+  return {
+    list: (filter) => tables.contacts.list(filter),
+    search: (filter) => searchContacts(tables, filter),
+    get: (accountId, identifier) => findPerson(tables, accountId, identifier),
+    memberships: (contact) => tables.subscriptions.ofContact(contact.seq),
+    history: (contact, before, limit) => tables.consents.history(contact.seq, before, limit),
+    create: async (accountId, profile, caller) => {
+      if (profile.email === undefined && profile.phone === undefined)
+        return invalid('email', 'an e-mail address or a phone number is required');
+      return writer.run((all): KnownContact | Refusal => {
+        const person = {
+          accountId,
+          source: 'api',
+          defaultMethod: 'implicit_api',
+          witness: witness(caller),
+        } as const;
+        const seq = addPerson(all, ids, profile, person);
+        return isRefusal(seq) ? seq : reread(all, seq);
+      });
+    },
+    update: (accountId, identifier, changes, { merge, ...caller }) =>
+      writer.run((all): KnownContact | Refusal => {
+        const contact = findPerson(all, accountId, identifier);
+        if (isRefusal(contact)) return contact;
+        const how = { merge, defaultMethod: 'implicit_api', witness: witness(caller) } as const;
+        const changed = changePerson(all, contact, changes, how);
+        return isRefusal(changed) ? changed : reread(all, contact.seq);
+      }),
+  };
+}

@@ -1,0 +1,148 @@
+import type { Clock } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { Page, PageFilter } from '../store/page.ts';
+import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+
+/**
+ * Subscription groups. A group that is switched off keeps its members and receives nothing. Deleting one takes
+ * its memberships along, a portion at a time: a group may have a million of them.
+ */
+export interface GroupFields {
+  name: string;
+  description: string | null;
+  isActive: boolean;
+  tags: string[];
+  unsubscribeTemplateId: string | null;
+  reportAbuseTemplateId: string | null;
+  companyAddressTemplateId: string | null;
+}
+
+export interface SubscriptionGroups {
+  /** Newest first. */
+  list(filter: PageFilter): Page<SubscriptionGroupRow>;
+  get(accountId: string, groupId: string): SubscriptionGroupRow | Refusal;
+  create(accountId: string, fields: GroupFields): Promise<SubscriptionGroupRow>;
+  /** Changes the fields that are given. */
+  update(
+    accountId: string,
+    groupId: string,
+    fields: Partial<GroupFields>,
+  ): Promise<SubscriptionGroupRow | Refusal>;
+  /** The contacts stay; what they said in this group does, too, in their history. */
+  remove(accountId: string, groupId: string): Promise<SubscriptionGroupRow | Refusal>;
+  /** Ends what a daemon before this one left half done. */
+  recover(): Promise<void>;
+}
+
+/** Memberships that are deleted in one unit of work. */
+const AT_ONCE = 1000;
+
+export function createSubscriptionGroups(house: {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+}): SubscriptionGroups {
+  const { tables, writer, clock, ids } = house;
+
+  async function clearAway(groupSeq: number): Promise<void> {
+    for (let removed = AT_ONCE; removed > 0; ) {
+      removed = await writer.run(
+        (all) =>
+          all.subscriptions.removeOfGroup(groupSeq, AT_ONCE) ||
+          all.groupOptOuts.removeOfGroup(groupSeq, AT_ONCE),
+      );
+    }
+    await writer.run((all) => all.subscriptionGroups.remove(groupSeq));
+  }
+
+  return {
+    list: (filter) => tables.subscriptionGroups.list(filter),
+    get: (accountId, groupId) => findSubscriptionGroup(tables, accountId, groupId),
+    create: (accountId, fields) =>
+      writer.run((all): SubscriptionGroupRow => {
+        const now = clock.now();
+        const row = {
+          subscription_group_id: ids.make('sgroup'),
+          account_id: accountId,
+          ...columnsOf(fields),
+          created_at: now,
+          updated_at: now,
+        };
+        const seq = all.subscriptionGroups.insert(row);
+        return {
+          ...row,
+          seq,
+          total_subscribers: 0,
+          active_subscribers: 0,
+          import_status: null,
+          deleted_at: null,
+        };
+      }),
+    update: (accountId, groupId, fields) =>
+      writer.run((all): SubscriptionGroupRow | Refusal => {
+        const group = findSubscriptionGroup(all, accountId, groupId);
+        if (isRefusal(group)) return group;
+        const changed = {
+          ...group,
+          ...columnsOf({ ...fieldsOf(group), ...fields }),
+          updated_at: clock.now(),
+        };
+        all.subscriptionGroups.update(changed);
+        return changed;
+      }),
+    remove: async (accountId, groupId) => {
+      const group = await writer.run((all): SubscriptionGroupRow | Refusal => {
+        const found = findSubscriptionGroup(all, accountId, groupId);
+        if (!isRefusal(found)) all.subscriptionGroups.markDeleted(found.seq, clock.now());
+        return found;
+      });
+      if (!isRefusal(group)) await clearAway(group.seq);
+      return group;
+    },
+    recover: async () => {
+      await writer.run((all) => all.subscriptionGroups.interruptImports());
+      for (const seq of tables.subscriptionGroups.deleted()) await clearAway(seq);
+    },
+  };
+}
+
+/** The same refusal for an unknown group and for another account's. */
+export function findSubscriptionGroup(
+  tables: Tables,
+  accountId: string,
+  groupId: string,
+): SubscriptionGroupRow | Refusal {
+  return (
+    tables.subscriptionGroups.get(accountId, groupId) ??
+    refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `there is no subscription group ${groupId}`)
+  );
+}
+
+function fieldsOf(row: SubscriptionGroupRow): GroupFields {
+  return {
+    name: row.name,
+    description: row.description,
+    isActive: row.is_active === 1,
+    // Sound: only this room writes the column.
+    tags: JSON.parse(row.tags) as string[],
+    unsubscribeTemplateId: row.unsubscribe_template_id,
+    reportAbuseTemplateId: row.report_abuse_template_id,
+    companyAddressTemplateId: row.company_address_template_id,
+  };
+}
+
+function columnsOf(fields: GroupFields) {
+  return {
+    name: fields.name,
+    description: fields.description,
+    is_active: fields.isActive ? (1 as const) : (0 as const),
+    tags: JSON.stringify(fields.tags),
+    unsubscribe_template_id: fields.unsubscribeTemplateId,
+    report_abuse_template_id: fields.reportAbuseTemplateId,
+    company_address_template_id: fields.companyAddressTemplateId,
+  };
+}

@@ -1,0 +1,184 @@
+import { customFieldsFault } from './custom-fields.ts';
+import { csvFields, delimiterOf, type ImportRecord } from './import-records.ts';
+import {
+  type ConsentWish,
+  type ProfileChanges,
+  type Read,
+  readDetails,
+  readEmail,
+  readIpAddress,
+  readMethod,
+  readMoment,
+  readName,
+  readPhone,
+  readUserAgent,
+} from './profile.ts';
+
+/**
+ * Makes a record of an import a profile: finds out which column is which field, reads each by the same rules as
+ * the API, and says of a row that cannot be taken why. A value is never repeated in a reason: reasons are
+ * kept, and shown to others than the person.
+ */
+export type ImportRow = Readable | Unreadable;
+
+interface Readable {
+  line: number;
+  profile: ProfileChanges;
+}
+
+interface Unreadable {
+  line: number;
+  reason: string;
+}
+
+export interface RowReader {
+  /** Columns or fields that mean nothing to us, as far as they are known by now. */
+  ignored: ReadonlySet<string>;
+  read(record: ImportRecord): ImportRow;
+}
+
+export function isReadable(row: ImportRow): row is Readable {
+  return 'profile' in row;
+}
+
+const FIELDS = [
+  'email',
+  'phone',
+  'firstName',
+  'lastName',
+  'consentMethod',
+  'consentDetails',
+  'consentIpAddress',
+  'consentUserAgent',
+  'consentTimestamp',
+] as const;
+type Field = (typeof FIELDS)[number];
+
+const CUSTOM_FIELDS = 'customFields';
+const CUSTOM_PREFIX = 'customfields.';
+/** More than these are not remembered. */
+const MAX_IGNORED = 50;
+
+/** `First Name`, `first_name` and `firstName` are one column, `E-Mail` is another. */
+const BY_COLUMN = new Map(FIELDS.map((field) => [field.toLowerCase(), field]));
+
+/** By the header, or why it cannot be one. */
+export function csvRowReader(header: ImportRecord): RowReader | string {
+  if (header.fault !== null) return `the header ${header.fault}`;
+  const delimiter = delimiterOf(header.text);
+  const ignored = new Set<string>();
+  const columns = csvFields(header.text, delimiter).map((name) => {
+    const column = columnOf(name.trim());
+    if (column === null && name.trim() !== '') remember(ignored, name.trim());
+    return column;
+  });
+  const known = columns.filter((column) => column !== null);
+  const twice = known.find((column, index) => known.indexOf(column) !== index);
+  if (twice !== undefined) return `the header names ${twice} twice`;
+  if (!known.includes('email') && !known.includes('phone')) return 'the header names neither email nor phone';
+  return {
+    ignored,
+    read: ({ line, text, fault }) => {
+      if (fault !== null) return { line, reason: fault };
+      const values = csvFields(text, delimiter);
+      if (values.length !== columns.length)
+        return { line, reason: `has ${values.length} columns, the header has ${columns.length}` };
+      const fields: Record<string, unknown> = {};
+      const custom: Record<string, unknown> = {};
+      for (const [index, column] of columns.entries()) {
+        const value = values[index]?.trim() ?? '';
+        // An empty cell says nothing; it never takes a value away.
+        if (column === null || value === '') continue;
+        if (column.startsWith(CUSTOM_PREFIX)) custom[column.slice(CUSTOM_PREFIX.length)] = value;
+        else fields[column] = value;
+      }
+      return profileOf(line, fields, Object.keys(custom).length === 0 ? undefined : custom);
+    },
+  };
+}
+
+function columnOf(name: string): string | null {
+  if (name.toLowerCase().startsWith(CUSTOM_PREFIX)) return CUSTOM_PREFIX + name.slice(CUSTOM_PREFIX.length);
+  return BY_COLUMN.get(name.toLowerCase().replaceAll(/[\s_-]/g, '')) ?? null;
+}
+
+/** Objects with the fields of the API. */
+export function ndjsonRowReader(): RowReader {
+  const ignored = new Set<string>();
+  return {
+    ignored,
+    read: ({ line, text, fault }) => {
+      if (fault !== null) return { line, reason: fault };
+      const value = parseObject(text);
+      if (value === null) return { line, reason: 'is not a JSON object' };
+      const fields: Record<string, unknown> = {};
+      for (const [name, inner] of Object.entries(value)) {
+        const field = FIELDS.find((known) => known === name);
+        if (field !== undefined && inner !== null) fields[field] = inner;
+        else if (field === undefined && name !== CUSTOM_FIELDS) remember(ignored, name);
+      }
+      return profileOf(line, fields, value[CUSTOM_FIELDS] ?? undefined);
+    },
+  };
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's message quotes the text; that it is none is all there is to say.
+    return null;
+  }
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null;
+}
+
+/** Each field by its own rule; the first that breaks it is the reason. */
+function profileOf(line: number, fields: Partial<Record<Field, unknown>>, customFields: unknown): ImportRow {
+  let reason: string | null = null;
+  const read = <Value>(field: Field, reader: (text: string) => Read<Value>): Value | undefined => {
+    const given = fields[field];
+    if (given === undefined || reason !== null) return undefined;
+    const result = typeof given === 'string' ? reader(given) : { fault: 'must be a text' };
+    if ('value' in result) return result.value;
+    reason = `${field}: ${result.fault}`;
+    return undefined;
+  };
+  const profile: ProfileChanges = {
+    email: read('email', readEmail),
+    phone: read('phone', readPhone),
+    firstName: read('firstName', readName),
+    lastName: read('lastName', readName),
+    consent: consentOf({
+      method: read('consentMethod', readMethod),
+      details: read('consentDetails', readDetails),
+      ipAddress: read('consentIpAddress', readIpAddress),
+      userAgent: read('consentUserAgent', readUserAgent),
+      saidAt: read('consentTimestamp', readMoment),
+    }),
+  };
+  if (reason !== null) return { line, reason };
+  if (fields.email === undefined && fields.phone === undefined)
+    return { line, reason: 'has neither email nor phone' };
+  if (customFields !== undefined) {
+    const fault = customFieldsFault(customFields);
+    if (fault !== null) {
+      const path = [CUSTOM_FIELDS, fault.path].filter((part) => part !== '').join('.');
+      return { line, reason: `${path}: ${fault.message}` };
+    }
+    // Sound: that is what was checked.
+    profile.customFields = customFields as Record<string, unknown>;
+  }
+  return { line, profile };
+}
+
+/** Undefined when nothing is said of consent. */
+function consentOf(wish: ConsentWish): ConsentWish | undefined {
+  return Object.values(wish).every((value) => value === undefined) ? undefined : wish;
+}
+
+function remember(names: Set<string>, name: string): void {
+  if (names.size < MAX_IGNORED) names.add(name.slice(0, 80));
+}

@@ -1,0 +1,88 @@
+import type { OptOutMethod } from '../store/consent.ts';
+import type { KnownContact } from '../store/contacts.ts';
+import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Witness } from './consent.ts';
+import { identifiersOf } from './people.ts';
+
+/**
+ * Leaving a group, and coming back. An opt-out is kept beside the membership, by the person's identifiers: it
+ * outlives the membership and the person's erasure, and neither an import nor a plain add lifts it (contract
+ * §13.10). A membership is inactive exactly as long as there is an opt-out.
+ */
+
+/** Inside a unit of work. False when this identifier was out already. */
+export function leaveGroup(
+  tables: Tables,
+  group: SubscriptionGroupRow,
+  recipientHash: string,
+  word: { method: OptOutMethod; witness: Witness },
+): boolean {
+  const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
+  const { at } = word.witness;
+  let left = false;
+  for (const identifier of new Set([recipientHash, ...(contact === null ? [] : identifiersOf(contact))])) {
+    const row = { group_seq: group.seq, recipient_hash: identifier, method: word.method, created_at: at };
+    left = tables.groupOptOuts.add(row) || left;
+  }
+  if (contact === null) return left;
+  setActive(tables, group, contact, 0, at);
+  if (left) record(tables, group, contact, 'left_group', word);
+  return left;
+}
+
+/** Inside a unit of work, by the person's own word or a caller's express one. False when nobody was out. */
+export function returnToGroup(
+  tables: Tables,
+  group: SubscriptionGroupRow,
+  recipientHash: string,
+  word: { method: OptOutMethod; witness: Witness },
+): boolean {
+  const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
+  let returned = false;
+  for (const identifier of new Set([recipientHash, ...(contact === null ? [] : identifiersOf(contact))])) {
+    returned = tables.groupOptOuts.remove(group.seq, identifier) || returned;
+  }
+  if (contact === null) return returned;
+  setActive(tables, group, contact, 1, word.witness.at);
+  if (returned) record(tables, group, contact, 'returned_to_group', word);
+  return returned;
+}
+
+/** Whether this person once left the group and never came back, a member or not. */
+export function hasLeft(tables: Tables, group: SubscriptionGroupRow, contact: KnownContact): boolean {
+  return identifiersOf(contact).some((identifier) => tables.groupOptOuts.has(group.seq, identifier));
+}
+
+function setActive(
+  tables: Tables,
+  group: SubscriptionGroupRow,
+  contact: KnownContact,
+  isActive: 0 | 1,
+  at: number,
+): void {
+  const membership = tables.subscriptions.get(group.seq, contact.seq);
+  if (membership === null || membership.is_active === isActive) return;
+  tables.subscriptions.update({ ...membership, is_active: isActive, updated_at: at });
+}
+
+function record(
+  tables: Tables,
+  group: SubscriptionGroupRow,
+  contact: KnownContact,
+  action: 'left_group' | 'returned_to_group',
+  { method, witness }: { method: OptOutMethod; witness: Witness },
+): void {
+  tables.consents.add({
+    contact_seq: contact.seq,
+    action,
+    subscription_group_id: group.subscription_group_id,
+    method,
+    details: null,
+    ip_address: witness.ipAddress,
+    user_agent: witness.userAgent,
+    said_at: witness.at,
+    recorded_at: witness.at,
+    recorded_by: witness.by,
+  });
+}

@@ -1,0 +1,222 @@
+import { DAY } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { invalid, type Refusal, refuse } from '../core/refusal.ts';
+import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
+import type { ConsentMethod } from '../store/consent.ts';
+import type { ContactRow, ContactSource, KnownContact } from '../store/contacts.ts';
+import type { Tables } from '../store/tables.ts';
+import { giveConsent, type Witness, withdrawConsent } from './consent.ts';
+import { mergeCustomFields } from './custom-fields.ts';
+import type { ProfileChanges } from './profile.ts';
+import { searchKeys } from './search-key.ts';
+import { statusOf } from './standing.ts';
+
+/**
+ * Adding and changing one contact inside a unit of work: the identifiers and search keys that follow from the
+ * profile, the consent with its history, and what a person's opt-outs mean for a new address of theirs. The API
+ * and the import both come by here.
+ */
+export interface NewPerson {
+  accountId: string;
+  source: ContactSource;
+  /** Of the consent, where none is named. */
+  defaultMethod: ConsentMethod;
+  witness: Witness;
+}
+
+/** Returns the new contact's seq; a refusal when one of its identifiers is known already. */
+export function addPerson(
+  tables: Tables,
+  ids: Ids,
+  profile: ProfileChanges,
+  { accountId, source, defaultMethod, witness }: NewPerson,
+): number | Refusal {
+  const early = futureConsent(profile, witness);
+  if (early !== null) return early;
+  const reach = reachOf({ email: profile.email ?? null, phone: profile.phone ?? null });
+  const taken = takenIdentifier(tables, accountId, reach, null);
+  if (taken !== null) return taken;
+  const names = { first_name: profile.firstName ?? null, last_name: profile.lastName ?? null };
+  const consent = profile.consent === null ? null : (profile.consent ?? {});
+  const seq = tables.contacts.insert({
+    account_id: accountId,
+    user_id: ids.uuid(),
+    ...reach,
+    ...names,
+    custom_fields: JSON.stringify(profile.customFields ?? {}),
+    global_status: statusOf(tables, accountId, reach.email_hash),
+    consent_n: consent === null ? null : 1,
+    source,
+    added_by: witness.by,
+    ...searchKeys({ ...reach, ...names }),
+    created_at: witness.at,
+    updated_at: witness.at,
+  });
+  if (consent !== null) {
+    tables.consents.add({
+      contact_seq: seq,
+      action: 'given',
+      subscription_group_id: null,
+      method: consent.method ?? defaultMethod,
+      details: consent.details ?? null,
+      ip_address: consent.ipAddress ?? witness.ipAddress,
+      user_agent: consent.userAgent ?? witness.userAgent,
+      said_at: consent.saidAt ?? witness.at,
+      recorded_at: witness.at,
+      recorded_by: witness.by,
+    });
+  }
+  return seq;
+}
+
+/**
+ * Writes what is given of a profile. `merge` keeps custom fields that are not named. True when anything is
+ * different now; a refusal when an identifier is another contact's, or none would be left.
+ */
+export function changePerson(
+  tables: Tables,
+  contact: KnownContact,
+  changes: ProfileChanges,
+  how: { merge: boolean; defaultMethod: ConsentMethod; witness: Witness },
+): boolean | Refusal {
+  const early = futureConsent(changes, how.witness);
+  if (early !== null) return early;
+  const given = <Value>(value: Value | undefined, before: Value) => (value === undefined ? before : value);
+  const reach = reachOf({
+    email: given(changes.email, contact.email),
+    phone: given(changes.phone, contact.phone),
+  });
+  if (reach.email === null && reach.phone === null)
+    return invalid('email', 'a contact needs an e-mail address or a phone number');
+  const taken = takenIdentifier(tables, contact.account_id, reach, contact.seq);
+  if (taken !== null) return taken;
+  const names = {
+    first_name: given(changes.firstName, contact.first_name),
+    last_name: given(changes.lastName, contact.last_name),
+  };
+  const custom_fields = customFieldsAfter(contact, changes, how.merge);
+  const changed =
+    reach.email !== contact.email ||
+    reach.phone !== contact.phone ||
+    names.first_name !== contact.first_name ||
+    names.last_name !== contact.last_name ||
+    custom_fields !== contact.custom_fields;
+  if (changed) {
+    carryOptOuts(tables, contact, reach, how.witness.at);
+    tables.contacts.update({
+      ...contact,
+      ...reach,
+      ...names,
+      custom_fields,
+      global_status: statusOf(tables, contact.account_id, reach.email_hash),
+      ...searchKeys({ ...reach, ...names }),
+      updated_at: how.witness.at,
+    });
+  }
+  return changeConsent(tables, contact, changes, how) || changed;
+}
+
+function changeConsent(
+  tables: Tables,
+  contact: KnownContact,
+  { consent }: ProfileChanges,
+  { defaultMethod, witness }: { defaultMethod: ConsentMethod; witness: Witness },
+): boolean {
+  if (consent === undefined) return false;
+  if (consent === null) return withdrawConsent(tables, contact, witness);
+  return giveConsent(tables, contact, consent, { method: defaultMethod, groupId: null, witness });
+}
+
+function customFieldsAfter(contact: KnownContact, { customFields }: ProfileChanges, merge: boolean): string {
+  if (customFields === undefined) return contact.custom_fields;
+  return JSON.stringify(
+    merge ? mergeCustomFields(JSON.parse(contact.custom_fields), customFields) : customFields,
+  );
+}
+
+/** A day of grace: not every caller's clock or time zone is right. */
+function futureConsent({ consent }: ProfileChanges, { at }: Witness): Refusal | null {
+  return consent?.saidAt !== undefined && consent.saidAt > at + DAY
+    ? invalid('consentTimestamp', 'lies in the future')
+    : null;
+}
+
+type Reach = Pick<ContactRow, 'email' | 'email_hash' | 'phone' | 'phone_hash'>;
+
+function reachOf({ email, phone }: Pick<ContactRow, 'email' | 'phone'>): Reach {
+  return {
+    email,
+    email_hash: email === null ? null : emailIdentifier(email),
+    phone,
+    phone_hash: phone === null ? null : phoneIdentifier(phone),
+  };
+}
+
+function takenIdentifier(
+  tables: Tables,
+  accountId: string,
+  { email_hash, phone_hash }: Reach,
+  own: number | null,
+): Refusal | null {
+  for (const [field, identifier] of [
+    ['email', email_hash],
+    ['phone', phone_hash],
+  ] as const) {
+    if (identifier === null) continue;
+    const other = tables.contacts.byIdentifier(accountId, identifier);
+    if (other !== null && other.seq !== own) {
+      const message = `there is a contact with this ${field === 'email' ? 'e-mail address' : 'phone number'} already`;
+      return refuse('CONTACT_ALREADY_EXISTS', message, { details: [{ field, message }] });
+    }
+  }
+  return null;
+}
+
+/**
+ * An opt-out is a person's word and goes with them to a new address or number; a bounce is about the old one
+ * and stays there.
+ */
+function carryOptOuts(tables: Tables, contact: KnownContact, reach: Reach, at: number): void {
+  const before = identifiersOf(contact);
+  for (const to of identifiersOf(reach)) {
+    if (before.includes(to)) continue;
+    for (const from of before) tables.groupOptOuts.copy(contact.account_id, from, to);
+  }
+  const { email_hash: from } = contact;
+  if (from === null || reach.email_hash === null || reach.email_hash === from) return;
+  for (const { stream, reason } of tables.suppressions.of(contact.account_id, from)) {
+    if (reason !== 'unsubscribe' && reason !== 'complaint') continue;
+    tables.suppressions.add({
+      account_id: contact.account_id,
+      recipient_hash: reach.email_hash,
+      stream,
+      reason,
+      email: reach.email,
+      message_seq: null,
+      created_at: at,
+    });
+  }
+}
+
+/** `email_<md5>` first. */
+export function identifiersOf({
+  email_hash,
+  phone_hash,
+}: Pick<Reach, 'email_hash' | 'phone_hash'>): string[] {
+  return [email_hash, phone_hash].filter((identifier) => identifier !== null);
+}
+
+/** The contact that an identifier names; the same refusal for an unknown one and for another account's. */
+export function findPerson(tables: Tables, accountId: string, identifier: string): KnownContact | Refusal {
+  return (
+    tables.contacts.byIdentifier(accountId, identifier) ??
+    refuse('CONTACT_NOT_FOUND', `there is no contact ${identifier}`)
+  );
+}
+
+/** The contact as it is now, after a change to it. */
+export function reread(tables: Tables, seq: number): KnownContact {
+  const contact = tables.contacts.bySeq(seq);
+  if (contact === null) throw new Error('the contact vanished inside its own unit of work');
+  return contact;
+}

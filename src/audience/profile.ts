@@ -1,0 +1,102 @@
+import { isIP } from 'node:net';
+import { parseMailbox } from '../mail/address.ts';
+import { parsePhone } from '../mail/identifier.ts';
+import { CONSENT_METHODS, type ConsentMethod } from '../store/consent.ts';
+import { type CustomFields, textFault } from './custom-fields.ts';
+
+/**
+ * What may be said of a person, field by field: how a text is read and what is wrong with it. The API and the
+ * import both read by these, so that what one takes the other does not refuse.
+ */
+export type Read<Value> = { value: Value } | { fault: string };
+
+/** Fields that are absent (or undefined) stay as they are, null takes a value away. */
+export interface ProfileChanges {
+  /** As `readEmail` and `readPhone` return them. */
+  email?: string | null | undefined;
+  phone?: string | null | undefined;
+  firstName?: string | null | undefined;
+  lastName?: string | null | undefined;
+  /** Checked by `customFieldsFault`. */
+  customFields?: CustomFields | undefined;
+  /** Null: it is withdrawn. */
+  consent?: ConsentWish | null | undefined;
+}
+
+/** What is absent of it stays as it was, where there was a consent. */
+export interface ConsentWish {
+  method?: ConsentMethod | undefined;
+  details?: string | null | undefined;
+  ipAddress?: string | null | undefined;
+  userAgent?: string | null | undefined;
+  /** Epoch ms; default: now. */
+  saidAt?: number | undefined;
+}
+
+const MAX_NAME = 200;
+const MAX_DETAILS = 2000;
+export const MAX_USER_AGENT = 1000;
+
+/** RFC 3339 §5.6, the time of day may be left out. */
+const MOMENT = /^\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:\d\d))?$/;
+
+/** The address alone, its domain as lower-case A-labels. */
+export function readEmail(text: string): Read<string> {
+  const mailbox = parseMailbox(text.trim());
+  if (typeof mailbox === 'string') return { fault: mailbox };
+  return mailbox.name === ''
+    ? { value: mailbox.address }
+    : { fault: 'must be an address without a display name' };
+}
+
+/** As E.164. */
+export function readPhone(text: string): Read<string> {
+  const number = parsePhone(text);
+  return number === null
+    ? { fault: 'must be an international phone number such as +442071838750' }
+    : { value: number };
+}
+
+/** Any script and direction, one line. */
+export function readName(text: string): Read<string> {
+  return readLine(text, MAX_NAME);
+}
+
+export function readUserAgent(text: string): Read<string> {
+  return readLine(text, MAX_USER_AGENT);
+}
+
+function readLine(text: string, max: number): Read<string> {
+  if (text.length > max) return { fault: `must have at most ${max} characters` };
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) return { fault: 'must be one line without control characters' };
+  return readSound(text);
+}
+
+export function readDetails(text: string): Read<string> {
+  if (text.length > MAX_DETAILS) return { fault: `must have at most ${MAX_DETAILS} characters` };
+  return readSound(text);
+}
+
+function readSound(text: string): Read<string> {
+  const fault = textFault(text);
+  return fault === null ? { value: text } : { fault };
+}
+
+export function readIpAddress(text: string): Read<string> {
+  return isIP(text) === 0 ? { fault: 'must be an IP address' } : { value: text };
+}
+
+export function readMethod(text: string): Read<ConsentMethod> {
+  const method = CONSENT_METHODS.find((known) => known === text);
+  return method === undefined
+    ? { fault: `must be one of ${CONSENT_METHODS.map((known) => JSON.stringify(known)).join(', ')}` }
+    : { value: method };
+}
+
+/** Epoch ms. */
+export function readMoment(text: string): Read<number> {
+  const moment = MOMENT.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
+  return Number.isNaN(moment)
+    ? { fault: 'must be a time such as 2026-01-31T12:00:00Z or a date such as 2026-01-31' }
+    : { value: moment };
+}

@@ -1,0 +1,46 @@
+/**
+ * How people are searched for: by the beginning of their address, their full name or their last name, whatever
+ * the letters' case and accents. The database keeps only the first few folded characters of each, in an index;
+ * the rest is compared here. So an index is small, and no one's address or name stands in it.
+ */
+const KEY_LENGTH = 8;
+
+const MARKS = /\p{M}/gu;
+const BLANKS = /\s+/g;
+const PLAIN = /^[\x20-\x7e]*$/;
+
+/** Lower case, without accents, single blanks. `Zoë  MÜLLER` and `zoe muller` are the same. */
+export function fold(text: string): string {
+  const bare = PLAIN.test(text) ? text : text.normalize('NFKD').replace(MARKS, '');
+  return bare.toLowerCase().replace(BLANKS, ' ').trim();
+}
+
+/** The part of a folded text that is indexed, never half a character; null when nothing is left of it. */
+export function searchKey(folded: string): string | null {
+  const key = folded.slice(0, KEY_LENGTH).replace(/[\ud800-\udbff]$/, '');
+  return key === '' ? null : key;
+}
+
+/** First and last name as one text, '' when there is neither. */
+export function fullName(firstName: string | null, lastName: string | null): string {
+  return [firstName, lastName].filter((name) => name !== null).join(' ');
+}
+
+export interface SearchKeys {
+  email_key: string | null;
+  name_key: string | null;
+  last_name_key: string | null;
+}
+
+export function searchKeys(person: {
+  email: string | null;
+  first_name: string | null;
+  last_name: string | null;
+}): SearchKeys {
+  const keyOf = (text: string | null) => (text === null ? null : searchKey(fold(text)));
+  return {
+    email_key: keyOf(person.email),
+    name_key: keyOf(fullName(person.first_name, person.last_name)),
+    last_name_key: keyOf(person.last_name),
+  };
+}

@@ -1,0 +1,89 @@
+import { type GlobalStatus, type KnownContact, SEARCH_KEYS, type SearchKey } from '../store/contacts.ts';
+import type { SubscriptionRow } from '../store/subscriptions.ts';
+import type { Tables } from '../store/tables.ts';
+import { fold, fullName, searchKey } from './search-key.ts';
+
+/**
+ * Contacts whose address, full name or last name begins with a text. The three indexes are walked one after
+ * the other; whoever was met in an earlier one is passed over. A page costs the same however deep it is, and
+ * looks at a bounded number of contacts: where few of them fit, it is short, and the next one goes on.
+ */
+export interface SearchFilter {
+  accountId: string;
+  text: string;
+  status?: GlobalStatus;
+  /** Only members of this group, and of those only the active or the inactive. */
+  groupSeq?: number;
+  isActive?: boolean;
+  /** Where the page before ended. */
+  after: SearchPlace | null;
+  limit: number;
+}
+
+/** A place in the walk: the last contact that was looked at. */
+export interface SearchPlace {
+  /** Index into SEARCH_KEYS. */
+  walk: number;
+  key: string;
+  seq: number;
+}
+
+export interface Found {
+  contact: KnownContact;
+  /** When a group was asked for. */
+  subscription: SubscriptionRow | null;
+}
+
+export interface SearchPage {
+  rows: Found[];
+  /** Null: that was all. */
+  next: SearchPlace | null;
+}
+
+/** Contacts that one page looks at, at most. */
+const LOOKS = 1000;
+
+export function searchContacts(tables: Tables, filter: SearchFilter): SearchPage {
+  const text = fold(filter.text);
+  const prefix = searchKey(text);
+  const rows: Found[] = [];
+  if (prefix === null) return { rows, next: null };
+  let looks = 0;
+  let last: SearchPlace | null = null;
+  for (const [walk, key] of SEARCH_KEYS.entries()) {
+    if (filter.after !== null && walk < filter.after.walk) continue;
+    const after = filter.after?.walk === walk ? filter.after : { key: '', seq: 0 };
+    for (const contact of tables.contacts.walk(key, filter.accountId, prefix, after)) {
+      if (looks++ === LOOKS) return { rows, next: last };
+      const found = fits(tables, filter, contact, walk, text);
+      if (found !== null && rows.length === filter.limit) return { rows, next: last };
+      if (found !== null) rows.push(found);
+      if (found !== null || rows.length < filter.limit)
+        last = { walk, key: contact[key] ?? '', seq: contact.seq };
+    }
+  }
+  return { rows, next: null };
+}
+
+function fits(
+  tables: Tables,
+  filter: SearchFilter,
+  contact: KnownContact,
+  walk: number,
+  text: string,
+): Found | null {
+  if (filter.status !== undefined && contact.global_status !== filter.status) return null;
+  const begins = (key: SearchKey) => fold(textOf(contact, key)).startsWith(text);
+  if (SEARCH_KEYS.findIndex(begins) !== walk) return null;
+  if (filter.groupSeq === undefined) return { contact, subscription: null };
+  const subscription = tables.subscriptions.get(filter.groupSeq, contact.seq);
+  if (subscription === null) return null;
+  return filter.isActive === undefined || (subscription.is_active === 1) === filter.isActive
+    ? { contact, subscription }
+    : null;
+}
+
+function textOf(contact: KnownContact, key: SearchKey): string {
+  if (key === 'email_key') return contact.email ?? '';
+  return key === 'name_key' ? fullName(contact.first_name, contact.last_name) : (contact.last_name ?? '');
+}

@@ -1,0 +1,191 @@
+import { iso } from '../core/clock.ts';
+import type { ConsentAction, ConsentMethod, ConsentRow, OptOutMethod } from '../store/consent.ts';
+import type { ContactSource, GlobalStatus, KnownContact } from '../store/contacts.ts';
+import type { ImportStatus, SubscriptionGroupRow } from '../store/subscription-groups.ts';
+import type { Member, Membership } from '../store/subscriptions.ts';
+import type { CustomFields } from './custom-fields.ts';
+
+/** People, groups and memberships as callers see them (contract §4, interface.md: Subscriber). */
+export interface ShownContact {
+  contactIdentifier: string;
+  userId: string;
+  email: string | null;
+  phone: string | null;
+  firstName: string | null;
+  lastName: string | null;
+  customFields: CustomFields;
+  globalStatus: GlobalStatus;
+  consentMethod: ConsentMethod | null;
+  consentDetails: string | null;
+  consentIpAddress: string | null;
+  consentUserAgent: string | null;
+  consentTimestamp: string | null;
+  source: ContactSource;
+  addedBy: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** The e-mail's identifier, else the phone's. */
+export function identifierOf({ email_hash, phone_hash }: KnownContact): string {
+  return email_hash ?? phone_hash ?? '';
+}
+
+export function shownContact(row: KnownContact): ShownContact {
+  return {
+    contactIdentifier: identifierOf(row),
+    userId: row.user_id,
+    email: row.email,
+    phone: row.phone,
+    firstName: row.first_name,
+    lastName: row.last_name,
+    customFields: customFieldsOf(row),
+    globalStatus: row.global_status,
+    consentMethod: row.consent_method,
+    consentDetails: row.consent_details,
+    consentIpAddress: row.consent_ip_address,
+    consentUserAgent: row.consent_user_agent,
+    consentTimestamp: row.consented_at === null ? null : iso(row.consented_at),
+    source: row.source,
+    addedBy: row.added_by,
+    createdAt: iso(row.created_at),
+    updatedAt: iso(row.updated_at),
+  };
+}
+
+function customFieldsOf(row: KnownContact): CustomFields {
+  return JSON.parse(row.custom_fields) as CustomFields;
+}
+
+export interface ShownMembership {
+  subscriptionGroupId: string;
+  joinedAt: string;
+  isActive: boolean;
+  source: ContactSource;
+}
+
+export function shownMembership(row: Membership): ShownMembership {
+  return {
+    subscriptionGroupId: row.subscription_group_id,
+    joinedAt: iso(row.joined_at),
+    isActive: row.is_active === 1,
+    source: row.source,
+  };
+}
+
+export interface ShownConsent {
+  action: ConsentAction;
+  subscriptionGroupId: string | null;
+  method: ConsentMethod | OptOutMethod | null;
+  details: string | null;
+  ipAddress: string | null;
+  userAgent: string | null;
+  timestamp: string;
+  recordedAt: string;
+  recordedBy: string;
+}
+
+export function shownConsent(row: ConsentRow): ShownConsent {
+  return {
+    action: row.action,
+    subscriptionGroupId: row.subscription_group_id,
+    method: row.method,
+    details: row.details,
+    ipAddress: row.ip_address,
+    userAgent: row.user_agent,
+    timestamp: iso(row.said_at),
+    recordedAt: iso(row.recorded_at),
+    recordedBy: row.recorded_by,
+  };
+}
+
+/** A membership as add and update answer it. Its texts are never null: clients of the interface read strings. */
+export interface ShownSubscriber {
+  subscriptionGroupId: string;
+  contactIdentifier: string;
+  email: string;
+  userId: string;
+  isActive: boolean;
+  joinedAt: string;
+  source: ContactSource;
+  consentMethod: ConsentMethod;
+  consentDetails: string;
+}
+
+export function shownSubscriber(groupId: string, { contact, subscription }: Member): ShownSubscriber {
+  return {
+    subscriptionGroupId: groupId,
+    contactIdentifier: identifierOf(contact),
+    email: contact.email ?? '',
+    userId: contact.user_id,
+    isActive: subscription.is_active === 1,
+    joinedAt: iso(subscription.joined_at),
+    source: subscription.source,
+    consentMethod: subscription.consent_method,
+    consentDetails: subscription.consent_details ?? '',
+  };
+}
+
+/** A membership merged with the contact's profile; without the user id. */
+export interface ShownSubscription extends Omit<ShownSubscriber, 'userId'> {
+  firstName: string;
+  lastName: string;
+  phone: string;
+  globalStatus: GlobalStatus;
+  customFields: CustomFields;
+}
+
+export function shownSubscription(groupId: string, member: Member): ShownSubscription {
+  const { userId: _, ...subscriber } = shownSubscriber(groupId, member);
+  const { contact } = member;
+  return {
+    ...subscriber,
+    firstName: contact.first_name ?? '',
+    lastName: contact.last_name ?? '',
+    phone: contact.phone ?? '',
+    globalStatus: contact.global_status,
+    customFields: customFieldsOf(contact),
+  };
+}
+
+export interface ShownGroup {
+  subscriptionGroupId: string;
+  name: string;
+  description: string | null;
+  /** The account. */
+  userId: string;
+  isActive: boolean;
+  isDefault: boolean;
+  isSystem: boolean;
+  totalSubscribers: number;
+  activeSubscribers: number;
+  importStatus: ImportStatus | null;
+  tags: string[];
+  unsubscribeTemplateId: string | null;
+  reportAbuseTemplateId: string | null;
+  companyAddressTemplateId: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export function shownGroup(row: SubscriptionGroupRow): ShownGroup {
+  return {
+    subscriptionGroupId: row.subscription_group_id,
+    name: row.name,
+    description: row.description,
+    userId: row.account_id,
+    isActive: row.is_active === 1,
+    // Every group is one that its account made.
+    isDefault: false,
+    isSystem: false,
+    totalSubscribers: row.total_subscribers,
+    activeSubscribers: row.active_subscribers,
+    importStatus: row.import_status,
+    tags: JSON.parse(row.tags) as string[],
+    unsubscribeTemplateId: row.unsubscribe_template_id,
+    reportAbuseTemplateId: row.report_abuse_template_id,
+    companyAddressTemplateId: row.company_address_template_id,
+    createdAt: iso(row.created_at),
+    updatedAt: iso(row.updated_at),
+  };
+}

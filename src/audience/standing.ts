@@ -1,0 +1,44 @@
+import type { Clock } from '../core/clock.ts';
+import type { OnSuppressionChange } from '../events/record.ts';
+import type { GlobalStatus } from '../store/contacts.ts';
+import type { SuppressionReason, SuppressionRow } from '../store/suppressions.ts';
+import type { Tables } from '../store/tables.ts';
+
+/**
+ * Where a person stands with an account's marketing, by the suppressions alone: it holds for people who are no
+ * contacts, and for those who were erased. What ends only transactional mail has no part in it.
+ */
+export interface Standing {
+  status: Exclude<GlobalStatus, 'active'>;
+  /** What decides it. */
+  row: SuppressionRow;
+}
+
+const STATUS: Record<SuppressionReason, Standing['status']> = {
+  hard_bounce: 'bounced',
+  soft_bounces: 'bounced',
+  complaint: 'complained',
+  unsubscribe: 'unsubscribed',
+  manual: 'suppressed',
+};
+
+/** Null: nothing stands in the way. An opt-out gives way to what is graver; of the rest the first counts. */
+export function marketingStanding(tables: Tables, accountId: string, recipientHash: string): Standing | null {
+  const rows = tables.suppressions.of(accountId, recipientHash).filter(({ stream }) => stream !== 'tx');
+  const row = rows.find(({ reason }) => reason !== 'unsubscribe') ?? rows[0];
+  return row === undefined ? null : { status: STATUS[row.reason], row };
+}
+
+export function statusOf(tables: Tables, accountId: string, emailHash: string | null): GlobalStatus {
+  return emailHash === null
+    ? 'active'
+    : (marketingStanding(tables, accountId, emailHash)?.status ?? 'active');
+}
+
+/** Lets a contact's status follow the suppressions of its address, in the unit of work that changes them. */
+export function createStatusFollower({ now }: Clock): OnSuppressionChange {
+  return (tables, accountId, recipientHash) => {
+    const status = statusOf(tables, accountId, recipientHash);
+    tables.contacts.setStatus(accountId, recipientHash, status, now());
+  };
+}
