@@ -31,7 +31,7 @@ export async function startInProcess() {
     'api.trustedProxies': ['127.0.0.1'],
     'public.listen': '127.0.0.1:0',
     'public.url': `http://track.${PLATFORM}`,
-    'mx.listen': '127.0.0.1:0',
+    'mx.listen': 'off',
     'dns.resolvers': [dns.address],
     'delivery.workers': 1,
     'limits.setupPerSecond': 10_000,
