@@ -29,6 +29,8 @@ import { sendRoutes } from './http/api/send.ts';
 import { suppressionRoutes } from './http/api/suppressions.ts';
 import { templateRoutes } from './http/api/templates.ts';
 import { useCaseRoutes } from './http/api/use-cases.ts';
+import { webhookDeliveryRoutes } from './http/api/webhook-deliveries.ts';
+import { webhookRoutes } from './http/api/webhooks.ts';
 import { createHttpServer } from './http/server.ts';
 import { createTokens } from './mail/tokens.ts';
 import { createAcceptance } from './sending/accept.ts';
@@ -44,6 +46,10 @@ import { lockDaemon, openDatabase } from './store/database.ts';
 import { openSeal } from './store/master-key.ts';
 import { createTables } from './store/tables.ts';
 import { createWriter } from './store/writer.ts';
+import { createWebhookCaller } from './webhooks/call.ts';
+import { createWebhookSecrets } from './webhooks/secrets.ts';
+import { createWebhookSender } from './webhooks/sender.ts';
+import { createWebhooks } from './webhooks/service.ts';
 
 /**
  * The composition root: the only place that knows all parts and how they hang together. `serve`, `demo` and
@@ -99,11 +105,45 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       writer,
       credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
     });
-    const recorder = createRecorder({ clock, ids });
     const resolver =
       world.resolver ??
       createResolver({ resolvers: config.dns.resolvers, timeoutMs: config.dns.timeoutMs, clock, random });
     if (world.resolver === undefined) undo.push(() => resolver.close());
+
+    const registry = new Registry();
+    const webhookCalls = new Counter({
+      name: 'postrider_webhook_calls_total',
+      help: 'Calls of webhooks.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    });
+    const { allowPrivateNetworks } = config.webhooks;
+    const webhookParts = {
+      clock,
+      random,
+      log,
+      tables,
+      writer,
+      secrets: createWebhookSecrets({ seal, random }),
+      caller: createWebhookCaller({
+        resolver,
+        allowPrivateNetworks,
+        userAgent: `Postrider/${programVersion()}`,
+      }),
+    };
+    const webhookSender = createWebhookSender({
+      ...webhookParts,
+      observe: (outcome) => webhookCalls.inc({ outcome }),
+    });
+    undo.push(() => webhookSender.stop());
+    const webhooks = createWebhooks({
+      ...webhookParts,
+      ids,
+      allowPrivateNetworks,
+      onChange: webhookSender.changed,
+      onDue: webhookSender.due,
+    });
+    const recorder = createRecorder({ clock, ids, onWebhookDue: webhookSender.due });
 
     const accounts = createAccounts({ tables, writer, clock, ids });
     const domains = createDomains({
@@ -120,7 +160,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
     });
 
-    const registry = new Registry();
     const outcomes = new Counter({
       name: 'postrider_delivery_outcomes_total',
       help: 'Outcomes of delivery attempts.',
@@ -187,6 +226,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
         }),
         ...campaignRoutes({ campaigns: createCampaigns({ tables, writer, clock, ids }) }),
+        ...webhookRoutes({ webhooks }),
+        ...webhookDeliveryRoutes({ webhooks }),
         ...suppressionRoutes({ suppressions: createSuppressionList({ tables, writer, clock, recorder }) }),
         ...accountRoutes(accounts),
       ],
@@ -213,6 +254,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     domains.background.start();
     undo.push(() => domains.background.stop());
     engine.start();
+    webhookSender.start();
 
     const bound = http.address();
     const apiUrl = `http://${bound?.host.includes(':') ? `[${bound.host}]` : bound?.host}:${bound?.port}`;

@@ -4,7 +4,8 @@ import type { Writer } from '../store/writer.ts';
 
 /**
  * What is kept how long. Purging goes in small units, so that it never holds up a send: bodies some days
- * after a message is final, then events and the message records, and idempotent answers when they expire.
+ * after a message is final, then events, what webhooks were told of them, and the message records; idempotent
+ * answers when they expire.
  */
 export interface RetentionSettings {
   clock: Clock;
@@ -27,6 +28,7 @@ export async function purgeOld(settings: RetentionSettings): Promise<Record<stri
       writer.run((tables) => tables.messages.purgeContents(bodiesBefore, AT_ONCE)),
     ),
     events: await untilNone(() => writer.run((tables) => tables.events.purge(eventsBefore, AT_ONCE))),
+    webhookDeliveries: await untilNone(() => writer.run((tables) => tables.webhookDeliveries.purge(AT_ONCE))),
     messages: await untilNone(() => writer.run((tables) => tables.messages.purge(eventsBefore, AT_ONCE))),
     answers: await untilNone(() => writer.run((tables) => tables.idempotency.purge(now, AT_ONCE))),
   };

@@ -1,4 +1,5 @@
 import { Agent } from 'undici';
+import { SECOND } from '../core/clock.ts';
 import { createReach, type ReachSettings } from './reach.ts';
 
 /** One call of an endpoint: a POST, and what came of it. It decides nothing; it never follows a redirect. */
@@ -19,9 +20,13 @@ export interface WebhookCaller {
   close(): Promise<void>;
 }
 
-export interface CallerSettings extends ReachSettings {
+export interface CallerSettings extends Omit<ReachSettings, 'timeoutMs'> {
   userAgent: string;
+  /** Ms for one call in all; 15 s (contract §7) unless told. */
+  timeoutMs?: number;
 }
+
+const ANSWER_MS = 15 * SECOND;
 
 /** The answer's body that is kept, and that is read at all: more than that is not worth a connection. */
 const KEPT_BYTES = 1024;
@@ -29,10 +34,10 @@ const READ_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 
 export function createWebhookCaller(settings: CallerSettings): WebhookCaller {
-  const { timeoutMs, userAgent } = settings;
+  const { timeoutMs = ANSWER_MS, userAgent } = settings;
   // As many connections as there are calls: how many that may be, the sender says for each webhook.
   const agent = new Agent({
-    connect: createReach(settings),
+    connect: createReach({ ...settings, timeoutMs }),
     maxHeaderSize: MAX_HEADER_BYTES,
     // One deadline over all of it, below.
     headersTimeout: 0,
@@ -64,7 +69,7 @@ export function createWebhookCaller(settings: CallerSettings): WebhookCaller {
         };
       } catch (error) {
         if (signal.aborted) return null;
-        const why = ended.signal.aborted ? `no answer within ${timeoutMs / 1000} s` : reasonOf(error);
+        const why = ended.signal.aborted ? `no answer within ${timeoutMs / SECOND} s` : reasonOf(error);
         return { kind: 'unanswered', why };
       } finally {
         clearTimeout(deadline);
