@@ -1,0 +1,73 @@
+import { afterAll, expect, it } from 'vitest';
+import { startInProcess } from '../../support/in-process-daemon.ts';
+
+const house = await startInProcess();
+afterAll(() => house.stop());
+
+const PATH = '/web-setup/compliance-templates';
+const GOOD = { name: 'Footer', type: 'unsubscribe', htmlContent: '<a href="{{unsubscribe_url}}">Leave</a>' };
+
+interface Answer {
+  template: { templateId: string; isDefault: boolean; domain: string | null };
+  warnings?: string[];
+}
+interface Page {
+  templates: { name: string }[];
+}
+
+it('is the default when it is the first of its type and domain', async () => {
+  const api = await house.account('A');
+  const isDefault = async (wish: object) =>
+    (await api.post<Answer>(PATH, { ...GOOD, ...wish })).data.template.isDefault;
+  expect(await isDefault({})).toBe(true);
+  expect(await isDefault({})).toBe(false);
+  expect(await isDefault({ domain: 'shop.example.com' })).toBe(true);
+  expect(await isDefault({ isDefault: true })).toBe(true);
+  expect(
+    await isDefault({ type: 'report_abuse', htmlContent: '{{report_abuse_url}}', isDefault: false }),
+  ).toBe(false);
+});
+
+it('keeps the domain as domains are kept, and warns of one that is not registered', async () => {
+  const api = await house.account('A');
+  await api.put('/web-setup/domains', { domain: 'bücher.example.com', useCaseId: 'tx-local' });
+  const { data } = await api.post<Answer>(PATH, { ...GOOD, domain: 'Bücher.Example.com.' });
+  expect(data.template.domain).toBe('xn--bcher-kva.example.com');
+  expect(data.warnings).toBeUndefined();
+  const { data: other } = await api.post<Answer>(PATH, { ...GOOD, domain: 'shop.example.cmo' });
+  expect(other.warnings).toEqual([
+    'shop.example.cmo is not registered in this account: as long as it is not, the template is not used',
+  ]);
+});
+
+it('is listed by type and domain', async () => {
+  const api = await house.account('A');
+  await api.post(PATH, { ...GOOD, name: 'one' });
+  await api.post(PATH, { ...GOOD, name: 'two', domain: 'shop.example.com' });
+  await api.post(PATH, {
+    ...GOOD,
+    name: 'three',
+    type: 'company_address',
+    htmlContent: '{{company_address}}',
+  });
+  const names = async (query: string) =>
+    (await api.get<Page>(PATH + query)).data.templates.map(({ name }) => name);
+  expect(await names('')).toEqual(['three', 'two', 'one']);
+  expect(await names('?type=unsubscribe')).toEqual(['two', 'one']);
+  expect(await names('?domain=Shop.example.com')).toEqual(['two']);
+  expect(await names('?type=company_address&domain=shop.example.com')).toEqual([]);
+});
+
+it.each([
+  ['no use of what its type is for', { htmlContent: '<p>Bye</p>' }, 'htmlContent'],
+  ['a variable that is not known here', { htmlContent: `${GOOD.htmlContent}{{first_name}}` }, 'htmlContent'],
+  ['more than 20,000 characters', { htmlContent: GOOD.htmlContent + 'x'.repeat(20_000) }, 'htmlContent'],
+  ['a NUL', { htmlContent: `${GOOD.htmlContent}\u0000` }, 'htmlContent'],
+  ['an unknown type', { type: 'footer' }, 'type'],
+  ['a domain that is none', { domain: 'http://shop.example.com/' }, 'domain'],
+  ['a public suffix', { domain: 'co.uk' }, 'domain'],
+])('is refused for %s', async (_, changes, field) => {
+  const api = await house.account('A');
+  const { status, error } = await api.post(PATH, { ...GOOD, ...changes });
+  expect([status, error.code, error.details?.[0]?.field]).toEqual([400, 'VALIDATION_ERROR', field]);
+});

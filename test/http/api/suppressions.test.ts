@@ -1,0 +1,110 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { startInProcess } from '../../support/in-process-daemon.ts';
+
+const house = await startInProcess();
+afterAll(() => house.stop());
+
+const PATH = '/web-setup/suppressions';
+const ADA = 'ada@example.net';
+
+interface Page {
+  suppressions: { email: string; stream: string; reason: string }[];
+  count: number;
+  nextKey?: string;
+}
+
+async function start() {
+  const api = await house.account('A');
+  const listed = async (query = '') =>
+    (await api.get<Page>(PATH + query)).data.suppressions.map(
+      ({ email, stream, reason }) => `${email} ${stream} ${reason}`,
+    );
+  return { api, listed };
+}
+
+describe('POST', () => {
+  it('answers 201 for a new one and 200 with the same one after', async () => {
+    const { api, listed } = await start();
+    const first = await api.post<object>(PATH, { email: ADA });
+    expect([first.status, first.data]).toEqual([
+      201,
+      {
+        suppression: {
+          email: ADA,
+          contactIdentifier: 'email_ae2c0afa556b74f2d501305b54c34910',
+          reason: 'manual',
+          stream: 'all',
+          createdAt: expect.stringMatching(/Z$/),
+        },
+      },
+    ]);
+    const again = await api.post(PATH, { email: ' ADA@Example.net ', reason: 'manual' });
+    expect([again.status, again.data]).toEqual([200, first.data]);
+    expect(await listed()).toEqual([`${ADA} all manual`]);
+  });
+
+  it('makes one, however many ask at once', async () => {
+    const { api, listed } = await start();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => api.post(PATH, { email: ADA })));
+    expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(49);
+    expect(await listed()).toHaveLength(1);
+  });
+
+  it.each([
+    ['no address', { email: 'nobody' }, 'email'],
+    ['an unknown stream', { stream: 'sms' }, 'stream'],
+    ['an unknown reason', { reason: 'because' }, 'reason'],
+  ])('refuses %s', async (_, wish, field) => {
+    const { api } = await start();
+    const { status, error } = await api.post(PATH, { email: ADA, ...wish });
+    expect([status, error.code, error.details?.[0]?.field]).toEqual([400, 'VALIDATION_ERROR', field]);
+  });
+});
+
+describe('DELETE', () => {
+  it.each([
+    ['the query', { query: `?email=${ADA}&stream=mk` }],
+    ['a body', { body: { email: ADA, stream: 'mk' } }],
+    ['both', { query: `?email=${ADA}`, body: { email: ADA, stream: 'mk' } }],
+  ])('takes its wish from %s', async (_, { query = '', body }: { query?: string; body?: object }) => {
+    const { api, listed } = await start();
+    await api.post(PATH, { email: ADA });
+    await api.post(PATH, { email: ADA, stream: 'mk' });
+    const { status, data } = await api.call('DELETE', PATH + query, body === undefined ? {} : { body });
+    expect([status, data]).toEqual([200, { message: expect.any(String), removed: 1 }]);
+    expect(await listed()).toEqual([`${ADA} all manual`]);
+  });
+
+  it.each([
+    ['says nothing', {}, 400, 'email'],
+    ['contradicts itself', { query: `?email=${ADA}`, body: { email: 'bob@example.net' } }, 400, 'email'],
+    ['names nobody who is suppressed', { query: '?email=bob@example.net' }, 404, undefined],
+  ])(
+    'is refused when it %s',
+    async (_, { query = '', body }: { query?: string; body?: object }, expected, field) => {
+      const { api, listed } = await start();
+      await api.post(PATH, { email: ADA });
+      const { status, error } = await api.call('DELETE', PATH + query, body === undefined ? {} : { body });
+      expect([status, error.details?.[0]?.field]).toEqual([expected, field]);
+      expect(await listed()).toHaveLength(1);
+    },
+  );
+});
+
+it('the list is filtered, paged, and another account’s is another', async () => {
+  const { api, listed } = await start();
+  await api.post(PATH, { email: 'a@example.net', stream: 'tx' });
+  await api.post(PATH, { email: 'b@example.net', reason: 'complaint' });
+  await api.post(PATH, { email: 'c@example.net' });
+  expect(await listed('?stream=tx')).toEqual(['a@example.net tx manual']);
+  expect(await listed('?reason=complaint')).toEqual(['b@example.net all complaint']);
+  expect(await listed('?email=C@example.net')).toEqual(['c@example.net all manual']);
+  const { data } = await api.get<Page>(`${PATH}?limit=2`);
+  expect(data).toMatchObject({
+    count: 2,
+    suppressions: [{ email: 'c@example.net' }, { email: 'b@example.net' }],
+  });
+  expect(await listed(`?lastKey=${data.nextKey}`)).toEqual(['a@example.net tx manual']);
+  expect(await (await start()).listed()).toEqual([]);
+});

@@ -1,0 +1,156 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { startInProcess } from '../../support/in-process-daemon.ts';
+
+const house = await startInProcess();
+afterAll(() => house.stop());
+
+const HTML = '<p>{{company_address_html}} {{unsubscribe_email_html}}</p>';
+const GOOD = { name: 'Order', subject: 'Order {{number}}', html: HTML };
+
+interface Answer {
+  template: { templateId: string; [field: string]: unknown };
+  warnings?: string[];
+}
+interface Page {
+  templates: { name: string; templateId: string }[];
+  count: number;
+  nextKey?: string;
+}
+
+describe('a template', () => {
+  it('is kept as it was given, in any script and however hostile', async () => {
+    const api = await house.account('A');
+    const wish = {
+      name: "Robert'); DROP TABLE templates;--",
+      type: 'marketing',
+      subject: '🎁 عرض خاص \u202e{{name}}\u202c',
+      html: `${HTML}<p>日本語 𝒳 \u0001 ‮</p>`,
+      text: 'Zeile 1\r\nZeile 2\t{{name}}',
+    };
+    const { status, data } = await api.post<Answer>('/web-setup/templates', wish);
+    expect([status, data]).toMatchObject([201, { template: wish }]);
+    const { data: read } = await api.get<Answer>(`/web-setup/templates/${data.template.templateId}`);
+    expect(read).toEqual({ template: data.template });
+  });
+
+  it('has nothing for what was not given', async () => {
+    const api = await house.account('A');
+    const { data } = await api.post<Answer>('/web-setup/templates', { name: 'Bare', html: HTML });
+    expect(data.template).toMatchObject({ type: null, subject: null, text: null });
+  });
+
+  it('changes where it is told to, and gives up what is null', async () => {
+    const api = await house.account('A');
+    const { data } = await api.post<Answer>('/web-setup/templates', { ...GOOD, type: 'transactional' });
+    const path = `/web-setup/templates/${data.template.templateId}`;
+    const { data: changed } = await api.put<Answer>(path, { subject: null, type: null });
+    expect(changed.template).toEqual({
+      ...data.template,
+      subject: null,
+      type: null,
+      updatedAt: expect.any(String),
+    });
+    const { status, error } = await api.call('PUT', path, { body: { html: null } });
+    expect([status, error.details?.[0]?.field]).toEqual([400, 'html']);
+  });
+
+  it.each([
+    ['no name', { name: ' ' }, 'name'],
+    ['a name of two lines', { name: 'a\nb' }, 'name'],
+    ['a name of 201 characters', { name: 'a'.repeat(201) }, 'name'],
+    ['an unknown type', { type: 'both' }, 'type'],
+    ['a subject of two lines', { subject: 'a\r\nBcc: x@example.net' }, 'subject'],
+    ['a subject of 999 characters', { subject: 'a'.repeat(999) }, 'subject'],
+    ['a NUL in the html', { html: `${HTML}\u0000` }, 'html'],
+    ['half a character in the text', { text: 'a\ud83d' }, 'text'],
+    ['no html', { html: '' }, 'html'],
+  ])('is refused for %s', async (_, changes, field) => {
+    const api = await house.account('A');
+    const { status, error } = await api.post('/web-setup/templates', { ...GOOD, ...changes });
+    expect([status, error.code, error.details?.map((detail) => detail.field)]).toEqual([
+      400,
+      'VALIDATION_ERROR',
+      [field],
+    ]);
+    expect((await api.get<Page>('/web-setup/templates')).data.count).toBe(0);
+  });
+
+  it('is refused when it is over the limit of a body', async () => {
+    const api = await house.account('A');
+    const { status, error } = await api.post('/web-setup/templates', {
+      ...GOOD,
+      html: HTML + 'x'.repeat(270_000),
+    });
+    expect([status, error.code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
+  });
+});
+
+describe('warnings', () => {
+  const warningsOf = async (wish: object) => {
+    const api = await house.account('A');
+    return (await api.post<Answer>('/web-setup/templates', { ...GOOD, ...wish })).data.warnings;
+  };
+
+  it('are left out when there is nothing to warn of', async () => {
+    expect(await warningsOf({})).toBeUndefined();
+  });
+
+  it('name what a send would be refused for, slips, and fields that nobody knows', async () => {
+    const warnings = await warningsOf({
+      html: '<p>{{first name}} {{company_address_html}} <!-- {{unsubscribe_email_html}} --></p>',
+      subject: 'Order {{#if x}}',
+      texts: 'x',
+    });
+    expect(warnings).toEqual([
+      'unknown field "texts" was ignored; did you mean "text"?',
+      'html does not show {{unsubscribe_email_html}}: a send with this template will be refused',
+      '{{#if x}} in subject is no variable and stays as it is',
+      '{{first name}} in html is no variable and stays as it is',
+    ]);
+  });
+
+  it('come with a change, too', async () => {
+    const api = await house.account('A');
+    const { data } = await api.post<Answer>('/web-setup/templates', GOOD);
+    const path = `/web-setup/templates/${data.template.templateId}`;
+    const { data: changed } = await api.put<Answer>(path, { html: '<p>Hi</p>' });
+    expect(changed.warnings).toHaveLength(2);
+  });
+});
+
+describe('the list', () => {
+  async function pages(api: Awaited<ReturnType<typeof house.account>>, limit: number): Promise<string[][]> {
+    const read: string[][] = [];
+    for (let key = ''; ; ) {
+      const { data } = await api.get<Page>(`/web-setup/templates?limit=${limit}${key}`);
+      expect(data.count).toBe(data.templates.length);
+      read.push(data.templates.map(({ name }) => name));
+      if (data.nextKey === undefined) return read;
+      key = `&lastKey=${data.nextKey}`;
+    }
+  }
+
+  it('is read page by page, newest first, each template once', async () => {
+    const api = await house.account('A');
+    for (const name of ['1', '2', '3', '4', '5']) await api.post('/web-setup/templates', { ...GOOD, name });
+    expect(await pages(api, 2)).toEqual([['5', '4'], ['3', '2'], ['1']]);
+    expect(await pages(api, 5)).toEqual([['5', '4', '3', '2', '1']]);
+  });
+
+  it('makes shorter pages of large templates', async () => {
+    const api = await house.account('A');
+    const html = HTML + 'x'.repeat(250_000);
+    for (let n = 1; n <= 18; n++) await api.post('/web-setup/templates', { name: String(n), html });
+    const read = await pages(api, 200);
+    expect(read.map((page) => page.length)).toEqual([17, 1]);
+    expect(read.flat()).toEqual(Array.from({ length: 18 }, (_, n) => String(18 - n)));
+  });
+
+  it('takes no key of another list', async () => {
+    const api = await house.account('A');
+    for (const name of ['1', '2']) await api.post('/web-setup/campaigns', { name });
+    const { data } = await api.get<Page>('/web-setup/campaigns?limit=1');
+    const { status, error } = await api.get(`/web-setup/templates?lastKey=${data.nextKey}`);
+    expect([status, error.details?.[0]?.field]).toEqual([400, 'lastKey']);
+  });
+});
