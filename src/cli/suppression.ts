@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { createStatusFollower } from '../audience/standing.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { createRecorder } from '../events/record.ts';
 import {
@@ -147,8 +148,9 @@ async function withList(
 ): Promise<void> {
   const { tables, writer, clock, ids } = await context.open();
   if (tables.accounts.get(accountId) === null) return context.fail(`there is no account ${accountId}`);
-  const recorder = createRecorder({ clock, ids });
-  const refusal = await work(createSuppressionList({ tables, writer, clock, recorder }));
+  const onSuppressionChange = createStatusFollower(clock);
+  const recorder = createRecorder({ clock, ids, onSuppressionChange });
+  const refusal = await work(createSuppressionList({ tables, writer, clock, recorder, onSuppressionChange }));
   if (refusal?.code === 'VALIDATION_ERROR') context.usage(refusal.message);
   else if (refusal !== null) context.fail(refusal.message);
 }

@@ -1,5 +1,8 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { startInProcess } from '../../support/in-process-daemon.ts';
+
+// The whole daemon takes part, perhaps on a busy machine.
+vi.setConfig({ testTimeout: 30_000 });
 
 const house = await startInProcess();
 afterAll(() => house.stop());
