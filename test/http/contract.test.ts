@@ -201,6 +201,7 @@ it('an answer is judged by the document', () => {
   expect(faults(200, { name: undefined })[0]).toMatch(/required property 'name'/);
   expect(faults(200, { more: 1 })[0]).toMatch(/must NOT have additional properties/);
   expect(faults(200, { createdAt: '2026-01-31' })[0]).toMatch(/^\/data\/campaign\/createdAt /);
+  expect(faults(200, { createdAt: '2026-01-31T12:00:00Z' })[0]).toMatch(/is no time in UTC/);
 });
 
 describe('every operation', () => {

@@ -31,7 +31,7 @@ const JSON_TYPE = 'application/json';
 export async function readDocument(url: string) {
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
   const ajv = new Ajv2020({ strict: false, allErrors: true });
-  ajv.addFormat('date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  ajv.addFormat('date-time', TIME);
   for (const format of ['email', 'uri', 'uuid', 'ipv4', 'ipv6']) ajv.addFormat(format, true);
   ajv.addSchema(closed(document), 'document');
 
@@ -71,7 +71,8 @@ export async function readDocument(url: string) {
       if (promised === undefined) return [`status ${status} is not in the document`];
       const type = headers.get('content-type')?.split(';')[0] ?? '';
       if (promised.content?.[type] === undefined) return [`content type ${type} is not in the document`];
-      return type === JSON_TYPE ? faultsOf(answerAt(operation, String(status)), JSON.parse(text)) : [];
+      if (type !== JSON_TYPE) return [];
+      return [...faultsOf(answerAt(operation, String(status)), JSON.parse(text)), ...oddTimes(text)];
     },
     /** Every example of the operation that is not of its own schema. */
     faultsOfExamples: (operation: Operation): string[] => {
@@ -121,6 +122,17 @@ export async function readDocument(url: string) {
       }),
     ];
   }
+}
+
+/** Callers may write a time in any of RFC 3339's forms; answers have one. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+const OUR_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+function oddTimes(text: string): string[] {
+  const texts = [...text.matchAll(/"([^"\\]*)"/g)].map((match) => match[1] ?? '');
+  return texts
+    .filter((one) => TIME.test(one) && !OUR_TIME.test(one))
+    .map((one) => `${one} is no time in UTC with milliseconds`);
 }
 
 /** A value that a query parameter's own schema refuses; null where it takes any text. */
