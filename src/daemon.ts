@@ -1,3 +1,4 @@
+import { Worker } from 'node:worker_threads';
 import { schedule } from 'node-cron';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
@@ -40,6 +41,8 @@ import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { createPressure } from './sending/pressure.ts';
 import { createQueuedMail } from './sending/queued-mail.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
+import { createMx } from './smtp/mx.ts';
+import { READER_HEAP_MB } from './smtp/parse-pool.ts';
 import { createSuppressionList } from './sending/suppression-list.ts';
 import { createTemplates } from './sending/templates.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
@@ -63,6 +66,8 @@ export interface World {
   resolver?: Resolver;
   /** The delivery worker's program; default: the one beside this file. */
   workerScript?: URL;
+  /** The program of the thread that reads incoming mail; default: the one beside this file. */
+  readerScript?: URL;
 }
 
 export interface Daemon {
@@ -144,6 +149,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       onDue: webhookSender.due,
     });
     const recorder = createRecorder({ clock, ids, onWebhookDue: webhookSender.due });
+    const tokens = createTokens(seal);
 
     const accounts = createAccounts({ tables, writer, clock, ids });
     const domains = createDomains({
@@ -175,7 +181,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       writer,
       recorder,
       resolver,
-      prepare: createPrepare({ config, tokens: createTokens(seal), publicUrl: config.public.url }),
+      prepare: createPrepare({ config, tokens, publicUrl: config.public.url }),
       signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
       stillAllowed,
       generation,
@@ -199,6 +205,38 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       expireTransactional: config.delivery.retry.expireTransactional,
       announce: engine.announce,
     });
+
+    const mx =
+      config.mx.listen === 'off'
+        ? null
+        : await createMx({
+            config,
+            clock,
+            log,
+            tables,
+            writer,
+            recorder,
+            tokens,
+            isDiskLow: pressure.isDiskLow,
+            optOut: (all, message) => {
+              const added = all.suppressions.add({
+                account_id: message.account_id,
+                recipient_hash: message.recipient_hash,
+                stream: message.use_case,
+                reason: 'unsubscribe',
+                email: message.recipient,
+                message_seq: message.seq,
+                created_at: clock.now(),
+              });
+              if (added)
+                recorder.message(all, message, 'email_unsubscribed', { fields: { method: 'mailto' } });
+            },
+            startReader: () =>
+              new Worker(world.readerScript ?? new URL('./smtp/parse-worker.js', import.meta.url), {
+                resourceLimits: { maxOldGenerationSizeMb: READER_HEAP_MB },
+              }),
+          });
+    if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
     registerGauges(registry, { queued: tables.queue.count, inFlight: engine.inFlight });
     const { setupPerSecond, setupBurst, sendPerSecond } = config.limits;
@@ -238,12 +276,17 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             writer.run((all) => all.settings.put('ready-check', String(clock.now()))).then(() => null),
         },
         { name: 'queue', check: engine.stalled },
+        {
+          name: 'mx',
+          check: () => (mx !== null && mx.address() === null ? 'the listener is not up' : null),
+        },
       ],
       registry,
       version: programVersion(),
     });
     await http.listen();
     undo.push(() => http.close(GRACE_MS));
+    await mx?.listen();
 
     const purge = schedule(
       '17 3 * * *',

@@ -110,6 +110,23 @@ function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape).prefault({} as never);
 }
 
+/** Certificate and key of an SMTP listener. */
+const tlsFiles = (without: string) =>
+  section({
+    certificateFile: z.string().min(1).optional().meta({
+      description: 'PEM file of the certificate with its chain, for STARTTLS; read again when it changes.',
+      shown: without,
+    }),
+    keyFile: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({ description: 'PEM file of its private key.', shown: 'none' }),
+  }).refine(
+    ({ certificateFile, keyFile }) => (certificateFile === undefined) === (keyFile === undefined),
+    'must name both, certificateFile and keyFile, or neither',
+  );
+
 export const configSchema = z.strictObject({
   hostname: hostName
     .default(() => machineName().toLowerCase())
@@ -156,6 +173,14 @@ export const configSchema = z.strictObject({
     listen: listenOrOff
       .default('127.0.0.1:2525')
       .describe('SMTP listener for bounces, complaints and reports, or "off".'),
+    tls: tlsFiles('one that is made at start'),
+    proxyProtocol: z
+      .array(z.union([z.ipv4(), z.ipv6()]))
+      .default([])
+      .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1.'),
+    mailBytes: count.default(20_971_520).describe('Largest mail that is taken.'),
+    connections: count.default(1000).describe('Connections at once.'),
+    connectionsPerAddress: count.default(100).describe('Of them, from one address.'),
   }),
   submission: section({
     listen: listenOrOff.default('off').describe('Authenticated SMTP submission, or "off".'),

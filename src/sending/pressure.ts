@@ -11,6 +11,8 @@ import type { Tables } from '../store/tables.ts';
 export interface Pressure {
   /** Null: go ahead. */
   refusal(): Refusal | null;
+  /** Whether the disk is the reason, or one of two. */
+  isDiskLow(): boolean;
   start(): Promise<void>;
   stop(): void;
 }
@@ -27,17 +29,18 @@ export function createPressure(settings: {
 }): Pressure {
   const { tables, log, dir } = settings;
   let reason: string | null = null;
+  let diskLow = false;
   let timer: NodeJS.Timeout | null = null;
 
   async function look(): Promise<void> {
     const { bavail, bsize } = await statfs(dir);
     const queued = tables.queue.count();
-    const now =
-      bavail * bsize < settings.freeDiskBytes
-        ? 'the disk is nearly full'
-        : queued >= settings.queuedMessages
-          ? `the queue holds ${queued} messages`
-          : null;
+    diskLow = bavail * bsize < settings.freeDiskBytes;
+    const now = diskLow
+      ? 'the disk is nearly full'
+      : queued >= settings.queuedMessages
+        ? `the queue holds ${queued} messages`
+        : null;
     if (now !== reason)
       log.warn({ reason: now }, now === null ? 'accepting mail again' : 'refusing new mail');
     reason = now;
@@ -56,6 +59,7 @@ export function createPressure(settings: {
       reason === null
         ? null
         : refuse('UNAVAILABLE', `Nothing was accepted: ${reason}`, { retryAfter: RETRY_AFTER_SECONDS }),
+    isDiskLow: () => diskLow,
     start: async () => {
       await look();
       again();

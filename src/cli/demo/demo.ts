@@ -40,6 +40,7 @@ async function runDemo(
     POSTRIDER_HOSTNAME: NAMES.platform,
     POSTRIDER_DATA__DIR: data.dir,
     POSTRIDER_DNS__RESOLVERS: `["${dns.address}"]`,
+    POSTRIDER_MX__LISTEN: '127.0.0.1:0',
     POSTRIDER_DELIVERY__PORT: String(receiver.port),
     POSTRIDER_DELIVERY__ALLOWPRIVATENETWORKS: 'true',
     POSTRIDER_LIMITS__FREEDISKBYTES: '0',

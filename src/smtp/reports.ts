@@ -1,0 +1,123 @@
+import { isIP } from 'node:net';
+import { DAY } from '../core/clock.ts';
+import type { AggregateReport } from '../mail/incoming/aggregate-report.ts';
+import type { TlsReport } from '../mail/incoming/tls-report.ts';
+import type { DmarcSourceRow } from '../store/dmarc-reports.ts';
+import type { Tables } from '../store/tables.ts';
+import type { TlsFailureRow } from '../store/tls-reports.ts';
+
+/**
+ * Stores what other servers report on our domains. Nobody signs these reports, so they are shown and never
+ * acted on; only reports on names that are ours are taken, and of each a bounded number of rows.
+ *
+ * No `_report._dmarc` record has to allow any of it (RFC 9990 §4): a domain's reports go to `return-a.` of the
+ * domain itself, and those on the platform's own name to that name.
+ */
+export interface ReportHouse {
+  tables: Tables;
+  hostname: string;
+  /** Epoch ms. */
+  now: number;
+}
+
+/** stored; known: it came before; foreign: it is about no name of ours. */
+export type Stored = 'stored' | 'known' | 'foreign';
+
+/** Rows kept of one report, those with most mail first. */
+const MOST_ROWS = 2000;
+
+/** `domain`: the one whose address it came to, null for the platform's. In a unit of work. */
+export function storeAggregate(house: ReportHouse, report: AggregateReport, domain: string | null): Stored {
+  const { tables, now } = house;
+  const about = aboutDomain(house, report.domain, domain);
+  if (about === null) return 'foreign';
+  const { begin, end } = period(report, now);
+  const isNew = tables.dmarcReports.insert(
+    {
+      domain: about,
+      policy_domain: report.domain,
+      organization: report.organization || report.email,
+      report_id: report.reportId,
+      begin_at: begin,
+      end_at: end,
+      policy: JSON.stringify(report.policy),
+      truncated: report.isTruncated || report.records.length > MOST_ROWS ? 1 : 0,
+      received_at: now,
+    },
+    sourceRows(report),
+  );
+  return isNew ? 'stored' : 'known';
+}
+
+/** Policies on hosts that are not ours are left out. In a unit of work. */
+export function storeTls(house: ReportHouse, report: TlsReport): Stored {
+  const { tables, now, hostname } = house;
+  const { begin, end } = period(report, now);
+  const isOurs = (host: string) =>
+    host === hostname ||
+    (host.startsWith('return-a.') && tables.domains.isRegistered(host.slice('return-a.'.length)));
+  const policies = report.policies.filter(({ domain }) => isOurs(domain));
+  const news = policies.filter((policy) => {
+    const head = {
+      host: policy.domain,
+      policy_type: policy.type,
+      organization: report.organization || report.contact,
+      report_id: report.reportId,
+      begin_at: begin,
+      end_at: end,
+      successful: policy.successful,
+      failed: policy.failed,
+      received_at: now,
+    };
+    const failures = policy.failures.map(
+      ({ type, receivingHost, reason, count }): TlsFailureRow => ({
+        type,
+        receiving_host: receivingHost,
+        reason,
+        sessions: count,
+      }),
+    );
+    return tables.tlsReports.insert(head, failures);
+  });
+  if (policies.length === 0) return 'foreign';
+  return news.length > 0 ? 'stored' : 'known';
+}
+
+/** A policy may be inherited from a domain above, or stand below the domain that collects the reports. */
+function aboutDomain(
+  { tables, hostname }: ReportHouse,
+  policyDomain: string,
+  domain: string | null,
+): string | null {
+  if (domain === null)
+    return policyDomain === hostname || tables.domains.isRegistered(policyDomain) ? policyDomain : null;
+  const isRelated =
+    policyDomain === domain || domain.endsWith(`.${policyDomain}`) || policyDomain.endsWith(`.${domain}`);
+  return isRelated ? domain : null;
+}
+
+/** As reported, where it makes sense: a report on the future would stay the newest for ever. */
+function period({ begin, end }: { begin: number; end: number }, now: number): { begin: number; end: number } {
+  const last = end === 0 || end > now + DAY ? now : end;
+  return { begin: begin === 0 || begin > last ? last - DAY : begin, end: last };
+}
+
+/** Records that differ only in what we do not keep are added up. */
+function sourceRows(report: AggregateReport): DmarcSourceRow[] {
+  const rows = new Map<string, DmarcSourceRow>();
+  for (const { sourceIp, headerFrom, disposition, dkim, spf, count } of report.records) {
+    const row: DmarcSourceRow = {
+      source_ip: isIP(sourceIp) === 0 ? 'unknown' : sourceIp,
+      header_from: headerFrom,
+      disposition,
+      dkim,
+      spf,
+      messages: count,
+    };
+    const key = JSON.stringify([row.source_ip, headerFrom, disposition, dkim, spf]);
+    const same = rows.get(key);
+    if (same === undefined) rows.set(key, row);
+    else same.messages += count;
+  }
+  return [...rows.values()].sort((a, b) => b.messages - a.messages).slice(0, MOST_ROWS);
+}
