@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { HOUR } from '../../src/core/clock.ts';
@@ -40,6 +41,7 @@ const WISHES: Record<string, Wish> = {
   getMessage: { params: () => ({ id: idOf('/transactional/send', 'messageId') }) },
   cancelMessage: { params: () => ({ id: deferredMessage() }) },
   retryMessage: { params: () => ({ id: deferredMessage() }) },
+  retryWebhookDelivery: { params: () => ({ deliveryId: webhookDelivery() }) },
 };
 
 /** Deleting these wants others gone first. */
@@ -69,6 +71,30 @@ function deferredMessage(): string {
   });
   house.tables.messages.setState(message.seq, 'deferred', Date.now(), null);
   return message.message_id;
+}
+
+/** An event that a webhook is to be told. */
+function webhookDelivery(): string {
+  const webhook = house.tables.webhooks.get(api.accountId, idOf('/web-setup/webhooks', 'webhookId'));
+  if (webhook === null) throw new Error('the webhook is gone');
+  const at = Date.now();
+  const id = `${at}_${randomUUID().slice(-12)}`;
+  const eventSeq = house.tables.events.insert({
+    event_id: `evt_${id}`,
+    account_id: api.accountId,
+    kind: 'email_sent',
+    at,
+    message_seq: null,
+    domain_id: null,
+    data: '{}',
+  });
+  house.tables.webhookDeliveries.insert({
+    webhook: webhook.number,
+    eventSeq,
+    deliveryId: `whd_${id}`,
+    at,
+  });
+  return `whd_${id}`;
 }
 
 /** What was answered to the first success on a path that made something: ids are found there. */

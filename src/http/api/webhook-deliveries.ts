@@ -126,7 +126,7 @@ function replay(webhooks: Webhooks): Route {
           '`undelivered`: what it was not told, because calls failed, still wait, or were never made while it was off. `all`: also what it was told.',
         ),
     }),
-    example: { from: '2026-02-01T00:00:00Z', to: '2026-02-02T00:00:00Z' },
+    example: { from: '2026-02-01T00:00:00.000Z', to: '2026-02-02T00:00:00.000Z' },
     answers: {
       200: {
         description: 'They are on their way.',
