@@ -27,6 +27,7 @@ import { domainRoutes } from './http/api/domains.ts';
 import { messageActionRoutes } from './http/api/message-actions.ts';
 import { messageRoutes } from './http/api/messages.ts';
 import { sendRoutes } from './http/api/send.ts';
+import { sendBatchRoutes } from './http/api/send-batch.ts';
 import { suppressionRoutes } from './http/api/suppressions.ts';
 import { templateRoutes } from './http/api/templates.ts';
 import { useCaseRoutes } from './http/api/use-cases.ts';
@@ -202,7 +203,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       pressure,
       keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: config.limits.idempotencyHours * HOUR }),
       simulatorDomain: simulatorDomain(config.hostname),
-      expireTransactional: config.delivery.retry.expireTransactional,
+      expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
       announce: engine.announce,
     });
 
@@ -240,6 +241,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
 
     registerGauges(registry, { queued: tables.queue.count, inFlight: engine.inFlight });
     const { setupPerSecond, setupBurst, sendPerSecond } = config.limits;
+    const sends = { acceptance, account: tables.accounts.get, firstOutcome: engine.firstOutcome };
     const http = createHttpServer({
       config,
       log,
@@ -253,7 +255,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...useCaseRoutes({ domains }),
         ...domainRoutes({ domains }),
         ...domainGroupRoutes({ domains }),
-        ...sendRoutes({ acceptance, account: tables.accounts.get, firstOutcome: engine.firstOutcome }),
+        ...sendRoutes(sends),
+        ...sendBatchRoutes(sends),
         ...messageRoutes({ tables }),
         ...messageActionRoutes({
           queuedMail: createQueuedMail({ tables, writer, clock, recorder, announce: engine.announce }),

@@ -3,42 +3,35 @@ import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
-import type { MessageContent } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
-import { type Stream, TRANSACTIONAL_LANE } from '../store/queue.ts';
+import type { UseCase } from '../store/domains.ts';
+import type { Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { type Checked, checkSend, type Sender } from './checks.ts';
+import { findCampaign } from './campaigns.ts';
+import { checkSend, type Sender } from './checks.ts';
+import { type Draft, LANES, makeDraft, type SendResult, storeDraft } from './draft.ts';
 import { createHtmlReader } from './html-reader.ts';
-import type { IdempotencyKeys } from './idempotency.ts';
+import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { Pressure } from './pressure.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
 import { type Wording, wordingOf } from './wording.ts';
 
 /**
- * The door for transactional mail: checked, rendered, stored, and only then answered. Message, queue row,
+ * The door for mail of both streams: checked, rendered, stored, and only then answered. Message, queue row,
  * content and idempotent answer are one transaction. No MIME and no SMTP happens on this way.
  */
 export interface AcceptRequest {
   sender: Sender;
   body: SendRequest;
-  /** A well-formed Idempotency-Key, null when the caller gave none. */
-  idempotencyKey: string | null;
+  /** A well-formed Idempotency-Key with the endpoint it was given to, null when the caller gave none. */
+  idempotency: { endpoint: string; key: string } | null;
   /** Makes the answer's body from its data, as it will be sent and stored. */
   envelope(data: SendResult): string;
 }
 
-export interface SendResult {
-  message: string;
-  messageId: string;
-  from: string;
-  totalRecipients: number;
-  recipients: { email: string; status: 'sent'; role: string; messageId: string }[];
-  status: 'sent';
-}
-
 export type Accepted =
-  | { kind: 'accepted'; data: SendResult; body: string; firstSeq: number }
+  | { kind: 'accepted'; status: number; data: SendResult; body: string; firstSeq: number }
   | { kind: 'replayed'; status: number; body: string };
 
 export interface Acceptance {
@@ -46,7 +39,7 @@ export interface Acceptance {
    * Accepts or refuses. When it returns an acceptance, it is on disk; `beforeAnnounce` (with the first
    * message's seq) runs after that and before delivery can start.
    */
-  transactional(request: AcceptRequest, beforeAnnounce?: (seq: number) => void): Promise<Accepted | Refusal>;
+  accept(request: AcceptRequest, beforeAnnounce?: (seq: number) => void): Promise<Accepted | Refusal>;
 }
 
 export interface AcceptanceSettings {
@@ -56,119 +49,58 @@ export interface AcceptanceSettings {
   writer: Writer;
   recorder: Recorder;
   keys: IdempotencyKeys;
-  pressure: Pressure;
+  pressure: Pick<Pressure, 'refusal'>;
   simulatorDomain: string;
-  /** How long a transactional message is tried, ms. */
-  expireTransactional: number;
+  /** How long a message is tried, ms. */
+  expire: Record<UseCase, number>;
   announce(lane: 0 | 1, stream: Stream): void;
 }
 
-const ENDPOINT = 'transactional/send';
-const ACCEPTED = 200;
+/** Transactional mail is answered as sent, marketing mail as taken on. */
+const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
 
 export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   const { clock, ids, tables, writer, recorder, keys, pressure } = settings;
   const readHtml = createHtmlReader();
 
-  async function accept(
+  async function checkAndStore(
     request: AcceptRequest,
     send: ParsedSend,
-    keep: (all: Tables, body: string) => void,
-  ): Promise<Stored | Refusal> {
-    const busy = pressure.refusal();
+    reservation: Reservation | null,
+  ): Promise<{ draft: Draft; body: string; firstSeq: number } | Refusal> {
+    const { sender } = request;
+    const busy = pressure.refusal() ?? checkNames(sender, send);
     if (busy !== null) return busy;
-    const wording = wordingOf(tables, request.sender, send.wording);
+    const wording = wordingOf(tables, sender, send.wording);
     if (isRefusal(wording)) return wording;
-    const checked = checkSend(tables, request.sender, send, wording, readHtml);
+    const checked = checkSend(tables, sender, send, wording, {
+      readHtml,
+      simulatorDomain: settings.simulatorDomain,
+    });
     if (isRefusal(checked)) {
-      await tellRefusal(request.sender, send, wording, checked);
+      await tellRefusal(sender, send, wording, checked);
       return checked;
     }
-    const draft = makeDraft(request, send, checked);
+    const draft = makeDraft(sender, send, checked, ids, clock.now());
+    const body = request.envelope(draft.data);
     const firstSeq = await writer.run((all) => {
       // Deleted while this request waited for its turn: then nothing of it is stored.
       if (all.domains.byId(checked.domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', 'The domain was deleted');
-      keep(all, draft.body);
-      return store(all, draft);
+      reservation?.keep(all, STATUS[sender.useCase], body);
+      return storeDraft(all, draft, settings);
     });
-    return isRefusal(firstSeq) ? firstSeq : { ...draft, firstSeq };
+    return isRefusal(firstSeq) ? firstSeq : { draft, body, firstSeq };
   }
 
-  function makeDraft(request: AcceptRequest, send: ParsedSend, { domain, rendered }: Checked): Draft {
-    const messageIds = send.recipients.map(() => ids.make('msg'));
-    const messageId = messageIds[0] ?? ids.make('msg');
-    const boxes = (role: string) =>
-      send.recipients.filter((recipient) => recipient.role === role).map(({ mailbox }) => mailbox);
-    const now = clock.now();
-    const content: MessageContent = {
-      ...rendered,
-      from: send.from,
-      to: boxes('to'),
-      cc: boxes('cc'),
-      replyTo: send.replyTo,
-      headers: send.headers,
-      attachments: send.attachments,
-      messageId: `${messageId}@${send.fromDomain}`,
-      date: now,
-    };
-    const data: SendResult = {
-      message:
-        send.recipients.length === 1
-          ? 'Email accepted for delivery'
-          : `Emails to ${send.recipients.length} recipients accepted for delivery`,
-      messageId,
-      from: send.fromAsGiven,
-      totalRecipients: send.recipients.length,
-      recipients: send.recipients.map(({ mailbox, role }, index) => ({
-        email: mailbox.address,
-        status: 'sent',
-        role,
-        messageId: messageIds[index] ?? messageId,
-      })),
-      status: 'sent',
-    };
-    return { sender: request.sender, send, domain, content, data, body: request.envelope(data), now };
-  }
-
-  /** In a unit of work: one content, and a message and a queue row for each recipient. */
-  function store(all: Tables, { sender, send, domain, content, data, now }: Draft): number {
-    const contentId = all.messages.insertContent(JSON.stringify(content), now);
-    const seqs = send.recipients.map(({ mailbox, role }, index) => {
-      const destination = domainOf(mailbox.address);
-      const seq = all.messages.insert({
-        message_id: data.recipients[index]?.messageId ?? data.messageId,
-        account_id: sender.account.account_id,
-        content_id: contentId,
-        use_case: sender.useCase,
-        domain_id: domain.domain_id,
-        job_id: null,
-        campaign_id: null,
-        subscription_group_id: null,
-        from_address: send.from.address,
-        recipient: mailbox.address,
-        recipient_hash: emailIdentifier(mailbox.address),
-        role,
-        subject: content.subject,
-        simulated: destination === settings.simulatorDomain ? 1 : 0,
-        track_clicks: send.trackClicks ? 1 : 0,
-        track_opens: send.trackOpens ? 1 : 0,
-        created_at: now,
-        expires_at: now + settings.expireTransactional,
-      });
-      all.queue.insert({
-        seq,
-        lane: TRANSACTIONAL_LANE,
-        account_id: sender.account.account_id,
-        domain_id: domain.domain_id,
-        destination,
-        due_at: now,
-        ready: 1,
-        lease: null,
-      });
-      return seq;
-    });
-    return seqs[0] ?? 0;
+  /** What the request names exists in this account; the template is looked for where it is read. */
+  function checkNames({ account }: Sender, send: ParsedSend): Refusal | null {
+    const { campaignId, groupId } = send;
+    if (groupId !== null && tables.subscriptionGroups.get(account.account_id, groupId) === null) {
+      return refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `there is no subscription group ${groupId}`);
+    }
+    const campaign = campaignId === null ? null : findCampaign(tables, account.account_id, campaignId);
+    return isRefusal(campaign) ? campaign : null;
   }
 
   /** A refusal about a person (not about the request) is an event: the account's other systems want to know. */
@@ -196,46 +128,35 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     });
   }
 
+  function announce({ sender, send, now, dueAt }: Draft): void {
+    if (dueAt > now) return;
+    for (const destination of new Set(send.recipients.map(({ mailbox }) => domainOf(mailbox.address)))) {
+      settings.announce(LANES[sender.useCase], { account_id: sender.account.account_id, destination });
+    }
+  }
+
   return {
-    transactional: async (request, beforeAnnounce) => {
-      const send = parseSend(request.body);
+    accept: async (request, beforeAnnounce) => {
+      const { sender, idempotency } = request;
+      const send = parseSend(request.body, clock.now());
       if (isRefusal(send)) return send;
-      const { idempotencyKey, sender } = request;
       const reservation =
-        idempotencyKey === null
+        idempotency === null
           ? null
-          : keys.begin({
-              accountId: sender.account.account_id,
-              endpoint: ENDPOINT,
-              key: idempotencyKey,
-              body: request.body,
-            });
+          : keys.begin({ ...idempotency, accountId: sender.account.account_id, body: request.body });
       if (isRefusal(reservation)) return reservation;
       if (reservation?.kind === 'stored')
         return { kind: 'replayed', status: reservation.status, body: reservation.body };
       try {
-        const stored = await accept(request, send, (all, body) => reservation?.keep(all, ACCEPTED, body));
+        const stored = await checkAndStore(request, send, reservation);
         if (isRefusal(stored)) return stored;
-        beforeAnnounce?.(stored.firstSeq);
-        for (const destination of new Set(send.recipients.map(({ mailbox }) => domainOf(mailbox.address)))) {
-          settings.announce(TRANSACTIONAL_LANE, { account_id: sender.account.account_id, destination });
-        }
-        return { kind: 'accepted', data: stored.data, body: stored.body, firstSeq: stored.firstSeq };
+        const { draft, body, firstSeq } = stored;
+        beforeAnnounce?.(firstSeq);
+        announce(draft);
+        return { kind: 'accepted', status: STATUS[sender.useCase], data: draft.data, body, firstSeq };
       } finally {
         reservation?.release();
       }
     },
   };
 }
-
-interface Draft {
-  sender: Sender;
-  send: ParsedSend;
-  domain: Checked['domain'];
-  content: MessageContent;
-  data: SendResult;
-  body: string;
-  now: number;
-}
-
-type Stored = Draft & { firstSeq: number };

@@ -1,10 +1,7 @@
-import {
-  isRefusal,
-  type Refusal,
-  type RefusalDetail,
-  refuse,
-  type SubscriptionStatus,
-} from '../core/refusal.ts';
+import { mayReceiveMarketing } from '../audience/eligibility.ts';
+import { iso } from '../core/clock.ts';
+import { isRefusal, type Refusal, refuse, type SubscriptionStatus } from '../core/refusal.ts';
+import { domainOf } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { DomainRow, UseCase } from '../store/domains.ts';
@@ -12,7 +9,7 @@ import type { Tables } from '../store/tables.ts';
 import type { ReadHtml } from './html-reader.ts';
 import { type Rendered, renderSend } from './render.ts';
 import type { ParsedSend } from './request.ts';
-import { suppressedFor, suppressionDetail } from './suppression.ts';
+import { type PersonDetail, suppressedFor, suppressionDetail } from './suppression.ts';
 import type { Wording } from './wording.ts';
 
 /**
@@ -37,13 +34,23 @@ export function checkSend(
   sender: Sender,
   send: ParsedSend,
   wording: Wording,
-  readHtml: (html: string) => ReadHtml,
+  means: CheckMeans,
 ): Checked | Refusal {
   const domain = checkDomain(tables, sender, send);
   if (isRefusal(domain)) return domain;
-  const rendered = renderSend(tables, sender.account, send, wording, readHtml);
+  const rendered = renderSend(tables, sender.account, send, wording, means.readHtml);
   if (isRefusal(rendered)) return rendered;
-  return checkSuppression(tables, sender, send) ?? { domain, rendered };
+  const refused =
+    sender.useCase === 'mk'
+      ? checkConsent(tables, sender, send, means.simulatorDomain)
+      : checkSuppression(tables, sender, send);
+  return refused ?? { domain, rendered };
+}
+
+export interface CheckMeans {
+  readHtml: (html: string) => ReadHtml;
+  /** Its addresses are nobody's: they need no consent. */
+  simulatorDomain: string;
 }
 
 /** The From domain is registered here, verified, for this use case, and the key may use it. */
@@ -92,25 +99,52 @@ export function checkDomain(tables: Tables, sender: Sender, send: ParsedSend): D
   return fitting;
 }
 
-/** Nobody among the recipients is suppressed; every one who is stands in the details, the first gives the code. */
+/** Nobody among the recipients is suppressed. */
 export function checkSuppression(tables: Tables, sender: Sender, send: ParsedSend): Refusal | null {
-  const details: RefusalDetail[] = [];
-  let first: { code: 'RECIPIENT_SUPPRESSED' | 'RECIPIENT_UNSUBSCRIBED'; status: SubscriptionStatus } | null =
-    null;
-  for (const { mailbox, role } of send.recipients) {
-    const found = suppressedFor(
-      tables,
-      sender.account.account_id,
-      emailIdentifier(mailbox.address),
-      sender.useCase,
-    );
-    if (found === null) continue;
-    first ??= { code: found.code, status: found.status };
-    details.push(suppressionDetail(role, mailbox.address, found));
-  }
-  if (first === null) return null;
-  return refuse(first.code, details.map(({ message }) => message).join('; '), {
-    details,
-    subscriptionStatus: first.status,
+  return refusePeople(send, (address, role) => {
+    const found = suppressedFor(tables, sender.account.account_id, emailIdentifier(address), sender.useCase);
+    return found === null ? null : { status: found.status, detail: suppressionDetail(role, address, found) };
   });
+}
+
+/** Marketing: nobody is suppressed, and everybody has agreed, to the group where one is named. */
+export function checkConsent(
+  tables: Tables,
+  sender: Sender,
+  send: ParsedSend,
+  simulatorDomain: string,
+): Refusal | null {
+  return refusePeople(send, (address, role) => {
+    if (domainOf(address) === simulatorDomain) return null;
+    const { account_id } = sender.account;
+    const found = mayReceiveMarketing(tables, account_id, emailIdentifier(address), send.groupId);
+    if (found === null) return null;
+    const { code, message, since, status } = found;
+    const detail = {
+      field: role,
+      message: `${address}: ${message}`,
+      code,
+      recipient: address,
+      reason: status,
+    };
+    return { status, detail: since === undefined ? detail : { ...detail, since: iso(since) } };
+  });
+}
+
+interface RefusedPerson {
+  status: SubscriptionStatus;
+  detail: PersonDetail;
+}
+
+/** One refused refuses the whole: every one of them stands in the details, the first gives the code. */
+function refusePeople(
+  send: ParsedSend,
+  judge: (address: string, role: string) => RefusedPerson | null,
+): Refusal | null {
+  const people = send.recipients.flatMap(({ mailbox, role }) => judge(mailbox.address, role) ?? []);
+  const [first] = people;
+  if (first === undefined) return null;
+  const details = people.map(({ detail }) => detail);
+  const sentence = details.map(({ message }) => message).join('; ');
+  return refuse(first.detail.code, sentence, { details, subscriptionStatus: first.status });
 }

@@ -1,3 +1,4 @@
+import { DAY } from '../core/clock.ts';
 import { invalid, type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Attachment, Mailbox } from '../mail/content.ts';
@@ -28,6 +29,11 @@ export interface SendRequest {
   templateVariables?: Record<string, unknown> | undefined;
   enableClickTracking?: boolean | undefined;
   enableOpenTracking?: boolean | undefined;
+  /** Marketing only, as are the two below. */
+  campaignId?: string | undefined;
+  subscriptionGroupId?: string | undefined;
+  /** ISO 8601. */
+  scheduledAt?: string | undefined;
 }
 
 export interface Recipient {
@@ -49,14 +55,19 @@ export interface ParsedSend {
   variables: Record<string, unknown>;
   trackClicks: boolean;
   trackOpens: boolean;
+  campaignId: string | null;
+  groupId: string | null;
+  /** Epoch ms; null: at once. */
+  scheduledAt: number | null;
 }
 
 const MAX_RECIPIENTS = 50;
 const MAX_SUBJECT = 998;
 const MAX_VARIABLE_DEPTH = 32;
+const FARTHEST_AHEAD = 30 * DAY;
 
 /** The request in narrow types, or a VALIDATION_ERROR with every fault, or an attachment limit's refusal. */
-export function parseSend(request: SendRequest): ParsedSend | Refusal {
+export function parseSend(request: SendRequest, now: number): ParsedSend | Refusal {
   const faults: RefusalDetail[] = [];
   const fault = (field: string, message: string) => {
     faults.push({ field, message });
@@ -67,6 +78,7 @@ export function parseSend(request: SendRequest): ParsedSend | Refusal {
   const wording = parseWording(request, fault);
   checkVariables(request.templateVariables ?? {}, fault);
   const headers = checkHeaders(request.headers ?? {}, fault);
+  const scheduledAt = parseSchedule(request.scheduledAt, now, fault);
   const attachments = request.attachments ?? [];
   const tooMuch = checkAttachments(attachments, fault);
   if (faults.length > 0 || from === null) {
@@ -90,10 +102,22 @@ export function parseSend(request: SendRequest): ParsedSend | Refusal {
     variables: request.templateVariables ?? {},
     trackClicks: request.enableClickTracking ?? false,
     trackOpens: request.enableOpenTracking ?? false,
+    campaignId: request.campaignId ?? null,
+    groupId: request.subscriptionGroupId ?? null,
+    scheduledAt,
   };
 }
 
 type Fault = (field: string, message: string) => void;
+
+/** A time that has passed means at once: clocks differ, and nobody wants the mail lost for that. */
+function parseSchedule(text: string | undefined, now: number, fault: Fault): number | null {
+  if (text === undefined) return null;
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) fault('scheduledAt', 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z');
+  else if (at > now + FARTHEST_AHEAD) fault('scheduledAt', 'must be at most 30 days ahead');
+  return at;
+}
 
 function oneMailbox(field: string, text: string, fault: Fault): Mailbox | null {
   const mailbox = parseMailbox(text);

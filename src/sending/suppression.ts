@@ -1,5 +1,5 @@
 import { iso } from '../core/clock.ts';
-import type { RefusalDetail, SubscriptionStatus } from '../core/refusal.ts';
+import type { RefusalCode, RefusalDetail, SubscriptionStatus } from '../core/refusal.ts';
 import type { UseCase } from '../store/domains.ts';
 import type { SuppressionReason, SuppressionRow } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
@@ -27,6 +27,9 @@ const WORDS: Record<SuppressionReason, string> = {
   manual: 'it is on the suppression list',
 };
 
+/** What stands in the way of one person; the first person's code is the whole request's. */
+export type PersonDetail = RefusalDetail & { code: RefusalCode };
+
 /** The suppression that stands in the way of this stream, or null. */
 export function suppressedFor(
   tables: Tables,
@@ -46,7 +49,7 @@ export function suppressedFor(
   };
 }
 
-export function suppressionDetail(field: string, recipient: string, found: Suppressed): RefusalDetail {
+export function suppressionDetail(field: string, recipient: string, found: Suppressed): PersonDetail {
   const { reason, created_at } = found.row;
   const since = iso(created_at);
   return {

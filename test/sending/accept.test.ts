@@ -331,7 +331,9 @@ describe('suppressed recipients', () => {
 });
 
 describe('an idempotency key', () => {
-  const KEY = { idempotencyKey: 'b2b6a1de-0000-4000-8000-000000000001' };
+  const KEY = {
+    idempotency: { endpoint: 'transactional/send', key: 'b2b6a1de-0000-4000-8000-000000000001' },
+  };
 
   it('replays the first answer byte for byte and sends nothing', async () => {
     const { send, stored } = startAcceptance();

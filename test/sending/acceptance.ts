@@ -1,6 +1,7 @@
 import { DAY, HOUR } from '../../src/core/clock.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { type Accepted, type AcceptRequest, createAcceptance } from '../../src/sending/accept.ts';
+import type { TransactionalResult } from '../../src/sending/draft.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import type { Stream } from '../../src/store/queue.ts';
@@ -28,9 +29,9 @@ export function startAcceptance() {
     writer,
     recorder,
     keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
-    pressure: { refusal: () => pressed, start: async () => {}, stop: () => {} },
+    pressure: { refusal: () => pressed },
     simulatorDomain: 'simulator.mail.test',
-    expireTransactional: 2 * DAY,
+    expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: (_lane, stream) => announced.push(stream),
   });
   const send = (
@@ -39,9 +40,9 @@ export function startAcceptance() {
   ) => {
     const account = tables.accounts.get(options.accountId ?? 'acct_one');
     if (account === null) throw new Error('no such account');
-    return acceptance.transactional({
+    return acceptance.accept({
       sender: { account, useCase: 'tx', allowFrom: [] },
-      idempotencyKey: null,
+      idempotency: null,
       envelope: (data) => JSON.stringify({ success: true, data }),
       ...options,
       body: { ...BODY, ...changes },
@@ -54,10 +55,12 @@ export function startAcceptance() {
   return { ...store, announced, send, stored, press };
 }
 
-export function accepted(result: Accepted | Refusal): Extract<Accepted, { kind: 'accepted' }> {
+/** The acceptance of a transactional send. */
+export function accepted(result: Accepted | Refusal): { data: TransactionalResult; body: string } {
   if (isRefusal(result)) throw new Error(`refused: ${result.code} ${result.message}`);
   if (result.kind !== 'accepted') throw new Error('replayed');
-  return result;
+  if (!('messageId' in result.data)) throw new Error('a marketing job');
+  return { data: result.data, body: result.body };
 }
 
 export function refused(result: Accepted | Refusal): Refusal {

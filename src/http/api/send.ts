@@ -1,120 +1,70 @@
-import { z } from 'zod';
-import { isRefusal, refuse } from '../../core/refusal.ts';
+import type { z } from 'zod';
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
 import type { Outcome } from '../../delivery/outcome.ts';
-import type { Acceptance, Accepted } from '../../sending/accept.ts';
+import type { Acceptance, Accepted, AcceptRequest } from '../../sending/accept.ts';
 import { parseIdempotencyKey } from '../../sending/idempotency.ts';
 import type { AccountRow } from '../../store/accounts.ts';
+import type { UseCase } from '../../store/domains.ts';
 import { successBody } from '../answers.ts';
-import { type Answer, type Route, route } from '../route.ts';
+import { type Answer, type Call, type Route, route } from '../route.ts';
+import {
+  MARKETING_EXAMPLE,
+  MARKETING_RESULT,
+  marketingBody,
+  marketingResult,
+  TRANSACTIONAL_EXAMPLE,
+  TRANSACTIONAL_RESULT,
+  transactionalBody,
+  transactionalResult,
+} from './send-forms.ts';
 
-/** `POST /transactional/send`: parse, accept, answer; with `Prefer: wait=N` after the first outcome. */
-const oneOrMany = z.union(
-  [z.string(), z.array(z.string())],
-  'must be an address, a comma-joined list, or an array of addresses',
-);
-
-const attachment = z.object({
-  name: z.string().describe('File name, 1 to 255 characters, no path.'),
-  contentType: z.string().describe('Media type such as `application/pdf`.'),
-  content: z.string().describe('The file as base64 without line breaks.'),
-  contentId: z.string().optional().describe('Makes it inline: the html refers to it as `cid:<contentId>`.'),
-});
-
-export const transactionalBody = z.object({
-  to: oneOrMany
-    .optional()
-    .describe(
-      'Recipient, plain or with display name; also a comma-joined list or an array, 50 together with cc and bcc.',
-    ),
-  cc: oneOrMany.optional(),
-  bcc: oneOrMany.optional().describe('Each gets a copy that names none of them; may stand without `to`.'),
-  from: z.string().describe('Sender, plain or with display name; its domain must be verified.'),
-  subject: z.string().min(1).optional().describe('Required, unless a template is named that has one.'),
-  html: z
-    .string()
-    .min(1)
-    .optional()
-    .describe(
-      'Must use `{{company_address_html}}` and `{{unsubscribe_email_html}}`. Required, unless a template is named.',
-    ),
-  text: z.string().optional().describe('Plain text version; made from the html when absent.'),
-  templateId: z
-    .string()
-    .max(100)
-    .optional()
-    .describe(
-      'A stored template in place of subject, html and text. A subject given beside it stands over its own.',
-    ),
-  replyTo: z.string().optional(),
-  headers: z
-    .record(z.string(), z.string())
-    .optional()
-    .describe('Own header fields, at most 50, 8 KiB together.'),
-  attachments: z.array(attachment).optional().describe('At most 10, 2 MB together after decoding.'),
-  templateVariables: z
-    .record(z.string(), z.unknown())
-    .optional()
-    .describe('Values for `{{name}}` in subject, html and text.'),
-  enableClickTracking: z.boolean().optional(),
-  enableOpenTracking: z.boolean().optional(),
-});
-
-const delivery = z.object({
-  status: z
-    .enum(['delivered', 'deferred', 'bounced', 'failed', 'pending'])
-    .describe('`pending`: no outcome within the time asked for.'),
-  smtpReply: z.string().optional(),
-});
-
-const result = z.object({
-  message: z.string(),
-  messageId: z.string(),
-  from: z.string(),
-  totalRecipients: z.int(),
-  recipients: z.array(
-    z.object({
-      email: z.string(),
-      status: z.literal('sent'),
-      role: z.enum(['to', 'cc', 'bcc']),
-      messageId: z.string(),
-    }),
-  ),
-  status: z.literal('sent'),
-  delivery: delivery.optional(),
-});
-
-const EXAMPLE = {
-  to: 'Ada Lovelace <ada@example.net>',
-  from: 'Example Shop <orders@example.com>',
-  subject: 'Your order {{orderNumber}}',
-  html: '<p>Thank you, {{name}}.</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
-  templateVariables: { name: 'Ada', orderNumber: '10042' },
-};
-
-const RESULT_EXAMPLE: z.output<typeof result> = {
-  message: 'Email accepted for delivery',
-  messageId: 'msg_1769860800000_2q8w4e6r1t5y',
-  from: EXAMPLE.from,
-  totalRecipients: 1,
-  recipients: [
-    { email: 'ada@example.net', status: 'sent', role: 'to', messageId: 'msg_1769860800000_2q8w4e6r1t5y' },
-  ],
-  status: 'sent',
-};
-
-const MAX_WAIT_SECONDS = 30;
-
+/** `POST /transactional/send` (with `Prefer: wait=N` after the first outcome) and `POST /marketing/send`. */
 export interface SendRouteSettings {
   acceptance: Acceptance;
   account(accountId: string): AccountRow | null;
   firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<Outcome | null>;
 }
 
+const MAX_WAIT_SECONDS = 30;
+
+export const KEY_HEADER = {
+  'Idempotency-Key':
+    'A UUID, say: a repeated request with it within 24 hours gets the first answer and sends nothing.',
+};
+
+/** What both streams may refuse, in the order in which it is looked at. */
+export const SEND_REFUSALS: RefusalCode[] = [
+  'IDEMPOTENCY_IN_PROGRESS',
+  'IDEMPOTENCY_KEY_REUSED',
+  'TEMPLATE_NOT_FOUND',
+  'DOMAIN_NOT_REGISTERED',
+  'DOMAIN_NOT_VERIFIED',
+  'USE_CASE_MISMATCH',
+  'KEY_NOT_ALLOWED',
+  'COMPLIANCE_TEMPLATE_MISSING',
+  'COMPANY_ADDRESS_MISSING',
+  'TEMPLATE_VARIABLE_MISSING',
+  'RECIPIENT_UNSUBSCRIBED',
+  'RECIPIENT_SUPPRESSED',
+  'UNAVAILABLE',
+];
+export const TRANSACTIONAL_REFUSALS: RefusalCode[] = [
+  ...SEND_REFUSALS,
+  'ATTACHMENTS_TOO_LARGE',
+  'TOO_MANY_ATTACHMENTS',
+];
+export const MARKETING_REFUSALS: RefusalCode[] = [
+  ...SEND_REFUSALS,
+  'SUBSCRIPTION_GROUP_NOT_FOUND',
+  'CAMPAIGN_NOT_FOUND',
+  'CONSENT_REQUIRED',
+];
+
 export function sendRoutes(settings: SendRouteSettings): Route[] {
-  return [transactionalSend(settings)];
+  return [transactionalSend(settings), marketingSend(settings)];
 }
 
-function transactionalSend({ acceptance, account, firstOutcome }: SendRouteSettings): Route {
+function transactionalSend(settings: SendRouteSettings): Route {
   return route({
     method: 'POST',
     path: '/transactional/send',
@@ -125,60 +75,83 @@ function transactionalSend({ acceptance, account, firstOutcome }: SendRouteSetti
     scope: 'transactional',
     limit: 'send',
     body: transactionalBody,
-    example: EXAMPLE,
+    example: TRANSACTIONAL_EXAMPLE,
     headers: {
-      'Idempotency-Key':
-        'A UUID, say: a repeated request with it within 24 hours gets the first answer and sends nothing.',
+      ...KEY_HEADER,
       Prefer: '`wait=N` (seconds, at most 30) holds the answer for the first delivery outcome.',
     },
-    answers: { 200: { description: 'Accepted', data: result, example: RESULT_EXAMPLE } },
-    refusals: [
-      'TEMPLATE_NOT_FOUND',
-      'DOMAIN_NOT_REGISTERED',
-      'DOMAIN_NOT_VERIFIED',
-      'USE_CASE_MISMATCH',
-      'KEY_NOT_ALLOWED',
-      'RECIPIENT_UNSUBSCRIBED',
-      'RECIPIENT_SUPPRESSED',
-      'IDEMPOTENCY_IN_PROGRESS',
-      'IDEMPOTENCY_KEY_REUSED',
-      'ATTACHMENTS_TOO_LARGE',
-      'TOO_MANY_ATTACHMENTS',
-      'COMPLIANCE_TEMPLATE_MISSING',
-      'COMPANY_ADDRESS_MISSING',
-      'TEMPLATE_VARIABLE_MISSING',
-      'UNAVAILABLE',
-    ],
+    answers: { 200: { description: 'Accepted', data: transactionalResult, example: TRANSACTIONAL_RESULT } },
+    refusals: TRANSACTIONAL_REFUSALS,
     handle: async (call) => {
-      const sender = account(call.caller.accountId);
-      if (sender === null) return refuse('UNAUTHENTICATED', 'The account is gone');
-      const key = idempotencyKey(call.headers['idempotency-key']);
-      if (isRefusal(key)) return key;
+      const request = acceptRequest(settings, call, 'tx', 'transactional/send');
+      if (isRefusal(request)) return request;
       const waitMs = preferredWait(call.headers['prefer']);
       const waiting: { outcome?: Promise<Outcome | null> } = {};
-      const accepted = await acceptance.transactional(
-        {
-          sender: { account: sender, useCase: 'tx', allowFrom: call.caller.allowFrom },
-          body: call.body,
-          idempotencyKey: key,
-          envelope: (data) => successBody(data, call.warnings),
-        },
-        (seq) => {
-          if (waitMs > 0) waiting.outcome = firstOutcome(seq, waitMs, call.signal);
-        },
-      );
+      const accepted = await settings.acceptance.accept(request, (seq) => {
+        if (waitMs > 0) waiting.outcome = settings.firstOutcome(seq, waitMs, call.signal);
+      });
       if (isRefusal(accepted)) return accepted;
-      return answer(accepted, waiting.outcome === undefined ? null : { outcome: await waiting.outcome });
+      return waiting.outcome === undefined || accepted.kind === 'replayed'
+        ? answerOf(accepted)
+        : withDelivery(accepted, await waiting.outcome);
     },
   });
 }
 
-function answer(accepted: Accepted, waited: { outcome: Outcome | null } | null): Answer {
-  if (accepted.kind === 'replayed')
-    return { status: accepted.status, raw: accepted.body, headers: { 'Idempotency-Replayed': 'true' } };
-  if (waited === null) return { status: 200, raw: accepted.body };
-  const { outcome } = waited;
-  const shown =
+function marketingSend(settings: SendRouteSettings): Route {
+  return route({
+    method: 'POST',
+    path: '/marketing/send',
+    operationId: 'sendMarketing',
+    tag: 'Sending',
+    summary: 'Send a marketing email',
+    description:
+      'Answers once the job is stored durably. Every recipient must have agreed; what became of each is found with `GET /web-setup/messages?jobId=`.',
+    scope: 'marketing',
+    limit: 'send',
+    body: marketingBody,
+    example: MARKETING_EXAMPLE,
+    headers: KEY_HEADER,
+    answers: { 202: { description: 'Queued', data: marketingResult, example: MARKETING_RESULT } },
+    refusals: MARKETING_REFUSALS,
+    handle: async (call) => {
+      const request = acceptRequest(settings, call, 'mk', 'marketing/send');
+      if (isRefusal(request)) return request;
+      const accepted = await settings.acceptance.accept(request);
+      return isRefusal(accepted) ? accepted : answerOf(accepted);
+    },
+  });
+}
+
+/** The body of a send of either stream; what marketing refuses by name is not there any more. */
+type SendBody = z.output<typeof transactionalBody> | z.output<typeof marketingBody>;
+
+function acceptRequest(
+  settings: SendRouteSettings,
+  call: Call<unknown, unknown, SendBody>,
+  useCase: UseCase,
+  endpoint: string,
+): AcceptRequest | Refusal {
+  const account = settings.account(call.caller.accountId);
+  if (account === null) return refuse('UNAUTHENTICATED', 'The account is gone');
+  const key = idempotencyKey(call.headers['idempotency-key']);
+  if (isRefusal(key)) return key;
+  return {
+    sender: { account, useCase, allowFrom: call.caller.allowFrom },
+    body: call.body as AcceptRequest['body'], // `unknown` fields are undefined here: their schema says so.
+    idempotency: key === null ? null : { endpoint, key },
+    envelope: (data) => successBody(data, call.warnings),
+  };
+}
+
+function answerOf(accepted: Accepted): Answer {
+  return accepted.kind === 'replayed'
+    ? { status: accepted.status, raw: accepted.body, headers: { 'Idempotency-Replayed': 'true' } }
+    : { status: accepted.status, raw: accepted.body };
+}
+
+function withDelivery(accepted: Extract<Accepted, { kind: 'accepted' }>, outcome: Outcome | null): Answer {
+  const delivery =
     outcome === null
       ? { status: 'pending' }
       : {
@@ -189,13 +162,14 @@ function answer(accepted: Accepted, waited: { outcome: Outcome | null } | null):
           ),
         };
   return {
-    status: 200,
-    data: { ...accepted.data, delivery: shown },
+    status: accepted.status,
+    data: { ...accepted.data, delivery },
     headers: { 'Preference-Applied': 'wait' },
   };
 }
 
-function idempotencyKey(header: string | string[] | undefined) {
+/** The caller's key, null when there is none. */
+export function idempotencyKey(header: string | string[] | undefined): string | null | Refusal {
   if (header === undefined) return null;
   const key = typeof header === 'string' ? parseIdempotencyKey(header) : null;
   const message = 'must be 1 to 255 printable ASCII characters';

@@ -1,0 +1,158 @@
+import { z } from 'zod';
+
+/** What the send endpoints take and answer: the schemas, with what the documentation says of each field. */
+const oneOrMany = z.union(
+  [z.string(), z.array(z.string())],
+  'must be an address, a comma-joined list, or an array of addresses',
+);
+
+const attachment = z.object({
+  name: z.string().describe('File name, 1 to 255 characters, no path.'),
+  contentType: z.string().describe('Media type such as `application/pdf`.'),
+  content: z.string().describe('The file as base64 without line breaks.'),
+  contentId: z.string().optional().describe('Makes it inline: the html refers to it as `cid:<contentId>`.'),
+});
+
+/** The fields of both streams. */
+const common = {
+  from: z.string().describe('Sender, plain or with display name; its domain must be verified.'),
+  subject: z.string().min(1).optional().describe('Required, unless a template is named that has one.'),
+  html: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Must use `{{company_address_html}}` and `{{unsubscribe_email_html}}`. Required, unless a template is named.',
+    ),
+  text: z.string().optional().describe('Plain text version; made from the html when absent.'),
+  templateId: z
+    .string()
+    .max(100)
+    .optional()
+    .describe(
+      'A stored template in place of subject, html and text. A subject given beside it stands over its own.',
+    ),
+  replyTo: z.string().optional(),
+  headers: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('Own header fields, at most 50, 8 KiB together.'),
+  templateVariables: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('Values for `{{name}}` in subject, html and text.'),
+  enableClickTracking: z.boolean().optional(),
+  enableOpenTracking: z.boolean().optional(),
+};
+
+export const transactionalBody = z.object({
+  to: oneOrMany
+    .optional()
+    .describe(
+      'Recipient, plain or with display name; also a comma-joined list or an array, 50 together with cc and bcc.',
+    ),
+  cc: oneOrMany.optional(),
+  bcc: oneOrMany.optional().describe('Each gets a copy that names none of them; may stand without `to`.'),
+  ...common,
+  attachments: z.array(attachment).optional().describe('At most 10, 2 MB together after decoding.'),
+});
+
+/** Refused by name: a field that was silently ignored would be mail that somebody thinks was sent. */
+const transactionalOnly = z
+  .unknown()
+  .refine((value) => value === undefined, 'is for transactional mail only')
+  .optional()
+  .describe('For transactional mail only.');
+
+export const marketingBody = z.object({
+  to: oneOrMany.describe(
+    'Recipient; also a list or an array, at most 50. Each gets a copy addressed to them alone.',
+  ),
+  cc: transactionalOnly,
+  bcc: transactionalOnly,
+  attachments: transactionalOnly,
+  ...common,
+  subscriptionGroupId: z
+    .string()
+    .max(100)
+    .optional()
+    .describe(
+      'The recipients must be active members of this group. Without it, the contact and its consent count.',
+    ),
+  campaignId: z.string().max(100).optional().describe('The campaign that the message counts for.'),
+  scheduledAt: z.string().optional().describe('When to send, ISO 8601, at most 30 days ahead.'),
+});
+
+const recipients = <Status extends string>(status: Status) =>
+  z.array(
+    z.object({
+      email: z.string(),
+      status: z.literal(status),
+      role: z.enum(['to', 'cc', 'bcc']),
+      messageId: z.string(),
+    }),
+  );
+
+const delivery = z.object({
+  status: z
+    .enum(['delivered', 'deferred', 'bounced', 'failed', 'pending'])
+    .describe('`pending`: no outcome within the time asked for.'),
+  smtpReply: z.string().optional(),
+});
+
+export const transactionalResult = z.object({
+  message: z.string(),
+  messageId: z.string(),
+  from: z.string(),
+  totalRecipients: z.int(),
+  recipients: recipients('sent'),
+  status: z.literal('sent'),
+  delivery: delivery.optional(),
+});
+
+export const marketingResult = z.object({
+  message: z.string(),
+  jobId: z.string(),
+  status: z.literal('queued'),
+  from: z.string(),
+  totalRecipients: z.int(),
+  recipients: recipients('queued'),
+});
+
+export const TRANSACTIONAL_EXAMPLE = {
+  to: 'Ada Lovelace <ada@example.net>',
+  from: 'Example Shop <orders@example.com>',
+  subject: 'Your order {{orderNumber}}',
+  html: '<p>Thank you, {{name}}.</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
+  templateVariables: { name: 'Ada', orderNumber: '10042' },
+};
+
+export const TRANSACTIONAL_RESULT: z.output<typeof transactionalResult> = {
+  message: 'Email accepted for delivery',
+  messageId: 'msg_1769860800000_2q8w4e6r1t5y',
+  from: TRANSACTIONAL_EXAMPLE.from,
+  totalRecipients: 1,
+  recipients: [
+    { email: 'ada@example.net', status: 'sent', role: 'to', messageId: 'msg_1769860800000_2q8w4e6r1t5y' },
+  ],
+  status: 'sent',
+};
+
+export const MARKETING_EXAMPLE = {
+  to: 'ada@example.net',
+  from: 'Example Shop <news@example.com>',
+  subject: 'What is new in {{month}}',
+  html: '<p>Hello!</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
+  templateVariables: { month: 'May' },
+};
+
+export const MARKETING_RESULT: z.output<typeof marketingResult> = {
+  message: 'Email queued',
+  jobId: 'job_1769860800000_7u3i9o2p5a8s',
+  status: 'queued',
+  from: MARKETING_EXAMPLE.from,
+  totalRecipients: 1,
+  recipients: [
+    { email: 'ada@example.net', status: 'queued', role: 'to', messageId: 'msg_1769860800000_4d6f8g1h3j5k' },
+  ],
+};

@@ -1,0 +1,187 @@
+import type { Ids } from '../core/ids.ts';
+import { countQueued } from '../events/campaign-counts.ts';
+import { domainOf } from '../mail/address.ts';
+import type { MessageContent } from '../mail/content.ts';
+import { emailIdentifier } from '../mail/identifier.ts';
+import type { UseCase } from '../store/domains.ts';
+import { MARKETING_LANE, TRANSACTIONAL_LANE } from '../store/queue.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Checked, Sender } from './checks.ts';
+import type { ParsedSend, Recipient } from './request.ts';
+
+/**
+ * An accepted send on its way to the disk: what is answered, and the rows. Every recipient is a message of its
+ * own. Transactional copies share one content, and with it the To and Cc fields and the Message-ID; marketing
+ * copies are each addressed to their recipient alone, so each has its own.
+ */
+export interface TransactionalResult {
+  message: string;
+  messageId: string;
+  from: string;
+  totalRecipients: number;
+  recipients: ResultRecipient<'sent'>[];
+  status: 'sent';
+}
+
+export interface MarketingResult {
+  message: string;
+  jobId: string;
+  status: 'queued';
+  from: string;
+  totalRecipients: number;
+  recipients: ResultRecipient<'queued'>[];
+}
+
+export type SendResult = TransactionalResult | MarketingResult;
+
+interface ResultRecipient<Status> {
+  email: string;
+  status: Status;
+  role: string;
+  messageId: string;
+}
+
+interface Copy {
+  recipient: Recipient;
+  messageId: string;
+  /** Which of the contents is its. */
+  content: number;
+}
+
+export interface Draft {
+  sender: Sender;
+  send: ParsedSend;
+  domain: Checked['domain'];
+  contents: MessageContent[];
+  copies: Copy[];
+  jobId: string | null;
+  data: SendResult;
+  /** Epoch ms: accepted, and to be sent. */
+  now: number;
+  dueAt: number;
+}
+
+export const LANES: Record<UseCase, 0 | 1> = { tx: TRANSACTIONAL_LANE, mk: MARKETING_LANE };
+
+export function makeDraft(
+  sender: Sender,
+  send: ParsedSend,
+  { domain, rendered }: Checked,
+  ids: Ids,
+  now: number,
+): Draft {
+  const alone = sender.useCase === 'mk';
+  const copies = send.recipients.map(
+    (recipient, index): Copy => ({ recipient, messageId: ids.make('msg'), content: alone ? index : 0 }),
+  );
+  const content = (messageId: string, to: Recipient[], cc: Recipient[]): MessageContent => ({
+    ...rendered,
+    from: send.from,
+    to: to.map(({ mailbox }) => mailbox),
+    cc: cc.map(({ mailbox }) => mailbox),
+    replyTo: send.replyTo,
+    headers: send.headers,
+    attachments: send.attachments,
+    messageId: `${messageId}@${send.fromDomain}`,
+    date: now,
+  });
+  const having = (role: string) => send.recipients.filter((recipient) => recipient.role === role);
+  const contents = alone
+    ? copies.map(({ messageId, recipient }) => content(messageId, [recipient], []))
+    : [content(copies[0]?.messageId ?? ids.make('msg'), having('to'), having('cc'))];
+  const jobId = alone ? ids.make('job') : null;
+  const dueAt = Math.max(now, send.scheduledAt ?? now);
+  const data =
+    jobId === null ? transactionalResult(send, copies) : marketingResult(send, copies, jobId, dueAt > now);
+  return { sender, send, domain, contents, copies, jobId, data, now, dueAt };
+}
+
+function transactionalResult(send: ParsedSend, copies: Copy[]): TransactionalResult {
+  return {
+    message:
+      copies.length === 1
+        ? 'Email accepted for delivery'
+        : `Emails to ${copies.length} recipients accepted for delivery`,
+    messageId: copies[0]?.messageId ?? '',
+    from: send.fromAsGiven,
+    totalRecipients: copies.length,
+    recipients: copies.map(({ recipient, messageId }) => ({
+      email: recipient.mailbox.address,
+      status: 'sent',
+      role: recipient.role,
+      messageId,
+    })),
+    status: 'sent',
+  };
+}
+
+function marketingResult(send: ParsedSend, copies: Copy[], jobId: string, later: boolean): MarketingResult {
+  return {
+    message: `${copies.length === 1 ? 'Email' : `Emails to ${copies.length} recipients`} ${later ? 'scheduled' : 'queued'}`,
+    jobId,
+    status: 'queued',
+    from: send.fromAsGiven,
+    totalRecipients: copies.length,
+    recipients: copies.map(({ recipient, messageId }) => ({
+      email: recipient.mailbox.address,
+      status: 'queued',
+      role: recipient.role,
+      messageId,
+    })),
+  };
+}
+
+export interface StoreSettings {
+  simulatorDomain: string;
+  /** How long a message is tried, ms. */
+  expire: Record<UseCase, number>;
+}
+
+/** In a unit of work: the contents, and a message and a queue row for each copy. Returns the first one's seq. */
+export function storeDraft(tables: Tables, draft: Draft, settings: StoreSettings): number {
+  const { sender, send, domain, now, dueAt } = draft;
+  const accountId = sender.account.account_id;
+  const contentIds = draft.contents.map((content) =>
+    tables.messages.insertContent(JSON.stringify(content), now),
+  );
+  const seqs = draft.copies.map(({ recipient, messageId, content }) => {
+    const { address } = recipient.mailbox;
+    const destination = domainOf(address);
+    const seq = tables.messages.insert({
+      message_id: messageId,
+      account_id: accountId,
+      content_id: contentIds[content] ?? 0,
+      use_case: sender.useCase,
+      domain_id: domain.domain_id,
+      job_id: draft.jobId,
+      campaign_id: send.campaignId,
+      subscription_group_id: send.groupId,
+      from_address: send.from.address,
+      recipient: address,
+      recipient_hash: emailIdentifier(address),
+      role: recipient.role,
+      subject: draft.contents[content]?.subject ?? '',
+      simulated: destination === settings.simulatorDomain ? 1 : 0,
+      track_clicks: send.trackClicks ? 1 : 0,
+      track_opens: send.trackOpens ? 1 : 0,
+      created_at: now,
+      expires_at: dueAt + settings.expire[sender.useCase],
+    });
+    tables.queue.insert({
+      seq,
+      lane: LANES[sender.useCase],
+      account_id: accountId,
+      domain_id: domain.domain_id,
+      destination,
+      due_at: dueAt,
+      ready: dueAt <= now ? 1 : 0,
+      lease: null,
+    });
+    return seq;
+  });
+  const counted = draft.copies.filter(
+    ({ recipient }) => domainOf(recipient.mailbox.address) !== settings.simulatorDomain,
+  ).length;
+  if (send.campaignId !== null) countQueued(tables, send.campaignId, counted, now);
+  return seqs[0] ?? 0;
+}
