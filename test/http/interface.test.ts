@@ -305,7 +305,7 @@ describe('sending', () => {
   };
   const TO = `delivered@simulator.${PLATFORM}`;
 
-  it.skipIf(!served('/marketing/send'))('POST {marketing_url}/send', async () => {
+  it.skipIf(!served('/marketing/send') || !served(SUBSCRIPTIONS))('POST {marketing_url}/send', async () => {
     const { domainId, dnsRecords } = await call(201, 'PUT', '/web-setup/domains', {
       body: { domain: 'news.example.org', useCaseId: 'mk-local' },
     });
