@@ -64,13 +64,15 @@ async function run(job: LoadJob): Promise<LoadReport> {
   let started = 0;
   let answered = 0;
   const idle = new Set<() => void>();
-  let sockets: Socket[] = [];
+  const sockets = new Set<Socket>();
   bound = job.bound ?? Number.POSITIVE_INFINITY;
 
   const finished = new Promise<void>((resolve, reject) => {
     const open = () => {
       const request = requestOf(job);
       const socket = connect({ port: job.port, host: '127.0.0.1', noDelay: true });
+      sockets.add(socket);
+      let waits = false;
       let sentAt = 0;
       const next = () => {
         if (started >= job.count) return;
@@ -79,10 +81,12 @@ async function run(job: LoadJob): Promise<LoadReport> {
           return;
         }
         const number = job.first + started++;
+        waits = true;
         sentAt = performance.now();
         socket.write(request(number));
       };
       onAnswers(socket, (status, answer) => {
+        waits = false;
         times[answered++] = performance.now() - sentAt;
         if (status === '200') report.accepted++;
         else {
@@ -93,20 +97,24 @@ async function run(job: LoadJob): Promise<LoadReport> {
         else resolve();
       });
       socket.once('error', reject);
-      socket.once('close', () => reject(new Error('the service closed a connection')));
+      socket.once('close', () => {
+        sockets.delete(socket);
+        if (waits) reject(new Error('the service closed a connection instead of answering'));
+        // One that had nothing to do for long; another takes its place when there is work again.
+        else if (idle.delete(next)) idle.add(open);
+      });
       socket.once('connect', next);
-      return socket;
     };
     goOn = () => {
       const waiting = [...idle];
       idle.clear();
-      for (const next of waiting) next();
+      for (const start of waiting) start();
     };
-    sockets = Array.from({ length: job.connections }, open);
+    for (let n = 0; n < job.connections; n++) open();
   });
   await finished;
   const endedAt = epochNow();
-  for (const socket of sockets) socket.removeAllListeners('close').destroy();
+  for (const socket of sockets) socket.destroy();
   times.sort();
   const percentile = (part: number) => times[Math.min(job.count - 1, Math.floor(job.count * part))] ?? 0;
   return { ...report, startedAt, endedAt, p50: percentile(0.5), p99: percentile(0.99) };

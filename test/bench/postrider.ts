@@ -84,14 +84,15 @@ export async function startPostrider(settings: {
     run: async (name, count, inFlight) => {
       await receiver.reset();
       const before = cost();
-      const finished = load.ask({ ...job, first, count, bound: inFlight });
-      first += count;
+      const arrived = receiver.waitFor(count, ({ messages }) => {
+        if (inFlight !== null) load.tell({ kind: 'bound', upTo: messages + inFlight });
+      });
       const [report, sink] = await Promise.all([
-        finished,
-        receiver.waitFor(count, ({ messages }) => {
-          if (inFlight !== null) load.tell({ kind: 'bound', upTo: messages + inFlight });
-        }),
+        load.ask({ ...job, first, count, bound: inFlight }),
+        // Were messages lost, the callers would wait for room for ever.
+        arrived.finally(() => load.tell({ kind: 'bound', upTo: count })),
       ]);
+      first += count;
       const after = cost();
       const each = (seconds: number) => (seconds * 1000) / count;
       if (report.firstRefusal !== '') console.error(`refused: ${report.firstRefusal}\n${daemon.log()}`);

@@ -113,7 +113,8 @@ async function bench(): Promise<Report> {
 async function benchPostrider(receiver: Receiver): Promise<RunResult[]> {
   const { connections, size, messages, inFlight } = settings;
   const postrider = await stage.use(() => startPostrider({ receiver, sessions: connections, size }));
-  await postrider.run('warm-up', WARM_UP, null);
+  const [fault] = faultsOf(await postrider.run('warm-up', WARM_UP, null));
+  if (fault !== undefined) throw new Error(`nothing to measure: ${fault}`);
   const modes: Record<string, (bench: PostriderBench) => Promise<RunResult>> = {
     burst: (bench) => bench.run('Postrider, burst', messages, null),
     sustained: (bench) => bench.run('Postrider, sustained', messages, inFlight),

@@ -37,7 +37,8 @@ export function startCompanion<Question extends object, Answer>(
       child.send(question);
       return Promise.race([answer, ended]);
     },
-    tell: (question) => void child.send(question),
+    // One that has ended hears nothing; whoever asks it something is told so.
+    tell: (question) => void child.send(question, () => {}),
     stop: () => stopped(child),
   };
 }
