@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
+import { createStatusFollower } from './audience/standing.ts';
 import type { Config } from './config/schema.ts';
 import { programVersion } from './config/version.ts';
 import { type Clock, HOUR, SECOND } from './core/clock.ts';
@@ -149,7 +150,13 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       onChange: webhookSender.changed,
       onDue: webhookSender.due,
     });
-    const recorder = createRecorder({ clock, ids, onWebhookDue: webhookSender.due });
+    const onSuppressionChange = createStatusFollower(clock);
+    const recorder = createRecorder({
+      clock,
+      ids,
+      onSuppressionChange,
+      onWebhookDue: webhookSender.due,
+    });
     const tokens = createTokens(seal);
 
     const accounts = createAccounts({ tables, writer, clock, ids });
@@ -269,7 +276,9 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...campaignRoutes({ campaigns: createCampaigns({ tables, writer, clock, ids }) }),
         ...webhookRoutes({ webhooks }),
         ...webhookDeliveryRoutes({ webhooks }),
-        ...suppressionRoutes({ suppressions: createSuppressionList({ tables, writer, clock, recorder }) }),
+        ...suppressionRoutes({
+          suppressions: createSuppressionList({ tables, writer, clock, recorder, onSuppressionChange }),
+        }),
         ...accountRoutes(accounts),
       ],
       health: [
