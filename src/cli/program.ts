@@ -18,6 +18,7 @@ const COMMANDS: Record<
   message: async (context) => (await import('./message.ts')).messageCommand(context),
   bounce: async () => (await import('./bounce.ts')).bounceCommand(),
   queue: async (context) => (await import('./queue.ts')).queueCommand(context),
+  webhook: async (context) => (await import('./webhook.ts')).webhookCommand(context),
   suppression: async (context) => (await import('./suppression.ts')).suppressionCommand(context),
   campaign: async (context) => (await import('./campaign.ts')).campaignCommand(context),
 };

@@ -1,0 +1,255 @@
+import { Command } from 'commander';
+import { programVersion } from '../config/version.ts';
+import { iso } from '../core/clock.ts';
+import { createLog } from '../core/log.ts';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { createWebhookCaller } from '../webhooks/call.ts';
+import { isWebhookEvent } from '../webhooks/form.ts';
+import type { Replayed } from '../webhooks/history.ts';
+import { createWebhookSecrets } from '../webhooks/secrets.ts';
+import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
+import { DELIVERY_STATUSES, type WholeWebhook } from '../webhooks/shown.ts';
+import type { CliContext } from './context.ts';
+import { withResolver } from './domain-service.ts';
+import { ROWS, rowLimit } from './row-limit.ts';
+
+/** `postrider webhook …`: endpoints that are told of an account's events. */
+export function webhookCommand(context: CliContext): Command {
+  const command = new Command('webhook').description('make, try out and look after webhooks').addHelpText(
+    'after',
+    `
+Examples:
+  postrider webhook create https://shop.example/hooks --account acct_8f3k2m9x0q1z --event email_bounced email_complained
+  postrider webhook test webhook_1769860800000_4k2m9x7q1zab --account acct_8f3k2m9x0q1z
+  postrider webhook deliveries webhook_1769860800000_4k2m9x7q1zab --account acct_8f3k2m9x0q1z --status failed
+  postrider webhook replay webhook_1769860800000_4k2m9x7q1zab --account acct_8f3k2m9x0q1z --from 2026-02-01T00:00:00Z`,
+  );
+  /** What every one of them takes; `run` gets the arguments, then the options. */
+  const add = (usage: string, description: string) =>
+    command
+      .command(usage)
+      .description(description)
+      .requiredOption('--account <id>', 'the account')
+      .option('--json', 'print JSON');
+
+  add('list', 'all webhooks of an account').action((options: Options) => list(context, options));
+  add('create <url>', 'make a webhook; prints its secret')
+    .option('--event <kinds...>', 'kinds of events it takes', ['*'])
+    .option('--name <name>', 'for display (default: the host)')
+    .option('--description <text>', 'for display')
+    .action((url: string, options: CreateOptions) => create(context, url, options));
+  add('show <id>', 'one webhook, with its secret').action((id: string, options: Options) =>
+    one(context, options, (webhooks) => webhooks.get(options.account, id)),
+  );
+  add('delete <id>', 'delete a webhook, with what it was still to be told').action(
+    (id: string, options: Options) => remove(context, id, options),
+  );
+  add('rotate <id>', 'give it a new secret; the old one signs along for 24 hours').action(
+    (id: string, options: Options) =>
+      one(context, options, (webhooks) => webhooks.rotateSecret(options.account, id)),
+  );
+  add('test <id>', 'call it now with a sample event')
+    .option('--event <kind>', 'kind of the event (default: the first that it takes)')
+    .action((id: string, options: TestOptions) => tryOut(context, id, options));
+  add('deliveries <id>', 'what it was told, newest event first')
+    .option('--status <status>', DELIVERY_STATUSES.join(', '))
+    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .action((id: string, options: DeliveryOptions) => deliveries(context, id, options));
+  add('retry <id> <deliveryId>', 'make one delivery again; the daemon does so within a second').action(
+    (id: string, deliveryId: string, options: Options) => retry(context, id, deliveryId, options),
+  );
+  add('replay <id>', 'tell it again what it was not told; the daemon does so within a second')
+    .requiredOption('--from <time>', 'events at or after, ISO 8601')
+    .option('--to <time>', 'events before (default: now)')
+    .option('--all', 'also what it was told')
+    .action((id: string, options: ReplayOptions) => replay(context, id, options));
+  return command;
+}
+
+interface Options {
+  account: string;
+  json?: boolean;
+}
+
+interface CreateOptions extends Options {
+  event: string[];
+  name?: string;
+  description?: string;
+}
+
+interface TestOptions extends Options {
+  event?: string;
+}
+
+interface DeliveryOptions extends Options {
+  status?: string;
+  limit: number;
+}
+
+interface ReplayOptions extends Options {
+  from: string;
+  to?: string;
+  all?: boolean;
+}
+
+/** The webhooks room as a command uses it; the daemon notices what it changes. */
+async function withWebhooks(
+  context: CliContext,
+  { account }: Options,
+  work: (webhooks: Webhooks) => Promise<void>,
+): Promise<void> {
+  const house = await context.open();
+  if (house.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  const seal = await house.seal();
+  const { allowPrivateNetworks } = house.config.webhooks;
+  await withResolver(house, async (resolver) => {
+    const caller = createWebhookCaller({
+      resolver,
+      allowPrivateNetworks,
+      userAgent: `Postrider/${programVersion()}`,
+    });
+    try {
+      const log = createLog({ level: 'silent', hashAddresses: true });
+      const secrets = createWebhookSecrets({ seal, random: house.random });
+      await work(createWebhooks({ ...house, log, secrets, caller, allowPrivateNetworks }));
+    } finally {
+      await caller.close();
+    }
+  });
+}
+
+async function list(context: CliContext, options: Options): Promise<void> {
+  await withWebhooks(context, options, async (webhooks) => {
+    context.printRows(
+      webhooks.list(options.account, { includeInactive: true }).map(({ createdAt, ...webhook }) => ({
+        ...webhook,
+        createdAt: options.json === true ? createdAt : iso(createdAt),
+      })),
+      { json: options.json === true, empty: 'there are no webhooks in this account' },
+    );
+  });
+}
+
+async function create(
+  context: CliContext,
+  url: string,
+  { event, name, description, ...options }: CreateOptions,
+): Promise<void> {
+  const events = event.flatMap((kinds) => kinds.split(','));
+  await one(context, options, (webhooks) =>
+    webhooks.create(options.account, { url, events, name, description }),
+  );
+}
+
+/** Does something that leads to one webhook, and prints that. */
+async function one(
+  context: CliContext,
+  options: Options,
+  work: (webhooks: Webhooks) => Promise<WholeWebhook | Refusal> | WholeWebhook | Refusal,
+): Promise<void> {
+  await withWebhooks(context, options, async (webhooks) => {
+    const webhook = await work(webhooks);
+    if (isRefusal(webhook)) return say(context, webhook);
+    if (options.json === true) return context.printJson(webhook);
+    const { createdAt, updatedAt, events, ...rest } = webhook;
+    const shown = {
+      ...rest,
+      events: events.join(', '),
+      createdAt: iso(createdAt),
+      updatedAt: iso(updatedAt),
+    };
+    context.print(lines(shown));
+  });
+}
+
+async function remove(context: CliContext, id: string, options: Options): Promise<void> {
+  await withWebhooks(context, options, async (webhooks) => {
+    const removed = await webhooks.remove(options.account, id);
+    if (isRefusal(removed)) return say(context, removed);
+    if (options.json === true) context.printJson(removed);
+    else context.print(`webhook ${id} has been deleted`);
+  });
+}
+
+async function tryOut(context: CliContext, id: string, options: TestOptions): Promise<void> {
+  const { event } = options;
+  if (event !== undefined && !isWebhookEvent(event)) return context.usage(`there is no event ${event}`);
+  await withWebhooks(context, options, async (webhooks) => {
+    const result = await webhooks.test(options.account, id, event, new AbortController().signal);
+    if (isRefusal(result)) return say(context, result);
+    const { payload, ...shown } = result;
+    if (options.json === true) context.printJson(result);
+    else context.print(lines({ ...shown, event: payload.type }));
+    if (!result.delivered) context.fail(result.error ?? 'it was not delivered');
+  });
+}
+
+async function deliveries(context: CliContext, id: string, options: DeliveryOptions): Promise<void> {
+  const status = DELIVERY_STATUSES.find((known) => known === options.status);
+  if (options.status !== undefined && status === undefined)
+    return context.usage(`--status must be one of ${DELIVERY_STATUSES.join(', ')}`);
+  await withWebhooks(context, options, async (webhooks) => {
+    const page = webhooks.deliveries(options.account, id, { status, beforeSeq: null, limit: options.limit });
+    if (isRefusal(page)) return say(context, page);
+    const json = options.json === true;
+    context.printRows(
+      json
+        ? page.deliveries.map((delivery) => ({ ...delivery }))
+        : page.deliveries.map((delivery) => ({
+            delivery: delivery.deliveryId,
+            event: delivery.event,
+            status: delivery.status,
+            attempts: delivery.attempts,
+            'last attempt': delivery.lastAttemptAt,
+            result: delivery.error ?? delivery.responseCode,
+            next: delivery.nextAttemptAt,
+          })),
+      { json, empty: 'there are no such deliveries' },
+    );
+  });
+}
+
+async function retry(context: CliContext, id: string, deliveryId: string, options: Options): Promise<void> {
+  await withWebhooks(context, options, async (webhooks) => {
+    const delivery = await webhooks.retry(options.account, id, deliveryId);
+    if (isRefusal(delivery)) return say(context, delivery);
+    if (options.json === true) context.printJson(delivery);
+    else context.print(`${deliveryId} will be made again now`);
+  });
+}
+
+async function replay(context: CliContext, id: string, options: ReplayOptions): Promise<void> {
+  const { clock } = await context.open();
+  const from = Date.parse(options.from);
+  const to = options.to === undefined ? clock.now() : Date.parse(options.to);
+  if (Number.isNaN(from) || Number.isNaN(to))
+    return context.usage('--from and --to must be times such as 2026-01-31T12:00:00Z');
+  await withWebhooks(context, options, async (webhooks) => {
+    const which = options.all === true ? 'all' : 'undelivered';
+    let replayed = 0;
+    for (let next: number | null = from; next !== null; ) {
+      const result: Replayed | Refusal = await webhooks.replay(options.account, id, {
+        from: next,
+        to,
+        which,
+      });
+      if (isRefusal(result)) return say(context, result);
+      replayed += result.replayed;
+      next = result.nextFrom;
+    }
+    if (options.json === true) context.printJson({ webhookId: id, replayed });
+    else context.print(`${replayed} event${replayed === 1 ? '' : 's'} will be told now`);
+  });
+}
+
+/** Bad input is bad usage; the rest failed. */
+function say(context: CliContext, refusal: Refusal): void {
+  if (refusal.code === 'VALIDATION_ERROR') context.usage(refusal.message);
+  else context.fail(refusal.message);
+}
+
+function lines(record: object): string {
+  return Object.entries(record)
+    .map(([name, value]) => `${name.padEnd(20)} ${value ?? '-'}`)
+    .join('\n');
+}

@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { startEndpoint } from '../webhooks/endpoint.ts';
+import { createShell } from './run.ts';
+
+let shell: ReturnType<typeof createShell>;
+beforeEach(async () => {
+  shell = createShell();
+  await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
+  await shell.run('account', 'create', '--name', 'Other', '--id', 'other');
+});
+afterEach(() => shell.remove());
+
+const webhook = (...args: string[]) => shell.json('webhook', ...args, '--account', 'shop', '--json');
+const create = (url: string, ...args: string[]) => webhook('create', url, ...args);
+
+describe('webhook create, list, show', () => {
+  it('makes a webhook and shows its secret', async () => {
+    const made = await create('https://shop.example/hooks', '--event', 'email_sent,email_opened');
+    expect(made).toMatchObject({
+      webhookId: expect.stringMatching(/^webhook_/),
+      name: 'shop.example',
+      events: ['email_sent', 'email_opened'],
+      isActive: true,
+      secret: expect.stringMatching(/^whsec_/),
+    });
+    expect(await webhook('show', made.webhookId)).toEqual(made);
+    const { secret, updatedAt: _, ...listed } = made;
+    expect(await webhook('list')).toEqual([listed]);
+    const text = await shell.run('webhook', 'show', made.webhookId, '--account', 'shop');
+    expect(text.out).toContain(secret);
+    expect(text.out).toContain('email_sent, email_opened');
+  });
+
+  it('takes everything unless told', async () => {
+    expect(await create('https://shop.example/hooks')).toMatchObject({ events: ['*'] });
+  });
+
+  it.each([
+    ['a bad address', ['create', 'shop.example', '--account', 'shop'], 2, 'url'],
+    ['a bad kind', ['create', 'https://a.example/', '--event', 'mail', '--account', 'shop'], 2, 'events'],
+    ['no account', ['create', 'https://a.example/'], 2, '--account'],
+    ['an unknown account', ['list', '--account', 'nobody'], 1, 'no account'],
+    ['an unknown webhook', ['show', 'webhook_1_2', '--account', 'shop'], 1, 'no webhook'],
+    ['a bad status', ['deliveries', 'webhook_1_2', '--account', 'shop', '--status', 'lost'], 2, 'status'],
+    ['a bad time', ['replay', 'webhook_1_2', '--account', 'shop', '--from', 'once'], 2, '--from'],
+    ['an event that is none', ['test', 'webhook_1_2', '--account', 'shop', '--event', 'mail'], 2, 'no event'],
+  ])('refuses %s', async (_, args, status, why) => {
+    const outcome = await shell.run('webhook', ...args);
+    expect(outcome.status).toBe(status);
+    expect(outcome.err).toContain(why);
+  });
+
+  it('shows nothing of another account', async () => {
+    const { webhookId } = await create('https://shop.example/hooks');
+    const outcome = await shell.run('webhook', 'show', webhookId, '--account', 'other');
+    expect(outcome).toMatchObject({ status: 1, out: '' });
+  });
+});
+
+describe('webhook rotate, delete', () => {
+  it('changes the secret, and ends the webhook', async () => {
+    const { webhookId, secret } = await create('https://shop.example/hooks');
+    const rotated = await webhook('rotate', webhookId);
+    expect(rotated.secret).not.toBe(secret);
+    expect(await webhook('show', webhookId)).toEqual(rotated);
+    expect(await webhook('delete', webhookId)).toMatchObject({ webhookId });
+    expect(await webhook('list')).toEqual([]);
+  });
+});
+
+describe('webhook test', () => {
+  it('calls the endpoint and says what came of it', async () => {
+    const endpoint = await startEndpoint(() => ({ status: 200, body: 'thanks' }));
+    const { webhookId } = await create(endpoint.url);
+    expect(await webhook('test', webhookId, '--event', 'email_clicked')).toMatchObject({
+      delivered: true,
+      responseCode: 200,
+      responseBody: 'thanks',
+      payload: { type: 'email_clicked', livemode: false },
+    });
+    expect(endpoint.received).toHaveLength(1);
+    endpoint.answer(500);
+    const failed = await shell.run('webhook', 'test', webhookId, '--account', 'shop');
+    expect(failed.status).toBe(1);
+    expect(failed.out).toContain('500');
+  });
+});
+
+describe('webhook deliveries, retry, replay', () => {
+  it('find nothing where nothing happened', async () => {
+    const { webhookId } = await create('https://shop.example/hooks');
+    expect(await webhook('deliveries', webhookId)).toEqual([]);
+    expect(await webhook('replay', webhookId, '--from', '2026-01-01')).toEqual({ webhookId, replayed: 0 });
+    const retried = await shell.run('webhook', 'retry', webhookId, 'whd_1_2', '--account', 'shop');
+    expect(retried).toMatchObject({ status: 1, err: expect.stringContaining('no delivery') });
+  });
+});
