@@ -64,7 +64,7 @@ export function campaignCountTable(db: Database) {
     SELECT campaign_id, ?, 1 FROM campaigns c WHERE campaign_id = ?
       AND (SELECT count(*) FROM campaign_links l WHERE l.campaign_id = c.campaign_id) < ${MAX_LINKS}`);
   const links = db.prepare<[string, number], LinkClicks>(
-    'SELECT url, clicks FROM campaign_links WHERE campaign_id = ? ORDER BY clicks DESC, rowid LIMIT ?',
+    'SELECT url, clicks FROM campaign_links WHERE campaign_id = ? ORDER BY clicks DESC, rowid LIMIT +?',
   );
   return {
     add: (campaignId: string, hour: number, name: CampaignCount, count: number): void => {

@@ -28,7 +28,7 @@ export function campaignTable(db: Database) {
     'SELECT * FROM campaigns WHERE account_id = ? AND campaign_id = ?',
   );
   const list = db.prepare<[string, number, number], CampaignRow>(
-    'SELECT * FROM campaigns WHERE account_id = ? AND seq < ? ORDER BY seq DESC LIMIT ?',
+    'SELECT * FROM campaigns WHERE account_id = ? AND seq < ? ORDER BY seq DESC LIMIT +?',
   );
   const remove = db.prepare<[number]>('DELETE FROM campaigns WHERE seq = ?');
   return {

@@ -48,7 +48,7 @@ export function consentTable(db: Database) {
     VALUES (@contact_seq, @n, @action, @subscription_group_id, @method, @details, @ip_address, @user_agent, @said_at,
       @recorded_at, @recorded_by)`);
   const history = db.prepare<[number, number, number], ConsentRow>(
-    'SELECT * FROM consents WHERE contact_seq = ? AND n < ? ORDER BY n DESC LIMIT ?',
+    'SELECT * FROM consents WHERE contact_seq = ? AND n < ? ORDER BY n DESC LIMIT +?',
   );
   const removeAll = db.prepare<[number]>('DELETE FROM consents WHERE contact_seq = ?');
   return {

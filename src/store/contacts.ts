@@ -87,10 +87,10 @@ export function contactTable(db: Database) {
     `${SELECT_CONTACT} WHERE c.account_id = ? AND c.phone_hash = ?`,
   );
   const page = db.prepare<[string, number, number], KnownContact>(
-    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT ?`,
+    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`,
   );
   const pageOfStatus = db.prepare<[string, GlobalStatus, number, number], KnownContact>(
-    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.global_status = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT ?`,
+    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.global_status = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`,
   );
   const walkBy = (key: SearchKey) =>
     db.prepare<[string, string, string, string, number], KnownContact>(`

@@ -10,7 +10,7 @@ export function delayNoticeTable(db: Database) {
   );
   const purge = db.prepare<[number, number]>(`
     DELETE FROM delay_notices WHERE (message_seq, fingerprint) IN (
-      SELECT message_seq, fingerprint FROM delay_notices WHERE at < ? ORDER BY at LIMIT ?)`);
+      SELECT message_seq, fingerprint FROM delay_notices WHERE at < ? ORDER BY at LIMIT +?)`);
   return {
     /** False when this one is there already. */
     add: (messageSeq: number, fingerprint: Buffer, at: number): boolean =>

@@ -71,7 +71,7 @@ export function dmarcReportTable(db: Database) {
     WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
     GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT @limit`);
   const purge = db.prepare<[number, number]>(
-    'DELETE FROM dmarc_reports WHERE seq IN (SELECT seq FROM dmarc_reports WHERE received_at < ? LIMIT ?)',
+    'DELETE FROM dmarc_reports WHERE seq IN (SELECT seq FROM dmarc_reports WHERE received_at < ? LIMIT +?)',
   );
   return {
     /** Rows of a source that are alike are added up. False when the report is there already. */

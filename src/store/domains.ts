@@ -66,7 +66,7 @@ export function domainTable(db: Database) {
     'SELECT domain_id FROM domains WHERE name = ? LIMIT 1',
   );
   const due = db.prepare<[number, number], DomainRow>(
-    'SELECT * FROM domains WHERE next_check_at <= ? ORDER BY next_check_at LIMIT ?',
+    'SELECT * FROM domains WHERE next_check_at <= ? ORDER BY next_check_at LIMIT +?',
   );
   const unprovisioned = db.prepare<[], DomainRow>(
     'SELECT * FROM domains WHERE alt_provisioned = 0 ORDER BY created_at',

@@ -56,7 +56,7 @@ export function eventTable(db: Database) {
   );
   const ofMessage = db.prepare<[number], EventRow>(`${SELECT} WHERE e.message_seq = ? ORDER BY e.seq`);
   const purge = db.prepare<[number, number]>(
-    'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < ? ORDER BY seq LIMIT ?)',
+    'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < ? ORDER BY seq LIMIT +?)',
   );
   return {
     /** Returns its seq. */

@@ -24,7 +24,7 @@ export function idempotencyTable(db: Database) {
     VALUES (@account_id, @endpoint, @key, @fingerprint, @status, @body, @expires_at)`);
   const purge = db.prepare<[number, number]>(`
     DELETE FROM idempotency WHERE (account_id, endpoint, key) IN (
-      SELECT account_id, endpoint, key FROM idempotency WHERE expires_at <= ? LIMIT ?)`);
+      SELECT account_id, endpoint, key FROM idempotency WHERE expires_at <= ? LIMIT +?)`);
   return {
     get: (accountId: string, endpoint: string, key: string, now: number): IdempotencyRow | null =>
       get.get(accountId, endpoint, key, now) ?? null,

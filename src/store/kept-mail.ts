@@ -36,10 +36,10 @@ export function keptMailTable(db: Database) {
       SELECT seq FROM kept_mail WHERE box = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)`);
   const list = db.prepare<[Box | null, number], KeptMailHead>(`
     SELECT seq, box, kind, recipient, sender, remote_address, message_seq, size, received_at FROM kept_mail
-    WHERE box = coalesce(?, box) ORDER BY seq DESC LIMIT ?`);
+    WHERE box = coalesce(?, box) ORDER BY seq DESC LIMIT +?`);
   const get = db.prepare<[number], KeptMailRow>('SELECT * FROM kept_mail WHERE seq = ?');
   const purge = db.prepare<[number, number]>(
-    'DELETE FROM kept_mail WHERE seq IN (SELECT seq FROM kept_mail WHERE received_at < ? ORDER BY seq LIMIT ?)',
+    'DELETE FROM kept_mail WHERE seq IN (SELECT seq FROM kept_mail WHERE received_at < ? ORDER BY seq LIMIT +?)',
   );
   return {
     /** `raw` is the whole mail. */

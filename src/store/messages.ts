@@ -97,9 +97,9 @@ export function messageTable(db: Database) {
     DELETE FROM contents WHERE content_id IN (
       SELECT c.content_id FROM contents c WHERE c.created_at < ?
         AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.content_id = c.content_id AND (m.final_at IS NULL OR m.final_at >= ?))
-      LIMIT ?)`);
+      LIMIT +?)`);
   const purgeable = db.prepare<[number, number], { seq: number }>(
-    'SELECT seq FROM messages WHERE created_at < ? AND final_at IS NOT NULL ORDER BY seq LIMIT ?',
+    'SELECT seq FROM messages WHERE created_at < ? AND final_at IS NOT NULL ORDER BY seq LIMIT +?',
   );
   const removeAttempts = db.prepare<[number]>('DELETE FROM attempts WHERE message_seq = ?');
   const remove = db.prepare<[number]>('DELETE FROM messages WHERE seq = ?');

@@ -56,7 +56,7 @@ export function queueTable(db: Database) {
   const ready = db.prepare<[number, string, string, number], QueuedMessage>(`
     SELECT m.*, q.destination, q.lane, q.lease, q.due_at FROM queue q JOIN messages m USING (seq)
     WHERE q.lane = ? AND q.account_id = ? AND q.destination = ? AND q.ready = 1 AND q.lease IS NULL
-    ORDER BY q.seq LIMIT ?`);
+    ORDER BY q.seq LIMIT +?`);
   const lease = db.prepare<[number, number]>(
     'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL',
   );
@@ -68,14 +68,14 @@ export function queueTable(db: Database) {
   );
   const freeLeases = db.prepare('UPDATE queue SET lease = NULL WHERE lease IS NOT NULL');
   const promote = db.prepare<[number, number], Stream & { lane: 0 | 1 }>(`
-    UPDATE queue SET ready = 1 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT ?)
+    UPDATE queue SET ready = 1 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT +?)
     RETURNING lane, account_id, destination`);
   const nextDue = db.prepare<[], { due_at: number | null }>(
     'SELECT min(due_at) AS due_at FROM queue WHERE ready = 0',
   );
   const count = db.prepare<[], { n: number }>('SELECT count(*) AS n FROM queue');
   const ofDomain = db.prepare<[string, number], { seq: number }>(
-    'SELECT seq FROM queue WHERE domain_id = ? LIMIT ?',
+    'SELECT seq FROM queue WHERE domain_id = ? LIMIT +?',
   );
   const byDestination = db.prepare<[], QueueSummary>(`
     SELECT destination, count(*) AS messages, sum(lease IS NOT NULL) AS sending, sum(ready = 0) AS deferred,

@@ -50,7 +50,7 @@ export function subscriptionGroupTable(db: Database) {
   );
   const list = db.prepare<[string, number, number], SubscriptionGroupRow>(`
     SELECT * FROM subscription_groups WHERE account_id = ? AND deleted_at IS NULL AND seq < ?
-    ORDER BY seq DESC LIMIT ?`);
+    ORDER BY seq DESC LIMIT +?`);
   const setImportStatus = db.prepare<[ImportStatus, number]>(
     'UPDATE subscription_groups SET import_status = ? WHERE seq = ?',
   );

@@ -52,16 +52,16 @@ export function subscriptionTable(db: Database) {
   const removeOfContact = db.prepare<[number]>('DELETE FROM subscriptions WHERE contact_seq = ?');
   const removeOfGroup = db.prepare<[number, number, number]>(`
     DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq IN (
-      SELECT contact_seq FROM subscriptions WHERE group_seq = ? LIMIT ?)`);
+      SELECT contact_seq FROM subscriptions WHERE group_seq = ? LIMIT +?)`);
   const page = db
     .prepare<[number, number, number], number>(
-      'SELECT contact_seq FROM subscriptions WHERE group_seq = ? AND contact_seq < ? ORDER BY contact_seq DESC LIMIT ?',
+      'SELECT contact_seq FROM subscriptions WHERE group_seq = ? AND contact_seq < ? ORDER BY contact_seq DESC LIMIT +?',
     )
     .pluck();
   const pageOfActivity = db
     .prepare<[number, 0 | 1, number, number], number>(`
       SELECT contact_seq FROM subscriptions WHERE group_seq = ? AND is_active = ? AND contact_seq < ?
-      ORDER BY contact_seq DESC LIMIT ?`)
+      ORDER BY contact_seq DESC LIMIT +?`)
     .pluck();
   const contact = db.prepare<[number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`);
 
@@ -134,7 +134,7 @@ export function groupOptOutTable(db: Database) {
     ON CONFLICT DO NOTHING`);
   const removeOfGroup = db.prepare<[number, number, number]>(`
     DELETE FROM group_opt_outs WHERE group_seq = ? AND recipient_hash IN (
-      SELECT recipient_hash FROM group_opt_outs WHERE group_seq = ? LIMIT ?)`);
+      SELECT recipient_hash FROM group_opt_outs WHERE group_seq = ? LIMIT +?)`);
   return {
     /** Keeps the first; false when there was one. */
     add: (row: OptOutRow): boolean => add.run(row).changes === 1,

@@ -54,7 +54,7 @@ export function suppressionTable(db: Database) {
   );
   const purgeStrikes = db.prepare<[number, number]>(`
     DELETE FROM strikes WHERE (account_id, recipient_hash, kind, at) IN (
-      SELECT account_id, recipient_hash, kind, at FROM strikes WHERE at < ? LIMIT ?)`);
+      SELECT account_id, recipient_hash, kind, at FROM strikes WHERE at < ? LIMIT +?)`);
   const clearStrikes = db.prepare<[string, string]>(
     'DELETE FROM strikes WHERE account_id = ? AND recipient_hash = ?',
   );

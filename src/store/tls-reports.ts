@@ -45,7 +45,7 @@ export function tlsReportTable(db: Database) {
     WHERE r.host = @host AND r.end_at >= @from AND r.end_at < @to
     GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT @limit`);
   const purge = db.prepare<[number, number]>(
-    'DELETE FROM tls_reports WHERE seq IN (SELECT seq FROM tls_reports WHERE received_at < ? LIMIT ?)',
+    'DELETE FROM tls_reports WHERE seq IN (SELECT seq FROM tls_reports WHERE received_at < ? LIMIT +?)',
   );
   return {
     /** Failures that are alike are added up. False when the report is there already. */

@@ -84,11 +84,11 @@ export function webhookDeliveryTable(db: Database) {
       ORDER BY webhook LIMIT 1`)
     .pluck();
   const ready = db.prepare<[number, number], WebhookDeliveryRow>(`
-    SELECT * FROM webhook_deliveries ${OPEN} AND state = 'ready' AND webhook = ? ORDER BY event_seq LIMIT ?`);
+    SELECT * FROM webhook_deliveries ${OPEN} AND state = 'ready' AND webhook = ? ORDER BY event_seq LIMIT +?`);
   const promote = db
     .prepare<[number, number], number>(`
       UPDATE webhook_deliveries SET state = 'ready' WHERE (webhook, event_seq) IN (
-        SELECT webhook, event_seq FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT ?)
+        SELECT webhook, event_seq FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT +?)
       RETURNING webhook`)
     .pluck();
   const nextDue = db
@@ -104,7 +104,7 @@ export function webhookDeliveryTable(db: Database) {
   const told = db.prepare<[number, string, number, number, number], ToldEvent>(`
     SELECT e.seq AS event_seq, e.kind, e.at, d.state
     FROM events e LEFT JOIN webhook_deliveries d ON d.webhook = ? AND d.event_seq = e.seq
-    WHERE e.account_id = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?`);
+    WHERE e.account_id = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT +?`);
   const erase = db.prepare<[string, string, string]>(`
     UPDATE webhook_deliveries SET response_body = NULL, error = NULL
     WHERE webhook IN (SELECT number FROM webhooks WHERE account_id = ?)
@@ -118,7 +118,7 @@ export function webhookDeliveryTable(db: Database) {
   const isKnown = db.prepare<[number], number>('SELECT 1 FROM webhooks WHERE number = ?').pluck();
   const removeBefore = db.prepare<[number, number, number, number]>(`
     DELETE FROM webhook_deliveries WHERE webhook = ? AND event_seq IN (
-      SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq < ? LIMIT ?)`);
+      SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq < ? LIMIT +?)`);
   const pageFrom = (source: string) =>
     db.prepare<Omit<WebhookDeliveryFilter, 'states'>, ListedWebhookDelivery>(`
       SELECT d.*, e.event_id, e.kind FROM (
