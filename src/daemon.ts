@@ -34,7 +34,9 @@ import { templateRoutes } from './http/api/templates.ts';
 import { useCaseRoutes } from './http/api/use-cases.ts';
 import { webhookDeliveryRoutes } from './http/api/webhook-deliveries.ts';
 import { webhookRoutes } from './http/api/webhooks.ts';
+import { createPublicSide } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
+import { sentMailOf } from './mail/sent-mail.ts';
 import { createTokens } from './mail/tokens.ts';
 import { createAcceptance } from './sending/accept.ts';
 import { createCampaigns } from './sending/campaigns.ts';
@@ -43,10 +45,11 @@ import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { createPressure } from './sending/pressure.ts';
 import { createQueuedMail } from './sending/queued-mail.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
-import { createMx } from './smtp/mx.ts';
-import { READER_HEAP_MB } from './smtp/parse-pool.ts';
 import { createSuppressionList } from './sending/suppression-list.ts';
 import { createTemplates } from './sending/templates.ts';
+import { createUnsubscribing } from './sending/unsubscribe.ts';
+import { createMx } from './smtp/mx.ts';
+import { READER_HEAP_MB } from './smtp/parse-pool.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
 import { openSeal } from './store/master-key.ts';
 import { createTables } from './store/tables.ts';
@@ -75,6 +78,8 @@ export interface World {
 export interface Daemon {
   /** Where the API answers: `http://127.0.0.1:8080`. */
   apiUrl: string;
+  /** Where the public pages answer; `public.url` unless that is for the system to choose. */
+  publicUrl: string;
   /** For `demo`, which plays the operator's part too. */
   accounts: Accounts;
   domains: Domains;
@@ -112,6 +117,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       writer,
       credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
     });
+    const tokens = createTokens(seal);
     const resolver =
       world.resolver ??
       createResolver({ resolvers: config.dns.resolvers, timeoutMs: config.dns.timeoutMs, clock, random });
@@ -157,7 +163,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       onSuppressionChange,
       onWebhookDue: webhookSender.due,
     });
-    const tokens = createTokens(seal);
 
     const accounts = createAccounts({ tables, writer, clock, ids });
     const domains = createDomains({
@@ -174,6 +179,23 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
     });
 
+    const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
+    const publicSide = createPublicSide({
+      config,
+      clock,
+      log,
+      registry,
+      tables,
+      writer,
+      recorder,
+      tokens,
+      unsubscribing,
+      onSuppressionChange,
+    });
+    // Before anything is sent: its links must lead somewhere.
+    await publicSide.listen();
+    undo.push(() => publicSide.close(GRACE_MS));
+
     const outcomes = new Counter({
       name: 'postrider_delivery_outcomes_total',
       help: 'Outcomes of delivery attempts.',
@@ -189,7 +211,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       writer,
       recorder,
       resolver,
-      prepare: createPrepare({ config, tokens, publicUrl: config.public.url }),
+      prepare: createPrepare({ config, tokens, publicUrl: publicSide.url() }),
       signersOf: (domain, lane) => domains.signingKeys(domain.domain_id, lane),
       stillAllowed,
       generation,
@@ -227,17 +249,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             tokens,
             isDiskLow: pressure.isDiskLow,
             optOut: (all, message) => {
-              const added = all.suppressions.add({
-                account_id: message.account_id,
-                recipient_hash: message.recipient_hash,
-                stream: message.use_case,
-                reason: 'unsubscribe',
-                email: message.recipient,
-                message_seq: message.seq,
-                created_at: clock.now(),
-              });
-              if (added)
-                recorder.message(all, message, 'email_unsubscribed', { fields: { method: 'mailto' } });
+              const word = { method: 'mailto', ip: null, userAgent: null } as const;
+              unsubscribing.optOut(all, sentMailOf(message), 'list', word);
             },
             startReader: () =>
               new Worker(world.readerScript ?? new URL('./smtp/parse-worker.js', import.meta.url), {
@@ -289,6 +302,10 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         },
         { name: 'queue', check: engine.stalled },
         {
+          name: 'public',
+          check: () => (publicSide.address() === null ? 'the listener is not up' : null),
+        },
+        {
           name: 'mx',
           check: () => (mx !== null && mx.address() === null ? 'the listener is not up' : null),
         },
@@ -317,7 +334,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       { apiUrl, dataDir: config.data.dir, generation, queued: tables.queue.count() },
       'postrider is up',
     );
-    return { apiUrl, accounts, domains, stop };
+    return { apiUrl, publicUrl: publicSide.url(), accounts, domains, stop };
   } catch (error) {
     await stop();
     throw error;

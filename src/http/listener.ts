@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import { callerBlock, isLoopback } from '../accounts/caller-addresses.ts';
+import { callerBlock } from '../accounts/caller-addresses.ts';
 import { parseListen } from '../config/schema.ts';
 
 /**
@@ -25,7 +25,7 @@ export interface ConnectionLimits {
   checkMs: number;
   connections: number;
   headerBytes: number;
-  /** Connections of one caller; those of this machine and of `trusted` proxies are not counted. */
+  /** Connections of one caller; those of `trusted` ones (this machine, proxies) are not counted. */
   ofOneCaller?: { connections: number; trusted(address: string): boolean };
 }
 
@@ -67,7 +67,7 @@ function limitCallers(
   const open = new Map<string, number>();
   server.on('connection', (socket) => {
     const address = socket.remoteAddress ?? '';
-    if (isLoopback(address) || trusted(address)) return;
+    if (trusted(address)) return;
     const caller = callerBlock(address);
     const count = (open.get(caller) ?? 0) + 1;
     if (count > connections) {

@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto';
+import { escapeHtml } from '../../mail/template.ts';
+import { COMMON_HEADERS, type PublicAnswer } from './answer.ts';
+import { publicStyle } from './style.ts';
+
+/**
+ * The frame of every public page: html that needs no script, loads nothing from anywhere, and may not be shown
+ * inside another page.
+ */
+
+/** Html that is safe to be put into a page. */
+export interface Html {
+  readonly html: string;
+}
+
+/** Marks up a text: what is put in is escaped, unless it is html already; a list is put in piece by piece. */
+export function html(
+  strings: TemplateStringsArray,
+  ...values: readonly (string | Html | readonly Html[])[]
+): Html {
+  let text = strings[0] ?? '';
+  for (const [index, value] of values.entries()) text += shown(value) + (strings[index + 1] ?? '');
+  return { html: text };
+}
+
+function shown(value: string | Html | readonly Html[]): string {
+  if (typeof value === 'string') return escapeHtml(value);
+  return 'html' in value ? value.html : value.map((each) => each.html).join('');
+}
+
+export const nothing: Html = { html: '' };
+
+const STYLE_HASH = createHash('sha256').update(publicStyle).digest('base64');
+
+const PAGE_HEADERS = {
+  ...COMMON_HEADERS,
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+  'X-Frame-Options': 'DENY',
+};
+
+/** A whole page; the title is its heading as well. */
+export function pageAnswer(status: number, title: string, content: Html): PublicAnswer {
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex, nofollow">
+<title>${title}</title>
+<style>${{ html: publicStyle }}</style>
+</head>
+<body>
+<main>
+<h1>${title}</h1>
+${content}
+</main>
+</body>
+</html>
+`;
+  return { status, headers: PAGE_HEADERS, body: page.html };
+}

@@ -1,0 +1,88 @@
+import { Counter, type Registry } from 'prom-client';
+import type { Config } from '../../config/schema.ts';
+import type { Clock } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
+import { createVisits } from '../../events/visits.ts';
+import type { Tokens } from '../../mail/tokens.ts';
+import { createReportAbuse } from '../../sending/report-abuse.ts';
+import type { Unsubscribing } from '../../sending/unsubscribe.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Writer } from '../../store/writer.ts';
+import { reportPlace } from './report.ts';
+import { createPublicServer } from './server.ts';
+import { clickPlace, openPlace } from './tracking.ts';
+import { unsubscribePlace } from './unsubscribe.ts';
+
+/** The public side as a whole: its places, its listener, and the visits that wait to be recorded. */
+export interface PublicSide {
+  /** Binds `public.listen`; rejects when the address cannot be had. */
+  listen(): Promise<void>;
+  address(): { host: string; port: number } | null;
+  /** `public.url`, or where it really listens when that names no port. */
+  url(): string;
+  close(graceMs: number): Promise<void>;
+}
+
+export interface PublicSideSettings {
+  config: Pick<Config, 'public'>;
+  clock: Clock;
+  log: Log;
+  registry: Registry;
+  tables: Tables;
+  writer: Writer;
+  recorder: Recorder;
+  tokens: Tokens;
+  unsubscribing: Unsubscribing;
+  onSuppressionChange: OnSuppressionChange;
+}
+
+export function createPublicSide(settings: PublicSideSettings): PublicSide {
+  const { config, log, registry, tokens } = settings;
+  const counted = new Counter({
+    name: 'postrider_visits_total',
+    help: 'Opens and clicks, by what became of them.',
+    labelNames: ['kind', 'fate'],
+    registers: [registry],
+  });
+  const visits = createVisits({ ...settings, observe: (kind, fate) => counted.inc({ kind, fate }) });
+  const server = createPublicServer({
+    config: config.public,
+    log,
+    registry,
+    places: [
+      openPlace({ tokens, visits }),
+      clickPlace({ tokens, visits }),
+      unsubscribePlace(settings),
+      reportPlace({ ...settings, reportAbuse: createReportAbuse(settings) }),
+    ],
+  });
+
+  return {
+    listen: async () => {
+      await server.listen();
+      if (config.public.url.startsWith('http:') && !isLocal(config.public.url)) {
+        log.warn(
+          { publicUrl: config.public.url },
+          'public.url is http: large receivers take one-click unsubscribe over https only',
+        );
+      }
+    },
+    address: server.address,
+    url: () => {
+      const url = new URL(config.public.url);
+      const bound = server.address();
+      if (url.port !== '0' || bound === null) return config.public.url;
+      return `http://${bound.host.includes(':') ? `[${bound.host}]` : bound.host}:${bound.port}`;
+    },
+    close: async (graceMs) => {
+      await server.close(graceMs);
+      await visits.close();
+    },
+  };
+}
+
+/** Nobody's mail leads there but that of a trial on this machine. */
+function isLocal(url: string): boolean {
+  return /^(?:localhost|127\.|\[::1\])/.test(new URL(url).hostname);
+}

@@ -1,0 +1,41 @@
+import type { SentMail } from '../../mail/sent-mail.ts';
+import type { Tokens } from '../../mail/tokens.ts';
+import { REPORT_REASONS, type ReportAbuse } from '../../sending/report-abuse.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Writer } from '../../store/writer.ts';
+import type { PublicAnswer, PublicPlace } from './answer.ts';
+import { correspondents } from './correspondents.ts';
+import { unknownLinkPage } from './plain-pages.ts';
+import { reportedPage, reportForm } from './report-page.ts';
+
+/** `/r/<token>`: GET shows the form, POST records the complaint. Sent again, it is the same complaint. */
+export interface ReportSettings {
+  tables: Tables;
+  writer: Writer;
+  tokens: Pick<Tokens, 'reportUrl'>;
+  reportAbuse: ReportAbuse;
+}
+
+export function reportPlace({ tables, writer, tokens, reportAbuse }: ReportSettings): PublicPlace {
+  async function report(
+    mail: SentMail,
+    reason: string,
+    ip: string,
+    userAgent: string,
+  ): Promise<PublicAnswer> {
+    const known = REPORT_REASONS.find((each) => each === reason) ?? 'other';
+    const isNew = await writer.run((all) => reportAbuse(all, mail, { reason: known, ip, userAgent }));
+    return reportedPage({ ...correspondents(tables, mail), stream: mail.stream }, isNew);
+  }
+
+  return {
+    name: 'r',
+    methods: ['GET', 'POST'],
+    answer: ({ method, token, visitor, fields }) => {
+      const mail = tokens.reportUrl.read(token);
+      if (mail === null) return unknownLinkPage();
+      if (method === 'GET') return reportForm({ ...correspondents(tables, mail), stream: mail.stream });
+      return report(mail, fields.get('reason') ?? '', visitor.ip, visitor.userAgent);
+    },
+  };
+}

@@ -1,0 +1,144 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Counter, type Registry } from 'prom-client';
+import { isLoopback } from '../../accounts/caller-addresses.ts';
+import type { Config } from '../../config/schema.ts';
+import type { Log } from '../../core/log.ts';
+import { hasBody } from '../body.ts';
+import { createCallerAddresses, createTrust } from '../caller-address.ts';
+import { type ConnectionLimits, createListener } from '../listener.ts';
+import { COMMON_HEADERS, type PublicAnswer, type PublicPlace } from './answer.ts';
+import { type Fields, readFields } from './form-body.ts';
+import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
+import { visitorOf } from './visitor.ts';
+
+/**
+ * The public listener: the only part of the house that strangers must reach. It takes GET and POST on a handful
+ * of places, answers the same under every name that leads here, and trusts nothing but signed tokens.
+ */
+export interface PublicServer {
+  /** Binds `public.listen`; rejects when the address cannot be had. */
+  listen(): Promise<void>;
+  /** Where it listens, port 0 resolved; null before `listen`. */
+  address(): { host: string; port: number } | null;
+  close(graceMs: number): Promise<void>;
+}
+
+export interface PublicServerOptions {
+  config: Pick<Config['public'], 'listen' | 'trustedProxies'>;
+  log: Log;
+  registry: Registry;
+  places: readonly PublicPlace[];
+  limits?: Partial<ConnectionLimits>;
+}
+
+/** Tight: those who come have little to say. */
+const LIMITS: Omit<ConnectionLimits, 'ofOneCaller'> = {
+  headersMs: 10_000,
+  requestMs: 20_000,
+  keepAliveMs: 10_000,
+  checkMs: 2000,
+  connections: 8192,
+  // A tracked link holds a whole address, and browsers add the cookies of the domain around it.
+  headerBytes: 32 * 1024,
+};
+const OF_ONE_CALLER = 256;
+const NO_FIELDS: Fields = new Map();
+
+export function createPublicServer(options: PublicServerOptions): PublicServer {
+  const { config, log } = options;
+  const callerAddressOf = createCallerAddresses(config.trustedProxies, 'public.trustedProxies');
+  const isProxy = createTrust(config.trustedProxies, 'public.trustedProxies');
+  const places = new Map(options.places.map((place) => [place.name, place]));
+  const answers = new Counter({
+    name: 'postrider_public_answers_total',
+    help: 'Answers of the public pages, by place and status.',
+    labelNames: ['place', 'status'],
+    registers: [options.registry],
+  });
+  const listener = createListener(config.listen, 'public.listen', {
+    ...LIMITS,
+    ofOneCaller: {
+      connections: OF_ONE_CALLER,
+      trusted: (address) => isLoopback(address) || isProxy(address),
+    },
+    ...options.limits,
+  });
+
+  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const { name, token } = placeOf(req.url ?? '');
+    const answer = await answerTo(req, name, token).catch((error: unknown) => {
+      log.error({ err: error, place: name }, 'a public page failed');
+      return faultPage();
+    });
+    if (answer === null) {
+      res.destroy();
+      return;
+    }
+    answers.labels(places.has(name) ? name : 'other', String(answer.status)).inc();
+    send(req, res, answer);
+  }
+
+  async function answerTo(req: IncomingMessage, name: string, token: string): Promise<PublicAnswer | null> {
+    const isHead = req.method === 'HEAD';
+    const method = isHead ? 'GET' : req.method;
+    const place = places.get(name);
+    if (place === undefined || token === '') return elsewhere(method, name, token);
+    if ((method !== 'GET' && method !== 'POST') || !place.methods.includes(method))
+      return methodPage(allowed(place.methods));
+    const fields = method === 'POST' ? await readFields(req) : NO_FIELDS;
+    if (fields === null) return null;
+    if (fields === 'too-large') return tooLargePage();
+    const visitor = visitorOf(req.headers, callerAddressOf(req).address, isHead);
+    return place.answer({ method, isHead, token, visitor, fields });
+  }
+
+  listener.server.on('request', (req: IncomingMessage, res: ServerResponse) => void handle(req, res));
+  listener.server.on('clientError', (_error, socket) => {
+    if (!socket.writable) socket.destroy();
+    else
+      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', () =>
+        socket.destroy(),
+      );
+  });
+
+  return {
+    listen: listener.listen,
+    address: listener.address,
+    close: listener.close,
+  };
+}
+
+/** `/u/abc?x=1` is the place `u` with the token `abc`; whatever has more or fewer parts has no token. */
+function placeOf(url: string): { name: string; token: string } {
+  const [path = ''] = url.split(/[?#]/, 1);
+  const [, name = '', token = ''] = /^\/([^/]*)(?:\/([^/]+))?$/.exec(path) ?? [path, path];
+  return { name, token };
+}
+
+/** Where no place is: the front door, a word to robots, and nothing else. */
+function elsewhere(method: string | undefined, name: string, token: string): PublicAnswer {
+  if (method !== 'GET') return methodPage(allowed(['GET']));
+  if (token !== '') return unknownLinkPage();
+  if (name === '') return homePage();
+  return name === 'robots.txt' ? ROBOTS : unknownLinkPage();
+}
+
+const ROBOTS: PublicAnswer = {
+  status: 200,
+  headers: { ...COMMON_HEADERS, 'Content-Type': 'text/plain; charset=utf-8' },
+  body: 'User-agent: *\nDisallow: /\n',
+};
+
+function allowed(methods: readonly string[]): string {
+  return methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
+}
+
+function send(req: IncomingMessage, res: ServerResponse, { status, headers, body }: PublicAnswer): void {
+  res.writeHead(status, {
+    ...headers,
+    'Content-Length': Buffer.byteLength(body),
+    // What is left of a body that nobody read would be taken for the next request.
+    ...(req.complete || !hasBody(req) ? {} : { Connection: 'close' }),
+  });
+  res.end(req.method === 'HEAD' ? undefined : body);
+}

@@ -1,0 +1,62 @@
+import { connect, type Socket } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { type ConnectionLimits, createListener } from '../../src/http/listener.ts';
+
+const LIMITS: ConnectionLimits = {
+  headersMs: 10_000,
+  requestMs: 10_000,
+  keepAliveMs: 10_000,
+  checkMs: 1000,
+  connections: 100,
+  headerBytes: 8192,
+};
+
+async function listening(limits: Partial<ConnectionLimits>) {
+  const listener = createListener('127.0.0.1:0', 'test.listen', { ...LIMITS, ...limits });
+  listener.server.on('request', (_, res) => res.end('here'));
+  await listener.listen();
+  onTestFinished(() => listener.close(0));
+  return listener.address()?.port ?? 0;
+}
+
+/** A connection that asks and stays: whether it was answered. */
+function visit(port: number): Promise<{ answered: boolean; socket: Socket }> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
+    onTestFinished(() => void socket.destroy());
+    socket.once('data', () => resolve({ answered: true, socket }));
+    socket.once('close', () => resolve({ answered: false, socket }));
+    socket.on('error', () => undefined);
+  });
+}
+
+it('gives one caller so many connections and no more, until one of them ends', async () => {
+  const port = await listening({ ofOneCaller: { connections: 2, trusted: () => false } });
+  const first = await visit(port);
+  expect([first.answered, (await visit(port)).answered, (await visit(port)).answered]).toEqual([
+    true,
+    true,
+    false,
+  ]);
+  await new Promise((resolve) => first.socket.once('close', resolve).end());
+  await expect.poll(async () => (await visit(port)).answered).toBe(true);
+});
+
+it('does not count those whom it trusts', async () => {
+  const port = await listening({
+    ofOneCaller: { connections: 1, trusted: (address) => address === '127.0.0.1' },
+  });
+  const answered = [];
+  for (let n = 0; n < 5; n++) answered.push((await visit(port)).answered);
+  expect(answered).toEqual([true, true, true, true, true]);
+});
+
+it('names the setting whose address is wrong or taken', async () => {
+  const port = await listening({});
+  await expect(createListener(`127.0.0.1:${port}`, 'test.listen', LIMITS).listen()).rejects.toThrow(
+    'EADDRINUSE',
+  );
+  await expect(createListener('nowhere', 'test.listen', LIMITS).listen()).rejects.toThrow(
+    'test.listen: "nowhere"',
+  );
+});

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import type { SentMail } from '../../../src/mail/sent-mail.ts';
+import { BROWSER, FORM, type PublicRig, startPublic } from './rig.ts';
+
+const path = ({ tokens }: PublicRig, mail: SentMail) => `/r/${tokens.reportUrl.make(mail)}`;
+const report = (rig: PublicRig, mail: SentMail, body = 'reason=never_asked') =>
+  rig.call(path(rig, mail), { method: 'POST', headers: FORM, body });
+
+/** A mail that arrived. */
+async function delivered(rig: PublicRig, useCase: 'tx' | 'mk', more: { simulated?: 1 } = {}) {
+  const { message, mail } = rig.sent({ use_case: useCase, ...more });
+  await rig.writer.run((all) => {
+    all.messages.setState(message.seq, 'delivered', rig.clock.now(), rig.clock.now());
+    all.queue.remove(message.seq);
+  });
+  return { message, mail };
+}
+
+describe('the report page', () => {
+  it.each(['GET', 'HEAD'])('records nothing by %s', async (method) => {
+    const rig = await startPublic();
+    const { mail } = await delivered(rig, 'mk');
+    expect((await rig.call(path(rig, mail), { method })).status).toBe(200);
+    expect(rig.events()).toEqual([]);
+  });
+
+  it('asks what is wrong, with one button', async () => {
+    const rig = await startPublic();
+    const { body } = await rig.call(path(rig, (await delivered(rig, 'mk')).mail));
+    expect(body.match(/<button/g)).toHaveLength(1);
+    expect(body.match(/type="radio"/g)).toHaveLength(4);
+  });
+
+  it('makes it a complaint, once', async () => {
+    const rig = await startPublic();
+    const { message, mail } = await delivered(rig, 'mk');
+    expect((await report(rig, mail, 'reason=fraud')).body).toContain('Your report is on record.');
+    expect((await report(rig, mail)).body).toContain('This mail was reported before.');
+    expect(rig.events()).toMatchObject([
+      {
+        event: 'email_complained',
+        source: 'report_link',
+        feedbackType: 'abuse',
+        reportReason: 'fraud',
+        messageId: message.message_id,
+        ip: '127.0.0.1',
+        userAgent: BROWSER,
+        suppressed: true,
+      },
+    ]);
+    expect(rig.tables.messages.bySeq(message.seq)?.status).toBe('complained');
+    expect(rig.suppressions(mail)).toEqual(['complaint mk']);
+  });
+
+  it('never blocks transactional mail', async () => {
+    const rig = await startPublic();
+    const { mail } = await delivered(rig, 'tx');
+    expect((await report(rig, mail)).body).toContain('are not blocked by this');
+    expect(rig.suppressions(mail)).toEqual(['complaint mk']);
+  });
+
+  it.each(['', 'reason=', 'reason=%00', 'List-Unsubscribe=One-Click'])(
+    'takes %j for a reason of its own',
+    async (body) => {
+      const rig = await startPublic();
+      await report(rig, (await delivered(rig, 'mk')).mail, body);
+      expect(rig.events()).toMatchObject([{ event: 'email_complained', reportReason: 'other' }]);
+    },
+  );
+
+  it('works for a mail that was purged, once', async () => {
+    const rig = await startPublic();
+    const { mail } = await delivered(rig, 'mk');
+    const purged = { ...mail, messageId: 'msg_1500000000000_abcdefghijkl' };
+    await report(rig, purged);
+    await report(rig, purged);
+    expect(rig.suppressions(mail)).toEqual(['complaint mk']);
+    expect(rig.events()).toMatchObject([
+      { event: 'email_complained', source: 'report_link', contactIdentifier: mail.recipientHash },
+    ]);
+  });
+
+  it('suppresses nobody for simulated mail', async () => {
+    const rig = await startPublic();
+    const { mail } = await delivered(rig, 'mk', { simulated: 1 });
+    await report(rig, mail);
+    await report(rig, { ...mail, messageId: 'msg_1500000000000_abcdefghijkl' });
+    expect(rig.suppressions(mail)).toEqual([]);
+  });
+
+  it('takes no token but its own', async () => {
+    const rig = await startPublic();
+    const { message, mail } = await delivered(rig, 'mk');
+    const good = rig.tokens.reportUrl.make(mail);
+    for (const token of [
+      good.slice(1),
+      good.slice(0, -2),
+      rig.tokens.unsubscribeUrl.make(mail),
+      message.message_id,
+    ]) {
+      const answer = await rig.call(`/r/${token}`, { method: 'POST', headers: FORM, body: 'reason=fraud' });
+      expect(answer.status).toBe(404);
+    }
+    expect(rig.events()).toEqual([]);
+  });
+});

@@ -1,0 +1,135 @@
+import { request } from 'node:http';
+import { Registry } from 'prom-client';
+import { onTestFinished } from 'vitest';
+import { createStatusFollower } from '../../../src/audience/standing.ts';
+import { loadConfig } from '../../../src/config/load.ts';
+import { createLog } from '../../../src/core/log.ts';
+import { systemRandom } from '../../../src/core/random.ts';
+import { createSeal } from '../../../src/core/seal.ts';
+import { publicEvent } from '../../../src/events/feed.ts';
+import { createPublicSide } from '../../../src/http/public/public.ts';
+import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
+import { clickTokens, createTokens } from '../../../src/mail/tokens.ts';
+import { createUnsubscribing } from '../../../src/sending/unsubscribe.ts';
+import type { MessageRow } from '../../../src/store/messages.ts';
+import { enqueue, startStore } from '../../support/store.ts';
+
+/** The public side on a free port over a real database, and what a test wants to know of either. */
+export async function startPublic(settings: Record<string, string> = {}) {
+  const store = startStore();
+  const { tables, writer, recorder, clock } = store;
+  const registry = new Registry();
+  const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
+  const onSuppressionChange = createStatusFollower(clock);
+  const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
+  const side = createPublicSide({
+    config: loadConfig({ env: { POSTRIDER_PUBLIC__LISTEN: '127.0.0.1:0', ...settings } }),
+    clock,
+    log: createLog({ level: 'silent', hashAddresses: true }),
+    registry,
+    tables,
+    writer,
+    recorder,
+    tokens,
+    unsubscribing,
+    onSuppressionChange,
+  });
+  await side.listen();
+  let closed: Promise<void> | null = null;
+  const close = () => (closed ??= side.close(0));
+  onTestFinished(close);
+
+  return {
+    ...store,
+    tokens,
+    registry,
+    unsubscribing,
+    side,
+    base: side.url(),
+    /** A message that was sent, as its links know it. */
+    sent: (wish: Partial<MessageRow> = {}): { message: MessageRow; mail: SentMail } => {
+      const message = enqueue(tables, clock.now(), { lane: wish.use_case === 'mk' ? 1 : 0, ...wish });
+      return { message, mail: sentMailOf(message) };
+    },
+    /** A subscription group of the first account; returns its id. */
+    group: (name: string): string => {
+      const id = store.ids.make('sgroup');
+      tables.subscriptionGroups.insert({
+        subscription_group_id: id,
+        account_id: 'acct_one',
+        name,
+        description: null,
+        is_active: 1,
+        tags: '[]',
+        unsubscribe_template_id: null,
+        report_abuse_template_id: null,
+        company_address_template_id: null,
+        created_at: clock.now(),
+        updated_at: clock.now(),
+      });
+      return id;
+    },
+    clickUrl: (messageId: string, url: string) => `/c/${clickTokens(tokens.clickKey, messageId)(url)}`,
+    /** What was recorded of an account, oldest first. */
+    events: (accountId = 'acct_one') =>
+      tables.events.feed({ accountId, afterSeq: 0, limit: 1000 }).map(publicEvent),
+    suppressions: (mail: SentMail) =>
+      tables.suppressions
+        .of(mail.accountId, mail.recipientHash)
+        .map(({ reason, stream }) => `${reason} ${stream}`),
+    /** Ends the listener, so that every visit is on record. */
+    settle: close,
+    call: (path: string, options: CallOptions = {}) => call(side.url(), path, options),
+  };
+}
+
+export type PublicRig = Awaited<ReturnType<typeof startPublic>>;
+
+export interface CallOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+}
+
+export interface Called {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  body: string;
+  bytes: Buffer;
+}
+
+export const BROWSER =
+  'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
+
+/** A plain request: no redirect is followed, no header added but that of a browser. */
+function call(
+  base: string,
+  path: string,
+  { method = 'GET', headers = {}, body }: CallOptions,
+): Promise<Called> {
+  return new Promise((resolve, reject) => {
+    const sent = request(`${base}${path}`, {
+      method,
+      headers: { 'User-Agent': BROWSER, ...headers },
+      agent: false,
+    });
+    sent.on('error', reject);
+    sent.on('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => {
+        const bytes = Buffer.concat(chunks);
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: bytes.toString(),
+          bytes,
+        });
+      });
+    });
+    sent.end(body);
+  });
+}
+
+export const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
+export const ONE_CLICK = { method: 'POST', headers: FORM, body: 'List-Unsubscribe=One-Click' };

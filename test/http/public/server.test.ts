@@ -1,0 +1,176 @@
+import { connect } from 'node:net';
+import { Registry } from 'prom-client';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createLog } from '../../../src/core/log.ts';
+import { createPublicServer } from '../../../src/http/public/server.ts';
+import { exchange } from '../harness.ts';
+import { FORM, ONE_CLICK, startPublic } from './rig.ts';
+
+describe('every answer', () => {
+  it.each([
+    ['/', 200],
+    ['/robots.txt', 200],
+    ['/favicon.ico', 404],
+    ['/u/abc', 404],
+    ['/r/abc', 404],
+    ['/c/abc', 404],
+    ['/o/abc.gif', 200],
+    ['/u', 404],
+    ['/u/', 404],
+    ['/u/a/b', 404],
+    ['/admin', 404],
+    ['/web-setup/health', 404],
+  ])('%s: %s, in no index, in no cache, with nobody to be told where it was', async (path, status) => {
+    const { call } = await startPublic();
+    const answer = await call(path);
+    expect(answer.status).toBe(status);
+    expect(answer.headers).toMatchObject({
+      'x-robots-tag': 'noindex, nofollow',
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    });
+    expect(answer.headers['set-cookie']).toBeUndefined();
+    expect(answer.headers['x-powered-by']).toBeUndefined();
+  });
+
+  it('by HEAD is the same without its body', async () => {
+    const { call, tokens, sent } = await startPublic();
+    for (const path of ['/', '/u/abc', `/u/${tokens.unsubscribeUrl.make(sent().mail)}`, '/o/x.gif']) {
+      const get = await call(path);
+      const head = await call(path, { method: 'HEAD' });
+      expect([head.status, head.body, head.headers['content-length']]).toEqual([
+        get.status,
+        '',
+        String(get.bytes.length),
+      ]);
+    }
+  });
+
+  it('is the same under every name that leads here', async () => {
+    const { call, tokens, sent } = await startPublic();
+    const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
+    const bodies = new Set<string>();
+    for (const Host of ['link.example.com', 'track.example.net', 'localhost'])
+      bodies.add((await call(path, { headers: { Host } })).body);
+    expect(bodies.size).toBe(1);
+  });
+});
+
+describe('a page', () => {
+  it('needs no script, loads nothing, and is shown inside no other', async () => {
+    const { call, tokens, sent } = await startPublic();
+    for (const path of [
+      '/',
+      '/u/abc',
+      `/u/${tokens.unsubscribeUrl.make(sent().mail)}`,
+      `/r/${tokens.reportUrl.make(sent().mail)}`,
+    ]) {
+      const { headers, body } = await call(path);
+      expect(headers['content-type']).toBe('text/html; charset=utf-8');
+      expect(headers['content-security-policy']).toMatch(
+        /^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; form-action 'self'; base-uri 'none'; frame-ancestors 'none'$/,
+      );
+      expect(headers['x-frame-options']).toBe('DENY');
+      expect(body).toMatch(/^<!doctype html>\n<html lang="en">/);
+      expect(body).not.toMatch(/<script|<img|<link|<iframe|\bsrc=|\bhref=|url\(|@import|\son\w+=/i);
+    }
+  });
+});
+
+describe('what cannot be done', () => {
+  it.each([
+    ['POST', '/c/abc', 'GET, HEAD'],
+    ['POST', '/o/abc.gif', 'GET, HEAD'],
+    ['DELETE', '/u/abc', 'GET, HEAD, POST'],
+    ['PUT', '/r/abc', 'GET, HEAD, POST'],
+    ['OPTIONS', '/u/abc', 'GET, HEAD, POST'],
+    ['POST', '/', 'GET, HEAD'],
+    ['PROPFIND', '/elsewhere', 'GET, HEAD'],
+  ])('%s %s is answered 405', async (method, path, allow) => {
+    const { call } = await startPublic();
+    const { status, headers } = await call(path, { method });
+    expect([status, headers['allow']]).toEqual([405, allow]);
+  });
+
+  it('a body that is too large is not read', async () => {
+    const { call, tokens, sent, suppressions } = await startPublic();
+    const { mail } = sent({ use_case: 'mk' });
+    const path = `/u/${tokens.unsubscribeUrl.make(mail)}`;
+    const body = `List-Unsubscribe=One-Click&x=${'x'.repeat(20_000)}`;
+    expect((await call(path, { method: 'POST', headers: FORM, body })).status).toBe(413);
+    const chunked = { ...FORM, 'Transfer-Encoding': 'chunked' };
+    expect((await call(path, { method: 'POST', headers: chunked, body })).status).toBe(413);
+    expect(suppressions(mail)).toEqual([]);
+  });
+
+  it('a fault says nothing of the inside, and that nothing was changed', async () => {
+    const { call, tokens, sent, writer } = await startPublic();
+    const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
+    await writer.close();
+    const { status, headers, body } = await call(path, ONE_CLICK);
+    expect([status, headers['retry-after']]).toEqual([503, '60']);
+    expect(body).toContain('Nothing was changed');
+    expect(body).not.toMatch(/database|closing|Error/);
+  });
+});
+
+describe('a visitor behind a proxy', () => {
+  const xff = { 'X-Forwarded-For': '203.0.113.9' };
+
+  it.each([
+    [{ POSTRIDER_PUBLIC__TRUSTEDPROXIES: '["127.0.0.1"]' }, '203.0.113.9'],
+    [{}, '127.0.0.1'],
+  ])('%j: %s', async (settings, ip) => {
+    const { call, clickUrl, sent, settle, events } = await startPublic(settings);
+    await call(clickUrl(sent().message.message_id, 'https://x.example/'), { headers: xff });
+    await settle();
+    expect(events()).toMatchObject([{ event: 'email_clicked', ip }]);
+  });
+});
+
+describe('connections', () => {
+  it.each([
+    ['noise', 'hello\r\n\r\n'],
+    ['TLS', '\u0016\u0003\u0001\u0002\u0000\u0001'],
+    ['a header without end', `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(40_000)}`],
+    ['two lengths', 'POST /u/x HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n'],
+  ])('%s: closed', async (_, sent) => {
+    const { side } = await startPublic();
+    expect((await exchange(side.address()?.port ?? 0, sent)).split('\r\n')[0]).toBe(
+      'HTTP/1.1 400 Bad Request',
+    );
+  });
+
+  it.each([
+    ['a header', 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
+    ['a body', 'POST /u/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nList'],
+  ])('that dribble %s are cut off', async (_, head) => {
+    const server = createPublicServer({
+      config: { listen: '127.0.0.1:0', trustedProxies: [] },
+      log: createLog({ level: 'silent', hashAddresses: true }),
+      registry: new Registry(),
+      places: [{ name: 'u', methods: ['POST'], answer: () => ({ status: 200, headers: {}, body: '' }) }],
+      limits: { headersMs: 200, requestMs: 400, checkMs: 50 },
+    });
+    await server.listen();
+    onTestFinished(() => server.close(0));
+    const socket = connect(server.address()?.port ?? 0, '127.0.0.1', () => socket.write(head));
+    const dribble = setInterval(() => socket.writable && socket.write('x'), 20);
+    await new Promise<void>((resolve) => {
+      socket.on('error', () => undefined);
+      socket.on('close', () => resolve());
+      socket.resume();
+    });
+    clearInterval(dribble);
+  });
+
+  it('are counted, by place and status', async () => {
+    const { call, registry } = await startPublic();
+    await call('/c/abc');
+    await call('/whatever');
+    const text = await registry.metrics();
+    expect(text).toContain('postrider_public_answers_total{place="c",status="404"} 1');
+    expect(text).toContain('postrider_public_answers_total{place="other",status="404"} 1');
+  });
+});

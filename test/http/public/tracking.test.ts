@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { BROWSER, startPublic } from './rig.ts';
+
+const STRANGE = [
+  ['nothing', ''],
+  ['rubbish', 'abc'],
+  ['a long one', 'A'.repeat(20_000)],
+  ['percent signs', '%00%ff%2e%2e'],
+  ['dots', '...'],
+] as const;
+
+describe('the picture that tells of an opening', () => {
+  it('is one transparent point, and nobody keeps it', async () => {
+    const { call, tokens, sent } = await startPublic();
+    const { message } = sent();
+    const { status, headers, bytes } = await call(`/o/${tokens.openUrl.make(message.message_id)}.gif`);
+    expect([status, headers['content-type'], headers['cache-control']]).toEqual([
+      200,
+      'image/gif',
+      'no-store',
+    ]);
+    expect(bytes.subarray(0, 10)).toEqual(Buffer.from('GIF89a\u0001\u0000\u0001\u0000', 'latin1'));
+    expect(bytes.at(-1)).toBe(0x3b);
+  });
+
+  it.each(STRANGE)('is the same with %s for a token', async (_, token) => {
+    const { call, settle, events } = await startPublic();
+    const answer = await call(`/o/${token}.gif`);
+    expect([answer.status, answer.headers['content-type']]).toEqual([200, 'image/gif']);
+    await settle();
+    expect(events()).toEqual([]);
+  });
+
+  it('is recorded with who looked', async () => {
+    const { call, tokens, sent, settle, events } = await startPublic();
+    const { message } = sent();
+    const path = `/o/${tokens.openUrl.make(message.message_id)}.gif`;
+    await call(path);
+    await call(path, { headers: { 'User-Agent': 'Mozilla/5.0 (via ggpht.com GoogleImageProxy)' } });
+    await call(path, { method: 'HEAD' });
+    await settle();
+    expect(events()).toMatchObject([
+      {
+        event: 'email_opened',
+        ip: '127.0.0.1',
+        userAgent: BROWSER,
+        isBot: false,
+        isProxy: false,
+        isFirst: true,
+      },
+      { event: 'email_opened', isBot: false, isProxy: true, isFirst: false },
+    ]);
+  });
+});
+
+describe('a tracked link', () => {
+  it.each([
+    'https://x.example/?a=1&b=2#c',
+    'http://x.example',
+    'HTTPS://X.EXAMPLE:8443/a%20b?q=%E4%B8%AD',
+    'https://x.example/a\'b"c<d>{e}|f^g`h\\i',
+    'https://user:secret@x.example/',
+    `https://x.example/${'x'.repeat(8000)}`,
+  ])('leads to exactly %s', async (url) => {
+    const { call, clickUrl, sent } = await startPublic();
+    const { status, headers, body } = await call(clickUrl(sent().message.message_id, url));
+    expect([status, headers['location'], body]).toEqual([302, url, '']);
+    expect(headers['set-cookie']).toBeUndefined();
+    expect(headers['cache-control']).toBe('no-store');
+  });
+
+  it('leads on whatever is added behind it, and by HEAD', async () => {
+    const { call, clickUrl, sent } = await startPublic();
+    const path = clickUrl(sent().message.message_id, 'https://x.example/');
+    expect((await call(`${path}?fbclid=1&utm_source=x`)).headers['location']).toBe('https://x.example/');
+    expect(await call(path, { method: 'HEAD' })).toMatchObject({
+      status: 302,
+      headers: { location: 'https://x.example/' },
+    });
+  });
+
+  it('is recorded with its address, the first time apart', async () => {
+    const { call, clickUrl, sent, settle, events } = await startPublic();
+    const { message } = sent();
+    await call(clickUrl(message.message_id, 'https://x.example/?a=1'));
+    await call(clickUrl(message.message_id, 'https://y.example/'));
+    await call(clickUrl(message.message_id, 'https://x.example/?a=1'), { method: 'HEAD' });
+    await settle();
+    expect(events()).toMatchObject([
+      {
+        event: 'email_clicked',
+        messageId: message.message_id,
+        url: 'https://x.example/?a=1',
+        isBot: false,
+        isFirst: true,
+      },
+      { event: 'email_clicked', url: 'https://y.example/', isFirst: false },
+      { event: 'email_clicked', isBot: true },
+    ]);
+  });
+
+  it('leads on when its message was purged, and when the database is gone', async () => {
+    const { call, clickUrl, sent, writer, settle } = await startPublic();
+    const purged = clickUrl('msg_1600000000000_abcdefghijkl', 'https://x.example/');
+    expect((await call(purged)).headers['location']).toBe('https://x.example/');
+    const kept = clickUrl(sent().message.message_id, 'https://x.example/');
+    await writer.close();
+    expect((await call(kept)).headers['location']).toBe('https://x.example/');
+    await settle();
+  });
+});
+
+describe('no open redirect', () => {
+  const nowhere = async (rig: Awaited<ReturnType<typeof startPublic>>, path: string) => {
+    const { status, headers, body } = await rig.call(path);
+    expect([path, status, headers['location']]).toEqual([path, 404, undefined]);
+    return body;
+  };
+
+  it.each(STRANGE)('with %s for a token', async (_, token) => {
+    await nowhere(await startPublic(), `/c/${token}`);
+  });
+
+  it.each([
+    '/c?url=https://x.example/',
+    '/c/https://x.example/',
+    '/c/aHR0cHM6Ly94LmV4YW1wbGUv',
+    '//x.example/',
+    '/c//x.example',
+  ])('by %s', async (path) => {
+    await nowhere(await startPublic(), path);
+  });
+
+  it('with a token that was cut, changed, put together from two, or made for something else', async () => {
+    const rig = await startPublic();
+    const { message, mail } = rig.sent();
+    const good = rig.clickUrl(message.message_id, 'https://good.example/').slice(3);
+    const other = rig.clickUrl(message.message_id, 'https://evil.example/').slice(3);
+    for (let at = 0; at < good.length; at += 5) {
+      await nowhere(rig, `/c/${good.slice(0, at)}${good[at] === 'A' ? 'B' : 'A'}${good.slice(at + 1)}`);
+    }
+    for (let at = 30; at < good.length - 1; at += 5) {
+      await nowhere(rig, `/c/${good.slice(0, at)}`);
+      const mixed = good.slice(0, at) + other.slice(at);
+      if (mixed !== good && mixed !== other) await nowhere(rig, `/c/${mixed}`);
+    }
+    const body = await nowhere(rig, `/c/${rig.tokens.unsubscribeUrl.make(mail)}`);
+    await nowhere(rig, `/c/${rig.tokens.openUrl.make(message.message_id)}`);
+    expect(body).toContain('This link does not work');
+    await rig.settle();
+    expect(rig.events()).toEqual([]);
+  });
+
+  it('even to what is signed but no web address', async () => {
+    const rig = await startPublic();
+    for (const url of ['javascript:alert(1)', 'ftp://x.example/', '//x.example/', '', 'data:text/html,x'])
+      await nowhere(rig, rig.clickUrl(rig.sent().message.message_id, url));
+  });
+});
