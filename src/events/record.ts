@@ -107,8 +107,7 @@ export function createRecorder(settings: RecorderSettings): Recorder {
       if (next === null) return false;
       const at = clock.now();
       const firstSent = kind === 'email_sent' && message.sent_at === null;
-      tables.messages.setState(message.seq, next.to, at, next.final ? at : null);
-      if (firstSent) tables.messages.markSent(message.seq, at);
+      tables.messages.setState(message.seq, next.to, at, firstSent ? at : null, next.final ? at : null);
       if (next.final) tables.queue.remove(message.seq);
       // Taken again after a restart or a deferral: the state moves, but it was sent only once.
       if (kind === 'email_sent' && !firstSent) return true;

@@ -16,6 +16,7 @@ const WANTED = new Set(['href', 'alt', 'style', 'hidden']);
 
 /** As html collapses it; a no-break space is only layout by the time it is text. */
 const BLANKS = /[ \t\r\n\f\u00a0]+/g;
+const ONLY_BLANKS = /^[ \t\r\n\f\u00a0]*$/;
 /** Fillers that preview lines are padded with: soft hyphen, grapheme joiner, zero-width space, no-break. */
 const FILLERS = /\u00ad|\u034f|\u200b|\ufeff/g;
 const NOT_DISPLAYED = /(?:^|;)\s*display\s*:\s*none/i;
@@ -81,6 +82,11 @@ export function textFromHtml(html: string): string {
     if (preformatted > 0) {
       const lines = piece.replace(/\r\n?/g, '\n');
       if (lines !== '') write(lines);
+      return;
+    }
+    // Between the tags of an ordinary mail there is mostly nothing but line ends.
+    if (ONLY_BLANKS.test(piece)) {
+      blank ||= piece !== '';
       return;
     }
     const words = piece.replace(FILLERS, '').replace(BLANKS, ' ');

@@ -76,10 +76,9 @@ export function messageTable(db: Database) {
   const byId = db.prepare<[string], ListedMessage>(
     'SELECT m.*, q.due_at FROM messages m LEFT JOIN queue q USING (seq) WHERE message_id = ?',
   );
-  const setState = db.prepare<[MessageStatus, number, number | null, number]>(
-    'UPDATE messages SET status = ?, updated_at = ?, final_at = coalesce(final_at, ?) WHERE seq = ?',
+  const setState = db.prepare<[MessageStatus, number, number | null, number | null, number]>(
+    'UPDATE messages SET status = ?, updated_at = ?, sent_at = coalesce(sent_at, ?), final_at = coalesce(final_at, ?) WHERE seq = ?',
   );
-  const markSent = db.prepare<[number, number]>('UPDATE messages SET sent_at = ? WHERE seq = ?');
   const lastDelivery = db.prepare<[string, string], { final_at: number | null }>(`
     SELECT final_at FROM messages WHERE account_id = ? AND recipient_hash = ? AND status IN ('delivered', 'complained')
       AND simulated = 0 ORDER BY seq DESC LIMIT 1`);
@@ -113,12 +112,15 @@ export function messageTable(db: Database) {
     bySeq: (seq: number): MessageRow | null => bySeq.get(seq) ?? null,
     /** Whatever account it is in: compare `account_id` before answering a caller. */
     byId: (messageId: string): ListedMessage | null => byId.get(messageId) ?? null,
-    /** `finalAt` is kept once set. */
-    setState: (seq: number, status: MessageStatus, at: number, finalAt: number | null): void => {
-      setState.run(status, at, finalAt, seq);
-    },
-    markSent: (seq: number, at: number): void => {
-      markSent.run(at, seq);
+    /** `sentAt` and `finalAt` are kept once set. */
+    setState: (
+      seq: number,
+      status: MessageStatus,
+      at: number,
+      sentAt: number | null,
+      finalAt: number | null,
+    ): void => {
+      setState.run(status, at, sentAt, finalAt, seq);
     },
     /** When the newest message that reached this recipient was delivered, and did not come back; null: none. */
     lastDelivery: (accountId: string, recipientHash: string): number | null =>
