@@ -1,7 +1,7 @@
 import { type Clock, DAY, HOUR, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { CAMPAIGN_COUNTS, type CampaignCount, type LinkClicks } from '../store/campaign-counts.ts';
+import type { CampaignTotals, CountedSpan, LinkClicks } from '../store/campaign-counts.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns.ts';
 import type { Page, PageFilter } from '../store/page.ts';
 import type { Tables } from '../store/tables.ts';
@@ -16,8 +16,6 @@ export interface CampaignFields {
   description: string | null;
 }
 
-export type CampaignTotals = Record<CampaignCount, number>;
-
 export const ANALYTICS_INTERVALS = ['hour', 'day'] as const;
 export type AnalyticsInterval = (typeof ANALYTICS_INTERVALS)[number];
 
@@ -31,7 +29,7 @@ export interface AnalyticsWish {
 export interface CampaignAnalytics {
   totals: CampaignTotals;
   /** In order; spans in which nothing happened are left out. `start`: epoch ms. */
-  series: ({ start: number } & CampaignTotals)[];
+  series: CountedSpan[];
   /** Of all times, the most clicked first. */
   links: LinkClicks[];
 }
@@ -106,17 +104,9 @@ export function createCampaigns(house: {
         from: from === null ? 0 : from - (from % HOUR),
         to: to === null ? END_OF_TIME : Math.ceil(to / HOUR) * HOUR,
       };
-      const totals = noCounts();
-      for (const { name, count } of tables.campaignCounts.totals(filter)) totals[name] = count;
-      const spans = new Map<number, CampaignTotals>();
-      for (const { start, name, count } of tables.campaignCounts.series(filter, WIDTHS[interval])) {
-        const span = spans.get(start) ?? noCounts();
-        span[name] = count;
-        spans.set(start, span);
-      }
       return {
-        totals,
-        series: [...spans].map(([start, counts]) => ({ start, ...counts })),
+        totals: tables.campaignCounts.totals(filter),
+        series: tables.campaignCounts.series(filter, WIDTHS[interval]),
         links: tables.campaignCounts.links(campaignId, MAX_LINKS),
       };
     },
@@ -124,11 +114,6 @@ export function createCampaigns(house: {
 }
 
 const UNDER_WAY: readonly CampaignStatus[] = ['scheduled', 'sending', 'paused'];
-
-function noCounts(): CampaignTotals {
-  // fromEntries forgets the names that it is given.
-  return Object.fromEntries(CAMPAIGN_COUNTS.map((name) => [name, 0])) as CampaignTotals;
-}
 
 /** The same refusal for an unknown campaign and for another account's. */
 export function findCampaign(tables: Tables, accountId: string, campaignId: string): CampaignRow | Refusal {

@@ -4,21 +4,24 @@ import type { Database } from './database.ts';
  * What happened to a campaign's mail, counted by hour as it happens. Reading them costs the same for a
  * hundred messages and for a million. Nothing is counted for a campaign that is gone.
  */
-export const CAMPAIGN_COUNTS = [
-  'queued',
-  'sent',
-  'delivered',
-  'deferred',
-  'bounced',
-  'complained',
-  'opened',
-  'uniqueOpened',
-  'clicked',
-  'uniqueClicked',
-  'unsubscribed',
-  'failed',
-] as const;
-export type CampaignCount = (typeof CAMPAIGN_COUNTS)[number];
+const COLUMNS = {
+  queued: 'queued',
+  sent: 'sent',
+  delivered: 'delivered',
+  deferred: 'deferred',
+  bounced: 'bounced',
+  complained: 'complained',
+  opened: 'opened',
+  uniqueOpened: 'unique_opened',
+  clicked: 'clicked',
+  uniqueClicked: 'unique_clicked',
+  unsubscribed: 'unsubscribed',
+  failed: 'failed',
+} as const;
+export type CampaignCount = keyof typeof COLUMNS;
+export const CAMPAIGN_COUNTS = Object.keys(COLUMNS) as readonly CampaignCount[];
+
+export type CampaignTotals = Record<CampaignCount, number>;
 
 export interface CountFilter {
   campaignId: string;
@@ -27,12 +30,8 @@ export interface CountFilter {
   to: number;
 }
 
-export interface CountedSpan {
-  /** Epoch ms. */
-  start: number;
-  name: CampaignCount;
-  count: number;
-}
+/** `start`: epoch ms. */
+export type CountedSpan = { start: number } & CampaignTotals;
 
 export interface LinkClicks {
   url: string;
@@ -46,16 +45,25 @@ export interface LinkClicks {
 const MAX_LINKS = 1000;
 
 export function campaignCountTable(db: Database) {
-  const add = db.prepare<[number, CampaignCount, number, string]>(`
-    INSERT INTO campaign_counts (campaign_id, hour, name, count)
-    SELECT campaign_id, ?, ?, ? FROM campaigns WHERE campaign_id = ?
-    ON CONFLICT DO UPDATE SET count = count + excluded.count`);
-  const totals = db.prepare<CountFilter, Omit<CountedSpan, 'start'>>(`
-    SELECT name, sum(count) AS count FROM campaign_counts
-    WHERE campaign_id = @campaignId AND hour >= @from AND hour < @to GROUP BY name`);
+  const add = new Map(
+    Object.entries(COLUMNS).map(([name, column]) => [
+      name,
+      db.prepare<[number, number, string]>(`
+        INSERT INTO campaign_counts (campaign_id, hour, ${column})
+        SELECT campaign_id, ?, ? FROM campaigns WHERE campaign_id = ?
+        ON CONFLICT DO UPDATE SET ${column} = ${column} + excluded.${column}`),
+    ]),
+  );
+  const sums = Object.entries(COLUMNS)
+    .map(([name, column]) => `coalesce(sum(${column}), 0) AS ${name}`)
+    .join(', ');
+  const within = 'campaign_id = @campaignId AND hour >= @from AND hour < @to';
+  const totals = db.prepare<CountFilter, CampaignTotals>(
+    `SELECT ${sums} FROM campaign_counts WHERE ${within}`,
+  );
   const series = db.prepare<CountFilter & { width: number }, CountedSpan>(`
-    SELECT hour - hour % @width AS start, name, sum(count) AS count FROM campaign_counts
-    WHERE campaign_id = @campaignId AND hour >= @from AND hour < @to GROUP BY start, name ORDER BY start`);
+    SELECT hour - hour % @width AS start, ${sums} FROM campaign_counts
+    WHERE ${within} GROUP BY start ORDER BY start`);
   const again = db.prepare<[string, string]>(
     'UPDATE campaign_links SET clicks = clicks + 1 WHERE campaign_id = ? AND url = ?',
   );
@@ -68,12 +76,16 @@ export function campaignCountTable(db: Database) {
   );
   return {
     add: (campaignId: string, hour: number, name: CampaignCount, count: number): void => {
-      add.run(hour, name, count, campaignId);
+      add.get(name)?.run(hour, count, campaignId);
     },
     addClick: (campaignId: string, url: string): void => {
       if (again.run(campaignId, url).changes === 0) first.run(url, campaignId);
     },
-    totals: (filter: CountFilter): Omit<CountedSpan, 'start'>[] => totals.all(filter),
+    totals: (filter: CountFilter): CampaignTotals => {
+      const sums = totals.get(filter);
+      if (sums === undefined) throw new Error('sums over no rows are a row of zeros');
+      return sums;
+    },
     /** By spans of `width` ms (whole hours), in order; spans in which nothing happened are left out. */
     series: (filter: CountFilter, width: number): CountedSpan[] => series.all({ ...filter, width }),
     /** The most clicked first. */

@@ -65,14 +65,16 @@ export function suppressionTable(db: Database) {
     of: (accountId: string, recipientHash: string): SuppressionRow[] => of.all(accountId, recipientHash),
     /** Newest first. */
     list: (filter: SuppressionFilter): Page<SuppressionRow> => {
+      // One person has few: the plus keeps the planner from walking the whole account in order instead.
+      const seq = filter.recipientHash === undefined ? 'seq' : '+seq';
       const where = ['account_id = @accountId'];
-      if (filter.beforeSeq !== null) where.push('seq < @beforeSeq');
+      if (filter.beforeSeq !== null) where.push(`${seq} < @beforeSeq`);
       if (filter.recipientHash !== undefined) where.push('recipient_hash = @recipientHash');
       if (filter.stream !== undefined) where.push('stream = @stream');
       if (filter.reason !== undefined) where.push('reason = @reason');
       const rows = db
         .prepare<SuppressionFilter, SuppressionRow>(
-          `SELECT * FROM suppressions WHERE ${where.join(' AND ')} ORDER BY seq DESC LIMIT @limit + 1`,
+          `SELECT * FROM suppressions WHERE ${where.join(' AND ')} ORDER BY ${seq} DESC LIMIT @limit + 1`,
         )
         .all(filter);
       return pageOf(rows, filter.limit);

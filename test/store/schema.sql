@@ -6,7 +6,7 @@ CREATE INDEX campaigns_by_account ON campaigns (account_id, seq);
 
 CREATE INDEX compliance_templates_by_account ON compliance_templates (account_id, seq);
 
-CREATE UNIQUE INDEX compliance_templates_default ON compliance_templates (account_id, type, coalesce(domain, ''))
+CREATE UNIQUE INDEX compliance_templates_default ON compliance_templates (account_id, coalesce(domain, ''), type)
   WHERE is_default = 1;
 
 CREATE INDEX contacts_by_account ON contacts (account_id);
@@ -123,11 +123,21 @@ CREATE TABLE attempts (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE campaign_counts (
-  campaign_id TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
-  hour        INTEGER NOT NULL,    -- epoch ms of its beginning
-  name        TEXT NOT NULL,
-  count       INTEGER NOT NULL,
-  PRIMARY KEY (campaign_id, hour, name)
+  campaign_id    TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
+  hour           INTEGER NOT NULL, -- epoch ms of its beginning
+  queued         INTEGER NOT NULL DEFAULT 0,
+  sent           INTEGER NOT NULL DEFAULT 0,
+  delivered      INTEGER NOT NULL DEFAULT 0,
+  deferred       INTEGER NOT NULL DEFAULT 0,
+  bounced        INTEGER NOT NULL DEFAULT 0,
+  complained     INTEGER NOT NULL DEFAULT 0,
+  opened         INTEGER NOT NULL DEFAULT 0,
+  unique_opened  INTEGER NOT NULL DEFAULT 0,
+  clicked        INTEGER NOT NULL DEFAULT 0,
+  unique_clicked INTEGER NOT NULL DEFAULT 0,
+  unsubscribed   INTEGER NOT NULL DEFAULT 0,
+  failed         INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (campaign_id, hour)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE campaign_links (

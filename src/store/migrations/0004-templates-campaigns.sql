@@ -28,7 +28,7 @@ CREATE TABLE compliance_templates (
 ) STRICT;
 CREATE INDEX compliance_templates_by_account ON compliance_templates (account_id, seq);
 -- One default for each type and domain; every send looks here.
-CREATE UNIQUE INDEX compliance_templates_default ON compliance_templates (account_id, type, coalesce(domain, ''))
+CREATE UNIQUE INDEX compliance_templates_default ON compliance_templates (account_id, coalesce(domain, ''), type)
   WHERE is_default = 1;
 
 CREATE TABLE campaigns (
@@ -45,11 +45,21 @@ CREATE INDEX campaigns_by_account ON campaigns (account_id, seq);
 
 -- What happened to a campaign's mail, by hour: kept with every event, so that nobody has to count messages.
 CREATE TABLE campaign_counts (
-  campaign_id TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
-  hour        INTEGER NOT NULL,    -- epoch ms of its beginning
-  name        TEXT NOT NULL,
-  count       INTEGER NOT NULL,
-  PRIMARY KEY (campaign_id, hour, name)
+  campaign_id    TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
+  hour           INTEGER NOT NULL, -- epoch ms of its beginning
+  queued         INTEGER NOT NULL DEFAULT 0,
+  sent           INTEGER NOT NULL DEFAULT 0,
+  delivered      INTEGER NOT NULL DEFAULT 0,
+  deferred       INTEGER NOT NULL DEFAULT 0,
+  bounced        INTEGER NOT NULL DEFAULT 0,
+  complained     INTEGER NOT NULL DEFAULT 0,
+  opened         INTEGER NOT NULL DEFAULT 0,
+  unique_opened  INTEGER NOT NULL DEFAULT 0,
+  clicked        INTEGER NOT NULL DEFAULT 0,
+  unique_clicked INTEGER NOT NULL DEFAULT 0,
+  unsubscribed   INTEGER NOT NULL DEFAULT 0,
+  failed         INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (campaign_id, hour)
 ) STRICT, WITHOUT ROWID;
 
 -- Clicks on each address of a campaign.
