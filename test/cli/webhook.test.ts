@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startEndpoint } from '../webhooks/endpoint.ts';
+import { startEndpoint } from '../support/webhook-endpoint.ts';
 import { createShell } from './run.ts';
 
 let shell: ReturnType<typeof createShell>;

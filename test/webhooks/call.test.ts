@@ -6,7 +6,7 @@ import { createResolver } from '../../src/dns/resolver.ts';
 import { type CallResult, createWebhookCaller } from '../../src/webhooks/call.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { startDnsServer } from '../support/dns-server.ts';
-import { startEndpoint } from './endpoint.ts';
+import { startEndpoint } from '../support/webhook-endpoint.ts';
 
 interface Wish {
   allowPrivateNetworks?: boolean;

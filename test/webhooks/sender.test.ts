@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, iso, MINUTE, SECOND } from '../../src/core/clock.ts';
-import { type Answering, type Received, startEndpoint } from './endpoint.ts';
+import { type Answering, type Received, startEndpoint } from '../support/webhook-endpoint.ts';
 import { granted, type House, startHouse, UNANSWERED } from './house.ts';
 
 /** Rows of one webhook as its account sees them. */

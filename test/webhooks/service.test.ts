@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import type { Refusal } from '../../src/core/refusal.ts';
-import { startEndpoint } from './endpoint.ts';
+import { startEndpoint } from '../support/webhook-endpoint.ts';
 import { granted, type House, startHouse, UNANSWERED } from './house.ts';
 
 const URL_ = 'https://receiver.example/hooks';
