@@ -16,6 +16,8 @@ import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
 import { createHttpsProbe } from './domains/https-probe.ts';
+import { isLinkHost } from './domains/link-hosts.ts';
+import { platformOf } from './domains/platform.ts';
 import { createDomains, type Domains } from './domains/service.ts';
 import { dropQueued } from './events/drop.ts';
 import { createRecorder } from './events/record.ts';
@@ -31,6 +33,7 @@ import { sendRoutes } from './http/api/send.ts';
 import { sendBatchRoutes } from './http/api/send-batch.ts';
 import { suppressionRoutes } from './http/api/suppressions.ts';
 import { templateRoutes } from './http/api/templates.ts';
+import { tlsCheckRoute } from './http/api/tls-check.ts';
 import { useCaseRoutes } from './http/api/use-cases.ts';
 import { webhookDeliveryRoutes } from './http/api/webhook-deliveries.ts';
 import { webhookRoutes } from './http/api/webhooks.ts';
@@ -294,6 +297,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         }),
         ...accountRoutes(accounts),
       ],
+      openRoutes: [tlsCheckRoute((host) => isLinkHost(tables, platformOf(config), host))],
       health: [
         {
           name: 'database',

@@ -65,6 +65,9 @@ export function domainTable(db: Database) {
   const anyNamed = db.prepare<[string], { domain_id: string }>(
     'SELECT domain_id FROM domains WHERE name = ? LIMIT 1',
   );
+  const anyTracking = db.prepare<[string], { domain_id: string }>(
+    'SELECT domain_id FROM domains WHERE tracking_domain = ? LIMIT 1',
+  );
   const due = db.prepare<[number, number], DomainRow>(
     'SELECT * FROM domains WHERE next_check_at <= ? ORDER BY next_check_at LIMIT +?',
   );
@@ -89,6 +92,8 @@ export function domainTable(db: Database) {
     named: (accountId: string, name: string): DomainRow[] => named.all(accountId, name),
     /** Whether any account has it. */
     isRegistered: (name: string): boolean => anyNamed.get(name) !== undefined,
+    /** Whether any domain has it for its custom link host. */
+    isTrackingDomain: (host: string): boolean => anyTracking.get(host) !== undefined,
     dueForCheck: (now: number, limit: number): DomainRow[] => due.all(now, limit),
     unprovisioned: (): DomainRow[] => unprovisioned.all(),
     /** Its DKIM keys go with it. */
