@@ -27,7 +27,7 @@ function store<T>(work: (tables: Tables) => T): T {
 function deferred(): MessageRow {
   return store((tables) => {
     const message = enqueue(tables, Date.now(), { dueAt: Date.now() + HOUR });
-    tables.messages.setState(message.seq, 'deferred', Date.now(), null);
+    tables.messages.setState(message.seq, 'deferred', Date.now(), null, null);
     return message;
   });
 }

@@ -16,7 +16,7 @@ function start() {
   const inState = (state: string, wish: Partial<MessageRow> = {}): MessageRow => {
     const { status, lease = null, dueIn = 0 } = stateOf(state);
     const message = enqueue(tables, clock.now(), { ...wish, dueAt: clock.now() + dueIn });
-    tables.messages.setState(message.seq, status, clock.now(), null);
+    tables.messages.setState(message.seq, status, clock.now(), null, null);
     if (lease !== null) tables.queue.lease(message.seq, lease);
     if (!WAITING.includes(status)) tables.queue.remove(message.seq);
     return { ...message, status };
