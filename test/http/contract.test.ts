@@ -69,7 +69,7 @@ function deferredMessage(): string {
     domain_id: idOf('/web-setup/domains', 'domainId'),
     dueAt: Date.now() + HOUR,
   });
-  house.tables.messages.setState(message.seq, 'deferred', Date.now(), null);
+  house.tables.messages.setState(message.seq, 'deferred', Date.now(), null, null);
   return message.message_id;
 }
 
