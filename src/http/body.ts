@@ -1,6 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { invalid, type Refusal, refuse } from '../core/refusal.ts';
+import type { Duplex } from 'node:stream';
+import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { Upload } from './route.ts';
 
 /**
  * Reads a JSON body from the stream, never more of it than is allowed: a body that says it is too large is
@@ -10,7 +12,14 @@ import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 export interface BodyReader {
   /** The value, a refusal, or null when the caller hung up in the middle. */
   readJson(req: IncomingMessage, res: ServerResponse, limit: number): Promise<JsonBody | Refusal | null>;
+  /** A body of one of these media types, to be read by whoever wants it, in its own time. */
+  openUpload(req: IncomingMessage, res: ServerResponse, types: readonly string[]): Upload | Refusal;
+  /** Whether the connection is in the middle of an upload: then it may take longer than other requests. */
+  isUploading(connection: Duplex): boolean;
 }
+
+/** The caller went away while its upload was being read. */
+export class HungUp extends Error {}
 
 /** `value` is undefined when the body is empty. */
 export interface JsonBody {
@@ -21,9 +30,12 @@ export interface JsonBody {
 const MAX_DEPTH = 64;
 /** Bytes of all bodies together that wait in memory for their end. */
 const MAX_WAITING = 256 * 1024 * 1024;
+/** An upload of which nothing comes for so long is given up. */
+const IDLE_MS = 60_000;
 
 export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
   let waiting = 0;
+  const uploading = new WeakSet<Duplex>();
 
   function collect(req: IncomingMessage, limit: number): Promise<Buffer | Refusal | null> {
     return new Promise((resolve) => {
@@ -53,14 +65,20 @@ export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
   return {
     readJson: async (req, res, limit) => {
       if (!hasBody(req)) return { value: undefined };
-      const wrongType = checkType(req);
-      if (wrongType !== null) return wrongType;
+      const type = mediaType(req, ['application/json']);
+      if (isRefusal(type)) return type;
       if (Number(req.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
       // RFC 9110 §10.1.1: the caller waits for our word before it sends the body.
       if (req.headers.expect !== undefined) res.writeContinue();
       const bytes = await collect(req, limit);
       return Buffer.isBuffer(bytes) ? parse(bytes) : bytes;
     },
+    openUpload: (req, res, types) => {
+      const type = mediaType(req, types);
+      if (isRefusal(type)) return type;
+      return { type, bytes: uploaded(req, res, uploading) };
+    },
+    isUploading: (connection) => uploading.has(connection),
   };
 }
 
@@ -74,20 +92,46 @@ function tooLarge(limit: number): Refusal {
   return refuse('PAYLOAD_TOO_LARGE', `the body is over the limit of ${limit} bytes`);
 }
 
-function checkType(req: IncomingMessage): Refusal | null {
+async function* uploaded(
+  req: IncomingMessage,
+  res: ServerResponse,
+  uploading: WeakSet<Duplex>,
+): AsyncGenerator<Buffer> {
+  if (req.headers.expect !== undefined) res.writeContinue();
+  const { socket } = req;
+  uploading.add(socket);
+  // Left before its end, the rest is thrown away by the server: the caller is to see its answer.
+  const chunks = req.iterator({ destroyOnReturn: false });
+  try {
+    for (;;) {
+      const idle = setTimeout(() => req.destroy(), IDLE_MS);
+      const { value, done } = await chunks.next().finally(() => clearTimeout(idle));
+      if (done === true) return;
+      yield value as Buffer;
+    }
+  } catch (error) {
+    throw new HungUp('the caller hung up', { cause: error });
+  } finally {
+    uploading.delete(socket);
+    await chunks.return?.();
+  }
+}
+
+/** The one of `types` that the body says it is, in UTF-8 and not packed. */
+function mediaType(req: IncomingMessage, types: readonly string[]): string | Refusal {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';');
-  if (type.trim() !== 'application/json') {
-    return refuse('UNSUPPORTED_MEDIA_TYPE', 'the body must be sent as Content-Type: application/json');
+  if (!types.includes(type.trim())) {
+    return refuse('UNSUPPORTED_MEDIA_TYPE', `the body must be sent as Content-Type: ${types.join(' or ')}`);
   }
   const charset = parameters.map((part) => part.trim()).find((part) => part.startsWith('charset='));
   if (charset !== undefined && !/^charset="?(utf-?8|us-ascii)"?$/.test(charset)) {
-    return refuse('UNSUPPORTED_MEDIA_TYPE', 'JSON must be sent as UTF-8');
+    return refuse('UNSUPPORTED_MEDIA_TYPE', 'the body must be sent as UTF-8');
   }
   const coding = req.headers['content-encoding'];
   if (coding !== undefined && coding.toLowerCase() !== 'identity') {
     return refuse('UNSUPPORTED_MEDIA_TYPE', 'the body must be sent without Content-Encoding');
   }
-  return null;
+  return type.trim();
 }
 
 function parse(bytes: Buffer): JsonBody | Refusal {

@@ -225,6 +225,9 @@ function curl(path: string, method: string, operation: OpenApiOperation): string
   const lines = [`curl ${method === 'get' ? '' : `-X ${method.toUpperCase()} `}"$BASE${path}"`];
   if (operation.security.length > 0) lines.push('-H "X-Api-Key: $KEY" -H "X-Id: $ID"');
   const body = operation.requestBody?.content['application/json'];
+  const [upload] = Object.keys(operation.requestBody?.content ?? {});
+  if (body === undefined && upload !== undefined)
+    lines.push(`-H 'Content-Type: ${upload}'`, '--data-binary @FILE');
   if (body !== undefined) {
     const json = JSON.stringify(body.example ?? {}, null, 2).replaceAll("'", `'\\''`);
     lines.push(`-H 'Content-Type: application/json'`, `-d '${json}'`);

@@ -2,11 +2,11 @@ import type { Authenticator, Caller } from '../accounts/authenticate.ts';
 import type { RateLimits } from '../accounts/rate-limits.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { answerReply, refusalReply } from './answers.ts';
-import type { BodyReader } from './body.ts';
+import { type BodyReader, HungUp } from './body.ts';
 import type { CallSignals } from './call-signals.ts';
 import { type FieldCheck, unknownFields } from './known-fields.ts';
 import { rateHeaders } from './rate-headers.ts';
-import type { Call, Route } from './route.ts';
+import type { Answer, Call, Route, Upload } from './route.ts';
 import type { Handler, Incoming } from './router.ts';
 import { parseForm } from './validation.ts';
 
@@ -48,11 +48,25 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     const form = await readForm(incoming, route, limit, checks, deps.bodies);
     if (form === null) return null;
     if (isRefusal(form)) return refusalReply(form, requestId, headers);
-    const answer = await route.handle(callOf(incoming, caller, form, deps.signals));
+    const answer = await answerOf(route, callOf(incoming, caller, form, deps.signals));
+    if (answer === null) return null;
     return isRefusal(answer)
       ? refusalReply(answer, requestId, headers)
       : answerReply(answer, form.warnings, headers);
   };
+}
+
+/** Null when the caller hung up while the handler was reading. */
+async function answerOf(
+  route: Route,
+  call: Call<Record<string, unknown>, Record<string, unknown>, unknown>,
+): Promise<Answer | Refusal | null> {
+  try {
+    return await route.handle(call);
+  } catch (error) {
+    if (error instanceof HungUp) return null;
+    throw error;
+  }
 }
 
 function authenticate(incoming: Incoming, route: Route, deps: GuardDeps): Caller | Refusal {
@@ -72,6 +86,7 @@ interface Form {
   params: Record<string, unknown>;
   query: Record<string, unknown>;
   body: unknown;
+  upload: Upload | null;
   warnings: string[];
 }
 
@@ -91,6 +106,11 @@ async function readForm(
     }
     sent = read.value;
   }
+  const upload =
+    route.upload === undefined
+      ? null
+      : bodies.openUpload(incoming.req, incoming.res, Object.keys(route.upload));
+  if (isRefusal(upload)) return upload;
   const params = route.params === undefined ? {} : parseForm(route.params, incoming.params, 'path');
   if (isRefusal(params)) return params;
   const given = readQuery(incoming.search);
@@ -101,7 +121,7 @@ async function readForm(
   if (isRefusal(body)) return body;
   const warnings = checks.query?.(given) ?? [];
   if (checks.body !== null) warnings.push(...checks.body(sent));
-  return { params, query, body, warnings };
+  return { params, query, body, upload, warnings };
 }
 
 /** Each parameter once: of two values, one would be silently ignored. */
@@ -132,6 +152,7 @@ function callOf(
     params: form.params,
     query: form.query,
     body: form.body,
+    upload: form.upload,
     headers: incoming.req.headers,
     requestId: incoming.requestId,
     warnings: form.warnings,
@@ -148,4 +169,6 @@ function checkDescription(route: Route): void {
   if (inPath.join() !== inSchema.join()) {
     throw new Error(`${route.operationId}: the path names [${inPath.join()}], params [${inSchema.join()}]`);
   }
+  if (route.body !== undefined && route.upload !== undefined)
+    throw new Error(`${route.operationId}: takes a body or an upload, not both`);
 }

@@ -36,7 +36,7 @@ export interface OpenApiOperation {
   parameters: OpenApiParameter[];
   requestBody?: {
     required: boolean;
-    content: { 'application/json': { schema: JsonSchema; example?: object } };
+    content: Record<string, { schema: JsonSchema; example?: object | string }>;
   };
   responses: Record<string, OpenApiResponse>;
 }
@@ -117,6 +117,7 @@ export function openApiRoute(document: OpenApiDocument): OpenRoute {
 function keyedOperation(route: Route, schemas: Record<string, JsonSchema>): OpenApiOperation {
   const refusals = [...route.refusals, ...ALWAYS];
   if (route.body !== undefined) refusals.push(...WITH_BODY);
+  if (route.upload !== undefined) refusals.push('VALIDATION_ERROR', 'UNSUPPORTED_MEDIA_TYPE');
   if (route.params !== undefined || route.query !== undefined) refusals.push('VALIDATION_ERROR');
   return {
     operationId: route.operationId,
@@ -131,16 +132,21 @@ function keyedOperation(route: Route, schemas: Record<string, JsonSchema>): Open
       ...Object.entries(route.headers ?? {}).map(([name, description]) => headerParameter(name, description)),
     ],
     ...(route.body === undefined ? {} : { requestBody: requestBodyOf(route.body, route.example, schemas) }),
+    ...(route.upload === undefined ? {} : { requestBody: uploadOf(route.upload) }),
     responses: {
       ...Object.fromEntries(
         Object.entries(route.answers).map(([status, { description, data, example }]) => [
           status,
-          successResponse(description, schemaOf(data, 'output', schemas), example, route.body !== undefined),
+          successResponse(description, schemaOf(data, 'output', schemas), example, takesBody(route)),
         ]),
       ),
       ...refusalResponses(refusals),
     },
   };
+}
+
+function takesBody({ body, upload }: Route): boolean {
+  return body !== undefined || upload !== undefined;
 }
 
 function openOperation(route: OpenRoute): OpenApiOperation {
@@ -183,6 +189,15 @@ function requestBodyOf(body: z.ZodType, example: object | undefined, schemas: Re
         ...(example === undefined ? {} : { example }),
       },
     },
+  };
+}
+
+function uploadOf(types: Record<string, string>) {
+  return {
+    required: true,
+    content: Object.fromEntries(
+      Object.entries(types).map(([type, example]) => [type, { schema: { type: 'string' }, example }]),
+    ),
   };
 }
 

@@ -18,6 +18,8 @@ export interface Call<Params, Query, Body> {
   params: Params;
   query: Query;
   body: Body;
+  /** What is sent to an operation that takes an upload, null for the others. */
+  upload: Upload | null;
   headers: IncomingHttpHeaders;
   requestId: string;
   /**
@@ -27,6 +29,14 @@ export interface Call<Params, Query, Body> {
   warnings: readonly string[];
   /** Aborted when the caller hangs up or the daemon stops. */
   readonly signal: AbortSignal;
+}
+
+/** A body that is read as it comes, of any length: whoever is slower waits for the other. */
+export interface Upload {
+  /** One of the media types that the operation takes, without parameters. */
+  type: string;
+  /** Throws `HungUp` when the caller goes away in the middle. To be read once. */
+  bytes: AsyncIterable<Buffer>;
 }
 
 /**
@@ -56,6 +66,8 @@ export interface RouteDescription<
   body?: Body;
   /** An example request body for the documentation. */
   example?: object;
+  /** In place of `body`: the media types of what is sent, and an example of each. */
+  upload?: Record<string, string>;
   /** Which body limit holds, or its bytes; 'setup' when not said. */
   limit?: 'setup' | 'send' | number;
   /** Request headers beyond the usual ones, for the documentation. */

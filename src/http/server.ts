@@ -9,7 +9,7 @@ import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, refuse } from '../core/refusal.ts';
 import { pageReply, refusalBody, refusalReply } from './answers.ts';
-import { createBodyReader } from './body.ts';
+import { type BodyReader, createBodyReader } from './body.ts';
 import { createCallSignals } from './call-signals.ts';
 import { createCallerAddresses } from './caller-address.ts';
 import { docsRoute } from './docs.ts';
@@ -81,7 +81,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       isStopping: () => stopping,
     }),
   );
-  app.use(createRouter(operationsOf(options, signals), respond, METHODS));
+  const bodies = createBodyReader();
+  app.use(createRouter(operationsOf(options, signals, bodies), respond, METHODS));
   app.use((ctx) => {
     const { requestId }: RequestState = ctx.state;
     respond(ctx, refusalReply(refuse('NOT_FOUND', 'there is nothing at this path'), requestId));
@@ -101,6 +102,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.on('checkContinue', onRequest);
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error: Error & { code?: string }, socket) => {
+    // An upload takes as long as its rows do; its reader knows when nothing comes any more.
+    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && bodies.isUploading(socket)) return;
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswered(exchanges.get(socket))) {
       socket.destroy();
     } else {
@@ -119,12 +122,16 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 }
 
-function operationsOf(options: HttpServerOptions, signals: GuardDeps['signals']): Operation[] {
+function operationsOf(
+  options: HttpServerOptions,
+  signals: GuardDeps['signals'],
+  bodies: BodyReader,
+): Operation[] {
   const { config, routes, registry } = options;
   const guard: GuardDeps = {
     authenticator: options.authenticator,
     rateLimits: options.rateLimits,
-    bodies: createBodyReader(),
+    bodies,
     signals,
     limits: { setup: config.limits.setupBytes, send: config.limits.sendBytes },
   };

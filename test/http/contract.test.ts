@@ -121,6 +121,8 @@ function find(value: unknown, name: string): string | null {
 interface Ready {
   path: string;
   body: Record<string, unknown> | undefined;
+  /** What is sent in place of JSON, and as what. */
+  upload?: { raw: string; type: string };
 }
 
 /** The operation with a path and a body that should succeed. */
@@ -131,13 +133,17 @@ async function readied(operation: Operation): Promise<Ready> {
   const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string, at: number) =>
     encodeURIComponent(given[name] ?? idOf(operation.path.slice(0, at - 1), name)),
   );
-  const example = operation.spec.requestBody?.content['application/json'].example;
-  return { path, body: example === undefined ? undefined : { ...example, ...body?.() } };
+  const [[type, sent] = []] = Object.entries(operation.spec.requestBody?.content ?? {});
+  if (type === undefined || sent === undefined) return { path, body: undefined };
+  const { example } = sent;
+  return typeof example === 'string'
+    ? { path, body: undefined, upload: { raw: example, type } }
+    : { path, body: { ...example, ...body?.() } };
 }
 
 async function call(
   operation: Operation,
-  { path, body }: Ready,
+  { path, body, upload }: Ready,
   options: {
     query?: Record<string, string>;
     raw?: string;
@@ -145,7 +151,8 @@ async function call(
     by?: typeof api;
   } = {},
 ): Promise<Answered> {
-  const { query = {}, raw, headers = {}, by = api } = options;
+  const { query = {}, raw = upload?.raw, by = api } = options;
+  const headers = { ...(upload === undefined ? {} : { 'Content-Type': upload.type }), ...options.headers };
   const search = new URLSearchParams(query).toString();
   const answer = await by.call(operation.method, search === '' ? path : `${path}?${search}`, {
     headers,
@@ -264,7 +271,7 @@ describe('every operation', () => {
     expect([answer.status, refusalIn(answer).code]).toEqual([403, 'INSUFFICIENT_SCOPE']);
   });
 
-  it.each(by(keyed.filter(({ spec }) => spec.requestBody !== undefined)))(
+  it.each(by(keyed.filter(({ spec }) => spec.requestBody?.content['application/json'] !== undefined)))(
     'refuses what is no JSON, or none of its own: %s',
     async (_, operation) => {
       const ready = await readied(operation);

@@ -78,6 +78,9 @@ export async function readDocument(url: string) {
     faultsOfExamples: (operation: Operation): string[] => {
       const faults: string[] = [];
       const body = operation.spec.requestBody?.content[JSON_TYPE];
+      const uploads = body === undefined ? Object.entries(operation.spec.requestBody?.content ?? {}) : [];
+      for (const [type, { example }] of uploads)
+        if (example === undefined) faults.push(`an upload of ${type} has no example`);
       if (body !== undefined) {
         faults.push(
           ...(body.example === undefined
@@ -104,7 +107,7 @@ export async function readDocument(url: string) {
   };
 
   function brokenBodies(operation: Operation, body: Record<string, unknown>): BrokenRequest[] {
-    const schema = operation.spec.requestBody?.content[JSON_TYPE].schema;
+    const schema = operation.spec.requestBody?.content[JSON_TYPE]?.schema;
     if (schema === undefined) return [];
     const properties = Object.keys((schema['properties'] as object | undefined) ?? {});
     const required = (schema['required'] as string[] | undefined) ?? [];
