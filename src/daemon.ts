@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
+import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
 import type { Config } from './config/schema.ts';
 import { programVersion } from './config/version.ts';
@@ -25,12 +26,16 @@ import { purgeOld } from './events/retention.ts';
 import { accountRoutes } from './http/api/account.ts';
 import { campaignRoutes } from './http/api/campaigns.ts';
 import { complianceTemplateRoutes } from './http/api/compliance-templates.ts';
+import { contactRoutes } from './http/api/contacts.ts';
+import { contactImportRoutes } from './http/api/contacts-import.ts';
 import { domainGroupRoutes } from './http/api/domain-groups.ts';
 import { domainRoutes } from './http/api/domains.ts';
 import { messageActionRoutes } from './http/api/message-actions.ts';
 import { messageRoutes } from './http/api/messages.ts';
 import { sendRoutes } from './http/api/send.ts';
 import { sendBatchRoutes } from './http/api/send-batch.ts';
+import { subscriptionGroupRoutes } from './http/api/subscription-groups.ts';
+import { subscriptionRoutes } from './http/api/subscriptions.ts';
 import { suppressionRoutes } from './http/api/suppressions.ts';
 import { templateRoutes } from './http/api/templates.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
@@ -182,6 +187,18 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
     });
 
+    const audience = createAudience({
+      tables,
+      writer,
+      clock,
+      ids,
+      log,
+      recorder,
+      answersKeptMs: config.limits.idempotencyHours * HOUR,
+    });
+    audience.background.start();
+    undo.push(() => audience.background.stop());
+
     const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
     const publicSide = createPublicSide({
       config,
@@ -295,6 +312,10 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...suppressionRoutes({
           suppressions: createSuppressionList({ tables, writer, clock, recorder, onSuppressionChange }),
         }),
+        ...contactImportRoutes({ tables, importer: audience.importer }),
+        ...contactRoutes(audience),
+        ...subscriptionGroupRoutes(audience),
+        ...subscriptionRoutes(audience),
         ...accountRoutes(accounts),
       ],
       openRoutes: [tlsCheckRoute((host) => isLinkHost(tables, platformOf(config), host))],

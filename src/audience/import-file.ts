@@ -61,10 +61,9 @@ export async function importFile(
 ): Promise<FileImportResult | Refusal> {
   const { tables, writer, importer, now } = house;
   const { key, size } = await identify(wish);
-  const head = createReadStream(wish.file);
-  const source = await openSource(head, wish.format);
-  head.destroy();
+  const source = await openSource(createReadStream(wish.file), wish.format);
   if (typeof source === 'string') return refuse('VALIDATION_ERROR', source);
+  await source.close();
 
   const before = tables.contactImports.get(key);
   const place = before === null ? source.rowsAt : { byte: before.at_byte, line: before.at_line };

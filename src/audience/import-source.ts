@@ -24,6 +24,8 @@ export interface ImportSource {
   /** Where the first row begins. */
   rowsAt: Place;
   records: AsyncIterable<ImportRecord[]>;
+  /** Lets go of the bytes that were not read. */
+  close(): Promise<void>;
 }
 
 /** `bytes` from the beginning. A text instead of the source: why it cannot be imported. */
@@ -31,22 +33,21 @@ export async function openSource(
   bytes: AsyncIterable<Buffer>,
   format: ImportFormat,
 ): Promise<ImportSource | string> {
-  if (format === 'ndjson') {
-    return {
-      reader: ndjsonRowReader(),
-      cut: lineCutter,
-      rowsAt: BEGINNING,
-      records: readRecords(bytes, lineCutter),
-    };
-  }
   const iterator = bytes[Symbol.asyncIterator]();
+  const close = async () => void (await iterator.return?.());
+  if (format === 'ndjson') {
+    const records = readRecords(afterwards(Buffer.alloc(0), iterator), lineCutter);
+    return { reader: ndjsonRowReader(), cut: lineCutter, rowsAt: BEGINNING, records, close };
+  }
   const { header, head } = await readHeader(iterator);
-  if (header === undefined) return 'there is no header line';
-  const reader = csvRowReader(header);
-  if (typeof reader === 'string') return reader;
+  const reader = header === undefined ? 'there is no header line' : csvRowReader(header);
+  if (header === undefined || typeof reader === 'string') {
+    await close();
+    return typeof reader === 'string' ? reader : 'there is no header line';
+  }
   const cut = csvCutter(delimiterOf(header.text));
   const behind = afterwards(head.subarray(header.end.byte), iterator);
-  return { reader, cut, rowsAt: header.end, records: readRecords(behind, cut, header.end) };
+  return { reader, cut, rowsAt: header.end, records: readRecords(behind, cut, header.end), close };
 }
 
 /** The first line that is not blank, and all the bytes that were read to find it. */

@@ -5,6 +5,7 @@ import { campaignTable } from './campaigns.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
 import { consentTable } from './consent.ts';
 import { contactTable } from './contacts.ts';
+import { erasureTable } from './contacts-erasure.ts';
 import { contactImportTable } from './contacts-imports.ts';
 import type { Database } from './database.ts';
 import { delayNoticeTable } from './delay-notices.ts';
@@ -50,6 +51,7 @@ export function createTables(db: Database) {
     subscriptions: subscriptionTable(db),
     groupOptOuts: groupOptOutTable(db),
     contactImports: contactImportTable(db),
+    erasures: erasureTable(db),
     keptMail: keptMailTable(db),
     delayNotices: delayNoticeTable(db),
     dmarcReports: dmarcReportTable(db),

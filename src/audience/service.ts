@@ -1,0 +1,65 @@
+import type { Clock } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import type { Log } from '../core/log.ts';
+import type { Recorder } from '../events/record.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import { type Contacts, createContacts } from './contacts.ts';
+import { createErasure, type Erasure } from './erase.ts';
+import { createErasers, type Eraser } from './erasers.ts';
+import { createSubscriptionGroups, type SubscriptionGroups } from './groups.ts';
+import { createImporter, type Importer } from './import.ts';
+import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
+
+/** The audience: people, the groups they are in, what they consented to. Puts the parts of the room together. */
+export interface Audience {
+  contacts: Contacts;
+  groups: SubscriptionGroups;
+  subscriptions: Subscriptions;
+  importer: Importer;
+  erasure: Erasure;
+  /** What a daemon before this one left half done, and erasures that have to wait. */
+  background: { start(): void; stop(): Promise<void> };
+}
+
+export interface AudienceHouse {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+  log: Log;
+  recorder: Recorder;
+  /** How long answers are kept for repeated requests, ms. */
+  answersKeptMs: number;
+  /** For tables of other rooms in which people's addresses stand. */
+  erasers?: readonly Eraser[];
+}
+
+export function createAudience(house: AudienceHouse): Audience {
+  const erasers = [...createErasers(house), ...(house.erasers ?? [])];
+  const groups = createSubscriptionGroups(house);
+  const erasure = createErasure({ ...house, erasers });
+  let recovered: Promise<void> = Promise.resolve();
+  return {
+    contacts: createContacts(house),
+    groups,
+    subscriptions: createSubscriptions(house),
+    importer: createImporter(house),
+    erasure,
+    background: {
+      start: () => {
+        recovered = groups.recover().catch((error: unknown) => {
+          house.log.error(
+            { err: error },
+            'deleted groups could not be cleared away; the next start tries again',
+          );
+        });
+        erasure.start();
+      },
+      stop: async () => {
+        await recovered;
+        await erasure.stop();
+      },
+    },
+  };
+}

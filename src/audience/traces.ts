@@ -1,0 +1,90 @@
+import { open } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, HOUR, SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import type { Person } from './scrub.ts';
+
+/**
+ * The last step of an erasure: what was deleted is to be gone from the file itself. Deleted rows are zeroed
+ * where they stood, but the write-ahead log still has the pages as they were, and when a page was split
+ * earlier, copies of its rows may have stayed in a neighbour's free space. So the log is emptied, the file is
+ * read through, and if something is found, a small file is rewritten as a whole; of a large one the operator
+ * is told, because everybody would wait for it.
+ */
+export interface TraceHouse {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  log: Log;
+}
+
+const REWRITE_BYTES = 64 * 1024 * 1024;
+/** Addresses may be in the file rightly, of another account say: that is no reason to rewrite it all the time. */
+const REWRITE_EVERY = HOUR;
+const LAST_REWRITE = 'rewritten-at';
+const REWRITE_WANTED = 'rewrite-wanted';
+
+const CHUNK = 1024 * 1024;
+const TRIES = 20;
+
+export async function clearTraces(house: TraceHouse, person: Person): Promise<void> {
+  const { tables, writer, log } = house;
+  await emptyLog(house);
+  const needles = [...person.addresses, ...(person.phone === null ? [] : [person.phone])].map((text) =>
+    Buffer.from(text),
+  );
+  const { found, size } = await look(tables.erasures.path(), needles);
+  if (!found) return;
+  if (size > REWRITE_BYTES) {
+    log.warn(
+      { bytes: size },
+      'free space of the database may hold traces of an erased person; "postrider contacts compact" removes them while the daemon is stopped',
+    );
+    return;
+  }
+  await writer.run((all) => all.settings.put(REWRITE_WANTED, 'yes'));
+  await rewriteIfWanted(house);
+}
+
+/** Rewrites the file when traces were found in it, not too often. */
+export async function rewriteIfWanted(house: TraceHouse): Promise<void> {
+  const { tables, writer, clock, log } = house;
+  const last = Number(tables.settings.get(LAST_REWRITE) ?? 0);
+  if (tables.settings.get(REWRITE_WANTED) !== 'yes' || clock.now() - last < REWRITE_EVERY) return;
+  await writer.run((all) => {
+    all.settings.put(REWRITE_WANTED, 'no');
+    all.settings.put(LAST_REWRITE, String(clock.now()));
+  });
+  tables.erasures.rewrite();
+  await emptyLog(house);
+  log.info('the database was rewritten, so that nothing of erased people is left in its free space');
+}
+
+/** A reader in another process may be in the way for a moment. */
+async function emptyLog({ tables, log }: TraceHouse): Promise<void> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    if (tables.erasures.emptyLog()) return;
+    await sleep(SECOND / 10);
+  }
+  log.warn('the write-ahead log could not be emptied after an erasure: another process is reading it');
+}
+
+/** Reads the file through, a chunk at a time. */
+async function look(path: string, needles: Buffer[]): Promise<{ found: boolean; size: number }> {
+  const handle = await open(path);
+  try {
+    const { size } = await handle.stat();
+    const overlap = Math.max(0, ...needles.map(({ length }) => length - 1));
+    const chunk = Buffer.alloc(CHUNK);
+    for (let at = 0; at < size; at += CHUNK - overlap) {
+      const { bytesRead } = await handle.read(chunk, 0, CHUNK, at);
+      const bytes = chunk.subarray(0, bytesRead);
+      if (needles.some((needle) => bytes.includes(needle))) return { found: true, size };
+    }
+    return { found: false, size };
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,216 @@
+import { z } from 'zod';
+import type { Caller as ConsentCaller } from '../../audience/contacts.ts';
+import { customFieldsFault } from '../../audience/custom-fields.ts';
+import {
+  type ConsentWish,
+  MAX_USER_AGENT,
+  type Read,
+  readDetails,
+  readEmail,
+  readIpAddress,
+  readMoment,
+  readName,
+  readPhone,
+  readUserAgent,
+} from '../../audience/profile.ts';
+import { IDENTIFIER } from '../../mail/identifier.ts';
+import { CONSENT_METHODS } from '../../store/consent.ts';
+import { GLOBAL_STATUSES } from '../../store/contacts.ts';
+import type { Call } from '../route.ts';
+
+/** How people and memberships look on the wire, in and out, and examples for the documentation. */
+
+/** A text that is read by the rules of the audience room. */
+function text<Value>(reader: (text: string) => Read<Value>, maxLength: number) {
+  return z
+    .string()
+    .meta({ maxLength })
+    .transform((given, context): Value => {
+      const read = reader(given);
+      if ('value' in read) return read.value;
+      context.addIssue({ code: 'custom', message: read.fault });
+      return z.NEVER;
+    });
+}
+
+export const email = text(readEmail, 320).describe('An address without a display name.');
+export const phone = text(readPhone, 50).describe('An international number; kept as E.164.');
+const name = text(readName, 200);
+export const consentMethod = z.enum(CONSENT_METHODS);
+export const consentDetails = text(readDetails, 2000).describe('A note for the record.');
+
+const customFields = z
+  .unknown()
+  .superRefine((value, context) => {
+    const fault = value === undefined ? null : customFieldsFault(value);
+    if (fault === null) return;
+    const path = fault.path === '' ? [] : fault.path.split('.');
+    context.addIssue({ code: 'custom', message: fault.message, path });
+  })
+  .transform((value) => value as Record<string, unknown> | undefined)
+  .meta({ type: 'object', additionalProperties: true })
+  .describe('Fields of your own: any JSON values, at most 1000 of them and 64 KiB in all.');
+
+/** As strings in a path: either identifier finds the person. */
+export const identifier = z
+  .string()
+  .transform((given) => given.toLowerCase())
+  .refine((given) => IDENTIFIER.test(given), 'must be email_<md5> or phone_<md5>')
+  .describe(
+    '`email_` and the MD5 of the trimmed lower-cased address, or `phone_` and the MD5 of the E.164 number.',
+  );
+
+export const profileFields = {
+  email: email.nullable().optional(),
+  phone: phone.nullable().optional(),
+  firstName: name.nullable().optional(),
+  lastName: name.nullable().optional(),
+  customFields: customFields.optional(),
+  consentMethod: consentMethod.nullable().optional(),
+  consentDetails: consentDetails.nullable().optional(),
+  consentIpAddress: text(readIpAddress, 45)
+    .nullable()
+    .optional()
+    .describe('Where the person was. Default: the address of this call.'),
+  consentUserAgent: text(readUserAgent, MAX_USER_AGENT).nullable().optional(),
+  consentTimestamp: text(readMoment, 40)
+    .optional()
+    .describe('When the person said so, ISO 8601. Default: now.'),
+};
+
+type ProfileBody = z.output<z.ZodObject<typeof profileFields>>;
+
+/** The consent that a body speaks of; undefined when it does not, null when it withdraws it. */
+export function consentOf(body: ProfileBody): ConsentWish | null | undefined {
+  if (body.consentMethod === null) return null;
+  const wish: ConsentWish = {
+    method: body.consentMethod,
+    details: body.consentDetails,
+    ipAddress: body.consentIpAddress,
+    userAgent: body.consentUserAgent,
+    saidAt: body.consentTimestamp,
+  };
+  return Object.values(wish).every((value) => value === undefined) ? undefined : wish;
+}
+
+/** Who calls, for the record of consent. */
+export function callerOf({ caller, address, headers }: Call<unknown, unknown, unknown>): ConsentCaller {
+  const userAgent = readUserAgent((headers['user-agent'] ?? '').slice(0, MAX_USER_AGENT));
+  return {
+    by: caller.keyId,
+    ipAddress: address,
+    userAgent: 'value' in userAgent && userAgent.value !== '' ? userAgent.value : null,
+  };
+}
+
+export const globalStatus = z.enum(GLOBAL_STATUSES);
+export const source = z.enum(['api', 'import']);
+export const anyFields = z.record(z.string(), z.unknown());
+const time = z.iso.datetime();
+
+export const contact = z.object({
+  contactIdentifier: z.string().describe("The e-mail's, else the phone's."),
+  userId: z.uuid(),
+  email: z.string().nullable(),
+  phone: z.string().nullable(),
+  firstName: z.string().nullable(),
+  lastName: z.string().nullable(),
+  customFields: anyFields,
+  globalStatus: globalStatus.describe('Follows bounces, complaints, opt-outs and the suppression list.'),
+  consentMethod: consentMethod.nullable().describe('`null`: there is no consent.'),
+  consentDetails: z.string().nullable(),
+  consentIpAddress: z.string().nullable(),
+  consentUserAgent: z.string().nullable(),
+  consentTimestamp: time.nullable(),
+  source,
+  addedBy: z.string().describe('The API key, or `import`.'),
+  createdAt: time,
+  updatedAt: time,
+});
+
+export const membership = z.object({
+  subscriptionGroupId: z.string(),
+  joinedAt: time,
+  isActive: z.boolean(),
+  source,
+});
+
+const subscriberFields = {
+  subscriptionGroupId: z.string(),
+  contactIdentifier: z.string(),
+  email: z.string().describe('Empty when there is none.'),
+  isActive: z.boolean(),
+  joinedAt: time,
+  source,
+  consentMethod,
+  consentDetails: z.string().describe('Empty when there is none.'),
+};
+
+export const subscriber = z.object({ ...subscriberFields, userId: z.uuid() });
+
+/** Merged with the contact's profile, without its user id. */
+export const subscription = z.object({
+  ...subscriberFields,
+  firstName: z.string(),
+  lastName: z.string(),
+  phone: z.string(),
+  globalStatus,
+  customFields: anyFields,
+});
+
+const TIME = '2026-01-31T12:00:00.000Z';
+const GROUP_ID = 'sgroup_1769860800000_4k2m9x7q1zab';
+const SUBSCRIBER = {
+  subscriptionGroupId: GROUP_ID,
+  contactIdentifier: 'email_ae2c0afa556b74f2d501305b54c34910',
+  email: 'ada@example.net',
+  isActive: true,
+  joinedAt: TIME,
+  source: 'api',
+  consentMethod: 'double_opt_in',
+  consentDetails: 'Form of 1 May, confirmed by mail',
+} as const;
+const PROFILE = {
+  firstName: 'Ada',
+  lastName: 'Lovelace',
+  phone: '+442079460000',
+  customFields: { plan: 'gold' },
+} as const;
+
+export const EXAMPLES = {
+  groupId: GROUP_ID,
+  time: TIME,
+  profile: {
+    email: SUBSCRIBER.email,
+    ...PROFILE,
+    consentMethod: SUBSCRIBER.consentMethod,
+    consentDetails: SUBSCRIBER.consentDetails,
+  },
+  contact: {
+    ...PROFILE,
+    contactIdentifier: SUBSCRIBER.contactIdentifier,
+    userId: '019c1b2e-7f00-7c5e-9a55-3a1d5c0f2b11',
+    email: SUBSCRIBER.email,
+    globalStatus: 'active',
+    consentMethod: SUBSCRIBER.consentMethod,
+    consentDetails: SUBSCRIBER.consentDetails,
+    consentIpAddress: '192.0.2.7',
+    consentUserAgent: 'ExampleShop/2.0',
+    consentTimestamp: TIME,
+    source: 'api',
+    addedBy: 'key_1769860800000_7q1zab4k2m9x',
+    createdAt: TIME,
+    updatedAt: TIME,
+  } satisfies z.output<typeof contact>,
+  membership: {
+    subscriptionGroupId: GROUP_ID,
+    joinedAt: TIME,
+    isActive: true,
+    source: 'api',
+  } satisfies z.output<typeof membership>,
+  subscriber: {
+    ...SUBSCRIBER,
+    userId: '019c1b2e-7f00-7c5e-9a55-3a1d5c0f2b11',
+  } satisfies z.output<typeof subscriber>,
+  subscription: { ...SUBSCRIBER, ...PROFILE, globalStatus: 'active' } satisfies z.output<typeof subscription>,
+};

@@ -1,0 +1,254 @@
+import { z } from 'zod';
+import type { Contacts } from '../../audience/contacts.ts';
+import type { Erasure } from '../../audience/erase.ts';
+import { shownConsent, shownContact, shownMembership } from '../../audience/shown.ts';
+import { isRefusal } from '../../core/refusal.ts';
+import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../store/consent.ts';
+import { readPageKey } from '../page-key.ts';
+import { type Route, type RouteDescription, route } from '../route.ts';
+import {
+  callerOf,
+  consentOf,
+  contact,
+  EXAMPLES,
+  globalStatus,
+  identifier,
+  membership,
+  profileFields,
+} from './contacts-forms.ts';
+import { readSearchKey, search, searchKey } from './contacts-page.ts';
+import { pageEnd, pageEndForm, paging } from './paging.ts';
+
+/** `/web-setup/contacts`: the people an account writes to, what they consented to, and their erasure. */
+export interface ContactRoutes {
+  contacts: Contacts;
+  erasure: Erasure;
+}
+
+export function contactRoutes({ contacts, erasure }: ContactRoutes): Route[] {
+  return [...allContacts(contacts), ...oneContact(contacts, erasure)];
+}
+
+const COMMON = { tag: 'Contacts', scope: 'setup' } satisfies Partial<RouteDescription>;
+const params = z.object({ contactIdentifier: identifier });
+const one = z.object({ contact });
+const example = { contact: EXAMPLES.contact };
+
+const consent = z.object({
+  action: z.enum(CONSENT_ACTIONS),
+  subscriptionGroupId: z.string().nullable(),
+  method: z.enum([...CONSENT_METHODS, ...OPT_OUT_METHODS]).nullable(),
+  details: z.string().nullable(),
+  ipAddress: z.string().nullable(),
+  userAgent: z.string().nullable(),
+  timestamp: z.iso.datetime().describe('When the person said so.'),
+  recordedAt: z.iso.datetime(),
+  recordedBy: z.string().describe('The API key, `import`, or `recipient`: the person themselves.'),
+});
+
+function allContacts(contacts: Contacts): Route[] {
+  return [
+    route({
+      ...COMMON,
+      method: 'GET',
+      path: '/web-setup/contacts',
+      operationId: 'listContacts',
+      summary: 'Contacts, newest first',
+      query: z.object({ search, status: globalStatus.optional(), ...paging }),
+      answers: {
+        200: {
+          description: 'A page of contacts.',
+          data: z.object({ contacts: z.array(contact), ...pageEndForm }),
+          example: { contacts: [EXAMPLES.contact], count: 1 },
+        },
+      },
+      refusals: [],
+      handle: ({ caller: { accountId }, query: { search: text = '', status, lastKey, limit } }) => {
+        const filter = { accountId, limit, ...(status === undefined ? {} : { status }) };
+        if (text.trim() === '') {
+          const beforeSeq = readPageKey('contacts', lastKey);
+          if (isRefusal(beforeSeq)) return beforeSeq;
+          const page = contacts.list({ ...filter, beforeSeq });
+          return {
+            status: 200,
+            data: { contacts: page.rows.map(shownContact), ...pageEnd('contacts', page) },
+          };
+        }
+        const after = readSearchKey(lastKey);
+        if (isRefusal(after)) return after;
+        const { rows, next } = contacts.search({ ...filter, text, after });
+        const found = rows.map((row) => shownContact(row.contact));
+        return {
+          status: 200,
+          data: {
+            contacts: found,
+            count: found.length,
+            ...(next === null ? {} : { nextKey: searchKey(next) }),
+          },
+        };
+      },
+    }),
+    route({
+      ...COMMON,
+      method: 'POST',
+      path: '/web-setup/contacts',
+      operationId: 'createContact',
+      summary: 'Adds a contact',
+      description: '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded.',
+      body: z.object(profileFields),
+      example: EXAMPLES.profile,
+      answers: { 201: { description: 'Added.', data: one, example } },
+      refusals: ['CONTACT_ALREADY_EXISTS'],
+      handle: async (call) => {
+        const { body } = call;
+        const profile = {
+          email: body.email ?? undefined,
+          phone: body.phone ?? undefined,
+          firstName: body.firstName,
+          lastName: body.lastName,
+          customFields: body.customFields,
+          consent: consentOf(body),
+        };
+        const added = await contacts.create(call.caller.accountId, profile, callerOf(call));
+        return isRefusal(added) ? added : { status: 201, data: { contact: shownContact(added) } };
+      },
+    }),
+  ];
+}
+
+function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
+  return [
+    route({
+      ...COMMON,
+      method: 'GET',
+      path: '/web-setup/contacts/{contactIdentifier}',
+      operationId: 'getContact',
+      summary: 'One contact with its memberships',
+      params,
+      answers: {
+        200: {
+          description: 'The contact.',
+          data: one.extend({ memberships: z.array(membership) }),
+          example: { ...example, memberships: [EXAMPLES.membership] },
+        },
+      },
+      refusals: ['CONTACT_NOT_FOUND'],
+      handle: ({ caller, params }) => {
+        const found = contacts.get(caller.accountId, params.contactIdentifier);
+        if (isRefusal(found)) return found;
+        const memberships = contacts.memberships(found).map(shownMembership);
+        return { status: 200, data: { contact: shownContact(found), memberships } };
+      },
+    }),
+    change(contacts, 'PUT', 'replaceContactFields', 'Changes a contact', ' `customFields` as a whole.'),
+    change(
+      contacts,
+      'PATCH',
+      'updateContact',
+      'Changes a contact, custom fields one by one',
+      ' Of `customFields` those that are named, `null` takes one away.',
+    ),
+    route({
+      ...COMMON,
+      method: 'GET',
+      path: '/web-setup/contacts/{contactIdentifier}/consent-history',
+      operationId: 'listConsentHistory',
+      summary: 'Everything a contact ever consented to or took back, newest first',
+      params,
+      query: z.object(paging),
+      answers: {
+        200: {
+          description: 'A page of the history.',
+          data: z.object({ consents: z.array(consent), ...pageEndForm }),
+          example: { consents: [CONSENT_EXAMPLE], count: 1 },
+        },
+      },
+      refusals: ['CONTACT_NOT_FOUND'],
+      handle: ({ caller, params, query: { lastKey, limit } }) => {
+        const before = readPageKey('consents', lastKey);
+        if (isRefusal(before)) return before;
+        const found = contacts.get(caller.accountId, params.contactIdentifier);
+        if (isRefusal(found)) return found;
+        const rows = contacts.history(found, before, limit + 1);
+        const page = {
+          rows: rows.slice(0, limit).map((row) => ({ ...row, seq: row.n })),
+          more: rows.length > limit,
+        };
+        return {
+          status: 200,
+          data: { consents: page.rows.map(shownConsent), ...pageEnd('consents', page) },
+        };
+      },
+    }),
+    route({
+      ...COMMON,
+      method: 'DELETE',
+      path: '/web-setup/contacts/{contactIdentifier}',
+      operationId: 'eraseContact',
+      summary: 'Erases a person',
+      description:
+        'Profile, memberships and history go, mail that waits is cancelled, and address, number and name are taken out of messages, events and stored answers. Suppressions and opt-outs stay, by the identifier alone.',
+      params,
+      answers: {
+        200: {
+          description: 'Erased.',
+          data: z.object({ message: z.string() }),
+          example: { message: 'The contact has been erased.' },
+        },
+      },
+      refusals: ['CONTACT_NOT_FOUND'],
+      handle: async ({ caller, params }) => {
+        const erased = await erasure.erase(caller.accountId, params.contactIdentifier);
+        if (isRefusal(erased)) return erased;
+        const message = erased.complete
+          ? 'The contact has been erased.'
+          : 'The contact has been erased; what is left of a mail that is being sent right now follows when it is through.';
+        return { status: 200, data: { message } };
+      },
+    }),
+  ];
+}
+
+function change(
+  contacts: Contacts,
+  method: 'PUT' | 'PATCH',
+  operationId: string,
+  summary: string,
+  custom: string,
+): Route {
+  return route({
+    ...COMMON,
+    method,
+    path: '/web-setup/contacts/{contactIdentifier}',
+    operationId,
+    summary,
+    description: `Fields that are given replace what was there, others stay, \`null\` takes a value away; \`consentMethod: null\` withdraws the consent.${custom} A new address takes the person's opt-outs along.`,
+    params,
+    body: z.object(profileFields),
+    example: { firstName: 'Augusta Ada', customFields: { plan: 'gold', since: 2026 } },
+    answers: { 200: { description: 'The contact as it is now.', data: one, example } },
+    refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS'],
+    handle: async (call) => {
+      const { email, phone, firstName, lastName, customFields } = call.body;
+      const changed = await contacts.update(
+        call.caller.accountId,
+        call.params.contactIdentifier,
+        { email, phone, firstName, lastName, customFields, consent: consentOf(call.body) },
+        { ...callerOf(call), merge: method === 'PATCH' },
+      );
+      return isRefusal(changed) ? changed : { status: 200, data: { contact: shownContact(changed) } };
+    },
+  });
+}
+
+const CONSENT_EXAMPLE: z.output<typeof consent> = {
+  action: 'given',
+  subscriptionGroupId: null,
+  method: 'double_opt_in',
+  details: EXAMPLES.contact.consentDetails,
+  ipAddress: EXAMPLES.contact.consentIpAddress,
+  userAgent: EXAMPLES.contact.consentUserAgent,
+  timestamp: EXAMPLES.time,
+  recordedAt: EXAMPLES.time,
+  recordedBy: EXAMPLES.contact.addedBy,
+};

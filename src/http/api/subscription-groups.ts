@@ -1,0 +1,172 @@
+import { z } from 'zod';
+import type { SubscriptionGroups } from '../../audience/groups.ts';
+import { shownGroup } from '../../audience/shown.ts';
+import { isRefusal } from '../../core/refusal.ts';
+import { readPageKey } from '../page-key.ts';
+import { type Route, type RouteDescription, route } from '../route.ts';
+import { EXAMPLES } from './contacts-forms.ts';
+import { given } from './given.ts';
+import { pageEnd, pageEndForm, paging } from './paging.ts';
+import { line, lines } from './text-form.ts';
+
+/** `/web-setup/contacts/subscription-groups`: lists that people are on. */
+export function subscriptionGroupRoutes({ groups }: { groups: SubscriptionGroups }): Route[] {
+  return [
+    route({
+      ...COMMON,
+      method: 'GET',
+      path: '/web-setup/contacts/subscription-groups',
+      operationId: 'listSubscriptionGroups',
+      summary: 'Subscription groups, newest first',
+      query: z.object(paging),
+      answers: {
+        200: {
+          description: 'A page of groups.',
+          data: z.object({ groups: z.array(group), ...pageEndForm }),
+          example: { groups: [EXAMPLE], count: 1 },
+        },
+      },
+      refusals: [],
+      handle: ({ caller: { accountId }, query: { lastKey, limit } }) => {
+        const beforeSeq = readPageKey('sgroups', lastKey);
+        if (isRefusal(beforeSeq)) return beforeSeq;
+        const page = groups.list({ accountId, beforeSeq, limit });
+        return { status: 200, data: { groups: page.rows.map(shownGroup), ...pageEnd('sgroups', page) } };
+      },
+    }),
+    route({
+      ...COMMON,
+      method: 'POST',
+      path: '/web-setup/contacts/subscription-groups',
+      operationId: 'createSubscriptionGroup',
+      summary: 'Makes a subscription group',
+      body: z.object({ name, ...fields }),
+      example: { name: EXAMPLE.name, description: EXAMPLE.description },
+      answers: { 201: { description: 'Made.', data: one, example: { group: EXAMPLE } } },
+      refusals: [],
+      handle: async ({ caller, body }) => {
+        const made = await groups.create(caller.accountId, { ...NOTHING, ...given(body), name: body.name });
+        return { status: 201, data: { group: shownGroup(made) } };
+      },
+    }),
+    route({
+      ...COMMON,
+      method: 'GET',
+      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
+      operationId: 'getSubscriptionGroup',
+      summary: 'One subscription group',
+      params,
+      answers: { 200: { description: 'The group.', data: one, example: { group: EXAMPLE } } },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
+      handle: ({ caller, params }) => {
+        const found = groups.get(caller.accountId, params.subscriptionGroupId);
+        return isRefusal(found) ? found : { status: 200, data: { group: shownGroup(found) } };
+      },
+    }),
+    change(groups, 'PUT', 'updateSubscriptionGroup'),
+    change(groups, 'PATCH', 'patchSubscriptionGroup'),
+    route({
+      ...COMMON,
+      method: 'DELETE',
+      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
+      operationId: 'deleteSubscriptionGroup',
+      summary: 'Deletes a subscription group with its memberships; the contacts stay',
+      params,
+      answers: {
+        200: {
+          description: 'Deleted.',
+          data: z.object({ message: z.string() }),
+          example: { message: 'The subscription group has been deleted.' },
+        },
+      },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
+      handle: async ({ caller, params }) => {
+        const removed = await groups.remove(caller.accountId, params.subscriptionGroupId);
+        if (isRefusal(removed)) return removed;
+        return { status: 200, data: { message: 'The subscription group has been deleted.' } };
+      },
+    }),
+  ];
+}
+
+function change(groups: SubscriptionGroups, method: 'PUT' | 'PATCH', operationId: string): Route {
+  return route({
+    ...COMMON,
+    method,
+    path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
+    operationId,
+    summary: 'Changes a subscription group',
+    description: 'Fields that are given replace what was there, others stay, `null` takes a value away.',
+    params,
+    body: z.object({ name: name.optional(), ...fields }),
+    example: { description: 'What is new, once a month' },
+    answers: {
+      200: { description: 'The group as it is now.', data: one, example: { group: EXAMPLE } },
+    },
+    refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
+    handle: async ({ caller, params, body }) => {
+      const changed = await groups.update(caller.accountId, params.subscriptionGroupId, given(body));
+      return isRefusal(changed) ? changed : { status: 200, data: { group: shownGroup(changed) } };
+    },
+  });
+}
+
+const COMMON = { tag: 'Subscription groups', scope: 'setup' } satisfies Partial<RouteDescription>;
+const params = z.object({ subscriptionGroupId: z.string() });
+const templateId = z.string().max(100).nullable().optional();
+const name = line(200);
+const fields = {
+  description: lines(1000).nullable().optional(),
+  isActive: z.boolean().optional().describe('A group that is switched off receives nothing.'),
+  tags: z.array(line(50)).max(50).optional(),
+  unsubscribeTemplateId: templateId,
+  reportAbuseTemplateId: templateId,
+  companyAddressTemplateId: templateId,
+};
+const NOTHING = {
+  description: null,
+  isActive: true,
+  tags: [],
+  unsubscribeTemplateId: null,
+  reportAbuseTemplateId: null,
+  companyAddressTemplateId: null,
+};
+
+const group = z.object({
+  subscriptionGroupId: z.string(),
+  name: z.string(),
+  description: z.string().nullable(),
+  userId: z.string().describe('The account.'),
+  isActive: z.boolean(),
+  isDefault: z.boolean(),
+  isSystem: z.boolean(),
+  totalSubscribers: z.int(),
+  activeSubscribers: z.int(),
+  importStatus: z.enum(['running', 'completed', 'interrupted']).nullable().describe('Of the last import.'),
+  tags: z.array(z.string()),
+  unsubscribeTemplateId: z.string().nullable(),
+  reportAbuseTemplateId: z.string().nullable(),
+  companyAddressTemplateId: z.string().nullable(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+});
+const one = z.object({ group });
+
+const EXAMPLE: z.output<typeof group> = {
+  subscriptionGroupId: EXAMPLES.groupId,
+  name: 'News',
+  description: 'What is new, once a month',
+  userId: 'acct_7f3k2m9x7q1z',
+  isActive: true,
+  isDefault: false,
+  isSystem: false,
+  totalSubscribers: 1204,
+  activeSubscribers: 1187,
+  importStatus: 'completed',
+  tags: ['news'],
+  unsubscribeTemplateId: null,
+  reportAbuseTemplateId: null,
+  companyAddressTemplateId: null,
+  createdAt: EXAMPLES.time,
+  updatedAt: EXAMPLES.time,
+};

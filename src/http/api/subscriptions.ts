@@ -1,0 +1,257 @@
+import { z } from 'zod';
+import { shownSubscriber, shownSubscription } from '../../audience/shown.ts';
+import type { Joined, Subscriptions } from '../../audience/subscriptions.ts';
+import { isRefusal, type Refusal } from '../../core/refusal.ts';
+import type { Member } from '../../store/subscriptions.ts';
+import { readPageKey } from '../page-key.ts';
+import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
+import {
+  callerOf,
+  consentDetails,
+  consentMethod,
+  EXAMPLES,
+  email,
+  identifier,
+  phone,
+  subscriber,
+  subscription,
+} from './contacts-forms.ts';
+import { readSearchKey, search, searchKey } from './contacts-page.ts';
+import { pageEnd, pageEndForm, paging } from './paging.ts';
+
+/** `…/subscription-groups/{subscriptionGroupId}/subscriptions`: who is on which list (interface.md). */
+export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscriptions }): Route[] {
+  return [...allOfGroup(subscriptions), ...oneOfGroup(subscriptions)];
+}
+
+const COMMON = { tag: 'Subscriptions', scope: 'setup' } satisfies Partial<RouteDescription>;
+const groupParams = z.object({ subscriptionGroupId: z.string() });
+const params = groupParams.extend({ identifier });
+const joined = z.object({ message: z.string(), subscriber });
+const wish = { consentMethod: consentMethod.optional(), consentDetails: consentDetails.optional() };
+
+const JOINED = { message: 'Subscribed.', subscriber: EXAMPLES.subscriber };
+const UPDATED = { message: 'The subscription has been updated.', subscriber: EXAMPLES.subscriber };
+
+function allOfGroup(subscriptions: Subscriptions): Route[] {
+  return [
+    route({
+      ...COMMON,
+      method: 'GET',
+      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions',
+      operationId: 'listSubscriptions',
+      summary: 'Who is in a group, the newest contacts first',
+      params: groupParams,
+      query: z.object({ search, isActive: z.enum(['true', 'false']).optional(), ...paging }),
+      answers: {
+        200: {
+          description: 'A page of subscribers.',
+          data: z.object({ subscribers: z.array(subscriber), ...pageEndForm }),
+          example: { subscribers: [EXAMPLES.subscriber], count: 1 },
+        },
+      },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
+      handle: ({ caller, params, query }) => {
+        const { search: text = '', isActive, ...page } = query;
+        const filter = {
+          ...page,
+          groupId: params.subscriptionGroupId,
+          ...(isActive === undefined ? {} : { isActive: isActive === 'true' }),
+        };
+        return text.trim() === ''
+          ? listed(subscriptions, caller.accountId, filter)
+          : searched(subscriptions, caller.accountId, { ...filter, text });
+      },
+    }),
+    route({
+      ...COMMON,
+      method: 'POST',
+      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions',
+      operationId: 'addSubscription',
+      summary: 'Adds an existing contact to a group',
+      description:
+        '`email`, `phone` or `contactIdentifier` is required; all that are given must name the same contact. Who is in the group already stays as they are. Who once left it becomes an inactive member: only PUT or PATCH with `isActive: true` lifts an opt-out.',
+      params: groupParams,
+      body: z.object({
+        email: email.optional(),
+        phone: phone.optional(),
+        contactIdentifier: identifier.optional(),
+        isActive: z.boolean().default(true),
+        ...wish,
+      }),
+      example: {
+        email: EXAMPLES.subscriber.email,
+        isActive: true,
+        consentMethod: 'double_opt_in',
+        consentDetails: EXAMPLES.subscriber.consentDetails,
+      },
+      answers: {
+        201: { description: 'Added.', data: joined, example: JOINED },
+        200: {
+          description: 'In the group already.',
+          data: joined,
+          example: { ...JOINED, message: 'Already subscribed.' },
+        },
+      },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'CONTACT_NOT_FOUND'],
+      handle: async (call) => {
+        const { email, phone, contactIdentifier, isActive } = call.body;
+        const groupId = call.params.subscriptionGroupId;
+        const added = await subscriptions.add(
+          call.caller.accountId,
+          groupId,
+          { email, phone, contactIdentifier, isActive, ...consentOf(call.body) },
+          callerOf(call),
+        );
+        return answer(groupId, added, 'Already subscribed.');
+      },
+    }),
+  ];
+}
+
+function oneOfGroup(subscriptions: Subscriptions): Route[] {
+  return [
+    put(subscriptions, 'PUT', 'putSubscription'),
+    put(subscriptions, 'PATCH', 'patchSubscription'),
+    route({
+      ...COMMON,
+      method: 'GET',
+      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
+      operationId: 'getSubscription',
+      summary: 'One subscription, merged with the contact’s profile',
+      params,
+      answers: {
+        200: { description: 'The subscription.', data: subscription, example: EXAMPLES.subscription },
+      },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'SUBSCRIPTION_NOT_FOUND'],
+      handle: ({ caller, params }) => {
+        const found = subscriptions.get(caller.accountId, params.subscriptionGroupId, params.identifier);
+        return isRefusal(found)
+          ? found
+          : { status: 200, data: shownSubscription(params.subscriptionGroupId, found) };
+      },
+    }),
+    route({
+      ...COMMON,
+      method: 'DELETE',
+      path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
+      operationId: 'deleteSubscription',
+      summary: 'Removes a membership; the contact stays, and so does an opt-out',
+      params,
+      answers: {
+        200: {
+          description: 'Removed.',
+          data: z.object({ message: z.string() }),
+          example: { message: 'The subscription has been removed.' },
+        },
+      },
+      refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'SUBSCRIPTION_NOT_FOUND'],
+      handle: async ({ caller, params }) => {
+        const refusal = await subscriptions.remove(
+          caller.accountId,
+          params.subscriptionGroupId,
+          params.identifier,
+        );
+        return refusal ?? { status: 200, data: { message: 'The subscription has been removed.' } };
+      },
+    }),
+  ];
+}
+
+function put(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operationId: string): Route {
+  return route({
+    ...COMMON,
+    method,
+    path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
+    operationId,
+    summary: 'Adds or updates a subscription',
+    description:
+      'May be repeated. `isActive: false` is an opt-out, which outlives the membership; an express `isActive: true` lifts it. Consent is recorded with the contact, too.',
+    params,
+    body: z.object({ isActive: z.boolean().optional(), ...wish }).prefault({}),
+    example: { isActive: true, consentMethod: 'web_form', consentDetails: 'Preference page' },
+    answers: {
+      200: { description: 'Updated.', data: joined, example: UPDATED },
+      201: { description: 'Added.', data: joined, example: JOINED },
+    },
+    refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'CONTACT_NOT_FOUND'],
+    handle: async (call) => {
+      const groupId = call.params.subscriptionGroupId;
+      const done = await subscriptions.put(
+        call.caller.accountId,
+        groupId,
+        call.params.identifier,
+        { isActive: call.body.isActive, ...consentOf(call.body) },
+        callerOf(call),
+      );
+      return answer(groupId, done, UPDATED.message);
+    },
+  });
+}
+
+function consentOf(body: { consentMethod?: Method | undefined; consentDetails?: string | undefined }) {
+  return { method: body.consentMethod, details: body.consentDetails };
+}
+type Method = z.output<typeof consentMethod>;
+
+function answer(groupId: string, done: Joined | Refusal, otherwise: string): Answer | Refusal {
+  if (isRefusal(done)) return done;
+  const { member, created } = done;
+  const isActive = member.subscription.is_active === 1;
+  const added = isActive
+    ? JOINED.message
+    : 'Added, but not active: the contact unsubscribed from this group.';
+  return {
+    status: created ? 201 : 200,
+    data: { message: created ? added : otherwise, subscriber: shownSubscriber(groupId, member) },
+  };
+}
+
+interface ListWish {
+  groupId: string;
+  isActive?: boolean;
+  lastKey?: string | undefined;
+  limit: number;
+}
+
+function listed(
+  subscriptions: Subscriptions,
+  accountId: string,
+  { groupId, lastKey, ...filter }: ListWish,
+): Answer | Refusal {
+  const beforeSeq = readPageKey('subscriptions', lastKey);
+  if (isRefusal(beforeSeq)) return beforeSeq;
+  const page = subscriptions.list(accountId, groupId, { ...filter, beforeSeq });
+  if (isRefusal(page)) return page;
+  const rows = page.rows.map(({ contact }) => ({ seq: contact.seq }));
+  return {
+    status: 200,
+    data: { subscribers: shown(groupId, page.rows), ...pageEnd('subscriptions', { rows, more: page.more }) },
+  };
+}
+
+function searched(
+  subscriptions: Subscriptions,
+  accountId: string,
+  { groupId, lastKey, ...filter }: ListWish & { text: string },
+): Answer | Refusal {
+  const after = readSearchKey(lastKey);
+  if (isRefusal(after)) return after;
+  const found = subscriptions.search(accountId, groupId, { ...filter, after });
+  if (isRefusal(found)) return found;
+  const members = found.rows.flatMap(({ contact, subscription }) =>
+    subscription === null ? [] : [{ contact, subscription }],
+  );
+  return {
+    status: 200,
+    data: {
+      subscribers: shown(groupId, members),
+      count: members.length,
+      ...(found.next === null ? {} : { nextKey: searchKey(found.next) }),
+    },
+  };
+}
+
+function shown(groupId: string, members: Member[]) {
+  return members.map((member) => shownSubscriber(groupId, member));
+}

@@ -1,0 +1,206 @@
+import type { Database } from './database.ts';
+import type { IdempotencyRow } from './idempotency.ts';
+import type { AttemptRow, MessageRow } from './messages.ts';
+
+/**
+ * What erasing a person takes in tables that are otherwise only ever added to. Only `audience/erase` uses it:
+ * everybody else who wants to change the past is wrong.
+ */
+export interface ErasureRow {
+  seq: number;
+  account_id: string;
+  /** JSON: what to look for. */
+  person: string;
+  /** Messages and events from these on are new business. */
+  before_message: number;
+  before_event: number;
+  /** The last message that was cleared. */
+  at_message: number;
+  created_at: number;
+}
+
+/** A text in a table, and where it stands. */
+export interface StoredText {
+  seq: number;
+  text: string;
+}
+
+export type StoredAnswer = Pick<IdempotencyRow, 'account_id' | 'endpoint' | 'key' | 'body'>;
+
+/** Correspondence with the operator is the operator's own. */
+const KEPT = "box NOT IN ('postmaster', 'abuse')";
+
+export function erasureTable(db: Database) {
+  const insert = db.prepare<Omit<ErasureRow, 'seq' | 'before_message' | 'before_event' | 'at_message'>>(`
+    INSERT INTO erasures (account_id, person, before_message, before_event, at_message, created_at)
+    VALUES (@account_id, @person, (SELECT coalesce(max(seq), 0) + 1 FROM messages),
+      (SELECT coalesce(max(seq), 0) + 1 FROM events), 0, @created_at)`);
+  const get = db.prepare<[number], ErasureRow>('SELECT * FROM erasures WHERE seq = ?');
+  const list = db.prepare<[], number>('SELECT seq FROM erasures ORDER BY seq').pluck();
+  const setAt = db.prepare<[number, number]>('UPDATE erasures SET at_message = ? WHERE seq = ?');
+  const remove = db.prepare<[number]>('DELETE FROM erasures WHERE seq = ?');
+  return {
+    /** From now on: what comes after is new business. Returns its seq. */
+    begin: (row: { account_id: string; person: string; created_at: number }): number =>
+      Number(insert.run(row).lastInsertRowid),
+    get: (seq: number): ErasureRow | null => get.get(seq) ?? null,
+    pending: (): number[] => list.all(),
+    setAt: (seq: number, messageSeq: number): void => {
+      setAt.run(messageSeq, seq);
+    },
+    remove: (seq: number): void => {
+      remove.run(seq);
+    },
+    ...pastOfPerson(db),
+    ...pastOfMessage(db),
+    ...file(db),
+  };
+}
+
+/** What is found by the person. */
+function pastOfPerson(db: Database) {
+  const messages = db.prepare<[string, string, number, number, number], MessageRow>(`
+    SELECT * FROM messages WHERE account_id = ? AND recipient_hash = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
+  const queued = db.prepare<[string, string, number, number], MessageRow>(`
+    SELECT m.* FROM messages m INDEXED BY messages_by_recipient CROSS JOIN queue q ON q.seq = m.seq
+    WHERE m.account_id = ? AND m.recipient_hash = ? AND m.seq < ? AND q.lease IS NULL ORDER BY m.seq LIMIT ?`);
+  const newestMessage = db
+    .prepare<[string, string, number], number | null>(
+      'SELECT max(created_at) FROM messages WHERE account_id = ? AND recipient_hash = ? AND seq < ?',
+    )
+    .pluck();
+  const events = db.prepare<[string, string, number], StoredText>(`
+    SELECT seq, data AS text FROM events
+    WHERE account_id = ? AND data ->> '$.contactIdentifier' = ? AND message_seq IS NULL AND seq < ?`);
+  const suppressions = db.prepare<[string, string]>(
+    'UPDATE suppressions SET email = NULL WHERE account_id = ? AND recipient_hash = ?',
+  );
+  const answers = db.prepare<[string, string, string, number], StoredAnswer>(`
+    SELECT account_id, endpoint, key, body FROM idempotency WHERE account_id = ? AND (endpoint, key) > (?, ?)
+    ORDER BY endpoint, key LIMIT +?`);
+  const setAnswer = db.prepare<StoredAnswer>(
+    'UPDATE idempotency SET body = @body WHERE account_id = @account_id AND endpoint = @endpoint AND key = @key',
+  );
+  const kept = db.prepare<[number, number], { seq: number; sender: string; raw: Buffer }>(
+    `SELECT seq, sender, raw FROM kept_mail WHERE seq > ? AND ${KEPT} ORDER BY seq LIMIT +?`,
+  );
+  const removeKept = db.prepare<[number]>('DELETE FROM kept_mail WHERE seq = ?');
+  return {
+    /** To one recipient, oldest first, `after` < seq < `before`. */
+    messagesOf: (
+      accountId: string,
+      recipientHash: string,
+      range: { after: number; before: number; limit: number },
+    ): MessageRow[] => messages.all(accountId, recipientHash, range.after, range.before, range.limit),
+    /** Of those, what waits and nobody is sending. */
+    queuedTo: (accountId: string, recipientHash: string, before: number, limit: number): MessageRow[] =>
+      queued.all(accountId, recipientHash, before, limit),
+    /** When the last of them was accepted; null: there is none. */
+    newestMessageAt: (accountId: string, recipientHash: string, before: number): number | null =>
+      newestMessage.get(accountId, recipientHash, before) ?? null,
+    /** About a person to whom no message leads. */
+    eventsAbout: (accountId: string, recipientHash: string, before: number): StoredText[] =>
+      events.all(accountId, recipientHash, before),
+    forgetSuppressedAddress: (accountId: string, recipientHash: string): void => {
+      suppressions.run(accountId, recipientHash);
+    },
+    /** Answers kept for repeated requests, in the order of their keys. */
+    answersAfter: (
+      accountId: string,
+      after: { endpoint: string; key: string },
+      limit: number,
+    ): StoredAnswer[] => answers.all(accountId, after.endpoint, after.key, limit),
+    setAnswer: (row: StoredAnswer): void => {
+      setAnswer.run(row);
+    },
+    /** Mail that came in and was kept, but for the operator's own. */
+    keptMailAfter: (seq: number, limit: number) => kept.all(seq, limit),
+    removeKeptMail: (seq: number): void => {
+      removeKept.run(seq);
+    },
+  };
+}
+
+/** What is found by a message. */
+function pastOfMessage(db: Database) {
+  const clear = db.prepare<[number]>(
+    "UPDATE messages SET recipient = recipient_hash, subject = '' WHERE seq = ?",
+  );
+  const neededByOthers = db
+    .prepare<[number, string], number>(
+      'SELECT 1 FROM messages WHERE content_id = ? AND recipient_hash <> ? AND final_at IS NULL LIMIT 1',
+    )
+    .pluck();
+  const subjects = db.prepare<[number], StoredText>(
+    'SELECT seq, subject AS text FROM messages WHERE content_id = ?',
+  );
+  const setSubject = db.prepare<[string, number]>('UPDATE messages SET subject = ? WHERE seq = ?');
+  const removeContent = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
+  const setContent = db.prepare<[string, number]>('UPDATE contents SET body = ? WHERE content_id = ?');
+  const setReport = db.prepare<AttemptRow>(
+    'UPDATE attempts SET report = @report WHERE message_seq = @message_seq AND attempt = @attempt',
+  );
+  const events = db.prepare<[number], StoredText>(
+    'SELECT seq, data AS text FROM events WHERE message_seq = ?',
+  );
+  const setEvent = db.prepare<[string, number]>('UPDATE events SET data = ? WHERE seq = ?');
+  const forgetAnswers = db.prepare<[number, string]>(`
+    UPDATE webhook_deliveries SET response_body = NULL, error = NULL
+    WHERE event_seq = ? AND webhook IN (SELECT number FROM webhooks WHERE account_id = ?)`);
+  const links = db.prepare<[string], { rowid: number; url: string }>(
+    'SELECT rowid, url FROM campaign_links WHERE campaign_id = ?',
+  );
+  const removeLink = db.prepare<[number]>('DELETE FROM campaign_links WHERE rowid = ?');
+  return {
+    /** The identifier takes the address's place, and the subject goes. */
+    clearMessage: (seq: number): void => {
+      clear.run(seq);
+    },
+    /** Whether a copy for somebody else is still to be sent. */
+    contentIsNeeded: (contentId: number, recipientHash: string): boolean =>
+      neededByOthers.get(contentId, recipientHash) !== undefined,
+    /** Subjects of all copies of a content. */
+    subjectsOf: (contentId: number): StoredText[] => subjects.all(contentId),
+    setSubject: (seq: number, subject: string): void => {
+      setSubject.run(subject, seq);
+    },
+    removeContent: (contentId: number): void => {
+      removeContent.run(contentId);
+    },
+    setContent: (contentId: number, body: string): void => {
+      setContent.run(body, contentId);
+    },
+    setReport: (row: AttemptRow): void => {
+      setReport.run(row);
+    },
+    eventsOf: (messageSeq: number): StoredText[] => events.all(messageSeq),
+    setEvent: (seq: number, data: string): void => {
+      setEvent.run(data, seq);
+    },
+    /** What the account's endpoints answered when they were told of an event. */
+    forgetWebhookAnswers: (accountId: string, eventSeq: number): void => {
+      forgetAnswers.run(eventSeq, accountId);
+    },
+    linksOf: (campaignId: string): { rowid: number; url: string }[] => links.all(campaignId),
+    removeLink: (rowid: number): void => {
+      removeLink.run(rowid);
+    },
+  };
+}
+
+/** The file itself. None of this may be called inside a unit of work. */
+function file(db: Database) {
+  return {
+    /** Where the database is. */
+    path: (): string => db.name,
+    /** Writes all that is committed into the file and empties the log; false when a reader is in the way. */
+    emptyLog: (): boolean => {
+      const [result] = db.pragma('wal_checkpoint(TRUNCATE)') as [{ busy: number }];
+      return result.busy === 0;
+    },
+    /** Rewrites the whole file, so that nothing is left in its free places. Everybody waits for it. */
+    rewrite: (): void => {
+      db.exec('VACUUM');
+    },
+  };
+}
