@@ -44,42 +44,62 @@ export function readBody(
   most: number,
   onTooLarge: () => void,
 ): BodyReading {
-  let chunks: Buffer[] = [];
+  let mail = createGrowing();
   let taken = 0;
   let problem: 'too-large' | 'too-much-at-once' | null = null;
+  let told = false;
 
   const release = () => {
     held.give(taken);
     taken = 0;
-    chunks = [];
+    mail = createGrowing();
   };
   const giveUp = (why: 'too-large' | 'too-much-at-once') => {
     problem ??= why;
     release();
   };
-  const body = new Promise<Body>((resolve, reject) => {
-    let told = false;
-    stream.on('data', (chunk: Buffer) => {
-      if (stream.byteLength > most) giveUp('too-large');
-      if (!told && stream.byteLength > 2 * most) {
-        told = true;
-        onTooLarge();
-      }
-      if (problem !== null) return;
-      if (!held.take(chunk.length)) return giveUp('too-much-at-once');
+  const take = (chunk: Buffer) => {
+    if (stream.byteLength > most) giveUp('too-large');
+    if (!told && stream.byteLength > 2 * most) {
+      told = true;
+      onTooLarge();
+    }
+    if (problem !== null) return;
+    if (held.take(chunk.length)) {
       taken += chunk.length;
-      chunks.push(chunk);
-    });
-    stream.once('end', () => resolve(problem ?? Buffer.concat(chunks)));
-    stream.once('error', (error) => {
-      release();
-      reject(error);
-    });
+      mail.add(chunk);
+    } else giveUp('too-much-at-once');
+  };
+  const body = new Promise<Body>((resolve, reject) => {
+    stream.on('data', take);
+    stream.once('end', () => resolve(problem ?? mail.content()));
+    // An `error` is followed by `close`; after `end`, this changes nothing.
+    stream.once('error', reject);
     stream.once('close', () => {
-      // After `end` this changes nothing.
       if (!stream.readableEnded) release();
       reject(new Error('the client went away in the middle of a mail'));
     });
   });
   return { body, release };
+}
+
+/**
+ * One buffer, grown by doubling. A list of the chunks would be many times as large as the mail where each
+ * line begins with a dot, because each dot that is taken off ends a chunk.
+ */
+function createGrowing() {
+  let buffer = Buffer.alloc(0);
+  let length = 0;
+  return {
+    add: (chunk: Buffer): void => {
+      if (length + chunk.length > buffer.length) {
+        const larger = Buffer.allocUnsafe(Math.max(2 * buffer.length, length + chunk.length, 16_384));
+        buffer.copy(larger, 0, 0, length);
+        buffer = larger;
+      }
+      chunk.copy(buffer, length);
+      length += chunk.length;
+    },
+    content: (): Buffer => buffer.subarray(0, length),
+  };
 }

@@ -38,8 +38,10 @@ export function createCertificateSource(settings: {
   hostname: string;
   clock: Clock;
   log: Log;
+  /** How often the files are looked at, ms. */
+  lookMs?: number;
 }): CertificateSource {
-  const { files, hostname, clock, log } = settings;
+  const { files, hostname, clock, log, lookMs = LOOK_MS } = settings;
   if (files === null)
     return { load: async () => makeOwnCertificate(hostname, clock.now()), watch: () => () => {} };
 
@@ -67,7 +69,7 @@ export function createCertificateSource(settings: {
             failing = true;
           },
         );
-      }, LOOK_MS).unref();
+      }, lookMs).unref();
       return () => clearInterval(timer);
     },
   };

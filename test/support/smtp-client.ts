@@ -85,8 +85,9 @@ export async function smtpClient(port: number, options: ClientOptions = {}): Pro
       if (!closed && !answer.startsWith('421')) await say('RSET');
       return answer;
     }
-    socket.write(dotted(content));
-    return say('\r\n.');
+    const bytes = dotted(content);
+    socket.write(bytes);
+    return say(bytes.toString('latin1').endsWith('\r\n') ? '.' : '\r\n.');
   };
 
   if (first !== undefined) socket.write(first);

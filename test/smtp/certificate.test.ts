@@ -1,0 +1,152 @@
+import { X509Certificate } from 'node:crypto';
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { MINUTE } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
+import { createHeldBytes } from '../../src/smtp/body.ts';
+import { createCertificateSource } from '../../src/smtp/certificate.ts';
+import { CONNECTION_LIMITS } from '../../src/smtp/connections.ts';
+import { createListener, type ListenerSettings } from '../../src/smtp/listener.ts';
+import { type KeyAndCertificate, makeOwnCertificate } from '../../src/smtp/own-certificate.ts';
+import { createAuthority } from '../support/certificates.ts';
+import { smtpClient } from '../support/smtp-client.ts';
+import { heldClock, temporaryDir } from '../support/store.ts';
+import { HOST, startMx } from './mx-house.ts';
+
+const LISTENER: Omit<ListenerSettings, 'certificate'> = {
+  name: 'mx.listen',
+  listen: '127.0.0.1:0',
+  hostname: HOST,
+  proxies: [],
+  limits: {
+    ...CONNECTION_LIMITS,
+    connections: 10,
+    perAddress: 10,
+    mailBytes: 10_000,
+    recipients: 10,
+    idleMs: MINUTE,
+  },
+  held: createHeldBytes(10_000),
+  clock: heldClock(),
+  log: createLog({ level: 'silent', hashAddresses: false }),
+  options: {},
+  onRecipient: () => null,
+  onData: async () => 'OK',
+};
+
+describe('a certificate of our own', () => {
+  it('is for the host, for ten years, and signed by itself', () => {
+    const now = Date.UTC(2026, 0, 15);
+    const { cert } = makeOwnCertificate(HOST, now);
+    const read = new X509Certificate(cert);
+    expect(read.subject).toBe(`CN=${HOST}`);
+    expect(read.checkHost(HOST)).toBe(HOST);
+    expect(read.verify(read.publicKey)).toBe(true);
+    expect(Date.parse(read.validFrom)).toBe(Date.UTC(2026, 0, 14));
+    expect(Date.parse(read.validTo)).toBe(now + 3650 * 86_400_000);
+  });
+
+  it.each([Date.UTC(2026, 5, 1), Date.UTC(2045, 5, 1), Date.UTC(2055, 5, 1)])(
+    'has readable dates also on the far side of 2050 (%d)',
+    (now) => {
+      expect(Date.parse(new X509Certificate(makeOwnCertificate(HOST, now).cert).validFrom)).toBe(
+        now - 86_400_000,
+      );
+    },
+  );
+
+  it('encrypts where the operator gave none', async () => {
+    const house = await startMx();
+    const client = await house.client();
+    const socket = await client.startTls();
+    expect(socket.getPeerCertificate().subject.CN).toBe(HOST);
+    expect(socket.getProtocol()).toBe('TLSv1.3');
+    expect(await client.say('EHLO mta.example')).not.toContain('STARTTLS');
+    expect(await client.mail('', `postmaster@${HOST}`, 'Subject: hello\r\n\r\nhello')).toMatch(/^250 /);
+  });
+});
+
+describe("the operator's certificate", () => {
+  const authority = createAuthority();
+
+  function files() {
+    const dir = temporaryDir();
+    const tls = { certificateFile: join(dir, 'cert.pem'), keyFile: join(dir, 'key.pem') };
+    /** As renewal tools do: each file is new at once, but not both together. */
+    const put = (file: string, text: string) => {
+      writeFileSync(`${file}.new`, text);
+      renameSync(`${file}.new`, file);
+    };
+    return { tls, put };
+  }
+
+  it('is used, and its successor soon after it lies there, once both files are new', async () => {
+    const { tls, put } = files();
+    const [first, second] = [authority.issue([HOST]), authority.issue([HOST])];
+    put(tls.certificateFile, first.cert);
+    put(tls.keyFile, first.key);
+    const faults: unknown[] = [];
+    const log = createLog(
+      { level: 'error', hashAddresses: false },
+      { write: (line) => void faults.push(JSON.parse(line)) },
+    );
+    const source = createCertificateSource({
+      files: tls,
+      hostname: HOST,
+      clock: heldClock(),
+      log,
+      lookMs: 20,
+    });
+    expect(await source.load()).toEqual(first);
+    const seen: unknown[] = [];
+    onTestFinished(source.watch((pair) => void seen.push(pair)));
+
+    put(tls.certificateFile, second.cert);
+    await vi.waitFor(() => expect(faults).toHaveLength(1));
+    expect(seen).toEqual([]);
+    put(tls.keyFile, second.key);
+    await vi.waitFor(() => expect(seen).toEqual([second]));
+    expect(faults).toHaveLength(1);
+  });
+
+  it('is changed under a listener that goes on', async () => {
+    const [first, second] = [authority.issue([HOST]), authority.issue([HOST])];
+    let change = (_: KeyAndCertificate) => {};
+    const listener = await createListener({
+      ...LISTENER,
+      certificate: {
+        load: async () => first,
+        watch: (onChange) => {
+          change = onChange;
+          return () => {};
+        },
+      },
+    });
+    onTestFinished(() => listener.close(0));
+    await listener.listen();
+    const serial = async () => {
+      const client = await smtpClient(listener.address()?.port ?? 0);
+      await client.say('EHLO mta.example');
+      const socket = await client.startTls({ ca: authority.cert, servername: HOST });
+      const { serialNumber } = socket.getPeerCertificate();
+      client.destroy();
+      return serialNumber;
+    };
+    expect(await serial()).toBe(new X509Certificate(first.cert).serialNumber);
+    change(second);
+    expect(await serial()).toBe(new X509Certificate(second.cert).serialNumber);
+  });
+
+  it.each([
+    ['cannot be read', (text: string) => text, 'missing.pem'],
+    ['is none', () => 'not a certificate', null],
+  ])('that %s stops the start', async (_, change, name) => {
+    const { tls, put } = files();
+    const pair = authority.issue([HOST]);
+    put(tls.certificateFile, change(pair.cert));
+    put(tls.keyFile, pair.key);
+    const wrong = name === null ? tls : { ...tls, certificateFile: `${tls.certificateFile}.${name}` };
+    await expect(startMx({ mx: { tls: wrong } })).rejects.toThrow();
+  });
+});

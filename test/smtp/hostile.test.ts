@@ -1,0 +1,168 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { dsn, PLAIN_MAIL } from './mails.ts';
+import { HOST, RETURN, startMx } from './mx-house.ts';
+
+/*
+ * Mail from people who mean harm: each is answered, none moves a message that it does not prove to be about,
+ * and the next honest bounce is taken as if nothing had been.
+ */
+describe('hostile mail', () => {
+  const nested = (depth: number): string =>
+    depth === 0
+      ? 'Content-Type: text/plain\r\n\r\nhello'
+      : `Content-Type: multipart/mixed; boundary="b${depth}"\r\n\r\n--b${depth}\r\n${nested(depth - 1)}\r\n--b${depth}--\r\n`;
+  const attached = (type: string, bytes: Buffer) =>
+    `Subject: Report domain: example.com\r\nContent-Type: ${type}\r\nContent-Transfer-Encoding: base64\r\n\r\n` +
+    bytes.toString('base64').replace(/.{76}/g, '$&\r\n');
+
+  it.each<[string, () => string | Buffer]>([
+    ['nothing', () => ''],
+    ['a dot', () => '.'],
+    ['multiparts in multiparts, 500 deep', () => nested(500)],
+    [
+      '100,000 parts',
+      () => `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\nx\r\n'.repeat(100_000)}`,
+    ],
+    [
+      'boundaries that overlap',
+      () => `Content-Type: multipart/mixed; boundary="-"\r\n\r\n${'--'.repeat(500_000)}`,
+    ],
+    ['a million lines that begin with dots', () => '..\r\n'.repeat(1_000_000)],
+    ['a line of 15 MB', () => `Subject: long\r\n\r\n${'x'.repeat(15_000_000)}`],
+    ['a header of 15 MB', () => `Subject: ${'x'.repeat(15_000_000)}`],
+    ['a million header fields', () => 'X: y\r\n'.repeat(1_000_000)],
+    ['endless folding', () => `Subject: a\r\n${' \r\n b'.repeat(500_000)}`],
+    ['NULs', () => Buffer.alloc(1_000_000)],
+    ['a report with NULs', () => dsn().replaceAll('a', 'a\0')],
+    ['all octets', () => Buffer.from(Array.from({ length: 256 * 1000 }, (_, n) => n % 256))],
+    [
+      'a report on 100,000 recipients',
+      () => dsn().replace(/(Final-Recipient[\s\S]*?virtual mailbox table\r\n)/, '$1\r\n'.repeat(100_000)),
+    ],
+    ['encoded words without end', () => `Subject: ${'=?utf-8?q?a'.repeat(200_000)}\r\n\r\n${PLAIN_MAIL}`],
+    [
+      'gzip that grows a thousandfold',
+      () => attached('application/gzip', gzipSync(Buffer.alloc(200_000_000))),
+    ],
+    ['XML that nests', () => attached('text/xml', Buffer.from(`<feedback>${'<a>'.repeat(500_000)}`))],
+    [
+      'XML that refers to itself',
+      () =>
+        attached(
+          'text/xml',
+          Buffer.from(
+            `<!DOCTYPE x [<!ENTITY a "&b;&b;"><!ENTITY b "&a;&a;">]><feedback>${'&a;'.repeat(100_000)}</feedback>`,
+          ),
+        ),
+    ],
+    [
+      'JSON that nests',
+      () => attached('application/json', Buffer.from('{"policies":'.concat('['.repeat(1_000_000)))),
+    ],
+  ])(
+    '%s',
+    async (_, make) => {
+      const house = await startMx();
+      const message = await house.delivered();
+      const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+      const client = await house.client();
+      for (const address of [`postmaster@${HOST}`, `dmarc@${RETURN}`])
+        expect(await client.mail('evil@stranger.example', address, make())).toMatch(/^(?:250|552) /);
+      expect(house.status(message)).toBe('delivered');
+      expect(await client.mail('', to, dsn())).toMatch(/^250 /);
+      expect(house.status(message)).toBe('bounced');
+    },
+    30_000,
+  );
+
+  it.each([
+    ['LF.LF', '\n.\n'],
+    ['LF.CRLF', '\n.\r\n'],
+    ['CRLF.LF', '\r\n.\n'],
+    ['CR.CR', '\r.\r'],
+    ['CRLF.CR', '\r\n.\r'],
+    ['CR.CRLF', '\r.\r\n'],
+    ['a NUL before the dot', '\r\n\0.\r\n'],
+  ])('smuggled behind %s is part of the mail, and no command', async (_, end) => {
+    const house = await startMx();
+    const message = await house.delivered();
+    const client = await house.client();
+    const inner = [
+      'MAIL FROM:<>',
+      `RCPT TO:<${house.tokens.returnPath.make(message.message_id)}@${RETURN}>`,
+      'DATA',
+      dsn(),
+    ];
+    await client.say('MAIL FROM:<evil@stranger.example>');
+    await client.say(`RCPT TO:<postmaster@${HOST}>`);
+    await client.say('DATA');
+    client.write(`Subject: outer${end}${inner.join('\r\n')}`);
+    expect(await client.say('\r\n.')).toMatch(/^250 /);
+    expect(await client.say('NOOP')).toMatch(/^250 /);
+    expect(house.status(message)).toBe('delivered');
+    expect(house.kept()).toHaveLength(1);
+  });
+
+  it('reaches the mailbox that it forges a token for in no way', async () => {
+    const house = await startMx();
+    const message = await house.delivered();
+    const client = await house.client();
+    const right = house.tokens.returnPath.make(message.message_id);
+    for (let n = 2; n < right.length; n += 5) {
+      const wrong = right.slice(0, n) + (right[n] === 'a' ? 'b' : 'a') + right.slice(n + 1);
+      expect(await client.mail('', `${wrong}@${RETURN}`, dsn())).toMatch(/^550 5\.1\.1 /);
+    }
+    expect(house.status(message)).toBe('delivered');
+  });
+});
+
+describe('hostile clients', () => {
+  it('that hold connections open keep nobody out', async () => {
+    const house = await startMx({ mx: { connectionsPerAddress: 5 } });
+    const message = await house.delivered();
+    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const slow = await Promise.all(Array.from({ length: 5 }, () => house.client()));
+    for (const client of slow) await client.say('MAIL FROM:<>');
+    await expect(house.client()).rejects.toThrow('hung up');
+    house.clock.advance(6000);
+    const honest = await house.client();
+    expect(await honest.mail('', to, dsn())).toMatch(/^250 /);
+    expect(slow.filter(({ closed }) => closed).length).toBeLessThanOrEqual(1);
+  });
+
+  it('that break off in the middle of a mail leave nothing behind', async () => {
+    const house = await startMx({ mx: { mailBytes: 20_000 } });
+    // More than is held of all mails at once, were it not given back.
+    for (let n = 0; n < 12; n++) {
+      const client = await house.client();
+      await client.say('MAIL FROM:<>');
+      await client.say(`RCPT TO:<postmaster@${HOST}>`);
+      await client.say('DATA');
+      client.write('x\r\n'.repeat(5000));
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      client.destroy();
+    }
+    const client = await house.client();
+    expect(await client.mail('', `postmaster@${HOST}`, `Subject: x\r\n\r\n${'x\r\n'.repeat(5000)}`)).toMatch(
+      /^250 /,
+    );
+    expect(house.kept()).toHaveLength(1);
+  });
+
+  it('that send much at once are told to come again', async () => {
+    const house = await startMx({ mx: { mailBytes: 100_000 } });
+    const clients = await Promise.all(Array.from({ length: 12 }, () => house.client()));
+    for (const client of clients) {
+      await client.say('MAIL FROM:<>');
+      await client.say(`RCPT TO:<postmaster@${HOST}>`);
+      await client.say('DATA');
+      client.write(`Subject: x\r\n\r\n${'x\r\n'.repeat(30_000)}`);
+    }
+    const replies = await Promise.all(clients.map((client) => client.say('.')));
+    expect(replies.filter((reply) => reply.startsWith('452 4.3.1')).length).toBeGreaterThan(0);
+    expect(replies.filter((reply) => reply.startsWith('250')).length).toBe(house.kept().length);
+    const client = await house.client();
+    expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
+  });
+});

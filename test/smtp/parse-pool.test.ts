@@ -1,0 +1,83 @@
+import { Worker } from 'node:worker_threads';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createLog } from '../../src/core/log.ts';
+import { createMailReader } from '../../src/smtp/parse-pool.ts';
+import { dsn } from './mails.ts';
+import { startReader } from './mx-house.ts';
+
+const log = createLog({ level: 'silent', hashAddresses: false });
+
+/** A thread that answers every mail but three: at one it hangs, at one it dies, at one it eats all memory. */
+const FRAGILE = `
+const { parentPort } = require('node:worker_threads');
+parentPort.on('message', ({ id, raw }) => {
+  const text = Buffer.from(raw).toString();
+  if (text === 'hang') for (;;);
+  if (text === 'die') process.exit(1);
+  if (text === 'throw') throw new Error('broken');
+  if (text === 'eat') for (const all = []; ; ) all.push(new Array(1e5).fill(text));
+  parentPort.postMessage({ id, parsed: { kind: text }, fingerprint: new Uint8Array(16) });
+});`;
+
+function reader(startThread: () => Worker, timeMs?: number) {
+  let started = 0;
+  const made = createMailReader({
+    startThread: () => {
+      started++;
+      return startThread();
+    },
+    log,
+    ...(timeMs === undefined ? {} : { timeMs }),
+  });
+  onTestFinished(() => made.stop());
+  return { read: (text: string) => made.read(Buffer.from(text)), started: () => started, stop: made.stop };
+}
+
+const fragile = () => new Worker(FRAGILE, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 32 } });
+
+describe('the thread that reads', () => {
+  it('says what a mail is, and knows it again by its body', async () => {
+    const { read } = reader(startReader);
+    const mail = dsn();
+    const readings = await Promise.all([mail, `Received: by another\r\n${mail}`, `${mail} `].map(read));
+    const fingerprints = readings.map((reading) => {
+      if (reading === null || 'unreadable' in reading) throw new Error('not read');
+      expect(reading.parsed.kind).toBe('dsn');
+      return reading.fingerprint.toString('hex');
+    });
+    expect(fingerprints[0]).toMatch(/^[0-9a-f]{32}$/);
+    expect(fingerprints[1]).toBe(fingerprints[0]);
+    expect(fingerprints[2]).not.toBe(fingerprints[0]);
+  });
+
+  it.each([
+    ['hang', 'too-long', 1],
+    ['die', 'failed', 2],
+    ['throw', 'failed', 2],
+    ['eat', 'failed', 2],
+  ])(
+    'a mail that makes it %s is unreadable: %s; those behind it are read',
+    async (poison, unreadable, deaths) => {
+      const { read, started } = reader(fragile, 1500);
+      const [before, bad, after] = await Promise.all([read('one'), read(poison), read('two')]);
+      expect(before).toMatchObject({ parsed: { kind: 'one' } });
+      expect(bad).toEqual({ unreadable });
+      expect(after).toMatchObject({ parsed: { kind: 'two' } });
+      expect(started()).toBe(deaths + 1);
+    },
+    20_000,
+  );
+
+  it('takes no more mails than it can remember', async () => {
+    const { read } = reader(fragile);
+    const readings = Array.from({ length: 5100 }, () => read('x'));
+    expect(readings.filter((reading) => reading === null).length).toBeGreaterThan(50);
+  });
+
+  it('looks at nothing more once it is stopped', async () => {
+    const { read, stop } = reader(fragile);
+    const waiting = [read('hang'), read('one')];
+    await stop();
+    expect(await Promise.all(waiting)).toEqual([{ unreadable: 'stopping' }, { unreadable: 'stopping' }]);
+  });
+});
