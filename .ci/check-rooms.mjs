@@ -5,10 +5,16 @@ import { cruise } from 'dependency-cruiser';
 import config from '../.dependency-cruiser.mjs';
 import { drawFloors } from './floors.mjs';
 
-const { output } = await cruise(['src'], { ...config.options, ruleSet: { forbidden: config.forbidden }, validate: true });
+const { output } = await cruise(['src'], {
+  ...config.options,
+  ruleSet: { forbidden: config.forbidden },
+  validate: true,
+});
 const { totalCruised, violations } = output.summary;
 for (const { rule, from, to, cycle } of violations) {
-  console.error(`${rule.name}: ${from} -> ${cycle ? cycle.map((step) => step.name ?? step).join(' -> ') : to}`);
+  console.error(
+    `${rule.name}: ${from} -> ${cycle ? cycle.map((step) => step.name ?? step).join(' -> ') : to}`,
+  );
 }
 if (totalCruised < 10) {
   console.error(`only ${totalCruised} modules were looked at: the check itself is broken`);

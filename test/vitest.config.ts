@@ -6,7 +6,13 @@ export default defineConfig({
   test: {
     projects: [
       {
-        test: { name: 'unit', root: import.meta.dirname, include: ['**/*.test.ts'], exclude: ['e2e/**'], pool: 'forks' },
+        test: {
+          name: 'unit',
+          root: import.meta.dirname,
+          include: ['**/*.test.ts'],
+          exclude: ['e2e/**'],
+          pool: 'forks',
+        },
       },
       {
         test: {

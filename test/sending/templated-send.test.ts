@@ -51,9 +51,17 @@ describe('a send that names a template', () => {
   it('says the same again for its idempotency key, whatever became of the template', async () => {
     const { templates, send, stored } = start();
     const { template_id } = await templates.create('acct_one', TEMPLATE);
-    const first = accepted(await send({ ...NAMED, templateId: template_id }, { idempotency: { endpoint: 'transactional/send', key: 'k' } }));
+    const first = accepted(
+      await send(
+        { ...NAMED, templateId: template_id },
+        { idempotency: { endpoint: 'transactional/send', key: 'k' } },
+      ),
+    );
     await templates.remove('acct_one', template_id);
-    const again = await send({ ...NAMED, templateId: template_id }, { idempotency: { endpoint: 'transactional/send', key: 'k' } });
+    const again = await send(
+      { ...NAMED, templateId: template_id },
+      { idempotency: { endpoint: 'transactional/send', key: 'k' } },
+    );
     expect(again).toEqual({ kind: 'replayed', status: 200, body: first.body });
     expect(stored()).toHaveLength(1);
   });

@@ -105,7 +105,7 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     if (account === null) return refused(refuse('UNAUTHENTICATED', 'The account is gone'));
     const accepted = await settings.acceptance.accept({
       sender: { account, useCase: stream.useCase, allowFrom: call.caller.allowFrom },
-      body: body as AcceptRequest['body'], // `unknown` fields are undefined here: their schema says so.
+      body,
       idempotency: key === null ? null : { endpoint: stream.endpoint, key: `${key}#${index}` },
       envelope: (data) => successBody(data, warningsOf(item)),
     });

@@ -138,7 +138,7 @@ function acceptRequest(
   if (isRefusal(key)) return key;
   return {
     sender: { account, useCase, allowFrom: call.caller.allowFrom },
-    body: call.body as AcceptRequest['body'], // `unknown` fields are undefined here: their schema says so.
+    body: call.body,
     idempotency: key === null ? null : { endpoint, key },
     envelope: (data) => successBody(data, call.warnings),
   };
