@@ -111,3 +111,19 @@ it('the list is filtered, paged, and another account’s is another', async () =
   expect(await listed(`?lastKey=${data.nextKey}`)).toEqual(['a@example.net tx manual']);
   expect(await (await start()).listed()).toEqual([]);
 });
+
+it('a contact’s status follows', async () => {
+  const { api } = await start();
+  await api.post('/web-setup/contacts', { email: ADA });
+  const status = async () => {
+    const path = '/web-setup/contacts/email_ae2c0afa556b74f2d501305b54c34910';
+    return (await api.get<{ contact: { globalStatus: string } }>(path)).data.contact.globalStatus;
+  };
+  expect(await status()).toBe('active');
+  await api.post(PATH, { email: ADA, stream: 'tx' });
+  expect(await status()).toBe('active');
+  await api.post(PATH, { email: ADA });
+  expect(await status()).toBe('suppressed');
+  await api.call('DELETE', PATH, { body: { email: ADA } });
+  expect(await status()).toBe('active');
+});
