@@ -1,4 +1,3 @@
-import type { MessageRow } from '../store/messages.ts';
 import { PACKED_ID, packId, unpackId } from './packed-id.ts';
 
 /**
@@ -18,8 +17,18 @@ export interface SentMail {
   simulated: boolean;
 }
 
+/** What is needed of a message's row: its columns, because this room knows nothing of the store. */
+export interface SentMessage {
+  message_id: string;
+  account_id: string;
+  recipient_hash: string;
+  use_case: 'tx' | 'mk';
+  subscription_group_id: string | null;
+  simulated: 0 | 1;
+}
+
 /** The same of a message that is still on record. */
-export function sentMailOf(message: MessageRow): SentMail {
+export function sentMailOf(message: SentMessage): SentMail {
   return {
     messageId: message.message_id,
     accountId: message.account_id,

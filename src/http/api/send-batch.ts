@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
-import type { AcceptRequest } from '../../sending/accept.ts';
 import type { UseCase } from '../../store/domains.ts';
 import { refusalBody, successBody } from '../answers.ts';
 import { unknownFields } from '../known-fields.ts';
