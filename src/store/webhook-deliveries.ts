@@ -85,12 +85,9 @@ export function webhookDeliveryTable(db: Database) {
     .pluck();
   const ready = db.prepare<[number, number], WebhookDeliveryRow>(`
     SELECT * FROM webhook_deliveries ${OPEN} AND state = 'ready' AND webhook = ? ORDER BY event_seq LIMIT +?`);
-  const promote = db
-    .prepare<[number, number], number>(`
-      UPDATE webhook_deliveries SET state = 'ready' WHERE (webhook, event_seq) IN (
-        SELECT webhook, event_seq FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT +?)
-      RETURNING webhook`)
-    .pluck();
+  const promote = db.prepare<[number, number]>(`
+    UPDATE webhook_deliveries SET state = 'ready' WHERE (webhook, event_seq) IN (
+      SELECT webhook, event_seq FROM webhook_deliveries WHERE state = 'waiting' AND due_at <= ? ORDER BY due_at LIMIT +?)`);
   const nextDue = db
     .prepare<[], number | null>("SELECT min(due_at) FROM webhook_deliveries WHERE state = 'waiting'")
     .pluck();
@@ -144,8 +141,8 @@ export function webhookDeliveryTable(db: Database) {
     nextWithReady: (after: number): number | null => nextWithReady.get(after) ?? null,
     /** What is ready for a webhook, in the order of the events. */
     ready: (webhook: number, limit: number): WebhookDeliveryRow[] => ready.all(webhook, limit),
-    /** Makes ready what has come due, at most `limit`; returns the webhooks concerned. */
-    promote: (now: number, limit: number): Set<number> => new Set(promote.all(now, limit)),
+    /** Makes ready what has come due; returns how many, at most `limit`. */
+    promote: (now: number, limit: number): number => promote.run(now, limit).changes,
     /** When the next waiting one comes due; null when none waits. */
     nextDue: (): number | null => nextDue.get() ?? null,
     record: (outcome: Outcome): void => {

@@ -47,6 +47,7 @@ export interface SenderSettings {
 
 /** Calls under way above which a webhook gets one at a time: every one gets that, however many are slow. */
 const CALLS_IN_ALL = 256;
+const READ_AHEAD = 50;
 const PROMOTED_AT_ONCE = 1000;
 const SWEPT_AT_ONCE = 500;
 const ROUND_MS = SECOND;
@@ -65,6 +66,8 @@ interface Lane {
   pace: Pace;
   /** By event. */
   underWay: Map<number, AbortController>;
+  /** Ready ones, to be told next. */
+  ahead: WebhookDeliveryRow[];
 }
 
 export function createWebhookSender(settings: SenderSettings): WebhookSender {
@@ -77,7 +80,7 @@ export function createWebhookSender(settings: SenderSettings): WebhookSender {
   let ending = false;
 
   function laneOf(webhook: number): Lane {
-    const lane = lanes.get(webhook) ?? { webhook, pace: createPace(), underWay: new Map() };
+    const lane = lanes.get(webhook) ?? { webhook, pace: createPace(), underWay: new Map(), ahead: [] };
     lanes.set(webhook, lane);
     return lane;
   }
@@ -103,14 +106,18 @@ export function createWebhookSender(settings: SenderSettings): WebhookSender {
     if (free <= 0) return;
     const webhook = tables.webhooks.byNumber(number);
     if (webhook === null || webhook.is_active === 0) return callOff(lane);
-    const rows = tables.webhookDeliveries
-      .ready(number, free + lane.underWay.size)
-      .filter((row) => !lane.underWay.has(row.event_seq))
-      .slice(0, free);
-    if (rows.length > 0) {
+    if (lane.ahead.length === 0) lane.ahead = next(lane);
+    if (lane.ahead.length > 0) {
       const keys = secrets.keys(tables, webhook, clock.now());
-      for (const row of rows) begin(lane, webhook, row, keys);
+      for (const row of lane.ahead.splice(0, free)) begin(lane, webhook, row, keys);
     } else if (lane.underWay.size === 0 && lane.pace.fresh(clock.now())) lanes.delete(number);
+  }
+
+  /** What is ready and not under way; several calls' worth, since each look-up costs as much as a few. */
+  function next({ webhook, underWay }: Lane): WebhookDeliveryRow[] {
+    return tables.webhookDeliveries
+      .ready(webhook, READ_AHEAD + underWay.size)
+      .filter((row) => !underWay.has(row.event_seq));
   }
 
   function begin(lane: Lane, webhook: WebhookRow, row: WebhookDeliveryRow, keys: readonly Buffer[]): void {

@@ -88,8 +88,8 @@ describe('deliveries', () => {
     settle(store, webhook, event, { state: 'waiting', due_at: due, failures: 3 });
     expect(webhookDeliveries.nextWithReady(0)).toBe(null);
     expect(webhookDeliveries.nextDue()).toBe(due);
-    expect(webhookDeliveries.promote(due - 1, 10)).toEqual(new Set());
-    expect(webhookDeliveries.promote(due, 10)).toEqual(new Set([webhook]));
+    expect(webhookDeliveries.promote(due - 1, 10)).toBe(0);
+    expect(webhookDeliveries.promote(due, 10)).toBe(1);
     expect(webhookDeliveries.ready(webhook, 10)).toMatchObject([{ event_seq: event, failures: 3 }]);
   });
 

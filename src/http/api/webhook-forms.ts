@@ -11,7 +11,9 @@ export const webhookFields = {
   url: z
     .string()
     .max(2048)
-    .describe('The receiving endpoint: http or https, without user name and password.'),
+    .describe(
+      'The receiving endpoint: http or https, without user name and password. Its name is looked up in DNS; only `localhost` is the machine of this service.',
+    ),
   events: z.union([kind, z.array(kind).min(1)]).describe('The kinds of events it takes; `*` takes all.'),
   name: line(100).optional().describe('For display; the description, else the host of the URL.'),
   description: lines(500).nullable().optional(),
