@@ -1,0 +1,277 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY, HOUR } from '../../../src/core/clock.ts';
+import { emailIdentifier } from '../../../src/mail/identifier.ts';
+import type { ApiClient } from '../../support/api-client.ts';
+import { type InProcess, PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
+import { insertDomain } from '../../support/store.ts';
+
+/** Marketing sends and batches over HTTP: consent decides, whatever else is right. */
+const HTML = '<p>News</p>{{company_address_html}}{{unsubscribe_email_html}}';
+
+let house: InProcess;
+let client: ApiClient;
+let groupId: string;
+
+async function call(
+  method: string,
+  path: string,
+  body?: object,
+  key = client.keys.setup,
+  headers: Record<string, string> = {},
+) {
+  const response = await fetch(house.url + path, {
+    method,
+    headers: { 'x-api-key': key, 'x-id': client.accountId, 'content-type': 'application/json', ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return {
+    status: response.status,
+    headers: response.headers,
+    text: await response.clone().text(),
+    body: await response.json(),
+  };
+}
+
+const send = (changes: object = {}, headers: Record<string, string> = {}) =>
+  call(
+    'POST',
+    '/marketing/send',
+    { to: 'member@reader.test', from: 'news@shop.test', subject: 'News', html: HTML, ...changes },
+    client.keys.marketing,
+    headers,
+  );
+
+const contact = (email: string, more: object = {}) => call('POST', '/web-setup/contacts', { email, ...more });
+const subscribe = (email: string, isActive = true) =>
+  call('POST', `/web-setup/contacts/subscription-groups/${groupId}/subscriptions`, { email, isActive });
+
+beforeAll(async () => {
+  house = await startInProcess();
+  client = await house.account('Shop');
+  const [group] = house.tables.domainGroups.list(client.accountId);
+  const row = { account_id: client.accountId, group_id: group?.group_id ?? '', use_case: 'mk' as const };
+  insertDomain(
+    house.tables,
+    { ...row, domain_id: 'domain_1_mk', name: 'shop.test', next_check_at: Date.now() + DAY },
+    Date.now(),
+  );
+  groupId = (await call('POST', '/web-setup/contacts/subscription-groups', { name: 'Readers' })).body.data
+    .group.subscriptionGroupId;
+  await contact('member@reader.test');
+  await subscribe('member@reader.test');
+  await contact('inactive@reader.test');
+  await subscribe('inactive@reader.test', false);
+  await contact('alone@reader.test');
+  await contact('complained@reader.test');
+  await subscribe('complained@reader.test');
+  await call('POST', '/web-setup/suppressions', {
+    email: 'complained@reader.test',
+    reason: 'manual',
+    stream: 'all',
+  });
+});
+afterAll(() => house.stop());
+
+describe('a marketing send', () => {
+  it('answers 202 with a job, and its messages are found by it', async () => {
+    const { status, body } = await send({ subscriptionGroupId: groupId });
+    expect(status).toBe(202);
+    expect(body.data).toEqual({
+      message: 'Email queued',
+      jobId: expect.stringMatching(/^job_\d+_[0-9a-z]{12}$/),
+      status: 'queued',
+      from: 'news@shop.test',
+      totalRecipients: 1,
+      recipients: [
+        {
+          email: 'member@reader.test',
+          status: 'queued',
+          role: 'to',
+          messageId: expect.stringMatching(/^msg_/),
+        },
+      ],
+    });
+    const { messages } = (await call('GET', `/web-setup/messages?jobId=${body.data.jobId}`)).body.data;
+    expect(messages).toHaveLength(1);
+    expect(messages[0]).toMatchObject({
+      jobId: body.data.jobId,
+      subscriptionGroupId: groupId,
+      useCase: 'mk',
+      recipient: 'member@reader.test',
+    });
+  });
+
+  it('addresses every copy to its recipient alone', async () => {
+    const { body } = await send({ to: 'member@reader.test, alone@reader.test' });
+    const contents = body.data.recipients.map(({ messageId }: { messageId: string }) => {
+      const message = house.tables.messages.byId(messageId);
+      return JSON.parse(house.tables.messages.content(message?.content_id ?? 0) ?? '');
+    });
+    expect(contents.map(({ to }: { to: { address: string }[] }) => to.map(({ address }) => address))).toEqual(
+      [['member@reader.test'], ['alone@reader.test']],
+    );
+    expect(new Set(contents.map(({ messageId }: { messageId: string }) => messageId)).size).toBe(2);
+  });
+
+  it.each<[string, object, number, string, string | undefined]>([
+    ['no contact', { to: 'stranger@reader.test' }, 403, 'CONSENT_REQUIRED', 'not_subscribed'],
+    [
+      'a contact that is not in the group',
+      { to: 'alone@reader.test', subscriptionGroupId: 'GROUP' },
+      403,
+      'CONSENT_REQUIRED',
+      'not_subscribed',
+    ],
+    [
+      'an inactive member',
+      { to: 'inactive@reader.test', subscriptionGroupId: 'GROUP' },
+      403,
+      'RECIPIENT_UNSUBSCRIBED',
+      'unsubscribed',
+    ],
+    [
+      'a suppressed member',
+      { to: 'complained@reader.test', subscriptionGroupId: 'GROUP' },
+      403,
+      'RECIPIENT_SUPPRESSED',
+      'suppressed',
+    ],
+    [
+      'one of two',
+      { to: ['member@reader.test', 'stranger@reader.test'] },
+      403,
+      'CONSENT_REQUIRED',
+      'not_subscribed',
+    ],
+    [
+      'an unknown group',
+      { subscriptionGroupId: 'sgroup_1_x' },
+      404,
+      'SUBSCRIPTION_GROUP_NOT_FOUND',
+      undefined,
+    ],
+    ['an unknown campaign', { campaignId: 'campaign_1_x' }, 404, 'CAMPAIGN_NOT_FOUND', undefined],
+    [
+      'an unknown group before an unregistered domain',
+      { subscriptionGroupId: 'sgroup_1_x', from: 'a@b.test' },
+      404,
+      'SUBSCRIPTION_GROUP_NOT_FOUND',
+      undefined,
+    ],
+    [
+      'no compliance before no consent',
+      { to: 'stranger@reader.test', html: '<p>x</p>' },
+      422,
+      'COMPLIANCE_TEMPLATE_MISSING',
+      undefined,
+    ],
+    ['cc', { cc: 'a@b.test' }, 400, 'VALIDATION_ERROR', undefined],
+    ['attachments', { attachments: [] }, 400, 'VALIDATION_ERROR', undefined],
+    [
+      'a schedule too far ahead',
+      { scheduledAt: new Date(Date.now() + 31 * DAY).toISOString() },
+      400,
+      'VALIDATION_ERROR',
+      undefined,
+    ],
+    ['a schedule that is no time', { scheduledAt: 'tomorrow' }, 400, 'VALIDATION_ERROR', undefined],
+  ])('is refused: %s', async (_, changes, status, code, subscriptionStatus) => {
+    const answer = await send(
+      JSON.parse(JSON.stringify(changes).replace('"GROUP"', JSON.stringify(groupId))),
+    );
+    expect(answer.status).toBe(status);
+    expect(answer.body).toMatchObject({ success: false, reasonCode: code });
+    expect(answer.body.subscriptionStatus).toBe(subscriptionStatus);
+  });
+
+  it('needs no consent of the simulator', async () => {
+    expect((await send({ to: `delivered@simulator.${PLATFORM}` })).status).toBe(202);
+  });
+
+  it('waits for its time', async () => {
+    const at = new Date(Date.now() + 2 * HOUR).toISOString();
+    const { body } = await send({ scheduledAt: at });
+    expect(body.data.message).toBe('Email scheduled');
+    const message = house.tables.messages.byId(body.data.recipients[0].messageId);
+    expect(house.tables.queue.get(message?.seq ?? 0)).toMatchObject({
+      lane: 1,
+      ready: 0,
+      due_at: Date.parse(at),
+    });
+    expect(message?.status).toBe('queued');
+  });
+
+  it('is dropped in the queue when consent ends meanwhile', async () => {
+    await contact('leaver@reader.test');
+    const { body } = await send({
+      to: 'leaver@reader.test',
+      scheduledAt: new Date(Date.now() + 1500).toISOString(),
+    });
+    await call('DELETE', `/web-setup/contacts/${emailIdentifier('leaver@reader.test')}`);
+    const id = body.data.recipients[0].messageId;
+    await expect
+      .poll(async () => (await call('GET', `/web-setup/messages/${id}`)).body.data.status, {
+        timeout: 10_000,
+      })
+      .toBe('failed');
+  });
+
+  it('replays for its idempotency key', async () => {
+    const headers = { 'idempotency-key': 'marketing-1' };
+    const first = await send({}, headers);
+    const again = await send({}, headers);
+    expect(again.text).toBe(first.text);
+    expect([first.status, again.status, again.headers.get('idempotency-replayed')]).toEqual([
+      202,
+      202,
+      'true',
+    ]);
+  });
+
+  it('wants a marketing key', async () => {
+    const answer = await call('POST', '/marketing/send', {}, client.keys.transactional);
+    expect([answer.status, answer.body.reasonCode]).toEqual([403, 'INSUFFICIENT_SCOPE']);
+  });
+});
+
+describe('a batch', () => {
+  const item = (to: string) => ({ to, from: 'news@shop.test', subject: 'News', html: HTML });
+  const batch = (messages: unknown[], headers: Record<string, string> = {}) =>
+    call('POST', '/marketing/send-batch', { messages }, client.keys.marketing, headers);
+
+  it('answers for each in order, and one bad one does not stop the rest', async () => {
+    const { status, body } = await batch([
+      item('member@reader.test'),
+      item('stranger@reader.test'),
+      { to: 5 },
+      { ...item('alone@reader.test'), foo: 1 },
+    ]);
+    expect(status).toBe(202);
+    expect(body.data).toMatchObject({ accepted: 2, refused: 2 });
+    expect(body.data.results.map((result: { reasonCode?: string }) => result.reasonCode ?? 'ok')).toEqual([
+      'ok',
+      'CONSENT_REQUIRED',
+      'VALIDATION_ERROR',
+      'ok',
+    ]);
+    expect(body.data.results[3].data.warnings).toEqual(['unknown field "foo" was ignored']);
+  });
+
+  it('sends nothing twice for one key, and goes on where it stopped', async () => {
+    const headers = { 'idempotency-key': 'batch-1' };
+    const first = await batch([item('member@reader.test'), item('late@reader.test')], headers);
+    await contact('late@reader.test');
+    const again = await batch([item('member@reader.test'), item('late@reader.test')], headers);
+    expect(again.body.data.results[0]).toEqual(first.body.data.results[0]);
+    expect([first.body.data.accepted, again.body.data.accepted]).toEqual([1, 2]);
+  });
+
+  it.each([
+    ['none', []],
+    ['501', Array.from({ length: 501 }, () => ({}))],
+    ['no list', 'x'],
+  ])('is refused with %s', async (_, messages) => {
+    const answer = await call('POST', '/marketing/send-batch', { messages }, client.keys.marketing);
+    expect([answer.status, answer.body.error.details[0].field]).toEqual([400, 'messages']);
+  });
+});
