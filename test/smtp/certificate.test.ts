@@ -112,7 +112,7 @@ describe("the operator's certificate", () => {
 
   it('is changed under a listener that goes on', async () => {
     const [first, second] = [authority.issue([HOST]), authority.issue([HOST])];
-    let change = (_: KeyAndCertificate) => {};
+    let change: (pair: KeyAndCertificate) => void = () => {};
     const listener = await createListener({
       ...LISTENER,
       certificate: {

@@ -17,6 +17,9 @@ import { findProgram } from './missing-parts.ts';
  *     … an MX record to postfix.hostname, an A record to postfix.host, delivery.port = postfix.port …
  *     const [mail] = await postfix.waitForMail('ada@empfang.example', 1);
  *
+ * With `accepts` it takes mail for everybody, and thinks of it later: unknown users bounce, others as a
+ * transport map says (`error:5.2.2 full`, `retry:4.4.1 down`). Its reports go to one host, over TLS.
+ *
  * Needs root, as every Postfix does; deliveries are made by an ordinary user.
  */
 export interface Postfix {
@@ -36,12 +39,20 @@ const DELIVERY_USER = 65534;
 
 const run = promisify(execFile);
 
-export async function startPostfix(settings: {
+export interface PostfixSettings {
   hostname: string;
   mailboxes: string[];
   host?: string;
-}): Promise<Postfix> {
-  const { hostname, mailboxes, host = '127.0.0.1' } = settings;
+  accepts?: {
+    /** Where its reports go. */
+    reportsTo: { host: string; port: number };
+    /** Recipient to transport. */
+    transports: Record<string, string>;
+  };
+}
+
+export async function startPostfix(settings: PostfixSettings): Promise<Postfix> {
+  const { hostname, mailboxes, host = '127.0.0.1', accepts } = settings;
   const port = await freePort(host);
   const dir = await mkdtemp(join(tmpdir(), 'postrider-postfix-'));
   const config = join(dir, 'etc');
@@ -58,7 +69,17 @@ export async function startPostfix(settings: {
     join(config, 'mailboxes'),
     mailboxes.map((mailbox) => `${mailbox} ${folderOf(mailbox)}\n`).join(''),
   );
-  await writeFile(join(config, 'main.cf'), mainCf({ dir, hostname, domains: domainsOf(mailboxes) }));
+  await writeFile(
+    join(config, 'transports'),
+    Object.entries(accepts?.transports ?? {})
+      .map(([recipient, transport]) => `${recipient} ${transport}\n`)
+      .join(''),
+  );
+  const domains = domainsOf(mailboxes);
+  await writeFile(
+    join(config, 'main.cf'),
+    mainCf({ dir, hostname, domains }) + (accepts === undefined ? '' : acceptingCf(dir, accepts.reportsTo)),
+  );
   await writeFile(join(config, 'master.cf'), masterCf(host, port));
 
   const postfix = findProgram('postfix') ?? 'postfix';
@@ -142,6 +163,23 @@ smtpd_peername_lookup = no
 `;
 }
 
+/** Tries again every second, warns after two, gives up after eight. */
+function acceptingCf(dir: string, { host, port }: { host: string; port: number }): string {
+  return `
+smtpd_reject_unlisted_recipient = no
+transport_maps = texthash:${dir}/etc/transports
+relayhost = [${host}]:${port}
+smtp_tls_security_level = encrypt
+smtp_tls_loglevel = 1
+queue_run_delay = 1s
+minimal_backoff_time = 1s
+maximal_backoff_time = 1s
+delay_warning_time = 2s
+maximal_queue_lifetime = 8s
+bounce_queue_lifetime = 60s
+`;
+}
+
 function masterCf(host: string, port: number): string {
   return `
 ${host}:${port} inet n - n - - smtpd
@@ -159,6 +197,7 @@ error     unix - - n -   - error
 retry     unix - - n -   - error
 discard   unix - - n -   - discard
 virtual   unix - n n -   - virtual
+smtp      unix - - n -   - smtp
 anvil     unix - - n -   1 anvil
 postlog   unix-dgram n - n - 1 postlogd
 `;

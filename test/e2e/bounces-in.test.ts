@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dsn } from '../smtp/mails.ts';
+import type { EventData, MessageData } from '../support/api-client.ts';
+import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
+import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { faultsInEvents, readLedger } from '../support/ledger.ts';
+import { needParts } from '../support/missing-parts.ts';
+import { type Postfix, startPostfix } from '../support/postfix.ts';
+import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
+import { smtpClient } from '../support/smtp-client.ts';
+import { verifiedDomain } from '../support/verified-domain.ts';
+
+/*
+ * A server that takes everything, and changes its mind later: what most of the world's bounces are.
+ *
+ *   test ──HTTP──▶ postrider ──SMTP──▶ Postfix at 127.0.0.2
+ *                      ▲                  │ knows ada; everybody else is unknown, full@ over quota, slow@ not to
+ *                      └── DSN, STARTTLS ─┘ be reached for now
+ */
+const parts = needParts('postfix');
+
+describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}`, () => {
+  let dns: DnsServer;
+  let postfix: Postfix;
+  let daemon: RunningDaemon;
+  let mxPort: number;
+
+  beforeAll(async () => {
+    mxPort = await freePort();
+    dns = await startDnsServer();
+    postfix = await startPostfix({
+      hostname: 'mx.empfang.example',
+      mailboxes: ['ada@empfang.example'],
+      host: '127.0.0.2',
+      accepts: {
+        reportsTo: { host: '127.0.0.1', port: mxPort },
+        transports: {
+          'full@empfang.example': 'error:5.2.2 The recipient mailbox is over quota',
+          'slow@empfang.example': 'retry:4.4.1 connect to mailstore: Connection timed out',
+        },
+      },
+    });
+    daemon = await startDaemon({
+      'dns.resolvers': [dns.address],
+      'delivery.port': postfix.port,
+      'delivery.allowPrivateNetworks': true,
+      'mx.listen': `127.0.0.1:${mxPort}`,
+    });
+    publishMailHost(dns, 'empfang.example', postfix.host);
+    await verifiedDomain(daemon, dns, 'kunde.example');
+  });
+  afterAll(async () => {
+    await daemon?.stop();
+    await postfix?.stop();
+    await dns?.close();
+  });
+
+  const send = async (user: string) => {
+    const mail = { ...SHORT_MAIL, from: 'a@kunde.example', to: `${user}@empfang.example` };
+    return (await daemon.api.send(mail, { Prefer: 'wait=20' })).data.messageId;
+  };
+  const untilEvent = (messageId: string, kind: string, count = 1): Promise<MessageData> =>
+    eventually(
+      `${kind} of ${messageId}; Postfix logged what follows`,
+      async () => {
+        const message = await daemon.api.message(messageId);
+        return message.timeline.filter(({ event }) => event === kind).length >= count ? message : null;
+      },
+      { everyMs: 100 },
+    ).catch(async (error: unknown) => {
+      throw new Error(await postfix.log(), { cause: error });
+    });
+  const last = (message: MessageData, kind: string) =>
+    message.timeline.findLast(({ event }) => event === kind);
+
+  it('an unknown user, reported after the mail was taken', async () => {
+    const message = await untilEvent(await send('niemand'), 'email_bounced');
+    expect(message.status).toBe('bounced');
+    expect(message.timeline.map(({ event }) => event)).toEqual([
+      'email_sent',
+      undefined,
+      'email_delivered',
+      'email_bounced',
+    ]);
+    expect(last(message, 'email_bounced')).toMatchObject({
+      bounceType: 'hard',
+      classification: 'invalid-recipient',
+      enhancedCode: '5.1.1',
+      source: 'dsn',
+      suppressed: true,
+      recipient: 'niemand@empfang.example',
+    });
+    const again = await daemon.api.send({
+      ...SHORT_MAIL,
+      from: 'a@kunde.example',
+      to: 'niemand@empfang.example',
+    });
+    expect([again.status, again.error.code]).toEqual([403, 'RECIPIENT_SUPPRESSED']);
+  });
+
+  it('came over TLS, with a certificate that nobody vouches for', async () => {
+    expect(await postfix.log()).toMatch(/Untrusted TLS connection established to 127\.0\.0\.1.*TLSv1\.3/);
+  });
+
+  it('a mailbox over quota: soft, until it was five times', async () => {
+    const suppressed: unknown[] = [];
+    for (let n = 0; n < 5; n++) {
+      const message = await untilEvent(await send('full'), 'email_bounced');
+      const bounce = last(message, 'email_bounced');
+      expect(bounce).toMatchObject({
+        bounceType: 'soft',
+        classification: 'mailbox-full',
+        enhancedCode: '5.2.2',
+        source: 'dsn',
+      });
+      suppressed.push(bounce?.['suppressed']);
+    }
+    expect(suppressed).toEqual([false, false, false, false, true]);
+    const again = await daemon.api.send({
+      ...SHORT_MAIL,
+      from: 'a@kunde.example',
+      to: 'full@empfang.example',
+    });
+    expect(again.error).toMatchObject({
+      code: 'RECIPIENT_SUPPRESSED',
+      details: [{ reason: 'soft_bounces' }],
+    });
+  });
+
+  it('a warning of delay, and the end of it', async () => {
+    const id = await send('slow');
+    const delayed = await untilEvent(id, 'email_delayed');
+    expect(delayed.status).toBe('delivered');
+    expect(last(delayed, 'email_delayed')).toMatchObject({
+      source: 'dsn',
+      classification: 'network-error',
+      enhancedCode: '4.4.1',
+    });
+    const bounced = await untilEvent(id, 'email_bounced');
+    expect(last(bounced, 'email_bounced')).toMatchObject({ bounceType: 'soft', suppressed: false });
+    expect(bounced.timeline.filter(({ event }) => event === 'email_delayed')).toHaveLength(1);
+  });
+
+  it('the same report twice is one event', async () => {
+    const id = await send('ada');
+    const [verp] = [...(await postfix.log()).matchAll(/from=<(b-[a-z0-9]+@[^>]+)>/g)].slice(-1);
+    const to = verp?.[1] ?? '';
+    const client = await smtpClient(mxPort);
+    await client.say('EHLO mx.empfang.example');
+    const mail = dsn({ recipient: 'ada@empfang.example' });
+    for (let n = 0; n < 2; n++) expect(await client.mail('', to, mail)).toMatch(/^250 /);
+    client.destroy();
+    const { status, timeline } = await daemon.api.message(id);
+    expect(status).toBe('bounced');
+    expect(timeline.filter(({ event }) => event === 'email_bounced')).toHaveLength(1);
+  });
+
+  it('leaves both ends in agreement', async () => {
+    const ledger = await readLedger(daemon.api);
+    expect(ledger).toEqual({ accepted: 8, delivered: 0, bounced: 8, failed: 0, queued: 0 });
+    const bounces = (await daemon.api.allEvents({ event: 'email_bounced' })) as EventData[];
+    expect(bounces).toHaveLength(8);
+    expect(await faultsInEvents(daemon.api)).toEqual([]);
+    const refused = [...(await postfix.log()).matchAll(/relay=127\.0\.0\.1.* status=(?!sent)\w+ .*/g)];
+    expect(refused.map(([line]) => line)).toEqual([]);
+  });
+});
