@@ -79,6 +79,8 @@ export async function startInProcess() {
   };
 }
 
+export type InProcess = Awaited<ReturnType<typeof startInProcess>>;
+
 /** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
 function workerFromSource(): URL {
   const program = new URL('../../src/delivery/worker/main.ts', import.meta.url).href;
