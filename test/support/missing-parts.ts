@@ -10,7 +10,7 @@ import { delimiter, join } from 'node:path';
  *     const parts = needParts('knot', 'postfix');
  *     describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => { … });
  */
-export type Part = 'knot' | 'postfix' | 'dkimpy' | 'pyspf';
+export type Part = 'knot' | 'postfix' | 'dkimpy' | 'pyspf' | 'chromium';
 
 export interface Parts {
   missing: boolean;
@@ -45,6 +45,7 @@ const FAULTS: Record<Part, () => string | null> = {
     programs('Postfix (package postfix)', ['postfix', 'postconf']) ??
     (process.getuid?.() === 0 ? null : 'Postfix can be started by root only'),
   dkimpy: () => pythonModules('dkimpy (package python3-dkim)', ['dkim', 'dns']),
+  chromium: () => programs('Chromium (package chromium)', ['chromium']),
   pyspf: () => pythonModules('pyspf (packages python3-spf, python3-dnspython)', ['spf', 'dns']),
 };
 

@@ -26,7 +26,7 @@ export function reportForm({ sender, recipient }: ReportView): PublicAnswer {
   return pageAnswer(
     200,
     'Report abuse',
-    html`<p>This is about a mail from <bdi>${sender}</bdi>${to}. Your report is kept on record against the sender, who may send you no more marketing mail.</p>
+    html`<p>This is about a mail from <bdi>${sender}</bdi>${to}. Your report is kept on record, and the sender's marketing mail to you stops.</p>
 <form method="post">
 <fieldset>
 <legend>What is wrong with it?</legend>
@@ -44,7 +44,7 @@ export function reportedPage({ sender, stream }: ReportView, isNew: boolean): Pu
   return pageAnswer(
     200,
     'Thank you',
-    html`<p role="status">${isNew ? 'Your report is on record.' : 'This mail was reported before.'} <bdi>${sender}</bdi> may send you no more marketing mail.</p>
+    html`<p role="status">${isNew ? 'Your report is on record.' : 'This mail was reported before.'} No more marketing mail of <bdi>${sender}</bdi> will be sent to you.</p>
 ${others}`,
   );
 }

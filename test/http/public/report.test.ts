@@ -9,10 +9,7 @@ const report = (rig: PublicRig, mail: SentMail, body = 'reason=never_asked') =>
 /** A mail that arrived. */
 async function delivered(rig: PublicRig, useCase: 'tx' | 'mk', more: { simulated?: 1 } = {}) {
   const { message, mail } = rig.sent({ use_case: useCase, ...more });
-  await rig.writer.run((all) => {
-    all.messages.setState(message.seq, 'delivered', rig.clock.now(), rig.clock.now());
-    all.queue.remove(message.seq);
-  });
+  await rig.deliver(message);
   return { message, mail };
 }
 

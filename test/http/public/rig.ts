@@ -51,6 +51,13 @@ export async function startPublic(settings: Record<string, string> = {}) {
       const message = enqueue(tables, clock.now(), { lane: wish.use_case === 'mk' ? 1 : 0, ...wish });
       return { message, mail: sentMailOf(message) };
     },
+    /** As if it had arrived. */
+    deliver: (message: MessageRow) =>
+      writer.run((all) => {
+        const now = clock.now();
+        all.messages.setState(message.seq, 'delivered', now, now, now);
+        all.queue.remove(message.seq);
+      }),
     /** A subscription group of the first account; returns its id. */
     group: (name: string): string => {
       const id = store.ids.make('sgroup');

@@ -1,0 +1,283 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tracked } from '../../src/mail/tracked.ts';
+import { FORM, ONE_CLICK, type PublicRig, startPublic } from '../http/public/rig.ts';
+import { accessibilityFaults, showsFocus } from '../support/accessibility.ts';
+import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
+import { needParts } from '../support/missing-parts.ts';
+
+/*
+ * The public pages as recipients meet them: a real browser, on a phone and on a desk, by mouse and by keyboard,
+ * with and without scripts.
+ *
+ *   Chromium ──HTTP──▶ public listener (in this process) ──▶ a real database
+ *      │
+ *      └──▶ any other name: does not exist
+ */
+const parts = needParts('chromium');
+
+describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
+  let browser: TestBrowser;
+  beforeAll(async () => {
+    browser = await startBrowser(['link.example.com']);
+  });
+  afterAll(() => browser?.close());
+
+  /** A mail to the members of a list, and where its pages are. */
+  async function mailed(wish: { list?: boolean; stream?: 'tx' | 'mk' } = {}) {
+    const { list = true, stream = 'mk' } = wish;
+    const rig = await startPublic();
+    const groupId = list && stream === 'mk' ? rig.group('Winter news – Schönes für kalte Tage') : null;
+    const { message, mail } = rig.sent({ use_case: stream, subscription_group_id: groupId });
+    await rig.deliver(message);
+    const stopped = () => rig.unsubscribing.standing(rig.tables, mail).stopped;
+    return {
+      rig,
+      mail,
+      stopped,
+      unsubscribe: `${rig.base}/u/${rig.tokens.unsubscribeUrl.make(mail)}`,
+      report: `${rig.base}/r/${rig.tokens.reportUrl.make(mail)}`,
+    };
+  }
+
+  const opened = async (url: string, ...how: Parameters<TestBrowser['open']>): Promise<Window> => {
+    const window = await browser.open(...how);
+    await window.page.goto(url);
+    return window;
+  };
+  const heading = ({ page }: Window) => page.locator('h1').innerText();
+
+  const SIZES = [
+    ['phone', PHONE],
+    ['desktop', DESKTOP],
+  ] as const;
+
+  describe.each(SIZES)('on a %s', (device, size) => {
+    it('unsubscribe from a list, everything, and undo', async () => {
+      const { rig, stopped, unsubscribe } = await mailed();
+      const window = await opened(unsubscribe, size);
+      const { page } = window;
+      expect(await heading(window)).toBe('Unsubscribe');
+      await window.picture(`unsubscribe-${device}`);
+      expect(await accessibilityFaults(page)).toEqual([]);
+      expect(stopped()).toEqual([]);
+
+      await page.getByRole('button', { name: 'Unsubscribe' }).click();
+      expect(await heading(window)).toBe('You are unsubscribed');
+      await window.picture(`unsubscribed-${device}`);
+      expect(await accessibilityFaults(page)).toEqual([]);
+      expect(stopped()).toEqual(['group']);
+
+      await page.getByRole('button', { name: 'Undo' }).click();
+      expect(await heading(window)).toBe('You are subscribed again');
+      await window.picture(`subscribed-again-${device}`);
+      expect(await accessibilityFaults(page)).toEqual([]);
+      expect(stopped()).toEqual([]);
+
+      await page.getByLabel('All marketing mail').check();
+      await page.getByRole('button', { name: 'Unsubscribe' }).click();
+      expect(stopped()).toEqual(['mk']);
+      await page.reload();
+      expect(await heading(window)).toBe('You are unsubscribed');
+
+      expect(rig.events().map(({ method, scope }) => [method, scope])).toEqual([
+        ['page', 'group'],
+        ['page', 'marketing'],
+      ]);
+      expectNothingElse(window, rig);
+    });
+
+    it('report abuse', async () => {
+      const { rig, report } = await mailed();
+      const window = await opened(report, size);
+      await window.picture(`report-${device}`);
+      expect(await accessibilityFaults(window.page)).toEqual([]);
+      await window.page.getByLabel('It is a fraud').check();
+      await window.page.getByRole('button', { name: 'Report this mail' }).click();
+      expect(await heading(window)).toBe('Thank you');
+      expect(await accessibilityFaults(window.page)).toEqual([]);
+      expect(rig.events()).toMatchObject([{ event: 'email_complained', reportReason: 'fraud' }]);
+      expectNothingElse(window, rig);
+    });
+
+    it('a link that does not work', async () => {
+      const { rig } = await mailed();
+      const window = await opened(`${rig.base}/u/nonsense`, size);
+      expect(await heading(window)).toBe('This link does not work');
+      await window.picture(`unknown-link-${device}`);
+      expect(await accessibilityFaults(window.page)).toEqual([]);
+      expectNothingElse(window, rig, 1);
+    });
+  });
+
+  it.each([
+    ['unsubscribe', 'mk', true],
+    ['unsubscribe', 'mk', false],
+    ['unsubscribe', 'tx', false],
+    ['report', 'tx', false],
+  ] as const)(
+    'the page %s of %s mail (a list: %s) is accessible in the dark as well',
+    async (which, stream, list) => {
+      const { [which]: url } = await mailed({ stream, list });
+      const window = await opened(url, PHONE, { dark: true });
+      await window.picture(`${which}-${stream}${list ? '-list' : ''}-dark`);
+      expect(await accessibilityFaults(window.page)).toEqual([]);
+      await window.page.getByRole('button').first().click();
+      expect(await accessibilityFaults(window.page)).toEqual([]);
+    },
+  );
+
+  it('finds the faults that it looks for', async () => {
+    const window = await browser.open(PHONE);
+    await window.page.setContent(
+      '<body style="background:#fff"><p style="color:#999">pale</p><p style="font-size:9px;color:#000">small</p><input type=radio><button style="border:1px solid #eee"></button><div style="width:2000px">wide</div>',
+    );
+    const faults = (await accessibilityFaults(window.page)).join('\n');
+    for (const fault of [
+      'contrast 2.85',
+      'text of 9 px',
+      'no label',
+      'no legend',
+      'no name',
+      'no title',
+      'no language',
+      'not one main',
+      'not one heading',
+      'viewport',
+      'beside the window',
+    ])
+      expect(faults).toContain(fault);
+  });
+
+  it('by keyboard alone: unsubscribe from everything and undo', async () => {
+    const { rig, stopped, unsubscribe } = await mailed();
+    const window = await opened(unsubscribe, DESKTOP);
+    const { keyboard } = window.page;
+    await keyboard.press('Tab');
+    expect(await showsFocus(window.page)).toBe(true);
+    await keyboard.press('ArrowDown');
+    await keyboard.press('Tab');
+    expect(await showsFocus(window.page)).toBe(true);
+    await window.picture('keyboard-desktop');
+    await Promise.all([window.page.waitForNavigation(), keyboard.press('Enter')]);
+    expect(stopped()).toEqual(['mk']);
+    await keyboard.press('Tab');
+    expect(await showsFocus(window.page)).toBe(true);
+    await Promise.all([window.page.waitForNavigation(), keyboard.press('Space')]);
+    expect(await heading(window)).toBe('You are subscribed again');
+    expect(stopped()).toEqual([]);
+    expectNothingElse(window, rig);
+  });
+
+  it('without scripts the same', async () => {
+    const { stopped, unsubscribe } = await mailed();
+    const window = await opened(unsubscribe, PHONE, { script: false });
+    await window.page.getByRole('button', { name: 'Unsubscribe' }).click();
+    expect(stopped()).toEqual(['group']);
+    await window.page.getByRole('button', { name: 'Undo' }).click();
+    expect(stopped()).toEqual([]);
+  });
+
+  it('one click by POST, as a mailbox provider sends it, shows on the page; looking at it does nothing', async () => {
+    const { rig, stopped, unsubscribe } = await mailed();
+    const window = await opened(unsubscribe, PHONE);
+    await window.page.reload();
+    expect(stopped()).toEqual([]);
+    const path = unsubscribe.slice(rig.base.length);
+    expect((await rig.call(path, { ...ONE_CLICK, headers: FORM })).status).toBe(200);
+    expect(stopped()).toEqual(['group']);
+    await window.page.reload();
+    expect(await heading(window)).toBe('You are unsubscribed');
+  });
+
+  it('keep no cookie and nothing else', async () => {
+    const { unsubscribe } = await mailed();
+    const window = await opened(unsubscribe, DESKTOP);
+    await window.page.getByRole('button').click();
+    expect(await window.context.storageState()).toEqual({ cookies: [], origins: [] });
+  });
+
+  describe('a newsletter in the browser', () => {
+    const html = readFileSync(new URL('../mail/newsletter/newsletter.html', import.meta.url), 'utf8');
+    const hrefs = (page: Window['page']): Promise<string[]> =>
+      page.evaluate(
+        'Array.from(document.querySelectorAll("a[href], area[href]"), (link) => link.getAttribute("href"))',
+      );
+
+    /** Shows html as a mail reader would: by itself, nothing around it. */
+    async function shown(source: string): Promise<Window> {
+      const window = await browser.open(DESKTOP, { script: true });
+      await window.page.route('**/*', (route) =>
+        route.request().url() === 'http://127.0.0.1:9/'
+          ? route.fulfill({ contentType: 'text/html; charset=utf-8', body: source })
+          : route.abort(),
+      );
+      await window.page.goto('http://127.0.0.1:9/');
+      return window;
+    }
+
+    it('has the same links as before, each leading there by way of us', async () => {
+      const rig = await startPublic();
+      const { message } = rig.sent({ track_clicks: 1, track_opens: 1 });
+      const prefix = `${rig.base}/c/`;
+      const changed = tracked(html, {
+        recipient: 'ada@example.net',
+        unsubscribeUrl: '',
+        reportAbuseUrl: '',
+        unsubscribeAddress: null,
+        signedId: '',
+        feedbackAddress: null,
+        feedbackId: '',
+        tracking: {
+          linkPrefix: prefix,
+          clickKey: rig.tokens.clickKey,
+          messageId: message.message_id,
+          pixelUrl: `${rig.base}/o/${rig.tokens.openUrl.make(message.message_id)}.gif`,
+        },
+      });
+      const before = await hrefs((await shown(html)).page);
+      const after = await hrefs((await shown(changed)).page);
+      expect(after).toHaveLength(before.length);
+      let led = 0;
+      for (const [index, href] of after.entries()) {
+        const was = before[index] ?? '';
+        if (!href.startsWith(prefix)) {
+          expect(href).toBe(was);
+          continue;
+        }
+        led++;
+        const { headers } = await rig.call(href.slice(rig.base.length));
+        expect(headers['location']).toBe(was.trim());
+      }
+      // The others of the 200 stand in conditions that only Outlook reads.
+      expect(led).toBe(196);
+    });
+
+    it('leads a reader on, and shows its picture', async () => {
+      const rig = await startPublic();
+      const { message } = rig.sent();
+      const target = `${rig.base}/robots.txt?from=mail`;
+      const window = await browser.open(DESKTOP);
+      const port = new URL(rig.base).port;
+      const link = rig.clickUrl(message.message_id, target);
+      await window.page.setContent(
+        `<a href="http://link.example.com:${port}${link}">Read on</a><img src="${rig.base}/o/${rig.tokens.openUrl.make(message.message_id)}.gif">`,
+      );
+      await Promise.all([window.page.waitForURL(target), window.page.getByText('Read on').click()]);
+      await rig.settle();
+      expect(
+        rig
+          .events()
+          .map(({ event }) => event)
+          .toSorted(),
+      ).toEqual(['email_clicked', 'email_opened']);
+    });
+  });
+
+  /** Every request went to the listener, and the console had nothing to say but of missing pages. */
+  function expectNothingElse({ requests, complaints }: Window, rig: PublicRig, missing = 0): void {
+    expect(requests.filter((url) => !url.startsWith(`${rig.base}/`))).toEqual([]);
+    const others = complaints.filter((text) => !text.includes('favicon.ico'));
+    expect(others.length).toBeLessThanOrEqual(missing);
+  }
+});
