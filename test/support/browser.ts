@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
-import { findProgram } from './missing-parts.ts';
+import { findBrowser } from './missing-parts.ts';
 
 /**
  * A real browser, Debian's own Chromium, that can reach this machine and nothing else: other names do not
@@ -36,7 +36,7 @@ const ARTEFACTS = new URL('../artefacts/', import.meta.url).pathname;
 /** `hosts` are names that lead to 127.0.0.1 in this browser. */
 export async function startBrowser(hosts: readonly string[] = []): Promise<TestBrowser> {
   const browser: Browser = await chromium.launch({
-    executablePath: findProgram('chromium') ?? 'chromium',
+    executablePath: findBrowser() ?? 'chromium',
     args: [
       `--host-resolver-rules=${[...hosts.map((host) => `MAP ${host} 127.0.0.1`), 'MAP * ~NOTFOUND', 'EXCLUDE 127.0.0.1'].join(', ')}`,
       '--disable-background-networking',

@@ -39,13 +39,18 @@ export function findProgram(name: string): string | null {
   return folders.map((folder) => join(folder, name)).find((file) => existsSync(file)) ?? null;
 }
 
+/** Debian's Chromium, or Chrome. */
+export function findBrowser(): string | null {
+  return findProgram('chromium') ?? findProgram('google-chrome');
+}
+
 const FAULTS: Record<Part, () => string | null> = {
   knot: () => programs('Knot DNS (package knot)', ['knotd', 'knotc']),
   postfix: () =>
     programs('Postfix (package postfix)', ['postfix', 'postconf']) ??
     (process.getuid?.() === 0 ? null : 'Postfix can be started by root only'),
   dkimpy: () => pythonModules('dkimpy (package python3-dkim)', ['dkim', 'dns']),
-  chromium: () => programs('Chromium (package chromium)', ['chromium']),
+  chromium: () => (findBrowser() === null ? 'Chromium (package chromium) is not installed' : null),
   pyspf: () => pythonModules('pyspf (packages python3-spf, python3-dnspython)', ['spf', 'dns']),
 };
 
