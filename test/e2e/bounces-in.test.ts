@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dsn } from '../smtp/mails.ts';
-import type { EventData, MessageData } from '../support/api-client.ts';
+import type { MessageData } from '../support/api-client.ts';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
@@ -160,7 +160,7 @@ describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}
   it('leaves both ends in agreement', async () => {
     const ledger = await readLedger(daemon.api);
     expect(ledger).toEqual({ accepted: 8, delivered: 0, bounced: 8, failed: 0, queued: 0 });
-    const bounces = (await daemon.api.allEvents({ event: 'email_bounced' })) as EventData[];
+    const bounces = await daemon.api.allEvents({ event: 'email_bounced' });
     expect(bounces).toHaveLength(8);
     expect(await faultsInEvents(daemon.api)).toEqual([]);
     const refused = [...(await postfix.log()).matchAll(/relay=127\.0\.0\.1.* status=(?!sent)\w+ .*/g)];
