@@ -39,6 +39,7 @@ async function runDemo(
   const daemon = await startOnAnyPort(options.port, {
     POSTRIDER_HOSTNAME: NAMES.platform,
     POSTRIDER_DATA__DIR: data.dir,
+    POSTRIDER_PUBLIC__LISTEN: '127.0.0.1:0',
     POSTRIDER_DNS__RESOLVERS: `["${dns.address}"]`,
     POSTRIDER_MX__LISTEN: '127.0.0.1:0',
     POSTRIDER_DELIVERY__PORT: String(receiver.port),

@@ -24,7 +24,7 @@ export interface Ending {
 const SHOP = `Shop of Wonders <orders@${NAMES.sender}>`;
 const HTML = [
   '<h1>Thank you, {{name}}!</h1>',
-  '<p>Your order <b>{{order}}</b> is on its way.</p>',
+  '<p>Your order <b>{{order}}</b> is on its way: <a href="https://shop.test/orders/{{order}}?from=mail">see where</a>.</p>',
   '<p>{{company_address_html}}<br>{{unsubscribe_email_html}}</p>',
 ].join('\n');
 
@@ -76,6 +76,7 @@ export async function tellStory({ daemon, dns, receiver, print }: StoryParts): P
     subject: 'Your order {{order}} – danke, Zoë!',
     html: HTML,
     templateVariables: { name: 'Zoë', order: 'A-1001' },
+    enableClickTracking: true,
   };
   const sent = await call('POST', '/transactional/send', made.keys.transactional, mail, 200);
   const received = await receiver.next();
@@ -83,8 +84,11 @@ export async function tellStory({ daemon, dns, receiver, print }: StoryParts): P
   showMail(received, tell.line);
   expectThat(received.dkim.startsWith('pass'), `DKIM did not pass: ${received.dkim}`);
 
+  tell.step('Zoë follows the link in it');
+  await followLink(received, daemon.publicUrl, tell);
+
   tell.step('What is known about it');
-  const message = await untilFinal(() =>
+  const message = await untilClicked(() =>
     call('GET', `/web-setup/messages/${sent.messageId}`, setup, undefined, 200),
   );
   tell.line(`status ${message.status} after ${message.attempts} attempt`);
@@ -163,13 +167,30 @@ function publishable(records: readonly Published[]): ZoneRecord[] {
 
 const PATIENCE_MS = 10_000;
 
-async function untilFinal(read: () => Promise<Data>): Promise<Data> {
+async function untilClicked(read: () => Promise<Data>): Promise<Data> {
   const deadline = Date.now() + PATIENCE_MS;
   for (;;) {
     const message = await read();
-    if (!['queued', 'sending'].includes(message.status) || Date.now() > deadline) return message;
+    const clicked = message.timeline.some(({ event }) => event === 'email_clicked');
+    if ((message.status === 'delivered' && clicked) || Date.now() > deadline) return message;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+}
+
+/** As her browser would: the host of the link exists in the demo's private DNS alone, so it is looked up by hand. */
+async function followLink(
+  { mail }: ReceivedMail,
+  publicUrl: string,
+  tell: { line(text: string): void },
+): Promise<void> {
+  const [link = ''] = /http:[^"]+\/c\/[^"]+/.exec(mail.html || '') ?? [];
+  expectThat(link !== '', 'the mail has no tracked link');
+  const answer = await fetch(publicUrl + new URL(link).pathname, {
+    redirect: 'manual',
+    headers: { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0' },
+  });
+  tell.line(`GET ${link.slice(0, 60)}… -> ${answer.status} ${answer.headers.get('location') ?? ''}`);
+  expectThat(answer.status === 302, `the link answered ${answer.status}`);
 }
 
 function expectThat(holds: boolean, otherwise: string): void {
