@@ -69,18 +69,17 @@ export function withoutPersonalFields(json: string): string {
   );
 }
 
-/** A content that others still get: the person stands in its To and Cc no more, nor anywhere in its texts. */
+/**
+ * A content that others still get: the person stands in its To and Cc no more, nor in any of its texts. What is
+ * inside an attachment is out of reach.
+ */
 export function withoutRecipient(json: string, scrubber: Scrubber): string {
   // Sound: contents are written by `sending` alone, in this form.
-  const content = JSON.parse(json) as MessageContent;
+  const { from, attachments, to, cc, ...texts } = JSON.parse(json) as MessageContent;
   const others = (mailboxes: MessageContent['to']) =>
-    mailboxes.filter(({ address }) => !scrubber.names(address));
-  return JSON.stringify({
-    ...content,
-    to: others(content.to),
-    cc: others(content.cc),
-    subject: scrubber.text(content.subject),
-    html: scrubber.text(content.html),
-    text: content.text === null ? null : scrubber.text(content.text),
-  });
+    mailboxes
+      .filter(({ address }) => !scrubber.names(address))
+      .map(({ name, address }) => ({ name: scrubber.text(name), address }));
+  const clean: object = JSON.parse(scrubber.json(JSON.stringify(texts)));
+  return JSON.stringify({ from, to: others(to), cc: others(cc), ...clean, attachments });
 }

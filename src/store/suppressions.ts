@@ -60,7 +60,11 @@ export function suppressionTable(db: Database) {
   );
   return {
     /** Keeps the first of equal ones; false when there was one. */
-    add: (row: NewSuppression): boolean => add.run(row).changes === 1,
+    add: (row: NewSuppression): boolean => {
+      // Of an erased person a message knows only the identifier, and that is no address.
+      const email = row.email === row.recipient_hash ? null : row.email;
+      return add.run({ ...row, email }).changes === 1;
+    },
     /** Oldest first. */
     of: (accountId: string, recipientHash: string): SuppressionRow[] => of.all(accountId, recipientHash),
     /** Newest first. */

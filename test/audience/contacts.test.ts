@@ -1,0 +1,266 @@
+import { describe, expect, it } from 'vitest';
+import { shownContact } from '../../src/audience/shown.ts';
+import { iso } from '../../src/core/clock.ts';
+import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
+import { CALLER, codeOf, ok, startAudience } from './house.ts';
+
+const ADA = 'ada@example.net';
+const ADA_ID = emailIdentifier(ADA);
+const PHONE = '+442079460000';
+
+describe('a contact', () => {
+  it('has a UUID v7, its e-mail’s identifier, and an implicit consent with who, when and from where', async () => {
+    const { add, clock } = await startAudience();
+    const shown = shownContact(await add(ADA));
+    expect(shown).toEqual({
+      contactIdentifier: ADA_ID,
+      userId: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+      email: ADA,
+      phone: null,
+      firstName: null,
+      lastName: null,
+      customFields: {},
+      globalStatus: 'active',
+      consentMethod: 'implicit_api',
+      consentDetails: null,
+      consentIpAddress: '192.0.2.1',
+      consentUserAgent: 'Shop/1',
+      consentTimestamp: iso(clock.now()),
+      source: 'api',
+      addedBy: 'key_one',
+      createdAt: iso(clock.now()),
+      updatedAt: iso(clock.now()),
+    });
+  });
+
+  it('is found by either identifier, and shown under the e-mail’s, else the phone’s', async () => {
+    const { contacts, add } = await startAudience();
+    await add(ADA, { phone: PHONE });
+    const byPhone = ok(contacts.get('acct_one', phoneIdentifier(PHONE)));
+    expect(ok(contacts.get('acct_one', ADA_ID)).seq).toBe(byPhone.seq);
+    expect(shownContact(byPhone).contactIdentifier).toBe(ADA_ID);
+    const other = ok(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
+    expect(shownContact(other).contactIdentifier).toBe(phoneIdentifier('+4930123456'));
+  });
+
+  it.each([
+    ['the same address', { email: ADA }],
+    ['the same address in other letters', { email: 'ADA@example.net' }],
+    ['the same number', { phone: PHONE }],
+    ['a new address and a known number', { email: 'new@example.net', phone: PHONE }],
+  ])('is one only: %s', async (_, profile) => {
+    const { contacts, add } = await startAudience();
+    await add(ADA, { phone: PHONE });
+    expect(codeOf(await contacts.create('acct_one', profile, CALLER))).toBe('CONTACT_ALREADY_EXISTS');
+  });
+
+  it('is one for each account, and no other account’s', async () => {
+    const { contacts, add } = await startAudience();
+    await add(ADA);
+    expect(codeOf(contacts.get('acct_two', ADA_ID))).toBe('CONTACT_NOT_FOUND');
+    ok(await contacts.create('acct_two', { email: ADA, firstName: 'Other' }, CALLER));
+    expect(ok(contacts.get('acct_one', ADA_ID)).first_name).toBeNull();
+  });
+
+  it('is one, however many add it at once', async () => {
+    const { contacts } = await startAudience();
+    const results = await Promise.all(
+      Array.from({ length: 50 }, () => contacts.create('acct_one', { email: ADA }, CALLER)),
+    );
+    const refused = results.map(codeOf).filter((code) => code === 'CONTACT_ALREADY_EXISTS');
+    expect(refused).toHaveLength(49);
+  });
+
+  it('needs an address or a number, from the beginning to the end', async () => {
+    const { contacts, add } = await startAudience();
+    expect(codeOf(await contacts.create('acct_one', { firstName: 'Ada' }, CALLER))).toBe('VALIDATION_ERROR');
+    await add(ADA);
+    const how = { ...CALLER, merge: false };
+    expect(codeOf(await contacts.update('acct_one', ADA_ID, { email: null }, how))).toBe('VALIDATION_ERROR');
+    const changed = ok(await contacts.update('acct_one', ADA_ID, { email: null, phone: PHONE }, how));
+    expect(changed).toMatchObject({ email: null, email_hash: null, phone: PHONE });
+  });
+});
+
+describe('a change', () => {
+  it('keeps what is not named, takes away what is null', async () => {
+    const { contacts, add } = await startAudience();
+    await add(ADA, {
+      firstName: 'Ada',
+      lastName: 'Lovelace',
+      customFields: { plan: 'gold', city: 'London' },
+    });
+    const put = { ...CALLER, merge: false };
+    const changed = ok(await contacts.update('acct_one', ADA_ID, { lastName: null }, put));
+    expect(changed).toMatchObject({
+      first_name: 'Ada',
+      last_name: null,
+      custom_fields: '{"plan":"gold","city":"London"}',
+    });
+  });
+
+  it.each([
+    ['replaces custom fields as a whole', false, { plan: 'silver', until: null }],
+    ['merges them, and null takes one away', true, { city: 'London', plan: 'silver' }],
+  ])('%s', async (_, merge, after) => {
+    const { contacts, add } = await startAudience();
+    await add(ADA, { customFields: { plan: 'gold', city: 'London' } });
+    const customFields = { plan: 'silver', until: null };
+    const changed = ok(await contacts.update('acct_one', ADA_ID, { customFields }, { ...CALLER, merge }));
+    expect(JSON.parse(changed.custom_fields)).toEqual(after);
+  });
+
+  it('refuses another contact’s address and changes nothing', async () => {
+    const { contacts, add } = await startAudience();
+    await add(ADA);
+    await add('bob@example.net');
+    const changes = { email: 'BOB@example.net', firstName: 'X' };
+    const refused = await contacts.update('acct_one', ADA_ID, changes, { ...CALLER, merge: false });
+    expect(codeOf(refused)).toBe('CONTACT_ALREADY_EXISTS');
+    expect(ok(contacts.get('acct_one', ADA_ID)).first_name).toBeNull();
+  });
+
+  it('of the address moves the contact to its new identifier', async () => {
+    const { contacts, add } = await startAudience();
+    const { user_id } = await add(ADA);
+    ok(
+      await contacts.update(
+        'acct_one',
+        ADA_ID,
+        { email: 'countess@example.net' },
+        { ...CALLER, merge: false },
+      ),
+    );
+    expect(codeOf(contacts.get('acct_one', ADA_ID))).toBe('CONTACT_NOT_FOUND');
+    expect(ok(contacts.get('acct_one', emailIdentifier('countess@example.net'))).user_id).toBe(user_id);
+  });
+});
+
+describe('consent', () => {
+  const put = { ...CALLER, merge: false };
+
+  it('is a history, newest first; the contact shows the last', async () => {
+    const { contacts, add, clock } = await startAudience();
+    const contact = await add(ADA);
+    clock.advance(1000);
+    const consent = {
+      method: 'double_opt_in',
+      details: 'Form 7',
+      ipAddress: '198.51.100.9',
+      saidAt: 5,
+    } as const;
+    const changed = ok(await contacts.update('acct_one', ADA_ID, { consent }, { ...put, by: 'key_two' }));
+    expect(shownContact(changed)).toMatchObject({
+      consentMethod: 'double_opt_in',
+      consentDetails: 'Form 7',
+      consentIpAddress: '198.51.100.9',
+      consentTimestamp: iso(5),
+    });
+    expect(contacts.history(contact, null, 10)).toMatchObject([
+      {
+        n: 2,
+        action: 'given',
+        method: 'double_opt_in',
+        recorded_by: 'key_two',
+        recorded_at: clock.now(),
+        said_at: 5,
+      },
+      { n: 1, action: 'given', method: 'implicit_api', recorded_by: 'key_one', ip_address: '192.0.2.1' },
+    ]);
+  });
+
+  it('said again adds nothing', async () => {
+    const { contacts, add, clock } = await startAudience();
+    const contact = await add(ADA, { consent: { method: 'web_form', details: 'A' } });
+    clock.advance(1000);
+    for (const consent of [
+      { method: 'web_form' },
+      { details: 'A' },
+      { method: 'web_form', details: 'A' },
+    ] as const) {
+      ok(await contacts.update('acct_one', ADA_ID, { consent }, put));
+    }
+    expect(contacts.history(contact, null, 10)).toHaveLength(1);
+    expect(ok(contacts.get('acct_one', ADA_ID)).updated_at).toBe(contact.updated_at);
+  });
+
+  it('of another kind does not inherit the note of the one before', async () => {
+    const { contacts, add } = await startAudience();
+    await add(ADA, { consent: { method: 'web_form', details: 'Form 7' } });
+    const changed = ok(await contacts.update('acct_one', ADA_ID, { consent: { method: 'other' } }, put));
+    expect(changed).toMatchObject({ consent_method: 'other', consent_details: null });
+  });
+
+  it('may be withdrawn, which is remembered, and given anew', async () => {
+    const { contacts, add } = await startAudience();
+    const contact = await add(ADA);
+    const without = ok(await contacts.update('acct_one', ADA_ID, { consent: null }, put));
+    expect(without).toMatchObject({ consent_n: null, consent_method: null, consented_at: null });
+    ok(await contacts.update('acct_one', ADA_ID, { consent: null }, put));
+    ok(await contacts.update('acct_one', ADA_ID, { consent: { method: 'single_opt_in' } }, put));
+    const actions = contacts.history(contact, null, 10).map(({ action, method }) => [action, method]);
+    expect(actions).toEqual([
+      ['given', 'single_opt_in'],
+      ['withdrawn', null],
+      ['given', 'implicit_api'],
+    ]);
+  });
+
+  it('cannot lie in the future', async () => {
+    const { contacts, clock } = await startAudience();
+    const consent = { saidAt: clock.now() + 2 * 86_400_000 };
+    const refused = await contacts.create('acct_one', { email: ADA, consent }, CALLER);
+    expect(refused).toMatchObject({ extras: { details: [{ field: 'consentTimestamp' }] } });
+  });
+});
+
+describe('the global status', () => {
+  it.each([
+    ['hard_bounce', 'all', 'bounced'],
+    ['soft_bounces', 'all', 'bounced'],
+    ['complaint', 'all', 'complained'],
+    ['complaint', 'mk', 'complained'],
+    ['unsubscribe', 'all', 'unsubscribed'],
+    ['unsubscribe', 'mk', 'unsubscribed'],
+    ['unsubscribe', 'tx', 'active'],
+    ['manual', 'all', 'suppressed'],
+    ['manual', 'mk', 'suppressed'],
+    ['manual', 'tx', 'active'],
+  ] as const)('after %s of %s mail is %s', async (reason, stream, expected) => {
+    const { add, suppress, lift, status } = await startAudience();
+    await add(ADA);
+    await suppress(ADA, reason, stream);
+    expect(status(ADA)).toBe(expected);
+    await lift(ADA);
+    expect(status(ADA)).toBe('active');
+  });
+
+  it('names what is graver than an opt-out, and else what was first', async () => {
+    const { add, suppress, status } = await startAudience();
+    await add(ADA);
+    await suppress(ADA, 'unsubscribe', 'mk');
+    await suppress(ADA, 'complaint', 'mk');
+    await suppress(ADA, 'hard_bounce');
+    expect(status(ADA)).toBe('complained');
+  });
+
+  it('of a new contact follows what is known of the address', async () => {
+    const { add, suppress } = await startAudience();
+    await suppress(ADA, 'hard_bounce');
+    expect((await add(ADA)).global_status).toBe('bounced');
+  });
+
+  it('after a new address: an opt-out goes along, a bounce stays behind', async () => {
+    const { add, suppress, contacts, tables } = await startAudience();
+    await add(ADA);
+    await suppress(ADA, 'hard_bounce');
+    await suppress(ADA, 'unsubscribe', 'mk');
+    const moved = ok(
+      await contacts.update('acct_one', ADA_ID, { email: 'new@example.net' }, { ...CALLER, merge: false }),
+    );
+    expect(moved.global_status).toBe('unsubscribed');
+    const carried = tables.suppressions.of('acct_one', emailIdentifier('new@example.net'));
+    expect(carried).toMatchObject([{ reason: 'unsubscribe', stream: 'mk', email: 'new@example.net' }]);
+    expect(tables.suppressions.of('acct_one', ADA_ID)).toHaveLength(2);
+  });
+});

@@ -1,0 +1,168 @@
+import { describe, expect, it } from 'vitest';
+import { mayReceiveMarketing } from '../../src/audience/eligibility.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { CALLER, GROUP, ok, startAudience } from './house.ts';
+
+const ADA = 'ada@example.net';
+const ADA_ID = emailIdentifier(ADA);
+
+const NOT_SUBSCRIBED = { code: 'CONSENT_REQUIRED', status: 'not_subscribed' };
+const UNSUBSCRIBED = { code: 'RECIPIENT_UNSUBSCRIBED', status: 'unsubscribed' };
+const SUPPRESSED = (status: string) => ({ code: 'RECIPIENT_SUPPRESSED', status });
+
+type House = Awaited<ReturnType<typeof startAudience>>;
+type Step = (house: House) => Promise<unknown>;
+
+const contact: Step = ({ add }) => add(ADA);
+const member: Step = ({ subscriptions, groupId }) =>
+  subscriptions.add('acct_one', groupId, { email: ADA }, CALLER).then(ok);
+const put =
+  (wish: object): Step =>
+  ({ subscriptions, groupId }) =>
+    subscriptions.put('acct_one', groupId, ADA_ID, wish, CALLER).then(ok);
+const remove: Step = ({ subscriptions, groupId }) => subscriptions.remove('acct_one', groupId, ADA_ID);
+const withdraw: Step = ({ contacts }) =>
+  contacts.update('acct_one', ADA_ID, { consent: null }, { ...CALLER, merge: false }).then(ok);
+const suppress =
+  (...what: [Parameters<House['suppress']>[1], Parameters<House['suppress']>[2]]): Step =>
+  ({ suppress }) =>
+    suppress(ADA, ...what);
+const switchOff: Step = ({ groups, groupId }) =>
+  groups.update('acct_one', groupId, { isActive: false }).then(ok);
+const erase: Step = ({ erasure }) => erasure.erase('acct_one', ADA_ID).then(ok);
+
+/** What was done before, and what is said to a send: to no group, and to the group. Null: it may go. */
+const MATRIX: [what: string, steps: Step[], global: object | null, group: object | null][] = [
+  ['nobody we know', [], NOT_SUBSCRIBED, NOT_SUBSCRIBED],
+  ['a contact', [contact], null, NOT_SUBSCRIBED],
+  ['a contact whose consent was withdrawn', [contact, withdraw], NOT_SUBSCRIBED, NOT_SUBSCRIBED],
+  ['an active member', [contact, member], null, null],
+  ['a member whose consent was withdrawn', [contact, member, withdraw], NOT_SUBSCRIBED, NOT_SUBSCRIBED],
+  ['a member who left the group', [contact, member, put({ isActive: false })], null, UNSUBSCRIBED],
+  [
+    'one who left and came back',
+    [contact, member, put({ isActive: false }), put({ isActive: true })],
+    null,
+    null,
+  ],
+  [
+    'one who left and was added again',
+    [contact, member, put({ isActive: false }), remove, member],
+    null,
+    UNSUBSCRIBED,
+  ],
+  [
+    'one who left, membership deleted',
+    [contact, member, put({ isActive: false }), remove],
+    null,
+    NOT_SUBSCRIBED,
+  ],
+  ['a member no more', [contact, member, remove], null, NOT_SUBSCRIBED],
+  ['a member of a group that is off', [contact, member, switchOff], null, NOT_SUBSCRIBED],
+  [
+    'a member after a hard bounce',
+    [contact, member, suppress('hard_bounce', 'all')],
+    SUPPRESSED('bounced'),
+    SUPPRESSED('bounced'),
+  ],
+  [
+    'a member after soft bounces',
+    [contact, member, suppress('soft_bounces', 'all')],
+    SUPPRESSED('bounced'),
+    SUPPRESSED('bounced'),
+  ],
+  [
+    'a member who complained',
+    [contact, member, suppress('complaint', 'mk')],
+    SUPPRESSED('complained'),
+    SUPPRESSED('complained'),
+  ],
+  [
+    'a member on the list',
+    [contact, member, suppress('manual', 'all')],
+    SUPPRESSED('suppressed'),
+    SUPPRESSED('suppressed'),
+  ],
+  [
+    'a member who unsubscribed from all',
+    [contact, member, suppress('unsubscribe', 'all')],
+    UNSUBSCRIBED,
+    UNSUBSCRIBED,
+  ],
+  [
+    'a member who unsubscribed from marketing',
+    [contact, member, suppress('unsubscribe', 'mk')],
+    UNSUBSCRIBED,
+    UNSUBSCRIBED,
+  ],
+  [
+    'a member who unsubscribed from transactional mail',
+    [contact, member, suppress('unsubscribe', 'tx')],
+    null,
+    null,
+  ],
+  [
+    'an opt-out before a complaint',
+    [contact, suppress('unsubscribe', 'mk'), suppress('complaint', 'mk')],
+    SUPPRESSED('complained'),
+    SUPPRESSED('complained'),
+  ],
+  [
+    'who bounced and is no contact',
+    [suppress('hard_bounce', 'all')],
+    SUPPRESSED('bounced'),
+    SUPPRESSED('bounced'),
+  ],
+  [
+    'who complained and was erased',
+    [contact, member, suppress('complaint', 'mk'), erase],
+    SUPPRESSED('complained'),
+    SUPPRESSED('complained'),
+  ],
+  [
+    'who unsubscribed and was erased',
+    [contact, suppress('unsubscribe', 'mk'), erase],
+    UNSUBSCRIBED,
+    UNSUBSCRIBED,
+  ],
+  ['who was erased', [contact, member, erase], NOT_SUBSCRIBED, NOT_SUBSCRIBED],
+  [
+    'who left, was erased and is back',
+    [contact, member, put({ isActive: false }), erase, contact, member],
+    null,
+    UNSUBSCRIBED,
+  ],
+  [
+    'who unsubscribed, was erased and is back',
+    [contact, suppress('unsubscribe', 'mk'), erase, contact, member],
+    UNSUBSCRIBED,
+    UNSUBSCRIBED,
+  ],
+];
+
+describe('marketing may be sent to', () => {
+  it.each(MATRIX)('%s', async (_, steps, global, group) => {
+    const house = await startAudience();
+    for (const step of steps) await step(house);
+    const told = (groupId: string | null) => mayReceiveMarketing(house.tables, 'acct_one', ADA_ID, groupId);
+    expect(told(null)).toEqual(global === null ? null : expect.objectContaining(global));
+    expect(told(house.groupId)).toEqual(group === null ? null : expect.objectContaining(group));
+  });
+
+  it('says since when', async () => {
+    const house = await startAudience();
+    await house.add(ADA);
+    const since = house.clock.now();
+    await house.suppress(ADA, 'hard_bounce');
+    expect(mayReceiveMarketing(house.tables, 'acct_one', ADA_ID, null)).toMatchObject({ since });
+  });
+
+  it('knows no group of another account', async () => {
+    const house = await startAudience();
+    await house.add(ADA);
+    const ofTwo = await house.groups.create('acct_two', GROUP);
+    const told = mayReceiveMarketing(house.tables, 'acct_one', ADA_ID, ofTwo.subscription_group_id);
+    expect(told).toMatchObject(NOT_SUBSCRIBED);
+    expect(mayReceiveMarketing(house.tables, 'acct_two', ADA_ID, null)).toMatchObject(NOT_SUBSCRIBED);
+  });
+});

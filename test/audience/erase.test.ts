@@ -1,0 +1,325 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { publicEvent } from '../../src/events/feed.ts';
+import { publicMessage } from '../../src/events/message-view.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { enqueue } from '../support/store.ts';
+import { CALLER, codeOf, ok, startAudience } from './house.ts';
+
+const ADA = 'Ada.Lovelace@example.net';
+const ADA_ID = emailIdentifier(ADA);
+const PHONE = '+442079460000';
+/** What must be nowhere in the file, in any letters. */
+const PERSONAL = [
+  'ada.lovelace@example.net',
+  'ada.lovelace%40example.net',
+  '2079460000',
+  'lovelace',
+  'countess',
+];
+
+async function startWithAda() {
+  const house = await startAudience();
+  const { dir, tables, writer, clock, recorder } = house;
+  const contact = await house.add(ADA, {
+    phone: PHONE,
+    firstName: 'Ada',
+    lastName: 'Lovelace',
+    customFields: { title: 'Countess' },
+    consent: { method: 'web_form', details: 'Countess of Lovelace, on the phone' },
+  });
+  const store = (name: string) => readFileSync(join(dir, name), 'latin1').toLowerCase();
+  return {
+    ...house,
+    contact,
+    erase: () => house.erasure.erase('acct_one', ADA_ID),
+    /** What is found of a person in all files of the database. */
+    traces: (needles = PERSONAL) => {
+      const all = readdirSync(dir)
+        .filter((name) => name.startsWith('postrider.db'))
+        .map(store)
+        .join('');
+      return needles.filter((needle) => all.includes(needle));
+    },
+    /** A message to some people, all with one content. */
+    send: (to: string[], wish: Parameters<typeof enqueue>[2] = {}) =>
+      writer.run((all) => {
+        const boxes = to.map((address) => ({ name: 'Ada Lovelace', address }));
+        const content = {
+          from: { name: '', address: 'shop@example.com' },
+          to: boxes,
+          cc: [],
+          subject: `For Ada Lovelace`,
+          html: `<a href="https://x.org/?e=${encodeURIComponent(ADA)}">${ADA}</a>`,
+          text: `Dear Ada Lovelace, ${PHONE}`,
+          headers: [],
+          attachments: [],
+        };
+        const content_id = all.messages.insertContent(JSON.stringify(content), clock.now());
+        return to.map((recipient) =>
+          enqueue(all, clock.now(), { recipient, content_id, subject: content.subject, ...wish }),
+        );
+      }),
+    /** As if a worker had sent it and a server had refused it, quoting the address. */
+    bounce: (seq: number) =>
+      writer.run((all) => {
+        const message = () => all.messages.bySeq(seq) ?? raise();
+        recorder.message(all, message(), 'email_sent', {});
+        const text = `<${ADA}>: Recipient address rejected: Ada Lovelace is gone`;
+        all.messages.insertAttempt({
+          message_seq: seq,
+          attempt: 1,
+          at: clock.now(),
+          lane: 'primary',
+          report: JSON.stringify({
+            reply: { code: 550, text },
+            sessions: [{ startedAt: 1, endedAt: 2, reply: { text } }],
+          }),
+        });
+        recorder.message(all, message(), 'email_bounced', {
+          fields: { bounceType: 'hard', smtpCode: 550, diagnostic: text },
+          bounce: { bounceType: 'hard', scope: 'recipient', suppress: 'now' },
+        });
+      }),
+    of: (seq: number) => tables.messages.bySeq(seq) ?? raise(),
+  };
+}
+
+function raise(): never {
+  throw new Error('the message is gone');
+}
+
+describe('erasing', () => {
+  it('leaves nothing of a person in the file', async () => {
+    const house = await startWithAda();
+    const { subscriptions, groupId, writer, tables, clock, recorder, send, bounce } = house;
+    ok(await subscriptions.add('acct_one', groupId, { email: ADA, details: 'Countess' }, CALLER));
+    const [first] = await send([ADA]);
+    await bounce(first?.seq ?? 0);
+    await send([ADA], { lane: 1 });
+    await writer.run((all) => {
+      const refused = {
+        reasonCode: 'RECIPIENT_SUPPRESSED',
+        recipient: ADA,
+        contactIdentifier: ADA_ID,
+        subject: 'Dear Countess',
+      };
+      recorder.refusedSend(all, { accountId: 'acct_one', domainId: null, fields: refused });
+      all.idempotency.insert(
+        {
+          account_id: 'acct_one',
+          endpoint: 'transactional/send',
+          key: 'k',
+          fingerprint: Buffer.alloc(32),
+          status: 200,
+          body: JSON.stringify({ success: true, data: { recipients: [{ email: ADA }] } }),
+          expires_at: clock.now() + 1000,
+        },
+        clock.now(),
+      );
+    });
+    expect(house.traces()).toEqual(PERSONAL);
+
+    expect(await house.erase()).toEqual({ complete: true });
+
+    expect(house.traces()).toEqual([]);
+    expect(tables.erasures.pending()).toEqual([]);
+    expect(codeOf(house.contacts.get('acct_one', ADA_ID))).toBe('CONTACT_NOT_FOUND');
+    expect(ok(house.groups.get('acct_one', groupId)).total_subscribers).toBe(0);
+    const answer = tables.idempotency.get('acct_one', 'transactional/send', 'k', clock.now());
+    expect(JSON.parse(answer?.body ?? '')).toEqual({
+      success: true,
+      data: { recipients: [{ email: ADA_ID }] },
+    });
+  });
+
+  it('keeps events and messages, by the identifier alone', async () => {
+    const { send, bounce, erase, of, tables } = await startWithAda();
+    const [message] = await send([ADA]);
+    const seq = message?.seq ?? 0;
+    await bounce(seq);
+    await erase();
+    expect(publicMessage({ ...of(seq), due_at: null })).toMatchObject({
+      recipient: ADA_ID,
+      subject: '',
+      status: 'bounced',
+    });
+    const events = tables.events.feed({
+      accountId: 'acct_one',
+      recipientHash: ADA_ID,
+      afterSeq: 0,
+      limit: 10,
+    });
+    expect(events.map(publicEvent)).toMatchObject([
+      { event: 'email_sent', recipient: ADA_ID, contactIdentifier: ADA_ID },
+      {
+        event: 'email_bounced',
+        recipient: ADA_ID,
+        smtpCode: 550,
+        diagnostic: `<${ADA_ID}>: Recipient address rejected: [erased] is gone`,
+      },
+    ]);
+    expect(JSON.parse(tables.messages.attemptsOf(seq)[0]?.report ?? '')).toMatchObject({
+      reply: { code: 550 },
+      sessions: [{ startedAt: 1 }],
+    });
+  });
+
+  it('keeps suppressions and opt-outs by the identifier: they hold when the person is back', async () => {
+    const { erase, suppress, tables, add, subscriptions, groupId, status } = await startWithAda();
+    await suppress(ADA, 'hard_bounce');
+    ok(await subscriptions.put('acct_one', groupId, ADA_ID, { isActive: false }, CALLER));
+    await erase();
+    expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([
+      { reason: 'hard_bounce', email: null },
+    ]);
+    await add(ADA);
+    expect(status(ADA)).toBe('bounced');
+    const back = ok(await subscriptions.add('acct_one', groupId, { email: ADA }, CALLER));
+    expect(back.member.subscription.is_active).toBe(0);
+  });
+
+  it('stays so when something comes back later', async () => {
+    const { send, erase, writer, recorder, of, tables } = await startWithAda();
+    const [message] = await send([ADA]);
+    const seq = message?.seq ?? 0;
+    await writer.run((all) => recorder.message(all, of(seq), 'email_sent', {}));
+    await writer.run((all) => recorder.message(all, of(seq), 'email_delivered', {}));
+    await erase();
+    await writer.run((all) =>
+      recorder.message(all, of(seq), 'email_complained', { fields: { source: 'arf' } }),
+    );
+    expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([{ reason: 'complaint', email: null }]);
+  });
+
+  it('cancels mail that waits, and says so', async () => {
+    const { send, erase, of, tables, clock } = await startWithAda();
+    const [now] = await send([ADA]);
+    const [later] = await send([ADA], { dueAt: clock.now() + 1000 });
+    await erase();
+    for (const message of [now, later]) {
+      expect(of(message?.seq ?? 0).status).toBe('failed');
+      expect(tables.queue.get(message?.seq ?? 0)).toBeNull();
+    }
+    const events = tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
+    expect(events.map(({ kind, data }) => [kind, JSON.parse(data)])).toEqual([
+      ['email_failed', { reason: 'cancelled' }],
+      ['email_failed', { reason: 'cancelled' }],
+    ]);
+  });
+
+  it('leaves others their mail, without a word of the person', async () => {
+    const { send, erase, of, tables, traces } = await startWithAda();
+    const [, bobs] = await send([ADA, 'bob@example.net']);
+    await erase();
+    expect(traces()).toEqual([]);
+    const message = of(bobs?.seq ?? 0);
+    expect(message).toMatchObject({
+      status: 'queued',
+      recipient: 'bob@example.net',
+      subject: 'For [erased]',
+    });
+    expect(JSON.parse(tables.messages.content(message.content_id) ?? '')).toMatchObject({
+      to: [{ address: 'bob@example.net' }],
+      subject: 'For [erased]',
+      text: `Dear [erased], ${ADA_ID}`,
+    });
+  });
+
+  it('waits for a mail that is being sent, and finishes when it is through', async () => {
+    const { send, erase, erasure, bounce, traces, writer, tables } = await startWithAda();
+    const [message] = await send([ADA]);
+    const seq = message?.seq ?? 0;
+    await writer.run((all) => all.queue.lease(seq, 1));
+    expect(await erase()).toEqual({ complete: false });
+    expect(traces()).not.toEqual([]);
+    await bounce(seq);
+    erasure.start();
+    await erasure.stop();
+    expect(tables.erasures.pending()).toEqual([]);
+    expect(traces()).toEqual([]);
+    expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([
+      { reason: 'hard_bounce', email: null },
+    ]);
+  });
+
+  it('touches nobody else: the same address in another account, others, and what comes after', async () => {
+    const { contacts, erase, send, clock, writer, of, add } = await startWithAda();
+    ok(await contacts.create('acct_two', { email: ADA, lastName: 'Lovelace' }, CALLER));
+    const [theirs] = await writer.run((all) => [
+      enqueue(all, clock.now(), { account_id: 'acct_two', recipient: ADA, subject: 'Theirs' }),
+    ]);
+    await add('ada.lovelace@example.network');
+    await erase();
+    expect(ok(contacts.get('acct_two', ADA_ID)).last_name).toBe('Lovelace');
+    expect(of(theirs?.seq ?? 0)).toMatchObject({ recipient: ADA, subject: 'Theirs', status: 'queued' });
+    ok(contacts.get('acct_one', emailIdentifier('ada.lovelace@example.network')));
+    const [after] = await send([ADA]);
+    expect(of(after?.seq ?? 0)).toMatchObject({ recipient: ADA, status: 'queued' });
+  });
+
+  it('clears hundreds of messages, portion by portion', async () => {
+    const { send, erase, traces, tables } = await startWithAda();
+    for (let n = 0; n < 130; n++) await send([ADA]);
+    expect(await erase()).toEqual({ complete: true });
+    expect(traces()).toEqual([]);
+    const { length } = tables.messages.list({ accountId: 'acct_one', recipientHash: ADA_ID, limit: 500 });
+    expect(length).toBe(130);
+  });
+
+  it('goes on after a crash in the middle', async () => {
+    const { send, erase, erasure, tables, db, traces } = await startWithAda();
+    const [message] = await send([ADA]);
+    db.exec(
+      `CREATE TRIGGER crash BEFORE UPDATE ON messages WHEN new.subject = '' BEGIN SELECT raise(ABORT, 'crash'); END`,
+    );
+    await expect(erase()).rejects.toThrow('crash');
+    expect(tables.erasures.pending()).toHaveLength(1);
+    expect(tables.queue.get(message?.seq ?? 0)).toBeNull();
+    db.exec('DROP TRIGGER crash');
+    erasure.start();
+    await erasure.stop();
+    expect(tables.erasures.pending()).toEqual([]);
+    expect(traces()).toEqual([]);
+  });
+
+  describe('finds what was left in free space', () => {
+    /** As page splits do: a row that is gone, and its bytes that are not. */
+    function leaveTrace(db: Awaited<ReturnType<typeof startWithAda>>['db']): void {
+      db.pragma('secure_delete = OFF');
+      db.exec('CREATE TABLE IF NOT EXISTS elsewhere (text TEXT) STRICT');
+      for (const text of [ADA, 'kept']) db.prepare('INSERT INTO elsewhere VALUES (?)').run(text);
+      db.exec("DELETE FROM elsewhere WHERE text <> 'kept'");
+      db.pragma('wal_checkpoint(TRUNCATE)');
+      db.pragma('secure_delete = ON');
+    }
+    const ADDRESS = ['ada.lovelace@example.net'];
+
+    it('and rewrites the file', async () => {
+      const { db, erase, traces } = await startWithAda();
+      leaveTrace(db);
+      await erase();
+      expect(traces()).toEqual([]);
+    });
+
+    it('but not all the time: the next within the hour waits for its end', async () => {
+      const { db, erase, erasure, traces, add, clock } = await startWithAda();
+      leaveTrace(db);
+      await erase();
+      await add(ADA);
+      leaveTrace(db);
+      await erase();
+      expect(traces(ADDRESS)).toEqual(ADDRESS);
+      const sweep = async () => {
+        erasure.start();
+        await erasure.stop();
+      };
+      await sweep();
+      expect(traces(ADDRESS)).toEqual(ADDRESS);
+      clock.advance(3_600_000);
+      await sweep();
+      expect(traces(ADDRESS)).toEqual([]);
+    });
+  });
+});

@@ -1,0 +1,84 @@
+import { createAudience } from '../../src/audience/service.ts';
+import { createStatusFollower } from '../../src/audience/standing.ts';
+import { createLog } from '../../src/core/log.ts';
+import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
+import { createRecorder } from '../../src/events/record.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import type { SuppressionReason, SuppressionStream } from '../../src/store/suppressions.ts';
+import { heldClock, insertAccount, startStore } from '../support/store.ts';
+
+/** The audience room over a real database, with one account and one subscription group. */
+export async function startAudience() {
+  const clock = heldClock();
+  const store = startStore(clock);
+  const { tables, writer, ids } = store;
+  const follow = createStatusFollower(clock);
+  const recorder = createRecorder({ clock, ids, onSuppressionChange: follow });
+  const audience = createAudience({
+    tables,
+    writer,
+    clock,
+    ids,
+    log: createLog({ level: 'silent', hashAddresses: false }),
+    recorder,
+    answersKeptMs: 86_400_000,
+  });
+  insertAccount(tables, 'acct_two', clock.now());
+  const group = await audience.groups.create('acct_one', GROUP);
+
+  return {
+    ...store,
+    ...audience,
+    recorder,
+    groupId: group.subscription_group_id,
+    /** Adds a contact and returns it. */
+    add: async (email: string, profile: object = {}) =>
+      ok(await audience.contacts.create('acct_one', { email, ...profile }, CALLER)),
+    /** As bounces, complaints and opt-outs do. */
+    suppress: (email: string, reason: SuppressionReason, stream: SuppressionStream = 'all') =>
+      writer.run((all) => {
+        const recipient_hash = emailIdentifier(email);
+        all.suppressions.add({
+          account_id: 'acct_one',
+          recipient_hash,
+          stream,
+          reason,
+          email,
+          message_seq: null,
+          created_at: clock.now(),
+        });
+        follow(all, 'acct_one', recipient_hash);
+      }),
+    lift: (email: string) =>
+      writer.run((all) => {
+        const hash = emailIdentifier(email);
+        for (const { seq } of all.suppressions.of('acct_one', hash)) all.suppressions.remove(seq);
+        follow(all, 'acct_one', hash);
+      }),
+    status: (email: string) =>
+      tables.contacts.byIdentifier('acct_one', emailIdentifier(email))?.global_status,
+  };
+}
+
+export const CALLER = { by: 'key_one', ipAddress: '192.0.2.1', userAgent: 'Shop/1' };
+
+export const GROUP = {
+  name: 'News',
+  description: null,
+  isActive: true,
+  tags: [],
+  unsubscribeTemplateId: null,
+  reportAbuseTemplateId: null,
+  companyAddressTemplateId: null,
+};
+
+/** What was not refused. */
+export function ok<Value>(value: Value | Refusal): Value {
+  if (isRefusal(value)) throw new Error(`${value.code}: ${value.message}`);
+  return value;
+}
+
+/** The code of a refusal, or what there was instead. */
+export function codeOf(value: unknown): unknown {
+  return isRefusal(value) ? value.code : value;
+}

@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import type { SearchPlace } from '../../src/audience/search.ts';
+import { fold } from '../../src/audience/search-key.ts';
+import { CALLER, ok, startAudience } from './house.ts';
+
+type House = Awaited<ReturnType<typeof startAudience>>;
+
+/** E-mails of all that are found, page by page. */
+function found(house: House, text: string, filter: object = {}, limit = 2): string[] {
+  const emails: string[] = [];
+  let after: SearchPlace | null = null;
+  do {
+    const page = house.contacts.search({ accountId: 'acct_one', text, limit, after, ...filter });
+    emails.push(...page.rows.map(({ contact }) => contact.email ?? ''));
+    after = page.next;
+  } while (after !== null);
+  return emails;
+}
+
+async function startWithPeople(): Promise<House> {
+  const house = await startAudience();
+  await house.add('ada.lovelace@example.net', { firstName: 'Ada', lastName: 'Lovelace' });
+  await house.add('grace@example.net', { firstName: 'Grace', lastName: 'Hopper' });
+  await house.add('zoe@example.org', { firstName: 'Zoë', lastName: 'Müller-Lüdenscheidt' });
+  await house.add('lovely@example.org', { lastName: 'Ада' });
+  await house.add('nobody@example.org');
+  ok(await house.contacts.create('acct_two', { email: 'ada.other@example.net', firstName: 'Ada' }, CALLER));
+  return house;
+}
+
+describe('a search finds what begins with it', () => {
+  it.each([
+    ['an address', 'ada.lo', ['ada.lovelace@example.net']],
+    ['an address beyond what is indexed', 'ada.lovelace@exam', ['ada.lovelace@example.net']],
+    ['an address, up to its end and no more', 'ada.lovelace@example.netx', []],
+    ['a first name', 'grace', ['grace@example.net']],
+    ['a last name', 'hopper', ['grace@example.net']],
+    ['a full name', 'ada love', ['ada.lovelace@example.net']],
+    ['address and name of different people', 'love', ['lovely@example.org', 'ada.lovelace@example.net']],
+    ['other letters', 'ADA  LoveLACE', ['ada.lovelace@example.net']],
+    ['other accents', 'zoë müller-lu', ['zoe@example.org']],
+    ['no accents', 'MULLER', ['zoe@example.org']],
+    ['another script', 'ад', ['lovely@example.org']],
+    ['nothing in the middle', 'lace', []],
+    ['nothing but a mark', '\u0301', []],
+    ['no pattern', '%', []],
+    ['no pattern', '_da', []],
+  ])('%s: %s', async (_, text, emails) => {
+    expect(found(await startWithPeople(), text)).toEqual(emails);
+  });
+
+  it('whoever fits twice once', async () => {
+    const house = await startAudience();
+    await house.add('ada@example.net', { firstName: 'Ada', lastName: 'Adamson' });
+    expect(found(house, 'ada')).toEqual(['ada@example.net']);
+  });
+
+  it('within a status', async () => {
+    const house = await startWithPeople();
+    await house.suppress('grace@example.net', 'hard_bounce');
+    expect(found(house, 'g', { status: 'bounced' })).toEqual(['grace@example.net']);
+    expect(found(house, 'a', { status: 'bounced' })).toEqual([]);
+  });
+
+  it('within a group, active or not', async () => {
+    const house = await startWithPeople();
+    const { seq } = ok(house.groups.get('acct_one', house.groupId));
+    const join = (email: string, isActive: boolean) =>
+      house.subscriptions.add('acct_one', house.groupId, { email, isActive }, CALLER).then(ok);
+    await join('lovely@example.org', true);
+    await join('ada.lovelace@example.net', false);
+    expect(found(house, 'love', { groupSeq: seq })).toHaveLength(2);
+    expect(found(house, 'love', { groupSeq: seq, isActive: true })).toEqual(['lovely@example.org']);
+    expect(found(house, 'g', { groupSeq: seq })).toEqual([]);
+  });
+});
+
+describe('pages of a search', () => {
+  it('give everybody once, in order, whatever their size, also when many share the beginning', async () => {
+    const house = await startAudience();
+    const emails = Array.from(
+      { length: 25 },
+      (_, n) => `sharedprefix${String(n).padStart(2, '0')}@example.net`,
+    );
+    for (const email of emails.toReversed())
+      await house.add(email, { firstName: 'Shared', lastName: 'Sharedson' });
+    for (const limit of [1, 2, 7, 25, 200]) {
+      expect(found(house, 'shared', {}, limit).toSorted(), `${limit} a page`).toEqual(emails);
+      expect(found(house, 'sharedprefix1', {}, limit)).toHaveLength(10);
+    }
+  });
+
+  it('look at a bounded number of people: a page may be short and still go on', async () => {
+    const house = await startAudience();
+    await house.writer.run(() => {
+      const add = house.db.prepare(`
+        INSERT INTO contacts (account_id, user_id, email, email_hash, custom_fields, global_status, source, added_by, email_key, created_at, updated_at)
+        VALUES ('acct_one', ?, ?, ?, '{}', 'active', 'api', 'x', 'crowded.', 1, 1)`);
+      for (let n = 0; n < 2500; n++) add.run(`u${n}`, `crowded.${n}@example.net`, `email_${n}`);
+    });
+    const first = house.contacts.search({
+      accountId: 'acct_one',
+      text: 'crowded.2499',
+      limit: 50,
+      after: null,
+    });
+    expect(first.rows).toEqual([]);
+    expect(first.next).not.toBeNull();
+    expect(found(house, 'crowded.2499')).toEqual(['crowded.2499@example.net']);
+  });
+});
+
+it.each([
+  ['Zoë  MÜLLER ', 'zoe muller'],
+  ['ﬁ ½', 'fi 1⁄2'],
+  ['ΣΊΣΥΦΟΣ', 'σισυφος'],
+])('%j is folded to %j', (text, folded) => expect(fold(text)).toBe(folded));

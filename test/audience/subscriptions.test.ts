@@ -1,0 +1,279 @@
+import { describe, expect, it } from 'vitest';
+import { findSubscriptionGroup } from '../../src/audience/groups.ts';
+import { leaveGroup, returnToGroup } from '../../src/audience/opt-out.ts';
+import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
+import { CALLER, codeOf, GROUP, ok, startAudience } from './house.ts';
+
+const ADA = 'ada@example.net';
+const ADA_ID = emailIdentifier(ADA);
+const PHONE = '+442079460000';
+
+async function startWithAda() {
+  const house = await startAudience();
+  const contact = await house.add(ADA, { phone: PHONE });
+  const { subscriptions, groupId } = house;
+  const row = () => ok(house.groups.get('acct_one', groupId));
+  return {
+    ...house,
+    contact,
+    join: (wish: object = {}) => subscriptions.add('acct_one', groupId, { email: ADA, ...wish }, CALLER),
+    put: (wish: object, identifier = ADA_ID) =>
+      subscriptions.put('acct_one', groupId, identifier, wish, CALLER),
+    leave: () => subscriptions.remove('acct_one', groupId, ADA_ID),
+    isActive: () => ok(subscriptions.get('acct_one', groupId, ADA_ID)).subscription.is_active === 1,
+    counts: () => [row().total_subscribers, row().active_subscribers],
+    actions: () => house.contacts.history(contact, null, 20).map(({ action }) => action),
+    group: row,
+  };
+}
+
+const active = (joined: Awaited<ReturnType<Awaited<ReturnType<typeof startWithAda>>['join']>>) =>
+  ok(joined).member.subscription.is_active === 1;
+
+describe('adding', () => {
+  it('makes a membership once; again it changes nothing', async () => {
+    const { join, counts, contacts, contact } = await startWithAda();
+    const first = ok(await join({ method: 'web_form', details: 'A' }));
+    expect(first).toMatchObject({
+      created: true,
+      member: {
+        subscription: { is_active: 1, source: 'api', consent_method: 'web_form', consent_details: 'A' },
+      },
+    });
+    const again = ok(await join({ method: 'other', details: 'B', isActive: false }));
+    expect(again).toMatchObject({
+      created: false,
+      member: { subscription: { is_active: 1, consent_method: 'web_form' } },
+    });
+    expect(counts()).toEqual([1, 1]);
+    expect(contacts.history(contact, null, 9)).toHaveLength(2);
+  });
+
+  it('tells the contact of consent that is given, and only of that', async () => {
+    const { join, put, contacts, contact, groupId } = await startWithAda();
+    await join();
+    expect(contacts.history(contact, null, 9)).toHaveLength(1);
+    await put({ method: 'double_opt_in', details: 'Form 7' });
+    expect(ok(contacts.get('acct_one', ADA_ID))).toMatchObject({
+      consent_method: 'double_opt_in',
+      consent_details: 'Form 7',
+    });
+    expect(contacts.history(contact, null, 1)).toMatchObject([
+      { action: 'given', subscription_group_id: groupId, recorded_by: 'key_one' },
+    ]);
+  });
+
+  it.each([
+    ['an address', { email: ADA }, 'created'],
+    ['a number', { phone: PHONE }, 'created'],
+    ['an identifier', { contactIdentifier: ADA_ID }, 'created'],
+    ['the number’s identifier', { contactIdentifier: phoneIdentifier(PHONE) }, 'created'],
+    ['all of one person', { email: ADA, phone: PHONE, contactIdentifier: ADA_ID }, 'created'],
+    ['nothing', {}, 'VALIDATION_ERROR'],
+    ['two people', { email: ADA, phone: '+4930123456' }, 'VALIDATION_ERROR'],
+    [
+      'a person and nobody',
+      { email: ADA, contactIdentifier: emailIdentifier('x@example.net') },
+      'VALIDATION_ERROR',
+    ],
+    ['nobody', { email: 'x@example.net' }, 'CONTACT_NOT_FOUND'],
+    ['nobody, twice', { email: 'x@example.net', phone: '+4930999999' }, 'CONTACT_NOT_FOUND'],
+  ])('by %s', async (_, wish, outcome) => {
+    const { subscriptions, groupId, contacts } = await startWithAda();
+    ok(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
+    const added = await subscriptions.add('acct_one', groupId, wish, CALLER);
+    expect(outcome === 'created' ? ok(added).created : codeOf(added)).toBe(
+      outcome === 'created' ? true : outcome,
+    );
+  });
+
+  it('looks at the group before the contact', async () => {
+    const { subscriptions } = await startWithAda();
+    const wish = { email: 'nobody@example.net' };
+    for (const groupId of ['sgroup_1_x', 'nonsense']) {
+      const added = await subscriptions.add('acct_one', groupId, wish, CALLER);
+      expect(codeOf(added)).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
+    }
+  });
+
+  it('never reaches into another account', async () => {
+    const { subscriptions, contacts, groupId, groups } = await startWithAda();
+    ok(await contacts.create('acct_two', { email: 'two@example.net' }, CALLER));
+    const ofTwo = await groups.create('acct_two', GROUP);
+    const add = (account: string, group: string, email: string) =>
+      subscriptions.add(account, group, { email }, CALLER).then(codeOf);
+    expect(await add('acct_two', groupId, 'two@example.net')).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
+    expect(await add('acct_one', ofTwo.subscription_group_id, ADA)).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
+    expect(await add('acct_two', ofTwo.subscription_group_id, ADA)).toBe('CONTACT_NOT_FOUND');
+  });
+});
+
+describe('an opt-out', () => {
+  it.each([
+    ['PUT isActive false, then POST', async (on: Ada) => void (await on.join())],
+    [
+      'PUT isActive false, then PUT without a word',
+      async (on: Ada) => void (await on.put({ method: 'web_form' })),
+    ],
+    ['membership deleted, then POST', async (on: Ada) => void (await on.leave(), await on.join())],
+    [
+      'membership deleted, then PUT without a word',
+      async (on: Ada) => void (await on.leave(), await on.put({})),
+    ],
+    [
+      'membership deleted, then POST by the number',
+      async (on: Ada) => {
+        await on.leave();
+        await on.subscriptions.add('acct_one', on.groupId, { phone: PHONE }, CALLER);
+      },
+    ],
+    [
+      'a new address, then POST',
+      async (on: Ada) => {
+        await on.leave();
+        const how = { ...CALLER, merge: false };
+        ok(await on.contacts.update('acct_one', ADA_ID, { email: 'new@example.net', phone: null }, how));
+        ok(await on.subscriptions.add('acct_one', on.groupId, { email: 'new@example.net' }, CALLER));
+        ok(await on.contacts.update('acct_one', emailIdentifier('new@example.net'), { email: ADA }, how));
+      },
+    ],
+  ])('holds: %s', async (_, then) => {
+    const house = await startWithAda();
+    await house.join();
+    await house.put({ isActive: false });
+    await then(house);
+    expect(house.isActive()).toBe(false);
+    expect(house.counts()).toEqual([1, 0]);
+  });
+
+  it.each([
+    ['as a member', async () => {}],
+    ['after the membership was deleted', async (on: Ada) => void (await on.leave())],
+  ])('is lifted by an express isActive true, %s, and that is remembered', async (_, between) => {
+    const house = await startWithAda();
+    await house.join();
+    await house.put({ isActive: false });
+    await between(house);
+    expect(active(await house.put({ isActive: true }))).toBe(true);
+    expect(house.counts()).toEqual([1, 1]);
+    expect(house.actions()).toEqual(['returned_to_group', 'left_group', 'given']);
+    await house.leave();
+    expect(active(await house.join())).toBe(true);
+  });
+
+  it('is made by adding somebody as inactive, too', async () => {
+    const { join, leave, counts } = await startWithAda();
+    expect(active(await join({ isActive: false }))).toBe(false);
+    await leave();
+    expect(active(await join())).toBe(false);
+    expect(counts()).toEqual([1, 0]);
+  });
+
+  it('of a member is an event; saying it again is none', async () => {
+    const { join, put, tables, groupId } = await startWithAda();
+    await join();
+    await put({ isActive: false });
+    await put({ isActive: false });
+    const events = tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
+    expect(events.map(({ kind, data }) => [kind, JSON.parse(data)])).toEqual([
+      [
+        'email_unsubscribed',
+        { method: 'api', subscriptionGroupId: groupId, recipient: ADA, contactIdentifier: ADA_ID },
+      ],
+    ]);
+  });
+
+  it('may be said by the person, of both their identifiers at once, and taken back', async () => {
+    const { join, writer, tables, isActive, actions, group } = await startWithAda();
+    await join();
+    const witness = { by: 'recipient', ipAddress: '198.51.100.7', userAgent: null, at: 1 };
+    const word = { method: 'one_click', witness } as const;
+    const hash = phoneIdentifier(PHONE);
+    expect(await writer.run((all) => leaveGroup(all, group(), ADA_ID, word))).toBe(true);
+    expect(await writer.run((all) => leaveGroup(all, group(), hash, word))).toBe(false);
+    expect(isActive()).toBe(false);
+    expect(await writer.run((all) => returnToGroup(all, group(), hash, { ...word, method: 'page' }))).toBe(
+      true,
+    );
+    expect(isActive()).toBe(true);
+    expect(tables.groupOptOuts.has(group().seq, ADA_ID)).toBe(false);
+    expect(actions()).toEqual(['returned_to_group', 'left_group', 'given']);
+  });
+
+  it('holds for who is no contact, and when they become one', async () => {
+    const { writer, tables, groupId, subscriptions, add } = await startWithAda();
+    const group = ok(findSubscriptionGroup(tables, 'acct_one', groupId));
+    const witness = { by: 'recipient', ipAddress: null, userAgent: null, at: 1 };
+    const hash = emailIdentifier('late@example.net');
+    await writer.run((all) => leaveGroup(all, group, hash, { method: 'mailto', witness }));
+    await add('late@example.net');
+    const joined = await subscriptions.add('acct_one', groupId, { email: 'late@example.net' }, CALLER);
+    expect(active(joined)).toBe(false);
+  });
+});
+
+type Ada = Awaited<ReturnType<typeof startWithAda>>;
+
+describe('counts', () => {
+  it('are right after a storm', async () => {
+    const { subscriptions, groupId, add, counts, tables, group } = await startWithAda();
+    const emails = Array.from({ length: 20 }, (_, n) => `member${n}@example.net`);
+    for (const email of emails) await add(email);
+    const one = (email: string, round: number) => {
+      const identifier = emailIdentifier(email);
+      if (round % 4 === 0) return subscriptions.add('acct_one', groupId, { email }, CALLER);
+      if (round % 4 === 3) return subscriptions.remove('acct_one', groupId, identifier);
+      return subscriptions.put('acct_one', groupId, identifier, { isActive: round % 4 === 1 }, CALLER);
+    };
+    let seed = 7;
+    const next = () => (seed = (seed * 16_807) % 2_147_483_647);
+    await Promise.all(Array.from({ length: 2000 }, () => one(emails[next() % emails.length] ?? ADA, next())));
+    const { rows } = tables.subscriptions.list({ groupSeq: group().seq, beforeSeq: null, limit: 200 });
+    expect(rows.length).toBeGreaterThan(0);
+    const isActive = rows.filter(({ subscription }) => subscription.is_active === 1);
+    expect(counts()).toEqual([rows.length, isActive.length]);
+  });
+
+  it('make one row of 200 adds at once', async () => {
+    const { join, counts } = await startWithAda();
+    const joined = await Promise.all(Array.from({ length: 200 }, () => join()));
+    expect(joined.map((one) => ok(one).created).filter(Boolean)).toHaveLength(1);
+    expect(counts()).toEqual([1, 1]);
+  });
+});
+
+describe('a group', () => {
+  it('takes its memberships along, not its people, however many', async () => {
+    const { groups, groupId, add, subscriptions, tables, contacts, join, contact } = await startWithAda();
+    await join({ method: 'web_form' });
+    for (let n = 0; n < 30; n++) {
+      await add(`member${n}@example.net`);
+      ok(
+        await subscriptions.add(
+          'acct_one',
+          groupId,
+          { email: `member${n}@example.net`, isActive: n % 2 === 0 },
+          CALLER,
+        ),
+      );
+    }
+    const { seq } = ok(await groups.remove('acct_one', groupId));
+    expect(codeOf(groups.get('acct_one', groupId))).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
+    expect(codeOf(await groups.remove('acct_one', groupId))).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
+    expect(tables.subscriptions.list({ groupSeq: seq, beforeSeq: null, limit: 9 }).rows).toEqual([]);
+    expect(contacts.memberships(contact)).toEqual([]);
+    expect(contacts.history(contact, null, 9)).toHaveLength(2);
+  });
+
+  it('whose deletion was cut short is gone for callers, and cleared away by the next daemon', async () => {
+    const { groups, groupId, writer, join, tables, group, clock } = await startWithAda();
+    await join();
+    const { seq } = group();
+    await writer.run((all) => all.subscriptionGroups.markDeleted(seq, clock.now()));
+    expect(groups.list({ accountId: 'acct_one', beforeSeq: null, limit: 9 }).rows).toEqual([]);
+    expect(codeOf(await join())).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
+    await groups.recover();
+    expect(tables.subscriptionGroups.deleted()).toEqual([]);
+    expect(codeOf(groups.get('acct_one', groupId))).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
+  });
+});
