@@ -102,11 +102,6 @@ export function webhookDeliveryTable(db: Database) {
     SELECT e.seq AS event_seq, e.kind, e.at, d.state
     FROM events e LEFT JOIN webhook_deliveries d ON d.webhook = ? AND d.event_seq = e.seq
     WHERE e.account_id = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT +?`);
-  const erase = db.prepare<[string, string, string]>(`
-    UPDATE webhook_deliveries SET response_body = NULL, error = NULL
-    WHERE webhook IN (SELECT number FROM webhooks WHERE account_id = ?)
-      AND event_seq IN (SELECT e.seq FROM messages m JOIN events e ON e.message_seq = m.seq
-        WHERE m.account_id = ? AND m.recipient_hash = ?)`);
   const nextWebhook = db
     .prepare<[number], number>(
       'SELECT webhook FROM webhook_deliveries WHERE webhook > ? ORDER BY webhook LIMIT 1',
@@ -167,12 +162,6 @@ export function webhookDeliveryTable(db: Database) {
       accountId: string,
       range: { afterSeq: number; lastSeq: number; limit: number },
     ): ToldEvent[] => told.all(webhook, accountId, range.afterSeq, range.lastSeq, range.limit),
-    /**
-     * Forgets what endpoints answered to an account's events about a person; what is told of those that still
-     * wait comes from the events themselves.
-     */
-    eraseRecipient: (accountId: string, recipientHash: string): number =>
-      erase.run(accountId, accountId, recipientHash).changes,
     /** Deletes what tells of purged events; returns how many, at most `limit`. */
     purge: (limit: number): number => {
       const oldest = oldestEvent.get() ?? Number.MAX_SAFE_INTEGER;

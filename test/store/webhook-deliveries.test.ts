@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
 import type { WebhookRow } from '../../src/store/webhooks.ts';
-import { enqueue, insertAccount, startStore } from '../support/store.ts';
+import { insertAccount, startStore } from '../support/store.ts';
 
 type Store = ReturnType<typeof startStore>;
 
@@ -170,27 +170,6 @@ describe('what is left behind', () => {
     expect(webhookDeliveries.hasOrphans()).toBe(false);
     expect(webhookDeliveries.get(kept, event)).not.toBe(null);
     expect(addWebhook(store)).toBeGreaterThan(gone);
-  });
-
-  it('of an erased person is nothing that an endpoint said, in that account alone', () => {
-    const store = startStore();
-    const { tables } = store;
-    insertAccount(tables, 'acct_two', 1);
-    const webhook = addWebhook(store);
-    const ada = enqueue(tables, store.clock.now(), { recipient: 'ada@example.net' });
-    const bob = enqueue(tables, store.clock.now(), { recipient: 'bob@example.net' });
-    const [ofAda, ofBob] = [addEvent(store, [webhook], ada.seq), addEvent(store, [webhook], bob.seq)];
-    const said = { state: 'failed', response_code: 500, response_body: 'who is this?', error: 'HTTP 500' };
-    settle(store, webhook, ofAda, said);
-    settle(store, webhook, ofBob, said);
-    expect(tables.webhookDeliveries.eraseRecipient('acct_two', ada.recipient_hash)).toBe(0);
-    expect(tables.webhookDeliveries.eraseRecipient('acct_one', ada.recipient_hash)).toBe(1);
-    expect(tables.webhookDeliveries.get(webhook, ofAda)).toMatchObject({
-      response_code: 500,
-      response_body: null,
-      error: null,
-    });
-    expect(tables.webhookDeliveries.get(webhook, ofBob)).toMatchObject({ response_body: 'who is this?' });
   });
 });
 

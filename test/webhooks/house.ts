@@ -78,6 +78,13 @@ export async function startHouse(wish: Wish = {}) {
     });
   }
 
+  /** Several, in one commit. */
+  function sentAtOnce(count: number): Promise<void> {
+    return writer.run((all) => {
+      for (let n = 0; n < count; n++) recorder.message(all, enqueue(all, clock.now()), 'email_sent', {});
+    });
+  }
+
   return {
     ...store,
     dns,
@@ -86,6 +93,7 @@ export async function startHouse(wish: Wish = {}) {
     recorder,
     logged,
     sent,
+    sentAtOnce,
     /** A webhook that takes everything, of the first account unless told. */
     hook: async (url: string, accountId = 'acct_one') =>
       granted(await webhooks.create(accountId, { url, events: '*' })),
