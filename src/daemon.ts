@@ -29,6 +29,7 @@ import { complianceTemplateRoutes } from './http/api/compliance-templates.ts';
 import { contactRoutes } from './http/api/contacts.ts';
 import { contactImportRoutes } from './http/api/contacts-import.ts';
 import { domainGroupRoutes } from './http/api/domain-groups.ts';
+import { domainReportRoutes } from './http/api/domain-reports.ts';
 import { domainRoutes } from './http/api/domains.ts';
 import { messageActionRoutes } from './http/api/message-actions.ts';
 import { messageRoutes } from './http/api/messages.ts';
@@ -294,6 +295,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       routes: [
         ...useCaseRoutes({ domains }),
         ...domainRoutes({ domains }),
+        ...domainReportRoutes({ domains, tables, clock }),
         ...domainGroupRoutes({ domains }),
         ...sendRoutes(sends),
         ...sendBatchRoutes(sends),

@@ -24,7 +24,7 @@ export interface ReportHouse {
 export type Stored = 'stored' | 'known' | 'foreign';
 
 /** Rows kept of one report, those with most mail first. */
-const MOST_ROWS = 2000;
+const MOST_ROWS = 200;
 
 /** `domain`: the one whose address it came to, null for the platform's. In a unit of work. */
 export function storeAggregate(house: ReportHouse, report: AggregateReport, domain: string | null): Stored {
@@ -69,7 +69,7 @@ export function storeTls(house: ReportHouse, report: TlsReport): Stored {
       failed: policy.failed,
       received_at: now,
     };
-    const failures = policy.failures.map(
+    const failures = policy.failures.slice(0, MOST_ROWS).map(
       ({ type, receivingHost, reason, count }): TlsFailureRow => ({
         type,
         receiving_host: receivingHost,

@@ -43,7 +43,7 @@ export interface ReportPeriod {
 }
 
 /** Newest ones kept of a domain: anybody may send reports, and as many as they like. */
-const REPORTS_A_DOMAIN = 5000;
+const REPORTS_A_DOMAIN = 3000;
 
 export function dmarcReportTable(db: Database) {
   const insert = db.prepare<Omit<DmarcReportRow, 'seq'>>(`
@@ -70,6 +70,11 @@ export function dmarcReportTable(db: Database) {
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
     WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
     GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT @limit`);
+  const total = db.prepare<ReportPeriod & { domain: string }, { messages: number; passed: number }>(`
+    SELECT coalesce(sum(messages), 0) AS messages,
+      coalesce(sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)), 0) AS passed
+    FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
+    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to AND @limit > 0`);
   const purge = db.prepare<[number, number]>(
     'DELETE FROM dmarc_reports WHERE seq IN (SELECT seq FROM dmarc_reports WHERE received_at < ? LIMIT +?)',
   );
@@ -87,6 +92,9 @@ export function dmarcReportTable(db: Database) {
       list.all({ domain, ...period }),
     /** Most mail first. */
     sources: (domain: string, period: ReportPeriod): DmarcSourceSum[] => sources.all({ domain, ...period }),
+    /** Of all sources, also those beyond the limit. */
+    total: (domain: string, period: ReportPeriod): { messages: number; passed: number } =>
+      total.get({ domain, ...period }) ?? { messages: 0, passed: 0 },
     purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };
 }

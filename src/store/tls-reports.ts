@@ -23,7 +23,7 @@ export interface TlsFailureRow {
 }
 
 /** Newest ones kept of a host. */
-const REPORTS_A_HOST = 5000;
+const REPORTS_A_HOST = 3000;
 
 export function tlsReportTable(db: Database) {
   const insert = db.prepare<Omit<TlsReportRow, 'seq'>>(`
@@ -44,6 +44,9 @@ export function tlsReportTable(db: Database) {
     FROM tls_reports r JOIN tls_failures f ON f.report_seq = r.seq
     WHERE r.host = @host AND r.end_at >= @from AND r.end_at < @to
     GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT @limit`);
+  const total = db.prepare<ReportPeriod & { host: string }, { successful: number; failed: number }>(`
+    SELECT coalesce(sum(successful), 0) AS successful, coalesce(sum(failed), 0) AS failed FROM tls_reports
+    WHERE host = @host AND end_at >= @from AND end_at < @to AND @limit > 0`);
   const purge = db.prepare<[number, number]>(
     'DELETE FROM tls_reports WHERE seq IN (SELECT seq FROM tls_reports WHERE received_at < ? LIMIT +?)',
   );
@@ -60,6 +63,8 @@ export function tlsReportTable(db: Database) {
     list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...period }),
     /** Most sessions first. */
     failures: (host: string, period: ReportPeriod): TlsFailureRow[] => failures.all({ host, ...period }),
+    total: (host: string, period: ReportPeriod): { successful: number; failed: number } =>
+      total.get({ host, ...period }) ?? { successful: 0, failed: 0 },
     purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };
 }

@@ -1,0 +1,189 @@
+import { z } from 'zod';
+import { type Clock, DAY, iso } from '../../core/clock.ts';
+import { invalid, isRefusal } from '../../core/refusal.ts';
+import { returnPathHost } from '../../domains/names.ts';
+import type { Domains } from '../../domains/service.ts';
+import type { DmarcReportRow, ReportPeriod } from '../../store/dmarc-reports.ts';
+import type { DomainRow } from '../../store/domains.ts';
+import type { Tables } from '../../store/tables.ts';
+import { type Route, route } from '../route.ts';
+
+/**
+ * `GET /web-setup/domains/{domainId}/reports`: what other servers report on mail in a domain's name (DMARC)
+ * and on encryption towards its return path (TLS-RPT). Several accounts may have registered one name: only
+ * who proved to hold it, by its DKIM record, sees what strangers see of its mail.
+ */
+export interface DomainReportDeps {
+  domains: Pick<Domains, 'get'>;
+  tables: Tables;
+  clock: Clock;
+}
+
+const DEFAULT_DAYS = 30;
+const MOST_ROWS = 200;
+
+const moment = z.iso.datetime({
+  offset: true,
+  error: 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
+});
+
+const data = z.object({
+  domainId: z.string(),
+  domain: z.string(),
+  from: z.string(),
+  to: z.string(),
+  message: z.string().optional().describe('Why nothing is shown.'),
+  dmarc: z.object({
+    messages: z.int().describe('That receivers saw in the domain’s name.'),
+    passed: z.int().describe('Of these, aligned by DKIM or SPF.'),
+    sources: z
+      .array(
+        z.object({
+          sourceIp: z.string(),
+          messages: z.int(),
+          passed: z.int(),
+          dkimPassed: z.int(),
+          spfPassed: z.int(),
+          quarantined: z.int(),
+          rejected: z.int(),
+        }),
+      )
+      .describe(`Most mail first, at most ${MOST_ROWS}.`),
+    reports: z
+      .array(
+        z.object({
+          organization: z.string(),
+          reportId: z.string(),
+          begin: z.string(),
+          end: z.string(),
+          policyDomain: z.string(),
+          policy: z.string().describe('`p` as the receiver found it.'),
+          messages: z.int(),
+          truncated: z.boolean().describe('It had more rows than are kept.'),
+        }),
+      )
+      .describe(`Newest first, at most ${MOST_ROWS}.`),
+  }),
+  tls: z.object({
+    successful: z.int().describe('Sessions with the return path that were encrypted.'),
+    failed: z.int(),
+    failures: z.array(
+      z.object({
+        type: z.string().describe('`certificate-expired`, `starttls-not-supported`, … (RFC 8460 §4.3).'),
+        receivingHost: z.string(),
+        reason: z.string(),
+        sessions: z.int(),
+      }),
+    ),
+    reports: z.array(
+      z.object({
+        organization: z.string(),
+        reportId: z.string(),
+        policyType: z.string(),
+        begin: z.string(),
+        end: z.string(),
+        successful: z.int(),
+        failed: z.int(),
+      }),
+    ),
+  }),
+});
+
+export function domainReportRoutes({ domains, tables, clock }: DomainReportDeps): Route[] {
+  return [
+    route({
+      method: 'GET',
+      path: '/web-setup/domains/{domainId}/reports',
+      operationId: 'getDomainReports',
+      tag: 'Domains',
+      summary: 'DMARC and TLS reports on a domain',
+      description:
+        'What receivers report on mail in the domain’s name, added up by source address, and on encryption towards its return path. Reports are not signed by anyone: take them as hints.',
+      scope: 'setup',
+      params: z.object({ domainId: z.string() }),
+      query: z.object({
+        from: moment
+          .optional()
+          .describe(`Reports that ended at or after; ${DEFAULT_DAYS} days before \`to\` when not given.`),
+        to: moment.optional().describe('Before; now when not given.'),
+      }),
+      answers: { 200: { description: 'Added up, and one by one.', data } },
+      refusals: ['DOMAIN_NOT_FOUND'],
+      handle: ({ caller, params, query }) => {
+        const domain = domains.get(caller.accountId, params.domainId);
+        if (isRefusal(domain)) return domain;
+        const to = query.to === undefined ? clock.now() + 1 : Date.parse(query.to);
+        const from = query.from === undefined ? to - DEFAULT_DAYS * DAY : Date.parse(query.from);
+        if (from > to) return invalid('from', 'must not be after `to`');
+        const proven = domain.dkim_enabled === 1;
+        const period = { from, to, limit: proven ? MOST_ROWS : 0 };
+        return {
+          status: 200,
+          data: {
+            domainId: domain.domain_id,
+            domain: domain.name,
+            from: iso(from),
+            to: iso(to),
+            ...(proven
+              ? {}
+              : { message: `Reports are shown once the DKIM record of ${domain.name} is verified.` }),
+            dmarc: dmarcOf(tables, domain, period),
+            tls: tlsOf(tables, domain, period),
+          },
+        };
+      },
+    }),
+  ];
+}
+
+function dmarcOf(tables: Tables, { name }: DomainRow, period: ReportPeriod) {
+  return {
+    ...tables.dmarcReports.total(name, period),
+    sources: tables.dmarcReports.sources(name, period).map((row) => ({
+      sourceIp: row.source_ip,
+      messages: row.messages,
+      passed: row.passed,
+      dkimPassed: row.dkim_passed,
+      spfPassed: row.spf_passed,
+      quarantined: row.quarantined,
+      rejected: row.rejected,
+    })),
+    reports: tables.dmarcReports.list(name, period).map((row) => ({
+      organization: row.organization,
+      reportId: row.report_id,
+      begin: iso(row.begin_at),
+      end: iso(row.end_at),
+      policyDomain: row.policy_domain,
+      policy: policyOf(row),
+      messages: row.messages,
+      truncated: row.truncated === 1,
+    })),
+  };
+}
+
+function policyOf({ policy }: DmarcReportRow): string {
+  const published: { p: string } = JSON.parse(policy);
+  return published.p;
+}
+
+function tlsOf(tables: Tables, { name }: DomainRow, period: ReportPeriod) {
+  const host = returnPathHost(name);
+  return {
+    ...tables.tlsReports.total(host, period),
+    failures: tables.tlsReports.failures(host, period).map((row) => ({
+      type: row.type,
+      receivingHost: row.receiving_host,
+      reason: row.reason,
+      sessions: row.sessions,
+    })),
+    reports: tables.tlsReports.list(host, period).map((row) => ({
+      organization: row.organization,
+      reportId: row.report_id,
+      policyType: row.policy_type,
+      begin: iso(row.begin_at),
+      end: iso(row.end_at),
+      successful: row.successful,
+      failed: row.failed,
+    })),
+  };
+}

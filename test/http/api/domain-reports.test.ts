@@ -1,0 +1,147 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { DAY } from '../../../src/core/clock.ts';
+import { refuse } from '../../../src/core/refusal.ts';
+import { domainReportRoutes } from '../../../src/http/api/domain-reports.ts';
+import { parseIncoming } from '../../../src/mail/incoming/parse.ts';
+import { storeAggregate, storeTls } from '../../../src/smtp/reports.ts';
+import { aggregateReport, tlsReport } from '../../smtp/mails.ts';
+import { heldClock, insertAccount, insertDomain, startStore } from '../../support/store.ts';
+import { startApi } from '../harness.ts';
+
+/** The end of the day that the reports in mails.ts are about. */
+const DAY_AFTER = Date.UTC(2026, 0, 15);
+
+async function start() {
+  const store = startStore(heldClock(DAY_AFTER));
+  const { tables, writer, clock } = store;
+  const domains = {
+    get: (accountId: string, domainId: string) =>
+      tables.domains.get(accountId, domainId) ?? refuse('DOMAIN_NOT_FOUND', 'There is no such domain'),
+  };
+  const api = await startApi({ routes: domainReportRoutes({ domains, tables, clock }) });
+  onTestFinished(() => api.stop());
+  const { accountId } = api.account;
+  insertAccount(tables, accountId, clock.now());
+  const own = { account_id: accountId, name: 'kunde.example' };
+  insertDomain(tables, { ...own, domain_id: 'domain_proven' }, clock.now());
+  insertDomain(tables, { ...own, domain_id: 'domain_claimed', use_case: 'mk', dkim_enabled: 0 }, clock.now());
+
+  const read = (mail: string) => parseIncoming(Buffer.from(mail));
+  await writer.run((all) => {
+    const house = { tables: all, hostname: 'mx.postrider.example', now: clock.now() };
+    for (const id of ['1', '2']) {
+      const { aggregate } = read(aggregateReport('kunde.example', id));
+      const { tls } = read(tlsReport('return-a.kunde.example', id));
+      if (aggregate === null || tls === null) throw new Error('not read');
+      storeAggregate(house, aggregate, 'kunde.example');
+      storeTls(house, tls);
+    }
+  });
+  return {
+    clock,
+    get: async (domainId: string, query = '') => {
+      const response = await fetch(`${api.base}/web-setup/domains/${domainId}/reports${query}`, {
+        headers: api.as('setup'),
+      });
+      const json = (await response.json()) as Answered;
+      return { status: response.status, data: json.data, error: json.error };
+    },
+  };
+}
+
+interface Answered {
+  data: {
+    from: string;
+    to: string;
+    message?: string;
+    dmarc: { messages: number; passed: number; sources: object[]; reports: object[] };
+    tls: { successful: number; failed: number; failures: object[]; reports: object[] };
+  };
+  error?: { code: string; details?: { field: string }[] };
+}
+
+describe('the reports on a domain', () => {
+  it('are added up by source and by fault, and listed', async () => {
+    const { get } = await start();
+    const { status, data } = await get('domain_proven');
+    expect(status).toBe(200);
+    expect(data).toMatchObject({
+      domain: 'kunde.example',
+      from: '2025-12-16T00:00:00.001Z',
+      dmarc: {
+        messages: 30,
+        passed: 20,
+        sources: [
+          { sourceIp: '192.0.2.25', messages: 20, passed: 20, dkimPassed: 20, spfPassed: 20, rejected: 0 },
+          { sourceIp: '203.0.113.9', messages: 10, passed: 0, rejected: 10 },
+        ],
+        reports: [
+          {
+            organization: 'Receiver',
+            policyDomain: 'kunde.example',
+            policy: 'reject',
+            messages: 15,
+            truncated: false,
+            begin: '2026-01-14T00:00:00.000Z',
+            end: '2026-01-14T23:59:59.000Z',
+          },
+          { messages: 15 },
+        ],
+      },
+      tls: {
+        successful: 180,
+        failed: 8,
+        failures: [
+          { type: 'certificate-expired', receivingHost: 'mx.postrider.example', reason: '', sessions: 8 },
+        ],
+        reports: [{ organization: 'Sender', policyType: 'no-policy-found', successful: 90, failed: 4 }, {}],
+      },
+    });
+    expect(data.message).toBeUndefined();
+  });
+
+  it('are shown to nobody who has not proved to hold the domain', async () => {
+    const { get } = await start();
+    const { status, data } = await get('domain_claimed');
+    expect(status).toBe(200);
+    expect(data.message).toContain('DKIM');
+    expect(data.dmarc).toEqual({ messages: 0, passed: 0, sources: [], reports: [] });
+    expect(data.tls).toEqual({ successful: 0, failed: 0, failures: [], reports: [] });
+  });
+
+  it.each([
+    ['before', '?to=2026-01-14T23:59:59Z', 0],
+    ['on', '?from=2026-01-14T23:59:59Z&to=2026-01-15T00:00:00Z', 30],
+    ['after', '?from=2026-01-15T00:00:00Z', 0],
+  ])('are those that ended in the time asked for: %s', async (_, query, messages) => {
+    const { get } = await start();
+    expect((await get('domain_proven', query)).data.dmarc.messages).toBe(messages);
+  });
+
+  it('are those of the last thirty days when no time is asked for', async () => {
+    const { clock, get } = await start();
+    clock.advance(29 * DAY);
+    expect((await get('domain_proven')).data.dmarc.messages).toBe(30);
+    clock.advance(2 * DAY);
+    expect((await get('domain_proven')).data.dmarc.messages).toBe(0);
+  });
+
+  it.each([
+    ['?from=yesterday', 'from'],
+    ['?from=2026-02-01T00:00:00Z&to=2026-01-01T00:00:00Z', 'from'],
+  ])('refuses %s', async (query, field) => {
+    const { get } = await start();
+    const { status, error } = await get('domain_proven', query);
+    expect(status).toBe(400);
+    expect(error).toMatchObject({ code: 'VALIDATION_ERROR', details: [{ field }] });
+  });
+
+  it.each(['domain_unknown', 'domain_one'])(
+    "are not there for %s, unknown or another account's",
+    async (id) => {
+      const { get } = await start();
+      const { status, error } = await get(id);
+      expect([status, error?.code]).toEqual([404, 'DOMAIN_NOT_FOUND']);
+    },
+  );
+});
