@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
+import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
+import { purgeOld } from '../../src/events/retention.ts';
 import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 function start() {
@@ -32,7 +35,8 @@ function start() {
       .prepare(`SELECT d.webhook, e.kind, d.delivery_id, d.state, d.attempts FROM webhook_deliveries d
         JOIN events e ON e.seq = d.event_seq ORDER BY d.webhook, d.event_seq`)
       .all();
-  return { ...store, recorder, due, addWebhook, rows };
+  const log = createLog({ level: 'silent', hashAddresses: true });
+  return { ...store, recorder, due, addWebhook, rows, log };
 }
 
 describe('an event', () => {
@@ -87,5 +91,20 @@ describe('an event', () => {
       (unit) => void recorder.message(unit, enqueue(tables, clock.now()), 'email_delivered', {}),
     );
     expect(rows()).toEqual([]);
+  });
+});
+
+describe('retention', () => {
+  it('takes what was told together with the events that it tells of', async () => {
+    const { tables, writer, recorder, clock, log, addWebhook, rows } = start();
+    addWebhook('acct_one', '*');
+    const tell = () =>
+      writer.run((unit) => void recorder.message(unit, enqueue(tables, clock.now()), 'email_sent', {}));
+    await tell();
+    clock.advance(91 * DAY);
+    await tell();
+    await purgeOld({ clock, log, writer, bodyDays: 7, eventDays: 90 });
+    expect(rows()).toHaveLength(1);
+    expect(tables.webhookDeliveries.purge(10)).toBe(0);
   });
 });
