@@ -55,6 +55,7 @@ export async function startInProcess() {
 
   return {
     url: daemon.apiUrl,
+    dataDir,
     dns,
     tables: createTables(db),
     /** A new account with its company address, and a client that has its keys. */

@@ -1,0 +1,275 @@
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { emailIdentifier } from '../../../src/mail/identifier.ts';
+import { startInProcess } from '../../support/in-process-daemon.ts';
+
+// The whole daemon takes part, perhaps on a busy machine.
+vi.setConfig({ testTimeout: 60_000 });
+
+const house = await startInProcess();
+afterAll(() => house.stop());
+
+const GROUPS = '/web-setup/contacts/subscription-groups';
+const ADA = 'ada@example.net';
+const ADA_ID = emailIdentifier(ADA);
+
+interface Group {
+  subscriptionGroupId: string;
+  totalSubscribers: number;
+  activeSubscribers: number;
+  [field: string]: unknown;
+}
+
+interface Joined {
+  message: string;
+  subscriber: { isActive: boolean; email: string; [field: string]: unknown };
+}
+
+async function start() {
+  const api = await house.account('A');
+  const made = await api.post<{ group: Group }>(GROUPS, { name: 'News' });
+  const { group } = made.data;
+  const path = `${GROUPS}/${group.subscriptionGroupId}`;
+  const add = (email: string) => api.post('/web-setup/contacts', { email });
+  await add(ADA);
+  const code = async (method: string, where: string, body?: object) => {
+    const { status, error } = await api.call(method, where, body === undefined ? {} : { body });
+    return [status, error.code];
+  };
+  return {
+    api,
+    group,
+    path,
+    members: `${path}/subscriptions`,
+    add,
+    code,
+    counts: async () => {
+      const { totalSubscribers, activeSubscribers } = (await api.get<{ group: Group }>(path)).data.group;
+      return [totalSubscribers, activeSubscribers];
+    },
+  };
+}
+
+describe('a subscription group', () => {
+  it('has every field of its record', async () => {
+    const { api, group, path } = await start();
+    expect(group).toEqual({
+      subscriptionGroupId: expect.stringMatching(/^sgroup_\d{13}_[0-9a-z]{12}$/),
+      name: 'News',
+      description: null,
+      userId: api.accountId,
+      isActive: true,
+      isDefault: false,
+      isSystem: false,
+      totalSubscribers: 0,
+      activeSubscribers: 0,
+      importStatus: null,
+      tags: [],
+      unsubscribeTemplateId: null,
+      reportAbuseTemplateId: null,
+      companyAddressTemplateId: null,
+      createdAt: expect.stringMatching(/Z$/),
+      updatedAt: expect.stringMatching(/Z$/),
+    });
+    expect((await api.get<object>(path)).data).toEqual({ group });
+  });
+
+  it.each(['PUT', 'PATCH'])('is changed by %s, field by field', async (method) => {
+    const { api, path } = await start();
+    const change = async (body: object) =>
+      (await api.call<{ group: Group }>(method, path, { body })).data.group;
+    await change({ description: 'Monthly', tags: ['a', 'b'], unsubscribeTemplateId: 'ctemplate_1' });
+    expect(await change({ name: 'Other', unsubscribeTemplateId: null, isActive: false })).toMatchObject({
+      name: 'Other',
+      description: 'Monthly',
+      tags: ['a', 'b'],
+      unsubscribeTemplateId: null,
+      isActive: false,
+    });
+  });
+
+  it('is listed newest first, page by page, and gone when deleted', async () => {
+    const { api, path, code, group } = await start();
+    await api.post(GROUPS, { name: 'Second' });
+    interface Page {
+      groups: Group[];
+      count: number;
+      nextKey?: string;
+    }
+    const first = (await api.get<Page>(`${GROUPS}?limit=1`)).data;
+    expect(first).toMatchObject({ groups: [{ name: 'Second' }], count: 1 });
+    const second = (await api.get<Page>(`${GROUPS}?limit=1&lastKey=${first.nextKey}`)).data;
+    expect(second).toEqual({ groups: [group], count: 1 });
+    expect((await api.call('DELETE', path)).status).toBe(200);
+    expect((await api.get<Page>(GROUPS)).data.count).toBe(1);
+    for (const method of ['GET', 'DELETE'])
+      expect(await code(method, path)).toEqual([404, 'SUBSCRIPTION_GROUP_NOT_FOUND']);
+  });
+});
+
+describe('a subscription', () => {
+  it('is told of its group before its contact, whatever is asked', async () => {
+    const { code } = await start();
+    const none = `${GROUPS}/sgroup_1_x/subscriptions`;
+    const calls: [string, string, object?][] = [
+      ['GET', none],
+      ['POST', none, { email: 'nobody@example.net' }],
+      ['PUT', `${none}/email_${'0'.repeat(32)}`, {}],
+      ['PATCH', `${none}/email_${'0'.repeat(32)}`, {}],
+      ['GET', `${none}/email_${'0'.repeat(32)}`],
+      ['DELETE', `${none}/email_${'0'.repeat(32)}`],
+    ];
+    for (const call of calls) expect(await code(...call)).toEqual([404, 'SUBSCRIPTION_GROUP_NOT_FOUND']);
+  });
+
+  it('may be put without a body, and PATCH does what PUT does', async () => {
+    const { api, members } = await start();
+    const put = await api.call<Joined>('PUT', `${members}/${ADA_ID}`);
+    expect([put.status, put.data.subscriber.isActive]).toEqual([201, true]);
+    const patch = await api.call<Joined>('PATCH', `${members}/${ADA_ID}`, { body: { isActive: false } });
+    expect([patch.status, patch.data.subscriber.isActive]).toEqual([200, false]);
+  });
+
+  it('has texts that are texts, also where nothing is known', async () => {
+    const { api, members } = await start();
+    await api.post('/web-setup/contacts', { phone: '+442079460000' });
+    const added = await api.post<Joined>(members, { phone: '+44 20 7946 0000' });
+    expect(added.data.subscriber).toMatchObject({
+      email: '',
+      consentDetails: '',
+      consentMethod: 'implicit_api',
+    });
+    const path = `${members}/${String(added.data.subscriber['contactIdentifier'])}`;
+    expect((await api.get<object>(path)).data).toEqual({
+      subscriptionGroupId: added.data.subscriber['subscriptionGroupId'],
+      contactIdentifier: added.data.subscriber['contactIdentifier'],
+      email: '',
+      isActive: true,
+      joinedAt: expect.stringMatching(/Z$/),
+      source: 'api',
+      consentMethod: 'implicit_api',
+      consentDetails: '',
+      firstName: '',
+      lastName: '',
+      phone: '+442079460000',
+      globalStatus: 'active',
+      customFields: {},
+    });
+  });
+
+  it('that was left says so when it is added again', async () => {
+    const { api, members } = await start();
+    await api.post(members, { email: ADA });
+    await api.put(`${members}/${ADA_ID}`, { isActive: false });
+    await api.call('DELETE', `${members}/${ADA_ID}`);
+    const added = await api.post<Joined>(members, { email: ADA });
+    expect([added.status, added.data.subscriber.isActive, added.data.message]).toEqual([
+      201,
+      false,
+      'Added, but not active: the contact unsubscribed from this group.',
+    ]);
+  });
+
+  it.each([
+    ['no identifier', {}, 'email'],
+    ['an identifier of no form', { contactIdentifier: ADA }, 'contactIdentifier'],
+    [
+      'people who are not one',
+      { email: ADA, contactIdentifier: `email_${'0'.repeat(32)}` },
+      'contactIdentifier',
+    ],
+    ['an activity that is none', { email: ADA, isActive: 'yes' }, 'isActive'],
+    ['an unknown consent', { email: ADA, consentMethod: 'telepathy' }, 'consentMethod'],
+  ])('is refused with %s', async (_, body, field) => {
+    const { api, members } = await start();
+    const answer = await api.post(members, body);
+    expect([answer.status, answer.error.details?.map((detail) => detail.field)]).toEqual([400, [field]]);
+  });
+
+  it('is listed with its group, by activity and by search', async () => {
+    const { api, members, add } = await start();
+    for (const email of ['bob@example.net', 'bea@example.net', 'cy@example.net']) {
+      await add(email);
+      await api.post(members, { email, isActive: email !== 'cy@example.net' });
+    }
+    interface Page {
+      subscribers: { email: string }[];
+      count: number;
+      nextKey?: string;
+    }
+    const list = async (query: string) => {
+      const emails: string[] = [];
+      for (let key = ''; ; ) {
+        const { subscribers, nextKey } = (await api.get<Page>(`${members}?limit=1&${query}${key}`)).data;
+        emails.push(...subscribers.map(({ email }) => email));
+        if (nextKey === undefined) return emails;
+        key = `&lastKey=${nextKey}`;
+      }
+    };
+    expect(await list('')).toEqual(['cy@example.net', 'bea@example.net', 'bob@example.net']);
+    expect(await list('isActive=true')).toEqual(['bea@example.net', 'bob@example.net']);
+    expect(await list('isActive=false')).toEqual(['cy@example.net']);
+    expect(await list('search=b')).toEqual(['bea@example.net', 'bob@example.net']);
+    expect(await list('search=ada')).toEqual([]);
+    expect(await list('search=c&isActive=true')).toEqual([]);
+  });
+});
+
+describe('many at once', () => {
+  it('200 adds of one person make one 201, 199 200 and one row', async () => {
+    const { api, members, counts } = await start();
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, () => api.post<Joined>(members, { email: ADA })),
+    );
+    const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
+    expect(statuses).toEqual([...Array.from({ length: 199 }, () => 200), 201]);
+    expect(new Set(answers.map(({ data }) => JSON.stringify(data.subscriber))).size).toBe(1);
+    expect(await counts()).toEqual([1, 1]);
+  });
+
+  it('a storm of POST, PUT and DELETE leaves the counts right', async () => {
+    const { api, members, add, counts } = await start();
+    const emails = Array.from({ length: 10 }, (_, n) => `m${n}@example.net`);
+    await Promise.all(emails.map(add));
+    const answers = await Promise.all(
+      Array.from({ length: 600 }, (_, n) => {
+        const email = emails[(n * 7) % emails.length] ?? ADA;
+        const one = `${members}/${emailIdentifier(email)}`;
+        const round = Math.floor(n / 10) % 4;
+        if (round === 0) return api.post(members, { email });
+        return round === 3 ? api.call('DELETE', one) : api.put(one, { isActive: round === 1 });
+      }),
+    );
+    expect(answers.filter(({ status }) => ![200, 201, 404].includes(status))).toEqual([]);
+    const { subscribers } = (await api.get<{ subscribers: { isActive: boolean }[] }>(`${members}?limit=200`))
+      .data;
+    expect(await counts()).toEqual([
+      subscribers.length,
+      subscribers.filter(({ isActive }) => isActive).length,
+    ]);
+  });
+});
+
+describe('two accounts', () => {
+  it('answer another’s group as they do one that never was', async () => {
+    const { members, path, api } = await start();
+    await api.post(members, { email: ADA });
+    const other = await start();
+    const never = path.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+    const calls: [string, (group: string) => string, object?][] = [
+      ['GET', (group) => group],
+      ['PUT', (group) => group, { name: 'X' }],
+      ['PATCH', (group) => group, { name: 'X' }],
+      ['DELETE', (group) => group],
+      ['GET', (group) => `${group}/subscriptions`],
+      ['POST', (group) => `${group}/subscriptions`, { email: ADA }],
+      ['PUT', (group) => `${group}/subscriptions/${ADA_ID}`, {}],
+      ['GET', (group) => `${group}/subscriptions/${ADA_ID}`],
+      ['DELETE', (group) => `${group}/subscriptions/${ADA_ID}`],
+    ];
+    for (const [method, where, body] of calls) {
+      expect(await other.code(method, where(path), body)).toEqual([404, 'SUBSCRIPTION_GROUP_NOT_FOUND']);
+      expect(await other.code(method, where(never), body)).toEqual([404, 'SUBSCRIPTION_GROUP_NOT_FOUND']);
+    }
+    expect((await api.get<{ subscribers: object[] }>(members)).data.subscribers).toHaveLength(1);
+  });
+});

@@ -1,0 +1,181 @@
+import { connect } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { refuse } from '../../src/core/refusal.ts';
+import { HungUp } from '../../src/http/body.ts';
+import { route } from '../../src/http/route.ts';
+import { type Api, jsonOf, startApi } from './harness.ts';
+
+let api: Api;
+afterEach(() => api.stop());
+
+/** An operation that takes text by the stream, and shows what came to it. */
+function uploadRoute() {
+  const seen = { chunks: 0, bytes: 0, hungUp: false };
+  let pace: (() => Promise<void>) | null = null;
+  let enough = Number.POSITIVE_INFINITY;
+  const upload = route({
+    method: 'POST',
+    path: '/web-setup/upload',
+    operationId: 'upload',
+    tag: 'Things',
+    summary: 'Takes an upload',
+    scope: 'setup',
+    upload: { 'text/csv': 'a,b\n', 'application/x-ndjson': '{}\n' },
+    answers: { 200: { description: 'Taken.', data: z.object({ type: z.string(), bytes: z.int() }) } },
+    refusals: [],
+    handle: async ({ upload }) => {
+      if (upload === null) throw new Error('there is no upload');
+      try {
+        for await (const chunk of upload.bytes) {
+          seen.chunks++;
+          seen.bytes += chunk.length;
+          if (seen.bytes > enough) return refuse('VALIDATION_ERROR', 'that is enough');
+          await pace?.();
+        }
+      } catch (error) {
+        seen.hungUp = error instanceof HungUp;
+        throw error;
+      }
+      return { status: 200, data: { type: upload.type, bytes: seen.bytes } };
+    },
+  });
+  return {
+    upload,
+    seen,
+    readAtPace: (each: () => Promise<void>) => {
+      pace = each;
+    },
+    refuseAfter: (bytes: number) => {
+      enough = bytes;
+    },
+  };
+}
+
+const send = (body: RequestInit['body'], headers: Record<string, string> = {}) =>
+  fetch(`${api.base}/web-setup/upload`, {
+    method: 'POST',
+    headers: { ...api.as('setup'), 'Content-Type': 'text/csv', ...headers },
+    body: body ?? null,
+    ...(body instanceof ReadableStream ? { duplex: 'half' } : {}),
+  });
+
+const head = (more: string) =>
+  `POST /web-setup/upload HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${api.secrets.setup}\r\nX-Id: ${api.account.accountId}\r\nContent-Type: text/csv\r\n${more}\r\n\r\n`;
+
+describe('an upload', () => {
+  it('may be far longer than other bodies', async () => {
+    const { upload } = uploadRoute();
+    api = await startApi({ routes: [upload], limits: { setupBytes: 1000 } });
+    const response = await send('x'.repeat(3_000_000));
+    expect(await jsonOf(response)).toMatchObject({ data: { type: 'text/csv', bytes: 3_000_000 } });
+  });
+
+  it.each([
+    ['text/csv; charset=utf-8', 200],
+    ['Application/X-NDJSON', 200],
+    ['application/json', 415],
+    ['text/csv; charset=latin1', 415],
+  ])('of %s is answered %i', async (type, status) => {
+    const { upload } = uploadRoute();
+    api = await startApi({ routes: [upload] });
+    expect((await send('a,b\n', { 'Content-Type': type })).status).toBe(status);
+  });
+
+  it('packed is not taken', async () => {
+    const { upload } = uploadRoute();
+    api = await startApi({ routes: [upload] });
+    expect((await send('a', { 'Content-Encoding': 'gzip' })).status).toBe(415);
+  });
+
+  it('is read before its end, and no faster than its reader reads', async () => {
+    const { upload, seen, readAtPace } = uploadRoute();
+    api = await startApi({ routes: [upload] });
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    readAtPace(() => held);
+    const total = 64 * 1024 * 1024;
+    const socket = connect(api.port, '127.0.0.1').on('error', () => {});
+    socket.write(head(`Content-Length: ${total}`));
+    const block = Buffer.alloc(1024 * 1024, 'x');
+    let given = 0;
+    const give = () => {
+      while (given < total) {
+        given += block.length;
+        if (!socket.write(block)) return;
+      }
+    };
+    socket.on('drain', give);
+    give();
+    await expect.poll(() => seen.chunks).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    // The system's own buffers hold some; nothing of the rest has come over.
+    expect(seen.chunks).toBe(1);
+    expect(given).toBeLessThan(total / 2);
+    socket.destroy();
+    release();
+  });
+
+  it('that its reader refuses in the middle is answered all the same', async () => {
+    const { upload, refuseAfter } = uploadRoute();
+    api = await startApi({ routes: [upload] });
+    refuseAfter(100_000);
+    const response = await send('x'.repeat(3_000_000));
+    expect([response.status, await jsonOf(response)]).toMatchObject([
+      400,
+      { error: { message: 'that is enough' } },
+    ]);
+  });
+
+  it('whose caller goes away ends its reader, and is no fault', async () => {
+    const { upload, seen } = uploadRoute();
+    api = await startApi({ routes: [upload] });
+    const socket = connect(api.port, '127.0.0.1').on('error', () => {});
+    socket.write(`${head('Content-Length: 1000')}abc`);
+    await expect.poll(() => seen.bytes).toBe(3);
+    socket.destroy();
+    await expect.poll(() => seen.hungUp).toBe(true);
+    expect(api.logged.filter(({ msg }) => msg === 'request failed')).toEqual([]);
+  });
+
+  it('may take longer than other requests', async () => {
+    const { upload } = uploadRoute();
+    const connectionLimits = { headersMs: 100, requestMs: 200, checkMs: 20 };
+    api = await startApi({ routes: [upload], options: { connectionLimits } });
+    const slow = new ReadableStream({
+      async start(controller) {
+        for (let n = 0; n < 6; n++) {
+          controller.enqueue(new TextEncoder().encode('abc'));
+          await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+        controller.close();
+      },
+    });
+    expect(await jsonOf(await send(slow))).toMatchObject({ data: { bytes: 18 } });
+  });
+
+  it('wants a key before its first byte', async () => {
+    const { upload, seen } = uploadRoute();
+    api = await startApi({ routes: [upload] });
+    expect((await send('abc', { 'X-Api-Key': 'pr_x' })).status).toBe(401);
+    expect(seen.chunks).toBe(0);
+  });
+
+  it('is described with its media types', async () => {
+    const { upload } = uploadRoute();
+    api = await startApi({ routes: [upload] });
+    const document = (await (await fetch(`${api.base}/openapi.json`)).json()) as {
+      paths: Record<string, { post: { requestBody: object } }>;
+    };
+    expect(document.paths['/web-setup/upload']?.post.requestBody).toEqual({
+      required: true,
+      content: {
+        'text/csv': { schema: { type: 'string' }, example: 'a,b\n' },
+        'application/x-ndjson': { schema: { type: 'string' }, example: '{}\n' },
+      },
+    });
+    expect(await (await fetch(`${api.base}/docs`)).text()).toContain('--data-binary @FILE');
+  });
+});
