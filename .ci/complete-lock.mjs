@@ -1,0 +1,30 @@
+// Names in package-lock.json the optional platform packages that npm left out because the registry at hand did
+// not have them: `npm ci` refuses a lock file without them, on every platform. Run after `npm install`. They get
+// a version and a platform, no integrity; an `npm install` elsewhere fills that in.
+import { readFileSync, writeFileSync } from 'node:fs';
+
+const SYSTEMS = 'aix android darwin freebsd linux netbsd openbsd openharmony sunos win32'.split(' ');
+const PROCESSORS = 'arm arm64 ia32 loong64 mips64el ppc64 riscv64 s390x wasm32 x64'.split(' ');
+
+const lock = JSON.parse(readFileSync('package-lock.json', 'utf8'));
+const { packages } = lock;
+const before = Object.keys(packages).length;
+for (const [path, { optionalDependencies = {}, dev }] of Object.entries(packages)) {
+  for (const [name, version] of Object.entries(optionalDependencies)) {
+    if (packages[`${path}/node_modules/${name}`] ?? packages[`node_modules/${name}`]) continue;
+    const words = (name.split('/').pop() ?? name).split(/[-.]/);
+    const os = words.find((word) => SYSTEMS.includes(word));
+    const cpu = words.find((word) => PROCESSORS.includes(word));
+    if (os === undefined && cpu === undefined) continue;
+    packages[`node_modules/${name}`] = {
+      version: version.replace(/^[~^]/, ''),
+      ...(cpu === undefined ? {} : { cpu: [cpu] }),
+      ...(dev ? { dev } : {}),
+      optional: true,
+      ...(os === undefined ? {} : { os: [os] }),
+    };
+  }
+}
+lock.packages = Object.fromEntries(Object.entries(packages).sort(([a], [b]) => a.localeCompare(b, 'en')));
+writeFileSync('package-lock.json', `${JSON.stringify(lock, null, 2)}\n`);
+console.log(`${Object.keys(packages).length - before} packages named`);
