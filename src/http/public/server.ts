@@ -70,10 +70,8 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
       log.error({ err: error, place: name }, 'a public page failed');
       return faultPage();
     });
-    if (answer === null) {
-      res.destroy();
-      return;
-    }
+    // The visitor hung up.
+    if (answer === null) return void res.destroy();
     answers.labels(places.has(name) ? name : 'other', String(answer.status)).inc();
     send(req, res, answer);
   }
@@ -110,7 +108,8 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
 
 /** `/u/abc?x=1` is the place `u` with the token `abc`; whatever has more or fewer parts has no token. */
 function placeOf(url: string): { name: string; token: string } {
-  const [path = ''] = url.split(/[?#]/, 1);
+  // RFC 9112 §3.2.2: `GET http://host/path`, as to a proxy, means the same.
+  const [path = ''] = url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1);
   const [, name = '', token = ''] = /^\/([^/]*)(?:\/([^/]+))?$/.exec(path) ?? [path, path];
   return { name, token };
 }

@@ -47,6 +47,13 @@ describe('every answer', () => {
     }
   });
 
+  it('is the same to a proxy that asks with the whole address', async () => {
+    const { side, tokens, sent } = await startPublic();
+    const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
+    const head = `GET http://link.example.com${path}?x=1 HTTP/1.1\r\nHost: link.example.com\r\nConnection: close\r\n\r\n`;
+    expect(await exchange(side.address()?.port ?? 0, head)).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Unsubscribe/);
+  });
+
   it('is the same under every name that leads here', async () => {
     const { call, tokens, sent } = await startPublic();
     const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
