@@ -17,6 +17,7 @@ const COMMANDS: Record<
   demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
   message: async (context) => (await import('./message.ts')).messageCommand(context),
   bounce: async () => (await import('./bounce.ts')).bounceCommand(),
+  contacts: async (context) => (await import('./contacts.ts')).contactsCommand(context),
   queue: async (context) => (await import('./queue.ts')).queueCommand(context),
   webhook: async (context) => (await import('./webhook.ts')).webhookCommand(context),
   suppression: async (context) => (await import('./suppression.ts')).suppressionCommand(context),

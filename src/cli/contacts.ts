@@ -1,0 +1,186 @@
+import { Command, Option } from 'commander';
+import { readEmail } from '../audience/profile.ts';
+import type { SearchPlace } from '../audience/search.ts';
+import type { Audience } from '../audience/service.ts';
+import { shownConsent, shownContact, shownMembership } from '../audience/shown.ts';
+import { isRefusal } from '../core/refusal.ts';
+import { emailIdentifier, IDENTIFIER, parsePhone, phoneIdentifier } from '../mail/identifier.ts';
+import { GLOBAL_STATUSES, type GlobalStatus, type KnownContact } from '../store/contacts.ts';
+import { lockDaemon, StoreFault } from '../store/database.ts';
+import { withAudience } from './contacts-house.ts';
+import { contactsImportCommand } from './contacts-import.ts';
+import type { CliContext } from './context.ts';
+import { ROWS, rowLimit } from './row-limit.ts';
+
+/** `postrider contacts import|list|show|erase|compact`: the people an account writes to. */
+export function contactsCommand(context: CliContext): Command {
+  const command = new Command('contacts').description('import, look at and erase contacts').addHelpText(
+    'after',
+    `
+A person is named by address, number (+442079460000) or identifier (email_<md5>, phone_<md5>).
+
+Examples:
+  postrider contacts import people.csv --account acct_8f3k2m9x0q1z
+  postrider contacts list --account acct_8f3k2m9x0q1z --search ada
+  postrider contacts erase ada@example.net --account acct_8f3k2m9x0q1z`,
+  );
+  command.addCommand(contactsImportCommand(context));
+  command
+    .command('list')
+    .description('contacts of an account, newest first; found ones by what was found')
+    .requiredOption('--account <id>', 'the account')
+    .option('--search <text>', 'only those whose address, full or last name begins with it')
+    .addOption(new Option('--status <status>', 'only of this status').choices(GLOBAL_STATUSES))
+    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--json', 'print JSON')
+    .action((options: ListOptions) => list(context, options));
+  command
+    .command('show <person>')
+    .description('one contact: profile, memberships, everything they consented to')
+    .requiredOption('--account <id>', 'the account')
+    .option('--json', 'print JSON')
+    .action((person: string, options: PersonOptions) => show(context, person, options));
+  command
+    .command('erase <person>')
+    .description('erase a person for good: profile, memberships, and their traces in messages and events')
+    .requiredOption('--account <id>', 'the account')
+    .option('--json', 'print JSON')
+    .action((person: string, options: PersonOptions) => erase(context, person, options));
+  command
+    .command('compact')
+    .description('rewrite the database, so that nothing of erased people is left in its free space')
+    .addHelpText('after', '\nThe daemon must be stopped, and the disk must have room for a second copy.')
+    .action(() => compact(context));
+  return command;
+}
+
+interface PersonOptions {
+  account: string;
+  json?: boolean;
+}
+
+interface ListOptions extends PersonOptions {
+  search?: string;
+  status?: GlobalStatus;
+  limit: number;
+}
+
+async function list(context: CliContext, options: ListOptions): Promise<void> {
+  await withAudience(context, options.account, ({ contacts }) => {
+    const { account: accountId, search, status, limit, json } = options;
+    const filter = { accountId, limit, ...(status === undefined ? {} : { status }) };
+    const { rows, more } =
+      search === undefined
+        ? contacts.list({ ...filter, beforeSeq: null })
+        : found(contacts, { ...filter, text: search });
+    const shown = rows.map(shownContact);
+    if (json === true) return context.printJson(shown);
+    const columns = shown.map(({ contactIdentifier, email, phone, firstName, lastName, globalStatus }) => ({
+      contactIdentifier,
+      email,
+      phone,
+      firstName,
+      lastName,
+      globalStatus,
+    }));
+    context.printRows(columns, { json: false, empty: 'there are no such contacts' });
+    if (more) context.print('there are more: --limit shows up to 1000');
+  });
+}
+
+/** Pages of a search may be short: as many of them as it takes. */
+function found(
+  contacts: Audience['contacts'],
+  filter: { accountId: string; text: string; limit: number; status?: GlobalStatus },
+): { rows: KnownContact[]; more: boolean } {
+  const rows: KnownContact[] = [];
+  let after: SearchPlace | null = null;
+  do {
+    const page = contacts.search({ ...filter, limit: filter.limit - rows.length, after });
+    rows.push(...page.rows.map(({ contact }) => contact));
+    after = page.next;
+  } while (after !== null && rows.length < filter.limit);
+  return { rows, more: after !== null };
+}
+
+async function show(context: CliContext, person: string, { account, json }: PersonOptions): Promise<void> {
+  const identifier = identifierOf(person);
+  if (identifier === null) return context.usage(`${person} is no address, number or identifier`);
+  await withAudience(context, account, ({ contacts }) => {
+    const contact = contacts.get(account, identifier);
+    if (isRefusal(contact)) return context.fail(contact.message);
+    const shown = shownContact(contact);
+    const memberships = contacts.memberships(contact).map(shownMembership);
+    const consents = contacts.history(contact, null, HISTORY).map(shownConsent);
+    if (json === true) return context.printJson({ ...shown, memberships, consents });
+    context.print(
+      [
+        ...Object.entries(shown).map(([name, value]) => `${name.padEnd(20)} ${text(value)}`),
+        '',
+        'member of:',
+        ...memberships.map(
+          ({ subscriptionGroupId, isActive, joinedAt, source }) =>
+            `  ${subscriptionGroupId}  ${isActive ? 'active' : 'left'}  since ${joinedAt}, by ${source}`,
+        ),
+        '',
+        'said:',
+        ...consents.map(
+          ({ timestamp, action, subscriptionGroupId, method, details, recordedBy }) =>
+            `  ${timestamp}  ${action}  ${[method, subscriptionGroupId, details, `by ${recordedBy}`]
+              .filter((part) => part !== null)
+              .map(text)
+              .join(', ')}`,
+        ),
+      ].join('\n'),
+    );
+  });
+}
+
+const HISTORY = 1000;
+
+/** A terminal obeys what it is sent: control characters are shown, not sent. */
+function text(value: unknown): string {
+  if (value === null) return '-';
+  return typeof value === 'string' && !/\p{Cc}/u.test(value) ? value : JSON.stringify(value);
+}
+
+async function erase(context: CliContext, person: string, { account, json }: PersonOptions): Promise<void> {
+  const identifier = identifierOf(person);
+  if (identifier === null) return context.usage(`${person} is no address, number or identifier`);
+  await withAudience(context, account, async ({ erasure }) => {
+    const erased = await erasure.erase(account, identifier);
+    if (isRefusal(erased)) return context.fail(erased.message);
+    if (json === true) return context.printJson({ contactIdentifier: identifier, complete: erased.complete });
+    context.print(
+      erased.complete
+        ? `${identifier} is erased`
+        : `${identifier} is erased, but for a mail that is being sent right now; the daemon clears it when it is through`,
+    );
+  });
+}
+
+async function compact(context: CliContext): Promise<void> {
+  const { tables, config } = await context.open();
+  try {
+    const lock = lockDaemon(config.data.dir);
+    try {
+      tables.erasures.rewrite();
+      tables.erasures.emptyLog();
+    } finally {
+      lock.release();
+    }
+  } catch (error) {
+    if (error instanceof StoreFault) return context.fail(`${error.message}: stop it first`);
+    throw error;
+  }
+  context.print('the database has been rewritten');
+}
+
+/** Null when it is none of the three. */
+function identifierOf(person: string): string | null {
+  if (IDENTIFIER.test(person.toLowerCase())) return person.toLowerCase();
+  const email = readEmail(person);
+  if ('value' in email) return emailIdentifier(email.value);
+  const phone = parsePhone(person);
+  return phone === null ? null : phoneIdentifier(phone);
+}

@@ -1,0 +1,196 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DATABASE_FILE, lockDaemon, openDatabase } from '../../src/store/database.ts';
+import { createTables } from '../../src/store/tables.ts';
+import { createShell, runProgram } from './run.ts';
+
+let shell: ReturnType<typeof createShell>;
+beforeEach(async () => {
+  shell = createShell();
+  for (const id of ['shop', 'other']) await shell.run('account', 'create', '--name', 'Shop', '--id', id);
+});
+afterEach(() => shell.remove());
+
+const inDir = (name: string) => join(dirname(shell.file), name);
+
+function fileOf(name: string, text: string): string {
+  writeFileSync(inDir(name), text);
+  return inDir(name);
+}
+
+const PEOPLE = `email;phone;firstName;lastName;customFields.plan;shoe
+ada@example.net;+442079460000;Ada;Lovelace;gold;39
+grace@example.net;;Grace;Hopper;;40
+nobody;;;;;
+`;
+
+const contacts = (...args: string[]) => shell.run('contacts', ...args, '--account', 'shop');
+const contactsJson = (...args: string[]) => shell.json('contacts', ...args, '--account', 'shop', '--json');
+
+describe('contacts import', () => {
+  it('takes a file in and says what became of it', async () => {
+    const file = fileOf('people.csv', PEOPLE);
+    expect(await contacts('import', file)).toEqual({
+      status: 0,
+      err: '',
+      out: `${file}: 3 rows, 2 created, 1 rejected
+ignored columns: shoe
+  line 4: email: has no "@"
+every rejected row with its reason: ${file}.rejected.csv`,
+    });
+    expect(readFileSync(`${file}.rejected.csv`, 'utf8')).toBe('line,reason\n4,"email: has no ""@"""\n');
+    expect((await contactsJson('list')).map(({ email }: { email: string }) => email)).toEqual([
+      'grace@example.net',
+      'ada@example.net',
+    ]);
+  });
+
+  it('says it in JSON, writes the report elsewhere, and may be repeated', async () => {
+    const file = fileOf('people.ndjson', '{"email":"ada@example.net"}\n{}\n');
+    const report = inDir('report.csv');
+    await contacts('import', file);
+    expect(await contactsJson('import', file, '--report', report)).toEqual({
+      file,
+      complete: true,
+      resumed: false,
+      rows: 2,
+      created: 0,
+      updated: 0,
+      unchanged: 1,
+      rejected: 1,
+      subscribed: 0,
+      optedOut: 0,
+      rejectedRows: [{ line: 2, reason: 'has neither email nor phone' }],
+      reportFile: report,
+      ignoredColumns: [],
+    });
+    expect(existsSync(report)).toBe(true);
+  });
+
+  it.each([
+    ['no file', ['nowhere.csv', '--account', 'shop'], 1, 'nowhere.csv cannot be read'],
+    ['no ending', ['people', '--account', 'shop'], 2, 'use --format'],
+    ['no account', ['people.csv'], 2, "required option '--account <id>'"],
+    ['no such account', ['people.csv', '--account', 'nobody'], 1, 'there is no account nobody'],
+    [
+      'no such group',
+      ['people.csv', '--account', 'shop', '--group', 'sgroup_1_x'],
+      1,
+      'there is no subscription group',
+    ],
+    ['no such format', ['people.csv', '--account', 'shop', '--format', 'xml'], 2, 'choices are csv, ndjson'],
+    ['no header', ['empty.csv', '--account', 'shop'], 1, 'there is no header line'],
+  ])('refuses %s', async (_, [name = '', ...args], status, message) => {
+    fileOf('people.csv', PEOPLE);
+    fileOf('people', PEOPLE);
+    fileOf('empty.csv', '');
+    const outcome = await shell.run('contacts', 'import', inDir(name), ...args);
+    expect(outcome.status).toBe(status);
+    expect(outcome.err).toContain(message);
+  });
+
+  it('goes on after a kill, as a process of its own', async () => {
+    const rows = Array.from({ length: 60_000 }, (_, n) => `p${n}@example.net,P${n}`);
+    const file = fileOf('many.csv', `email,firstName\n${rows.join('\n')}\n`);
+    const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+    const args = ['--config', shell.file, 'contacts', 'import', file, '--account', 'shop', '--json'];
+    const db = openDatabase(inDir('data'));
+    const tables = createTables(db);
+    const stored = () =>
+      tables.contacts.list({ accountId: 'shop', beforeSeq: null, limit: 5000 }).rows.length;
+    const first = spawn(process.execPath, ['--import', 'tsx', main, ...args], { stdio: 'ignore' });
+    await expect.poll(stored, { timeout: 30_000, interval: 20 }).toBeGreaterThan(1000);
+    first.kill('SIGKILL');
+    await new Promise((resolve) => first.once('exit', resolve));
+    db.close();
+    const { status, out, err } = await runProgram(args);
+    expect([status, err]).toEqual([0, '']);
+    expect(JSON.parse(out)).toMatchObject({
+      complete: true,
+      resumed: true,
+      rows: 60_000,
+      created: 60_000,
+      updated: 0,
+      unchanged: 0,
+      rejected: 0,
+    });
+  }, 120_000);
+});
+
+describe('contacts list and show', () => {
+  beforeEach(() => contacts('import', fileOf('people.csv', PEOPLE)));
+
+  it('find people by what begins with a text, and by status', async () => {
+    const emails = async (...args: string[]) =>
+      (await contactsJson('list', ...args)).map(({ email }: { email: string }) => email);
+    expect(await emails('--search', 'HOPP')).toEqual(['grace@example.net']);
+    expect(await emails('--limit', '1')).toEqual(['grace@example.net']);
+    await shell.run('suppression', 'add', 'ada@example.net', '--account', 'shop');
+    expect(await emails('--status', 'suppressed')).toEqual(['ada@example.net']);
+    expect(await shell.json('contacts', 'list', '--account', 'other', '--json')).toEqual([]);
+    expect(await contacts('list', '--search', 'x')).toMatchObject({ err: 'there are no such contacts' });
+    expect((await contacts('list', '--limit', '1')).out).toMatch(
+      /grace@example\.net.*active[^]*there are more/,
+    );
+  });
+
+  it.each([
+    'ada@example.net',
+    'ADA@example.net',
+    '+44 20 7946 0000',
+    'email_ae2c0afa556b74f2d501305b54c34910',
+  ])('show a person by %s', async (person) => {
+    expect(await contactsJson('show', person)).toMatchObject({
+      email: 'ada@example.net',
+      customFields: { plan: 'gold' },
+      consentMethod: 'imported',
+      addedBy: 'import',
+      memberships: [],
+      consents: [{ action: 'given', method: 'imported', recordedBy: 'import' }],
+    });
+    expect((await contacts('show', person)).out).toMatch(
+      /lastName +Lovelace[^]*given {2}imported, by import/,
+    );
+  });
+
+  it.each([
+    ['nobody known', 'x@example.net', 1, 'there is no contact'],
+    ['no person', 'x', 2, 'no address, number or identifier'],
+  ])('refuse %s', async (_, person, status, message) => {
+    for (const verb of ['show', 'erase']) {
+      const outcome = await contacts(verb, person);
+      expect(outcome.status).toBe(status);
+      expect(outcome.err).toContain(message);
+    }
+  });
+});
+
+describe('contacts erase and compact', () => {
+  it('leave nothing of a person', async () => {
+    await contacts('import', fileOf('people.csv', PEOPLE));
+    expect(await contacts('erase', 'ada@example.net')).toMatchObject({
+      status: 0,
+      out: 'email_ae2c0afa556b74f2d501305b54c34910 is erased',
+    });
+    const bytes = readFileSync(join(inDir('data'), DATABASE_FILE), 'latin1');
+    for (const trace of ['ada@example', 'Lovelace', '2079460000'])
+      expect(bytes.includes(trace), trace).toBe(false);
+    expect(await contactsJson('list')).toHaveLength(1);
+    expect(await shell.run('contacts', 'compact')).toMatchObject({
+      status: 0,
+      out: 'the database has been rewritten',
+    });
+  });
+
+  it('compact waits for the daemon to be stopped', async () => {
+    await shell.run('contacts', 'compact');
+    const lock = lockDaemon(inDir('data'));
+    const outcome = await shell.run('contacts', 'compact');
+    lock.release();
+    expect(outcome.status).toBe(1);
+    expect(outcome.err).toMatch(/another postrider daemon is running on .*: stop it first/);
+  });
+});
