@@ -163,7 +163,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ids,
       allowPrivateNetworks,
       onChange: webhookSender.changed,
-      onDue: webhookSender.due,
     });
     const onSuppressionChange = createStatusFollower(clock);
     const recorder = createRecorder({

@@ -9,7 +9,7 @@ import { findWebhook } from './find.ts';
 import { EVERY_EVENT } from './form.ts';
 import { type DeliveryStatus, fieldsOf, type ShownDelivery, shownDelivery } from './shown.ts';
 
-/** What webhooks were told, and telling it again. */
+/** What webhooks were told, and telling it again: what is made ready here the sender finds within a second. */
 export interface WebhookHistory {
   /** Newest event first; `nextSeq` is given while more follow. */
   deliveries(
@@ -63,11 +63,10 @@ interface HistorySettings {
   writer: Writer;
   clock: Clock;
   ids: Ids;
-  onDue?: (webhook: number) => void;
 }
 
 export function createWebhookHistory(settings: HistorySettings): WebhookHistory {
-  const { tables, writer, clock, ids, onDue } = settings;
+  const { tables, writer, clock, ids } = settings;
 
   function findActive(all: Tables, accountId: string, webhookId: string): WebhookRow | Refusal {
     const webhook = findWebhook(all, accountId, webhookId);
@@ -77,21 +76,15 @@ export function createWebhookHistory(settings: HistorySettings): WebhookHistory 
 
   /** In a unit of work: makes ready what is wanted of these events; returns how many. */
   function makeReady(all: Tables, webhook: WebhookRow, told: readonly ToldEvent[], wish: ReplayWish): number {
+    const { number } = webhook;
     const { events } = fieldsOf(webhook);
     const now = clock.now();
     let count = 0;
-    for (const { event_seq: eventSeq, kind, at, state } of told) {
-      const taken = events.includes(EVERY_EVENT) || events.includes(kind);
-      if (!taken || at < wish.from || at >= wish.to) continue;
+    for (const { event_seq: eventSeq, kind, state } of told) {
+      if (!events.includes(EVERY_EVENT) && !events.includes(kind)) continue;
       if (state === 'ready' || (state === 'succeeded' && wish.which === 'undelivered')) continue;
-      if (state === null)
-        all.webhookDeliveries.insert({
-          webhook: webhook.number,
-          eventSeq,
-          deliveryId: ids.make('whd'),
-          at: now,
-        });
-      else all.webhookDeliveries.makeReady(webhook.number, eventSeq, now);
+      if (state !== null) all.webhookDeliveries.makeReady(number, eventSeq, now);
+      else all.webhookDeliveries.insert({ webhook: number, eventSeq, deliveryId: ids.make('whd'), at: now });
       count++;
     }
     return count;
@@ -125,26 +118,21 @@ export function createWebhookHistory(settings: HistorySettings): WebhookHistory 
         all.webhookDeliveries.makeReady(webhook.number, delivery.event_seq, clock.now());
         return all.webhookDeliveries.byId(webhook.number, deliveryId) ?? delivery;
       });
-      if (isRefusal(row)) return row;
-      onDue?.(row.webhook);
-      return shownDelivery(row);
+      return isRefusal(row) ? row : shownDelivery(row);
     },
     replay: async (accountId, webhookId, wish) => {
       let afterSeq = tables.events.firstSeqAt(wish.from) - 1;
       const lastSeq = tables.events.firstSeqAt(wish.to) - 1;
       let replayed = 0;
       for (let looked = 0; ; looked += SLICE) {
-        const slice = await writer.run(
-          (all): { told: ToldEvent[]; count: number; number: number } | Refusal => {
-            const webhook = findActive(all, accountId, webhookId);
-            if (isRefusal(webhook)) return webhook;
-            const range = { afterSeq, lastSeq, limit: SLICE };
-            const told = all.webhookDeliveries.told(webhook.number, accountId, range);
-            return { told, count: makeReady(all, webhook, told, wish), number: webhook.number };
-          },
-        );
+        const slice = await writer.run((all): { told: ToldEvent[]; count: number } | Refusal => {
+          const webhook = findActive(all, accountId, webhookId);
+          if (isRefusal(webhook)) return webhook;
+          const range = { afterSeq, lastSeq, limit: SLICE };
+          const told = all.webhookDeliveries.told(webhook.number, accountId, range);
+          return { told, count: makeReady(all, webhook, told, wish) };
+        });
         if (isRefusal(slice)) return slice;
-        if (slice.count > 0) onDue?.(slice.number);
         replayed += slice.count;
         const last = slice.told.at(-1);
         if (last === undefined || slice.told.length < SLICE) return { replayed, nextFrom: null };

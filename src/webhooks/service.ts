@@ -28,8 +28,6 @@ export interface WebhooksHouse {
   allowPrivateNetworks: boolean;
   /** Told after the commit: the sender, where there is one. */
   onChange?: (webhook: number) => void;
-  /** Something became ready for it. */
-  onDue?: (webhook: number) => void;
 }
 
 export interface Webhooks extends WebhookHistory {
@@ -52,7 +50,7 @@ const ROTATION = DAY;
 const OLD_SECRETS = 5;
 
 export function createWebhooks(house: WebhooksHouse): Webhooks {
-  const { tables, writer, clock, ids, log, secrets, allowPrivateNetworks, onChange, onDue } = house;
+  const { tables, writer, clock, ids, log, secrets, allowPrivateNetworks, onChange } = house;
 
   function whole(row: WebhookRow): WholeWebhook {
     const [key] = secrets.keys(tables, row, clock.now());
@@ -70,10 +68,7 @@ export function createWebhooks(house: WebhooksHouse): Webhooks {
       const row = findWebhook(all, accountId, webhookId);
       return isRefusal(row) ? row : edit(all, row);
     });
-    if (!isRefusal(changed)) {
-      onChange?.(changed.number);
-      onDue?.(changed.number);
-    }
+    if (!isRefusal(changed)) onChange?.(changed.number);
     return changed as Result | Refusal;
   }
 

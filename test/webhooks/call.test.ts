@@ -115,6 +115,19 @@ describe('a call', () => {
     expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: 'begun' });
   });
 
+  it('does not read an answer that has no end', async () => {
+    const endpoint = await startEndpoint((_, response) => {
+      const more = () => {
+        while (!response.destroyed && response.write('x'.repeat(16_384)));
+      };
+      response.writeHead(200).on('drain', more);
+      more();
+      return 'nothing';
+    });
+    const { call } = await start({ timeoutMs: 600_000 });
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: 'x'.repeat(1024) });
+  });
+
   it('is given up when no answer comes in time', async () => {
     const endpoint = await startEndpoint(() => 'nothing');
     const { call } = await start({ timeoutMs: 100 });

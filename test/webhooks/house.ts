@@ -61,7 +61,6 @@ export async function startHouse(wish: Wish = {}) {
     caller,
     allowPrivateNetworks,
     onChange: sender.changed,
-    onDue: sender.due,
   });
   onTestFinished(async () => {
     await sender.stop();
