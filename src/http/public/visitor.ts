@@ -31,6 +31,9 @@ const SCANNERS =
 const MAIL_PROGRAMS =
   /outlook|thunderbird|microsoft office|applemail|airmail|k-9 mail|superhuman|spark|emclient/i;
 
+/** Tools that a person runs by hand, to look where a link leads: scanners come under other names. */
+const HAND_TOOLS = /^(?:curl|wget|node|undici)\b/i;
+
 const MAX_USER_AGENT = 500;
 
 export function visitorOf(headers: IncomingHttpHeaders, ip: string, isHead: boolean): Visitor {
@@ -43,7 +46,7 @@ export function visitorOf(headers: IncomingHttpHeaders, ip: string, isHead: bool
 }
 
 function isProgram(userAgent: string): boolean {
-  return isbot(userAgent) && !MAIL_PROGRAMS.test(userAgent);
+  return isbot(userAgent) && !MAIL_PROGRAMS.test(userAgent) && !HAND_TOOLS.test(userAgent);
 }
 
 /** A browser that fetches what its user may click on next. */

@@ -36,7 +36,8 @@ describe('who comes', () => {
     ['bot proxy', 'Mimecast URL Protect'],
     ['bot', 'Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)'],
     ['bot', 'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)'],
-    ['bot', 'curl/8.5.0'],
+    ['person', 'curl/8.5.0'],
+    ['person', 'node'],
     ['bot', 'python-requests/2.32.3'],
     [
       'bot',
