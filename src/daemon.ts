@@ -59,6 +59,7 @@ import { createTemplates } from './sending/templates.ts';
 import { createUnsubscribing } from './sending/unsubscribe.ts';
 import { createMx } from './smtp/mx.ts';
 import { READER_HEAP_MB } from './smtp/parse-pool.ts';
+import { createSubmission } from './smtp/submission.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
 import { openSeal } from './store/master-key.ts';
 import { createTables } from './store/tables.ts';
@@ -256,6 +257,10 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       announce: engine.announce,
     });
 
+    const startReader = () =>
+      new Worker(world.readerScript ?? new URL('./smtp/parse-worker.js', import.meta.url), {
+        resourceLimits: { maxOldGenerationSizeMb: READER_HEAP_MB },
+      });
     const mx =
       config.mx.listen === 'off'
         ? null
@@ -272,25 +277,38 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
               const word = { method: 'mailto', ip: null, userAgent: null } as const;
               unsubscribing.optOut(all, sentMailOf(message), 'list', word);
             },
-            startReader: () =>
-              new Worker(world.readerScript ?? new URL('./smtp/parse-worker.js', import.meta.url), {
-                resourceLimits: { maxOldGenerationSizeMb: READER_HEAP_MB },
-              }),
+            startReader,
           });
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
     registerGauges(registry, { queued: tables.queue.count, inFlight: engine.inFlight });
     const { setupPerSecond, setupBurst, sendPerSecond } = config.limits;
+    const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
+    const rateLimits = createRateLimits(clock, {
+      setup: { burst: setupBurst, perSecond: setupPerSecond },
+      send: sendPerSecond === undefined ? null : { burst: sendPerSecond, perSecond: sendPerSecond },
+    });
+    const submission =
+      config.submission.listen === 'off'
+        ? null
+        : await createSubmission({
+            config,
+            clock,
+            log,
+            authenticator,
+            rateLimits,
+            acceptance,
+            account: tables.accounts.get,
+            startReader,
+          });
+    if (submission !== null) undo.push(() => submission.close(GRACE_MS));
     const sends = { acceptance, account: tables.accounts.get, firstOutcome: engine.firstOutcome };
     const http = createHttpServer({
       config,
       log,
       ids,
-      authenticator: createAuthenticator({ tables, failures: createFailureLimits(clock) }),
-      rateLimits: createRateLimits(clock, {
-        setup: { burst: setupBurst, perSecond: setupPerSecond },
-        send: sendPerSecond === undefined ? null : { burst: sendPerSecond, perSecond: sendPerSecond },
-      }),
+      authenticator,
+      rateLimits,
       routes: [
         ...useCaseRoutes({ domains }),
         ...domainRoutes({ domains }),
@@ -335,6 +353,11 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           name: 'mx',
           check: () => (mx !== null && mx.address() === null ? 'the listener is not up' : null),
         },
+        {
+          name: 'submission',
+          check: () =>
+            submission !== null && submission.address() === null ? 'the listener is not up' : null,
+        },
       ],
       registry,
       version: programVersion(),
@@ -342,6 +365,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     await http.listen();
     undo.push(() => http.close(GRACE_MS));
     await mx?.listen();
+    await submission?.listen();
 
     const purge = schedule(
       '17 3 * * *',

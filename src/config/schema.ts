@@ -184,6 +184,17 @@ export const configSchema = z.strictObject({
   }),
   submission: section({
     listen: listenOrOff.default('off').describe('Authenticated SMTP submission, or "off".'),
+    implicitTls: z
+      .boolean()
+      .default(false)
+      .describe('Whether connections begin with TLS (port 465) instead of STARTTLS (port 587).'),
+    tls: tlsFiles('those of mx.tls'),
+    proxyProtocol: z
+      .array(z.union([z.ipv4(), z.ipv6()]))
+      .default([])
+      .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1.'),
+    connections: count.default(1000).describe('Connections at once.'),
+    connectionsPerAddress: count.default(100).describe('Of them, from one address.'),
   }),
   dns: section({
     resolvers: z.array(resolver).default([]).meta({

@@ -7,7 +7,8 @@ import type { Box } from '../store/kept-mail.ts';
 import type { ListedMessage, MessageRow } from '../store/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import type { ReadMail, Unreadable } from './parse-pool.ts';
+import type { Unreadable } from './parse-pool.ts';
+import type { ReadIncoming } from './parse-worker.ts';
 import type { Purpose } from './rcpt-policy.ts';
 import { storeAggregate, storeTls } from './reports.ts';
 
@@ -29,7 +30,7 @@ export interface Recipient {
   purpose: Purpose;
 }
 
-type Read = ReadMail | Unreadable;
+type Read = ReadIncoming | Unreadable;
 
 export interface Intake {
   /** Resolves when it is on disk. */
@@ -99,7 +100,8 @@ export function createIntake(settings: IntakeSettings): Intake {
   function apply(all: Tables, message: ListedMessage, read: Read): Handled | null {
     if ('unreadable' in read) return null;
     const { parsed, fingerprint } = read;
-    const result = applyReport(recorder, all, message, { ...parsed, fingerprint }, clock.now());
+    const report = { ...parsed, fingerprint: Buffer.from(fingerprint) };
+    const result = applyReport(recorder, all, message, report, clock.now());
     return result === 'none' ? null : { result, message };
   }
 

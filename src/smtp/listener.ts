@@ -34,14 +34,16 @@ export interface ListenerSettings {
   /** Options of the package that are not the same for both. */
   options: Pick<
     SMTPServerOptions,
+    | 'secure'
     | 'disabledCommands'
     | 'authMethods'
+    | 'allowInsecureAuth'
     | 'onAuth'
     | 'onSecure'
-    | 'allowInsecureAuth'
     | 'lenientAddressParsing'
-    | 'maxAllowedUnauthenticatedCommands'
   >;
+  /** Connected, and not yet greeted. */
+  onConnect?(session: SMTPServerSession): void;
   /** May it begin a mail? Null: yes. */
   onMail?(session: SMTPServerSession): SmtpReply | null;
   /** Null: the recipient is taken. */
@@ -85,7 +87,10 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
     hideENHANCEDSTATUSCODES: false,
     logger: false,
     useProxy: settings.proxies.length > 0 ? [...settings.proxies] : false,
-    onConnect: (session, callback) => callback(connections.admit(session)),
+    onConnect: (session, callback) => {
+      settings.onConnect?.(session);
+      callback(connections.admit(session));
+    },
     onMailFrom: (_address, session, callback) =>
       callback(attempt(() => connections.begin(session) ?? settings.onMail?.(session) ?? null)),
     onRcptTo: ({ address }, session, callback) => callback(attempt(() => recipient(address, session))),

@@ -112,7 +112,7 @@ export async function createMx(settings: MxSettings): Promise<Listener> {
     },
     onData: take,
   });
-  const reader = createMailReader({ startThread: settings.startReader, log });
+  const reader = createMailReader({ purpose: 'incoming', startThread: settings.startReader, log });
   return {
     ...listener,
     listen: async () => {

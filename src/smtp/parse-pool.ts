@@ -1,32 +1,26 @@
 import type { Worker } from 'node:worker_threads';
 import { SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { ParsedIncoming } from '../mail/incoming/parse.ts';
-import type { ParseJob, ParseResult } from './parse-worker.ts';
+import type { ParseJob, ParseResult, Readings } from './parse-worker.ts';
 
 /**
  * Has mails read in a thread of their own, one after the other, each for so long and no longer. A mail that
  * two threads do not survive is unreadable; those behind it go to the next thread.
  */
-export interface ReadMail {
-  parsed: ParsedIncoming;
-  fingerprint: Buffer;
-}
-
 /** too-long, failed: it is the mail's fault. stopping: it was not looked at. */
 export type Unreadable = { unreadable: 'too-long' | 'failed' | 'stopping' };
 
-export interface MailReader {
+export interface MailReader<Reading> {
   /** Null when too many wait already. */
-  read(raw: Buffer): Promise<ReadMail | Unreadable> | null;
+  read(raw: Buffer): Promise<Reading | Unreadable> | null;
   stop(): Promise<void>;
 }
 
-interface Waiting {
+interface Waiting<Reading> {
   raw: Buffer;
   /** Threads that died over it. */
   deaths: number;
-  resolve(result: ReadMail | Unreadable): void;
+  resolve(reading: Reading | Unreadable): void;
 }
 
 const TIME_MS = 10 * SECOND;
@@ -37,22 +31,28 @@ const RESTART_MS = SECOND;
 /** Megabytes of heap of a thread: many times what a mail of the largest size needs. */
 export const READER_HEAP_MB = 512;
 
-export function createMailReader(settings: { startThread(): Worker; log: Log; timeMs?: number }): MailReader {
-  const { log, timeMs = TIME_MS } = settings;
-  const waiting: Waiting[] = [];
+export function createMailReader<Purpose extends keyof Readings>(settings: {
+  purpose: Purpose;
+  startThread(): Worker;
+  log: Log;
+  timeMs?: number;
+}): MailReader<Readings[Purpose]> {
+  type Reading = Readings[Purpose];
+  const { purpose, log, timeMs = TIME_MS } = settings;
+  const waiting: Waiting<Reading>[] = [];
   let thread: Worker | null = null;
-  let busy: { id: number; job: Waiting; timer: NodeJS.Timeout } | null = null;
+  let busy: { id: number; job: Waiting<Reading>; timer: NodeJS.Timeout } | null = null;
   let number = 0;
   let stopped = false;
 
   function start(): void {
     const started = settings.startThread();
     thread = started;
-    started.on('message', ({ id, parsed, fingerprint }: ParseResult) => {
-      if (busy?.id === id) finish({ parsed, fingerprint: Buffer.from(fingerprint) });
+    started.on('message', ({ id, reading }: ParseResult<Purpose>) => {
+      if (busy?.id === id) finish(reading);
     });
     started.on('error', (error) => {
-      log.error({ err: error }, 'the thread that reads incoming mail failed');
+      log.error({ err: error, purpose }, 'a thread that reads mail failed');
     });
     started.on('exit', () => {
       if (thread === started) lost();
@@ -60,12 +60,12 @@ export function createMailReader(settings: { startThread(): Worker; log: Log; ti
     next();
   }
 
-  function finish(result: ReadMail | Unreadable): void {
+  function finish(reading: Reading | Unreadable): void {
     if (busy === null) return;
     clearTimeout(busy.timer);
     const { job } = busy;
     busy = null;
-    job.resolve(result);
+    job.resolve(reading);
     next();
   }
 
@@ -74,14 +74,14 @@ export function createMailReader(settings: { startThread(): Worker; log: Log; ti
     const job = waiting.shift();
     if (job === undefined) return;
     const id = ++number;
-    const message: ParseJob = { id, raw: job.raw };
+    const message: ParseJob = { id, purpose, raw: job.raw };
     busy = { id, job, timer: setTimeout(tooLong, timeMs) };
     thread.postMessage(message);
   }
 
   /** A thread that is busy hears nothing: it is ended, and another begins with the next mail. */
   function tooLong(): void {
-    log.error({ ms: timeMs }, 'an incoming mail takes too long to read');
+    log.error({ ms: timeMs, purpose }, 'a mail takes too long to read');
     const slow = thread;
     thread = null;
     void slow?.terminate();

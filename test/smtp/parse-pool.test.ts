@@ -16,12 +16,13 @@ parentPort.on('message', ({ id, raw }) => {
   if (text === 'die') process.exit(1);
   if (text === 'throw') throw new Error('broken');
   if (text === 'eat') for (const all = []; ; ) all.push(new Array(1e5).fill(text));
-  parentPort.postMessage({ id, parsed: { kind: text }, fingerprint: new Uint8Array(16) });
+  parentPort.postMessage({ id, reading: { parsed: { kind: text }, fingerprint: new Uint8Array(16) } });
 });`;
 
 function reader(startThread: () => Worker, timeMs?: number) {
   let started = 0;
   const made = createMailReader({
+    purpose: 'incoming',
     startThread: () => {
       started++;
       return startThread();
@@ -48,7 +49,7 @@ describe('the thread that reads', () => {
     const fingerprints = readings.map((reading) => {
       if (reading === null || 'unreadable' in reading) throw new Error('not read');
       expect(reading.parsed.kind).toBe('dsn');
-      return reading.fingerprint.toString('hex');
+      return Buffer.from(reading.fingerprint).toString('hex');
     });
     expect(fingerprints[0]).toMatch(/^[0-9a-f]{32}$/);
     expect(fingerprints[1]).toBe(fingerprints[0]);
