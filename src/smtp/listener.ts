@@ -37,6 +37,7 @@ export interface ListenerSettings {
     | 'secure'
     | 'disabledCommands'
     | 'authMethods'
+    | 'authRequiredMessage'
     | 'allowInsecureAuth'
     | 'onAuth'
     | 'onSecure'

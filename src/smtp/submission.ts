@@ -90,7 +90,7 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
   function onMail(session: SMTPServerSession): SmtpReply | null {
     if (users.has(session) && session.user) return null;
     return isSafe(session)
-      ? new SmtpReply(530, '5.7.0', 'Authentication required')
+      ? new SmtpReply(530, '5.7.0', AUTH_REQUIRED)
       : new SmtpReply(530, '5.7.0', 'Must issue a STARTTLS command first');
   }
 
@@ -162,6 +162,7 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
       secure: submission.implicitTls,
       disabledCommands: [...NOT_HERE],
       authMethods: ['PLAIN', 'LOGIN'],
+      authRequiredMessage: AUTH_REQUIRED,
       // Where it is not to be, AUTH is not offered at all: see onConnect.
       allowInsecureAuth: true,
       onAuth: (auth, session, callback) => {
@@ -194,6 +195,8 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
     },
   };
 }
+
+const AUTH_REQUIRED = 'Authentication required';
 
 /** The package's own jokes, and what is for proxies of another kind. */
 const NOT_HERE = ['XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'];
