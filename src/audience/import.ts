@@ -4,6 +4,7 @@ import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { KnownContact } from '../store/contacts.ts';
+import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { Witness } from './consent.ts';
@@ -11,7 +12,7 @@ import type { Caller } from './contacts.ts';
 import { findSubscriptionGroup } from './groups.ts';
 import type { ImportRecord, Place } from './import-records.ts';
 import { type ImportRow, isReadable, type RowReader } from './import-rows.ts';
-import { addPerson, changePerson, reread } from './people.ts';
+import { addUnknownPerson, changePerson, reread } from './people.ts';
 import type { ProfileChanges } from './profile.ts';
 import { joinGroup } from './subscriptions.ts';
 
@@ -182,22 +183,31 @@ function applyBatch(
     }
     counts[taken.became]++;
     if (group === null || !isReadable(row)) continue;
-    const contact = reread(tables, taken.seq);
-    let membership = tables.subscriptions.get(group.seq, contact.seq);
-    if (membership === null) {
-      const { method, details } = row.profile.consent ?? {};
-      joinGroup(tables, group, contact, {
-        method,
-        details: details ?? undefined,
-        source: 'import',
-        witness,
-      });
-      membership = tables.subscriptions.get(group.seq, contact.seq);
-      counts.subscribed++;
-    }
-    if (membership?.is_active === 0) counts.optedOut++;
+    const membership = subscribe(tables, group, taken, row.profile, witness);
+    if (membership.isNew) counts.subscribed++;
+    if (!membership.isActive) counts.optedOut++;
   }
   return { counts, rejected };
+}
+
+/** A member stays as they are. */
+function subscribe(
+  tables: Tables,
+  group: SubscriptionGroupRow,
+  { seq, became }: Taken,
+  { consent }: ProfileChanges,
+  witness: Witness,
+): { isNew: boolean; isActive: boolean } {
+  const known = became === 'created' ? null : tables.subscriptions.get(group.seq, seq);
+  if (known !== null) return { isNew: false, isActive: known.is_active === 1 };
+  const wish = { method: consent?.method, details: consent?.details ?? undefined };
+  const isActive = joinGroup(tables, group, reread(tables, seq), { ...wish, source: 'import', witness });
+  return { isNew: true, isActive };
+}
+
+interface Taken {
+  seq: number;
+  became: 'created' | 'updated' | 'unchanged';
 }
 
 /** What became of a row, or why it was not taken. */
@@ -207,7 +217,7 @@ function takeRow(
   accountId: string,
   profile: ProfileChanges,
   witness: Witness,
-): { seq: number; became: 'created' | 'updated' | 'unchanged' } | string {
+): Taken | string {
   const { email, phone } = profile;
   const byEmail = find(tables, accountId, email, emailIdentifier);
   const byPhone = find(tables, accountId, phone, phoneIdentifier);
@@ -218,7 +228,12 @@ function takeRow(
   const known = byEmail ?? byPhone;
   const defaultMethod = 'imported';
   if (known === null) {
-    const seq = addPerson(tables, ids, profile, { accountId, source: 'import', defaultMethod, witness });
+    const seq = addUnknownPerson(tables, ids, profile, {
+      accountId,
+      source: 'import',
+      defaultMethod,
+      witness,
+    });
     return isRefusal(seq) ? seq.message : { seq, became: 'created' };
   }
   // The known spelling of an address stays.

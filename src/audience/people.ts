@@ -29,13 +29,23 @@ export function addPerson(
   tables: Tables,
   ids: Ids,
   profile: ProfileChanges,
+  person: NewPerson,
+): number | Refusal {
+  const reach = reachOf({ email: profile.email ?? null, phone: profile.phone ?? null });
+  const taken = takenIdentifier(tables, person.accountId, reach, null);
+  return taken ?? addUnknownPerson(tables, ids, profile, person);
+}
+
+/** The same for somebody who was looked for and not found, in this unit of work. */
+export function addUnknownPerson(
+  tables: Tables,
+  ids: Ids,
+  profile: ProfileChanges,
   { accountId, source, defaultMethod, witness }: NewPerson,
 ): number | Refusal {
   const early = futureConsent(profile, witness);
   if (early !== null) return early;
   const reach = reachOf({ email: profile.email ?? null, phone: profile.phone ?? null });
-  const taken = takenIdentifier(tables, accountId, reach, null);
-  if (taken !== null) return taken;
   const names = { first_name: profile.firstName ?? null, last_name: profile.lastName ?? null };
   const consent = profile.consent === null ? null : (profile.consent ?? {});
   const seq = tables.contacts.insert({
@@ -53,7 +63,7 @@ export function addPerson(
     updated_at: witness.at,
   });
   if (consent !== null) {
-    tables.consents.add({
+    tables.consents.begin({
       contact_seq: seq,
       action: 'given',
       subscription_group_id: null,

@@ -1,4 +1,10 @@
-import { type GlobalStatus, type KnownContact, SEARCH_KEYS, type SearchKey } from '../store/contacts.ts';
+import {
+  type Candidate,
+  type GlobalStatus,
+  type KnownContact,
+  SEARCH_KEYS,
+  type SearchKey,
+} from '../store/contacts.ts';
 import type { SubscriptionRow } from '../store/subscriptions.ts';
 import type { Tables } from '../store/tables.ts';
 import { fold, fullName, searchKey } from './search-key.ts';
@@ -41,7 +47,7 @@ export interface SearchPage {
 }
 
 /** Contacts that one page looks at, at most. */
-const LOOKS = 1000;
+const LOOKS = 500;
 
 export function searchContacts(tables: Tables, filter: SearchFilter): SearchPage {
   const text = fold(filter.text);
@@ -53,37 +59,41 @@ export function searchContacts(tables: Tables, filter: SearchFilter): SearchPage
   for (const [walk, key] of SEARCH_KEYS.entries()) {
     if (filter.after !== null && walk < filter.after.walk) continue;
     const after = filter.after?.walk === walk ? filter.after : { key: '', seq: 0 };
-    for (const contact of tables.contacts.walk(key, filter.accountId, prefix, after)) {
+    for (const candidate of tables.contacts.walk(key, filter.accountId, prefix, after)) {
       if (looks++ === LOOKS) return { rows, next: last };
-      const found = fits(tables, filter, contact, walk, text);
+      const found = fits(tables, filter, candidate, walk, text);
       if (found !== null && rows.length === filter.limit) return { rows, next: last };
       if (found !== null) rows.push(found);
       if (found !== null || rows.length < filter.limit)
-        last = { walk, key: contact[key] ?? '', seq: contact.seq };
+        last = { walk, key: candidate[key] ?? '', seq: candidate.seq };
     }
   }
   return { rows, next: null };
 }
 
+/** Null when it does not, or was met in an earlier walk. The dearest questions come last. */
 function fits(
   tables: Tables,
   filter: SearchFilter,
-  contact: KnownContact,
+  candidate: Candidate,
   walk: number,
   text: string,
 ): Found | null {
-  if (filter.status !== undefined && contact.global_status !== filter.status) return null;
-  const begins = (key: SearchKey) => fold(textOf(contact, key)).startsWith(text);
-  if (SEARCH_KEYS.findIndex(begins) !== walk) return null;
-  if (filter.groupSeq === undefined) return { contact, subscription: null };
-  const subscription = tables.subscriptions.get(filter.groupSeq, contact.seq);
-  if (subscription === null) return null;
-  return filter.isActive === undefined || (subscription.is_active === 1) === filter.isActive
-    ? { contact, subscription }
-    : null;
+  if (filter.status !== undefined && candidate.global_status !== filter.status) return null;
+  const begins = (key: SearchKey) => fold(textOf(candidate, key)).startsWith(text);
+  const [own, ...earlier] = SEARCH_KEYS.slice(0, walk + 1).toReversed();
+  if (own === undefined || !begins(own) || earlier.some(begins)) return null;
+  const subscription =
+    filter.groupSeq === undefined ? null : tables.subscriptions.get(filter.groupSeq, candidate.seq);
+  if (filter.groupSeq !== undefined && subscription === null) return null;
+  if (filter.isActive !== undefined && (subscription?.is_active === 1) !== filter.isActive) return null;
+  const contact = tables.contacts.bySeq(candidate.seq);
+  return contact === null ? null : { contact, subscription };
 }
 
-function textOf(contact: KnownContact, key: SearchKey): string {
-  if (key === 'email_key') return contact.email ?? '';
-  return key === 'name_key' ? fullName(contact.first_name, contact.last_name) : (contact.last_name ?? '');
+function textOf(candidate: Candidate, key: SearchKey): string {
+  if (key === 'email_key') return candidate.email ?? '';
+  return key === 'name_key'
+    ? fullName(candidate.first_name, candidate.last_name)
+    : (candidate.last_name ?? '');
 }

@@ -163,20 +163,20 @@ export function createSubscriptions({ tables, writer, clock, recorder }: Subscri
 
 /**
  * Makes a contact a member, inside a unit of work; there must be no membership yet. Who once left and never
- * came back is an inactive one.
+ * came back is an inactive one. Returns whether the membership is active.
  */
 export function joinGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
   wish: MembershipWish & { source: ContactSource; witness: Witness },
-): void {
+): boolean {
   const { witness, source } = wish;
-  const left = hasLeft(tables, group, contact);
+  const isActive = wish.isActive !== false && !hasLeft(tables, group, contact);
   tables.subscriptions.insert({
     group_seq: group.seq,
     contact_seq: contact.seq,
-    is_active: wish.isActive === false || left ? 0 : 1,
+    is_active: isActive ? 1 : 0,
     source,
     consent_method: wish.method ?? (source === 'api' ? 'implicit_api' : 'imported'),
     consent_details: wish.details ?? null,
@@ -187,6 +187,7 @@ export function joinGroup(
   if (wish.isActive === false && identifier !== undefined)
     leaveGroup(tables, group, identifier, { method: 'api', witness });
   syncConsent(tables, group, contact, wish, witness);
+  return isActive;
 }
 
 function changeConsent(

@@ -52,6 +52,10 @@ export function consentTable(db: Database) {
   );
   const removeAll = db.prepare<[number]>('DELETE FROM consents WHERE contact_seq = ?');
   return {
+    /** The first word of a new contact. */
+    begin: (entry: Omit<ConsentRow, 'n'>): void => {
+      insert.run({ ...entry, n: 1 });
+    },
     /** Returns its number. */
     add: (entry: Omit<ConsentRow, 'n'>): number => {
       const n = (last.get(entry.contact_seq) ?? 0) + 1;

@@ -63,7 +63,7 @@ function pastOfPerson(db: Database) {
     SELECT * FROM messages WHERE account_id = ? AND recipient_hash = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
   const queued = db.prepare<[string, string, number, number], MessageRow>(`
     SELECT m.* FROM messages m INDEXED BY messages_by_recipient CROSS JOIN queue q ON q.seq = m.seq
-    WHERE m.account_id = ? AND m.recipient_hash = ? AND m.seq < ? AND q.lease IS NULL ORDER BY m.seq LIMIT ?`);
+    WHERE m.account_id = ? AND m.recipient_hash = ? AND m.seq < ? AND q.lease IS NULL ORDER BY m.seq LIMIT +?`);
   const newestMessage = db
     .prepare<[string, string, number], number | null>(
       'SELECT max(created_at) FROM messages WHERE account_id = ? AND recipient_hash = ? AND seq < ?',

@@ -53,6 +53,12 @@ export interface ContactFilter extends PageFilter {
 export const SEARCH_KEYS = ['email_key', 'name_key', 'last_name_key'] as const;
 export type SearchKey = (typeof SEARCH_KEYS)[number];
 
+/** What a search needs to know of a contact to tell whether it fits. */
+export type Candidate = Pick<
+  ContactRow,
+  'seq' | 'email' | 'first_name' | 'last_name' | 'global_status' | SearchKey
+>;
+
 /** Every text in UTF-8 sorts before it. */
 const BEYOND = '\u{10ffff}';
 
@@ -93,9 +99,9 @@ export function contactTable(db: Database) {
     `${SELECT_CONTACT} WHERE c.account_id = ? AND c.global_status = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`,
   );
   const walkBy = (key: SearchKey) =>
-    db.prepare<[string, string, string, string, number], KnownContact>(`
-      ${SELECT_CONTACT} WHERE c.account_id = ? AND c.${key} >= ? AND c.${key} < ? AND (c.${key}, c.seq) > (?, ?)
-      ORDER BY c.${key}, c.seq`);
+    db.prepare<[string, string, string, string, number], Candidate>(`
+      SELECT seq, email, first_name, last_name, global_status, ${SEARCH_KEYS.join(', ')} FROM contacts
+      WHERE account_id = ? AND ${key} >= ? AND ${key} < ? AND (${key}, seq) > (?, ?) ORDER BY ${key}, seq`);
   const walk: Record<SearchKey, ReturnType<typeof walkBy>> = {
     email_key: walkBy('email_key'),
     name_key: walkBy('name_key'),
@@ -139,7 +145,7 @@ export function contactTable(db: Database) {
       accountId: string,
       prefix: string,
       after: { key: string; seq: number },
-    ): IterableIterator<KnownContact> =>
+    ): IterableIterator<Candidate> =>
       walk[key].iterate(accountId, prefix, prefix + BEYOND, after.key, after.seq),
     /** Its memberships and its history must be gone already. */
     remove: (seq: number): void => {

@@ -2,7 +2,7 @@ import type { Database } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './page.ts';
 
 /**
- * Subscription groups. Their counts are kept by the database itself (triggers on `subscriptions`). A group that
+ * Subscription groups. Their counts are kept in `subscriptions`, by whatever changes a membership. A group that
  * is deleted is gone for callers at once; the row stays until its memberships are cleared away.
  */
 export type ImportStatus = 'running' | 'completed' | 'interrupted';

@@ -3,7 +3,10 @@ import { type ContactSource, type KnownContact, SELECT_CONTACT } from './contact
 import type { Database } from './database.ts';
 import { type Page, pageOf } from './page.ts';
 
-/** Who is in which group, and who left one: the latter outlives the membership and the person. */
+/**
+ * Who is in which group, and who left one: the latter outlives the membership and the person. A group's counts
+ * change together with its memberships, here and nowhere else.
+ */
 export interface SubscriptionRow {
   group_seq: number;
   contact_seq: number;
@@ -24,6 +27,8 @@ export interface Member {
   subscription: SubscriptionRow;
 }
 
+type Counted = Pick<SubscriptionRow, 'group_seq' | 'is_active'>;
+
 export interface MemberFilter {
   groupSeq: number;
   isActive?: boolean;
@@ -43,16 +48,22 @@ export function subscriptionTable(db: Database) {
     UPDATE subscriptions SET is_active = @is_active, consent_method = @consent_method, consent_details = @consent_details,
       updated_at = @updated_at
     WHERE group_seq = @group_seq AND contact_seq = @contact_seq`);
-  const remove = db.prepare<[number, number]>(
-    'DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq = ?',
+  const remove = db.prepare<[number, number], Counted>(
+    'DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq = ? RETURNING group_seq, is_active',
   );
+  const count = db.prepare<[number, number, number]>(`
+    UPDATE subscription_groups SET total_subscribers = total_subscribers + ?, active_subscribers = active_subscribers + ?
+    WHERE seq = ?`);
   const ofContact = db.prepare<[number], Membership>(`
     SELECT s.*, g.subscription_group_id FROM subscriptions s JOIN subscription_groups g ON g.seq = s.group_seq
     WHERE s.contact_seq = ? AND g.deleted_at IS NULL ORDER BY s.joined_at, s.group_seq`);
-  const removeOfContact = db.prepare<[number]>('DELETE FROM subscriptions WHERE contact_seq = ?');
-  const removeOfGroup = db.prepare<[number, number, number]>(`
+  const removeOfContact = db.prepare<[number], Counted>(
+    'DELETE FROM subscriptions WHERE contact_seq = ? RETURNING group_seq, is_active',
+  );
+  const removeOfGroup = db.prepare<[number, number, number], Counted>(`
     DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq IN (
-      SELECT contact_seq FROM subscriptions WHERE group_seq = ? LIMIT +?)`);
+      SELECT contact_seq FROM subscriptions WHERE group_seq = ? LIMIT +?)
+    RETURNING group_seq, is_active`);
   const page = db
     .prepare<[number, number, number], number>(
       'SELECT contact_seq FROM subscriptions WHERE group_seq = ? AND contact_seq < ? ORDER BY contact_seq DESC LIMIT +?',
@@ -64,6 +75,12 @@ export function subscriptionTable(db: Database) {
       ORDER BY contact_seq DESC LIMIT +?`)
     .pluck();
   const contact = db.prepare<[number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`);
+
+  /** Returns how many were removed. */
+  function uncount(removed: Counted[]): number {
+    for (const { group_seq, is_active } of removed) count.run(-1, -is_active, group_seq);
+    return removed.length;
+  }
 
   function member(groupSeq: number, contactSeq: number): Member {
     const row = get.get(groupSeq, contactSeq);
@@ -78,21 +95,26 @@ export function subscriptionTable(db: Database) {
     /** Throws when there is one already. */
     insert: (row: SubscriptionRow): void => {
       insert.run(row);
+      count.run(1, row.is_active, row.group_seq);
     },
     /** Writes activity and consent; when and how somebody joined never changes. */
     update: (row: SubscriptionRow): void => {
+      const before = get.get(row.group_seq, row.contact_seq);
+      if (before === undefined) return;
       update.run(row);
+      if (before.is_active !== row.is_active) count.run(0, row.is_active - before.is_active, row.group_seq);
     },
     /** False when there was none. */
-    remove: (groupSeq: number, contactSeq: number): boolean => remove.run(groupSeq, contactSeq).changes === 1,
+    remove: (groupSeq: number, contactSeq: number): boolean =>
+      uncount(remove.all(groupSeq, contactSeq)) === 1,
     /** Oldest first. */
     ofContact: (contactSeq: number): Membership[] => ofContact.all(contactSeq),
     removeOfContact: (contactSeq: number): void => {
-      removeOfContact.run(contactSeq);
+      uncount(removeOfContact.all(contactSeq));
     },
     /** Returns how many, at most `limit`. */
     removeOfGroup: (groupSeq: number, limit: number): number =>
-      removeOfGroup.run(groupSeq, groupSeq, limit).changes,
+      uncount(removeOfGroup.all(groupSeq, groupSeq, limit)),
     /** The newest contacts first. */
     list: ({ groupSeq, isActive, beforeSeq, limit }: MemberFilter): Page<Member> => {
       const before = beforeSeq ?? Number.MAX_SAFE_INTEGER;

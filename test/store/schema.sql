@@ -425,7 +425,7 @@ CREATE TABLE subscription_groups (
   name          TEXT NOT NULL,
   description   TEXT,
   is_active     INTEGER NOT NULL CHECK (is_active IN (0, 1)),
-  total_subscribers  INTEGER NOT NULL DEFAULT 0,
+  total_subscribers  INTEGER NOT NULL DEFAULT 0,    -- kept by whatever changes a membership
   active_subscribers INTEGER NOT NULL DEFAULT 0,
   import_status TEXT CHECK (import_status IN ('running', 'completed', 'interrupted')),   -- null: never
   tags          TEXT NOT NULL,     -- JSON array of strings
@@ -536,17 +536,3 @@ CREATE TABLE webhooks (
   created_at    INTEGER NOT NULL,
   updated_at    INTEGER NOT NULL
 ) STRICT;
-
-CREATE TRIGGER subscriptions_count_delete AFTER DELETE ON subscriptions BEGIN
-  UPDATE subscription_groups SET total_subscribers = total_subscribers - 1, active_subscribers = active_subscribers - old.is_active
-  WHERE seq = old.group_seq;
-END;
-
-CREATE TRIGGER subscriptions_count_insert AFTER INSERT ON subscriptions BEGIN
-  UPDATE subscription_groups SET total_subscribers = total_subscribers + 1, active_subscribers = active_subscribers + new.is_active
-  WHERE seq = new.group_seq;
-END;
-
-CREATE TRIGGER subscriptions_count_update AFTER UPDATE OF is_active ON subscriptions WHEN old.is_active <> new.is_active BEGIN
-  UPDATE subscription_groups SET active_subscribers = active_subscribers + new.is_active - old.is_active WHERE seq = new.group_seq;
-END;

@@ -1,0 +1,215 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { openSource } from '../../src/audience/import-source.ts';
+import { createAudience } from '../../src/audience/service.ts';
+import { shownContact, shownSubscriber } from '../../src/audience/shown.ts';
+import { systemClock } from '../../src/core/clock.ts';
+import { createIds } from '../../src/core/ids.ts';
+import { createLog } from '../../src/core/log.ts';
+import { systemRandom } from '../../src/core/random.ts';
+import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
+import { createRecorder } from '../../src/events/record.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { DATABASE_FILE, openDatabase } from '../../src/store/database.ts';
+import { createTables } from '../../src/store/tables.ts';
+import { createWriter } from '../../src/store/writer.ts';
+
+/**
+ * `npm run bench:contacts [-- --rows 1000000]`: imports that many contacts into a group as the API does, then
+ * looks people up and reads lists, the first page and the ten-thousandth. Everything durable, in one process.
+ */
+const { values } = parseArgs({ options: { rows: { type: 'string', default: '200000' } } });
+const ROWS = Number(values.rows);
+const PAGES = 10_000;
+const PAGE = Math.max(1, Math.floor(ROWS / (PAGES + 1)));
+const TIMES = 2000;
+
+const FIRST = ['Maria', 'Jan', 'Ada', 'Omar', 'Zoë', 'Li', 'Priya', 'Carlos', 'Ingrid', 'Mehmet'];
+const LAST = [
+  'Schmidt',
+  'Müller',
+  'García',
+  'Nguyen',
+  'Okafor',
+  'Rossi',
+  'Novák',
+  'Silva',
+  'Khan',
+  'Lovelace',
+];
+
+const dir = mkdtempSync(join(tmpdir(), 'postrider-contacts-'));
+const db = openDatabase(dir);
+const tables = createTables(db);
+const writer = createWriter(db, tables);
+const clock = systemClock;
+const ids = createIds(clock, systemRandom);
+const audience = createAudience({
+  tables,
+  writer,
+  clock,
+  ids,
+  log: createLog({ level: 'silent', hashAddresses: true }),
+  recorder: createRecorder({ clock, ids }),
+  answersKeptMs: 0,
+});
+const accountId = 'acct_bench';
+tables.accounts.insert({
+  account_id: accountId,
+  name: 'Bench',
+  status: 'active',
+  company_name: null,
+  company_address: null,
+  abuse_email: null,
+  logo_url: null,
+  created_at: 1,
+  updated_at: 1,
+});
+
+try {
+  await run();
+} finally {
+  await writer.close();
+  db.close();
+  rmSync(dir, { recursive: true });
+}
+
+async function run(): Promise<void> {
+  const { subscription_group_id: groupId } = await audience.groups.create(accountId, {
+    name: 'Everybody',
+    description: null,
+    isActive: true,
+    tags: [],
+    unsubscribeTemplateId: null,
+    reportAbuseTemplateId: null,
+    companyAddressTemplateId: null,
+  });
+  const source = await openSource(csv(), 'csv');
+  if (typeof source === 'string') throw new Error(source);
+  const before = process.memoryUsage().rss;
+  let peak = before;
+  const delays: number[] = [];
+  let last = performance.now();
+  const began = last;
+  const imported = ok(
+    await audience.importer.run({
+      accountId,
+      groupId,
+      caller: { by: 'bench', ipAddress: null, userAgent: null },
+      reader: source.reader,
+      records: source.records,
+      signal: new AbortController().signal,
+      afterBatch: () => {
+        peak = Math.max(peak, process.memoryUsage().rss);
+        const now = performance.now();
+        delays.push(now - last);
+        last = now;
+      },
+    }),
+  );
+  const seconds = (performance.now() - began) / 1000;
+  say(`${count(imported.counts.created)} contacts imported into a group in ${seconds.toFixed(1)} s`, [
+    ['rate', `${count(Math.round(ROWS / seconds))} rows/s`],
+    ['a batch of 500, with its commit', times(delays)],
+    ['memory', `${mb(before)} before, ${mb(peak)} at most`],
+    ['database', mb(statSync(join(dir, DATABASE_FILE)).size)],
+  ]);
+
+  const keys = tenThousandth((beforeSeq) => audience.contacts.list({ accountId, beforeSeq, limit: PAGE }));
+  const members = tenThousandth((beforeSeq) => {
+    const page = ok(audience.subscriptions.list(accountId, groupId, { beforeSeq, limit: PAGE }));
+    return { more: page.more, rows: page.rows.map(({ contact }) => contact) };
+  });
+  const list = (beforeSeq: number | null, limit: number) =>
+    audience.contacts.list({ accountId, beforeSeq, limit }).rows.map(shownContact);
+  const group = (beforeSeq: number | null) =>
+    ok(audience.subscriptions.list(accountId, groupId, { beforeSeq, limit: PAGE })).rows.map((member) =>
+      shownSubscriber(groupId, member),
+    );
+  const search = (text: string) => audience.contacts.search({ accountId, text, limit: 50, after: null });
+  const someone = () => emailIdentifier(addressOf(systemRandom.below(ROWS)));
+  say(`${TIMES} reads each: median, 99th percentile, worst`, [
+    ['look-up by identifier', measured(() => shownContact(ok(audience.contacts.get(accountId, someone()))))],
+    [`contacts, page 1 (${PAGE} rows)`, measured(() => list(null, PAGE))],
+    [`contacts, page ${count(PAGES)}`, measured(() => list(keys, PAGE))],
+    ['contacts, page 1 (50 rows)', measured(() => list(null, 50))],
+    ['contacts of a status, page 1 (50 rows)', measured(() => byStatus())],
+    [`members, page 1 (${PAGE} rows)`, measured(() => group(null))],
+    [`members, page ${count(PAGES)}`, measured(() => group(members))],
+    ['search, a common beginning', measured(() => search('ma'))],
+    ['search, one person', measured(() => search(addressOf(systemRandom.below(ROWS))))],
+    ['search, a full name', measured(() => search('maria schmi'))],
+    ['search, nobody', measured(() => search('qqq'))],
+  ]);
+}
+
+function byStatus() {
+  return audience.contacts
+    .list({ accountId, status: 'active', beforeSeq: null, limit: 50 })
+    .rows.map(shownContact);
+}
+
+/** The page key before the ten-thousandth page, found as a client finds it. */
+function tenThousandth(
+  read: (beforeSeq: number | null) => { rows: { seq: number }[]; more: boolean },
+): number {
+  let key: number | null = null;
+  for (let page = 1; page < PAGES; page++) key = read(key).rows.at(-1)?.seq ?? key;
+  return key ?? 0;
+}
+
+/** Addresses in no order, as in the world. */
+function addressOf(n: number): string {
+  const mixed = Math.imul(n + 1, 2_654_435_761) >>> 0;
+  return `${FIRST[mixed % 10]?.toLowerCase().replace('ë', 'e')}.${mixed.toString(36)}.${n}@example.net`;
+}
+
+async function* csv(): AsyncGenerator<Buffer> {
+  yield Buffer.from(
+    'email,firstName,lastName,consentMethod,consentDetails,customFields.plan,customFields.city\n',
+  );
+  for (let n = 0; n < ROWS; ) {
+    const lines: string[] = [];
+    for (let end = Math.min(ROWS, n + 1000); n < end; n++) {
+      const last = LAST[(n * 7) % 10];
+      lines.push(`${addressOf(n)},${FIRST[n % 10]},${last}${n % 977},double_opt_in,Form 7,gold,Berlin\n`);
+    }
+    yield Buffer.from(lines.join(''));
+  }
+}
+
+function measured(read: () => unknown): string {
+  for (let n = 0; n < 100; n++) read();
+  const took = Array.from({ length: TIMES }, () => {
+    const began = performance.now();
+    read();
+    return performance.now() - began;
+  });
+  return times(took);
+}
+
+function times(took: number[]): string {
+  const sorted = took.toSorted((a, b) => a - b);
+  const at = (share: number) => (sorted[Math.ceil(sorted.length * share) - 1] ?? 0).toFixed(2);
+  return `${at(0.5)} ms, p99 ${at(0.99)} ms, worst ${at(1)} ms`;
+}
+
+function say(title: string, rows: [name: string, value: string][]): void {
+  console.log(`\n${title}`);
+  for (const [name, value] of rows) console.log(`  ${name.padEnd(40)} ${value}`);
+}
+
+function mb(bytes: number): string {
+  return `${Math.round(bytes / 1e6)} MB`;
+}
+
+function count(number: number): string {
+  return number.toLocaleString('en');
+}
+
+function ok<Value>(value: Value | Refusal): Value {
+  if (isRefusal(value)) throw new Error(value.message);
+  return value;
+}
