@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, HOUR, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
@@ -10,8 +10,8 @@ import type { Person } from './scrub.ts';
  * The last step of an erasure: what was deleted is to be gone from the file itself. Deleted rows are zeroed
  * where they stood, but the write-ahead log still has the pages as they were, and when a page was split
  * earlier, copies of its rows may have stayed in a neighbour's free space. So the log is emptied, the file is
- * read through, and if something is found, a small file is rewritten as a whole; of a large one the operator
- * is told, because everybody would wait for it.
+ * read through, and if something is found, it is rewritten as a whole. Everybody waits for that, so it is done
+ * to small files only, and seldom; a large one the operator rewrites, with `contacts compact`.
  */
 export interface TraceHouse {
   tables: Tables;
@@ -26,6 +26,9 @@ const REWRITE_EVERY = HOUR;
 const LAST_REWRITE = 'rewritten-at';
 const REWRITE_WANTED = 'rewrite-wanted';
 
+const TOO_LARGE =
+  'free space of the database may hold copies of what was erased: "postrider contacts compact" clears it while the daemon is stopped';
+
 const CHUNK = 1024 * 1024;
 const TRIES = 20;
 
@@ -35,15 +38,13 @@ export async function clearTraces(house: TraceHouse, person: Person): Promise<vo
   const needles = [...person.addresses, ...(person.phone === null ? [] : [person.phone])].map((text) =>
     Buffer.from(text),
   );
-  const { found, size } = await look(tables.erasures.path(), needles);
-  if (!found) return;
+  const path = tables.erasures.path();
+  const { size } = await stat(path);
   if (size > REWRITE_BYTES) {
-    log.warn(
-      { bytes: size },
-      'free space of the database may hold traces of an erased person; "postrider contacts compact" removes them while the daemon is stopped',
-    );
+    log.info({ bytes: size }, TOO_LARGE);
     return;
   }
+  if (!(await holdsAny(path, needles))) return;
   await writer.run((all) => all.settings.put(REWRITE_WANTED, 'yes'));
   await rewriteIfWanted(house);
 }
@@ -72,7 +73,7 @@ async function emptyLog({ tables, log }: TraceHouse): Promise<void> {
 }
 
 /** Reads the file through, a chunk at a time. */
-async function look(path: string, needles: Buffer[]): Promise<{ found: boolean; size: number }> {
+async function holdsAny(path: string, needles: Buffer[]): Promise<boolean> {
   const handle = await open(path);
   try {
     const { size } = await handle.stat();
@@ -81,9 +82,9 @@ async function look(path: string, needles: Buffer[]): Promise<{ found: boolean; 
     for (let at = 0; at < size; at += CHUNK - overlap) {
       const { bytesRead } = await handle.read(chunk, 0, CHUNK, at);
       const bytes = chunk.subarray(0, bytesRead);
-      if (needles.some((needle) => bytes.includes(needle))) return { found: true, size };
+      if (needles.some((needle) => bytes.includes(needle))) return true;
     }
-    return { found: false, size };
+    return false;
   } finally {
     await handle.close();
   }
