@@ -39,7 +39,7 @@ export function erasingOf(row: ErasureRow, now: number): Erasing {
 
 const MESSAGES_AT_ONCE = 50;
 const ROWS_AT_ONCE = 500;
-const KEPT_AT_ONCE = 50;
+const KEPT_AT_ONCE = 20;
 
 /** In this order: mail that waits is cancelled before the traces of mail are cleared. */
 export function createErasers(settings: { recorder: Recorder; answersKeptMs: number }): Eraser[] {

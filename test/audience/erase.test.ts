@@ -19,6 +19,20 @@ const PERSONAL = [
   'countess',
 ];
 
+const WEBHOOK = {
+  webhook_id: 'webhook_1',
+  account_id: 'acct_one',
+  name: 'All',
+  description: null,
+  url: 'http://127.0.0.1:9',
+  events: '["*"]',
+  is_active: 1,
+  off_reason: null,
+  failing_since: null,
+  created_at: 1,
+  updated_at: 1,
+} as const;
+
 async function startWithAda() {
   const house = await startAudience();
   const { dir, tables, writer, clock, recorder } = house;
@@ -224,6 +238,55 @@ describe('erasing', () => {
       to: [{ address: 'bob@example.net' }],
       subject: 'For [erased]',
       text: `Dear [erased], ${ADA_ID}`,
+    });
+  });
+
+  it('clears mail that came in, clicked links, and what endpoints answered; the operator’s own mail stays', async () => {
+    const { send, erase, traces, writer, tables, clock, of, recorder } = await startWithAda();
+    await writer.run((all) => {
+      all.campaigns.insert({
+        campaign_id: 'campaign_1',
+        account_id: 'acct_one',
+        name: 'Spring',
+        description: null,
+        status: 'draft',
+        created_at: 1,
+        updated_at: 1,
+      });
+      for (const url of [`https://x.org/?e=${encodeURIComponent(ADA)}`, 'https://x.org/'])
+        all.campaignCounts.addClick('campaign_1', url);
+      for (const [box, sender] of [
+        ['bounce', ''],
+        ['unsubscribe', ADA],
+        ['unsubscribe', 'bob@example.net'],
+        ['postmaster', 'someone@example.net'],
+      ] as const) {
+        const raw = Buffer.from(box === 'bounce' ? `To: <${ADA}>` : 'Hello');
+        const mail = { kind: 'unknown', recipient: 'x@mx', remote_address: '192.0.2.1', message_seq: null };
+        all.keptMail.insert({ ...mail, box, sender, raw, received_at: clock.now() });
+      }
+      all.webhooks.insert(WEBHOOK);
+    });
+    const [message] = await send([ADA], { campaign_id: 'campaign_1' });
+    const seq = message?.seq ?? 0;
+    await writer.run((all) => recorder.message(all, of(seq), 'email_sent', {}));
+    const [due] = tables.webhookDeliveries.ready(1, 10);
+    await writer.run((all) => {
+      if (due === undefined) throw new Error('nothing is to be told');
+      const answered = { response_code: 500, response_body: `no such user ${ADA}`, error: null };
+      all.webhookDeliveries.record({ ...due, ...answered, state: 'waiting', attempted_at: 1 });
+      recorder.message(all, of(seq), 'email_delivered', {});
+    });
+    await erase();
+    expect(traces()).toEqual([]);
+    expect(tables.keptMail.list(null, 10).map(({ box, sender }) => `${box} ${sender}`)).toEqual([
+      'postmaster someone@example.net',
+      'unsubscribe bob@example.net',
+    ]);
+    expect(tables.campaignCounts.links('campaign_1', 10).map(({ url }) => url)).toEqual(['https://x.org/']);
+    expect(tables.webhookDeliveries.get(1, due?.event_seq ?? 0)).toMatchObject({
+      response_code: 500,
+      response_body: null,
     });
   });
 
