@@ -89,6 +89,63 @@ const data = z.object({
   }),
 });
 
+const EXAMPLE: z.output<typeof data> = {
+  domainId: 'domain_1769860800000_5k2n8v1c4x7z',
+  domain: 'example.com',
+  from: '2026-01-01T00:00:00.000Z',
+  to: '2026-01-31T00:00:00.000Z',
+  dmarc: {
+    messages: 1204,
+    passed: 1198,
+    sources: [
+      {
+        sourceIp: '192.0.2.25',
+        messages: 1198,
+        passed: 1198,
+        dkimPassed: 1198,
+        spfPassed: 1190,
+        quarantined: 0,
+        rejected: 0,
+      },
+    ],
+    reports: [
+      {
+        organization: 'receiver.example',
+        reportId: '1769817600.4711',
+        begin: '2026-01-30T00:00:00.000Z',
+        end: '2026-01-30T23:59:59.000Z',
+        policyDomain: 'example.com',
+        policy: 'reject',
+        messages: 1204,
+        truncated: false,
+      },
+    ],
+  },
+  tls: {
+    successful: 311,
+    failed: 1,
+    failures: [
+      {
+        type: 'certificate-expired',
+        receivingHost: 'mail.example.net',
+        reason: '',
+        sessions: 1,
+      },
+    ],
+    reports: [
+      {
+        organization: 'receiver.example',
+        reportId: '2026-01-30_return-a.example.com',
+        policyType: 'no-policy-found',
+        begin: '2026-01-30T00:00:00.000Z',
+        end: '2026-01-30T23:59:59.000Z',
+        successful: 311,
+        failed: 1,
+      },
+    ],
+  },
+};
+
 export function domainReportRoutes({ domains, tables, clock }: DomainReportDeps): Route[] {
   return [
     route({
@@ -107,7 +164,7 @@ export function domainReportRoutes({ domains, tables, clock }: DomainReportDeps)
           .describe(`Reports that ended at or after; ${DEFAULT_DAYS} days before \`to\` when not given.`),
         to: moment.optional().describe('Before; now when not given.'),
       }),
-      answers: { 200: { description: 'Added up, and one by one.', data } },
+      answers: { 200: { description: 'Added up, and one by one.', data, example: EXAMPLE } },
       refusals: ['DOMAIN_NOT_FOUND'],
       handle: ({ caller, params, query }) => {
         const domain = domains.get(caller.accountId, params.domainId);
