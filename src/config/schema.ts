@@ -180,7 +180,7 @@ export const configSchema = z.strictObject({
       .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1.'),
     mailBytes: count.default(20_971_520).describe('Largest mail that is taken.'),
     connections: count.default(1000).describe('Connections at once.'),
-    connectionsPerAddress: count.default(100).describe('Of them, from one address.'),
+    connectionsPerAddress: count.default(300).describe('Of them, from one address.'),
   }),
   submission: section({
     listen: listenOrOff.default('off').describe('Authenticated SMTP submission, or "off".'),
@@ -194,7 +194,7 @@ export const configSchema = z.strictObject({
       .default([])
       .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1.'),
     connections: count.default(1000).describe('Connections at once.'),
-    connectionsPerAddress: count.default(100).describe('Of them, from one address.'),
+    connectionsPerAddress: count.default(300).describe('Of them, from one address.'),
   }),
   dns: section({
     resolvers: z.array(resolver).default([]).meta({

@@ -1,20 +1,20 @@
 import type { Worker } from 'node:worker_threads';
 import { SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { ParseJob, ParseResult, Readings } from './parse-worker.ts';
+import type { ParseJob, Readings } from './parse-worker.ts';
 
 /**
- * Has mails read in a thread of their own, one after the other, each for so long and no longer. A mail that
- * two threads do not survive is unreadable; those behind it go to the next thread.
+ * Has mails read in a thread of their own, one after the other in order, each for so long and no longer. A
+ * mail that two threads do not survive is unreadable; those behind it go to the next thread.
  */
-/** too-long, failed: it is the mail's fault. stopping: it was not looked at. */
-export type Unreadable = { unreadable: 'too-long' | 'failed' | 'stopping' };
-
 export interface MailReader<Reading> {
   /** Null when too many wait already. */
   read(raw: Buffer): Promise<Reading | Unreadable> | null;
   stop(): Promise<void>;
 }
+
+/** too-long, failed: it is the mail's fault. stopping: it was not looked at. */
+export type Unreadable = { unreadable: 'too-long' | 'failed' | 'stopping' };
 
 interface Waiting<Reading> {
   raw: Buffer;
@@ -25,6 +25,8 @@ interface Waiting<Reading> {
 
 const TIME_MS = 10 * SECOND;
 const WAITING = 5000;
+/** Handed to the thread at once: while a commit holds us up, it goes on reading, and the next commit holds more. */
+const AHEAD = 32;
 /** A thread that dies without a mail in hand is not to be started in a tight loop. */
 const RESTART_MS = SECOND;
 
@@ -40,16 +42,17 @@ export function createMailReader<Purpose extends keyof Readings>(settings: {
   type Reading = Readings[Purpose];
   const { purpose, log, timeMs = TIME_MS } = settings;
   const waiting: Waiting<Reading>[] = [];
+  /** With the thread, which reads them in this order: the first is the one in its hands. */
+  let sent: Waiting<Reading>[] = [];
   let thread: Worker | null = null;
-  let busy: { id: number; job: Waiting<Reading>; timer: NodeJS.Timeout } | null = null;
-  let number = 0;
+  let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
   function start(): void {
     const started = settings.startThread();
     thread = started;
-    started.on('message', ({ id, reading }: ParseResult<Purpose>) => {
-      if (busy?.id === id) finish(reading);
+    started.on('message', (reading: Reading) => {
+      if (thread === started) done(reading);
     });
     started.on('error', (error) => {
       log.error({ err: error, purpose }, 'a thread that reads mail failed');
@@ -60,43 +63,51 @@ export function createMailReader<Purpose extends keyof Readings>(settings: {
     next();
   }
 
-  function finish(reading: Reading | Unreadable): void {
-    if (busy === null) return;
-    clearTimeout(busy.timer);
-    const { job } = busy;
-    busy = null;
-    job.resolve(reading);
+  function done(reading: Reading): void {
+    sent.shift()?.resolve(reading);
+    watch();
     next();
   }
 
   function next(): void {
-    if (busy !== null || thread === null) return;
-    const job = waiting.shift();
-    if (job === undefined) return;
-    const id = ++number;
-    const message: ParseJob = { id, purpose, raw: job.raw };
-    busy = { id, job, timer: setTimeout(tooLong, timeMs) };
-    thread.postMessage(message);
+    const jobs = thread === null ? [] : waiting.splice(0, AHEAD - sent.length);
+    for (const job of jobs) {
+      sent.push(job);
+      const message: ParseJob = { purpose, raw: job.raw };
+      thread?.postMessage(message);
+      if (sent.length === 1) watch();
+    }
   }
 
-  /** A thread that is busy hears nothing: it is ended, and another begins with the next mail. */
+  /** The time of the first one begins. */
+  function watch(): void {
+    clearTimeout(timer);
+    if (sent.length > 0) timer = setTimeout(tooLong, timeMs);
+  }
+
+  /** Takes the first one from the thread's hands; those behind it wait for another thread. */
+  function takeBack(): Waiting<Reading> | undefined {
+    clearTimeout(timer);
+    thread = null;
+    const [first, ...others] = sent;
+    sent = [];
+    waiting.unshift(...others);
+    return first;
+  }
+
+  /** A thread that is busy hears nothing: it is ended. */
   function tooLong(): void {
     log.error({ ms: timeMs, purpose }, 'a mail takes too long to read');
     const slow = thread;
-    thread = null;
+    takeBack()?.resolve({ unreadable: 'too-long' });
     void slow?.terminate();
-    finish({ unreadable: 'too-long' });
     if (!stopped) start();
   }
 
   function lost(): void {
-    thread = null;
-    if (busy !== null && ++busy.job.deaths < 2) {
-      clearTimeout(busy.timer);
-      waiting.unshift(busy.job);
-      busy = null;
-    }
-    finish({ unreadable: 'failed' });
+    const first = takeBack();
+    if (first !== undefined && ++first.deaths < 2) waiting.unshift(first);
+    else first?.resolve({ unreadable: 'failed' });
     setTimeout(() => stopped || start(), RESTART_MS).unref();
   }
 
@@ -112,8 +123,7 @@ export function createMailReader<Purpose extends keyof Readings>(settings: {
     stop: async () => {
       stopped = true;
       const last = thread;
-      thread = null;
-      finish({ unreadable: 'stopping' });
+      takeBack()?.resolve({ unreadable: 'stopping' });
       for (const { resolve } of waiting.splice(0)) resolve({ unreadable: 'stopping' });
       await last?.terminate();
     },

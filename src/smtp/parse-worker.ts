@@ -20,15 +20,10 @@ export interface ReadIncoming {
   fingerprint: Uint8Array;
 }
 
+/** Each is answered by its reading, in order. */
 export interface ParseJob {
-  id: number;
   purpose: keyof Readings;
   raw: Uint8Array;
-}
-
-export interface ParseResult<Purpose extends keyof Readings> {
-  id: number;
-  reading: Readings[Purpose];
 }
 
 const READERS: { [Purpose in keyof Readings]: (mail: Buffer) => Readings[Purpose] } = {
@@ -43,8 +38,7 @@ function fingerprintOf(mail: Buffer): Uint8Array {
   return createHash('sha256').update(body).digest().subarray(0, 16);
 }
 
-parentPort?.on('message', ({ id, purpose, raw }: ParseJob) => {
+parentPort?.on('message', ({ purpose, raw }: ParseJob) => {
   const mail = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
-  const result: ParseResult<keyof Readings> = { id, reading: READERS[purpose](mail) };
-  parentPort?.postMessage(result);
+  parentPort?.postMessage(READERS[purpose](mail));
 });

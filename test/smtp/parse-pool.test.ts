@@ -10,13 +10,13 @@ const log = createLog({ level: 'silent', hashAddresses: false });
 /** A thread that answers every mail but three: at one it hangs, at one it dies, at one it eats all memory. */
 const FRAGILE = `
 const { parentPort } = require('node:worker_threads');
-parentPort.on('message', ({ id, raw }) => {
+parentPort.on('message', ({ raw }) => {
   const text = Buffer.from(raw).toString();
   if (text === 'hang') for (;;);
   if (text === 'die') process.exit(1);
   if (text === 'throw') throw new Error('broken');
   if (text === 'eat') for (const all = []; ; ) all.push(new Array(1e5).fill(text));
-  parentPort.postMessage({ id, reading: { parsed: { kind: text }, fingerprint: new Uint8Array(16) } });
+  parentPort.postMessage({ parsed: { kind: text }, fingerprint: new Uint8Array(16) });
 });`;
 
 function reader(startThread: () => Worker, timeMs?: number) {
