@@ -223,6 +223,12 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       labelNames: ['outcome'],
       registers: [registry],
     });
+    const mailIn = new Counter({
+      name: 'postrider_mail_in_total',
+      help: 'Mail that came in, by what it came for and what became of it.',
+      labelNames: ['purpose', 'result'],
+      registers: [registry],
+    });
     const engine = createDeliveryEngine({
       config,
       clock,
@@ -273,6 +279,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             recorder,
             tokens,
             isDiskLow: pressure.isDiskLow,
+            observe: (purpose, result) => mailIn.inc({ purpose, result }),
             optOut: (all, message) => {
               const word = { method: 'mailto', ip: null, userAgent: null } as const;
               unsubscribing.optOut(all, sentMailOf(message), 'list', word);

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import { applyReport } from '../events/incoming.ts';
+import { applyReport, isErased } from '../events/incoming.ts';
 import type { Recorder } from '../events/record.ts';
 import type { Tokens } from '../mail/tokens.ts';
 import type { Box } from '../store/kept-mail.ts';
@@ -44,6 +44,8 @@ export interface IntakeSettings {
   writer: Writer;
   recorder: Recorder;
   tokens: Pick<Tokens, 'signedId'>;
+  /** Counts what came in, by what it came for and what became of it. */
+  observe(purpose: string, result: string): void;
   /** In a unit of work: the recipient of this message wants no more of its kind. */
   optOut(tables: Tables, message: MessageRow): void;
 }
@@ -54,6 +56,7 @@ export function createIntake(settings: IntakeSettings): Intake {
 
   function handle(all: Tables, { purpose, address }: Recipient, mail: Incoming, read: Read): Handled {
     const keep = (box: Box, message: MessageRow | null): Handled => {
+      if (message !== null && isErased(message)) return { result: 'forgotten', message };
       all.keptMail.insert({
         box,
         kind: kindOf(read),
@@ -135,6 +138,7 @@ export function createIntake(settings: IntakeSettings): Intake {
       for (const { recipient, result, message } of handled) {
         const fields = { purpose: recipient.purpose.kind, kind: kindOf(read), result, remoteAddress };
         log.info({ ...fields, message: message?.message_id }, 'mail came in');
+        settings.observe(fields.purpose, result);
       }
     },
   };
@@ -146,6 +150,6 @@ function kindOf(read: Read): string {
 
 interface Handled {
   /** What became of it, for the log. */
-  result: 'recorded' | 'known' | 'kept' | 'opted-out' | 'no-such-message' | 'stored';
+  result: 'recorded' | 'known' | 'kept' | 'opted-out' | 'no-such-message' | 'forgotten' | 'stored';
   message: MessageRow | null;
 }

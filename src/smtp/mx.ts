@@ -34,6 +34,7 @@ export interface MxSettings {
   /** Whether the disk is too full to take mail. */
   isDiskLow(): boolean;
   optOut(tables: Tables, message: MessageRow): void;
+  observe(purpose: string, result: string): void;
   /** A thread that runs parse-worker. */
   startReader(): Worker;
 }

@@ -10,8 +10,8 @@ import type { TlsFailureRow } from '../store/tls-reports.ts';
  * Stores what other servers report on our domains. Nobody signs these reports, so they are shown and never
  * acted on; only reports on names that are ours are taken, and of each a bounded number of rows.
  *
- * No `_report._dmarc` record has to allow any of it (RFC 9990 §4): a domain's reports go to `return-a.` of the
- * domain itself, and those on the platform's own name to that name.
+ * Reports on a domain come to `return-a.` of the domain itself, for which nobody's leave is needed (RFC 9990
+ * §4), or to our own name, which says in DNS that it takes them.
  */
 export interface ReportHouse {
   tables: Tables;
@@ -25,6 +25,8 @@ export type Stored = 'stored' | 'known' | 'foreign';
 
 /** Rows kept of one report, those with most mail first. */
 const MOST_ROWS = 200;
+/** Most that one row is believed: sums of what anybody may write must stay sums. */
+const MOST_COUNTED = 1e12;
 
 /** `domain`: the one whose address it came to, null for the platform's. In a unit of work. */
 export function storeAggregate(house: ReportHouse, report: AggregateReport, domain: string | null): Stored {
@@ -65,8 +67,8 @@ export function storeTls(house: ReportHouse, report: TlsReport): Stored {
       report_id: report.reportId,
       begin_at: begin,
       end_at: end,
-      successful: policy.successful,
-      failed: policy.failed,
+      successful: Math.min(policy.successful, MOST_COUNTED),
+      failed: Math.min(policy.failed, MOST_COUNTED),
       received_at: now,
     };
     const failures = policy.failures.slice(0, MOST_ROWS).map(
@@ -74,7 +76,7 @@ export function storeTls(house: ReportHouse, report: TlsReport): Stored {
         type,
         receiving_host: receivingHost,
         reason,
-        sessions: count,
+        sessions: Math.min(count, MOST_COUNTED),
       }),
     );
     return tables.tlsReports.insert(head, failures);
@@ -112,12 +114,12 @@ function sourceRows(report: AggregateReport): DmarcSourceRow[] {
       disposition,
       dkim,
       spf,
-      messages: count,
+      messages: Math.min(count, MOST_COUNTED),
     };
     const key = JSON.stringify([row.source_ip, headerFrom, disposition, dkim, spf]);
     const same = rows.get(key);
     if (same === undefined) rows.set(key, row);
-    else same.messages += count;
+    else same.messages = Math.min(same.messages + count, MOST_COUNTED);
   }
   return [...rows.values()].sort((a, b) => b.messages - a.messages).slice(0, MOST_ROWS);
 }

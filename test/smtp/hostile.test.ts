@@ -3,6 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { dsn, PLAIN_MAIL } from './mails.ts';
 import { HOST, RETURN, startMx } from './mx-house.ts';
 
+const HUGE_COUNTS = `<feedback><report_metadata><report_id>1</report_id></report_metadata><policy_published>
+<domain>example.com</domain></policy_published>${`<record><row><source_ip>192.0.2.1</source_ip>
+<count>9007199254740991</count></row></record>`.repeat(3000)}</feedback>`;
+
 /*
  * Mail from people who mean harm: each is answered, none moves a message that it does not prove to be about,
  * and the next honest bounce is taken as if nothing had been.
@@ -56,6 +60,7 @@ describe('hostile mail', () => {
           ),
         ),
     ],
+    ['counts that no number holds', () => attached('text/xml', Buffer.from(HUGE_COUNTS))],
     [
       'JSON that nests',
       () => attached('application/json', Buffer.from('{"policies":'.concat('['.repeat(1_000_000)))),

@@ -47,6 +47,7 @@ export async function startMx(
     tokens,
     isDiskLow: () => false,
     optOut: (_, message) => void optedOut.push(message.message_id),
+    observe: () => {},
     startReader,
     ...changes.settings,
   });

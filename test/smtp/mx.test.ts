@@ -141,6 +141,14 @@ describe('what changes nothing is kept for the operator', () => {
     expect(house.tables.keptMail.get(house.kept()[0]?.seq ?? 0)?.raw.toString()).toBe(mail);
   });
 
+  it('but nothing of somebody who was erased', async () => {
+    const house = await startMx();
+    const message = await house.delivered({ recipient: 'email_0cc175b9c0f1b6a831c399e269772661' });
+    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    expect(await (await house.client()).mail('ada@example.net', to, AUTO_REPLY)).toMatch(/^250 /);
+    expect(house.kept()).toEqual([]);
+  });
+
   it('the beginning of what is long, and a thousand of each box', async () => {
     const house = await startMx();
     const client = await house.client();
