@@ -21,6 +21,7 @@ const COMMANDS: Record<
   queue: async (context) => (await import('./queue.ts')).queueCommand(context),
   webhook: async (context) => (await import('./webhook.ts')).webhookCommand(context),
   suppression: async (context) => (await import('./suppression.ts')).suppressionCommand(context),
+  inbox: async (context) => (await import('./inbox.ts')).inboxCommand(context),
   campaign: async (context) => (await import('./campaign.ts')).campaignCommand(context),
 };
 

@@ -1,7 +1,8 @@
 import type { Database } from './database.ts';
 
 /** Mail that came in and is for a person to read. Each box is bounded: a flood pushes out its own oldest. */
-export type Box = 'postmaster' | 'abuse' | 'bounce' | 'feedback' | 'unsubscribe' | 'dmarc' | 'tlsrpt';
+export const BOXES = ['postmaster', 'abuse', 'bounce', 'feedback', 'unsubscribe', 'dmarc', 'tlsrpt'] as const;
+export type Box = (typeof BOXES)[number];
 
 export interface KeptMailRow {
   seq: number;

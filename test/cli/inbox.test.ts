@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createContext } from '../../src/cli/context.ts';
+import type { Box } from '../../src/store/kept-mail.ts';
+import { createShell } from './run.ts';
+
+let shell: ReturnType<typeof createShell>;
+beforeEach(() => {
+  shell = createShell();
+});
+afterEach(() => shell.remove());
+
+async function keep(box: Box, raw: string): Promise<void> {
+  const context = createContext(() => shell.file);
+  const { writer } = await context.open();
+  await writer.run((all) =>
+    all.keptMail.insert({
+      box,
+      kind: 'unknown',
+      recipient: `${box}@mx.example.com`,
+      sender: 'bob@example.org',
+      remote_address: '192.0.2.1',
+      message_seq: null,
+      received_at: Date.UTC(2026, 0, 15),
+      raw: Buffer.from(raw),
+    }),
+  );
+  await context.close();
+}
+
+describe('postrider inbox', () => {
+  it('lists mail that came in, newest first, of one box or all', async () => {
+    await keep('postmaster', 'Subject: one\r\n\r\nx');
+    await keep('abuse', 'Subject: two\r\n\r\nx');
+    expect(await shell.json('inbox', 'list', '--json')).toMatchObject([{ number: 2 }, { number: 1 }]);
+    expect(await shell.json('inbox', 'list', '--box', 'postmaster', '--json')).toEqual([
+      {
+        number: 1,
+        receivedAt: '2026-01-15T00:00:00.000Z',
+        box: 'postmaster',
+        kind: 'unknown',
+        sender: 'bob@example.org',
+        recipient: 'postmaster@mx.example.com',
+        remoteAddress: '192.0.2.1',
+        size: 17,
+        message: null,
+      },
+    ]);
+  });
+
+  it('shows one, with nothing in it that a terminal obeys', async () => {
+    await keep('postmaster', 'Subject: hi\r\n\r\nbye\u001b]0;owned\u0007\u202e!');
+    expect((await shell.run('inbox', 'show', '1')).out).toBe('Subject: hi\n\nbye␣]0;owned␣␣!');
+  });
+
+  it.each([
+    ['a number that nothing has', ['show', '7'], 1, 'there is no mail 7'],
+    ['no number', ['show', 'x'], 1, 'there is no mail x'],
+    ['a box that there is not', ['list', '--box', 'spam'], 2, 'Allowed choices are postmaster'],
+  ])('says no to %s', async (_, args, status, words) => {
+    const outcome = await shell.run('inbox', ...args);
+    expect(outcome.status).toBe(status);
+    expect(outcome.err).toContain(words);
+  });
+});
