@@ -4,9 +4,10 @@ import type { MessageData } from '../support/api-client.ts';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
+import { type Exim, eximFault, startExim } from '../support/exim.ts';
 import { freePort } from '../support/free-port.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
-import { needParts } from '../support/missing-parts.ts';
+import { needParts, withoutFaults } from '../support/missing-parts.ts';
 import { type Postfix, startPostfix } from '../support/postfix.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
 import { smtpClient } from '../support/smtp-client.ts';
@@ -20,6 +21,7 @@ import { verifiedDomain } from '../support/verified-domain.ts';
  *                      └── DSN, STARTTLS ─┘ be reached for now
  */
 const parts = needParts('postfix');
+const eximParts = withoutFaults([eximFault()].filter((fault) => fault !== null));
 
 describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}`, () => {
   let dns: DnsServer;
@@ -165,5 +167,66 @@ describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}
     expect(await faultsInEvents(daemon.api)).toEqual([]);
     const refused = [...(await postfix.log()).matchAll(/relay=127\.0\.0\.1.* status=(?!sent)\w+ .*/g)];
     expect(refused.map(([line]) => line)).toEqual([]);
+  });
+});
+
+/** The same, told in Exim's words: they name a recipient in a field of their own, and have codes for nothing. */
+describe.skipIf(eximParts.missing)(`bounces that come in from Exim${eximParts.reason}`, () => {
+  let dns: DnsServer;
+  let server: Exim;
+  let daemon: RunningDaemon;
+
+  beforeAll(async () => {
+    const mxPort = await freePort();
+    dns = await startDnsServer();
+    server = await startExim({
+      hostname: 'mx.empfang.example',
+      domain: 'empfang.example',
+      mailboxes: ['full'],
+      host: '127.0.0.3',
+      reportsTo: { host: '127.0.0.1', port: mxPort },
+    });
+    daemon = await startDaemon({
+      'dns.resolvers': [dns.address],
+      'delivery.port': server.port,
+      'delivery.allowPrivateNetworks': true,
+      'mx.listen': `127.0.0.1:${mxPort}`,
+    });
+    publishMailHost(dns, 'empfang.example', server.host);
+    await verifiedDomain(daemon, dns, 'kunde.example');
+  });
+  afterAll(async () => {
+    await daemon?.stop();
+    await server?.stop();
+    await dns?.close();
+  });
+
+  it.each([
+    [
+      'niemand',
+      'email_bounced',
+      'bounced',
+      { bounceType: 'hard', classification: 'invalid-recipient', suppressed: true },
+    ],
+    [
+      'full',
+      'email_bounced',
+      'bounced',
+      { bounceType: 'soft', classification: 'mailbox-full', suppressed: false },
+    ],
+    ['slow', 'email_delayed', 'delivered', {}],
+  ])('%s: %s', async (user, kind, status, fields) => {
+    const mail = { ...SHORT_MAIL, from: 'a@kunde.example', to: `${user}@empfang.example` };
+    const { messageId } = (await daemon.api.send(mail, { Prefer: 'wait=20' })).data;
+    const message = await eventually(`${kind} of ${user}`, async () => {
+      const seen = await daemon.api.message(messageId);
+      return seen.timeline.some(({ event }) => event === kind) ? seen : null;
+    }).catch(async (error: unknown) => {
+      throw new Error(await server.log(), { cause: error });
+    });
+    expect(message.status).toBe(status);
+    expect(message.timeline.filter(({ event }) => event === kind)).toMatchObject([
+      { source: 'dsn', ...fields },
+    ]);
   });
 });

@@ -1,0 +1,161 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startChild } from './child.ts';
+import { eventually } from './eventually.ts';
+import { freePort } from './free-port.ts';
+import { findProgram } from './missing-parts.ts';
+
+/**
+ * A real Exim that takes all mail for a domain and thinks of it later: mail to its mailboxes finds them over
+ * quota, mail to `slow` waits, everybody else is not known. Its reports go to one host.
+ *
+ * Debian lets one mail server be installed, and that is Postfix; so Exim's packages lie unpacked in a folder
+ * (`EXIM_ROOT`), and it runs where /etc is what it would be if they were installed: in a mount namespace of
+ * its own. Needs root.
+ */
+export interface Exim {
+  hostname: string;
+  host: string;
+  port: number;
+  log(): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** An id that nobody has; Exim knows it as `Debian-exim`. */
+const EXIM_USER = 65_533;
+const DELIVERY_USER = 65_534;
+
+function root(): string {
+  return process.env['EXIM_ROOT'] ?? '/opt/exim';
+}
+
+/** Why there can be none here, in words; null when there can. */
+export function eximFault(): string | null {
+  if (!existsSync(program()))
+    return `Exim (EXIM_ROOT, packages exim4-daemon-light and libidn12 unpacked) is not there`;
+  if (process.getuid?.() !== 0) return 'Exim can be started by root only';
+  try {
+    execFileSync(findProgram('unshare') ?? 'unshare', ['--mount', 'true'], { stdio: 'ignore' });
+    return null;
+  } catch {
+    // A container that may not mount.
+    return 'no mount namespace can be made for Exim';
+  }
+}
+
+export async function startExim(settings: {
+  hostname: string;
+  domain: string;
+  mailboxes: string[];
+  host?: string;
+  reportsTo: { host: string; port: number };
+}): Promise<Exim> {
+  const { hostname, host = '127.0.0.1' } = settings;
+  const port = await freePort(host);
+  const dir = await mkdtemp(join(tmpdir(), 'postrider-exim-'));
+  await chmod(dir, 0o755);
+  for (const folder of ['etc', 'etc/exim4', 'spool', 'log', 'mail']) await mkdir(join(dir, folder));
+  for (const folder of ['spool', 'log']) await chown(join(dir, folder), EXIM_USER, EXIM_USER);
+  await chown(join(dir, 'mail'), DELIVERY_USER, DELIVERY_USER);
+  await writeFile(join(dir, 'etc/exim4/exim4.conf'), configuration({ ...settings, dir, host, port }));
+  await addLine(dir, 'passwd', `Debian-exim:x:${EXIM_USER}:${EXIM_USER}::/:/bin/false`);
+  await addLine(dir, 'group', `Debian-exim:x:${EXIM_USER}:`);
+  await writeFile(join(dir, 'ld.so.conf'), `${root()}/usr/lib/x86_64-linux-gnu\ninclude /etc/ld.so.conf\n`);
+  const cache = ['-f', join(dir, 'ld.so.conf'), '-C', join(dir, 'etc/ld.so.cache')];
+  execFileSync(findProgram('ldconfig') ?? 'ldconfig', ['-X', ...cache]);
+
+  const script = `mount -t overlay overlay -o lowerdir=${dir}/etc:/etc /etc && exec ${program()} -bdf -q1s`;
+  const child = startChild(findProgram('unshare') ?? 'unshare', ['--mount', 'sh', '-c', script]);
+  const log = () => readFile(join(dir, 'log/main'), 'utf8').catch(() => '');
+  await eventually('Exim to listen', async () => {
+    if (!child.running) throw new Error(`Exim ended: ${child.output}`);
+    return (await log()).includes('listening for SMTP');
+  });
+  return {
+    hostname,
+    host,
+    port,
+    log,
+    stop: async () => {
+      await child.kill('SIGTERM');
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function program(): string {
+  return join(root(), 'usr/sbin/exim4');
+}
+
+async function addLine(dir: string, file: string, line: string): Promise<void> {
+  await writeFile(join(dir, 'etc', file), `${await readFile(join('/etc', file), 'utf8')}${line}\n`);
+}
+
+function configuration(settings: {
+  dir: string;
+  hostname: string;
+  domain: string;
+  mailboxes: string[];
+  host: string;
+  port: number;
+  reportsTo: { host: string; port: number };
+}): string {
+  const { dir, hostname, domain, mailboxes, host, port, reportsTo } = settings;
+  return `
+primary_hostname = ${hostname}
+exim_path = ${program()}
+spool_directory = ${dir}/spool
+log_file_path = ${dir}/log/%s
+keep_environment =
+local_interfaces = ${host}
+daemon_smtp_ports = ${port}
+tls_advertise_hosts =
+host_lookup =
+rfc1413_query_timeout = 0s
+acl_smtp_rcpt = rcpt
+delay_warning = 2s:1h
+
+begin acl
+rcpt:
+  accept domains = ${domain}
+  deny message = relay not permitted
+
+begin routers
+waiting:
+  driver = redirect
+  domains = ${domain}
+  local_parts = slow
+  data = :defer: mailstore cannot be reached
+  allow_defer
+known:
+  driver = accept
+  domains = ${domain}
+  local_parts = ${mailboxes.join(' : ')}
+  transport = mailbox
+back:
+  driver = manualroute
+  domains = ! ${domain}
+  route_list = * ${reportsTo.host}
+  self = send
+  transport = reports
+
+begin transports
+mailbox:
+  driver = appendfile
+  file = ${dir}/mail/$local_part_data
+  quota = 10
+  user = ${DELIVERY_USER}
+  group = ${DELIVERY_USER}
+reports:
+  driver = smtp
+  port = ${reportsTo.port}
+  allow_localhost
+
+begin retry
+* quota
+* * F,1h,1s
+`;
+}
