@@ -14,8 +14,8 @@ export function zoneCommand(context: CliContext): Command {
     .addHelpText(
       'after',
       `
-Prints records with full names, in the form of a zone file: hosts, mail exchanger, SPF, tracking host and one
-DKIM key for the secondary lane of every domain. Print and publish them again after domains were added.
+Prints records with full names, in the form of a zone file: hosts, mail exchanger, SPF, tracking host, leave
+for DMARC reports, and one DKIM key for the secondary lane of every domain. Print and publish them again after domains were added.
 
 Examples:
   postrider zone > postrider.zone

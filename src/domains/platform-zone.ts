@@ -33,6 +33,9 @@ export async function platformZone(
     // The default return path is at the host name itself: its SPF is what receivers evaluate for that.
     txt(hostname, `v=spf1 include:${spfHost(platform)} ~all`, TTL),
     txt(spfHost(platform), `v=spf1 ${spfTerms(platform).join(' ')} ~all`, TTL),
+    // Domains whose DMARC record names `dmarc@<hostname>` are others than this one, so this one has to say that
+    // it takes their reports (RFC 9990 §4). Where it names `return-a.<domain>`, as ours do, nobody asks.
+    txt(`*._report._dmarc.${hostname}`, 'v=DMARC1', TTL),
     ...keys.map(({ alt_domain_id, public_key }) =>
       txt(altDkimHost(platform, alt_domain_id), keyRecordValue(public_key), KEY_TTL),
     ),

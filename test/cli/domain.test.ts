@@ -173,6 +173,7 @@ describe('postrider zone', () => {
       'MX mail.example.net.',
       'TXT mail.example.net.',
       'TXT spf.mail.example.net.',
+      'TXT *._report._dmarc.mail.example.net.',
       expect.stringMatching(/^TXT alt_\w+\.dkim\.mail\.example\.net\.$/),
       expect.stringMatching(/^TXT alt_\w+\.dkim\.mail\.example\.net\.$/),
     ]);
@@ -188,6 +189,6 @@ describe('postrider zone', () => {
       ttl: 3600,
       priority: 10,
     });
-    expect(records.map((record: object) => Object.keys(record).length)).toEqual([4, 4, 5, 4, 4]);
+    expect(records.map((record: object) => Object.keys(record).length)).toEqual([4, 4, 5, 4, 4, 4]);
   });
 });

@@ -85,9 +85,10 @@ describe("the platform's own zone", () => {
         'v=spf1 ip4:192.0.2.25 ip6:2001:db8::26 include:spf.relay.example ~all',
         undefined,
       ],
+      ['*._report._dmarc.mail.example.net', 'TXT', 'v=DMARC1', undefined],
       ['alt_1.dkim.mail.example.net', 'TXT', `v=DKIM1; k=rsa; p=${p}`, undefined],
     ]);
-    expect(toZoneFile(records).trim().split('\n')).toHaveLength(6);
+    expect(toZoneFile(records).trim().split('\n')).toHaveLength(7);
   });
 
   it('names the host itself where no address is set', async () => {
@@ -98,6 +99,7 @@ describe("the platform's own zone", () => {
       ['mail.example.net', 'MX', 'mail.example.net'],
       ['mail.example.net', 'TXT', 'v=spf1 include:spf.mail.example.net ~all'],
       ['spf.mail.example.net', 'TXT', 'v=spf1 a:mail.example.net ~all'],
+      ['*._report._dmarc.mail.example.net', 'TXT', 'v=DMARC1'],
     ]);
   });
 
