@@ -35,7 +35,7 @@ export function suppressAfterBounce(
       recipient_hash: hash,
       stream: 'all',
       reason,
-      email: message.recipient,
+      email: addressOf(message),
       message_seq: message.seq,
       created_at: at,
     });
@@ -76,11 +76,16 @@ export function suppressAfterComplaint(
     recipient_hash: message.recipient_hash,
     stream: message.use_case === 'mk' || source === 'report_link' ? 'mk' : 'all',
     reason: 'complaint',
-    email: message.recipient,
+    email: addressOf(message),
     message_seq: message.seq,
     created_at: at,
   });
   return { suppressed: true };
+}
+
+/** Null when the person was erased, whose identifier stands in its place. */
+function addressOf({ recipient }: MessageRow): string | null {
+  return recipient.includes('@') ? recipient : null;
 }
 
 function dayOf(at: number): number {

@@ -1,4 +1,5 @@
 import { domainOf, normaliseDomain } from '../mail/address.ts';
+import { emailIdentifier } from '../mail/identifier.ts';
 import type { IncomingKind } from '../mail/incoming/parse.ts';
 import type { IncomingReport } from '../mail/incoming/report.ts';
 import type { MessageRow } from '../store/messages.ts';
@@ -42,7 +43,7 @@ export function applyReport(
     default:
       return effect(
         recorder.message(tables, message, 'email_delivered', {
-          fields: reportFields(report),
+          fields: reportFields(message, report),
           reported: true,
         }),
       );
@@ -82,10 +83,16 @@ function reportFor(message: MessageRow, reports: readonly IncomingReport[]): Inc
   return candidates.toSorted((a, b) => GRAVITY.indexOf(b.action) - GRAVITY.indexOf(a.action))[0];
 }
 
+/** By the hash, which is left when the person was erased. */
 function isRecipient(message: MessageRow, address: string): boolean {
   const domain = normaliseDomain(domainOf(address)) ?? domainOf(address);
   const local = address.slice(0, address.lastIndexOf('@'));
-  return `${local}@${domain}`.toLowerCase() === message.recipient.toLowerCase();
+  return emailIdentifier(`${local}@${domain}`) === message.recipient_hash;
+}
+
+/** Its recipient was erased: nothing may be written down that names them. */
+export function isErased(message: Pick<MessageRow, 'recipient'>): boolean {
+  return !message.recipient.includes('@');
 }
 
 function bounceData(message: MessageRow, report: IncomingReport): EventData {
@@ -94,7 +101,7 @@ function bounceData(message: MessageRow, report: IncomingReport): EventData {
   // It failed behind our recipient, at an address that we never wrote to: once is no proof against ours.
   const isElsewhere = report.recipient !== '' && !isRecipient(message, report.recipient);
   return {
-    fields: { bounceType, classification: report.classification, ...reportFields(report) },
+    fields: { bounceType, classification: report.classification, ...reportFields(message, report) },
     bounce: { bounceType, scope, suppress: isElsewhere && suppress === 'now' ? 'second-time' : suppress },
     reported: true,
   };
@@ -113,16 +120,16 @@ function applyDelay(
 ): Effect {
   if (tables.delayNotices.count(message.seq) >= DELAYS_A_MESSAGE) return 'known';
   if (!tables.delayNotices.add(message.seq, fingerprint, at)) return 'known';
-  const fields = { classification: report.classification, ...reportFields(report) };
+  const fields = { classification: report.classification, ...reportFields(message, report) };
   return effect(recorder.message(tables, message, 'email_delayed', { fields, reported: true }));
 }
 
-/** In the words of an SMTP event. */
-function reportFields(report: IncomingReport): Record<string, unknown> {
+/** In the words of an SMTP event; a diagnostic most often names the recipient. */
+function reportFields(message: MessageRow, report: IncomingReport): Record<string, unknown> {
   return {
     smtpCode: report.replyCode === null ? null : Number(report.replyCode),
     enhancedCode: report.status === '' ? null : report.status,
-    diagnostic: report.diagnostic,
+    diagnostic: isErased(message) ? '' : report.diagnostic,
     remoteMta: report.remoteMta,
     source: 'dsn',
   };

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/clock.ts';
 import { applyReport, type CameBack } from '../../src/events/incoming.ts';
 import { MESSAGE_EVENTS, move } from '../../src/events/lifecycle.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { type IncomingReport, NO_BOUNCE } from '../../src/mail/incoming/report.ts';
 import type { MessageRow, MessageStatus } from '../../src/store/messages.ts';
 import { enqueue, startStore } from '../support/store.ts';
@@ -228,6 +229,18 @@ describe('a report of failure', () => {
     await play(store, ['email_sent', 'email_delivered']);
     store.clock.advance(HOUR);
     expect((await play(store, full)).suppressed).toEqual([]);
+  });
+});
+
+describe('a report on somebody who was erased since', () => {
+  it('still suppresses by the hash, and names nobody', async () => {
+    const store = startStore();
+    const hash = emailIdentifier(ADA);
+    const erased = { recipient: hash, recipient_hash: hash };
+    const told = await play(store, ['email_sent', 'email_delivered', dsn(FAILED)], erased);
+    expect(told).toMatchObject({ status: 'bounced', suppressed: ['hard_bounce'] });
+    expect(told.last).toMatchObject({ bounceType: 'hard', diagnostic: '' });
+    expect(store.tables.suppressions.of('acct_one', hash)).toMatchObject([{ email: null }]);
   });
 });
 
