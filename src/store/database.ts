@@ -14,6 +14,8 @@ export type Database = Sqlite.Database;
 export const DATABASE_FILE = 'postrider.db';
 const LOCK_FILE = 'daemon.lock';
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
+/** How long a command waits for another one that is bringing the schema up to date. */
+const PATIENCE_MS = 5000;
 
 /** Something an operator can mend; the message is for them. */
 export class StoreFault extends Error {}
@@ -71,21 +73,21 @@ function migrations(): Migration[] {
 function migrate(db: Database, dir: string, held: DaemonLock | undefined): void {
   const all = migrations();
   const newest = all.at(-1)?.version ?? 0;
-  const current = schemaVersion(db);
-  if (current > newest) {
+  const found = schemaVersion(db);
+  if (found > newest) {
     throw new StoreFault(
-      `the database is of schema ${current}, this program knows ${newest}: install the newer program`,
+      `the database is of schema ${found}, this program knows ${newest}: install the newer program`,
     );
   }
-  if (current === newest) return;
-  const lock = held ?? lockDaemon(dir);
+  if (found === newest) return;
+  const lock = held ?? lockDaemon(dir, PATIENCE_MS);
   try {
-    if (current > 0)
+    // Looked at again: whoever had the lock before may have done it.
+    const current = schemaVersion(db);
+    if (current > 0 && current < newest)
       db.prepare('VACUUM INTO ?').run(join(dir, `${DATABASE_FILE}.before-${newest}-${Date.now()}`));
-    for (const { version, sql } of all) {
+    for (const { version, sql } of all.filter(({ version }) => version > current)) {
       db.transaction(() => {
-        // Looked at again inside the transaction: another command may have migrated meanwhile.
-        if (schemaVersion(db) >= version) return;
         db.exec(sql);
         db.pragma(`user_version = ${version}`);
       }).immediate();
@@ -105,13 +107,12 @@ export interface DaemonLock {
 
 /**
  * The one-daemon lock of a data directory: an exclusive SQLite transaction on a file of its own, so that the
- * system lets go of it however the process ends. Throws StoreFault when it is taken.
+ * system lets go of it however the process ends. Throws StoreFault when it is still taken after `patienceMs`.
  */
-export function lockDaemon(dir: string): DaemonLock {
+export function lockDaemon(dir: string, patienceMs = 0): DaemonLock {
   prepareDataDir(dir);
-  const db = new Sqlite(join(dir, LOCK_FILE));
+  const db = new Sqlite(join(dir, LOCK_FILE), { timeout: patienceMs });
   try {
-    db.pragma('busy_timeout = 0');
     db.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     db.close();
