@@ -58,7 +58,7 @@ export function searchContacts(tables: Tables, filter: SearchFilter): SearchPage
   let last: SearchPlace | null = null;
   for (const [walk, key] of SEARCH_KEYS.entries()) {
     if (filter.after !== null && walk < filter.after.walk) continue;
-    const after = filter.after?.walk === walk ? filter.after : { key: '', seq: 0 };
+    const after = filter.after?.walk === walk ? filter.after : null;
     for (const candidate of tables.contacts.walk(key, filter.accountId, prefix, after)) {
       if (looks++ === LOOKS) return { rows, next: last };
       const found = fits(tables, filter, candidate, walk, text);

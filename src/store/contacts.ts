@@ -59,14 +59,16 @@ export type Candidate = Pick<
   'seq' | 'email' | 'first_name' | 'last_name' | 'global_status' | SearchKey
 >;
 
-/** Every text in UTF-8 sorts before it. */
+/** Behind a text: every other text that begins with it sorts before the one, and after the other. */
 const BEYOND = '\u{10ffff}';
+const NEXT = '\u0000';
 
-/** A contact joined with its consent; other statements of this folder begin with it. */
-export const SELECT_CONTACT = `
-  SELECT c.*, k.method AS consent_method, k.details AS consent_details, k.ip_address AS consent_ip_address,
-    k.user_agent AS consent_user_agent, k.said_at AS consented_at
-  FROM contacts c LEFT JOIN consents k ON k.contact_seq = c.seq AND k.n = c.consent_n`;
+/** A contact joined with the consent that holds now: what KnownContact is made of. */
+export const CONTACT_COLUMNS = `c.*, k.method AS consent_method, k.details AS consent_details,
+  k.ip_address AS consent_ip_address, k.user_agent AS consent_user_agent, k.said_at AS consented_at`;
+export const WITH_CONSENT = 'LEFT JOIN consents k ON k.contact_seq = c.seq AND k.n = c.consent_n';
+
+const SELECT_CONTACT = `SELECT ${CONTACT_COLUMNS} FROM contacts c ${WITH_CONSENT}`;
 
 export function contactTable(db: Database) {
   const insert = db.prepare<Omit<ContactRow, 'seq'>>(`
@@ -98,11 +100,19 @@ export function contactTable(db: Database) {
   const pageOfStatus = db.prepare<[string, GlobalStatus, number, number], KnownContact>(
     `${SELECT_CONTACT} WHERE c.account_id = ? AND c.global_status = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`,
   );
-  const walkBy = (key: SearchKey) =>
-    db.prepare<[string, string, string, string, number], Candidate>(`
-      SELECT seq, email, first_name, last_name, global_status, ${SEARCH_KEYS.join(', ')} FROM contacts
-      WHERE account_id = ? AND ${key} >= ? AND ${key} < ? AND (${key}, seq) > (?, ?) ORDER BY ${key}, seq`);
-  const walk: Record<SearchKey, ReturnType<typeof walkBy>> = {
+  // Two ranges: one over (key, seq) would be walked from the key's beginning, however many share it.
+  const walkBy = (key: SearchKey) => {
+    const select = `SELECT seq, email, first_name, last_name, global_status, ${SEARCH_KEYS.join(', ')} FROM contacts`;
+    return {
+      same: db.prepare<[string, string, number], Candidate>(
+        `${select} WHERE account_id = ? AND ${key} = ? AND seq > ? ORDER BY seq`,
+      ),
+      next: db.prepare<[string, string, string], Candidate>(
+        `${select} WHERE account_id = ? AND ${key} >= ? AND ${key} < ? ORDER BY ${key}, seq`,
+      ),
+    };
+  };
+  const walks: Record<SearchKey, ReturnType<typeof walkBy>> = {
     email_key: walkBy('email_key'),
     name_key: walkBy('name_key'),
     last_name_key: walkBy('last_name_key'),
@@ -137,16 +147,19 @@ export function contactTable(db: Database) {
       return pageOf(rows, limit);
     },
     /**
-     * Contacts whose key begins with `prefix`, in the key's order, from behind a place on. Read no more of them
-     * than needed, and end the loop: an open walk keeps others from writing.
+     * Contacts whose key begins with `prefix`, in the order of key and seq, from behind a place on. Read no more
+     * of them than needed, and end the loop: an open walk keeps others from writing.
      */
-    walk: (
+    walk: function* (
       key: SearchKey,
       accountId: string,
       prefix: string,
-      after: { key: string; seq: number },
-    ): IterableIterator<Candidate> =>
-      walk[key].iterate(accountId, prefix, prefix + BEYOND, after.key, after.seq),
+      after: { key: string; seq: number } | null,
+    ): Generator<Candidate> {
+      if (after !== null) yield* walks[key].same.iterate(accountId, after.key, after.seq);
+      const from = after === null ? prefix : after.key + NEXT;
+      yield* walks[key].next.iterate(accountId, from, prefix + BEYOND);
+    },
     /** Its memberships and its history must be gone already. */
     remove: (seq: number): void => {
       remove.run(seq);

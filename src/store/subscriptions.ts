@@ -1,5 +1,5 @@
 import type { ConsentMethod, OptOutMethod } from './consent.ts';
-import { type ContactSource, type KnownContact, SELECT_CONTACT } from './contacts.ts';
+import { CONTACT_COLUMNS, type ContactSource, type KnownContact, WITH_CONSENT } from './contacts.ts';
 import type { Database } from './database.ts';
 import { type Page, pageOf } from './page.ts';
 
@@ -64,29 +64,17 @@ export function subscriptionTable(db: Database) {
     DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq IN (
       SELECT contact_seq FROM subscriptions WHERE group_seq = ? LIMIT +?)
     RETURNING group_seq, is_active`);
-  const page = db
-    .prepare<[number, number, number], number>(
-      'SELECT contact_seq FROM subscriptions WHERE group_seq = ? AND contact_seq < ? ORDER BY contact_seq DESC LIMIT +?',
-    )
-    .pluck();
-  const pageOfActivity = db
-    .prepare<[number, 0 | 1, number, number], number>(`
-      SELECT contact_seq FROM subscriptions WHERE group_seq = ? AND is_active = ? AND contact_seq < ?
-      ORDER BY contact_seq DESC LIMIT +?`)
-    .pluck();
-  const contact = db.prepare<[number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`);
+  const page = db.prepare<[number, number, number], JoinedMember>(`
+    ${selectMember('subscriptions s')} WHERE s.group_seq = ? AND s.contact_seq < ? ORDER BY s.contact_seq DESC LIMIT +?`);
+  const pageOfActivity = db.prepare<[number, 0 | 1, number, number], JoinedMember>(`
+    ${selectMember('subscriptions s INDEXED BY subscriptions_by_activity')}
+    WHERE s.group_seq = ? AND s.is_active = ? AND s.contact_seq < ?
+    ORDER BY s.contact_seq DESC LIMIT +?`);
 
   /** Returns how many were removed. */
   function uncount(removed: Counted[]): number {
     for (const { group_seq, is_active } of removed) count.run(-1, -is_active, group_seq);
     return removed.length;
-  }
-
-  function member(groupSeq: number, contactSeq: number): Member {
-    const row = get.get(groupSeq, contactSeq);
-    const known = contact.get(contactSeq);
-    if (row === undefined || known === undefined) throw new Error('a member vanished while being read');
-    return { contact: known, subscription: row };
   }
 
   return {
@@ -123,7 +111,40 @@ export function subscriptionTable(db: Database) {
           ? page.all(groupSeq, before, limit + 1)
           : pageOfActivity.all(groupSeq, isActive ? 1 : 0, before, limit + 1);
       const { rows, more } = pageOf(found, limit);
-      return { rows: rows.map((contactSeq) => member(groupSeq, contactSeq)), more };
+      return { rows: rows.map(memberOf), more };
+    },
+  };
+}
+
+/** Columns of the membership that the contact has as well stand under names of their own. */
+type JoinedMember = KnownContact & {
+  group_seq: number;
+  is_active: 0 | 1;
+  joined_at: number;
+  member_source: ContactSource;
+  member_consent_method: ConsentMethod;
+  member_consent_details: string | null;
+  member_updated_at: number;
+};
+
+const selectMember = (from: string) => `
+  SELECT ${CONTACT_COLUMNS}, s.group_seq, s.is_active, s.joined_at, s.source AS member_source,
+    s.consent_method AS member_consent_method, s.consent_details AS member_consent_details,
+    s.updated_at AS member_updated_at
+  FROM ${from} JOIN contacts c ON c.seq = s.contact_seq ${WITH_CONSENT}`;
+
+function memberOf(row: JoinedMember): Member {
+  return {
+    contact: row,
+    subscription: {
+      group_seq: row.group_seq,
+      contact_seq: row.seq,
+      is_active: row.is_active,
+      source: row.member_source,
+      consent_method: row.member_consent_method,
+      consent_details: row.member_consent_details,
+      joined_at: row.joined_at,
+      updated_at: row.member_updated_at,
     },
   };
 }

@@ -88,6 +88,7 @@ async function run(): Promise<void> {
   });
   const source = await openSource(csv(), 'csv');
   if (typeof source === 'string') throw new Error(source);
+  const cpuBefore = process.cpuUsage();
   const before = process.memoryUsage().rss;
   let peak = before;
   const delays: number[] = [];
@@ -101,6 +102,8 @@ async function run(): Promise<void> {
       reader: source.reader,
       records: source.records,
       signal: new AbortController().signal,
+      batchRows: 500,
+      pauseShare: 0,
       afterBatch: () => {
         peak = Math.max(peak, process.memoryUsage().rss);
         const now = performance.now();
@@ -110,8 +113,10 @@ async function run(): Promise<void> {
     }),
   );
   const seconds = (performance.now() - began) / 1000;
+  const cpu = process.cpuUsage(cpuBefore);
   say(`${count(imported.counts.created)} contacts imported into a group in ${seconds.toFixed(1)} s`, [
     ['rate', `${count(Math.round(ROWS / seconds))} rows/s`],
+    ['processor', `${((cpu.user + cpu.system) / ROWS).toFixed(0)} µs a row`],
     ['a batch of 500, with its commit', times(delays)],
     ['memory', `${mb(before)} before, ${mb(peak)} at most`],
     ['database', mb(statSync(join(dir, DATABASE_FILE)).size)],
@@ -139,10 +144,17 @@ async function run(): Promise<void> {
     [`members, page 1 (${PAGE} rows)`, measured(() => group(null))],
     [`members, page ${count(PAGES)}`, measured(() => group(members))],
     ['search, a common beginning', measured(() => search('ma'))],
+    ['search, a common beginning, deep', measured(() => deepSearch())],
     ['search, one person', measured(() => search(addressOf(systemRandom.below(ROWS))))],
     ['search, a full name', measured(() => search('maria schmi'))],
     ['search, nobody', measured(() => search('qqq'))],
   ]);
+}
+
+/** In the middle of those who begin alike. */
+function deepSearch() {
+  const after = { walk: 1, key: 'maria sc', seq: Math.floor(ROWS / 2) };
+  return audience.contacts.search({ accountId, text: 'maria sc', limit: 50, after });
 }
 
 function byStatus() {
