@@ -52,6 +52,7 @@ export interface FileImportResult extends ImportResult {
 /** Of the file, what is looked at to know it again. */
 const HEAD_BYTES = 64 * 1024;
 /** Beside a running daemon an import leaves it the database often enough. */
+const BATCH_ROWS = 500;
 const PAUSE_SHARE = 0.3;
 
 /** Rejects when the file cannot be read or the report cannot be written. */
@@ -92,6 +93,7 @@ export async function importFile(
         }),
       afterBatch: wish.onProgress,
       signal: wish.signal,
+      batchRows: BATCH_ROWS,
       pauseShare: PAUSE_SHARE,
     });
     if (isRefusal(result)) return result;

@@ -53,8 +53,10 @@ export interface ImportJob {
   afterBatch?(batch: ImportBatch): void;
   /** Ends the import after the batch under way. */
   signal: AbortSignal;
-  /** Of the time that batches take, how much to wait after each: lets another process have its turn. */
-  pauseShare?: number;
+  /** Rows in a unit of work: how long everybody else waits for their turn. */
+  batchRows: number;
+  /** Of the time that a batch took, how much to wait after it: others are to have a turn at all. */
+  pauseShare: number;
 }
 
 export interface ImportBatch {
@@ -77,8 +79,6 @@ export interface Importer {
   run(job: ImportJob): Promise<ImportResult | Refusal>;
 }
 
-/** Rows in a unit of work: bounds how long others wait for their turn. */
-const BATCH = 500;
 const KEPT_REJECTED = 100;
 
 export const NO_COUNTS: ImportCounts = {
@@ -99,7 +99,7 @@ export function createImporter(house: { writer: Writer; clock: Clock; ids: Ids }
     let counts = job.counts ?? NO_COUNTS;
     const rejected: RejectedRow[] = [];
     let complete = true;
-    for await (const { rows, place } of batches(job.records, reader)) {
+    for await (const { rows, place } of batches(job.records, reader, job.batchRows)) {
       const began = performance.now();
       const batch = await writer.run((all): ImportBatch | Refusal => {
         const done = applyBatch(all, ids, job, rows, { ...job.caller, at: clock.now() });
@@ -114,7 +114,7 @@ export function createImporter(house: { writer: Writer; clock: Clock; ids: Ids }
       rejected.push(...batch.rejected.slice(0, KEPT_REJECTED - rejected.length));
       complete = !signal.aborted;
       if (!complete) break;
-      if (job.pauseShare !== undefined) await sleep((performance.now() - began) * job.pauseShare);
+      await sleep((performance.now() - began) * job.pauseShare);
     }
     return { counts, rejected, complete };
   }
@@ -148,6 +148,7 @@ export function createImporter(house: { writer: Writer; clock: Clock; ids: Ids }
 async function* batches(
   records: AsyncIterable<ImportRecord[]>,
   reader: RowReader,
+  batchRows: number,
 ): AsyncGenerator<{ rows: ImportRow[]; place: Place }> {
   let rows: ImportRow[] = [];
   let place: Place | null = null;
@@ -155,7 +156,7 @@ async function* batches(
     for (const record of some) {
       rows.push(reader.read(record));
       place = record.end;
-      if (rows.length < BATCH) continue;
+      if (rows.length < batchRows) continue;
       yield { rows, place };
       rows = [];
     }

@@ -29,6 +29,8 @@ async function take(
     reader: source.reader,
     records: source.records,
     signal: new AbortController().signal,
+    batchRows: 500,
+    pauseShare: 0,
   });
   return isRefusal(result) ? { refused: result.code } : { ...result, ignored: [...source.reader.ignored] };
 }

@@ -59,6 +59,8 @@ async function importUpload(
       reader: source.reader,
       records: source.records,
       signal: call.signal,
+      batchRows: BATCH_ROWS,
+      pauseShare: PAUSE_SHARE,
     });
     if (isRefusal(imported)) return imported;
     const { counts, rejected, complete } = imported;
@@ -71,6 +73,10 @@ async function importUpload(
     await source.close();
   }
 }
+
+/** In the daemon itself an import is the guest: sends and other calls go in between. */
+const BATCH_ROWS = 100;
+const PAUSE_SHARE = 0.25;
 
 function sentence({ rows, rejected }: ImportCounts): string {
   return rejected === 0 ? `${rows} rows imported.` : `${rows - rejected} of ${rows} rows imported.`;
