@@ -1,0 +1,282 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../src/store/suppressions.ts';
+import type { ApiClient } from '../support/api-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { type InProcess, startInProcess } from '../support/in-process-daemon.ts';
+import { enqueue, insertDomain } from '../support/store.ts';
+
+/*
+ * May we write to this person? Every combination of what an account can know of somebody with every way to ask,
+ * put to the whole daemon twice: at the door (`POST …/send`), and when a message leaves the queue.
+ */
+
+/** What is known of a person. */
+interface Person {
+  /** 'withdrawn': a contact who took the consent back. */
+  contact: 'missing' | 'consenting' | 'withdrawn';
+  /** In the groups that a send may name. */
+  member: 'no' | 'active' | 'inactive';
+  /** In the order in which they came: `hard_bounce for all`. */
+  suppressions: readonly Suppression[];
+}
+
+type Reason = (typeof SUPPRESSION_REASONS)[number];
+type Stream = (typeof SUPPRESSION_STREAMS)[number];
+type Suppression = `${Reason} for ${Stream}`;
+
+const ASKED = [
+  'marketing',
+  'marketing to a group',
+  'marketing to a group that is off',
+  'transactional',
+] as const;
+type Asked = (typeof ASKED)[number];
+
+type Verdict =
+  | 'may go'
+  | `${'CONSENT_REQUIRED' | 'RECIPIENT_UNSUBSCRIBED' | 'RECIPIENT_SUPPRESSED'} ${string}`;
+
+/**
+ * The rule, from the contract alone (§3, §5, §6, §13.1, §13.9, §13.10): the first line that applies decides. Of
+ * suppressions only those of the stream or of all streams count, and an opt-out is said last.
+ */
+function allowed(person: Person, asked: Asked): Verdict {
+  const marketing = asked !== 'transactional';
+  const counting = person.suppressions
+    .map((text) => text.split(' for '))
+    .filter(([, stream]) => stream === 'all' || stream === (marketing ? 'mk' : 'tx'))
+    .map(([reason]) => reason);
+  const grave = counting.find((reason) => reason !== 'unsubscribe');
+  const lines: [applies: boolean, verdict: Verdict][] = [
+    [grave === 'hard_bounce' || grave === 'soft_bounces', 'RECIPIENT_SUPPRESSED bounced'],
+    [grave === 'complaint', 'RECIPIENT_SUPPRESSED complained'],
+    [grave === 'manual', 'RECIPIENT_SUPPRESSED suppressed'],
+    [counting.includes('unsubscribe'), 'RECIPIENT_UNSUBSCRIBED unsubscribed'],
+    [!marketing, 'may go'],
+    [person.contact === 'missing', 'CONSENT_REQUIRED not_subscribed'],
+    [asked === 'marketing to a group that is off', 'CONSENT_REQUIRED not_subscribed'],
+    [asked === 'marketing to a group' && person.member === 'no', 'CONSENT_REQUIRED not_subscribed'],
+    [asked === 'marketing to a group' && person.member === 'inactive', 'RECIPIENT_UNSUBSCRIBED unsubscribed'],
+    [person.contact === 'withdrawn', 'CONSENT_REQUIRED not_subscribed'],
+  ];
+  return lines.find(([applies]) => applies)?.[1] ?? 'may go';
+}
+
+/** What the contact's record says of it; what ends only transactional mail has no part in that (§13.10). */
+function globalStatus({ suppressions }: Person): string {
+  const reasons = suppressions.filter((text) => !text.endsWith(' tx')).map((text) => text.split(' for ')[0]);
+  const deciding = reasons.find((reason) => reason !== 'unsubscribe') ?? reasons[0];
+  const words: Record<string, string> = {
+    hard_bounce: 'bounced',
+    soft_bounces: 'bounced',
+    complaint: 'complained',
+    manual: 'suppressed',
+    unsubscribe: 'unsubscribed',
+  };
+  return deciding === undefined ? 'active' : (words[deciding] ?? '');
+}
+
+const WHO: Pick<Person, 'contact' | 'member'>[] = [
+  { contact: 'missing', member: 'no' },
+  ...(['consenting', 'withdrawn'] as const).flatMap((contact) =>
+    (['no', 'active', 'inactive'] as const).map((member) => ({ contact, member })),
+  ),
+];
+const SINGLE = SUPPRESSION_REASONS.flatMap((reason) =>
+  SUPPRESSION_STREAMS.map((stream): Suppression[] => [`${reason} for ${stream}`]),
+);
+/** Where two meet, the graver speaks, whichever came first; of two that weigh the same, the first. */
+const PAIRS: Suppression[][] = [
+  ...SUPPRESSION_REASONS.filter((reason) => reason !== 'unsubscribe').flatMap((reason): Suppression[][] => [
+    ['unsubscribe for mk', `${reason} for all`],
+    [`${reason} for mk`, 'unsubscribe for all'],
+  ]),
+  ['hard_bounce for all', 'complaint for mk'],
+  ['complaint for mk', 'hard_bounce for all'],
+  ['complaint for tx', 'unsubscribe for mk'],
+  ['unsubscribe for tx', 'manual for mk'],
+];
+const PEOPLE: Person[] = WHO.flatMap((who) =>
+  [[], ...SINGLE, ...PAIRS].map((suppressions) => ({ ...who, suppressions })),
+);
+const NAMED = PEOPLE.map((person, index): [name: string, person: Person, index: number] => [
+  `contact ${person.contact}, member ${person.member}, ${person.suppressions.join(' then ') || 'nothing suppressed'}`,
+  person,
+  index,
+]);
+
+const HTML = '<p>News</p>{{company_address_html}}{{unsubscribe_email_html}}';
+/** One address for each question, so that no answer can change another. */
+const addressOf = (index: number, asked: Asked) => `p${index}-${ASKED.indexOf(asked)}@reader.test`;
+
+let house: InProcess;
+let client: ApiClient;
+let groups: Record<Asked, string | null>;
+
+beforeAll(async () => {
+  house = await startInProcess();
+  client = await house.account('Shop');
+  const [group] = house.tables.domainGroups.list(client.accountId);
+  for (const [use_case, name] of [
+    ['mk', 'news.test'],
+    ['tx', 'shop.test'],
+  ] as const) {
+    const row = { account_id: client.accountId, group_id: group?.group_id ?? '', use_case, name };
+    const next_check_at = Date.now() + DAY;
+    insertDomain(house.tables, { ...row, domain_id: `domain_1_${use_case}`, next_check_at }, Date.now());
+  }
+  groups = {
+    marketing: null,
+    'marketing to a group': await newGroup(),
+    'marketing to a group that is off': await newGroup(),
+    transactional: null,
+  };
+  await inPortions(
+    NAMED.flatMap(([, person, index]) =>
+      ASKED.map((asked) => () => bringAbout(person, addressOf(index, asked))),
+    ),
+  );
+  await done('PATCH', `${GROUPS}/${groups['marketing to a group that is off']}`, { isActive: false });
+}, 120_000);
+afterAll(() => house.stop());
+
+const GROUPS = '/web-setup/contacts/subscription-groups';
+
+async function newGroup(): Promise<string> {
+  const { data } = await client.post<{ group: { subscriptionGroupId: string } }>(GROUPS, { name: 'News' });
+  return data.group.subscriptionGroupId;
+}
+
+/** Through the API alone, as an account does. */
+async function bringAbout({ contact, member, suppressions }: Person, email: string): Promise<void> {
+  if (contact !== 'missing') await done('POST', '/web-setup/contacts', { email });
+  if (member !== 'no') {
+    for (const asked of ['marketing to a group', 'marketing to a group that is off'] as const) {
+      await done('POST', `${GROUPS}/${groups[asked]}/subscriptions`, { email });
+      if (member === 'inactive') {
+        const path = `${GROUPS}/${groups[asked]}/subscriptions/${emailIdentifier(email)}`;
+        await done('PATCH', path, { isActive: false });
+      }
+    }
+  }
+  if (contact === 'withdrawn')
+    await done('PATCH', `/web-setup/contacts/${emailIdentifier(email)}`, { consentMethod: null });
+  for (const text of suppressions) {
+    const [reason, stream] = text.split(' for ');
+    await done('POST', '/web-setup/suppressions', { email, reason, stream });
+  }
+}
+
+/** A call that must succeed. */
+async function done(method: string, path: string, body: object): Promise<void> {
+  const { status, text } = await client.call(method, path, { body });
+  if (status >= 300) throw new Error(`${method} ${path}: ${status} ${text}`);
+}
+
+async function inPortions(steps: (() => Promise<void>)[]): Promise<void> {
+  for (let next = 0; next < steps.length; next += 25)
+    await Promise.all(steps.slice(next, next + 25).map((step) => step()));
+}
+
+it('is asked of every combination there is', () => {
+  expect(PEOPLE).toHaveLength(7 * (1 + 5 * 3 + 12));
+  const verdicts = PEOPLE.flatMap((person) => ASKED.map((asked) => allowed(person, asked)));
+  expect(new Set(verdicts).size).toBe(6);
+});
+
+it.each(NAMED)('globalStatus: %s', async (_name, person, index) => {
+  if (person.contact === 'missing') return;
+  const id = emailIdentifier(addressOf(index, 'marketing'));
+  const { data } = await client.get<{ contact: { globalStatus: string } }>(`/web-setup/contacts/${id}`);
+  expect(data.contact.globalStatus).toBe(globalStatus(person));
+});
+
+describe('at the door', () => {
+  it.each(NAMED)('%s', async (_name, person, index) => {
+    for (const asked of ASKED)
+      expect([asked, await ask(index, asked)]).toEqual([asked, allowed(person, asked)]);
+  });
+
+  async function ask(index: number, asked: Asked): Promise<string> {
+    const transactional = asked === 'transactional';
+    const group = groups[asked];
+    const body = {
+      to: addressOf(index, asked),
+      from: transactional ? 'a@shop.test' : 'a@news.test',
+      subject: 'News',
+      html: HTML,
+      ...(group === null ? {} : { subscriptionGroupId: group }),
+    };
+    const { status, text } = await client.call(
+      'POST',
+      `/${transactional ? 'transactional' : 'marketing'}/send`,
+      {
+        body,
+      },
+    );
+    if (status === (transactional ? 200 : 202)) return 'may go';
+    expect(status).toBe(403);
+    const said: { reasonCode: string; subscriptionStatus: string } = JSON.parse(text);
+    return `${said.reasonCode} ${said.subscriptionStatus}`;
+  }
+});
+
+describe('when it leaves the queue', () => {
+  /** Message ids; queued as if all had been well when they were accepted. */
+  const queued = new Map<string, string>();
+  const keyOf = (index: number, asked: Asked) => `${index} ${asked}`;
+  let told: Map<string, { event: string; reasonCode?: string; reason?: string }>;
+
+  beforeAll(async () => {
+    const now = Date.now();
+    for (const [, , index] of NAMED) {
+      for (const asked of ASKED) {
+        const stream = asked === 'transactional' ? 'tx' : 'mk';
+        const message = enqueue(house.tables, now, {
+          account_id: client.accountId,
+          domain_id: `domain_1_${stream}`,
+          lane: stream === 'tx' ? 0 : 1,
+          from_address: stream === 'tx' ? 'a@shop.test' : 'a@news.test',
+          recipient: addressOf(index, asked),
+          subscription_group_id: groups[asked],
+        });
+        queued.set(keyOf(index, asked), message.message_id);
+      }
+    }
+    const waiting = new Set(queued.values());
+    // Nobody's mail host exists, so those that may go fail right after they have left.
+    told = await eventually(
+      'every message to have left the queue',
+      async () => {
+        const events = await client.allEvents();
+        const first = new Map<string, (typeof events)[number]>();
+        for (const event of events) {
+          const id = event.messageId ?? '';
+          if (waiting.has(id) && !first.has(id)) first.set(id, event);
+        }
+        return first.size === waiting.size ? first : null;
+      },
+      { ms: 60_000, everyMs: 500 },
+    );
+  }, 120_000);
+
+  it.each(NAMED)('%s', (_name, person, index) => {
+    for (const asked of ASKED) {
+      const { event, reasonCode, reason } = told.get(queued.get(keyOf(index, asked)) ?? '') ?? {
+        event: 'none',
+      };
+      expect([asked, event, reasonCode, reason]).toEqual([asked, ...leaving(person, asked)]);
+    }
+  });
+
+  /** §5: what may not go any more is dropped. Of marketing the event says that the consent has ended (§5). */
+  function leaving(person: Person, asked: Asked): (string | undefined)[] {
+    const verdict = allowed(person, asked);
+    if (verdict === 'may go') return ['email_sent', undefined, undefined];
+    const [code, status] = verdict.split(' ');
+    if (asked !== 'transactional') return ['email_suppressed', 'CONSENT_WITHDRAWN', status];
+    return ['email_suppressed', code, expect.any(String)];
+  }
+});
