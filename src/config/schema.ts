@@ -177,7 +177,7 @@ export const configSchema = z.strictObject({
     proxyProtocol: z
       .array(z.union([z.ipv4(), z.ipv6()]))
       .default([])
-      .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1.'),
+      .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.'),
     mailBytes: count.default(20_971_520).describe('Largest mail that is taken.'),
     connections: count.default(1000).describe('Connections at once.'),
     connectionsPerAddress: count.default(300).describe('Of them, from one address.'),
@@ -192,7 +192,7 @@ export const configSchema = z.strictObject({
     proxyProtocol: z
       .array(z.union([z.ipv4(), z.ipv6()]))
       .default([])
-      .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1.'),
+      .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.'),
     connections: count.default(1000).describe('Connections at once.'),
     connectionsPerAddress: count.default(300).describe('Of them, from one address.'),
   }),

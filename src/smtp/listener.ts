@@ -10,6 +10,7 @@ import type { Log } from '../core/log.ts';
 import { type BodyReading, type HeldBytes, readBody } from './body.ts';
 import type { CertificateSource } from './certificate.ts';
 import { type ConnectionLimits, createConnections } from './connections.ts';
+import { translateProxyHeaders } from './proxy-header.ts';
 import { SmtpReply, tryLater } from './reply.ts';
 
 /**
@@ -25,7 +26,7 @@ export interface ListenerSettings {
   listen: string;
   hostname: string;
   certificate: CertificateSource;
-  /** Proxies that begin each connection with a PROXY header (version 1). */
+  /** Proxies that begin each connection with a PROXY header. */
   proxies: readonly string[];
   limits: ConnectionLimits & { mailBytes: number; recipients: number; idleMs: number };
   held: HeldBytes;
@@ -101,7 +102,7 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
   // Sockets that the package has not admitted yet, or has sent away.
   server.server.maxConnections = limits.connections + 2 * MARGIN;
 
-  const ended: (() => void)[] = [];
+  const ended: (() => void)[] = [translateProxyHeaders(server.server, settings.proxies)];
 
   function hangUp(session: SMTPServerSession, text: string): void {
     for (const connection of server.connections)

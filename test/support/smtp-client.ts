@@ -31,7 +31,7 @@ export interface ClientOptions {
   /** Connects from this address. */
   from?: string;
   /** Said before the greeting. */
-  first?: string;
+  first?: string | Buffer;
 }
 
 export async function smtpClient(port: number, options: ClientOptions = {}): Promise<SmtpClient> {

@@ -1,0 +1,130 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readProxyHeader } from '../../src/smtp/proxy-header.ts';
+import { PLAIN_MAIL } from './mails.ts';
+import { HOST, startMx } from './mx-house.ts';
+
+const SIGNATURE = '0d0a0d0a000d0a515549540a';
+const [PROXIED, LOCAL, TCP4, TCP6] = ['21', '20', '11', '21'];
+/** 203.0.113.7 to 192.0.2.1, ports 40000 and 25. */
+const FROM_IPV4 = 'cb007107c00002019c400019';
+const FROM_IPV6 = `20010db8${'0'.repeat(23)}720010db8${'0'.repeat(23)}19c400019`;
+
+const header = (command: string, family: string, told: string) =>
+  Buffer.from(SIGNATURE + command + family + (told.length / 2).toString(16).padStart(4, '0') + told, 'hex');
+
+describe('a binary PROXY header', () => {
+  it.each([
+    ['of an IPv4 connection', PROXIED, TCP4, FROM_IPV4, 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n'],
+    ['of an IPv6 connection', PROXIED, TCP6, FROM_IPV6, 'PROXY TCP6 2001:db8::7 2001:db8::1 40000 25\r\n'],
+    [
+      'with more behind the addresses',
+      PROXIED,
+      TCP4,
+      `${FROM_IPV4}04000400000000`,
+      'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n',
+    ],
+    ['of the proxy itself', LOCAL, '00', '', 'PROXY UNKNOWN\r\n'],
+    ['of a local socket', PROXIED, '31', '00'.repeat(216), 'PROXY UNKNOWN\r\n'],
+  ])('%s says the same as in words', (_, command, family, told, line) => {
+    const bytes = header(command, family, told);
+    expect(readProxyHeader(Buffer.concat([bytes, Buffer.from('EHLO')]))).toEqual({
+      line,
+      length: bytes.length,
+    });
+  });
+
+  it.each([
+    ['of another version', header('31', TCP4, FROM_IPV4)],
+    ['with an unknown command', header('22', TCP4, FROM_IPV4)],
+    ['too short for its addresses', header(PROXIED, TCP4, FROM_IPV4.slice(2))],
+    ['longer than any', Buffer.from(`${SIGNATURE}2111ffff`, 'hex')],
+  ])('%s is bad', (_, bytes) => {
+    expect(readProxyHeader(bytes)).toBe('bad');
+  });
+
+  it.each([
+    ['words', 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n'],
+    ['a greeting', 'EHLO mta.example\r\n'],
+    ['empty lines', '\r\n\r\nEHLO'],
+  ])('is none where there are %s', (_, text) => {
+    expect(readProxyHeader(Buffer.from(text))).toBe('other');
+  });
+
+  it('is waited for wherever it is cut', () => {
+    const whole = header(PROXIED, TCP6, FROM_IPV6);
+    for (let n = 0; n < whole.length; n++) expect(readProxyHeader(whole.subarray(0, n))).toBe('more');
+  });
+
+  it('of any bytes is answered within its own length', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
+        const mail = Buffer.concat([Buffer.from(SIGNATURE, 'hex'), bytes]);
+        const read = readProxyHeader(mail);
+        if (typeof read === 'object') {
+          expect(read.length).toBeLessThanOrEqual(mail.length);
+          expect(read.line).toMatch(/^PROXY (?:UNKNOWN|TCP[46] [\da-f.:]+ [\da-f.:]+ \d+ \d+)\r\n$/);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe('behind a proxy that is known', () => {
+  const proxied = () => startMx({ mx: { proxyProtocol: ['127.0.0.1'] } });
+
+  it.each([
+    ['version 1', Buffer.from('PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n'), '203.0.113.7'],
+    ['version 2', header(PROXIED, TCP4, FROM_IPV4), '203.0.113.7'],
+    ['version 2 over IPv6', header(PROXIED, TCP6, FROM_IPV6), '2001:db8::7'],
+    ['version 2, a check of the proxy itself', header(LOCAL, '00', ''), '127.0.0.1'],
+  ])('a client is where the header says: %s', async (_, first, address) => {
+    const house = await proxied();
+    const client = await house.client({ first });
+    expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
+    expect(house.kept()).toMatchObject([{ remote_address: address }]);
+  });
+
+  it('it may encrypt', async () => {
+    const house = await proxied();
+    const client = await house.client({ first: header(PROXIED, TCP4, FROM_IPV4) });
+    await client.startTls();
+    await client.say('EHLO mta.example');
+    expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
+    expect(house.kept()).toMatchObject([{ remote_address: '203.0.113.7' }]);
+  });
+
+  it('its places are those of the client, not of the proxy', async () => {
+    const house = await startMx({ mx: { proxyProtocol: ['127.0.0.1'], connectionsPerAddress: 1 } });
+    await house.client({ first: header(PROXIED, TCP4, FROM_IPV4) });
+    await house.client({ first: header(PROXIED, TCP6, FROM_IPV6) });
+    await expect(house.client({ first: header(PROXIED, TCP4, FROM_IPV4) })).rejects.toThrow('hung up');
+  });
+
+  it.each([
+    ['a header that is bad', header('31', TCP4, FROM_IPV4)],
+    ['no header', Buffer.from('EHLO mta.example\r\n')],
+  ])('%s ends the connection', async (_, first) => {
+    const house = await proxied();
+    await expect(house.client({ first })).rejects.toThrow();
+  });
+
+  it('the end does not wait for headers that never come', async () => {
+    const house = await proxied();
+    const silent = house.client();
+    const ended = expect(silent).rejects.toThrow('hung up');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await house.mx.close(20_000);
+    await ended;
+  });
+});
+
+it('a header of somebody who is no known proxy is no header', async () => {
+  const house = await startMx({ mx: { proxyProtocol: ['192.0.2.1'] } });
+  for (const first of ['PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n', header(PROXIED, TCP4, FROM_IPV4)])
+    expect(await house.client({ first }).catch(() => null)).toBeNull();
+  const client = await house.client();
+  expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
+  expect(house.kept()).toMatchObject([{ remote_address: '127.0.0.1' }]);
+});
