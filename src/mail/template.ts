@@ -111,23 +111,29 @@ function matchAt(sticky: RegExp, text: string, at: number): RegExpExecArray | nu
   return sticky.exec(text);
 }
 
+export interface RenderOptions {
+  /** A text of more characters is not finished: a long value may be named a thousand times. */
+  limit?: number;
+  /** Names that may be missing: they are empty then. */
+  optional?: ReadonlySet<string>;
+}
+
 /**
  * Fills a template in. `variables` is the caller's JSON object. `service` holds the service's own values for this
  * kind of text, with marks (content.ts) where copies differ: they win and go in raw. A reserved name that
- * `service` lacks is missing, whatever the caller has. Returns the text, or every variable that is in the way;
- * a text of more than `limit` characters is not finished (a long value may be named a thousand times).
+ * `service` lacks is missing, whatever the caller has. Returns the text, or every variable that is in the way.
  */
 export function renderTemplate(
   template: Template,
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
   service: Readonly<Record<string, string>> = {},
-  limit = Number.POSITIVE_INFINITY,
+  { limit = Number.POSITIVE_INFINITY, optional = NONE }: RenderOptions = {},
 ): string | TemplateProblem[] {
   const problems = new Map<string, TemplateProblem>();
   let text = template.texts[0] ?? '';
   for (const [index, slot] of template.slots.entries()) {
-    const filled = fill(slot, kind, variables, service);
+    const filled = fill(slot, kind, variables, service, optional);
     if (typeof filled === 'string') text += filled;
     else problems.set(slot.name, { name: slot.name, reason: filled.reason });
     text += template.texts[index + 1] ?? '';
@@ -137,6 +143,8 @@ export function renderTemplate(
 }
 
 type Unusable = Pick<TemplateProblem, 'reason'>;
+
+const NONE: ReadonlySet<string> = new Set();
 
 const MISSING: Unusable = { reason: 'missing' };
 const NOT_TEXT: Unusable = { reason: 'not-text' };
@@ -148,12 +156,14 @@ function fill(
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
   service: Readonly<Record<string, string>>,
+  optional: ReadonlySet<string>,
 ): string | Unusable {
   const ours = Object.hasOwn(service, slot.name) ? service[slot.name] : undefined;
   if (ours !== undefined && ours !== '') return ours;
   const escaping = kind === 'html' && !slot.raw;
-  const value =
+  const found =
     ours ?? (isServiceVariable(slot.name) ? MISSING : valueOf(lookUp(variables, slot.name), kind));
+  const value = found === MISSING && optional.has(slot.name) ? '' : found;
   const shown = value === MISSING || value === '' ? (slot.fallback ?? value) : value;
   return typeof shown === 'string' && escaping ? escapeHtml(shown) : shown;
 }

@@ -54,8 +54,11 @@ export interface CheckMeans {
 }
 
 /** The From domain is registered here, verified, for this use case, and the key may use it. */
-export function checkDomain(tables: Tables, sender: Sender, send: ParsedSend): DomainRow | Refusal {
-  const name = send.fromDomain;
+export function checkDomain(
+  tables: Tables,
+  sender: Sender,
+  { fromDomain: name }: Pick<ParsedSend, 'fromDomain'>,
+): DomainRow | Refusal {
   const field = (message: string) => ({ details: [{ field: 'from', message }] });
   const registered = tables.domains.named(sender.account.account_id, name);
   if (registered.length === 0) {

@@ -1,5 +1,5 @@
-import { type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
-import { complianceVariables } from '../mail/compliance.ts';
+import { isRefusal, type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
+import { type ComplianceVariables, complianceVariables } from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
 import {
   parseTemplate,
@@ -12,7 +12,7 @@ import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import { complianceTexts } from './compliance-templates.ts';
 import type { ReadHtml } from './html-reader.ts';
-import { type ParsedSend, subjectFault } from './request.ts';
+import { type ParsedMail, subjectFault } from './request.ts';
 import type { Wording } from './wording.ts';
 
 /**
@@ -31,13 +31,20 @@ interface Part {
   template: Template;
 }
 
-export function renderSend(
+/** A wording taken apart, with what the service fills in: good for any number of copies. */
+export interface PreparedWording {
+  parts: Part[];
+  service: ComplianceVariables;
+}
+
+/** Checks what does not depend on variables: compliance, and the company address where it is used. */
+export function prepareWording(
   tables: Tables,
   account: AccountRow,
-  send: Pick<ParsedSend, 'from' | 'fromDomain' | 'variables'>,
+  send: Pick<ParsedMail, 'from' | 'fromDomain'>,
   wording: Wording,
   readHtml: (html: string) => ReadHtml,
-): Rendered | Refusal {
+): PreparedWording | Refusal {
   const { missing, template } = readHtml(wording.html);
   if (missing.length > 0) return complianceMissing(missing);
   const parts: Part[] = [
@@ -48,10 +55,7 @@ export function renderSend(
       : [{ field: 'text', kind: 'text', template: parseTemplate(wording.text) } as const]),
   ];
   const company = companyOf(account);
-  if (
-    company === null &&
-    parts.some(({ template }) => template.names.some((name) => COMPANY_VARIABLES.includes(name)))
-  ) {
+  if (company === null && namesOf(parts).some((name) => COMPANY_VARIABLES.includes(name))) {
     return refuse(
       'COMPANY_ADDRESS_MISSING',
       'The account has no company name and postal address yet: set them with PUT /web-setup/account',
@@ -62,16 +66,44 @@ export function renderSend(
     from: send.from.address,
     templates: complianceTexts(tables, account.account_id, send.fromDomain),
   });
+  return { parts, service };
+}
+
+/** Every name that the wording uses, each once for every part that has it. */
+export function namesOf(parts: readonly Part[]): string[] {
+  return parts.flatMap(({ template }) => template.names);
+}
+
+/** `optional`: names that may be missing, and are empty then. */
+export function renderWording(
+  { parts, service }: PreparedWording,
+  variables: Readonly<Record<string, unknown>>,
+  optional?: ReadonlySet<string>,
+): Rendered | Refusal {
   const rendered: Rendered = { subject: '', html: '', text: null };
   const problems: { field: string; problem: TemplateProblem }[] = [];
   for (const { field, kind, template } of parts) {
     const own = kind === 'html' ? service.html : service.text;
-    const result = renderTemplate(template, kind, send.variables, own, MAX_RENDERED);
+    const result = renderTemplate(template, kind, variables, own, {
+      limit: MAX_RENDERED,
+      ...(optional === undefined ? {} : { optional }),
+    });
     if (typeof result === 'string') rendered[field] = result;
     else problems.push(...result.map((problem) => ({ field, problem })));
   }
   if (problems.length > 0) return variableRefusal(problems);
   return subjectFault(rendered.subject) ?? rendered;
+}
+
+export function renderSend(
+  tables: Tables,
+  account: AccountRow,
+  send: Pick<ParsedMail, 'from' | 'fromDomain' | 'variables'>,
+  wording: Wording,
+  readHtml: (html: string) => ReadHtml,
+): Rendered | Refusal {
+  const prepared = prepareWording(tables, account, send, wording, readHtml);
+  return isRefusal(prepared) ? prepared : renderWording(prepared, send.variables);
 }
 
 function companyOf(account: AccountRow): { name: string; address: PostalAddress } | null {

@@ -1,5 +1,5 @@
 import { DAY } from '../core/clock.ts';
-import { invalid, type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Attachment, Mailbox } from '../mail/content.ts';
 import { isServiceVariable } from '../mail/template.ts';
@@ -13,10 +13,7 @@ import type { TemplateWording, Wording } from './wording.ts';
  * A send request from the edge (types are right, nothing else is known) made into one that the rest of this
  * room can rely on. Every fault is told, with the field's name, before anything is stored.
  */
-export interface SendRequest {
-  to?: string | string[] | undefined;
-  cc?: string | string[] | undefined;
-  bcc?: string | string[] | undefined;
+export interface MailRequest {
   from: string;
   /** A template in place of subject, html and text; a subject given all the same stands over its own. */
   templateId?: string | undefined;
@@ -24,16 +21,22 @@ export interface SendRequest {
   html?: string | undefined;
   text?: string | undefined;
   replyTo?: string | undefined;
-  headers?: Record<string, string> | undefined;
-  attachments?: Attachment[] | undefined;
   templateVariables?: Record<string, unknown> | undefined;
   enableClickTracking?: boolean | undefined;
   enableOpenTracking?: boolean | undefined;
-  /** Marketing only, as are the two below. */
+  /** ISO 8601; marketing only. */
+  scheduledAt?: string | undefined;
+}
+
+export interface SendRequest extends MailRequest {
+  to?: string | string[] | undefined;
+  cc?: string | string[] | undefined;
+  bcc?: string | string[] | undefined;
+  headers?: Record<string, string> | undefined;
+  attachments?: Attachment[] | undefined;
+  /** Marketing only, as is the next. */
   campaignId?: string | undefined;
   subscriptionGroupId?: string | undefined;
-  /** ISO 8601. */
-  scheduledAt?: string | undefined;
 }
 
 export interface Recipient {
@@ -41,24 +44,28 @@ export interface Recipient {
   role: Role;
 }
 
-export interface ParsedSend {
+/** What every mail has, whoever it goes to. */
+export interface ParsedMail {
   from: Mailbox;
   fromDomain: string;
+  replyTo: Mailbox | null;
+  wording: Wording | TemplateWording;
+  variables: Record<string, unknown>;
+  trackClicks: boolean;
+  trackOpens: boolean;
+  /** Epoch ms; null: at once. */
+  scheduledAt: number | null;
+}
+
+export interface ParsedSend extends ParsedMail {
   /** `from` as the caller wrote it: the answer repeats it. */
   fromAsGiven: string;
   /** Each address once, in the order to, cc, bcc. */
   recipients: Recipient[];
-  replyTo: Mailbox | null;
-  wording: Wording | TemplateWording;
   headers: [name: string, value: string][];
   attachments: Attachment[];
-  variables: Record<string, unknown>;
-  trackClicks: boolean;
-  trackOpens: boolean;
   campaignId: string | null;
   groupId: string | null;
-  /** Epoch ms; null: at once. */
-  scheduledAt: number | null;
 }
 
 const MAX_RECIPIENTS = 50;
@@ -68,47 +75,58 @@ const FARTHEST_AHEAD = 30 * DAY;
 
 /** The request in narrow types, or a VALIDATION_ERROR with every fault, or an attachment limit's refusal. */
 export function parseSend(request: SendRequest, now: number): ParsedSend | Refusal {
-  const faults: RefusalDetail[] = [];
-  const fault = (field: string, message: string) => {
-    faults.push({ field, message });
-  };
-  const from = oneMailbox('from', request.from, fault);
-  const replyTo = request.replyTo === undefined ? null : oneMailbox('replyTo', request.replyTo, fault);
-  const recipients = parseRecipients(request, fault);
-  const wording = parseWording(request, fault);
-  checkVariables(request.templateVariables ?? {}, fault);
-  const headers = checkHeaders(request.headers ?? {}, fault);
-  const scheduledAt = parseSchedule(request.scheduledAt, now, fault);
   const attachments = request.attachments ?? [];
-  const tooMuch = checkAttachments(attachments, fault);
-  if (faults.length > 0 || from === null) {
-    const first = faults[0];
-    return refuse(
-      'VALIDATION_ERROR',
-      first ? `${first.field}: ${first.message}` : 'the request is not valid',
-      { details: faults },
-    );
-  }
+  const parsed = collectFaults((fault) => {
+    const mail = parseMail(request, now, fault);
+    const recipients = parseRecipients(request, fault);
+    const headers = checkHeaders(request.headers ?? {}, fault);
+    const tooMuch = checkAttachments(attachments, fault);
+    return mail === null ? null : { ...mail, recipients, headers, tooMuch };
+  });
+  if (isRefusal(parsed)) return parsed;
+  const { tooMuch, ...rest } = parsed;
   if (tooMuch !== null) return tooMuch;
   return {
-    from,
-    fromDomain: domainOf(from.address),
+    ...rest,
     fromAsGiven: request.from,
-    recipients,
-    replyTo,
-    wording,
-    headers,
     attachments,
-    variables: request.templateVariables ?? {},
-    trackClicks: request.enableClickTracking ?? false,
-    trackOpens: request.enableOpenTracking ?? false,
     campaignId: request.campaignId ?? null,
     groupId: request.subscriptionGroupId ?? null,
-    scheduledAt,
   };
 }
 
-type Fault = (field: string, message: string) => void;
+export type Fault = (field: string, message: string) => void;
+
+/** What `parse` made of a request, or one VALIDATION_ERROR with all the faults that it told. */
+export function collectFaults<Parsed>(parse: (fault: Fault) => Parsed | null): Parsed | Refusal {
+  const faults: RefusalDetail[] = [];
+  const parsed = parse((field, message) => faults.push({ field, message }));
+  const [first] = faults;
+  if (first === undefined && parsed !== null) return parsed;
+  const sentence = first ? `${first.field}: ${first.message}` : 'the request is not valid';
+  return refuse('VALIDATION_ERROR', sentence, { details: faults });
+}
+
+/** The part of a request that says what is sent and when; null after a fault without which there is no mail. */
+export function parseMail(request: MailRequest, now: number, fault: Fault): ParsedMail | null {
+  const from = oneMailbox('from', request.from, fault);
+  const replyTo = request.replyTo === undefined ? null : oneMailbox('replyTo', request.replyTo, fault);
+  const wording = parseWording(request, fault);
+  const variables = request.templateVariables ?? {};
+  checkVariables(variables, fault);
+  const scheduledAt = parseSchedule(request.scheduledAt, now, fault);
+  if (from === null) return null;
+  return {
+    from,
+    fromDomain: domainOf(from.address),
+    replyTo,
+    wording,
+    variables,
+    trackClicks: request.enableClickTracking ?? false,
+    trackOpens: request.enableOpenTracking ?? false,
+    scheduledAt,
+  };
+}
 
 /** A time that has passed means at once: clocks differ, and nobody wants the mail lost for that. */
 function parseSchedule(text: string | undefined, now: number, fault: Fault): number | null {
@@ -154,7 +172,7 @@ function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
   return recipients;
 }
 
-function parseWording(request: SendRequest, fault: Fault): Wording | TemplateWording {
+function parseWording(request: MailRequest, fault: Fault): Wording | TemplateWording {
   const { templateId, subject, html, text } = request;
   for (const [field, given] of Object.entries({ subject, html, text })) {
     const problem = textFault(given ?? '');

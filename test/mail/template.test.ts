@@ -193,8 +193,10 @@ describe('variables that are in the way', () => {
 
   it('end a text that grows over its limit', () => {
     const source = '{{name}}'.repeat(10);
-    expect(renderTemplate(parseTemplate(source), 'text', variables, {}, 30)).toBe('Ann'.repeat(10));
-    expect(renderTemplate(parseTemplate(source), 'text', variables, {}, 29)).toEqual([
+    expect(renderTemplate(parseTemplate(source), 'text', variables, {}, { limit: 30 })).toBe(
+      'Ann'.repeat(10),
+    );
+    expect(renderTemplate(parseTemplate(source), 'text', variables, {}, { limit: 29 })).toEqual([
       { name: 'name', reason: 'too-long' },
     ]);
   });
