@@ -1,4 +1,6 @@
 import type { Random } from '../core/random.ts';
+import { isErased } from '../events/incoming.ts';
+import type { EventRow } from '../store/events.ts';
 import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { CallResult } from './call.ts';
 import { retryAfterMs, waitAfter } from './schedule.ts';
@@ -55,6 +57,21 @@ export function outcomeOf(
     slow: SLOW.has(status),
     retryAfterMs: asked,
   };
+}
+
+/**
+ * The row as it may be kept: an endpoint may answer with the name of the person whom it was told of, and that
+ * person may have been erased while it did. `told` is the event as it was told, `now` as it is, null when it
+ * is gone.
+ */
+export function withoutErased(
+  row: WebhookDeliveryRow,
+  told: EventRow,
+  now: EventRow | null,
+): WebhookDeliveryRow {
+  const isTheSame = now !== null && now.recipient === told.recipient && now.data === told.data;
+  const names = isTheSame && (now.recipient === null || !isErased({ recipient: now.recipient }));
+  return names ? row : { ...row, response_body: null };
 }
 
 /** What was wrong, in a sentence; null: nothing. Only 2xx says that an event has arrived. */

@@ -1,12 +1,13 @@
 import { type Clock, DAY, MINUTE, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
+import type { EventRow } from '../store/events.ts';
 import type { Tables } from '../store/tables.ts';
 import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
 import type { CallResult, WebhookCaller } from './call.ts';
-import { type DeliveryOutcome, outcomeOf } from './outcome.ts';
+import { type DeliveryOutcome, outcomeOf, withoutErased } from './outcome.ts';
 import { createPace, type Pace } from './pace.ts';
 import { webhookPayload } from './payload.ts';
 import { signatureHeaders, type WebhookSecrets } from './secrets.ts';
@@ -126,7 +127,7 @@ export function createWebhookSender(settings: SenderSettings): WebhookSender {
     const call = tell(lane, webhook, row, keys, abort.signal)
       .catch((error: unknown) => {
         log.error({ err: error, deliveryId: row.delivery_id }, 'telling a webhook failed');
-        return record(outcomeOf(row, FAULT, { now: clock.now(), random }));
+        return record(outcomeOf(row, FAULT, { now: clock.now(), random }), null);
       })
       .finally(() => {
         lane.underWay.delete(row.event_seq);
@@ -161,14 +162,14 @@ export function createWebhookSender(settings: SenderSettings): WebhookSender {
       { webhookId: webhook.webhook_id, eventId: event.event_id, attempts, status, error },
       'webhook call',
     );
-    await record(outcome);
+    await record(outcome, event);
   }
 
   /** Commits an outcome, and keeps trying when the database cannot take it (a full disk). */
-  async function record(outcome: DeliveryOutcome): Promise<void> {
+  async function record(outcome: DeliveryOutcome, told: EventRow | null): Promise<void> {
     for (;;) {
       try {
-        const off = await writer.run((all) => recordIn(all, outcome));
+        const off = await writer.run((all) => recordIn(all, outcome, told));
         settings.observe?.(outcome.succeeded ? 'succeeded' : 'failed');
         if (off !== null) turnedOff(off);
         return;
@@ -181,8 +182,13 @@ export function createWebhookSender(settings: SenderSettings): WebhookSender {
   }
 
   /** In a unit of work; returns the webhook when this outcome turned it off. */
-  function recordIn(all: Tables, { row, succeeded, gone }: DeliveryOutcome): WebhookRow | null {
-    all.webhookDeliveries.record(row);
+  function recordIn(
+    all: Tables,
+    { row, succeeded, gone }: DeliveryOutcome,
+    told: EventRow | null,
+  ): WebhookRow | null {
+    const kept = told === null ? row : withoutErased(row, told, all.events.bySeq(row.event_seq));
+    all.webhookDeliveries.record(kept);
     const webhook = all.webhooks.byNumber(row.webhook);
     if (webhook === null) return null;
     const now = clock.now();

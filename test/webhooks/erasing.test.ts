@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { createAudience } from '../../src/audience/service.ts';
+import { MINUTE } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { startEndpoint } from '../support/webhook-endpoint.ts';
+import { granted, startHouse } from './house.ts';
+
+/*
+ * An endpoint answers with the name of the person whom it is told of, and its answer is kept; whoever is erased
+ * must not come back by it.
+ */
+const ADA = 'ada@example.net';
+
+async function startWithAda() {
+  const house = await startHouse();
+  const audience = createAudience({
+    ...house,
+    log: createLog({ level: 'silent', hashAddresses: false }),
+    answersKeptMs: 86_400_000,
+  });
+  const by = { by: 'key_one', ipAddress: '192.0.2.1', userAgent: 'Shop/1' };
+  granted(await audience.contacts.create('acct_one', { email: ADA }, by));
+  const { webhookId } = await house.hook('http://127.0.0.1:9/');
+  const endpoint = await startEndpoint();
+  granted(await house.webhooks.update('acct_one', webhookId, { url: endpoint.url }));
+  return {
+    house,
+    endpoint,
+    /** A message that was sent and taken, of which the webhook is to be told. */
+    delivered: async () => {
+      const message = await house.sent({ recipient: ADA });
+      await house.writer.run((all) =>
+        house.recorder.message(all, all.messages.bySeq(message.seq) ?? message, 'email_delivered', {}),
+      );
+    },
+    erase: async () => granted(await audience.erasure.erase('acct_one', emailIdentifier(ADA))),
+    answers: () => {
+      const page = { beforeSeq: null, limit: 100 };
+      return granted(house.webhooks.deliveries('acct_one', webhookId, page)).deliveries.map(
+        ({ status, responseCode, responseBody }) => ({ status, responseCode, responseBody }),
+      );
+    },
+  };
+}
+
+describe('what an endpoint answers', () => {
+  it('is kept, and cleared when the person is erased', async () => {
+    const { house, endpoint, delivered, erase, answers } = await startWithAda();
+    endpoint.answer(() => ({ status: 200, body: `thanks for ${ADA}` }));
+    await delivered();
+    await house.tell();
+    expect(answers()).toMatchObject([
+      { responseBody: `thanks for ${ADA}` },
+      { responseBody: `thanks for ${ADA}` },
+    ]);
+    await erase();
+    expect(JSON.stringify(answers())).not.toContain('ada');
+  });
+
+  it.each([
+    [200, 'succeeded'],
+    [500, 'pending'],
+  ])('is forgotten when they were erased while it was on its way (%d)', async (status, seen) => {
+    const { house, endpoint, delivered, erase, answers } = await startWithAda();
+    const release: (() => void)[] = [];
+    endpoint.answer((_, response) => {
+      release.push(() => response.writeHead(status).end(`thanks for ${ADA}`));
+      return 'nothing';
+    });
+    await delivered();
+    await house.sender.round();
+    while (release.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(await erase()).toEqual({ complete: true });
+    for (const answer of release) answer();
+    await house.sender.idle();
+    expect(answers()).toEqual([
+      { status: seen, responseCode: status, responseBody: undefined },
+      { status: seen, responseCode: status, responseBody: undefined },
+    ]);
+  });
+
+  it('is not kept of what is told again after they were erased', async () => {
+    const { house, endpoint, delivered, erase, answers } = await startWithAda();
+    endpoint.answer(() => ({ status: 500, body: `no room for ${ADA}` }));
+    await delivered();
+    await house.tell();
+    const toldBefore = endpoint.received.length;
+    await erase();
+    endpoint.answer(() => ({ status: 200, body: `thanks for ${ADA}` }));
+    house.clock.advance(MINUTE);
+    await house.tell();
+    const again = endpoint.received.slice(toldBefore);
+    expect(again).toHaveLength(2);
+    expect(again.map(({ body }) => body).join('')).not.toContain('ada');
+    expect(answers()).toMatchObject([{ status: 'succeeded' }, { status: 'succeeded' }]);
+    expect(JSON.stringify(answers())).not.toContain('ada');
+  });
+
+  it('about anything else is kept', async () => {
+    const { house, endpoint, erase, answers } = await startWithAda();
+    const release: (() => void)[] = [];
+    endpoint.answer((_, response) => {
+      release.push(() => response.writeHead(200).end('thanks for bob'));
+      return 'nothing';
+    });
+    await house.sent({ recipient: 'bob@example.net' });
+    await house.sender.round();
+    while (release.length < 1) await new Promise((resolve) => setTimeout(resolve, 5));
+    await erase();
+    for (const answer of release) answer();
+    await house.sender.idle();
+    expect(answers()).toMatchObject([{ responseBody: 'thanks for bob' }]);
+  });
+});
