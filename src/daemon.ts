@@ -309,6 +309,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             startReader,
           });
     if (submission !== null) undo.push(() => submission.close(GRACE_MS));
+    const complianceTemplates = createComplianceTemplates({ tables, writer, clock, ids });
     const sends = { acceptance, account: tables.accounts.get, firstOutcome: engine.firstOutcome };
     const http = createHttpServer({
       config,
@@ -329,7 +330,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         }),
         ...templateRoutes({ templates: createTemplates({ tables, writer, clock, ids }) }),
         ...complianceTemplateRoutes({
-          complianceTemplates: createComplianceTemplates({ tables, writer, clock, ids }),
+          complianceTemplates,
           hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
         }),
         ...campaignRoutes({ campaigns: createCampaigns({ tables, writer, clock, ids }) }),
@@ -340,7 +341,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         }),
         ...contactImportRoutes({ tables, importer: audience.importer }),
         ...contactRoutes(audience),
-        ...subscriptionGroupRoutes(audience),
+        ...subscriptionGroupRoutes({ ...audience, complianceTemplates }),
         ...subscriptionRoutes(audience),
         ...accountRoutes(accounts),
       ],

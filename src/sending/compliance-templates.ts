@@ -1,16 +1,17 @@
 import { type Clock, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
-import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { type ComplianceKind, complianceTemplateProblems } from '../mail/compliance.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { COMPLIANCE_KINDS, type ComplianceKind, complianceTemplateProblems } from '../mail/compliance.ts';
 import type { ComplianceTemplateFilter, ComplianceTemplateRow } from '../store/compliance-templates.ts';
 import type { Page } from '../store/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * What the three compliance variables insert in an account's mail: the default of the From domain, else the
- * account's default, else the built-in one. Of each type there is at most one default for a domain (or for
- * the account): the last one made so.
+ * What the three compliance variables insert in an account's mail: what the subscription group names, else the
+ * default of the From domain, else the account's default, else the built-in one. Of each type there is at most
+ * one default for a domain (or for the account): the last one made so. A template that is deleted is named by
+ * no group any more.
  */
 export interface ComplianceFields {
   name: string;
@@ -96,7 +97,9 @@ export function createComplianceTemplates(house: {
     remove: (accountId, templateId) =>
       writer.run((all): ComplianceTemplateRow | Refusal => {
         const template = findComplianceTemplate(all, accountId, templateId);
-        if (!isRefusal(template)) all.complianceTemplates.remove(template.seq);
+        if (isRefusal(template)) return template;
+        all.complianceTemplates.remove(template.seq);
+        all.subscriptionGroups.forgetTemplate(accountId, templateId);
         return template;
       }),
   };
@@ -120,16 +123,57 @@ function contentRefusal(type: ComplianceKind, htmlContent: string): Refusal | nu
   return refuse('VALIDATION_ERROR', `htmlContent: ${problems.join('; ')}`, { details });
 }
 
-/** The account's own texts for mail from this domain; a type that is not here has the built-in one. */
+/** The template ids that a subscription group has; each may be left out, or null for none. */
+export type GroupTemplates = Partial<
+  Record<'unsubscribeTemplateId' | 'reportAbuseTemplateId' | 'companyAddressTemplateId', string | null>
+>;
+
+const GROUP_FIELDS = {
+  unsubscribe: 'unsubscribeTemplateId',
+  report_abuse: 'reportAbuseTemplateId',
+  company_address: 'companyAddressTemplateId',
+} as const satisfies Record<ComplianceKind, keyof GroupTemplates>;
+
+/** Whether a group may name these: templates of the account, each of the type that its field is for. */
+export function groupTemplatesRefusal(
+  templates: Pick<ComplianceTemplates, 'get'>,
+  accountId: string,
+  named: GroupTemplates,
+): Refusal | null {
+  for (const type of COMPLIANCE_KINDS) {
+    const field = GROUP_FIELDS[type];
+    const templateId = named[field] ?? null;
+    if (templateId === null) continue;
+    const template = templates.get(accountId, templateId);
+    if (isRefusal(template))
+      return refuse(template.code, template.message, { details: [{ field, message: template.message }] });
+    if (template.type !== type)
+      return invalid(field, `${templateId} is a template of type ${template.type}; one of ${type} is needed`);
+  }
+  return null;
+}
+
+/**
+ * The account's own texts for mail from this domain, to this group where one is named; a type that is not here
+ * has the built-in one.
+ */
 export function complianceTexts(
   tables: Tables,
   accountId: string,
-  fromDomain: string,
+  mail: { fromDomain: string; groupId: string | null },
 ): Partial<Record<ComplianceKind, string>> {
   const texts: Partial<Record<ComplianceKind, string>> = {};
-  const defaults = tables.complianceTemplates.defaultsFor(accountId, fromDomain);
+  const defaults = tables.complianceTemplates.defaultsFor(accountId, mail.fromDomain);
   for (const { type, domain, html_content } of defaults) {
     if (domain !== null || texts[type] === undefined) texts[type] = html_content;
+  }
+  const group = mail.groupId === null ? null : tables.subscriptionGroups.get(accountId, mail.groupId);
+  if (group === null) return texts;
+  for (const type of COMPLIANCE_KINDS) {
+    const templateId = group[`${type}_template_id`];
+    const named = templateId === null ? null : tables.complianceTemplates.get(accountId, templateId);
+    // It may have become one of another type since.
+    if (named?.type === type) texts[type] = named.html_content;
   }
   return texts;
 }

@@ -12,7 +12,7 @@ import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import { complianceTexts } from './compliance-templates.ts';
 import type { ReadHtml } from './html-reader.ts';
-import { type ParsedMail, subjectFault } from './request.ts';
+import { type ParsedSend, subjectFault } from './request.ts';
 import type { Wording } from './wording.ts';
 
 /**
@@ -41,7 +41,7 @@ export interface PreparedWording {
 export function prepareWording(
   tables: Tables,
   account: AccountRow,
-  send: Pick<ParsedMail, 'from' | 'fromDomain'>,
+  send: Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId'>,
   wording: Wording,
   readHtml: (html: string) => ReadHtml,
 ): PreparedWording | Refusal {
@@ -64,7 +64,7 @@ export function prepareWording(
   const service = complianceVariables({
     account: { companyName: company?.name ?? null, companyAddress: company?.address ?? null },
     from: send.from.address,
-    templates: complianceTexts(tables, account.account_id, send.fromDomain),
+    templates: complianceTexts(tables, account.account_id, send),
   });
   return { parts, service };
 }
@@ -98,7 +98,7 @@ export function renderWording(
 export function renderSend(
   tables: Tables,
   account: AccountRow,
-  send: Pick<ParsedMail, 'from' | 'fromDomain' | 'variables'>,
+  send: Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId' | 'variables'>,
   wording: Wording,
   readHtml: (html: string) => ReadHtml,
 ): Rendered | Refusal {

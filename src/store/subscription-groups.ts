@@ -51,6 +51,13 @@ export function subscriptionGroupTable(db: Database) {
   const list = db.prepare<[string, number, number], SubscriptionGroupRow>(`
     SELECT * FROM subscription_groups WHERE account_id = ? AND deleted_at IS NULL AND seq < ?
     ORDER BY seq DESC LIMIT +?`);
+  const forgetTemplate = db.prepare<{ accountId: string; templateId: string }>(`
+    UPDATE subscription_groups SET
+      unsubscribe_template_id = nullif(unsubscribe_template_id, @templateId),
+      report_abuse_template_id = nullif(report_abuse_template_id, @templateId),
+      company_address_template_id = nullif(company_address_template_id, @templateId)
+    WHERE account_id = @accountId AND deleted_at IS NULL AND @templateId IN
+      (unsubscribe_template_id, report_abuse_template_id, company_address_template_id)`);
   const setImportStatus = db.prepare<[ImportStatus, number]>(
     'UPDATE subscription_groups SET import_status = ? WHERE seq = ?',
   );
@@ -76,6 +83,10 @@ export function subscriptionGroupTable(db: Database) {
     /** Newest first. */
     list: ({ accountId, beforeSeq, limit }: PageFilter): Page<SubscriptionGroupRow> =>
       pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit + 1), limit),
+    /** A compliance template that is no more: no group of the account names it. */
+    forgetTemplate: (accountId: string, templateId: string): void => {
+      forgetTemplate.run({ accountId, templateId });
+    },
     setImportStatus: (seq: number, status: ImportStatus): void => {
       setImportStatus.run(status, seq);
     },

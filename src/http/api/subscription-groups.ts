@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { SubscriptionGroups } from '../../audience/groups.ts';
 import { shownGroup } from '../../audience/shown.ts';
 import { isRefusal } from '../../core/refusal.ts';
+import { type ComplianceTemplates, groupTemplatesRefusal } from '../../sending/compliance-templates.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { EXAMPLES } from './contacts-forms.ts';
@@ -10,7 +11,13 @@ import { pageEnd, pageEndForm, paging } from './paging.ts';
 import { line, lines } from './text-form.ts';
 
 /** `/web-setup/contacts/subscription-groups`: lists that people are on. */
-export function subscriptionGroupRoutes({ groups }: { groups: SubscriptionGroups }): Route[] {
+export interface SubscriptionGroupParts {
+  groups: SubscriptionGroups;
+  complianceTemplates: Pick<ComplianceTemplates, 'get'>;
+}
+
+export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] {
+  const { groups, complianceTemplates } = parts;
   return [
     route({
       ...COMMON,
@@ -43,8 +50,10 @@ export function subscriptionGroupRoutes({ groups }: { groups: SubscriptionGroups
       body: z.object({ name, ...fields }),
       example: { name: EXAMPLE.name, description: EXAMPLE.description },
       answers: { 201: { description: 'Made.', data: one, example: { group: EXAMPLE } } },
-      refusals: [],
+      refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, body }) => {
+        const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, given(body));
+        if (refused !== null) return refused;
         const made = await groups.create(caller.accountId, { ...NOTHING, ...given(body), name: body.name });
         return { status: 201, data: { group: shownGroup(made) } };
       },
@@ -63,8 +72,8 @@ export function subscriptionGroupRoutes({ groups }: { groups: SubscriptionGroups
         return isRefusal(found) ? found : { status: 200, data: { group: shownGroup(found) } };
       },
     }),
-    change(groups, 'PUT', 'updateSubscriptionGroup'),
-    change(groups, 'PATCH', 'patchSubscriptionGroup'),
+    change(parts, 'PUT', 'updateSubscriptionGroup'),
+    change(parts, 'PATCH', 'patchSubscriptionGroup'),
     route({
       ...COMMON,
       method: 'DELETE',
@@ -89,7 +98,8 @@ export function subscriptionGroupRoutes({ groups }: { groups: SubscriptionGroups
   ];
 }
 
-function change(groups: SubscriptionGroups, method: 'PUT' | 'PATCH', operationId: string): Route {
+function change(parts: SubscriptionGroupParts, method: 'PUT' | 'PATCH', operationId: string): Route {
+  const { groups, complianceTemplates } = parts;
   return route({
     ...COMMON,
     method,
@@ -103,8 +113,12 @@ function change(groups: SubscriptionGroups, method: 'PUT' | 'PATCH', operationId
     answers: {
       200: { description: 'The group as it is now.', data: one, example: { group: EXAMPLE } },
     },
-    refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
+    refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'TEMPLATE_NOT_FOUND'],
     handle: async ({ caller, params, body }) => {
+      const group = groups.get(caller.accountId, params.subscriptionGroupId);
+      if (isRefusal(group)) return group;
+      const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, given(body));
+      if (refused !== null) return refused;
       const changed = await groups.update(caller.accountId, params.subscriptionGroupId, given(body));
       return isRefusal(changed) ? changed : { status: 200, data: { group: shownGroup(changed) } };
     },
@@ -113,7 +127,12 @@ function change(groups: SubscriptionGroups, method: 'PUT' | 'PATCH', operationId
 
 const COMMON = { tag: 'Subscription groups', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ subscriptionGroupId: z.string() });
-const templateId = z.string().max(100).nullable().optional();
+const templateId = z
+  .string()
+  .max(100)
+  .nullable()
+  .optional()
+  .describe('A compliance template for mail to this group, over the defaults of domain and account.');
 const name = line(200);
 const fields = {
   description: lines(1000).nullable().optional(),

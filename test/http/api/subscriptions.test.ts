@@ -77,12 +77,11 @@ describe('a subscription group', () => {
     const { api, path } = await start();
     const change = async (body: object) =>
       (await api.call<{ group: Group }>(method, path, { body })).data.group;
-    await change({ description: 'Monthly', tags: ['a', 'b'], unsubscribeTemplateId: 'ctemplate_1' });
-    expect(await change({ name: 'Other', unsubscribeTemplateId: null, isActive: false })).toMatchObject({
+    await change({ description: 'Monthly', tags: ['a', 'b'] });
+    expect(await change({ name: 'Other', description: null, isActive: false })).toMatchObject({
       name: 'Other',
-      description: 'Monthly',
+      description: null,
       tags: ['a', 'b'],
-      unsubscribeTemplateId: null,
       isActive: false,
     });
   });

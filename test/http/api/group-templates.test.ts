@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { DAY } from '../../../src/core/clock.ts';
+import type { ApiClient } from '../../support/api-client.ts';
+import { type InProcess, startInProcess } from '../../support/in-process-daemon.ts';
+import { insertDomain } from '../../support/store.ts';
+
+// The whole daemon takes part, perhaps on a busy machine.
+vi.setConfig({ testTimeout: 30_000 });
+
+/** The compliance templates that a subscription group has for itself. */
+const GROUPS = '/web-setup/contacts/subscription-groups';
+const TEMPLATES = '/web-setup/compliance-templates';
+const FIELDS = ['unsubscribeTemplateId', 'reportAbuseTemplateId', 'companyAddressTemplateId'] as const;
+
+/** Of each type, what it must hold. */
+const HOLDS = {
+  unsubscribe: '{{unsubscribe_url}}',
+  report_abuse: '{{report_abuse_url}}',
+  company_address: '{{company_address}}',
+};
+type Kind = keyof typeof HOLDS;
+
+interface Group {
+  group: { subscriptionGroupId: string } & Record<(typeof FIELDS)[number], string | null>;
+}
+
+let house: InProcess;
+let client: ApiClient;
+let other: ApiClient;
+
+beforeAll(async () => {
+  house = await startInProcess();
+  client = await house.account('Shop');
+  other = await house.account('Other');
+  const [group] = house.tables.domainGroups.list(client.accountId);
+  for (const name of ['shop.test', 'plain.test']) {
+    const row = {
+      account_id: client.accountId,
+      group_id: group?.group_id ?? '',
+      use_case: 'mk' as const,
+      name,
+    };
+    insertDomain(
+      house.tables,
+      { ...row, domain_id: `domain_1_${name}`, next_check_at: Date.now() + DAY },
+      Date.now(),
+    );
+  }
+  await client.post('/web-setup/contacts', { email: 'ada@reader.test' });
+});
+afterAll(() => house.stop());
+
+async function template(type: Kind, words: string, more: object = {}, of = client): Promise<string> {
+  const htmlContent = `<p>${words} <a href="https://x.example/${HOLDS[type]}">${HOLDS[type]}</a></p>`;
+  const body = { name: words, type, htmlContent, isDefault: false, ...more };
+  return (await of.post<{ template: { templateId: string } }>(TEMPLATES, body)).data.template.templateId;
+}
+
+const newGroup = async (fields: object = {}) =>
+  (await client.post<Group>(GROUPS, { name: 'News', ...fields })).data.group;
+
+/** The html of a mail to Ada as it is stored for sending. */
+async function mailed(groupId: string | null, from = 'a@shop.test'): Promise<string> {
+  if (groupId !== null) await client.post(`${GROUPS}/${groupId}/subscriptions`, { email: 'ada@reader.test' });
+  const { data } = await client.post<{ recipients: { messageId: string }[] }>('/marketing/send', {
+    to: 'ada@reader.test',
+    from,
+    subject: 'News',
+    html: '{{company_address_html}}|{{unsubscribe_email_html}}|{{report_abuse_email_html}}',
+    ...(groupId === null ? {} : { subscriptionGroupId: groupId }),
+  });
+  const message = house.tables.messages.byId(data.recipients[0]?.messageId ?? '');
+  return JSON.parse(house.tables.messages.content(message?.content_id ?? 0) ?? '').html;
+}
+
+/** The words of the three templates that were used, '-' for the built-in one. */
+async function used(groupId: string | null, from?: string): Promise<string[]> {
+  const html = await mailed(groupId, from);
+  return html.split('|').map((part) => /of the [a-z]+/.exec(part)?.[0] ?? '-');
+}
+
+describe('a template that a group names', () => {
+  it('is one of the account, and of the type that the field is for', async () => {
+    const fields = {
+      unsubscribeTemplateId: await template('unsubscribe', 'Leave'),
+      reportAbuseTemplateId: await template('report_abuse', 'Report'),
+      companyAddressTemplateId: await template('company_address', 'Us'),
+    };
+    const made = await newGroup(fields);
+    expect(made).toMatchObject(fields);
+    const path = `${GROUPS}/${made.subscriptionGroupId}`;
+    const { data } = await client.call<Group>('PATCH', path, { body: { unsubscribeTemplateId: null } });
+    expect(data.group).toMatchObject({ ...fields, unsubscribeTemplateId: null });
+  });
+
+  it.each(FIELDS)('is 404 as %s when there is no such one, or it is another account’s', async (field) => {
+    const { subscriptionGroupId } = await newGroup();
+    const foreign = await template('unsubscribe', 'Theirs', {}, other);
+    for (const id of ['ctemplate_1_unknown', foreign]) {
+      for (const [method, path] of [
+        ['POST', GROUPS],
+        ['PUT', `${GROUPS}/${subscriptionGroupId}`],
+        ['PATCH', `${GROUPS}/${subscriptionGroupId}`],
+      ] as const) {
+        const { status, error } = await client.call(method, path, { body: { name: 'News', [field]: id } });
+        expect([status, error.code, error.details?.[0]?.field]).toEqual([404, 'TEMPLATE_NOT_FOUND', field]);
+      }
+    }
+    const { data } = await client.get<Group>(`${GROUPS}/${subscriptionGroupId}`);
+    expect(data.group[field]).toBeNull();
+  });
+
+  it.each([
+    ['unsubscribeTemplateId', 'report_abuse'],
+    ['reportAbuseTemplateId', 'company_address'],
+    ['companyAddressTemplateId', 'unsubscribe'],
+  ] as const)('is 400 as %s when it is of type %s', async (field, type) => {
+    const { status, error } = await client.post(GROUPS, { name: 'News', [field]: await template(type, 'x') });
+    expect([status, error.code, error.details?.[0]?.field]).toEqual([400, 'VALIDATION_ERROR', field]);
+  });
+
+  it('is asked about after the group itself', async () => {
+    const body = { unsubscribeTemplateId: 'ctemplate_1_unknown' };
+    const { error } = await client.call('PATCH', `${GROUPS}/sgroup_1_unknown`, { body });
+    expect(error.code).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
+  });
+});
+
+describe('mail to a group', () => {
+  it('has the group’s template, else that of the From domain, else the account’s, else the built-in one', async () => {
+    const bare = await newGroup();
+    expect(await used(bare.subscriptionGroupId)).toEqual(['-', '-', '-']);
+
+    await template('company_address', 'of the account', { isDefault: true });
+    await template('unsubscribe', 'of the account', { isDefault: true });
+    expect(await used(bare.subscriptionGroupId)).toEqual(['of the account', 'of the account', '-']);
+
+    await template('unsubscribe', 'of the domain', { isDefault: true, domain: 'shop.test' });
+    expect(await used(bare.subscriptionGroupId)).toEqual(['of the account', 'of the domain', '-']);
+    expect(await used(bare.subscriptionGroupId, 'a@plain.test')).toEqual([
+      'of the account',
+      'of the account',
+      '-',
+    ]);
+
+    const unsubscribeTemplateId = await template('unsubscribe', 'of the group');
+    const reportAbuseTemplateId = await template('report_abuse', 'of the group');
+    const own = await newGroup({ unsubscribeTemplateId, reportAbuseTemplateId });
+    const wanted = ['of the account', 'of the group', 'of the group'];
+    expect(await used(own.subscriptionGroupId)).toEqual(wanted);
+    expect(await used(own.subscriptionGroupId, 'a@plain.test')).toEqual(wanted);
+    expect(await used(null)).toEqual(['of the account', 'of the domain', '-']);
+    expect(await used(bare.subscriptionGroupId)).toEqual(['of the account', 'of the domain', '-']);
+
+    // Taken away, or turned into one of another type: what comes next in the order.
+    await client.call('DELETE', `${TEMPLATES}/${unsubscribeTemplateId}`);
+    const { data } = await client.get<Group>(`${GROUPS}/${own.subscriptionGroupId}`);
+    expect(data.group).toMatchObject({ unsubscribeTemplateId: null, reportAbuseTemplateId });
+    expect(await used(own.subscriptionGroupId)).toEqual(['of the account', 'of the domain', 'of the group']);
+    await client.put(`${TEMPLATES}/${reportAbuseTemplateId}`, {
+      name: 'x',
+      type: 'company_address',
+      htmlContent: '{{company_address}} of the wrong place',
+    });
+    expect(await used(own.subscriptionGroupId)).toEqual(['of the account', 'of the domain', '-']);
+  });
+
+  it('loses nothing when the template is another account’s of the same id', async () => {
+    const unsubscribeTemplateId = await template('unsubscribe', 'of the group');
+    const own = await newGroup({ unsubscribeTemplateId });
+    const { status } = await other.call('DELETE', `${TEMPLATES}/${unsubscribeTemplateId}`);
+    expect(status).toBe(404);
+    expect((await used(own.subscriptionGroupId))[1]).toBe('of the group');
+  });
+});
