@@ -190,14 +190,12 @@ function pastOfMessage(db: Database) {
 
 /** The file itself. None of this may be called inside a unit of work. */
 function file(db: Database) {
+  const emptyLog = db.prepare<[], { busy: 0 | 1 }>('PRAGMA wal_checkpoint(TRUNCATE)');
   return {
     /** Where the database is. */
     path: (): string => db.name,
     /** Writes all that is committed into the file and empties the log; false when a reader is in the way. */
-    emptyLog: (): boolean => {
-      const [result] = db.pragma('wal_checkpoint(TRUNCATE)') as [{ busy: number }];
-      return result.busy === 0;
-    },
+    emptyLog: (): boolean => emptyLog.get()?.busy === 0,
     /** Rewrites the whole file, so that nothing is left in its free places. Everybody waits for it. */
     rewrite: (): void => {
       db.exec('VACUUM');

@@ -62,6 +62,7 @@ export type Candidate = Pick<
 /** Behind a text: every other text that begins with it sorts before the one, and after the other. */
 const BEYOND = '\u{10ffff}';
 const NEXT = '\u0000';
+const WALKED_AT_ONCE = 100;
 
 /** A contact joined with the consent that holds now: what KnownContact is made of. */
 export const CONTACT_COLUMNS = `c.*, k.method AS consent_method, k.details AS consent_details,
@@ -104,11 +105,11 @@ export function contactTable(db: Database) {
   const walkBy = (key: SearchKey) => {
     const select = `SELECT seq, email, first_name, last_name, global_status, ${SEARCH_KEYS.join(', ')} FROM contacts`;
     return {
-      same: db.prepare<[string, string, number], Candidate>(
-        `${select} WHERE account_id = ? AND ${key} = ? AND seq > ? ORDER BY seq`,
+      same: db.prepare<[string, string, number, number], Candidate>(
+        `${select} WHERE account_id = ? AND ${key} = ? AND seq > ? ORDER BY seq LIMIT +?`,
       ),
-      next: db.prepare<[string, string, string], Candidate>(
-        `${select} WHERE account_id = ? AND ${key} >= ? AND ${key} < ? ORDER BY ${key}, seq`,
+      next: db.prepare<[string, string, string, number], Candidate>(
+        `${select} WHERE account_id = ? AND ${key} >= ? AND ${key} < ? ORDER BY ${key}, seq LIMIT +?`,
       ),
     };
   };
@@ -146,19 +147,24 @@ export function contactTable(db: Database) {
           : pageOfStatus.all(accountId, status, before, limit + 1);
       return pageOf(rows, limit);
     },
-    /**
-     * Contacts whose key begins with `prefix`, in the order of key and seq, from behind a place on. Read no more
-     * of them than needed, and end the loop: an open walk keeps others from writing.
-     */
+    /** Contacts whose key begins with `prefix`, in the order of key and seq, from behind a place on. */
     walk: function* (
       key: SearchKey,
       accountId: string,
       prefix: string,
       after: { key: string; seq: number } | null,
     ): Generator<Candidate> {
-      if (after !== null) yield* walks[key].same.iterate(accountId, after.key, after.seq);
-      const from = after === null ? prefix : after.key + NEXT;
-      yield* walks[key].next.iterate(accountId, from, prefix + BEYOND);
+      const { same, next } = walks[key];
+      let place = after;
+      for (;;) {
+        const rows = place === null ? [] : same.all(accountId, place.key, place.seq, WALKED_AT_ONCE);
+        const from = place === null ? prefix : place.key + NEXT;
+        rows.push(...next.all(accountId, from, prefix + BEYOND, WALKED_AT_ONCE - rows.length));
+        yield* rows;
+        const last = rows.at(-1);
+        if (last === undefined || rows.length < WALKED_AT_ONCE) return;
+        place = { key: last[key] ?? '', seq: last.seq };
+      }
     },
     /** Its memberships and its history must be gone already. */
     remove: (seq: number): void => {

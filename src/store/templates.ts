@@ -32,8 +32,8 @@ export function templateTable(db: Database) {
   const get = db.prepare<[string, string], TemplateRow>(
     'SELECT * FROM templates WHERE account_id = ? AND template_id = ?',
   );
-  const list = db.prepare<[string, number], TemplateRow>(
-    'SELECT * FROM templates WHERE account_id = ? AND seq < ? ORDER BY seq DESC',
+  const newestBefore = db.prepare<[string, number], TemplateRow>(
+    'SELECT * FROM templates WHERE account_id = ? AND seq < ? ORDER BY seq DESC LIMIT 1',
   );
   const remove = db.prepare<[number]>('DELETE FROM templates WHERE seq = ?');
   return {
@@ -48,10 +48,12 @@ export function templateTable(db: Database) {
     list: ({ accountId, beforeSeq, limit }: PageFilter): Page<TemplateRow> => {
       const rows: TemplateRow[] = [];
       let chars = 0;
-      for (const row of list.iterate(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER)) {
+      let row = newestBefore.get(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER);
+      while (row !== undefined) {
         if (rows.length >= limit || chars >= PAGE_CHARS) return { rows, more: true };
         rows.push(row);
         chars += row.html.length + (row.text?.length ?? 0);
+        row = newestBefore.get(accountId, row.seq);
       }
       return { rows, more: false };
     },

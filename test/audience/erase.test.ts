@@ -350,12 +350,12 @@ describe('erasing', () => {
   describe('finds what was left in free space', () => {
     /** As page splits do: a row that is gone, and its bytes that are not. */
     function leaveTrace(db: Awaited<ReturnType<typeof startWithAda>>['db']): void {
-      db.pragma('secure_delete = OFF');
+      db.exec('PRAGMA secure_delete = OFF');
       db.exec('CREATE TABLE IF NOT EXISTS elsewhere (text TEXT) STRICT');
       for (const text of [ADA, 'kept']) db.prepare('INSERT INTO elsewhere VALUES (?)').run(text);
       db.exec("DELETE FROM elsewhere WHERE text <> 'kept'");
-      db.pragma('wal_checkpoint(TRUNCATE)');
-      db.pragma('secure_delete = ON');
+      db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+      db.exec('PRAGMA secure_delete = ON');
     }
     const ADDRESS = ['ada.lovelace@example.net'];
 

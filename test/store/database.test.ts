@@ -22,16 +22,16 @@ describe('the database', () => {
 
   it('flushes every commit to disk', () => {
     const db = openDatabase(temporaryDir());
-    expect(db.pragma('journal_mode', { simple: true })).toBe('wal');
-    expect(db.pragma('synchronous', { simple: true })).toBe(2);
-    expect(db.pragma('foreign_keys', { simple: true })).toBe(1);
+    expect(db.prepare('PRAGMA journal_mode').pluck().get()).toBe('wal');
+    expect(db.prepare('PRAGMA synchronous').pluck().get()).toBe(2);
+    expect(db.prepare('PRAGMA foreign_keys').pluck().get()).toBe(1);
     db.close();
   });
 
   it('refuses a database that is newer than the program', () => {
     const dir = temporaryDir();
     const db = openDatabase(dir);
-    db.pragma('user_version = 9000');
+    db.exec('PRAGMA user_version = 9000');
     db.close();
     expect(() => openDatabase(dir)).toThrow(/of schema 9000, this program knows \d+/);
   });

@@ -10,7 +10,7 @@ it('keeps the suppressions of a database from before they had numbers, in order'
   const dir = temporaryDir();
   const old = new Sqlite(join(dir, DATABASE_FILE));
   old.exec(readFileSync(new URL('../../src/store/migrations/0001-foundation.sql', import.meta.url), 'utf8'));
-  old.pragma('user_version = 1');
+  old.exec('PRAGMA user_version = 1');
   const insert = old.prepare(`
     INSERT INTO suppressions (account_id, recipient_hash, stream, reason, email, message_seq, created_at)
     VALUES ('acct_one', ?, 'all', 'manual', ?, NULL, ?)`);
