@@ -1,4 +1,4 @@
-import { domainToASCII } from 'node:url';
+import { domainToASCII, domainToUnicode } from 'node:url';
 import type { Mailbox } from './content.ts';
 
 /**
@@ -33,6 +33,7 @@ const NON_ASCII = /\P{ASCII}/u;
 const DOMAIN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const IDN_INPUT = /^[A-Za-z0-9.\u{80}-\u{10ffff}-]+$/u;
 const HAS_A_LABEL = /(?:^|\.)xn--/i;
+const A_LABEL = /^xn--/;
 
 /** What may not stand outside quotes, and what its writer most likely meant. */
 const MISPLACED: Record<string, string> = {
@@ -107,7 +108,13 @@ export function normaliseDomain(name: string): string | null {
 
 /** '' when it cannot be done. The look before keeps the URL parser behind it from cutting at `/`, `:` or `%`. */
 function aLabels(name: string): string {
-  return IDN_INPUT.test(name) ? domainToASCII(name) : '';
+  const ascii = IDN_INPUT.test(name) ? domainToASCII(name) : '';
+  const shown = domainToUnicode(ascii).split('.');
+  // Some releases of Node let an `xn--` pass that stands for nothing.
+  const isSound = ascii
+    .split('.')
+    .every((label, n) => !A_LABEL.test(label) || NON_ASCII.test(shown[n] ?? ''));
+  return isSound ? ascii : '';
 }
 
 interface Read {

@@ -80,7 +80,8 @@ export function socketTrouble(
   if (code === 'EADDRNOTAVAIL' && localAddress !== undefined)
     return `local address ${localAddress} cannot be used`;
   if (code === 'ECONNRESET' || code === 'EPIPE') return `server reset the connection ${moment(stage)}`;
-  return CONNECT_ERRORS[code] ?? error.reason ?? error.message;
+  // Newer releases of Node add advice for programs that they take for browsers.
+  return CONNECT_ERRORS[code] ?? error.reason ?? error.message.replace(/; if the root CA .*$/, '');
 }
 
 /** `90 s`, `5 min`, `250 ms`. */
