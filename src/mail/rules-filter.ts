@@ -116,6 +116,14 @@ export const FILTER_RULES: readonly Rule[] = [
   },
   // mail.ru, Yandex, Rambler
   {
+    says: ['is unavailable: account is disabled', 'is unavailable: user is blocked'],
+    means: 'mailbox inactive',
+    example: {
+      code: 550,
+      text: 'Message was not accepted -- invalid mailbox. Local mailbox a@mail.ru is unavailable: account is disabled',
+    },
+  },
+  {
     says: ['message was not accepted -- invalid mailbox', 'user is terminated', 'no such user!'],
     means: 'no such recipient',
     example: {

@@ -104,6 +104,34 @@ export const SENDER_RULES: readonly Rule[] = [
     },
   },
   {
+    says: ['greylist', 'graylist', 'grey list', 'gray list', 'grey-list', 'gray-list'],
+    means: 'greylisted',
+    example: { code: 550, enhanced: '5.1.1', text: 'Greylisted, please try again in 5 minutes' },
+  },
+  {
+    says: ['from header', 'header from'],
+    means: 'content refused',
+    example: { code: 550, text: 'Invalid address in header From' },
+  },
+  {
+    says: [
+      'too many invalid',
+      'too many unknown',
+      'too many bad recipients',
+      'too many nonexistent',
+      'too many non-existent',
+      'too many wrong recipients',
+      'too many rejected recipients',
+      'number of invalid recipients',
+      'number of unknown',
+      'maximum number of recipients',
+      'directory harvest',
+      'dictionary attack',
+    ],
+    means: 'sender too fast',
+    example: { code: 550, enhanced: '5.5.0', text: 'Rejected due to too many unknown recipients' },
+  },
+  {
     says: [
       'spamhaus',
       'spamcop',
@@ -296,6 +324,8 @@ export const SENDER_RULES: readonly Rule[] = [
       'you are not permitted to send',
       'not allowed to send mail',
       'address of sender',
+      'to verify sender',
+      'user authentication',
       'sender access denied',
       'authentication required',
       'authenticate first',

@@ -27,6 +27,8 @@ for (const [family, score] of [...families].sort(([a], [b]) => a.localeCompare(b
   table.push(line(family, score));
 table.push(line('all', total));
 console.log(table.toString());
+const hard = { right: total.rightlyHard, of: total.rightlyHard + total.wronglyHard };
+console.log(`precision of "hard": ${cell(hard)}`);
 console.log(total.faults.join('\n'));
 
 function line(name: string, { kind, count, status, hard, wronglyHard }: Score): string[] {

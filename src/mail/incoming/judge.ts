@@ -66,7 +66,7 @@ export function judge(finding: Finding): IncomingReport {
   const texts = [replyText(diagnostic), `${diagnostic} ${comment}`, replyText(words), words];
   // A whole notice is full of polite words; a code that says something says it better.
   if (enhanced === null || isGeneric(enhanced)) texts.push(notice);
-  const verdict = classifyFirst(texts, {
+  const verdict = classifyFirst(texts, notice, {
     stage,
     code: code || (enhanced ? Number(enhanced[0]) * 100 + 50 : action === 'failed' ? 550 : 450),
     // Reporters turn any 550 into a 5.1.1 of their own; after DATA that confirms nothing.
@@ -90,7 +90,13 @@ const DOUBTED: ReadonlySet<Classification> = new Set(['unclassified', 'inactive-
 /** More than any reply; a notice's words beyond it are not about the fault. */
 const LONGEST_TEXT = 2000;
 
-const KEEPS_ADDRESS: ReadonlySet<Classification> = new Set(['inactive-mailbox', 'mailbox-full']);
+/** Whose mailbox is full, shut or out of order, and who is sent too much, is not unknown. */
+const KEEPS_ADDRESS: ReadonlySet<Classification> = new Set([
+  'inactive-mailbox',
+  'mailbox-full',
+  'message-too-large',
+  'server-error',
+]);
 
 function isAfterData(stage: Stage | 'dsn'): boolean {
   return stage === 'data' || stage === 'dot';
@@ -103,15 +109,24 @@ interface Codes {
   mxHost: string | null;
 }
 
-/** Judges by the first of the texts whose words are known; else by the codes alone. */
-function classifyFirst(texts: readonly string[], { stage, code, enhanced, mxHost }: Codes): Verdict {
-  const judged = texts
-    .filter((text, i) => text.trim() !== '' && texts.indexOf(text) === i)
-    .map((text) => explain({ stage, mxHost, reply: { code, enhanced, text: text.slice(0, LONGEST_TEXT) } }));
+/**
+ * Judges by the first of the texts whose words are known; else by the codes alone. A verdict that is hard has
+ * to hold against all of them, and against the notice around them.
+ */
+function classifyFirst(
+  texts: readonly string[],
+  notice: string,
+  { stage, code, enhanced, mxHost }: Codes,
+): Verdict {
+  const judgeText = (text: string) =>
+    explain({ stage, mxHost, reply: { code, enhanced, text: text.slice(0, LONGEST_TEXT) } });
+  const judged = texts.filter((text, i) => text.trim() !== '' && texts.indexOf(text) === i).map(judgeText);
   const first = judged.find(({ rule }) => rule?.says) ?? judged[0];
   const verdict = first?.verdict ?? classify({ stage, mxHost, reply: { code, enhanced, text: '' } });
   if (verdict.bounceType !== 'hard') return verdict;
-  // The notice may know better than the reply that it quotes: an account that is shut or full does exist.
-  const softer = judged.find(({ verdict }) => KEEPS_ADDRESS.has(verdict.classification));
+  // Words for people may know better than the reply beside them, and gateways mix up what they were told.
+  const softer = [...judged, judgeText(notice)].find(
+    ({ verdict, rule }) => rule?.says && KEEPS_ADDRESS.has(verdict.classification),
+  );
   return softer?.verdict ?? verdict;
 }
