@@ -48,6 +48,8 @@ import { createHttpServer } from './http/server.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
 import { createTokens } from './mail/tokens.ts';
 import { createAcceptance } from './sending/accept.ts';
+import { createCampaignRunner } from './sending/campaign-run.ts';
+import { createCampaignSending } from './sending/campaign-send.ts';
 import { createCampaigns } from './sending/campaigns.ts';
 import { createComplianceTemplates } from './sending/compliance-templates.ts';
 import { createIdempotencyKeys } from './sending/idempotency.ts';
@@ -250,18 +252,24 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     const pressure = createPressure({ tables, log, dir: config.data.dir, ...config.limits });
     await pressure.start();
     undo.push(() => pressure.stop());
-    const acceptance = createAcceptance({
+    const intoQueue = {
       clock,
       ids,
       tables,
       writer,
       recorder,
       pressure,
-      keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: config.limits.idempotencyHours * HOUR }),
       simulatorDomain: simulatorDomain(config.hostname),
       expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
       announce: engine.announce,
+    };
+    const acceptance = createAcceptance({
+      ...intoQueue,
+      keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: config.limits.idempotencyHours * HOUR }),
     });
+    const campaignRunner = createCampaignRunner({ ...intoQueue, log });
+    undo.push(() => campaignRunner.stop());
+    const campaignSending = createCampaignSending({ ...intoQueue, onChange: campaignRunner.wake });
 
     const startReader = () =>
       new Worker(world.readerScript ?? new URL('./smtp/parse-worker.js', import.meta.url), {
@@ -333,7 +341,11 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           complianceTemplates,
           hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
         }),
-        ...campaignRoutes({ campaigns: createCampaigns({ tables, writer, clock, ids }) }),
+        ...campaignRoutes({
+          campaigns: createCampaigns({ tables, writer, clock, ids }),
+          sending: campaignSending,
+          account: tables.accounts.get,
+        }),
         ...webhookRoutes({ webhooks }),
         ...webhookDeliveryRoutes({ webhooks }),
         ...suppressionRoutes({
@@ -384,6 +396,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     domains.background.start();
     undo.push(() => domains.background.stop());
     engine.start();
+    campaignRunner.start();
     webhookSender.start();
 
     const bound = http.address();

@@ -5,7 +5,7 @@ import { publicMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
 import { createQueuedMail, type QueuedMail } from '../sending/queued-mail.ts';
 import type { ListedMessage } from '../store/messages.ts';
-import type { QueuedMessage } from '../store/queue.ts';
+import { HELD, type QueuedMessage } from '../store/queue.ts';
 import type { CliContext } from './context.ts';
 
 /** `postrider queue list|show|retry|cancel`: what waits to be delivered, and the operator's hand on it. */
@@ -151,7 +151,8 @@ function queuedView(row: QueuedMessage) {
     recipient: row.recipient,
     lane: row.lane === 0 ? 'transactional' : 'marketing',
     attempts: row.attempts,
-    nextAttemptAt: iso(row.due_at),
+    // Null: it is held, with its campaign.
+    nextAttemptAt: row.due_at < HELD ? iso(row.due_at) : null,
     accountId: row.account_id,
     expiresAt: iso(row.expires_at),
   };

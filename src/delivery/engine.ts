@@ -5,7 +5,6 @@ import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Recorder } from '../events/record.ts';
-import type { MessageRow } from '../store/messages.ts';
 import type { QueuedMessage, Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -23,7 +22,7 @@ import {
 } from './outcome.ts';
 import { createPool } from './pool.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
-import { createScheduler } from './scheduler.ts';
+import { createScheduler, type SchedulerSettings } from './scheduler.ts';
 import { playSimulation } from './simulator.ts';
 import { type Assignment, createSites, type Site } from './sites.ts';
 import type { AttemptReport, DeliveryJob } from './worker/protocol.ts';
@@ -58,7 +57,7 @@ export interface EngineSettings {
   resolver: Resolver;
   prepare: Prepare;
   signersOf: SignersOf;
-  stillAllowed(tables: Tables, message: MessageRow): Record<string, unknown> | null;
+  stillAllowed: SchedulerSettings['stillAllowed'];
   generation: number;
   workerScript: URL;
   /** Told of every recorded outcome, for whoever counts. */

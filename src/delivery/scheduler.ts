@@ -2,7 +2,7 @@ import { type Clock, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
 import type { MessageRow } from '../store/messages.ts';
-import type { QueuedMessage, Stream } from '../store/queue.ts';
+import { HELD, type QueuedMessage, type Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { Destinations } from './destinations.ts';
@@ -44,14 +44,19 @@ export interface SchedulerSettings {
   sites: Sites;
   egress: EgressPools;
   generation: number;
-  /** Why a message may no longer go although it was accepted (suppressed meanwhile); null: it may. */
-  stillAllowed(tables: Tables, message: MessageRow): Record<string, unknown> | null;
+  /** Why a message may not go although it was accepted; null: it may. */
+  stillAllowed(tables: Tables, message: MessageRow): Obstacle | null;
   /** A slot is free for this message. */
   dispatch(site: Site, slot: number, assignment: Assignment): void;
   /** The message cannot go anywhere at present, or for good; called with leased ones. */
   failed(message: QueuedMessage, where: Extract<Whereabouts, { kind: 'failure' }>): void;
   simulate(message: QueuedMessage): void;
 }
+
+/** `hold`: not now; else it does not go at all (suppressed meanwhile, say), and this is told of it. */
+export type Obstacle =
+  | { kind: 'hold' }
+  | { kind: 'email_suppressed' | 'email_failed'; fields: Record<string, unknown> };
 
 /** What memory holds at most: streams to look at, streams that wait at one site. The slow round finds the rest. */
 const HOT_STREAMS = 10_000;
@@ -202,12 +207,11 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
     if (!all.queue.lease(message.seq, settings.generation)) return false;
     const current = all.messages.bySeq(message.seq);
     if (current === null) return false;
-    const refused = settings.stillAllowed(all, current);
-    if (refused !== null) {
-      recorder.message(all, current, 'email_suppressed', { fields: refused });
-      return false;
-    }
-    return recorder.message(all, current, 'email_sent', {});
+    const obstacle = settings.stillAllowed(all, current);
+    if (obstacle === null) return recorder.message(all, current, 'email_sent', {});
+    if (obstacle.kind === 'hold') all.queue.defer(message.seq, HELD);
+    else recorder.message(all, current, obstacle.kind, { fields: obstacle.fields });
+    return false;
   }
 
   function advance(site: Site): void {

@@ -1,5 +1,6 @@
 import { iso } from '../core/clock.ts';
 import type { AttemptRow, ListedMessage } from '../store/messages.ts';
+import { HELD } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { publicEvent } from './feed.ts';
 
@@ -18,7 +19,9 @@ export function publicMessage(row: ListedMessage): Record<string, unknown> {
     subject: row.subject,
     status: row.status,
     attempts: row.attempts,
-    ...(row.due_at !== null && row.status === 'deferred' ? { nextAttemptAt: iso(row.due_at) } : {}),
+    ...(row.due_at !== null && row.due_at < HELD && row.status === 'deferred'
+      ? { nextAttemptAt: iso(row.due_at) }
+      : {}),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   };

@@ -93,6 +93,9 @@ export function createCampaigns(house: {
         if (UNDER_WAY.includes(campaign.status)) {
           return refuse('INVALID_STATE', `the campaign is ${campaign.status}: cancel it first`);
         }
+        // Without the campaign nobody would know that its mail is not to go.
+        if (campaign.status === 'cancelled' && all.campaignSends.get(campaign.seq)?.open === 1)
+          return refuse('INVALID_STATE', 'mail of the campaign is still being called off; try again shortly');
         all.campaigns.remove(campaign.seq);
         return campaign;
       }),

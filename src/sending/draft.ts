@@ -137,51 +137,103 @@ export interface StoreSettings {
   expire: Record<UseCase, number>;
 }
 
+/** A message with its content, and what decides where it stands in the queue. */
+export interface NewMail {
+  accountId: string;
+  useCase: UseCase;
+  domainId: string;
+  jobId: string | null;
+  campaignId: string | null;
+  /** Of a campaign that goes to a whole group. */
+  campaignSeq: number | null;
+  groupId: string | null;
+  from: string;
+  recipient: Recipient;
+  messageId: string;
+  contentId: number;
+  subject: string;
+  trackClicks: boolean;
+  trackOpens: boolean;
+  /** Epoch ms: accepted, and to be sent. */
+  now: number;
+  dueAt: number;
+}
+
+/** In a unit of work: a message and its queue row. Returns its seq. */
+export function storeMessage(tables: Tables, mail: NewMail, settings: StoreSettings): number {
+  const { accountId, useCase, domainId, now, dueAt } = mail;
+  const { address } = mail.recipient.mailbox;
+  const destination = domainOf(address);
+  const seq = tables.messages.insert({
+    message_id: mail.messageId,
+    account_id: accountId,
+    content_id: mail.contentId,
+    use_case: useCase,
+    domain_id: domainId,
+    job_id: mail.jobId,
+    campaign_id: mail.campaignId,
+    subscription_group_id: mail.groupId,
+    from_address: mail.from,
+    recipient: address,
+    recipient_hash: emailIdentifier(address),
+    role: mail.recipient.role,
+    subject: mail.subject,
+    simulated: isSimulated(address, settings) ? 1 : 0,
+    track_clicks: mail.trackClicks ? 1 : 0,
+    track_opens: mail.trackOpens ? 1 : 0,
+    created_at: now,
+    expires_at: dueAt + settings.expire[useCase],
+  });
+  tables.queue.insert({
+    seq,
+    lane: LANES[useCase],
+    account_id: accountId,
+    domain_id: domainId,
+    destination,
+    due_at: dueAt,
+    ready: dueAt <= now ? 1 : 0,
+    lease: null,
+    campaign_seq: mail.campaignSeq,
+  });
+  return seq;
+}
+
+/** Simulated mail leaves nothing and counts nowhere. */
+export function isSimulated(address: string, { simulatorDomain }: Pick<StoreSettings, 'simulatorDomain'>) {
+  return domainOf(address) === simulatorDomain;
+}
+
 /** In a unit of work: the contents, and a message and a queue row for each copy. Returns the first one's seq. */
 export function storeDraft(tables: Tables, draft: Draft, settings: StoreSettings): number {
-  const { sender, send, domain, now, dueAt } = draft;
-  const accountId = sender.account.account_id;
+  const { sender, send, domain, jobId, now, dueAt } = draft;
   const contentIds = draft.contents.map((content) =>
     tables.messages.insertContent(JSON.stringify(content), now),
   );
-  const seqs = draft.copies.map(({ recipient, messageId, content }) => {
-    const { address } = recipient.mailbox;
-    const destination = domainOf(address);
-    const seq = tables.messages.insert({
-      message_id: messageId,
-      account_id: accountId,
-      content_id: contentIds[content] ?? 0,
-      use_case: sender.useCase,
-      domain_id: domain.domain_id,
-      job_id: draft.jobId,
-      campaign_id: send.campaignId,
-      subscription_group_id: send.groupId,
-      from_address: send.from.address,
-      recipient: address,
-      recipient_hash: emailIdentifier(address),
-      role: recipient.role,
-      subject: draft.contents[content]?.subject ?? '',
-      simulated: destination === settings.simulatorDomain ? 1 : 0,
-      track_clicks: send.trackClicks ? 1 : 0,
-      track_opens: send.trackOpens ? 1 : 0,
-      created_at: now,
-      expires_at: dueAt + settings.expire[sender.useCase],
-    });
-    tables.queue.insert({
-      seq,
-      lane: LANES[sender.useCase],
-      account_id: accountId,
-      domain_id: domain.domain_id,
-      destination,
-      due_at: dueAt,
-      ready: dueAt <= now ? 1 : 0,
-      lease: null,
-    });
-    return seq;
-  });
-  const counted = draft.copies.filter(
-    ({ recipient }) => domainOf(recipient.mailbox.address) !== settings.simulatorDomain,
-  ).length;
-  if (send.campaignId !== null) countQueued(tables, send.campaignId, counted, now);
+  const seqs = draft.copies.map(({ recipient, messageId, content }) =>
+    storeMessage(
+      tables,
+      {
+        accountId: sender.account.account_id,
+        useCase: sender.useCase,
+        domainId: domain.domain_id,
+        jobId,
+        campaignId: send.campaignId,
+        campaignSeq: null,
+        groupId: send.groupId,
+        from: send.from.address,
+        recipient,
+        messageId,
+        contentId: contentIds[content] ?? 0,
+        subject: draft.contents[content]?.subject ?? '',
+        trackClicks: send.trackClicks,
+        trackOpens: send.trackOpens,
+        now,
+        dueAt,
+      },
+      settings,
+    ),
+  );
+  const counted = draft.copies.filter(({ recipient }) => !isSimulated(recipient.mailbox.address, settings));
+  if (send.campaignId !== null) countQueued(tables, send.campaignId, counted.length, now);
   return seqs[0] ?? 0;
 }

@@ -91,7 +91,7 @@ export function renderWording(
     if (typeof result === 'string') rendered[field] = result;
     else problems.push(...result.map((problem) => ({ field, problem })));
   }
-  if (problems.length > 0) return variableRefusal(problems);
+  if (problems.length > 0) return variableRefusal(problems, optional !== undefined);
   return subjectFault(rendered.subject) ?? rendered;
 }
 
@@ -130,12 +130,18 @@ const PROBLEM_WORDS: Record<TemplateProblem['reason'], string> = {
   'too-long': 'makes the message too large',
 };
 
+const NO_FIELD = ', and no contact has a field of that name';
+
 /** Names without a value are one refusal; values that cannot be used are faults of their fields. */
-function variableRefusal(problems: { field: string; problem: TemplateProblem }[]): Refusal {
+function variableRefusal(
+  problems: { field: string; problem: TemplateProblem }[],
+  ofContacts: boolean,
+): Refusal {
   const unusable = problems.filter(({ problem }) => problem.reason !== 'missing');
   const chosen = unusable.length > 0 ? unusable : problems;
   const details = chosen.map(({ field, problem }): RefusalDetail => {
-    const message = `{{${problem.name}}} in ${field} ${PROBLEM_WORDS[problem.reason]}`;
+    const unknown = ofContacts && problem.reason === 'missing' ? NO_FIELD : '';
+    const message = `{{${problem.name}}} in ${field} ${PROBLEM_WORDS[problem.reason]}${unknown}`;
     return {
       field: unusable.length > 0 ? `templateVariables.${problem.name}` : field,
       message,

@@ -4,16 +4,33 @@ import type { Tables } from '../store/tables.ts';
 import { suppressedFor } from './suppression.ts';
 
 /**
- * The last look, when a message leaves the queue: what was allowed when it was accepted may not be now.
- * Null: it may go; else the fields of its `email_suppressed` event.
+ * The last look, when a message leaves the queue: what was allowed when it was accepted may not be now. Null: it
+ * may go. `hold`: not now, until somebody lets it go again. Else what is told of it, and it does not go at all.
  */
-export function stillAllowed(tables: Tables, message: MessageRow): Record<string, unknown> | null {
-  if (message.simulated === 1) return null;
+export type Obstacle =
+  | { kind: 'hold' }
+  | { kind: 'email_suppressed' | 'email_failed'; fields: Record<string, unknown> };
+
+export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | null {
+  const campaign = campaignObstacle(tables, message);
+  if (campaign !== null || message.simulated === 1) return campaign;
   if (message.use_case === 'mk') {
     const { account_id, recipient_hash, subscription_group_id } = message;
     const ended = mayReceiveMarketing(tables, account_id, recipient_hash, subscription_group_id);
-    return ended === null ? null : { reasonCode: 'CONSENT_WITHDRAWN', reason: ended.status };
+    return ended === null ? null : suppressed('CONSENT_WITHDRAWN', ended.status);
   }
   const found = suppressedFor(tables, message.account_id, message.recipient_hash, message.use_case);
-  return found === null ? null : { reasonCode: found.code, reason: found.row.reason };
+  return found === null ? null : suppressed(found.code, found.row.reason);
+}
+
+/** Mail of a campaign that goes to a group follows the campaign; other mail pays nothing for the question. */
+function campaignObstacle(tables: Tables, { campaign_id, job_id }: MessageRow): Obstacle | null {
+  if (campaign_id === null || job_id === null) return null;
+  const status = tables.campaignSends.statusOfJob(job_id);
+  if (status === 'paused') return { kind: 'hold' };
+  return status === 'cancelled' ? { kind: 'email_failed', fields: { reason: 'cancelled' } } : null;
+}
+
+function suppressed(reasonCode: string, reason: string): Obstacle {
+  return { kind: 'email_suppressed', fields: { reasonCode, reason } };
 }

@@ -24,6 +24,9 @@ export function campaignTable(db: Database) {
   const update = db.prepare<CampaignRow>(`
     UPDATE campaigns SET name = @name, description = @description, status = @status, updated_at = @updated_at
     WHERE seq = @seq`);
+  const setStatus = db.prepare<[CampaignStatus, number, number]>(
+    'UPDATE campaigns SET status = ?, updated_at = ? WHERE seq = ?',
+  );
   const get = db.prepare<[string, string], CampaignRow>(
     'SELECT * FROM campaigns WHERE account_id = ? AND campaign_id = ?',
   );
@@ -36,6 +39,9 @@ export function campaignTable(db: Database) {
     insert: (row: Omit<CampaignRow, 'seq'>): number => Number(insert.run(row).lastInsertRowid),
     update: (row: CampaignRow): void => {
       update.run(row);
+    },
+    setStatus: (seq: number, status: CampaignStatus, at: number): void => {
+      setStatus.run(status, at, seq);
     },
     get: (accountId: string, campaignId: string): CampaignRow | null =>
       get.get(accountId, campaignId) ?? null,

@@ -15,7 +15,15 @@ export interface QueueRow {
   due_at: number;
   ready: 0 | 1;
   lease: number | null;
+  /** Of a campaign that goes to a whole group; null: of none. */
+  campaign_seq: number | null;
 }
+
+/**
+ * The due time of mail that is held until somebody says otherwise: the last millisecond of the year 9999, which
+ * still is a time to whoever reads it.
+ */
+export const HELD = 253_402_300_799_999;
 
 export const TRANSACTIONAL_LANE = 0;
 export const MARKETING_LANE = 1;
@@ -42,8 +50,8 @@ export interface QueueFilter {
 
 export function queueTable(db: Database) {
   const insert = db.prepare<QueueRow>(`
-    INSERT INTO queue (seq, lane, account_id, domain_id, destination, due_at, ready, lease)
-    VALUES (@seq, @lane, @account_id, @domain_id, @destination, @due_at, @ready, @lease)`);
+    INSERT INTO queue (seq, lane, account_id, domain_id, destination, due_at, ready, lease, campaign_seq)
+    VALUES (@seq, @lane, @account_id, @domain_id, @destination, @due_at, @ready, @lease, @campaign_seq)`);
   const remove = db.prepare<[number]>('DELETE FROM queue WHERE seq = ?');
   const get = db.prepare<[number], QueueRow>('SELECT * FROM queue WHERE seq = ?');
   const firstStream = db.prepare<[number], Stream>(`

@@ -1,6 +1,7 @@
 import { accountTable } from './accounts.ts';
 import { apiKeyTable } from './api-keys.ts';
 import { campaignCountTable } from './campaign-counts.ts';
+import { campaignSendTable } from './campaign-sends.ts';
 import { campaignTable } from './campaigns.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
 import { consentTable } from './consent.ts';
@@ -60,6 +61,7 @@ export function createTables(db: Database) {
     complianceTemplates: complianceTemplateTable(db),
     campaigns: campaignTable(db),
     campaignCounts: campaignCountTable(db),
+    campaignSends: campaignSendTable(db),
     webhooks: webhookTable(db),
     webhookDeliveries: webhookDeliveryTable(db),
   };

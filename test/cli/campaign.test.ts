@@ -1,7 +1,9 @@
+import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openDatabase } from '../../src/store/database.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
+import { insertDomain } from '../support/store.ts';
 import { createShell } from './run.ts';
 
 let shell: ReturnType<typeof createShell>;
@@ -75,4 +77,83 @@ it('fails for an unknown campaign or account', async () => {
     status: 1,
     err: 'postrider: there is no account other',
   });
+});
+
+/** An account that may send marketing mail, with a group, and a file with html. */
+async function mayMarket(): Promise<string> {
+  await shell.run(
+    'account',
+    'update',
+    'shop',
+    '--company',
+    'Shop Ltd',
+    '--address',
+    '1 Main St, 12345 Town, GB',
+  );
+  store((tables) => {
+    spring(tables);
+    const [group] = tables.domainGroups.list('shop');
+    const wish = { account_id: 'shop', domain_id: 'domain_1', name: 'shop.example', use_case: 'mk' } as const;
+    insertDomain(tables, { ...wish, group_id: group?.group_id ?? '' }, NOON);
+    tables.subscriptionGroups.insert({
+      subscription_group_id: 'sgroup_1',
+      account_id: 'shop',
+      name: 'News',
+      description: null,
+      is_active: 1,
+      tags: '[]',
+      unsubscribe_template_id: null,
+      report_abuse_template_id: null,
+      company_address_template_id: null,
+      created_at: NOON,
+      updated_at: NOON,
+    });
+  });
+  const file = join(dirname(shell.file), 'spring.html');
+  writeFileSync(
+    file,
+    '<p>Hello {{firstName}}, {{offer}}</p>{{company_address_html}}{{unsubscribe_email_html}}',
+  );
+  return file;
+}
+
+const SEND = ['campaign', 'send', 'campaign_1', '--account', 'shop', '--group', 'sgroup_1'];
+const MAIL = ['--from', 'News <news@shop.example>', '--subject', 'Spring', '--var', 'offer=a=b'];
+
+it('campaign send, pause, resume and cancel', async () => {
+  const html = await mayMarket();
+  const at = new Date(Date.now() + 3_600_000).toISOString();
+  const sent = await shell.json(...SEND, ...MAIL, '--html', html, '--at', at, '--per-hour', '500', '--json');
+  expect(sent).toMatchObject({
+    status: 'scheduled',
+    progress: { subscriptionGroupId: 'sgroup_1', perHour: 500, scheduledAt: at, queued: 0 },
+  });
+  const act = async (verb: string) => await shell.run('campaign', verb, 'campaign_1', '--account', 'shop');
+  expect(await act('pause')).toMatchObject({ status: 0, out: 'campaign_1 is paused' });
+  expect(await act('pause')).toMatchObject({
+    status: 1,
+    err: 'postrider: a campaign that is paused cannot be paused',
+  });
+  expect((await act('resume')).out).toBe('campaign_1 goes on');
+  expect((await act('cancel')).out).toBe('campaign_1 is cancelled');
+  const { out } = await act('show');
+  expect(out).toMatch(/^status +cancelled$/m);
+  expect(out).toMatch(/^perHour +500$/m);
+  expect(out).toMatch(/^notEligible +0$/m);
+  expect(await shell.run(...SEND, ...MAIL, '--html', html)).toMatchObject({
+    status: 1,
+    err: 'postrider: the campaign is cancelled: a campaign is sent once, make a new one to send again',
+  });
+});
+
+it.each<[why: string, args: string[], status: number, err: RegExp]>([
+  ['a file that is not there', ['--html', '/nowhere.html'], 1, /no such file.*nowhere\.html/],
+  ['neither html nor template', [], 1, /html: is required/],
+  ['a variable without a value', ['--var', 'offer'], 2, /must be name=value/],
+  ['half a message an hour', ['--per-hour', '0.5'], 2, /must be a whole number/],
+])('campaign send fails for %s', async (_, args, status, err) => {
+  await mayMarket();
+  const answer = await shell.run(...SEND, ...MAIL, ...args);
+  expect(answer.status).toBe(status);
+  expect(answer.err).toMatch(err);
 });

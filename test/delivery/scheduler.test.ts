@@ -3,14 +3,15 @@ import type { ShapingProfile } from '../../src/config/schema.ts';
 import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import type { Whereabouts } from '../../src/delivery/hosts.ts';
-import { createScheduler } from '../../src/delivery/scheduler.ts';
+import { createScheduler, type Obstacle } from '../../src/delivery/scheduler.ts';
 import { type Assignment, createSites, type Site } from '../../src/delivery/sites.ts';
+import { HELD } from '../../src/store/queue.ts';
 import { enqueue, insertAccount, insertDomain, startStore } from '../support/store.ts';
 
 interface Options {
   connections?: number;
   where?: (destination: string) => Whereabouts | null;
-  stillAllowed?: () => Record<string, unknown> | null;
+  stillAllowed?: () => Obstacle | null;
 }
 
 function start(options: Options = {}) {
@@ -202,9 +203,9 @@ describe('the scheduler', () => {
     expect(dispatched).toEqual([]);
   });
 
-  it('drops what may no longer go', async () => {
+  it.each(['email_suppressed', 'email_failed'] as const)('drops what may no longer go: %s', async (kind) => {
     const { tables, clock, scheduler, dispatched } = start({
-      stillAllowed: () => ({ reasonCode: 'RECIPIENT_SUPPRESSED' }),
+      stillAllowed: () => ({ kind, fields: { reason: 'told' } }),
     });
     const { seq } = enqueue(tables, clock.now(), { recipient: 'a@one.test' });
     scheduler.start();
@@ -212,7 +213,19 @@ describe('the scheduler', () => {
     expect(dispatched).toEqual([]);
     expect(tables.messages.bySeq(seq)?.status).toBe('failed');
     expect(tables.queue.get(seq)).toBeNull();
-    expect(tables.events.ofMessage(seq).map(({ kind }) => kind)).toEqual(['email_suppressed']);
+    const events = tables.events.ofMessage(seq).map(({ kind, data }) => [kind, data]);
+    expect(events).toEqual([[kind, '{"reason":"told"}']]);
+  });
+
+  it('puts off what is held, without an attempt and without telling anybody', async () => {
+    const { tables, clock, scheduler, dispatched } = start({ stillAllowed: () => ({ kind: 'hold' }) });
+    const { seq } = enqueue(tables, clock.now(), { recipient: 'a@one.test' });
+    scheduler.start();
+    await settle();
+    expect(dispatched).toEqual([]);
+    expect(tables.messages.bySeq(seq)).toMatchObject({ status: 'queued', attempts: 0 });
+    expect(tables.queue.get(seq)).toMatchObject({ due_at: HELD, ready: 0, lease: null });
+    expect(tables.events.ofMessage(seq)).toEqual([]);
   });
 
   it('gives everything back that was not started when it stops', async () => {

@@ -47,6 +47,10 @@ const WISHES: Record<string, Wish> = {
   cancelMessage: { params: () => ({ id: deferredMessage() }) },
   retryMessage: { params: () => ({ id: deferredMessage() }) },
   checkTlsHost: { query: { domain: `track.${PLATFORM}` } },
+  sendCampaign: { before: makeCampaign, params: () => ({ campaignId }), body: () => laterToNews },
+  pauseCampaign: { before: scheduleCampaign, params: () => ({ campaignId }) },
+  resumeCampaign: { before: pauseCampaign, params: () => ({ campaignId }) },
+  cancelCampaign: { before: scheduleCampaign, params: () => ({ campaignId }) },
   retryWebhookDelivery: { params: () => ({ deliveryId: webhookDelivery() }) },
 };
 
@@ -78,6 +82,35 @@ async function agreeToNews(): Promise<void> {
   await house.publishPlatform();
   await api.post(`/web-setup/domains/${data.domainId}/verify`);
   await api.post('/web-setup/contacts', { email: NEWS.to });
+}
+
+let campaignId = '';
+/** What a campaign is sent with, so that nothing of it leaves. */
+let laterToNews: Record<string, unknown> = {};
+async function makeCampaign(): Promise<void> {
+  await agreeToNews();
+  const campaign = await api.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+    name: 'A',
+  });
+  campaignId = campaign.data.campaign.campaignId;
+  const path = '/web-setup/contacts/subscription-groups';
+  const { data } = await api.post<{ group: { subscriptionGroupId: string } }>(path, { name: 'A' });
+  laterToNews = {
+    subscriptionGroupId: data.group.subscriptionGroupId,
+    from: NEWS.from,
+    scheduledAt: new Date(Date.now() + HOUR).toISOString(),
+  };
+}
+
+async function scheduleCampaign(): Promise<void> {
+  await makeCampaign();
+  const mail = { subject: 'A', html: '{{company_address_html}}{{unsubscribe_email_html}}' };
+  await api.post(`/web-setup/campaigns/${campaignId}/send`, { ...mail, ...laterToNews });
+}
+
+async function pauseCampaign(): Promise<void> {
+  await scheduleCampaign();
+  await api.post(`/web-setup/campaigns/${campaignId}/pause`);
 }
 
 /** As if delivery had put it off for an hour. */

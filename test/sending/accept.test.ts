@@ -324,8 +324,8 @@ describe('suppressed recipients', () => {
     expect(stillAllowed(setting.tables, message)).toBeNull();
     suppress(setting, 'ada@example.net', 'complaint', 'all');
     expect(stillAllowed(setting.tables, message)).toEqual({
-      reasonCode: 'RECIPIENT_SUPPRESSED',
-      reason: 'complaint',
+      kind: 'email_suppressed',
+      fields: { reasonCode: 'RECIPIENT_SUPPRESSED', reason: 'complaint' },
     });
   });
 });

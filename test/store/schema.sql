@@ -2,6 +2,8 @@ CREATE INDEX api_keys_by_account ON api_keys (account_id);
 
 CREATE INDEX campaign_links_by_clicks ON campaign_links (campaign_id, clicks);
 
+CREATE INDEX campaign_sends_open ON campaign_sends (campaign_seq) WHERE open = 1;
+
 CREATE INDEX campaigns_by_account ON campaigns (account_id, seq);
 
 CREATE INDEX compliance_templates_by_account ON compliance_templates (account_id, seq);
@@ -58,6 +60,8 @@ CREATE INDEX messages_by_content ON messages (content_id);
 CREATE INDEX messages_by_job ON messages (job_id) WHERE job_id IS NOT NULL;
 
 CREATE INDEX messages_by_recipient ON messages (account_id, recipient_hash, seq);
+
+CREATE INDEX queue_by_campaign ON queue (campaign_seq, ready, due_at) WHERE campaign_seq IS NOT NULL;
 
 CREATE INDEX queue_by_domain ON queue (domain_id);
 
@@ -145,6 +149,33 @@ CREATE TABLE campaign_links (
   url         TEXT NOT NULL,
   clicks      INTEGER NOT NULL,
   UNIQUE (campaign_id, url)
+) STRICT;
+
+CREATE TABLE campaign_mails (
+  campaign_seq INTEGER PRIMARY KEY REFERENCES campaigns (seq) ON DELETE CASCADE,
+  mail         TEXT NOT NULL       -- JSON: from, reply address, wording and variables
+) STRICT;
+
+CREATE TABLE campaign_sends (
+  campaign_seq   INTEGER PRIMARY KEY REFERENCES campaigns (seq) ON DELETE CASCADE,
+  account_id     TEXT NOT NULL,
+  job_id         TEXT NOT NULL UNIQUE,
+  subscription_group_id TEXT NOT NULL,
+  scheduled_at   INTEGER,          -- null: at once
+  per_hour       INTEGER,          -- null: as fast as mail leaves
+  members        INTEGER,          -- active ones when sending began; null: it has not begun
+  last_seq       INTEGER,          -- contacts after this one joined too late
+  at_seq         INTEGER NOT NULL DEFAULT 0,    -- the last contact that was dealt with
+  queued         INTEGER NOT NULL DEFAULT 0,    -- members with a message
+  without_email  INTEGER NOT NULL DEFAULT 0,    -- members without: why
+  not_eligible   INTEGER NOT NULL DEFAULT 0,
+  not_renderable INTEGER NOT NULL DEFAULT 0,
+  next_at        INTEGER NOT NULL, -- nothing is queued before
+  open           INTEGER NOT NULL CHECK (open IN (0, 1)),    -- something is left to do
+  paused_reason  TEXT,             -- why the service paused it; null: it did not
+  started_at     INTEGER,
+  finished_at    INTEGER,          -- sent, or cancelled
+  created_at     INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE campaigns (
@@ -403,7 +434,7 @@ CREATE TABLE queue (
   due_at     INTEGER NOT NULL,
   ready      INTEGER NOT NULL CHECK (ready IN (0, 1)),    -- due_at has come
   lease      INTEGER
-) STRICT;
+, campaign_seq INTEGER) STRICT;
 
 CREATE TABLE settings (
   name  TEXT PRIMARY KEY,

@@ -146,6 +146,7 @@ export function enqueue(
     due_at: dueAt,
     ready: dueAt <= now ? 1 : 0,
     lease: null,
+    campaign_seq: null,
   });
   const row = tables.messages.bySeq(seq);
   if (row === null) throw new Error('the message was not stored');

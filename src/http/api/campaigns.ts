@@ -1,22 +1,31 @@
 import { z } from 'zod';
 import { invalid, isRefusal } from '../../core/refusal.ts';
-import {
-  ANALYTICS_INTERVALS,
-  type Campaigns,
-  shownAnalytics,
-  shownCampaign,
-} from '../../sending/campaigns.ts';
+import type { CampaignSending } from '../../sending/campaign-send.ts';
+import { ANALYTICS_INTERVALS, type Campaigns, shownAnalytics } from '../../sending/campaigns.ts';
+import type { AccountRow } from '../../store/accounts.ts';
 import { CAMPAIGN_COUNTS, type CampaignCount } from '../../store/campaign-counts.ts';
-import { CAMPAIGN_STATUSES } from '../../store/campaigns.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
+import { campaignForm, EXAMPLE, oneCampaignForm as one, withProgress } from './campaign-forms.ts';
+import { campaignSendingRoutes } from './campaign-sending.ts';
 import { given } from './given.ts';
 import { pageEnd, pageEndForm, paging } from './paging.ts';
 import { line, lines } from './text-form.ts';
 
-/** `/web-setup/campaigns`: campaigns, and what became of their mail. */
-export function campaignRoutes({ campaigns }: { campaigns: Campaigns }): Route[] {
-  return [...allCampaigns(campaigns), ...oneCampaign(campaigns), analytics(campaigns)];
+/** `/web-setup/campaigns`: campaigns, their way to a group, and what became of their mail. */
+export function campaignRoutes(house: CampaignHouse): Route[] {
+  return [
+    ...allCampaigns(house),
+    ...oneCampaign(house),
+    ...campaignSendingRoutes(house.sending, house.account),
+    analytics(house.campaigns),
+  ];
+}
+
+export interface CampaignHouse {
+  campaigns: Campaigns;
+  sending: CampaignSending;
+  account(accountId: string): AccountRow | null;
 }
 
 const COMMON = { tag: 'Campaigns', scope: 'setup' } satisfies Partial<RouteDescription>;
@@ -25,17 +34,7 @@ const params = z.object({ campaignId: z.string() });
 const name = line(200);
 const description = lines(2000).nullable().optional();
 
-const campaign = z.object({
-  campaignId: z.string(),
-  name: z.string(),
-  description: z.string().nullable(),
-  status: z.enum(CAMPAIGN_STATUSES).describe('`draft`: it has not been sent to a group.'),
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
-});
-const one = z.object({ campaign });
-
-function allCampaigns(campaigns: Campaigns): Route[] {
+function allCampaigns({ campaigns, sending }: CampaignHouse): Route[] {
   return [
     route({
       ...COMMON,
@@ -47,7 +46,7 @@ function allCampaigns(campaigns: Campaigns): Route[] {
       answers: {
         200: {
           description: 'A page of campaigns.',
-          data: z.object({ campaigns: z.array(campaign), ...pageEndForm }),
+          data: z.object({ campaigns: z.array(campaignForm), ...pageEndForm }),
           example: { campaigns: [EXAMPLE], count: 1 },
         },
       },
@@ -58,7 +57,10 @@ function allCampaigns(campaigns: Campaigns): Route[] {
         const page = campaigns.list({ accountId: caller.accountId, beforeSeq, limit: query.limit });
         return {
           status: 200,
-          data: { campaigns: page.rows.map(shownCampaign), ...pageEnd('campaigns', page) },
+          data: {
+            campaigns: page.rows.map((row) => withProgress(sending, row)),
+            ...pageEnd('campaigns', page),
+          },
         };
       },
     }),
@@ -75,13 +77,13 @@ function allCampaigns(campaigns: Campaigns): Route[] {
       handle: async ({ caller, body }) => {
         const { description = null } = body;
         const made = await campaigns.create(caller.accountId, { name: body.name, description });
-        return { status: 201, data: { campaign: shownCampaign(made) } };
+        return { status: 201, data: { campaign: withProgress(sending, made) } };
       },
     }),
   ];
 }
 
-function oneCampaign(campaigns: Campaigns): Route[] {
+function oneCampaign({ campaigns, sending }: CampaignHouse): Route[] {
   const change = (method: 'PUT' | 'PATCH', operationId: string) =>
     route({
       ...COMMON,
@@ -99,7 +101,9 @@ function oneCampaign(campaigns: Campaigns): Route[] {
       refusals: ['CAMPAIGN_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
         const changed = await campaigns.update(caller.accountId, params.campaignId, given(body));
-        return isRefusal(changed) ? changed : { status: 200, data: { campaign: shownCampaign(changed) } };
+        return isRefusal(changed)
+          ? changed
+          : { status: 200, data: { campaign: withProgress(sending, changed) } };
       },
     });
   return [
@@ -114,7 +118,7 @@ function oneCampaign(campaigns: Campaigns): Route[] {
       refusals: ['CAMPAIGN_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = campaigns.get(caller.accountId, params.campaignId);
-        return isRefusal(found) ? found : { status: 200, data: { campaign: shownCampaign(found) } };
+        return isRefusal(found) ? found : { status: 200, data: { campaign: withProgress(sending, found) } };
       },
     }),
     change('PUT', 'updateCampaign'),
@@ -200,15 +204,6 @@ function analytics(campaigns: Campaigns): Route {
     },
   });
 }
-
-const EXAMPLE: z.output<typeof campaign> = {
-  campaignId: 'campaign_1769860800000_9z1x3c5v7b2n',
-  name: 'Spring sale',
-  description: 'To everybody who bought last year',
-  status: 'draft',
-  createdAt: '2026-01-31T12:00:00.000Z',
-  updatedAt: '2026-01-31T12:00:00.000Z',
-};
 
 const EXAMPLE_COUNTS = {
   queued: 1000,

@@ -14,7 +14,7 @@ const attachment = z.object({
 });
 
 /** The fields of both streams. */
-const common = {
+export const commonSendFields = {
   from: z.string().describe('Sender, plain or with display name; its domain must be verified.'),
   subject: z.string().min(1).optional().describe('Required, unless a template is named that has one.'),
   html: z
@@ -53,7 +53,7 @@ export const transactionalBody = z.object({
     ),
   cc: oneOrMany.optional(),
   bcc: oneOrMany.optional().describe('Each gets a copy that names none of them; may stand without `to`.'),
-  ...common,
+  ...commonSendFields,
   attachments: z.array(attachment).optional().describe('At most 10, 2 MB together after decoding.'),
 });
 
@@ -71,7 +71,7 @@ export const marketingBody = z.object({
   cc: transactionalOnly,
   bcc: transactionalOnly,
   attachments: transactionalOnly,
-  ...common,
+  ...commonSendFields,
   subscriptionGroupId: z
     .string()
     .max(100)

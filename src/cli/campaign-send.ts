@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs';
+import { type Command, InvalidArgumentError } from 'commander';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { type CampaignSending, createCampaignSending } from '../sending/campaign-send.ts';
+import { shownCampaign } from '../sending/campaigns.ts';
+import type { CampaignRow } from '../store/campaigns.ts';
+import type { CliContext, House } from './context.ts';
+
+/** `postrider campaign send|pause|resume|cancel`. The daemon sees the change within a second. */
+export function sendCampaignCommand(context: CliContext, command: Command): void {
+  command
+    .command('send <id>')
+    .description('send a campaign to every member of a subscription group; a campaign is sent once')
+    .requiredOption('--account <id>', 'the account')
+    .requiredOption('--group <id>', 'the subscription group')
+    .requiredOption('--from <address>', 'sender, plain or with display name; its domain must be verified')
+    .option('--reply-to <address>', 'where replies go')
+    .option('--subject <text>', 'required, unless a template is named that has one')
+    .option('--html <file>', 'file with the html')
+    .option('--text <file>', 'file with the plain text; made from the html when absent')
+    .option('--template <id>', 'a stored template in place of subject, html and text')
+    .option('--var <name=value>', 'a template variable, the same for all; may be repeated', variable, {})
+    .option('--track-clicks', 'tell of clicks')
+    .option('--track-opens', 'tell of openings')
+    .option('--at <time>', 'when to begin, ISO 8601, at most 30 days ahead')
+    .option('--per-hour <n>', 'messages an hour at most, spread evenly', perHour)
+    .option('--json', 'print JSON')
+    .action((id: string, options: SendOptions) => send(context, id, options));
+  for (const { verb, does, done } of ACTIONS) {
+    command
+      .command(`${verb} <id>`)
+      .description(does)
+      .requiredOption('--account <id>', 'the account')
+      .option('--json', 'print JSON')
+      .action(async (id: string, { account, json }: ActionOptions) => {
+        const sending = campaignSending(await context.open());
+        report(context, sending, await sending[verb](account, id), done, json);
+      });
+  }
+}
+
+/** Campaigns over a command's database. */
+export function campaignSending(house: House): CampaignSending {
+  // The daemon minds the machine, and finds by itself what changed.
+  return createCampaignSending({ ...house, pressure: { refusal: () => null }, onChange: () => {} });
+}
+
+const ACTIONS = [
+  {
+    verb: 'pause',
+    does: 'send nothing more of it for now; what waits is held',
+    done: 'is paused',
+  },
+  { verb: 'resume', does: 'go on with a paused campaign', done: 'goes on' },
+  { verb: 'cancel', does: 'end it for good; what waits is called off', done: 'is cancelled' },
+] as const;
+
+interface ActionOptions {
+  account: string;
+  json?: boolean;
+}
+
+interface SendOptions extends ActionOptions {
+  group: string;
+  from: string;
+  replyTo?: string;
+  subject?: string;
+  html?: string;
+  text?: string;
+  template?: string;
+  var: Record<string, string>;
+  trackClicks?: boolean;
+  trackOpens?: boolean;
+  at?: string;
+  perHour?: number;
+}
+
+async function send(context: CliContext, id: string, options: SendOptions): Promise<void> {
+  const house = await context.open();
+  const account = house.tables.accounts.get(options.account);
+  if (account === null) return context.fail(`there is no account ${options.account}`);
+  const sending = campaignSending(house);
+  const content = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file, 'utf8'));
+  let html: string | undefined;
+  let text: string | undefined;
+  try {
+    html = content(options.html);
+    text = content(options.text);
+  } catch (error) {
+    return context.fail(error instanceof Error ? error.message : String(error));
+  }
+  const sent = await sending.send({ account, useCase: 'mk', allowFrom: [] }, id, {
+    subscriptionGroupId: options.group,
+    from: options.from,
+    replyTo: options.replyTo,
+    subject: options.subject,
+    html,
+    text,
+    templateId: options.template,
+    templateVariables: options.var,
+    enableClickTracking: options.trackClicks,
+    enableOpenTracking: options.trackOpens,
+    scheduledAt: options.at,
+    perHour: options.perHour,
+  });
+  const done = isRefusal(sent) || sent.status !== 'scheduled' ? 'is being sent' : 'is scheduled';
+  report(context, sending, sent, done, options.json);
+}
+
+function report(
+  context: CliContext,
+  sending: CampaignSending,
+  campaign: CampaignRow | Refusal,
+  done: string,
+  json: boolean | undefined,
+): void {
+  if (isRefusal(campaign)) context.fail(campaign.message);
+  else if (json === true)
+    context.printJson({ ...shownCampaign(campaign), progress: sending.progress(campaign) });
+  else context.print(`${campaign.campaign_id} ${done}`);
+}
+
+function variable(text: string, before: Record<string, string>): Record<string, string> {
+  const equals = text.indexOf('=');
+  if (equals < 1) throw new InvalidArgumentError('must be name=value.');
+  return { ...before, [text.slice(0, equals)]: text.slice(equals + 1) };
+}
+
+function perHour(text: string): number {
+  const number = Number(text);
+  if (!Number.isInteger(number) || number < 1)
+    throw new InvalidArgumentError('must be a whole number from 1.');
+  return number;
+}

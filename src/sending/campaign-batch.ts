@@ -1,0 +1,156 @@
+import { mayReceiveMarketing } from '../audience/eligibility.ts';
+import { type Clock, HOUR } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { countQueued } from '../events/campaign-counts.ts';
+import { domainOf } from '../mail/address.ts';
+import type { MessageContent } from '../mail/content.ts';
+import type { CampaignMember, CampaignSend } from '../store/campaign-sends.ts';
+import type { Tables } from '../store/tables.ts';
+import { contactVariables, mailboxOf } from './campaign-fields.ts';
+import { type CampaignMail, type ReadyCampaign, stillReady } from './campaign-mail.ts';
+import { isSimulated, type StoreSettings, storeMessage } from './draft.ts';
+import type { ReadHtml } from './html-reader.ts';
+import { type Rendered, renderWording } from './render.ts';
+
+/**
+ * The next portion of a campaign, in one unit of work: members behind the cursor are judged, their messages and
+ * queue rows stored, the cursor and the counts moved. So wherever a crash comes, nobody is skipped and nobody is
+ * written to twice.
+ */
+export interface BatchMeans extends StoreSettings {
+  clock: Clock;
+  ids: Ids;
+  readHtml: (html: string) => ReadHtml;
+}
+
+/** Every member has been dealt with. */
+export function isThrough({ at_seq, last_seq }: CampaignSend): boolean {
+  return last_seq !== null && at_seq >= last_seq;
+}
+
+/** Members looked at in a unit of work: how long everybody else waits for their turn. */
+export const BATCH = 100;
+/** Batches of a paced campaign in an hour, at least: one every fifteen seconds. */
+const PORTIONS_AN_HOUR = 240;
+
+/**
+ * Stores at most `room` messages and returns where they go. A refusal: nothing may be sent any more, and nothing
+ * was stored.
+ */
+export function queueBatch(
+  tables: Tables,
+  send: CampaignSend,
+  room: number,
+  means: BatchMeans,
+): ReadonlySet<string> | Refusal {
+  const ready = stillReady(tables, send, means.readHtml);
+  if (isRefusal(ready)) return ready;
+  const pace = paceOf(send.per_hour);
+  const members = tables.campaignSends.members({
+    groupSeq: ready.group.seq,
+    after: send.at_seq,
+    upTo: send.last_seq ?? 0,
+    limit: BATCH,
+  });
+  const copier = copierOf(tables, send, ready, means);
+  const after = { ...send };
+  const destinations = new Set<string>();
+  let counted = 0;
+  let stopped = false;
+  for (const member of members) {
+    stopped = after.queued - send.queued >= Math.min(room, pace.atOnce);
+    if (stopped) break;
+    after.at_seq = member.seq;
+    const address = copier.store(member);
+    if (typeof address !== 'string') {
+      after[address.skipped]++;
+      continue;
+    }
+    after.queued++;
+    destinations.add(domainOf(address));
+    if (!isSimulated(address, means)) counted++;
+  }
+  // There is nobody behind them.
+  if (!stopped && members.length < BATCH) after.at_seq = send.last_seq ?? 0;
+  const now = means.clock.now();
+  after.next_at = now + Math.ceil((after.queued - send.queued) * pace.each);
+  tables.campaignSends.update(after);
+  countQueued(tables, send.campaign_id, counted, now);
+  return destinations;
+}
+
+/**
+ * How many messages of a paced campaign go at once, and how long each makes the next ones wait, in ms. With n at
+ * most at once and perHour - n + 1 in an hour between them, no hour however it is cut ever sees more than perHour.
+ */
+export function paceOf(perHour: number | null): { atOnce: number; each: number } {
+  if (perHour === null) return { atOnce: Number.POSITIVE_INFINITY, each: 0 };
+  const atOnce = Math.min(BATCH, Math.max(1, Math.floor(perHour / PORTIONS_AN_HOUR)));
+  return { atOnce, each: HOUR / (perHour - atOnce + 1) };
+}
+
+type Skipped = { skipped: 'without_email' | 'not_eligible' | 'not_renderable' };
+
+/** Makes the messages of one batch. */
+function copierOf(
+  tables: Tables,
+  send: CampaignSend,
+  { domain, prepared, mail }: ReadyCampaign & { mail: CampaignMail },
+  means: BatchMeans,
+) {
+  const optional = new Set(mail.optional);
+  const now = means.clock.now();
+
+  function render(member: CampaignMember): Rendered | Refusal {
+    return renderWording(prepared, { ...mail.variables, ...contactVariables(member) }, optional);
+  }
+
+  return {
+    /** The address it goes to, or why there is no message. */
+    store: (member: CampaignMember): string | Skipped => {
+      if (member.email === null || member.email_hash === null) return { skipped: 'without_email' };
+      const { account_id, subscription_group_id } = send;
+      if (mayReceiveMarketing(tables, account_id, member.email_hash, subscription_group_id) !== null)
+        return { skipped: 'not_eligible' };
+      const rendered = render(member);
+      if (isRefusal(rendered)) return { skipped: 'not_renderable' };
+      const messageId = means.ids.make('msg');
+      const mailbox = mailboxOf(member, member.email);
+      const content: MessageContent = {
+        ...rendered,
+        from: mail.from,
+        to: [mailbox],
+        cc: [],
+        replyTo: mail.replyTo,
+        headers: [],
+        attachments: [],
+        messageId: `${messageId}@${mail.fromDomain}`,
+        date: now,
+      };
+      storeMessage(
+        tables,
+        {
+          accountId: account_id,
+          useCase: 'mk',
+          domainId: domain.domain_id,
+          jobId: send.job_id,
+          campaignId: send.campaign_id,
+          campaignSeq: send.campaign_seq,
+          groupId: subscription_group_id,
+          from: mail.from.address,
+          recipient: { mailbox, role: 'to' },
+          messageId,
+          contentId: tables.messages.insertContent(JSON.stringify(content), now),
+          subject: rendered.subject,
+          trackClicks: mail.trackClicks,
+          trackOpens: mail.trackOpens,
+          now,
+          dueAt: now,
+        },
+        means,
+      );
+      return member.email;
+    },
+  };
+}
