@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { zip } from '../support/zip.ts';
 import { dsn, PLAIN_MAIL } from './mails.ts';
 import { HOST, RETURN, startMx } from './mx-house.ts';
 
@@ -49,6 +50,24 @@ describe('hostile mail', () => {
       'gzip that grows a thousandfold',
       () => attached('application/gzip', gzipSync(Buffer.alloc(200_000_000))),
     ],
+    [
+      'a zip that grows a thousandfold',
+      () => attached('application/zip', zip('r.xml', Buffer.alloc(200_000_000))),
+    ],
+    [
+      'thirty of them',
+      () =>
+        `Subject: Report domain: example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${`--b\r\n${attached('application/zip', zip('r.xml', Buffer.alloc(50_000_000)))}\r\n`.repeat(30)}`,
+    ],
+    [
+      'a zip that says it is small',
+      () => {
+        const bytes = zip('r.xml', Buffer.alloc(200_000_000));
+        // Its directory's word for the size of what it holds.
+        bytes.writeUInt32LE(100, bytes.length - 22 - 'r.xml'.length - 46 + 24);
+        return attached('application/zip', bytes);
+      },
+    ],
     ['XML that nests', () => attached('text/xml', Buffer.from(`<feedback>${'<a>'.repeat(500_000)}`))],
     [
       'XML that refers to itself',
@@ -77,9 +96,25 @@ describe('hostile mail', () => {
       expect(house.status(message)).toBe('delivered');
       expect(await client.mail('', to, dsn())).toMatch(/^250 /);
       expect(house.status(message)).toBe('bounced');
+      // Neither its time nor its memory was too short for any of it.
+      expect(house.readers()).toBe(1);
     },
     30_000,
   );
+
+  it('a line of 50 MB is cut off, and leaves no trace', async () => {
+    const house = await startMx();
+    const message = await house.delivered();
+    const client = await house.client();
+    const endless = Buffer.concat([Buffer.from('Subject: long\r\n\r\n'), Buffer.alloc(50_000_000, 'x')]);
+    const answer = await client.mail('', `postmaster@${HOST}`, endless).catch(() => 'hung up');
+    expect(answer).toMatch(/^(?:421 |hung up)/);
+    expect(house.kept()).toEqual([]);
+    const honest = await house.client();
+    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    expect(await honest.mail('', to, dsn())).toMatch(/^250 /);
+    expect(house.readers()).toBe(1);
+  });
 
   it.each([
     ['LF.LF', '\n.\n'],

@@ -6,6 +6,7 @@ import { systemRandom } from '../../src/core/random.ts';
 import { createSeal } from '../../src/core/seal.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
 import { createMx, type MxSettings } from '../../src/smtp/mx.ts';
+import { READER_HEAP_MB } from '../../src/smtp/parse-pool.ts';
 import type { MessageRow } from '../../src/store/messages.ts';
 import { type ClientOptions, smtpClient } from '../support/smtp-client.ts';
 import { enqueue, startStore } from '../support/store.ts';
@@ -16,8 +17,9 @@ const READER = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).th
   return import(${JSON.stringify(new URL('../../src/smtp/parse-worker.ts', import.meta.url).href)});
 })`;
 
+/** With the same bound on its memory as in the daemon. */
 export function startReader(): Worker {
-  return new Worker(READER, { eval: true });
+  return new Worker(READER, { eval: true, resourceLimits: { maxOldGenerationSizeMb: READER_HEAP_MB } });
 }
 
 export const HOST = 'mx.postrider.example';
@@ -37,6 +39,7 @@ export async function startMx(
   const tokens = createTokens(createSeal(Buffer.alloc(32, 7), systemRandom));
   const config = loadConfig({ env: {}, cwd: store.dir });
   const optedOut: string[] = [];
+  let readers = 0;
   const mx = await createMx({
     config: { hostname: HOST, mx: { ...config.mx, listen: '127.0.0.1:0', ...changes.mx } },
     clock,
@@ -48,7 +51,10 @@ export async function startMx(
     isDiskLow: () => false,
     optOut: (_, message) => void optedOut.push(message.message_id),
     observe: () => {},
-    startReader,
+    startReader: () => {
+      readers++;
+      return startReader();
+    },
     ...changes.settings,
   });
   onTestFinished(() => mx.close(0));
@@ -61,6 +67,8 @@ export async function startMx(
     port,
     tokens,
     optedOut,
+    /** Threads that were started to read mail: more than one when a mail was too much for one. */
+    readers: () => readers,
     /** Connected, and introduced. */
     client: async (options: ClientOptions = {}) => {
       const client = await smtpClient(port, options);

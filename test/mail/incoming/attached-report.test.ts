@@ -1,31 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { deflateRawSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { INCOMING_LIMITS } from '../../../src/mail/incoming/limits.ts';
 import { parseFile, parseIncoming } from '../../../src/mail/incoming/parse.ts';
+import { zip } from '../../support/zip.ts';
 
 const folder = join(import.meta.dirname, '../../data/dmarc-reports');
 const sample = (name: string) => parseFile(readFileSync(join(folder, name)));
-
-/** A zip of one deflated file. */
-function zip(name: string, content: Buffer, { encrypted = false } = {}): Buffer {
-  const data = deflateRawSync(content);
-  const local = Buffer.alloc(30);
-  local.writeUInt32LE(0x04034b50, 0);
-  local.writeUInt16LE(8, 8);
-  local.writeUInt16LE(name.length, 26);
-  const central = Buffer.alloc(46);
-  central.writeUInt32LE(0x02014b50, 0);
-  central.writeUInt16LE(encrypted ? 1 : 0, 8);
-  central.writeUInt16LE(8, 10);
-  central.writeUInt32LE(data.length, 20);
-  central.writeUInt16LE(name.length, 28);
-  const end = Buffer.alloc(22);
-  end.writeUInt32LE(0x06054b50, 0);
-  end.writeUInt32LE(30 + name.length + data.length, 16);
-  return Buffer.concat([local, Buffer.from(name), data, central, Buffer.from(name), end]);
-}
 
 const XML = `<?xml version="1.0"?>
 <feedback xmlns="urn:ietf:params:xml:ns:dmarc-2.0">

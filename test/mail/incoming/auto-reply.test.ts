@@ -30,6 +30,14 @@ describe('an automatic answer', () => {
     ['a person', 'From: a@x.example\nSubject: Re: Hello'],
     ['a mail system', 'From: MAILER-DAEMON@x.example\nAuto-Submitted: auto-replied\nSubject: Hello'],
     ['a notice that nobody need answer', 'From: a@x.example\nAuto-Submitted: auto-generated\nSubject: Hello'],
+    [
+      'a server that names who failed',
+      'From: helpdesk@x.example\nAuto-Submitted: auto-replied\nX-Failed-Recipients: b@y.example\nSubject: Hello',
+    ],
+    [
+      'a server that reports by the standard',
+      'From: helpdesk@x.example\nAuto-Submitted: auto-replied\nContent-Type: multipart/report; report-type=delivery-status; boundary=b',
+    ],
     ['one that denies it', 'From: a@x.example\nX-Autoreply: no\nSubject: Hello'],
   ])('is not from %s', (_, header) => {
     expect(parse(header, 'Thanks!').kind).not.toBe('auto-reply');
