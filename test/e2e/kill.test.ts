@@ -1,13 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
+import { onDisk } from '../support/on-disk.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
 import { type SinkProcess, startSinkProcess } from '../support/sink-process.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
@@ -140,23 +137,4 @@ interface Kill {
   inHand: number;
   /** Of those, the ones that the sink had taken. */
   unrecorded: number;
-}
-
-/** How far the dead daemon's messages had come by its own account. Looks at a copy. */
-function onDisk(dataDir: string): { delivered: number; sending: number } {
-  const copy = mkdtempSync(join(tmpdir(), 'postrider-copy-'));
-  try {
-    cpSync(dataDir, copy, { recursive: true });
-    const db = new Database(join(copy, 'postrider.db'));
-    const rows = db
-      .prepare<[], { status: string; n: number }>(
-        'SELECT status, count(*) AS n FROM messages GROUP BY status',
-      )
-      .all();
-    db.close();
-    const count = (status: string) => rows.find((row) => row.status === status)?.n ?? 0;
-    return { delivered: count('delivered'), sending: count('sending') };
-  } finally {
-    rmSync(copy, { recursive: true, force: true });
-  }
 }

@@ -1,0 +1,32 @@
+import type { ApiClient } from './api-client.ts';
+
+export interface Member {
+  email: string;
+  firstName?: string;
+  [field: string]: string | undefined;
+}
+
+/** A subscription group with these people in it, all of whom agreed, and a campaign that is not yet sent. */
+export async function startGroup(
+  api: ApiClient,
+  members: readonly Member[],
+): Promise<{ subscriptionGroupId: string; campaignId: string }> {
+  const group = await api.post<{ group: { subscriptionGroupId: string } }>(
+    '/web-setup/contacts/subscription-groups',
+    { name: 'News' },
+  );
+  const { subscriptionGroupId } = group.data.group;
+  const imported = await api.call<{ subscribed: number }>(
+    'POST',
+    `/web-setup/contacts/import?subscriptionGroupId=${subscriptionGroupId}`,
+    {
+      rawBody: members.map((member) => JSON.stringify(member)).join('\n'),
+      headers: { 'Content-Type': 'application/x-ndjson' },
+    },
+  );
+  if (imported.data.subscribed !== members.length) throw new Error(`not all were imported: ${imported.text}`);
+  const campaign = await api.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+    name: 'Spring',
+  });
+  return { subscriptionGroupId, campaignId: campaign.data.campaign.campaignId };
+}
