@@ -10,7 +10,8 @@ import { findProgram } from './missing-parts.ts';
 
 /**
  * A real Exim that takes all mail for a domain and thinks of it later: mail to its mailboxes finds them over
- * quota, mail to `slow` waits, everybody else is not known. Its reports go to one host.
+ * quota, mail to `slow` waits, is warned of and given up, everybody else is not known. Its reports go to one
+ * host.
  *
  * Debian lets one mail server be installed, and that is Postfix; so Exim's packages lie unpacked in a folder
  * (`EXIM_ROOT`), and it runs where /etc is what it would be if they were installed: in a mount namespace of
@@ -155,6 +156,7 @@ reports:
   allow_localhost
 
 begin retry
+slow@${domain} * F,8s,1s
 * quota
 * * F,1h,1s
 `;
