@@ -216,8 +216,8 @@ describe.skipIf(eximParts.missing)(`bounces that come in from Exim, each twice${
   });
   afterAll(async () => {
     // Whoever may still have something to say ends first.
-    await server?.stop();
     await repeater?.close();
+    await server?.stop();
     await Promise.allSettled(answers);
     await daemon?.stop();
     await dns?.close();
