@@ -215,11 +215,11 @@ describe.skipIf(eximParts.missing)(`bounces that come in from Exim, each twice${
     await verifiedDomain(daemon, dns, 'kunde.example');
   });
   afterAll(async () => {
-    // Whoever may still have something to say ends first.
+    // Whoever may still have something to say ends first; Exim waits for the daemon's idle connections.
     await repeater?.close();
-    await server?.stop();
     await Promise.allSettled(answers);
     await daemon?.stop();
+    await server?.stop();
     await dns?.close();
   });
 
