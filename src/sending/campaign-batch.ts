@@ -29,8 +29,8 @@ export function isThrough({ at_seq, last_seq }: CampaignSend): boolean {
   return last_seq !== null && at_seq >= last_seq;
 }
 
-/** Members looked at in a unit of work: how long everybody else waits for their turn. */
-export const BATCH = 100;
+/** Members looked at in a unit of work: how long everybody else waits for their turn, some 10 ms. */
+export const BATCH = 25;
 /** Batches of a paced campaign in an hour, at least: one every fifteen seconds. */
 const PORTIONS_AN_HOUR = 240;
 

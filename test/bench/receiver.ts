@@ -10,6 +10,8 @@ export interface Receiver {
   port: number;
   pid: number;
   counts(): Promise<SinkCounts>;
+  /** Epoch ms at which mail to recipients that begin with `timed` was taken. */
+  arrivals(): Promise<Map<string, number>>;
   /** Forgets what came so far. */
   reset(): Promise<void>;
   /** Waits until so many messages came, `look` is called with every count; gives up when none come any more. */
@@ -35,6 +37,7 @@ export async function startReceiver(hosts: string[]): Promise<Receiver> {
     port,
     pid: sink.pid,
     counts,
+    arrivals: async () => new Map((await sink.ask({ arrivals: true })).arrivals),
     reset: async () => void (await sink.ask({ reset: true })),
     waitFor: async (messages, look = () => {}) => {
       let last = { messages: -1, at: Date.now() };

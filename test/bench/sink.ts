@@ -26,11 +26,14 @@ export interface SinkCounts {
   firstAt: number;
   lastAt: number;
   connections: number;
+  /** When asked for: epoch ms of the 250, by recipient, of those whose address begins with `timed`. */
+  arrivals?: [recipient: string, at: number][];
 }
 
 export interface SinkQuestion {
   /** Forgets everything counted so far, after answering. */
   reset?: boolean;
+  arrivals?: boolean;
 }
 
 const EMPTY = Buffer.alloc(0);
@@ -58,16 +61,24 @@ const NOTHING = { messages: 0, signed: 0, octets: 0, firstAt: 0, lastAt: 0, conn
 let counts = { ...NOTHING };
 const recipients = new Set<string>();
 const ids = new Set<string>();
+const arrivals = new Map<string, number>();
 let port = 0;
 for (const host of values.host) port = await listen(createServer({ noDelay: true }, serve), host, port);
 
 answerParent((question): SinkCounts => {
-  const { reset = false } = question as SinkQuestion;
-  const answer = { port, ...counts, recipients: recipients.size, ids: ids.size };
+  const { reset = false, arrivals: wanted = false } = question as SinkQuestion;
+  const answer = {
+    port,
+    ...counts,
+    recipients: recipients.size,
+    ids: ids.size,
+    ...(wanted ? { arrivals: [...arrivals] } : {}),
+  };
   if (reset) {
     counts = { ...NOTHING };
     recipients.clear();
     ids.clear();
+    arrivals.clear();
   }
   return answer;
 });
@@ -103,6 +114,7 @@ function serve(socket: Socket): void {
     recipients.add(recipient);
     counts.lastAt = epochNow();
     counts.firstAt ||= counts.lastAt;
+    if (recipient.startsWith('timed')) arrivals.set(recipient, counts.lastAt);
     return chunk.subarray(end + END.length);
   };
 

@@ -88,13 +88,13 @@ describe('sending goes on', () => {
     const insert = tables.queue.insert;
     // A crash in the middle of a portion: nothing of it is left.
     tables.queue.insert = (entry) => {
-      if (fail && tables.queue.count() === 250) throw new Error('power failure');
+      if (fail && tables.queue.count() === 260) throw new Error('power failure');
       insert(entry);
     };
     setting.runner.start();
-    await queued(setting, row.campaign_id, 200);
+    await queued(setting, row.campaign_id, 250);
     await pause(50);
-    expect([progress(row.campaign_id).queued, messages(row).length]).toEqual([200, 200]);
+    expect([progress(row.campaign_id).queued, messages(row).length]).toEqual([250, 250]);
     await setting.runner.stop();
     fail = false;
     const next = setting.anotherRunner();
