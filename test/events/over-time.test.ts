@@ -1,0 +1,265 @@
+import { describe, expect, it } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
+import { applyReport } from '../../src/events/incoming.ts';
+import { type IncomingReport, NO_BOUNCE } from '../../src/mail/incoming/report.ts';
+import type { UseCase } from '../../src/store/domains.ts';
+import type { SuppressionReason, SuppressionStream } from '../../src/store/suppressions.ts';
+import { startAudience } from '../audience/house.ts';
+import { enqueue } from '../support/store.ts';
+
+/*
+ * What reports that come in by mail make of a contact in the course of days: of the suppression list, of the
+ * contact's status, of the campaign's counts.
+ */
+const ADA = 'ada@example.net';
+const CAMPAIGN = 'campaign_one';
+
+const FAILED: IncomingReport = { ...NO_BOUNCE, recipient: ADA, action: 'failed', diagnostic: 'no' };
+const REPORTS = {
+  full: { ...FAILED, status: '5.2.2', bounceType: 'soft', classification: 'mailbox-full' },
+  unknown: {
+    ...FAILED,
+    status: '5.1.1',
+    bounceType: 'hard',
+    classification: 'invalid-recipient',
+    suppress: 'now',
+  },
+  'no domain': {
+    ...FAILED,
+    status: '5.1.2',
+    bounceType: 'hard',
+    classification: 'invalid-domain',
+    suppress: 'second-time',
+  },
+  listed: {
+    ...FAILED,
+    status: '5.7.1',
+    bounceType: 'block',
+    classification: 'reputation-block',
+    scope: 'sender',
+  },
+  late: { ...FAILED, status: '5.4.7', bounceType: 'soft', classification: 'expired', scope: 'site' },
+  slow: { ...FAILED, action: 'delayed', status: '4.4.1', classification: 'network-error' },
+} satisfies Record<string, IncomingReport>;
+
+/** taken: delivered, and no more is heard of it. abuse: complained about. */
+type Fate = keyof typeof REPORTS | 'taken' | 'abuse';
+
+async function start() {
+  const house = await startAudience();
+  const { tables, writer, recorder, clock } = house;
+  await house.add(ADA);
+  const now = clock.now();
+  tables.campaigns.insert({
+    campaign_id: CAMPAIGN,
+    account_id: 'acct_one',
+    name: 'Spring',
+    description: null,
+    status: 'draft',
+    created_at: now,
+    updated_at: now,
+  });
+  /** One mail more: taken by its server, and then what became of it; each report comes twice. */
+  const mail = async (fate: Fate, useCase: UseCase = 'mk') => {
+    const { seq, recipient_hash: hash } = await writer.run((all) =>
+      enqueue(all, clock.now(), { recipient: ADA, campaign_id: CAMPAIGN, use_case: useCase }),
+    );
+    const message = () => tables.messages.bySeq(seq) ?? expect.unreachable();
+    for (const kind of ['email_sent', 'email_delivered'] as const)
+      await writer.run((all) => recorder.message(all, message(), kind, {}));
+    for (let n = 0; n < 2 && fate !== 'taken'; n++) {
+      const report =
+        fate === 'abuse'
+          ? { ...NO_BOUNCE, recipient: '', action: 'complained', diagnostic: '', feedbackType: 'abuse' }
+          : REPORTS[fate];
+      const kind = fate === 'abuse' ? 'arf' : 'dsn';
+      const cameBack = { kind, reports: [report], fingerprint: Buffer.from('the same') } as const;
+      await writer.run((all) => applyReport(recorder, all, message(), cameBack, clock.now()));
+    }
+    return tables.suppressions.of('acct_one', hash).map(({ reason, stream }) => `${reason} ${stream}`);
+  };
+  const counts = () =>
+    Object.fromEntries(
+      Object.entries(
+        tables.campaignCounts.totals({ campaignId: CAMPAIGN, from: 0, to: Number.MAX_SAFE_INTEGER }),
+      ).filter(([, count]) => count > 0),
+    );
+  return { ...house, mail, counts };
+}
+
+type Suppressed = `${SuppressionReason} ${SuppressionStream}`;
+
+describe('mail after mail', () => {
+  it.each<[string, [day: number, fate: Fate][], Suppressed[], status: string]>([
+    [
+      'all of it taken',
+      [
+        [0, 'taken'],
+        [1, 'taken'],
+      ],
+      [],
+      'active',
+    ],
+    ['one to an unknown user', [[0, 'unknown']], ['hard_bounce all'], 'bounced'],
+    ['one that failed for its domain', [[0, 'no domain']], [], 'active'],
+    [
+      'two of them on one day',
+      [
+        [0, 'no domain'],
+        [0.1, 'no domain'],
+      ],
+      [],
+      'active',
+    ],
+    [
+      'two of them on two days',
+      [
+        [0, 'no domain'],
+        [1, 'no domain'],
+      ],
+      ['hard_bounce all'],
+      'bounced',
+    ],
+    [
+      'two of them, and a delivery between',
+      [
+        [0, 'no domain'],
+        [1, 'taken'],
+        [2, 'no domain'],
+      ],
+      [],
+      'active',
+    ],
+    [
+      'two of them, three months apart',
+      [
+        [0, 'no domain'],
+        [91, 'no domain'],
+      ],
+      [],
+      'active',
+    ],
+    [
+      'four over quota',
+      [
+        [0, 'full'],
+        [1, 'full'],
+        [2, 'full'],
+        [3, 'full'],
+      ],
+      [],
+      'active',
+    ],
+    [
+      'five over quota within two weeks',
+      [
+        [0, 'full'],
+        [3, 'full'],
+        [6, 'full'],
+        [9, 'full'],
+        [13, 'full'],
+      ],
+      ['soft_bounces all'],
+      'bounced',
+    ],
+    [
+      'five over quota on one day',
+      [
+        [0, 'full'],
+        [0.1, 'full'],
+        [0.2, 'full'],
+        [0.3, 'full'],
+        [0.4, 'full'],
+      ],
+      ['soft_bounces all'],
+      'bounced',
+    ],
+    [
+      'five over quota in more than two weeks',
+      [
+        [0, 'full'],
+        [4, 'full'],
+        [8, 'full'],
+        [12, 'full'],
+        [15, 'full'],
+      ],
+      [],
+      'active',
+    ],
+    [
+      'six over quota, of which the last five count',
+      [
+        [0, 'full'],
+        [4, 'full'],
+        [8, 'full'],
+        [12, 'full'],
+        [15, 'full'],
+        [16, 'full'],
+      ],
+      ['soft_bounces all'],
+      'bounced',
+    ],
+    [
+      'five over quota, and a delivery between',
+      [
+        [0, 'full'],
+        [1, 'full'],
+        [2, 'full'],
+        [3, 'full'],
+        [4, 'taken'],
+        [5, 'full'],
+      ],
+      [],
+      'active',
+    ],
+    [
+      'ten that were slow, late, or refused for the sender',
+      [
+        ...Array.from({ length: 4 }, (_, n): [number, Fate] => [n, 'listed']),
+        ...Array.from({ length: 3 }, (_, n): [number, Fate] => [n + 4, 'late']),
+        ...Array.from({ length: 3 }, (_, n): [number, Fate] => [n + 7, 'slow']),
+      ],
+      [],
+      'active',
+    ],
+    ['a complaint', [[0, 'abuse']], ['complaint mk'], 'complained'],
+    [
+      'a complaint, and an unknown user after it',
+      [
+        [0, 'abuse'],
+        [1, 'unknown'],
+      ],
+      ['complaint mk', 'hard_bounce all'],
+      'complained',
+    ],
+  ])('%s', async (_, mails, suppressed, status) => {
+    const house = await start();
+    let day = 0;
+    let list: string[] = [];
+    for (const [at, fate] of mails) {
+      house.clock.advance((at - day) * DAY);
+      day = at;
+      list = await house.mail(fate);
+    }
+    expect(list).toEqual(suppressed);
+    expect(house.status(ADA)).toBe(status);
+  });
+
+  it('a complaint about transactional mail ends all of it', async () => {
+    const house = await start();
+    expect(await house.mail('abuse', 'tx')).toEqual(['complaint all']);
+    expect(house.status(ADA)).toBe('complained');
+  });
+
+  it('is counted by its campaign, each report once however often it comes', async () => {
+    const house = await start();
+    for (const fate of ['taken', 'full', 'full', 'unknown', 'abuse', 'slow'] as const) await house.mail(fate);
+    expect(house.counts()).toEqual({
+      sent: 6,
+      delivered: 6,
+      bounced: 3,
+      complained: 1,
+      deferred: 1,
+    });
+  });
+});
