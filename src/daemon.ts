@@ -65,6 +65,7 @@ import { createSubmission } from './smtp/submission.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
 import { openSeal } from './store/master-key.ts';
 import { createTables } from './store/tables.ts';
+import { openWriteAheadLog } from './store/write-ahead-log.ts';
 import { createWriter } from './store/writer.ts';
 import { createWebhookCaller } from './webhooks/call.ts';
 import { createWebhookSecrets } from './webhooks/secrets.ts';
@@ -114,7 +115,17 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     const db = openDatabase(config.data.dir, { lock });
     undo.push(() => void db.close());
     const tables = createTables(db);
-    const writer = createWriter(db, tables);
+    const wal = openWriteAheadLog(db);
+    undo.push(() => wal.close());
+    const writer = createWriter(db, tables, {
+      log: wal,
+      onLost: (error) => {
+        log.fatal({ err: error }, 'the disk does not take what is written: ending, to start again from the disk');
+        setImmediate(() => {
+          throw error;
+        });
+      },
+    });
     undo.push(() => writer.close());
     const generation = await writer.run((all) => {
       all.queue.freeLeases();

@@ -1,12 +1,14 @@
 import { isRefusal } from '../core/refusal.ts';
 import type { Database } from './database.ts';
 import type { Tables } from './tables.ts';
+import type { WriteAheadLog } from './write-ahead-log.ts';
 
 /**
  * The one way to write: units of work that arrive together share one commit (group commit), because a commit
  * costs a disk flush and a unit costs microseconds. Each unit runs in a savepoint of its own, so that one
  * that throws, or returns a Refusal, leaves no trace while its neighbours stand. A unit's promise settles
- * after the commit that holds its rows is on disk: an answer of success means it is stored.
+ * after the commit that holds its rows is on disk: an answer of success means it is stored. While one group is
+ * on its way to the disk, the next one gathers.
  */
 export interface Writer {
   /**
@@ -26,10 +28,20 @@ interface Waiting {
   reject: (error: unknown) => void;
 }
 
+export interface WriterOptions {
+  /** Who flushes a commit to disk without holding up the event loop; left out: the commit itself does. */
+  log: WriteAheadLog;
+  /**
+   * The disk did not take the log: what is in the file and what is only in memory cannot be told apart any more.
+   * All who wait are told, nothing is taken from here on; the process is to end, and the next one reads the disk.
+   */
+  onLost(error: unknown): void;
+}
+
 /** Units in one commit at most: bounds how long a group holds the event loop. */
 const GROUP = 256;
 
-export function createWriter(db: Database, tables: Tables): Writer {
+export function createWriter(db: Database, tables: Tables, options?: WriterOptions): Writer {
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
@@ -37,31 +49,40 @@ export function createWriter(db: Database, tables: Tables): Writer {
   const release = db.prepare('RELEASE unit');
   const undo = db.prepare('ROLLBACK TO unit');
   let waiting: Waiting[] = [];
-  let scheduled = false;
+  let working: Promise<void> | null = null;
   let closed = false;
 
-  function schedule(): void {
-    if (scheduled || waiting.length === 0) return;
-    scheduled = true;
-    setImmediate(flush);
+  async function work(): Promise<void> {
+    do {
+      // Whoever comes in this turn of the event loop is still of the group.
+      await new Promise(setImmediate);
+      const group = waiting.slice(0, GROUP);
+      waiting = waiting.slice(GROUP);
+      const settled = commitGroup(group);
+      try {
+        if (options !== undefined && settled.length > 0) await options.log.flush();
+        for (const settle of settled) settle();
+      } catch (error) {
+        closed = true;
+        for (const entry of [...group, ...waiting.splice(0)]) entry.reject(error);
+        options?.onLost(error);
+      }
+    } while (waiting.length > 0);
+    working = null;
   }
 
-  function flush(): void {
-    scheduled = false;
-    const group = waiting.slice(0, GROUP);
-    waiting = waiting.slice(GROUP);
-    const settled: (() => void)[] = [];
+  /** What is to be said to each once it is on disk; nothing when the commit failed, which they know then. */
+  function commitGroup(group: Waiting[]): (() => void)[] {
     try {
       begin.run();
-      for (const entry of group) settled.push(runUnit(entry));
+      const settled = group.map(runUnit);
       commit.run();
+      return settled;
     } catch (error) {
       if (db.inTransaction) rollback.run();
       for (const entry of group) entry.reject(error);
-      settled.length = 0;
+      return [];
     }
-    for (const settle of settled) settle();
-    schedule();
   }
 
   function runUnit(entry: Waiting): () => void {
@@ -72,7 +93,7 @@ export function createWriter(db: Database, tables: Tables): Writer {
       release.run();
       return () => entry.resolve(value);
     } catch (error) {
-      // A full disk may have ended the whole transaction already: then the group fails, in flush.
+      // A full disk may have ended the whole transaction already: then the group fails, in commitGroup.
       if (!db.inTransaction) throw error;
       undo.run();
       release.run();
@@ -88,11 +109,11 @@ export function createWriter(db: Database, tables: Tables): Writer {
           return;
         }
         waiting.push({ unit, resolve: resolve as (value: unknown) => void, reject });
-        schedule();
+        working ??= work();
       }),
     close: async () => {
       closed = true;
-      while (waiting.length > 0) flush();
+      await working;
     },
   };
 }

@@ -2,6 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { isRefusal, refuse } from '../../src/core/refusal.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { openWriteAheadLog } from '../../src/store/write-ahead-log.ts';
+import { createWriter } from '../../src/store/writer.ts';
 import { startStore } from '../support/store.ts';
 
 /** Commit frames in the write-ahead log: those that name a database size (https://sqlite.org/fileformat2.html §4.1). */
@@ -90,5 +93,99 @@ describe('the group-commit writer', () => {
     await last;
     expect(tables.settings.get('one')).toBe('1');
     await expect(writer.run((all) => all.settings.get('one'))).rejects.toThrow(/closing/);
+  });
+});
+
+describe('with a log of its own', () => {
+  /** A disk that takes as long, and does, what a test says. */
+  function start() {
+    const { db, tables, dir } = startStore();
+    const flushes: { done(): void; fail(error: Error): void }[] = [];
+    const lost: unknown[] = [];
+    const flush = () =>
+      new Promise<void>((resolve, reject) => {
+        flushes.push({ done: resolve, fail: reject });
+      });
+    const log = { flush, close: () => {} };
+    const writer = createWriter(db, tables, { log, onLost: (error) => lost.push(error) });
+    const said: string[] = [];
+    const put = (name: string) =>
+      writer
+        .run((all) => all.settings.put(name, name))
+        .then(
+          () => said.push(name),
+          (error: Error) => said.push(`${name}: ${error.message}`),
+        );
+    return { dir, tables, writer, flushes, lost, said, put };
+  }
+  const turns = async () => {
+    for (let n = 0; n < 5; n++) await new Promise(setImmediate);
+  };
+
+  it('says that it is stored when the disk has it, not before', async () => {
+    const { tables, flushes, said, put } = start();
+    const one = put('one');
+    await turns();
+    expect(tables.settings.get('one')).toBe('one');
+    expect(said).toEqual([]);
+    flushes[0]?.done();
+    await one;
+    expect(said).toEqual(['one']);
+  });
+
+  it('gathers the next group while the disk is at work, and commits it whole', async () => {
+    const { dir, tables, flushes, said, put } = start();
+    const all = [put('one')];
+    await turns();
+    const before = commitsInWal(dir);
+    all.push(put('two'));
+    await turns();
+    all.push(put('three'));
+    await turns();
+    expect(tables.settings.get('two')).toBeNull();
+    flushes[0]?.done();
+    await turns();
+    expect(said).toEqual(['one']);
+    expect(commitsInWal(dir) - before).toBe(1);
+    flushes[1]?.done();
+    await Promise.all(all);
+    expect(said).toEqual(['one', 'two', 'three']);
+  });
+
+  it('tells all who wait when the disk fails, and takes nothing after', async () => {
+    const { tables, writer, flushes, lost, said, put } = start();
+    const all = [put('one')];
+    await turns();
+    all.push(put('two'));
+    flushes[0]?.fail(new Error('input/output error'));
+    await Promise.all(all);
+    expect(said).toEqual(['one: input/output error', 'two: input/output error']);
+    expect(lost).toEqual([new Error('input/output error')]);
+    expect(tables.settings.get('two')).toBeNull();
+    await expect(writer.run(() => 1)).rejects.toThrow(/closing/);
+  });
+
+  it('waits for the disk when it closes', async () => {
+    const { writer, flushes, said, put } = start();
+    void put('one');
+    const closed = writer.close().then(() => said.push('closed'));
+    await turns();
+    expect(said).toEqual([]);
+    flushes[0]?.done();
+    await closed;
+    expect(said).toEqual(['one', 'closed']);
+  });
+
+  it('flushes a real log, of a new database and of one that was closed', async () => {
+    const { dir } = startStore();
+    for (const round of ['first', 'second']) {
+      const db = openDatabase(dir);
+      const log = openWriteAheadLog(db);
+      expect(db.prepare('PRAGMA synchronous').pluck().get()).toBe(1);
+      await log.flush();
+      log.close();
+      await expect(log.flush(), round).rejects.toThrow(/EBADF/);
+      db.close();
+    }
   });
 });
