@@ -8,7 +8,7 @@ import { createHeldBytes } from '../../src/smtp/body.ts';
 import { createCertificateSource } from '../../src/smtp/certificate.ts';
 import { CONNECTION_LIMITS } from '../../src/smtp/connections.ts';
 import { createListener, type ListenerSettings } from '../../src/smtp/listener.ts';
-import { type KeyAndCertificate, makeOwnCertificate } from '../../src/smtp/own-certificate.ts';
+import { makeOwnCertificate } from '../../src/smtp/own-certificate.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { heldClock, temporaryDir } from '../support/store.ts';
@@ -21,8 +21,8 @@ const LISTENER: Omit<ListenerSettings, 'certificate'> = {
   proxies: [],
   limits: {
     ...CONNECTION_LIMITS,
-    connections: 10,
-    perAddress: 10,
+    connections: 100,
+    perAddress: 100,
     mailBytes: 10_000,
     recipients: 10,
     idleMs: MINUTE,
@@ -110,32 +110,32 @@ describe("the operator's certificate", () => {
     expect(faults).toHaveLength(1);
   });
 
-  it('is changed under a listener that goes on', async () => {
+  it('is changed under a listener that goes on, and under no connection that is open', async () => {
+    const { tls, put } = files();
     const [first, second] = [authority.issue([HOST]), authority.issue([HOST])];
-    let change: (pair: KeyAndCertificate) => void = () => {};
-    const listener = await createListener({
-      ...LISTENER,
-      certificate: {
-        load: async () => first,
-        watch: (onChange) => {
-          change = onChange;
-          return () => {};
-        },
-      },
-    });
+    put(tls.certificateFile, first.cert);
+    put(tls.keyFile, first.key);
+    const { clock, log } = LISTENER;
+    const certificate = createCertificateSource({ files: tls, hostname: HOST, clock, log, lookMs: 20 });
+    const listener = await createListener({ ...LISTENER, certificate });
     onTestFinished(() => listener.close(0));
     await listener.listen();
-    const serial = async () => {
+    const connect = async () => {
       const client = await smtpClient(listener.address()?.port ?? 0);
+      onTestFinished(() => client.destroy());
       await client.say('EHLO mta.example');
       const socket = await client.startTls({ ca: authority.cert, servername: HOST });
-      const { serialNumber } = socket.getPeerCertificate();
-      client.destroy();
-      return serialNumber;
+      return { client, serial: socket.getPeerCertificate().serialNumber };
     };
-    expect(await serial()).toBe(new X509Certificate(first.cert).serialNumber);
-    change(second);
-    expect(await serial()).toBe(new X509Certificate(second.cert).serialNumber);
+    const old = await connect();
+    expect(old.serial).toBe(new X509Certificate(first.cert).serialNumber);
+    put(tls.keyFile, second.key);
+    put(tls.certificateFile, second.cert);
+    await vi.waitFor(
+      async () => expect((await connect()).serial).toBe(new X509Certificate(second.cert).serialNumber),
+      { timeout: 10_000, interval: 200 },
+    );
+    expect(await old.client.say('NOOP')).toMatch(/^250 /);
   });
 
   it.each([

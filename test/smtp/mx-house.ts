@@ -31,6 +31,8 @@ export async function startMx(
   changes: {
     settings?: Partial<MxSettings>;
     mx?: object;
+    /** Default: HOST. */
+    hostname?: string;
     clock?: ReturnType<typeof startStore>['clock'];
   } = {},
 ) {
@@ -41,7 +43,10 @@ export async function startMx(
   const optedOut: string[] = [];
   let readers = 0;
   const mx = await createMx({
-    config: { hostname: HOST, mx: { ...config.mx, listen: '127.0.0.1:0', ...changes.mx } },
+    config: {
+      hostname: changes.hostname ?? HOST,
+      mx: { ...config.mx, listen: '127.0.0.1:0', ...changes.mx },
+    },
     clock,
     log: createLog({ level: 'silent', hashAddresses: false }),
     tables,

@@ -105,8 +105,10 @@ function texts(value: unknown): string[] {
     .map((each) => each.slice(0, 255));
 }
 
+/** Some reporters put their numbers in quotes. */
 function count(value: unknown): number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;
+  const number = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  return typeof number === 'number' && Number.isSafeInteger(number) && number > 0 ? number : 0;
 }
 
 function time(text: string): number {

@@ -194,6 +194,12 @@ describe('a TLS report (RFC 8460)', () => {
     ]);
   });
 
+  it('may have its numbers in quotes', () => {
+    const policies = [{ policy: {}, summary: { 'total-failure-session-count': '7' } }];
+    const { tls } = parseFile(Buffer.from(JSON.stringify({ 'report-id': 'r', policies })));
+    expect(tls?.policies).toMatchObject([{ successful: 0, failed: 7 }]);
+  });
+
   it('that cannot be read is still known as one', () => {
     const mail = mailWith(
       'application/tlsrpt+gzip',
