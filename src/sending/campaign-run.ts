@@ -163,10 +163,14 @@ export function createCampaignRunner(settings: CampaignRunnerSettings): Campaign
 
   /** Sent is a campaign when every member has been dealt with and no message waits for its first turn. */
   async function finish(send: CampaignSend): Promise<number> {
-    if (tables.campaignSends.anyInQueue(send.campaign_seq, { due: true })) return TICK / 2;
+    const waits = (all: Tables) =>
+      all.campaignSends.anyHeld(send.campaign_seq) ||
+      all.campaignSends.anyInQueue(send.campaign_seq, { due: true });
+    if (waits(tables)) return TICK / 2;
     await writer.run((all) => {
       const current = all.campaignSends.get(send.campaign_seq);
-      if (current?.status !== 'sending') return;
+      // It may have been paused, and resumed, since.
+      if (current?.status !== 'sending' || waits(all)) return;
       const now = clock.now();
       all.campaigns.setStatus(current.campaign_seq, 'sent', now);
       all.campaignSends.update({ ...current, open: 0, finished_at: now });
