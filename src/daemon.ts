@@ -4,6 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
+import { createCertificates } from './acme/service.ts';
 import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
 import type { Config } from './config/schema.ts';
@@ -16,8 +17,9 @@ import { createDeliveryEngine } from './delivery/engine.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
+import { createDnsView } from './domains/dns-view.ts';
 import { createHttpsProbe } from './domains/https-probe.ts';
-import { isLinkHost } from './domains/link-hosts.ts';
+import { isLinkHost, leadsHere, publicHost } from './domains/link-hosts.ts';
 import { platformOf } from './domains/platform.ts';
 import { createDomains, type Domains } from './domains/service.ts';
 import { dropQueued } from './events/drop.ts';
@@ -213,6 +215,33 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     audience.background.start();
     undo.push(() => audience.background.stop());
 
+    const platform = platformOf(config);
+    const isOurLinkHost = (host: string) => isLinkHost(tables, platform, host);
+    const orders = new Counter({
+      name: 'postrider_certificate_orders_total',
+      help: 'Certificates asked for, by what became of it.',
+      labelNames: ['outcome'],
+      registers: [registry],
+    });
+    const certificates =
+      config.public.tls.listen === 'off'
+        ? null
+        : createCertificates({
+            config: config.public.tls,
+            tables,
+            writer,
+            clock,
+            seal,
+            log,
+            resolver,
+            userAgent: `Postrider/${programVersion()}`,
+            ownHost: publicHost(platform),
+            isOurs: isOurLinkHost,
+            leadsHere: (host) => leadsHere(createDnsView(resolver, { fresh: true }), platform, host),
+            observe: (outcome) => orders.inc({ outcome }),
+          });
+    if (certificates !== null) undo.push(() => certificates.stop());
+
     const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
     const publicSide = createPublicSide({
       config,
@@ -225,10 +254,12 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       tokens,
       unsubscribing,
       onSuppressionChange,
+      certificates,
     });
     // Before anything is sent: its links must lead somewhere.
     await publicSide.listen();
     undo.push(() => publicSide.close(GRACE_MS));
+    certificates?.start();
 
     const outcomes = new Counter({
       name: 'postrider_delivery_outcomes_total',
@@ -368,7 +399,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...subscriptionRoutes(audience),
         ...accountRoutes(accounts),
       ],
-      openRoutes: [tlsCheckRoute((host) => isLinkHost(tables, platformOf(config), host))],
+      openRoutes: [tlsCheckRoute(isOurLinkHost)],
       health: [
         {
           name: 'database',

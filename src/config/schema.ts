@@ -127,6 +127,36 @@ const tlsFiles = (without: string) =>
     'must name both, certificateFile and keyFile, or neither',
   );
 
+/** The public pages' own HTTPS. */
+const publicTls = section({
+  listen: listenOrOff
+    .default('off')
+    .describe(
+      'HTTPS listener of the same pages, with certificates that are obtained as they are needed, or "off".',
+    ),
+  agreeToTerms: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Whether you agree to the certificate authority's terms of service: nothing is asked of it else.",
+    ),
+  email: z.email().optional().meta({
+    description: 'Where the certificate authority may write to.',
+    shown: 'none',
+  }),
+  directory: z
+    .url({ protocol: /^https$/, error: 'must be an https address' })
+    .default('https://acme-v02.api.letsencrypt.org/directory')
+    .describe("The certificate authority's ACME directory."),
+  directoryCaFile: z.string().min(1).optional().meta({
+    description: 'PEM file of what vouches for the directory itself, where the authority is a private one.',
+    shown: 'the usual authorities',
+  }),
+}).refine(
+  ({ listen: at, agreeToTerms }) => at === 'off' || agreeToTerms,
+  "needs agreeToTerms = true: read the certificate authority's terms of service first",
+);
+
 export const configSchema = z.strictObject({
   hostname: hostName
     .default(() => machineName().toLowerCase())
@@ -168,6 +198,7 @@ export const configSchema = z.strictObject({
       .array(z.string())
       .default([])
       .describe('Proxies (address or CIDR) whose X-Forwarded-For is believed.'),
+    tls: publicTls,
   }),
   mx: section({
     listen: listenOrOff

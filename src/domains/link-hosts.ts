@@ -1,5 +1,6 @@
 import { normaliseDomain } from '../mail/address.ts';
 import type { Tables } from '../store/tables.ts';
+import { addressesOf, type DnsView } from './dns-view.ts';
 import { linkHost } from './names.ts';
 import { type Platform, trackHost } from './platform.ts';
 
@@ -20,5 +21,27 @@ export function isLinkHost(
   return (
     tables.domains.isTrackingDomain(host) ||
     (host.startsWith(usualPrefix) && tables.domains.isRegistered(host.slice(usualPrefix.length)))
+  );
+}
+
+/** The host of `public.url`; null when it is no name that a certificate can be for. */
+export function publicHost({ publicUrl }: Pick<Platform, 'publicUrl'>): string | null {
+  return normaliseDomain(new URL(publicUrl).hostname);
+}
+
+/**
+ * Whether a host leads where the platform's own link host does, by its addresses; false as well when that is not
+ * known at present.
+ */
+export async function leadsHere(
+  view: DnsView,
+  platform: Pick<Platform, 'hostname'>,
+  host: string,
+): Promise<boolean> {
+  const [theirs, ours] = await Promise.all([addressesOf(view, host), addressesOf(view, trackHost(platform))]);
+  return (
+    theirs.kind === 'records' &&
+    ours.kind === 'records' &&
+    theirs.records.some((address) => ours.records.includes(address))
   );
 }

@@ -1,4 +1,6 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerOptions } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { SecureContext } from 'node:tls';
 import { callerBlock } from '../accounts/caller-addresses.ts';
 import { parseListen } from '../config/schema.ts';
 
@@ -29,11 +31,21 @@ export interface ConnectionLimits {
   ofOneCaller?: { connections: number; trusted(address: string): boolean };
 }
 
-const MAX_HEADERS = 100;
+/** The certificate for the host that a TLS client names; null: none. */
+export type ContextFor = (host: string) => Promise<SecureContext | null>;
 
-/** `setting` names the address in a complaint. */
-export function createListener(at: string, setting: string, limits: ConnectionLimits): Listener {
-  const server = createServer({
+const MAX_HEADERS = 100;
+/** More than a certificate takes that is obtained meanwhile. */
+const HANDSHAKE_MS = 40_000;
+
+/** `setting` names the address in a complaint. With `contextFor` it speaks HTTPS. */
+export function createListener(
+  at: string,
+  setting: string,
+  limits: ConnectionLimits,
+  contextFor?: ContextFor,
+): Listener {
+  const options: ServerOptions = {
     maxHeaderSize: limits.headerBytes,
     // Whoever answers asks for it, and says so in its own form.
     requireHostHeader: false,
@@ -42,7 +54,8 @@ export function createListener(at: string, setting: string, limits: ConnectionLi
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: limits.checkMs,
-  });
+  };
+  const server = contextFor === undefined ? createServer(options) : tlsServer(options, contextFor);
   server.maxConnections = limits.connections;
   server.maxHeadersCount = MAX_HEADERS;
   if (limits.ofOneCaller !== undefined) limitCallers(server, limits.ofOneCaller);
@@ -58,6 +71,23 @@ export function createListener(at: string, setting: string, limits: ConnectionLi
     },
     close: (graceMs) => close(server, graceMs),
   };
+}
+
+/** Clients that name no host get none: there is no certificate that would be right for them. */
+function tlsServer(options: ServerOptions, contextFor: ContextFor): Server {
+  const server = createTlsServer({
+    ...options,
+    handshakeTimeout: HANDSHAKE_MS,
+    SNICallback: (host, answer) => {
+      contextFor(host).then(
+        (context) =>
+          context === null ? answer(new Error(`no certificate for ${host}`)) : answer(null, context),
+        (error: Error) => answer(error),
+      );
+    },
+  });
+  server.on('tlsClientError', (_error, socket) => socket.destroy());
+  return server;
 }
 
 function limitCallers(

@@ -3,6 +3,7 @@ import { apiKeyTable } from './api-keys.ts';
 import { campaignCountTable } from './campaign-counts.ts';
 import { campaignSendTable } from './campaign-sends.ts';
 import { campaignTable } from './campaigns.ts';
+import { certificateTable } from './certificates.ts';
 import { complianceTemplateTable } from './compliance-templates.ts';
 import { consentTable } from './consent.ts';
 import { contactTable } from './contacts.ts';
@@ -62,6 +63,7 @@ export function createTables(db: Database) {
     campaigns: campaignTable(db),
     campaignCounts: campaignCountTable(db),
     campaignSends: campaignSendTable(db),
+    certificates: certificateTable(db),
     webhooks: webhookTable(db),
     webhookDeliveries: webhookDeliveryTable(db),
   };

@@ -89,6 +89,19 @@ describe('configuration', () => {
     ]);
   });
 
+  it('obtains certificates only where the operator agreed to the terms', () => {
+    const listening = { POSTRIDER_PUBLIC__TLS__LISTEN: '0.0.0.0:443' };
+    expect(faultsOf(() => loadConfig({ env: listening, cwd: dir }))).toEqual([
+      expect.stringMatching(/^public\.tls: needs agreeToTerms = true/),
+    ]);
+    const agreed = { ...listening, POSTRIDER_PUBLIC__TLS__AGREETOTERMS: 'true' };
+    expect(loadConfig({ env: agreed, cwd: dir }).public.tls).toEqual({
+      listen: '0.0.0.0:443',
+      agreeToTerms: true,
+      directory: 'https://acme-v02.api.letsencrypt.org/directory',
+    });
+  });
+
   it.each([
     ['a file that is not there', join(dir, 'none.toml'), /cannot be read/],
     ['a file that is not TOML', fileWith('a = = b'), /is not TOML/],

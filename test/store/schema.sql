@@ -6,6 +6,10 @@ CREATE INDEX campaign_sends_open ON campaign_sends (campaign_seq) WHERE open = 1
 
 CREATE INDEX campaigns_by_account ON campaigns (account_id, seq);
 
+CREATE INDEX certificates_by_try ON certificates (tried_at);
+
+CREATE INDEX certificates_due ON certificates (due_at) WHERE chain IS NOT NULL;
+
 CREATE INDEX compliance_templates_by_account ON compliance_templates (account_id, seq);
 
 CREATE UNIQUE INDEX compliance_templates_default ON compliance_templates (account_id, coalesce(domain, ''), type)
@@ -188,6 +192,17 @@ CREATE TABLE campaigns (
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL
 ) STRICT;
+
+CREATE TABLE certificates (
+  host        TEXT PRIMARY KEY,    -- A-labels
+  private_key BLOB,                -- sealed PEM; NULL, as the next two, until there is a certificate
+  chain       TEXT,                -- PEM, the host's own certificate first
+  not_after   INTEGER,
+  due_at      INTEGER NOT NULL,    -- not to be asked for before this
+  tried_at    INTEGER NOT NULL,
+  failures    INTEGER NOT NULL,
+  last_error  TEXT
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE compliance_templates (
   seq          INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -83,7 +83,7 @@ function certificate(wish: Wish): string {
   );
   const signature = der(BIT_STRING, [0], sign('sha256', body, wish.signer));
   const base64 = der(SEQUENCE, body, ECDSA_WITH_SHA256, signature).toString('base64');
-  return `-----BEGIN CERTIFICATE-----\n${base64.replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
+  return `-----BEGIN CERTIFICATE-----\n${base64.replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`;
 }
 
 function newKeys(): { publicKey: KeyObject; privateKey: KeyObject } {

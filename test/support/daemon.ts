@@ -49,21 +49,28 @@ export const PUBLIC_ADDRESS = '192.0.2.25';
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const START_MS = 30_000;
 
-export async function startDaemon(settings: Settings = {}): Promise<RunningDaemon> {
+/** `more`: further variables of its environment. */
+export async function startDaemon(
+  settings: Settings = {},
+  more: NodeJS.ProcessEnv = {},
+): Promise<RunningDaemon> {
   const dir = await mkdtemp(join(tmpdir(), 'postrider-e2e-'));
   const dataDir = join(dir, 'data');
   const apiPort = await freePort();
   const baseUrl = `http://127.0.0.1:${apiPort}`;
-  const env = environment({
-    hostname: HOSTNAME,
-    'data.dir': dataDir,
-    'api.listen': `127.0.0.1:${apiPort}`,
-    'public.listen': `127.0.0.1:${await freePort()}`,
-    'mx.listen': `127.0.0.1:${await freePort()}`,
-    'delivery.egress': [{ name: 'main', publicAddress: PUBLIC_ADDRESS }],
-    'log.level': 'debug',
-    ...settings,
-  });
+  const env = {
+    ...more,
+    ...environment({
+      hostname: HOSTNAME,
+      'data.dir': dataDir,
+      'api.listen': `127.0.0.1:${apiPort}`,
+      'public.listen': `127.0.0.1:${await freePort()}`,
+      'mx.listen': `127.0.0.1:${await freePort()}`,
+      'delivery.egress': [{ name: 'main', publicAddress: PUBLIC_ADDRESS }],
+      'log.level': 'debug',
+      ...settings,
+    }),
+  };
 
   const tryCli = async (...args: string[]) =>
     new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {

@@ -1,5 +1,6 @@
 import { type IncomingHttpHeaders, request as plainRequest } from 'node:http';
 import { createServer, request, type Server } from 'node:https';
+import { isIP } from 'node:net';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
 import type { Certificate } from './certificates.ts';
 
@@ -33,7 +34,7 @@ export function visitHttps(url: string, options: VisitOptions): Promise<Visit> {
   return new Promise((resolve, reject) => {
     const asked = request({
       host: '127.0.0.1',
-      servername: hostname,
+      servername: isIP(hostname) === 0 ? hostname : '',
       port: options.port ?? (port || 443),
       path: pathname + search,
       method,

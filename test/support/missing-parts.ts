@@ -10,7 +10,7 @@ import { delimiter, join } from 'node:path';
  *     const parts = needParts('knot', 'postfix');
  *     describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => { … });
  */
-export type Part = 'knot' | 'postfix' | 'dkimpy' | 'pyspf' | 'chromium' | 'swaks';
+export type Part = 'knot' | 'postfix' | 'dkimpy' | 'pyspf' | 'chromium' | 'swaks' | 'pebble';
 
 export interface Parts {
   missing: boolean;
@@ -55,6 +55,7 @@ const FAULTS: Record<Part, () => string | null> = {
     (process.getuid?.() === 0 ? null : 'Postfix can be started by root only'),
   dkimpy: () => pythonModules('dkimpy (package python3-dkim)', ['dkim', 'dns']),
   chromium: () => (findBrowser() === null ? 'Chromium (package chromium) is not installed' : null),
+  pebble: () => programs('Pebble (package pebble)', ['pebble']),
   swaks: () => programs('swaks (package swaks)', ['swaks']),
   pyspf: () => pythonModules('pyspf (packages python3-spf, python3-dnspython)', ['spf', 'dns']),
 };

@@ -83,7 +83,7 @@ async function checkHost(
   if (answersHttps !== null && !(await answersHttps(host))) {
     return fail(
       found,
-      `${host} leads here, but does not answer over HTTPS with a valid certificate for that name: have the proxy in front obtain one.`,
+      `${host} leads here, but does not answer over HTTPS with a valid certificate for that name: have the proxy in front obtain one, or verify again in a minute where this platform does that by itself.`,
     );
   }
   return pass(found);

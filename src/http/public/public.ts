@@ -9,6 +9,8 @@ import { createReportAbuse } from '../../sending/report-abuse.ts';
 import type { Unsubscribing } from '../../sending/unsubscribe.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
+import type { ContextFor } from '../listener.ts';
+import { challengePlace } from './challenge.ts';
 import { reportPlace } from './report.ts';
 import { createPublicServer } from './server.ts';
 import { clickPlace, openPlace } from './tracking.ts';
@@ -35,10 +37,12 @@ export interface PublicSideSettings {
   tokens: Tokens;
   unsubscribing: Unsubscribing;
   onSuppressionChange: OnSuppressionChange;
+  /** Of `public.tls`; null: somebody else ends TLS, or nobody. */
+  certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
 
 export function createPublicSide(settings: PublicSideSettings): PublicSide {
-  const { config, log, registry, tokens } = settings;
+  const { config, log, registry, tokens, certificates } = settings;
   const counted = new Counter({
     name: 'postrider_visits_total',
     help: 'Opens and clicks, by what became of them.',
@@ -48,6 +52,9 @@ export function createPublicSide(settings: PublicSideSettings): PublicSide {
   const visits = createVisits({ ...settings, observe: (kind, fate) => counted.inc({ kind, fate }) });
   const server = createPublicServer({
     config: config.public,
+    ...(certificates === null
+      ? {}
+      : { secure: { listen: config.public.tls.listen, contextFor: certificates.contextFor } }),
     log,
     registry,
     places: [
@@ -55,6 +62,7 @@ export function createPublicSide(settings: PublicSideSettings): PublicSide {
       clickPlace({ tokens, visits }),
       unsubscribePlace(settings),
       reportPlace({ ...settings, reportAbuse: createReportAbuse(settings) }),
+      ...(certificates === null ? [] : [challengePlace(certificates.challengeAnswer)]),
     ],
   });
 

@@ -5,7 +5,7 @@ import type { Config } from '../../config/schema.ts';
 import type { Log } from '../../core/log.ts';
 import { hasBody } from '../body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
-import { type ConnectionLimits, createListener } from '../listener.ts';
+import { type ConnectionLimits, type ContextFor, createListener } from '../listener.ts';
 import { COMMON_HEADERS, type PublicAnswer, type PublicPlace } from './answer.ts';
 import { type Fields, readFields } from './form-body.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
@@ -25,6 +25,8 @@ export interface PublicServer {
 
 export interface PublicServerOptions {
   config: Pick<Config['public'], 'listen' | 'trustedProxies'>;
+  /** The same over HTTPS, at an address of its own. */
+  secure?: { listen: string; contextFor: ContextFor };
   log: Log;
   registry: Registry;
   places: readonly PublicPlace[];
@@ -55,14 +57,20 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
     labelNames: ['place', 'status'],
     registers: [options.registry],
   });
-  const listener = createListener(config.listen, 'public.listen', {
+  const limits: ConnectionLimits = {
     ...LIMITS,
     ofOneCaller: {
       connections: OF_ONE_CALLER,
       trusted: (address) => isLoopback(address) || isProxy(address),
     },
     ...options.limits,
-  });
+  };
+  const listener = createListener(config.listen, 'public.listen', limits);
+  const { secure } = options;
+  const listeners =
+    secure === undefined
+      ? [listener]
+      : [listener, createListener(secure.listen, 'public.tls.listen', limits, secure.contextFor)];
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { name, token } = placeOf(req.url ?? '');
@@ -90,27 +98,37 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
     return place.answer({ method, isHead, token, visitor, fields });
   }
 
-  listener.server.on('request', (req: IncomingMessage, res: ServerResponse) => void handle(req, res));
-  listener.server.on('clientError', (_error, socket) => {
-    if (!socket.writable) socket.destroy();
-    else
-      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', () =>
-        socket.destroy(),
-      );
-  });
+  for (const { server } of listeners) {
+    server.on('request', (req: IncomingMessage, res: ServerResponse) => void handle(req, res));
+    server.on('clientError', (_error, socket) => {
+      if (!socket.writable) socket.destroy();
+      else
+        socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n', () =>
+          socket.destroy(),
+        );
+    });
+  }
 
   return {
-    listen: listener.listen,
+    listen: async () => {
+      for (const each of listeners) await each.listen();
+    },
     address: listener.address,
-    close: listener.close,
+    close: async (graceMs) => void (await Promise.all(listeners.map((each) => each.close(graceMs)))),
   };
 }
 
-/** `/u/abc?x=1` is the place `u` with the token `abc`; whatever has more or fewer parts has no token. */
+/**
+ * `/u/abc?x=1` is the place `u` with the token `abc`; whatever has more or fewer parts has no token, but for the
+ * one place whose name RFC 8555 made of two.
+ */
 function placeOf(url: string): { name: string; token: string } {
   // RFC 9112 §3.2.2: `GET http://host/path`, as to a proxy, means the same.
   const [path = ''] = url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1);
-  const [, name = '', token = ''] = /^\/([^/]*)(?:\/([^/]+))?$/.exec(path) ?? [path, path];
+  const [, name = '', token = ''] = /^\/(\.well-known\/acme-challenge|[^/]*)(?:\/([^/]+))?$/.exec(path) ?? [
+    path,
+    path,
+  ];
   return { name, token };
 }
 

@@ -7,7 +7,7 @@ import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { publicEvent } from '../../../src/events/feed.ts';
-import { createPublicSide } from '../../../src/http/public/public.ts';
+import { createPublicSide, type PublicSideSettings } from '../../../src/http/public/public.ts';
 import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
 import { clickTokens, createTokens } from '../../../src/mail/tokens.ts';
 import { createUnsubscribing } from '../../../src/sending/unsubscribe.ts';
@@ -15,7 +15,10 @@ import type { MessageRow } from '../../../src/store/messages.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
 /** The public side on a free port over a real database, and what a test wants to know of either. */
-export async function startPublic(settings: Record<string, string> = {}) {
+export async function startPublic(
+  settings: Record<string, string> = {},
+  certificates: PublicSideSettings['certificates'] = null,
+) {
   const store = startStore();
   const { tables, writer, recorder, clock } = store;
   const registry = new Registry();
@@ -33,6 +36,7 @@ export async function startPublic(settings: Record<string, string> = {}) {
     tokens,
     unsubscribing,
     onSuppressionChange,
+    certificates,
   });
   await side.listen();
   let closed: Promise<void> | null = null;

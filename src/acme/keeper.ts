@@ -1,0 +1,244 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { LRUCache } from 'lru-cache';
+import PQueue from 'p-queue';
+import { type Clock, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { Seal } from '../core/seal.ts';
+import type { CertificateRow } from '../store/certificates.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import { type Authority, HeldOff, type Issued } from './authority.ts';
+import { ORDERS_AN_HOUR, renewalTime, waitAfter } from './pace.ts';
+
+/**
+ * The certificates of the public pages: obtained when a name is first asked for, kept sealed, renewed ahead,
+ * taken into use without a restart. Asks only for names that are ours and lead here; every try is on disk before
+ * the authority hears of it, so that neither a fault nor a restart can wear out its patience. What is there stays
+ * in use for as long as it is valid.
+ */
+export interface Keeper {
+  /**
+   * For a TLS client that names this host; waits while a certificate is obtained, half a minute at most. Null:
+   * not a name of ours, or none can be had now.
+   */
+  contextFor(host: string): Promise<SecureContext | null>;
+  /** Looks after what is due; resolves when it is done. */
+  tick(): Promise<void>;
+  /** Ticks by itself from now on. */
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export interface KeeperHouse {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  seal: Seal;
+  log: Log;
+  authority: Authority;
+  /** Wanted before anybody asks, and may lead here by ways that we cannot see; null: none. */
+  ownHost: string | null;
+  /** Whether it is a name for the public pages at all. */
+  isOurs(host: string): boolean;
+  /** Whether its DNS leads to us, so that the authority would find us there. */
+  leadsHere(host: string): Promise<boolean>;
+  observe?(outcome: 'obtained' | 'failed'): void;
+}
+
+const INTERVAL = MINUTE;
+const AT_ONCE = 2;
+const DUE_AT_ONCE = 50;
+/** Longer, and the client has given up. */
+const HANDSHAKE_PATIENCE = 30 * SECOND;
+const CONTEXTS = 2000;
+/** A name that does not lead here is looked up again after this: its owner may be setting it up. */
+const ASTRAY_MS = MINUTE;
+const HELD_OFF_MS = HOUR;
+/** Until when no authority is asked for anything, epoch ms. */
+const HOLD = 'certificates-hold';
+
+interface InUse {
+  context: SecureContext;
+  notAfter: number;
+}
+
+export function createKeeper(house: KeeperHouse): Keeper {
+  const { tables, writer, clock, seal, log, authority, ownHost, isOurs, leadsHere } = house;
+  const queue = new PQueue({ concurrency: AT_ONCE });
+  const contexts = new LRUCache<string, InUse>({ max: CONTEXTS });
+  /** When it was seen to lead elsewhere. */
+  const astray = new LRUCache<string, number>({ max: CONTEXTS });
+  const underWay = new Map<string, Promise<void>>();
+  let timer: NodeJS.Timeout | null = null;
+  let running = true;
+  let saidTooMany = false;
+
+  /** The certificate that is there, whether or not another is wanted. */
+  function inUse(host: string): SecureContext | null {
+    const known = contexts.get(host) ?? loaded(host);
+    return known !== null && known.notAfter > clock.now() ? known.context : null;
+  }
+
+  function loaded(host: string): InUse | null {
+    const row = tables.certificates.get(host);
+    if (row === null || row.chain === null || row.private_key === null || row.not_after === null) return null;
+    const key = seal.open(row.private_key, contextOf(host)).toString();
+    return keepReady(host, { key, chain: row.chain }, row.not_after);
+  }
+
+  function keepReady(host: string, { key, chain }: Issued, notAfter: number): InUse {
+    const ready = { context: createSecureContext({ key, cert: chain }), notAfter };
+    contexts.set(host, ready);
+    return ready;
+  }
+
+  /** One try at a time for each name; resolves when it has ended, well or not. */
+  function obtain(host: string): Promise<void> {
+    const before = underWay.get(host);
+    if (before !== undefined) return before;
+    const work = queue
+      .add(() => attempt(host))
+      .catch((error: unknown) => log.error({ err: error, host }, 'obtaining a certificate broke off'))
+      .finally(() => underWay.delete(host));
+    underWay.set(host, work);
+    return work;
+  }
+
+  async function attempt(host: string): Promise<void> {
+    const row = tables.certificates.get(host);
+    if (!running || !mayTry(row) || !(await foundHere(host))) return;
+    const failing = await writer.run((all) => {
+      const failures = (row?.failures ?? 0) + 1;
+      // As if it had failed: should this process end before it is known, the next one waits all the same.
+      const now = clock.now();
+      const tried = { ...(row ?? NOTHING), host, failures, tried_at: now, due_at: now + waitAfter(failures) };
+      all.certificates.put(tried);
+      return tried;
+    });
+    try {
+      await take(failing, await authority.obtain(host));
+    } catch (error) {
+      if (running) await explain(failing, error);
+    }
+  }
+
+  function mayTry(row: CertificateRow | null): boolean {
+    const now = clock.now();
+    if ((row !== null && row.due_at > now) || Number(tables.settings.get(HOLD) ?? 0) > now) return false;
+    const tooMany = tables.certificates.triedSince(now - HOUR) >= ORDERS_AN_HOUR;
+    if (tooMany && !saidTooMany)
+      log.warn({ ordersAnHour: ORDERS_AN_HOUR }, 'certificates wait: enough were asked for in this hour');
+    saidTooMany = tooMany;
+    return !tooMany;
+  }
+
+  async function foundHere(host: string): Promise<boolean> {
+    if (host === ownHost) return true;
+    if ((astray.get(host) ?? -Infinity) > clock.now() - ASTRAY_MS) return false;
+    if (await leadsHere(host)) return true;
+    astray.set(host, clock.now());
+    log.info({ host }, 'no certificate was asked for: the name does not lead here');
+    return false;
+  }
+
+  async function take(row: CertificateRow, issued: Issued): Promise<void> {
+    const certificate = new X509Certificate(issued.chain);
+    const notAfter = Date.parse(certificate.validTo);
+    const fits =
+      certificate.checkHost(row.host) !== undefined &&
+      certificate.checkPrivateKey(createPrivateKey(issued.key)) &&
+      notAfter > clock.now();
+    if (!fits) throw new Error('the authority gave a certificate that is not good for the name');
+    const dueAt = renewalTime({ notBefore: Date.parse(certificate.validFrom), notAfter });
+    await writer.run((all) => {
+      all.certificates.put({
+        ...row,
+        private_key: seal.seal(Buffer.from(issued.key), contextOf(row.host)),
+        chain: issued.chain,
+        not_after: notAfter,
+        // A certificate that is as good as over already would be asked for again and again.
+        due_at: Math.max(dueAt, clock.now() + HOUR),
+        failures: 0,
+        last_error: null,
+      });
+    });
+    keepReady(row.host, issued, notAfter);
+    const { issuer } = certificate;
+    log.info({ host: row.host, issuer, notAfter: iso(notAfter) }, 'certificate obtained');
+    house.observe?.('obtained');
+  }
+
+  async function explain(row: CertificateRow, error: unknown): Promise<void> {
+    const message = error instanceof Error ? error.message : String(error);
+    const hold = error instanceof HeldOff ? clock.now() + (error.waitMs ?? HELD_OFF_MS) : null;
+    await writer.run((all) => {
+      all.certificates.put({ ...row, last_error: message });
+      if (hold !== null) all.settings.put(HOLD, String(hold));
+    });
+    const nextTry = iso(Math.max(row.due_at, hold ?? 0));
+    const old = row.not_after !== null && row.not_after > clock.now() ? iso(row.not_after) : null;
+    log.warn(
+      { host: row.host, failures: row.failures, nextTry, ...(old === null ? {} : { inUseUntil: old }) },
+      `no certificate could be obtained: ${message}`,
+    );
+    house.observe?.('failed');
+  }
+
+  async function tick(): Promise<void> {
+    const now = clock.now();
+    const due = tables.certificates.due(now, DUE_AT_ONCE);
+    if (ownHost !== null && (tables.certificates.get(ownHost)?.chain ?? null) === null) due.unshift(ownHost);
+    const work = [];
+    for (const host of due) {
+      if (isOurs(host)) work.push(obtain(host));
+      else {
+        // Not ours any more, as when its domain was deleted.
+        contexts.delete(host);
+        work.push(writer.run((all) => all.certificates.remove(host)));
+      }
+    }
+    await Promise.all(work);
+  }
+
+  return {
+    contextFor: async (name) => {
+      const host = name.toLowerCase();
+      const ready = contexts.has(host) ? inUse(host) : null;
+      if (ready !== null) return ready;
+      if (!isOurs(host)) return null;
+      const kept = inUse(host);
+      if (kept !== null || !running) return kept;
+      await Promise.race([obtain(host), patience(HANDSHAKE_PATIENCE)]);
+      return inUse(host);
+    },
+    tick,
+    start: () => {
+      const round = () =>
+        void tick().catch((error: unknown) => log.error({ err: error }, 'looking after certificates failed'));
+      round();
+      timer = setInterval(round, INTERVAL);
+      timer.unref();
+    },
+    stop: async () => {
+      running = false;
+      if (timer !== null) clearInterval(timer);
+      queue.clear();
+      authority.close();
+      await queue.onIdle();
+    },
+  };
+}
+
+const NOTHING = { private_key: null, chain: null, not_after: null, last_error: null };
+
+/** Binds a sealed key to its host. */
+function contextOf(host: string): string {
+  return `certificate:${host}`;
+}
+
+function patience(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}

@@ -1,0 +1,13 @@
+-- Certificates that the public pages obtain for themselves, and the tries to get them.
+CREATE TABLE certificates (
+  host        TEXT PRIMARY KEY,    -- A-labels
+  private_key BLOB,                -- sealed PEM; NULL, as the next two, until there is a certificate
+  chain       TEXT,                -- PEM, the host's own certificate first
+  not_after   INTEGER,
+  due_at      INTEGER NOT NULL,    -- not to be asked for before this
+  tried_at    INTEGER NOT NULL,
+  failures    INTEGER NOT NULL,
+  last_error  TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX certificates_due ON certificates (due_at) WHERE chain IS NOT NULL;
+CREATE INDEX certificates_by_try ON certificates (tried_at);

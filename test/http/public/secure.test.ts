@@ -1,0 +1,104 @@
+import { connect, createSecureContext } from 'node:tls';
+import { describe, expect, it } from 'vitest';
+import { createAuthority } from '../../support/certificates.ts';
+import { freePort } from '../../support/free-port.ts';
+import { visitHttps } from '../../support/https-visit.ts';
+import { FORM, ONE_CLICK, startPublic } from './rig.ts';
+
+/** The public pages over HTTPS of their own: the certificate is that of the name that the client asks for. */
+const authority = createAuthority();
+const contextOf = (host: string) => createSecureContext(authority.issue([host]));
+
+async function start() {
+  const port = await freePort();
+  const contexts = new Map(['a.example', 'b.example'].map((host) => [host, contextOf(host)]));
+  const rig = await startPublic(
+    {
+      POSTRIDER_PUBLIC__TLS__LISTEN: `127.0.0.1:${port}`,
+      POSTRIDER_PUBLIC__TLS__AGREETOTERMS: 'true',
+    },
+    {
+      contextFor: async (host) => {
+        if (host === 'broken.example') throw new Error('the database is gone');
+        return contexts.get(host) ?? null;
+      },
+      challengeAnswer: (token) => (token === 'put-up' ? 'put-up.thumbprint' : null),
+    },
+  );
+  const visit = (host: string, path = '/robots.txt', more: object = {}) =>
+    visitHttps(`https://${host}:${port}${path}`, { ca: authority.cert, ...more });
+  return { ...rig, port, contexts, visit };
+}
+
+describe('over HTTPS', () => {
+  it.each(['a.example', 'b.example'])('%s has its own certificate', async (host) => {
+    const { visit } = await start();
+    const { status, certificate } = await visit(host);
+    expect([status, certificate.subjectaltname]).toEqual([200, `DNS:${host}`]);
+  });
+
+  it('another certificate is taken into use by the next connection', async () => {
+    const { visit, contexts } = await start();
+    const before = (await visit('a.example')).certificate.serialNumber;
+    contexts.set('a.example', contextOf('a.example'));
+    expect((await visit('a.example')).certificate.serialNumber).not.toBe(before);
+  });
+
+  it.each([
+    ['a name without a certificate', 'other.example'],
+    ['a name whose certificate cannot be looked for', 'broken.example'],
+  ])('%s is refused, and nothing else is', async (_, host) => {
+    const { visit } = await start();
+    await expect(visit(host)).rejects.toThrow();
+    expect((await visit('a.example')).status).toBe(200);
+  });
+
+  it.each([
+    ['names no host', 'tls'],
+    ['speaks no TLS at all', 'http'],
+  ])('a client that %s is hung up on', async (_, speaks) => {
+    const { port, visit } = await start();
+    if (speaks === 'http') await expect(fetch(`http://127.0.0.1:${port}/robots.txt`)).rejects.toThrow();
+    else {
+      const socket = connect({ host: '127.0.0.1', port, ca: authority.cert });
+      const error = await new Promise((resolve) => socket.on('error', resolve));
+      expect(error).toBeInstanceOf(Error);
+    }
+    expect((await visit('a.example')).status).toBe(200);
+  });
+
+  it('one click unsubscribes', async () => {
+    const { visit, sent, deliver, tokens, unsubscribing, tables, call } = await start();
+    const { message, mail } = sent({ use_case: 'mk' });
+    await deliver(message);
+    const path = `/u/${tokens.unsubscribeUrl.make(mail)}`;
+    const body = 'List-Unsubscribe=One-Click';
+    const answer = await visit('a.example', path, { method: 'POST', body });
+    expect(answer).toMatchObject({ status: 200 });
+    expect(unsubscribing.standing(tables, mail).stopped).toEqual(['mk']);
+    // Older mail may still say http: it works as well, and leads nowhere else.
+    expect((await call(path, { ...ONE_CLICK, headers: FORM })).status).toBe(200);
+  });
+});
+
+describe('a challenge of the certificate authority', () => {
+  const PATH = '/.well-known/acme-challenge';
+
+  it.each([
+    ['is answered while its order is open', `${PATH}/put-up`, 200],
+    ['is not known else', `${PATH}/guessed`, 404],
+    ['has a token', PATH, 404],
+    ['has no more than that', `${PATH}/put-up/more`, 404],
+    ['is not answered elsewhere', '/put-up', 404],
+  ])('%s', async (_, path, status) => {
+    const { call } = await start();
+    const answer = await call(path);
+    expect(answer.status).toBe(status);
+    if (status === 200) expect(answer.body).toBe('put-up.thumbprint');
+  });
+
+  it('has no place where certificates are somebody else’s business', async () => {
+    const { call } = await startPublic();
+    expect((await call(`${PATH}/put-up`)).status).toBe(404);
+  });
+});
