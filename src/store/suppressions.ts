@@ -43,7 +43,7 @@ export function suppressionTable(db: Database) {
     VALUES (@account_id, @recipient_hash, @stream, @reason, @email, @message_seq, @created_at)
     ON CONFLICT DO NOTHING`);
   const of = db.prepare<[string, string], SuppressionRow>(
-    'SELECT * FROM suppressions WHERE account_id = ? AND recipient_hash = ? ORDER BY seq',
+    'SELECT * FROM suppressions WHERE account_id = ? AND recipient_hash = ? ORDER BY +seq',
   );
   const remove = db.prepare<[number]>('DELETE FROM suppressions WHERE seq = ?');
   const addStrike = db.prepare<[string, string, StrikeKind, number]>(
