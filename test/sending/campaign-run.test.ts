@@ -141,6 +141,23 @@ describe('sending goes on', () => {
     await queued(setting, row.campaign_id, 10);
   });
 
+  it('without those who are erased on the way, whose mail that waits is called off', async () => {
+    const setting = await startCampaigns();
+    const people = await Promise.all(['a', 'b', 'c'].map((name) => setting.member(`${name}@d0.example`)));
+    const row = granted(await setting.send({ perHour: 1 }));
+    setting.runner.start();
+    await queued(setting, row.campaign_id, 1);
+    for (const { email_hash } of people.slice(0, 2))
+      granted(await setting.audience.erasure.erase('acct_one', email_hash ?? ''));
+    setting.clock.advance(HOUR);
+    setting.runner.wake();
+    await queued(setting, row.campaign_id, 2);
+    expect(setting.messages(row).map(({ recipient, status }) => [recipient, status])).toEqual([
+      [people[0]?.email_hash, 'failed'],
+      ['c@d0.example', 'queued'],
+    ]);
+  });
+
   it('without those who joined too late', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 10);

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { startInProcess } from '../../support/in-process-daemon.ts';
+import { insertDomain } from '../../support/store.ts';
 
 // The whole daemon takes part, perhaps on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
@@ -55,6 +56,106 @@ describe('a campaign', () => {
     expect((await api.call('DELETE', path)).status).toBe(200);
     for (const gone of [path, `${path}/analytics`])
       expect((await api.get(gone)).error.code).toBe('CAMPAIGN_NOT_FOUND');
+  });
+});
+
+describe('sending a campaign', () => {
+  const MAIL = {
+    from: 'News <news@news.example>',
+    subject: 'Hello {{firstName}}',
+    html: '{{company_address_html}}{{unsubscribe_email_html}}',
+  };
+
+  /** With a domain that may send, and a group. */
+  async function ready() {
+    const setting = await start();
+    const { api, campaign } = setting;
+    const { group_id } = house.tables.domainGroups.defaultOf(api.accountId) ?? { group_id: '' };
+    const domain_id = `domain_${campaign.campaignId}`;
+    const wish = {
+      account_id: api.accountId,
+      group_id,
+      domain_id,
+      name: 'news.example',
+      use_case: 'mk',
+    } as const;
+    insertDomain(house.tables, wish, Date.now());
+    const { data } = await api.post<{ group: { subscriptionGroupId: string } }>(
+      '/web-setup/contacts/subscription-groups',
+      { name: 'News' },
+    );
+    const { subscriptionGroupId } = data.group;
+    const scheduledAt = new Date(Date.now() + 3_600_000).toISOString();
+    const send = (changes: object = {}) =>
+      api.post<Answer & { jobId: string; warnings?: string[] }>(`${setting.path}/send`, {
+        ...MAIL,
+        subscriptionGroupId,
+        scheduledAt,
+        ...changes,
+      });
+    return { ...setting, subscriptionGroupId, scheduledAt, send };
+  }
+
+  it('answers 202 with its job, and shows how far it has come', async () => {
+    const { api, campaign, path, send, subscriptionGroupId, scheduledAt } = await ready();
+    const { status, data } = await send({ perHour: 500, headers: { 'X-Shop': '1' } });
+    const shown = {
+      ...campaign,
+      status: 'scheduled',
+      updatedAt: expect.any(String),
+      progress: {
+        jobId: expect.stringMatching(/^job_/),
+        subscriptionGroupId,
+        members: null,
+        queued: 0,
+        skipped: { withoutEmail: 0, notEligible: 0, notRenderable: 0 },
+        perHour: 500,
+        pausedReason: null,
+        scheduledAt,
+        startedAt: null,
+        finishedAt: null,
+      },
+    };
+    expect([status, data]).toEqual([
+      202,
+      {
+        message: 'The campaign is scheduled.',
+        jobId: data.jobId,
+        campaign: shown,
+        warnings: ['unknown field "headers" was ignored'],
+      },
+    ]);
+    expect((await api.get(path)).data).toEqual({ campaign: shown });
+    expect((await api.get(PATH)).data).toEqual({ campaigns: [shown], count: 1 });
+    expect((await api.post<Answer>(`${path}/pause`)).data.campaign).toMatchObject({ status: 'paused' });
+    expect((await api.call('DELETE', path)).error.code).toBe('INVALID_STATE');
+    expect((await api.post<Answer>(`${path}/cancel`)).data.campaign).toMatchObject({ status: 'cancelled' });
+  });
+
+  it.each<[changes: object, status: number, code: string, names: (string | undefined)[]]>([
+    [
+      { text: '{{nobodyKnows}} {{customFields.plan}}' },
+      422,
+      'TEMPLATE_VARIABLE_MISSING',
+      ['nobodyKnows', 'customFields.plan'],
+    ],
+    [{ templateVariables: { firstName: 'Ada' } }, 400, 'VALIDATION_ERROR', [undefined]],
+    [{ perHour: 0 }, 400, 'VALIDATION_ERROR', [undefined]],
+    [{ subscriptionGroupId: 'sgroup_1' }, 404, 'SUBSCRIPTION_GROUP_NOT_FOUND', []],
+    [{ from: 'a@other.example' }, 403, 'DOMAIN_NOT_REGISTERED', [undefined]],
+  ])('refuses %j', async (changes, status, code, names) => {
+    const { api, path, send } = await ready();
+    const answer = await send(changes);
+    expect([answer.status, answer.error.code]).toEqual([status, code]);
+    expect((answer.error.details ?? []).map(({ name }) => name)).toEqual(names);
+    expect((await api.get<Answer>(path)).data.campaign).toMatchObject({ status: 'draft' });
+  });
+
+  it('happens once', async () => {
+    const { send } = await ready();
+    await send();
+    const again = await send();
+    expect([again.status, again.error.code]).toEqual([409, 'INVALID_STATE']);
   });
 });
 
