@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { MINUTE } from '../../src/core/clock.ts';
 import { zip } from '../support/zip.ts';
 import { dsn, PLAIN_MAIL } from './mails.ts';
 import { HOST, RETURN, startMx } from './mx-house.ts';
@@ -169,6 +170,39 @@ describe('hostile clients', () => {
     const honest = await house.client();
     expect(await honest.mail('', to, dsn())).toMatch(/^250 /);
     expect(slow.filter(({ closed }) => closed).length).toBeLessThanOrEqual(1);
+  });
+
+  it('that dribble are sent away, whatever they go on to say', async () => {
+    const house = await startMx();
+    const client = await house.client();
+    await client.say('MAIL FROM:<>');
+    await client.say(`RCPT TO:<postmaster@${HOST}>`);
+    await client.say('DATA');
+    for (let minutes = 0; minutes < 11; minutes++) {
+      client.write('x\r\n');
+      house.clock.advance(MINUTE);
+    }
+    expect(await client.reply()).toMatch(/^421 /);
+    await client.end;
+    expect(house.mx.connections()).toBe(0);
+    expect(house.kept()).toEqual([]);
+  });
+
+  it('that have no end are told to open another connection', async () => {
+    const house = await startMx();
+    const client = await house.client();
+    client.write('MAIL FROM:<>\r\nRSET\r\n'.repeat(1000));
+    for (let n = 0; n < 2000; n++) expect(await client.reply()).toMatch(/^250 /);
+    expect(await client.say('MAIL FROM:<>')).toMatch(/^421 /);
+    await client.end;
+  });
+
+  it('that send commands without end are bounded, too', async () => {
+    const house = await startMx();
+    const client = await house.client();
+    client.write(`NOOP ${'x'.repeat(2_000_000)}`);
+    await client.end;
+    expect(await (await house.client()).mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
   });
 
   it('that break off in the middle of a mail leave nothing behind', async () => {
