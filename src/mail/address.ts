@@ -186,19 +186,31 @@ function unquoted(word: string): string {
     : word;
 }
 
+/**
+ * A local part in the one form that we keep, so that nobody has two addresses: quoted only where it must be
+ * (RFC 5321 §4.1.2), and composed (RFC 6532 §3.1).
+ */
+function plainLocal(local: string): string {
+  const composed = local.normalize('NFC');
+  if (!composed.startsWith('"')) return composed;
+  const bare = composed.slice(1, -1).replace(/\\(.)/gu, '$1');
+  return DOT_ATOM.test(bare) ? bare : `"${bare.replace(/["\\]/g, '\\$&')}"`;
+}
+
 /** `local@domain` without anything around it. */
 function readAddress(text: string, name: string): Mailbox | string {
   const at = text.startsWith('"') ? text.indexOf('@', text.lastIndexOf('"')) : text.indexOf('@');
   if (at === -1) return 'has no "@"';
-  const local = text.slice(0, at);
+  const written = text.slice(0, at);
   const domain = text.slice(at + 1);
-  if (local === '') return 'nothing stands before the "@"';
+  if (written === '') return 'nothing stands before the "@"';
   if (domain === '') return 'nothing stands behind the "@"';
   if (INVISIBLE.test(text)) return 'holds an invisible character';
+  if (!(written.startsWith('"') ? QUOTED_LOCAL : DOT_ATOM).test(written))
+    return 'the part before the "@" is malformed';
+  const local = plainLocal(written);
   if (Buffer.byteLength(local) > MAX_LOCAL)
     return `the part before the "@" is longer than ${MAX_LOCAL} octets`;
-  if (!(local.startsWith('"') ? QUOTED_LOCAL : DOT_ATOM).test(local))
-    return 'the part before the "@" is malformed';
   const normal = domain.endsWith('.') ? null : normaliseDomain(domain);
   if (normal === null) return 'the part behind the "@" is no domain name';
   const address = `${local}@${normal}`;

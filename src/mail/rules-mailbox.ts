@@ -151,6 +151,7 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'would exceed',
       'delivery failed: over quota',
       'disk space limit',
+      'not enough disk',
       'mailbox of the recipient',
       'mailbox voll',
       'postfach voll',

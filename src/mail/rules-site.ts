@@ -214,7 +214,6 @@ export const SITE_RULES: readonly Rule[] = [
       'insufficient disk',
       'insufficient system',
       'insufficient storage',
-      'not enough disk',
       'no space left on device',
       'system storage',
       'local error',

@@ -90,12 +90,11 @@ const DOUBTED: ReadonlySet<Classification> = new Set(['unclassified', 'inactive-
 /** More than any reply; a notice's words beyond it are not about the fault. */
 const LONGEST_TEXT = 2000;
 
-/** Whose mailbox is full, shut or out of order, and who is sent too much, is not unknown. */
+/** Whose mailbox is full or shut, and who is sent too much, is not unknown. */
 const KEEPS_ADDRESS: ReadonlySet<Classification> = new Set([
   'inactive-mailbox',
   'mailbox-full',
   'message-too-large',
-  'server-error',
 ]);
 
 function isAfterData(stage: Stage | 'dsn'): boolean {
