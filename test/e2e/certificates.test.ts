@@ -189,6 +189,19 @@ describe.skipIf(parts.missing)(`certificates of the public pages${parts.reason}`
     expect(failuresOf()).toBe(0);
   });
 
+  it('says in the authority’s own words why it got none', async () => {
+    await daemon.kill('SIGTERM');
+    makeDue(TRACK);
+    dns.set(TRACK, 'A', 'NXDOMAIN');
+    await daemon.restart();
+    await eventually('the failure', () => failuresOf() > 0);
+    expect(daemon.log()).toMatch(
+      /no certificate could be obtained: [^\n]*could not resolve[^\n]*acme-challenge/,
+    );
+    expect((await visit(TRACK, '/robots.txt', await pebble.root())).status).toBe(200);
+    dns.set(TRACK, 'A', ['127.0.0.1']);
+  });
+
   it('stops in good order while the authority is silent', async () => {
     await daemon.kill('SIGTERM');
     makeDue(TRACK);

@@ -10,8 +10,8 @@ import { findProgram } from './missing-parts.ts';
 
 /**
  * A real certificate authority (Pebble, the test server of Let's Encrypt's makers): strict, and unkind on purpose.
- * It looks names up at the name server given, looks for challenges at the port given, and refuses every third
- * good nonce.
+ * It looks names up at the name server given, looks for challenges at the port given, and refuses some
+ * good nonces.
  *
  *     const pebble = await startPebble({ dns: dns.address, httpPort: publicPort });
  *     … public.tls.directory = pebble.directory, public.tls.directoryCaFile = pebble.caFile …
@@ -62,7 +62,7 @@ export async function startPebble(world: { dns: string; httpPort: number }): Pro
   if (program === null) throw new Error('pebble is not installed');
 
   const start = async (): Promise<Child> => {
-    const env = { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '33', PEBBLE_AUTHZREUSE: '0' };
+    const env = { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '15', PEBBLE_AUTHZREUSE: '0' };
     const child = startChild(program, ['-config', config, '-strict', '-dnsserver', world.dns], {
       env,
       cwd: dir,
