@@ -122,7 +122,10 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     const writer = createWriter(db, tables, {
       log: wal,
       onLost: (error) => {
-        log.fatal({ err: error }, 'the disk does not take what is written: ending, to start again from the disk');
+        log.fatal(
+          { err: error },
+          'the disk does not take what is written: ending, to start again from the disk',
+        );
         setImmediate(() => {
           throw error;
         });

@@ -1,5 +1,6 @@
 import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { callerBlock } from '../accounts/caller-addresses.ts';
 import { parseListen } from '../config/schema.ts';
@@ -55,7 +56,8 @@ export function createListener(
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: limits.checkMs,
   };
-  const server = contextFor === undefined ? createServer(options) : tlsServer(options, contextFor);
+  const tls = contextFor === undefined ? null : tlsServer(options, contextFor);
+  const server = tls?.server ?? createServer(options);
   server.maxConnections = limits.connections;
   server.maxHeadersCount = MAX_HEADERS;
   if (limits.ofOneCaller !== undefined) limitCallers(server, limits.ofOneCaller);
@@ -69,13 +71,23 @@ export function createListener(
         ? null
         : { host: address.address, port: address.port };
     },
-    close: (graceMs) => close(server, graceMs),
+    close: (graceMs) => {
+      const closed = close(server, graceMs);
+      tls?.endHandshakes();
+      return closed;
+    },
   };
 }
 
 /** Clients that name no host get none: there is no certificate that would be right for them. */
-function tlsServer(options: ServerOptions, contextFor: ContextFor): Server {
-  const server = createTlsServer({
+function tlsServer(
+  options: ServerOptions,
+  contextFor: ContextFor,
+): { server: Server; endHandshakes(): void } {
+  // Until it speaks HTTP, the HTTP server does not know of a connection.
+  const handshaking = new Map<string, Socket>();
+  const nameOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+  const tls = createTlsServer({
     ...options,
     handshakeTimeout: HANDSHAKE_MS,
     SNICallback: (host, answer) => {
@@ -86,8 +98,20 @@ function tlsServer(options: ServerOptions, contextFor: ContextFor): Server {
       );
     },
   });
-  server.on('tlsClientError', (_error, socket) => socket.destroy());
-  return server;
+  const server: Server = tls;
+  server.on('connection', (socket) => {
+    const name = nameOf(socket);
+    handshaking.set(name, socket);
+    socket.once('close', () => handshaking.delete(name));
+  });
+  tls.on('secureConnection', (socket) => handshaking.delete(nameOf(socket)));
+  tls.on('tlsClientError', (_error, socket) => socket.destroy());
+  return {
+    server,
+    endHandshakes: () => {
+      for (const socket of handshaking.values()) socket.destroy();
+    },
+  };
 }
 
 function limitCallers(

@@ -1,3 +1,4 @@
+import { connect as connectPlain } from 'node:net';
 import { connect, createSecureContext } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../support/certificates.ts';
@@ -65,6 +66,17 @@ describe('over HTTPS', () => {
       expect(error).toBeInstanceOf(Error);
     }
     expect((await visit('a.example')).status).toBe(200);
+  });
+
+  it('a client that never ends its handshake holds up no end', async () => {
+    const { port, settle, visit } = await start();
+    const silent = connectPlain(port, '127.0.0.1');
+    const hungUp = new Promise((resolve) => silent.on('close', resolve));
+    await new Promise((resolve) => silent.on('connect', resolve));
+    // By now the one before has been taken, too.
+    await visit('a.example');
+    await settle();
+    await hungUp;
   });
 
   it('one click unsubscribes', async () => {
