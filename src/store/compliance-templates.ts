@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import { type Database, preparedByText } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './page.ts';
 
 /** What an account has the compliance variables insert. At most one default for each type and domain. */
@@ -44,6 +44,7 @@ export function complianceTemplateTable(db: Database) {
     SELECT type, domain, html_content FROM compliance_templates
     WHERE account_id = ? AND is_default = 1 AND coalesce(domain, '') IN ('', ?)`);
   const remove = db.prepare<[number]>('DELETE FROM compliance_templates WHERE seq = ?');
+  const listed = preparedByText<ComplianceTemplateFilter, ComplianceTemplateRow>(db);
   return {
     /** Returns its seq. */
     insert: (row: Omit<ComplianceTemplateRow, 'seq'>): number => Number(insert.run(row).lastInsertRowid),
@@ -58,11 +59,9 @@ export function complianceTemplateTable(db: Database) {
       if (filter.beforeSeq !== null) where.push('seq < @beforeSeq');
       if (filter.type !== undefined) where.push('type = @type');
       if (filter.domain !== undefined) where.push('domain = @domain');
-      const rows = db
-        .prepare<ComplianceTemplateFilter, ComplianceTemplateRow>(
-          `SELECT * FROM compliance_templates WHERE ${where.join(' AND ')} ORDER BY seq DESC LIMIT @limit + 1`,
-        )
-        .all(filter);
+      const rows = listed(
+        `SELECT * FROM compliance_templates WHERE ${where.join(' AND ')} ORDER BY seq DESC LIMIT @limit + 1`,
+      ).all(filter);
       return pageOf(rows, filter.limit);
     },
     /** The default of exactly this type and domain. */

@@ -74,6 +74,18 @@ function keeping(db: Database): Database {
   return db;
 }
 
+/** For statements that are put together from filters: each wording is prepared once. */
+export function preparedByText<Parameters, Row>(
+  db: Database,
+): (sql: string) => Sqlite.Statement<Parameters[], Row> {
+  const known = new Map<string, Sqlite.Statement<Parameters[], Row>>();
+  return (sql) => {
+    const statement = known.get(sql) ?? db.prepare<Parameters[], Row>(sql);
+    known.set(sql, statement);
+    return statement;
+  };
+}
+
 interface Migration {
   version: number;
   sql: string;

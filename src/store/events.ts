@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import { type Database, preparedByText } from './database.ts';
 import type { MessageFilter, MessageRow } from './messages.ts';
 
 /** The ordered, append-only record of what happened. Only `events/record` inserts into it. */
@@ -30,7 +30,7 @@ export type EventRow = NewEvent & { seq: number } & {
   >]: MessageRow[Column] | null;
 };
 
-export interface EventFilter extends Omit<MessageFilter, 'beforeSeq' | 'status'> {
+export interface EventFilter extends Omit<MessageFilter, 'beforeSeq'> {
   /** Only events after this one: the page key. */
   afterSeq: number;
   kind?: string;
@@ -58,6 +58,7 @@ export function eventTable(db: Database) {
   const purge = db.prepare<[number, number]>(
     'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < ? ORDER BY seq LIMIT +?)',
   );
+  const fed = preparedByText<EventFilter, EventRow>(db);
   return {
     /** Returns its seq. */
     insert: (row: NewEvent): number => Number(insert.run(row).lastInsertRowid),
@@ -76,20 +77,26 @@ export function eventTable(db: Database) {
       return low;
     },
     ofMessage: (messageSeq: number): EventRow[] => ofMessage.all(messageSeq),
-    /** Oldest first, from `afterSeq` on: a consumer that keeps the last key misses nothing. */
+    /**
+     * Oldest first, from `afterSeq` on: a consumer that keeps the last key misses nothing. An event without a
+     * message names the person and the campaign itself; it has no status.
+     */
     feed: (filter: EventFilter): EventRow[] => {
       const where = ['e.account_id = @accountId', 'e.seq > @afterSeq'];
-      if (filter.recipientHash !== undefined) where.push('m.recipient_hash = @recipientHash');
+      if (filter.recipientHash !== undefined) {
+        where.push("coalesce(m.recipient_hash, e.data ->> '$.contactIdentifier') = @recipientHash");
+      }
       if (filter.domainId !== undefined) where.push('coalesce(m.domain_id, e.domain_id) = @domainId');
-      if (filter.campaignId !== undefined) where.push('m.campaign_id = @campaignId');
+      if (filter.campaignId !== undefined) {
+        where.push("coalesce(m.campaign_id, e.data ->> '$.campaignId') = @campaignId");
+      }
       if (filter.jobId !== undefined) where.push('m.job_id = @jobId');
+      if (filter.status !== undefined) where.push('m.status = @status');
       if (filter.messageId !== undefined) where.push('m.message_id = @messageId');
       if (filter.kind !== undefined) where.push('e.kind = @kind');
       if (filter.from !== undefined) where.push('e.at >= @from');
       if (filter.to !== undefined) where.push('e.at < @to');
-      return db
-        .prepare<EventFilter, EventRow>(`${SELECT} WHERE ${where.join(' AND ')} ORDER BY e.seq LIMIT @limit`)
-        .all(filter);
+      return fed(`${SELECT} WHERE ${where.join(' AND ')} ORDER BY e.seq LIMIT +@limit`).all(filter);
     },
     purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };

@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import { type Database, preparedByText } from './database.ts';
 import type { UseCase } from './domains.ts';
 
 /** Messages, one recipient each, and the contents they share. */
@@ -103,6 +103,7 @@ export function messageTable(db: Database) {
   const removeAttempts = db.prepare<[number]>('DELETE FROM attempts WHERE message_seq = ?');
   const remove = db.prepare<[number]>('DELETE FROM messages WHERE seq = ?');
 
+  const listed = preparedByText<MessageFilter, ListedMessage>(db);
   return {
     insertContent: (body: string, at: number): number => Number(insertContent.run(body, at).lastInsertRowid),
     /** MessageContent as JSON; null when it was purged. */
@@ -142,11 +143,9 @@ export function messageTable(db: Database) {
       if (filter.from !== undefined) where.push('m.created_at >= @from');
       if (filter.to !== undefined) where.push('m.created_at < @to');
       if (filter.beforeSeq !== undefined) where.push('m.seq < @beforeSeq');
-      return db
-        .prepare<MessageFilter, ListedMessage>(
-          `SELECT m.*, q.due_at FROM messages m LEFT JOIN queue q USING (seq) WHERE ${where.join(' AND ')} ORDER BY m.seq DESC LIMIT @limit`,
-        )
-        .all(filter);
+      return listed(`
+        SELECT m.*, q.due_at FROM messages m LEFT JOIN queue q USING (seq)
+        WHERE ${where.join(' AND ')} ORDER BY m.seq DESC LIMIT +@limit`).all(filter);
     },
     /** Deletes contents that nobody needs any more; returns how many, at most `limit`. */
     purgeContents: (finalBefore: number, limit: number): number =>

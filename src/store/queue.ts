@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import { type Database, preparedByText } from './database.ts';
 import type { MessageRow } from './messages.ts';
 
 /**
@@ -90,6 +90,7 @@ export function queueTable(db: Database) {
       sum(lane = 0) AS transactional, min(due_at) AS oldest_due
     FROM queue GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
 
+  const listed = preparedByText<QueueFilter, QueuedMessage>(db);
   return {
     insert: (row: QueueRow): void => {
       insert.run(row);
@@ -130,11 +131,9 @@ export function queueTable(db: Database) {
       if (filter.accountId !== undefined) where.push('q.account_id = @accountId');
       if (filter.destination !== undefined) where.push('q.destination = @destination');
       if (filter.domainId !== undefined) where.push('q.domain_id = @domainId');
-      return db
-        .prepare<QueueFilter, QueuedMessage>(`
-          SELECT m.*, q.destination, q.lane, q.lease, q.due_at FROM queue q JOIN messages m USING (seq)
-          WHERE ${where.join(' AND ')} ORDER BY q.due_at, q.seq LIMIT @limit`)
-        .all(filter);
+      return listed(`
+        SELECT m.*, q.destination, q.lane, q.lease, q.due_at FROM queue q JOIN messages m USING (seq)
+        WHERE ${where.join(' AND ')} ORDER BY q.due_at, q.seq LIMIT +@limit`).all(filter);
     },
   };
 }

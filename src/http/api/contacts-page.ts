@@ -27,9 +27,9 @@ export function searchKey({ walk, key, seq }: SearchPlace): string {
   return Buffer.from(PREFIX + JSON.stringify([walk, key, seq])).toString('base64url');
 }
 
-/** Null when there is no key, a refusal when it is none that a search gave. */
+/** Null when there is no key (or an empty one), a refusal when it is none that a search gave. */
 export function readSearchKey(key: string | undefined): SearchPlace | null | Refusal {
-  if (key === undefined) return null;
+  if (key === undefined || key === '') return null;
   const text = Buffer.from(key, 'base64url').toString('utf8');
   const read = text.startsWith(PREFIX) ? place.safeParse(parseJson(text.slice(PREFIX.length))) : null;
   if (read?.success !== true) return invalid('lastKey', 'is not a nextKey that this list gave');

@@ -132,6 +132,7 @@ function listEvents(tables: Tables): Route {
     scope: 'setup',
     query: z.object({
       ...filters,
+      status: status.optional().describe('Events of messages that are now in this state.'),
       event: z.enum([...MESSAGE_EVENTS, ...DOMAIN_EVENTS]).optional(),
       messageId: z.string().max(100).optional(),
     }),
@@ -148,6 +149,7 @@ function listEvents(tables: Tables): Route {
       if (isRefusal(after)) return after;
       const rows = tables.events.feed({
         ...commonFilter(caller.accountId, query),
+        ...(query.status === undefined ? {} : { status: query.status }),
         ...(query.event === undefined ? {} : { kind: query.event }),
         ...(query.messageId === undefined ? {} : { messageId: query.messageId }),
         afterSeq: after ?? 0,

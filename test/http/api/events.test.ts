@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY } from '../../../src/core/clock.ts';
+import type { ApiClient } from '../../support/api-client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type InProcess, PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
+import { insertDomain } from '../../support/store.ts';
+
+/** The event feed over HTTP: the same filters as the list of messages, also for what has no message. */
+const DELIVERED = `delivered@simulator.${PLATFORM}`;
+const STRANGER = 'stranger@reader.test';
+
+let house: InProcess;
+let client: ApiClient;
+let campaignId: string;
+let groupId: string;
+
+interface Feed {
+  events: { event: string; recipient?: string; domainId?: string }[];
+  count: number;
+  nextKey?: string;
+}
+const feed = async (query: string) => {
+  const answer = await client.get<Feed>(`/web-setup/events?${query}`);
+  expect(answer.status).toBe(200);
+  return answer.data;
+};
+const kinds = async (query: string) => (await feed(query)).events.map(({ event }) => event);
+
+beforeAll(async () => {
+  house = await startInProcess();
+  client = await house.account('Shop');
+  const [group] = house.tables.domainGroups.list(client.accountId);
+  insertDomain(
+    house.tables,
+    {
+      account_id: client.accountId,
+      group_id: group?.group_id ?? '',
+      use_case: 'mk',
+      domain_id: 'domain_1_mk',
+      name: 'shop.test',
+      next_check_at: Date.now() + DAY,
+    },
+    Date.now(),
+  );
+  const { data: made } = await client.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+    name: 'Spring',
+  });
+  campaignId = made.campaign.campaignId;
+  const { data: list } = await client.post<{ group: { subscriptionGroupId: string } }>(
+    '/web-setup/contacts/subscription-groups',
+    { name: 'News' },
+  );
+  groupId = list.group.subscriptionGroupId;
+  const mail = {
+    from: 'news@shop.test',
+    subject: 'News',
+    html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
+    campaignId,
+  };
+  const refused = { ...mail, to: STRANGER, subscriptionGroupId: groupId };
+  expect((await client.call('POST', '/marketing/send', { body: refused })).status).toBe(403);
+  expect((await client.call('POST', '/marketing/send', { body: { ...mail, to: DELIVERED } })).status).toBe(
+    202,
+  );
+  await eventually('the delivery', async () =>
+    (await client.allEvents()).some(({ event }) => event === 'email_delivered') ? true : null,
+  );
+});
+afterAll(() => house.stop());
+
+describe('GET /web-setup/events', () => {
+  it('tells of a refused send what the request named', async () => {
+    const [refused] = (await feed(`recipient=${STRANGER}`)).events;
+    expect(refused).toMatchObject({
+      event: 'email_suppressed',
+      reasonCode: 'CONSENT_REQUIRED',
+      reason: 'not_subscribed',
+      recipient: STRANGER,
+      domainId: 'domain_1_mk',
+      campaignId,
+      subscriptionGroupId: groupId,
+      useCase: 'mk',
+      from: 'news@shop.test',
+      subject: 'News',
+    });
+  });
+
+  it.each([
+    ['a recipient', () => `recipient=${STRANGER}`, ['email_suppressed']],
+    ['another recipient', () => `recipient=${DELIVERED}`, ['email_sent', 'email_delivered']],
+    ['a campaign', () => `campaignId=${campaignId}`, ['email_suppressed', 'email_sent', 'email_delivered']],
+    ['a domain', () => 'domainId=domain_1_mk', ['email_suppressed', 'email_sent', 'email_delivered']],
+    ['a status', () => 'status=delivered', ['email_sent', 'email_delivered']],
+    ['another status', () => 'status=bounced', []],
+    ['a kind', () => 'event=email_sent', ['email_sent']],
+    ['nothing, from the beginning', () => 'lastKey=', ['email_suppressed', 'email_sent', 'email_delivered']],
+  ])('is filtered by %s', async (_, query, expected) => {
+    expect(await kinds(query())).toEqual(expected);
+  });
+
+  it.each([
+    ['status=gone', 'status'],
+    ['lastKey=x', 'lastKey'],
+    ['from=yesterday', 'from'],
+  ])('refuses %s', async (query, field) => {
+    const { status, text } = await client.call('GET', `/web-setup/events?${query}`);
+    expect(status).toBe(400);
+    expect(JSON.parse(text)).toMatchObject({
+      reasonCode: 'VALIDATION_ERROR',
+      error: { details: [{ field }] },
+    });
+  });
+});
