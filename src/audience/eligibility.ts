@@ -1,4 +1,5 @@
 import type { SubscriptionStatus } from '../core/refusal.ts';
+import type { SuppressionReason } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
 import { marketingStanding } from './standing.ts';
 
@@ -10,6 +11,8 @@ import { marketingStanding } from './standing.ts';
 export interface Ineligible {
   code: 'CONSENT_REQUIRED' | 'RECIPIENT_UNSUBSCRIBED' | 'RECIPIENT_SUPPRESSED';
   status: SubscriptionStatus;
+  /** What stands in the way, in the words of the suppression list; `not_subscribed`: nothing was ever agreed. */
+  reason: SuppressionReason | 'not_subscribed';
   /** Why, for a person to read. */
   message: string;
   /** Epoch ms; since when, where that is known. */
@@ -27,7 +30,7 @@ export function mayReceiveMarketing(
   if (standing !== null) {
     const { status, row } = standing;
     const code = status === 'unsubscribed' ? 'RECIPIENT_UNSUBSCRIBED' : 'RECIPIENT_SUPPRESSED';
-    return { code, status, message: STANDS_IN_THE_WAY[status], since: row.created_at };
+    return { code, status, reason: row.reason, message: STANDS_IN_THE_WAY[status], since: row.created_at };
   }
   const contact = tables.contacts.byIdentifier(accountId, recipientHash);
   if (contact === null) return notSubscribed('the recipient is no contact');
@@ -40,6 +43,7 @@ export function mayReceiveMarketing(
       return {
         code: 'RECIPIENT_UNSUBSCRIBED',
         status: 'unsubscribed',
+        reason: 'unsubscribe',
         message: 'the recipient unsubscribed from the group',
         since: membership.updated_at,
       };
@@ -56,5 +60,5 @@ const STANDS_IN_THE_WAY = {
 } as const;
 
 function notSubscribed(message: string): Ineligible {
-  return { code: 'CONSENT_REQUIRED', status: 'not_subscribed', message };
+  return { code: 'CONSENT_REQUIRED', status: 'not_subscribed', reason: 'not_subscribed', message };
 }

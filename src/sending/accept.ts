@@ -9,7 +9,7 @@ import type { Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { findCampaign } from './campaigns.ts';
-import { checkSend, type Sender } from './checks.ts';
+import { checkDomain, checkSend, type Sender } from './checks.ts';
 import { type Draft, LANES, makeDraft, type SendResult, storeDraft } from './draft.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
@@ -112,18 +112,22 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   ): Promise<void> {
     const people = (refusal.extras.details ?? []).filter(({ recipient }) => recipient !== undefined);
     if (people.length === 0) return;
+    const domain = checkDomain(tables, sender, send);
+    const domainId = isRefusal(domain) ? null : domain.domain_id;
     await writer.run((all) => {
       for (const { recipient = '', code, reason } of people) {
         const fields = {
           reasonCode: code ?? refusal.code,
           reason,
+          ...(send.campaignId === null ? {} : { campaignId: send.campaignId }),
+          ...(send.groupId === null ? {} : { subscriptionGroupId: send.groupId }),
           useCase: sender.useCase,
           from: send.from.address,
           recipient,
           contactIdentifier: emailIdentifier(recipient),
           subject: wording.subject,
         };
-        recorder.refusedSend(all, { accountId: sender.account.account_id, domainId: null, fields });
+        recorder.refusedSend(all, { accountId: sender.account.account_id, domainId, fields });
       }
     });
   }

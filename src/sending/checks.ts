@@ -122,13 +122,13 @@ export function checkConsent(
     const { account_id } = sender.account;
     const found = mayReceiveMarketing(tables, account_id, emailIdentifier(address), send.groupId);
     if (found === null) return null;
-    const { code, message, since, status } = found;
+    const { code, message, reason, since, status } = found;
     const detail = {
       field: role,
       message: `${address}: ${message}`,
       code,
       recipient: address,
-      reason: status,
+      reason,
     };
     return { status, detail: since === undefined ? detail : { ...detail, since: iso(since) } };
   });
