@@ -93,8 +93,8 @@ export function createIntake(settings: IntakeSettings): Intake {
     const message = all.messages.byId(messageId);
     if (message === null) return { result: 'no-such-message', message };
     if (kind !== 'unsubscribe') return apply(all, message, read) ?? keep(kind, message);
-    // Nobody unsubscribes by a bounce: whoever made it up knows the address, not what it is for.
-    if (kindOf(read) === 'dsn') return keep(kind, message);
+    // Nobody unsubscribes by a bounce or by being away: what no person wanted is kept, and changes nothing.
+    if (['dsn', 'auto-reply'].includes(kindOf(read))) return keep(kind, message);
     settings.optOut(all, message);
     return { result: 'opted-out', message };
   }

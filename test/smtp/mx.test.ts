@@ -106,11 +106,14 @@ describe('mail to the unsubscribe address', () => {
     expect(house.optedOut).toEqual([message.message_id]);
   });
 
-  it('is none when it is a bounce', async () => {
+  it.each([
+    ['a bounce', '', dsn()],
+    ['an automatic answer', 'ada@example.net', AUTO_REPLY],
+  ])('is none when it is %s', async (_, from, mail) => {
     const house = await startMx();
     const message = await house.delivered();
     const to = `${house.tokens.unsubscribe.make(message.message_id)}@${RETURN}`;
-    expect(await (await house.client()).mail('', to, dsn())).toMatch(/^250 /);
+    expect(await (await house.client()).mail(from, to, mail)).toMatch(/^250 /);
     expect(house.optedOut).toEqual([]);
     expect(house.status(message)).toBe('delivered');
     expect(house.kept()).toMatchObject([{ box: 'unsubscribe' }]);
