@@ -106,6 +106,19 @@ const region = z.strictObject({
   pools: z.strictObject({ tx: name.default('default'), mk: name.default('default') }).prefault({}),
 });
 
+/** Refuses a list in which two entries have the same `key`. */
+function noneTwice<Key extends string>(key: Key) {
+  return (list: readonly Record<Key, string>[], context: z.RefinementCtx) => {
+    const seen = new Set<string>();
+    for (const [index, entry] of list.entries()) {
+      const path = [index, key];
+      if (seen.has(entry[key]))
+        context.addIssue({ code: 'custom', path, message: `"${entry[key]}" is there twice` });
+      seen.add(entry[key]);
+    }
+  };
+}
+
 function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape).prefault({} as never);
 }
@@ -254,7 +267,7 @@ export const configSchema = z.strictObject({
       .describe(
         'Fixed next hops instead of MX: { match = "example.net" or "*", host, port, tls, user, passwordFile }.',
       ),
-    egress: z.array(egressEntry).default([]).meta({
+    egress: z.array(egressEntry).superRefine(noneTwice('name')).default([]).meta({
       description:
         'Source addresses: { name, address, address6, publicAddress, hostname, pools }; empty: the system decides.',
       shown: '[]',
@@ -288,6 +301,7 @@ export const configSchema = z.strictObject({
   regions: z
     .array(region)
     .min(1)
+    .superRefine(noneTwice('code'))
     .default([{ code: 'local', name: 'This server', pools: { tx: 'default', mk: 'default' } }])
     .describe('Use case ids are tx-<code> and mk-<code>; `pools` names the egress pool of each.'),
   secondary: secondary

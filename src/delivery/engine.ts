@@ -297,9 +297,16 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
 function readPasswords(routes: Route[]): Map<Route, string> {
   return new Map(
     routes.flatMap((route) =>
-      route.passwordFile === undefined
-        ? []
-        : [[route, readFileSync(route.passwordFile, 'utf8').trim()] as const],
+      route.passwordFile === undefined ? [] : [[route, readPassword(route, route.passwordFile)] as const],
     ),
   );
+}
+
+function readPassword(route: Route, file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Error(`delivery.routes: the passwordFile of "${route.match}" cannot be read: ${why}`);
+  }
 }

@@ -56,8 +56,13 @@ export function createCertificateSource(settings: {
   };
   return {
     load: async () => {
-      seen = await stamp(files);
-      return read(files);
+      try {
+        seen = await stamp(files);
+        return await read(files);
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        throw new Error(`${files.certificateFile} and ${files.keyFile} cannot be used for TLS: ${why}`);
+      }
     },
     watch: (onChange) => {
       let failing = false;

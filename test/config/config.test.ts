@@ -89,6 +89,23 @@ describe('configuration', () => {
     ]);
   });
 
+  it.each([
+    [
+      'regions',
+      '[[regions]]\ncode = "a"\nname = "A"\n[[regions]]\ncode = "a"\nname = "B"',
+      'regions[1].code',
+    ],
+    [
+      'source addresses',
+      '[delivery]\negress = [{ name = "one" }, { name = "two" }, { name = "one" }]',
+      'delivery.egress[2].name',
+    ],
+  ])('refuses %s of one name', (_, text, path) => {
+    expect(faultsOf(() => loadConfig({ file: fileWith(text), env: {} }))).toEqual([
+      expect.stringMatching(new RegExp(`^${path.replace(/[[\]]/g, '\\$&')}: ".*" is there twice$`)),
+    ]);
+  });
+
   it('obtains certificates only where the operator agreed to the terms', () => {
     const listening = { POSTRIDER_PUBLIC__TLS__LISTEN: '0.0.0.0:443' };
     expect(faultsOf(() => loadConfig({ env: listening, cwd: dir }))).toEqual([
