@@ -6,7 +6,8 @@ export const MAX_ATTACHMENTS = 10;
 /** Of decoded bytes, all together. */
 export const MAX_ATTACHMENT_BYTES = 2 * 1024 * 1024;
 
-const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+/** RFC 4648 §4 to the letter: bits behind the last octet are zero (§3.5), so each content has one form. */
+const BASE64 = /^[A-Za-z0-9+/]*(?:[AQgw]==|[AEIMQUYcgkosw048]=)?$/;
 const BAD_NAME = /[\p{Cc}/\\\u2028\u2029]/u;
 
 /** Tells faults of form; returns the refusal of a limit that is passed, which counts only when all is well-formed. */

@@ -132,6 +132,9 @@ const PROBLEM_WORDS: Record<TemplateProblem['reason'], string> = {
 
 const NO_FIELD = ', and no contact has a field of that name';
 
+/** Problems that an answer names. */
+const MOST_TOLD = 100;
+
 /** Names without a value are one refusal; values that cannot be used are faults of their fields. */
 function variableRefusal(
   problems: { field: string; problem: TemplateProblem }[],
@@ -139,7 +142,7 @@ function variableRefusal(
 ): Refusal {
   const unusable = problems.filter(({ problem }) => problem.reason !== 'missing');
   const chosen = unusable.length > 0 ? unusable : problems;
-  const details = chosen.map(({ field, problem }): RefusalDetail => {
+  const details = chosen.slice(0, MOST_TOLD).map(({ field, problem }): RefusalDetail => {
     const unknown = ofContacts && problem.reason === 'missing' ? NO_FIELD : '';
     const message = `{{${problem.name}}} in ${field} ${PROBLEM_WORDS[problem.reason]}${unknown}`;
     return {
@@ -149,5 +152,7 @@ function variableRefusal(
     };
   });
   const code = unusable.length > 0 ? 'VALIDATION_ERROR' : 'TEMPLATE_VARIABLE_MISSING';
-  return refuse(code, details.map(({ message }) => message).join('; '), { details });
+  const sentence = details.map(({ message }) => message).join('; ');
+  const more = chosen.length - details.length;
+  return refuse(code, more > 0 ? `${sentence}; and ${more} more` : sentence, { details });
 }

@@ -150,6 +150,12 @@ describe('a refused send', () => {
       'attachments[0].content',
     ],
     [
+      'base64 whose last bits are not zero',
+      { attachments: [{ name: 'a', contentType: 'a/b', content: 'YR==' }] },
+      'VALIDATION_ERROR',
+      'attachments[0].content',
+    ],
+    [
       'an attachment with a path',
       { attachments: [{ name: '../a', contentType: 'a/b', content: '' }] },
       'VALIDATION_ERROR',
