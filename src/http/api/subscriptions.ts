@@ -200,7 +200,7 @@ function answer(groupId: string, done: Joined | Refusal, otherwise: string): Ans
   const isActive = member.subscription.is_active === 1;
   const added = isActive
     ? JOINED.message
-    : 'Added, but not active: the contact unsubscribed from this group.';
+    : 'Added, but not active: the contact does not want the mail of this group.';
   return {
     status: created ? 201 : 200,
     data: { message: created ? added : otherwise, subscriber: shownSubscriber(groupId, member) },
