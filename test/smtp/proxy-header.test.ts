@@ -1,8 +1,12 @@
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
+import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { readProxyHeader } from '../../src/smtp/proxy-header.ts';
 import { PLAIN_MAIL } from './mails.ts';
 import { HOST, startMx } from './mx-house.ts';
+import { plain, startSubmission } from './submission-house.ts';
 
 const SIGNATURE = '0d0a0d0a000d0a515549540a';
 const [PROXIED, LOCAL, TCP4, TCP6] = ['21', '20', '11', '21'];
@@ -93,6 +97,30 @@ describe('behind a proxy that is known', () => {
     await client.say('EHLO mta.example');
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
     expect(house.kept()).toMatchObject([{ remote_address: '203.0.113.7' }]);
+  });
+
+  it.each([
+    ['version 1', Buffer.from('PROXY TCP4 203.0.113.7 192.0.2.1 40000 465\r\n')],
+    ['version 2', header(PROXIED, TCP4, FROM_IPV4)],
+  ])('it may begin with TLS: %s', async (_, first) => {
+    const house = await startSubmission({
+      submission: { implicitTls: true, proxyProtocol: ['127.0.0.1'] },
+    });
+    const { secret } = await house.key({ allowIps: ['203.0.113.7'] });
+    const raw = connect(house.port, '127.0.0.1');
+    // One packet for the header and what comes behind it.
+    raw.cork();
+    raw.write(first);
+    const socket = connectTls({ socket: raw, rejectUnauthorized: false });
+    onTestFinished(() => void socket.destroy());
+    const replies = createInterface({ input: socket })[Symbol.asyncIterator]();
+    const reply = async () => String((await replies.next()).value);
+    raw.uncork();
+    expect(await reply()).toMatch(/^220 /);
+    socket.write('EHLO app.example\r\n');
+    for (let line = await reply(); line.startsWith('250-'); ) line = await reply();
+    socket.write(`${plain('acct_one', secret)}\r\n`);
+    expect(await reply()).toMatch(/^235 /);
   });
 
   it('its places are those of the client, not of the proxy', async () => {
