@@ -35,8 +35,15 @@ export interface BodyReading {
 }
 
 /**
+ * Pieces that one mail may come in. Each dot that is taken off begins a new one, and costs as much as thousands
+ * of octets: a mail of nothing but dots would hold up everybody else.
+ */
+const MOST_PIECES = 100_000;
+
+/**
  * Reads the stream of one DATA command to its end (RFC 5321 §4.5.2: dots are taken off already). `onTooLarge`
- * is called once when the client sends more than twice what it may: it does not mean to stop.
+ * is called once when the client sends more than twice what it may, or in far too many pieces: it does not mean
+ * to stop.
  */
 export function readBody(
   stream: SMTPServerDataStream,
@@ -46,6 +53,7 @@ export function readBody(
 ): BodyReading {
   let mail = createGrowing();
   let taken = 0;
+  let pieces = 0;
   let problem: 'too-large' | 'too-much-at-once' | null = null;
   let told = false;
 
@@ -59,8 +67,9 @@ export function readBody(
     release();
   };
   const take = (chunk: Buffer) => {
-    if (stream.byteLength > most) giveUp('too-large');
-    if (!told && stream.byteLength > 2 * most) {
+    const isHopeless = ++pieces > MOST_PIECES || stream.byteLength > 2 * most;
+    if (isHopeless || stream.byteLength > most) giveUp('too-large');
+    if (!told && isHopeless) {
       told = true;
       onTooLarge();
     }

@@ -34,7 +34,7 @@ describe('hostile mail', () => {
       'boundaries that overlap',
       () => `Content-Type: multipart/mixed; boundary="-"\r\n\r\n${'--'.repeat(500_000)}`,
     ],
-    ['a million lines that begin with dots', () => '..\r\n'.repeat(1_000_000)],
+    ['many lines that begin with dots', () => '..\r\n'.repeat(99_000)],
     ['a line of 15 MB', () => `Subject: long\r\n\r\n${'x'.repeat(15_000_000)}`],
     ['a header of 15 MB', () => `Subject: ${'x'.repeat(15_000_000)}`],
     ['a million header fields', () => 'X: y\r\n'.repeat(1_000_000)],
@@ -103,12 +103,17 @@ describe('hostile mail', () => {
     30_000,
   );
 
-  it('a line of 50 MB is cut off, and leaves no trace', async () => {
+  it.each([
+    [
+      'a line of 50 MB',
+      () => Buffer.concat([Buffer.from('Subject: long\r\n\r\n'), Buffer.alloc(50_000_000, 'x')]),
+    ],
+    ['a million lines that begin with dots', () => '..\r\n'.repeat(1_000_000)],
+  ])('%s: cut off, and leaves no trace', async (_, make) => {
     const house = await startMx();
     const message = await house.delivered();
     const client = await house.client();
-    const endless = Buffer.concat([Buffer.from('Subject: long\r\n\r\n'), Buffer.alloc(50_000_000, 'x')]);
-    const answer = await client.mail('', `postmaster@${HOST}`, endless).catch(() => 'hung up');
+    const answer = await client.mail('', `postmaster@${HOST}`, make()).catch(() => 'hung up');
     expect(answer).toMatch(/^(?:421 |hung up)/);
     expect(house.kept()).toEqual([]);
     const honest = await house.client();

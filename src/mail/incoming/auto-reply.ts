@@ -22,7 +22,10 @@ function isAutoReply(mail: Fields, parts: ReturnedMail): boolean {
   const from = mail.get('from').toLowerCase();
   if (MAIL_SYSTEMS.some((name) => from.includes(name))) return false;
   // Bounces call themselves replies, too (Exim's do), from whatever address their operator likes.
-  if (mail.get('x-failed-recipients') !== '' || mail.get('content-type').includes('delivery-status'))
+  if (
+    mail.get('x-failed-recipients') !== '' ||
+    mail.get('content-type').toLowerCase().includes('delivery-status')
+  )
     return false;
   const submitted = mail.get('auto-submitted').toLowerCase();
   if (submitted.startsWith('auto-replied')) return true;
