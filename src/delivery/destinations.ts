@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import type { Ipv6Use } from './egress.ts';
 import type { HostFinder, Whereabouts } from './hosts.ts';
 
 /**
@@ -9,7 +10,7 @@ import type { HostFinder, Whereabouts } from './hosts.ts';
  */
 export interface Destinations {
   /** The whereabouts if known; null while they are looked up, and `known` is called when they are. */
-  lookUp(destination: string, ipv6: boolean, known: () => void): Whereabouts | null;
+  lookUp(destination: string, ipv6: Ipv6Use, known: () => void): Whereabouts | null;
 }
 
 const CACHED = 50_000;
@@ -20,7 +21,7 @@ export function createDestinations(settings: { hosts: HostFinder; clock: Clock; 
   const cache = new LRUCache<string, { where: Whereabouts; until: number }>({ max: CACHED });
   const pending = new Map<string, (() => void)[]>();
 
-  async function resolve(key: string, destination: string, ipv6: boolean): Promise<void> {
+  async function resolve(key: string, destination: string, ipv6: Ipv6Use): Promise<void> {
     let where: Whereabouts;
     try {
       where = await hosts.find(destination, ipv6);
@@ -37,7 +38,7 @@ export function createDestinations(settings: { hosts: HostFinder; clock: Clock; 
 
   return {
     lookUp: (destination, ipv6, known) => {
-      const key = `${ipv6 ? 6 : 4} ${destination}`;
+      const key = `${ipv6} ${destination}`;
       const cached = cache.get(key);
       if (cached !== undefined && cached.until > clock.now()) return cached.where;
       const waiting = pending.get(key);

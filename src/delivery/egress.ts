@@ -11,12 +11,17 @@ export interface Egress {
   address6?: string;
 }
 
+/**
+ * always: an entry of the pool has an IPv6 address. if-need-be: the system chooses the address, and hosts that
+ * have no other are tried. never: all entries have an IPv4 address alone.
+ */
+export type Ipv6Use = 'always' | 'if-need-be' | 'never';
+
 export interface EgressPools {
   poolOf(region: string, useCase: UseCase): string;
   /** The entry that the nth connection of a site uses. */
   entry(pool: string, connection: number): Egress;
-  /** Whether any entry of the pool can reach IPv6 hosts. */
-  speaksIpv6(pool: string): boolean;
+  ipv6Of(pool: string): Ipv6Use;
 }
 
 export function createEgressPools(config: Config): EgressPools {
@@ -38,6 +43,10 @@ export function createEgressPools(config: Config): EgressPools {
       const list = entries(pool);
       return list[connection % list.length] ?? standard;
     },
-    speaksIpv6: (pool) => entries(pool).some(({ address6 }) => address6 !== undefined),
+    ipv6Of: (pool) => {
+      const list = entries(pool);
+      if (list.some(({ address6 }) => address6 !== undefined)) return 'always';
+      return list.some(({ address }) => address === undefined) ? 'if-need-be' : 'never';
+    },
   };
 }

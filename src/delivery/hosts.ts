@@ -4,6 +4,7 @@ import { type Random, shuffled } from '../core/random.ts';
 import { DnsError } from '../dns/dns-error.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { LocalFailure } from '../mail/classify.ts';
+import type { Ipv6Use } from './egress.ts';
 import type { Guard } from './guard.ts';
 import type { TargetHost } from './worker/protocol.ts';
 
@@ -16,7 +17,7 @@ export type Whereabouts =
   | { kind: 'failure'; failure: LocalFailure; ttl: number };
 
 export interface HostFinder {
-  find(destination: string, ipv6: boolean): Promise<Whereabouts>;
+  find(destination: string, ipv6: Ipv6Use): Promise<Whereabouts>;
 }
 
 export interface HostSettings {
@@ -38,7 +39,7 @@ export function createHostFinder(settings: HostSettings): HostFinder {
   const { resolver, random, guard, routes, port } = settings;
   const ownNames = new Set(settings.ownNames.map((name) => name.toLowerCase()));
 
-  async function find(destination: string, ipv6: boolean): Promise<Whereabouts> {
+  async function find(destination: string, ipv6: Ipv6Use): Promise<Whereabouts> {
     const route = routeFor(routes, destination);
     if (route !== null) return viaRoute(route, ipv6);
     const mx = await mailExchangers(resolver, destination, random);
@@ -50,7 +51,7 @@ export function createHostFinder(settings: HostSettings): HostFinder {
   }
 
   /** The operator's own word: not judged by the private-network guard. */
-  async function viaRoute(route: Route, ipv6: boolean): Promise<Whereabouts> {
+  async function viaRoute(route: Route, ipv6: Ipv6Use): Promise<Whereabouts> {
     const found = await addresses(route.host, ipv6);
     if (found.found.length === 0) return failure('dns-trouble', FAILURE_TTL);
     return {
@@ -62,12 +63,18 @@ export function createHostFinder(settings: HostSettings): HostFinder {
   }
 
   /** Addresses of a host, IPv6 and IPv4 in turn; `trouble` when a family could not be looked up. */
-  async function addresses(name: string, ipv6: boolean): Promise<FoundAddresses> {
-    if (isIP(name) !== 0) return { name, found: [name], trouble: false, ttl: 3600 };
+  async function addresses(name: string, ipv6: Ipv6Use): Promise<FoundAddresses> {
+    if (isIP(name) !== 0) return { name, found: [name], trouble: false, outOfReach: false, ttl: 3600 };
     const families = await Promise.all([
-      ...(ipv6 ? [lookUp(() => resolver.aaaa(name))] : []),
+      ...(ipv6 === 'always' ? [lookUp(() => resolver.aaaa(name))] : []),
       lookUp(() => resolver.a(name)),
     ]);
+    const none = families.every(({ records, trouble }) => records.length === 0 && !trouble);
+    if (none && ipv6 !== 'always') {
+      const { records, trouble, ttl } = await lookUp(() => resolver.aaaa(name));
+      const found = ipv6 === 'never' ? [] : shuffled(random, records);
+      return { name, found, trouble, outOfReach: records.length > found.length, ttl };
+    }
     const lists = families.map((family) => shuffled(random, family.records));
     const longest = Math.max(...lists.map((list) => list.length));
     const found = Array.from({ length: longest }, (_, n) => lists.flatMap((list) => list[n] ?? [])).flat();
@@ -75,6 +82,7 @@ export function createHostFinder(settings: HostSettings): HostFinder {
       name,
       found,
       trouble: families.some((family) => family.trouble),
+      outOfReach: false,
       ttl: Math.min(...families.map((family) => family.ttl)),
     };
   }
@@ -94,6 +102,7 @@ export function createHostFinder(settings: HostSettings): HostFinder {
     if (hosts.length > 0) return { kind: 'hosts', hosts, route: null, ttl };
     // What is not known may yet turn out well; only when all is known is it a failure for good.
     if (looked.some((host) => host.trouble)) return failure('dns-trouble', FAILURE_TTL);
+    if (looked.some((host) => host.outOfReach)) return failure('ipv6-only', ttl);
     if (refused.has('own-address')) return failure('own-address', ttl);
     if (refused.has('private-network')) return failure('private-network', ttl);
     return failure(implicit ? 'no-such-domain' : 'no-mail-host', ttl);
@@ -106,6 +115,8 @@ interface FoundAddresses {
   name: string;
   found: string[];
   trouble: boolean;
+  /** It has addresses, and we have none that could talk to them. */
+  outOfReach: boolean;
   ttl: number;
 }
 

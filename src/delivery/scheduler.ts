@@ -162,7 +162,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
   function whereTo(message: QueuedMessage, known: () => void): Where | null {
     if (message.simulated === 1) return { kind: 'simulator' };
     const pool = poolOf(message);
-    const where = destinations.lookUp(message.destination, egress.speaksIpv6(pool), known);
+    const where = destinations.lookUp(message.destination, egress.ipv6Of(pool), known);
     if (where === null) return null;
     if (where.kind === 'failure') return { kind: 'failure', where };
     const { hosts, route } = where;

@@ -160,6 +160,7 @@ export type LocalFailure =
   | 'no-mail-host'
   | 'null-mx'
   | 'dns-trouble'
+  | 'ipv6-only'
   | 'unreachable'
   | 'connection-lost'
   | 'tls-failed'
@@ -181,6 +182,12 @@ const LOCAL: Record<LocalFailure, { reply: Reply; outcome: Outcome }> = {
   ),
   'null-mx': local(556, '5.1.10', 'The domain accepts no mail (null MX)', OUTCOMES['domain takes no mail']),
   'dns-trouble': local(451, '4.4.3', 'The domain could not be looked up', OUTCOMES['network trouble']),
+  'ipv6-only': local(
+    451,
+    '4.4.4',
+    'The mail hosts of the domain have IPv6 addresses only, and this server sends from IPv4 alone',
+    OUTCOMES['network trouble'],
+  ),
   unreachable: local(
     451,
     '4.4.1',

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Route } from '../../src/config/schema.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { systemRandom } from '../../src/core/random.ts';
+import type { Ipv6Use } from '../../src/delivery/egress.ts';
 import { createGuard } from '../../src/delivery/guard.ts';
 import { createHostFinder, type Whereabouts } from '../../src/delivery/hosts.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
@@ -29,6 +30,11 @@ dns.set('mixed.test', 'MX', ['10 inside.test', '20 mx2.one.test']);
 dns.set('listener.test', 'A', ['192.0.2.77']);
 dns.set('ours.test', 'MX', ['10 mail.example.com']);
 dns.set('backup.test', 'MX', ['10 mx1.one.test', '20 mail.example.com', '30 mx2.one.test']);
+dns.set('six.test', 'MX', ['10 mx.six.test']);
+dns.set('mx.six.test', 'AAAA', ['2001:4860::6']);
+dns.set('six-alone.test', 'AAAA', ['2001:4860::7']);
+dns.set('six-shaky.test', 'MX', ['10 mx.six-shaky.test']);
+dns.set('mx.six-shaky.test', 'AAAA', 'SERVFAIL');
 dns.set('broken.test', 'MX', 'SERVFAIL');
 dns.set('silent.test', 'MX', 'silent');
 dns.set('dangling.test', 'MX', ['10 gone.one.test']);
@@ -51,7 +57,7 @@ const openGuard = {
       : guard.judge(address, port),
 };
 
-function find(destination: string, options: { ipv6?: boolean; routes?: Route[] } = {}): Promise<Whereabouts> {
+function find(destination: string, options: { ipv6?: Ipv6Use; routes?: Route[] } = {}): Promise<Whereabouts> {
   const finder = createHostFinder({
     resolver,
     random: systemRandom,
@@ -60,7 +66,7 @@ function find(destination: string, options: { ipv6?: boolean; routes?: Route[] }
     port: 25,
     ownNames: ['mail.example.com'],
   });
-  return finder.find(destination, options.ipv6 ?? false);
+  return finder.find(destination, options.ipv6 ?? 'never');
 }
 
 const names = (where: Whereabouts) =>
@@ -99,12 +105,30 @@ describe('where mail goes', () => {
 
   it('takes two addresses of a host, of both families where IPv6 can be reached', async () => {
     const plain = await find('one.test');
-    const both = await find('one.test', { ipv6: true });
+    const both = await find('one.test', { ipv6: 'always' });
     expect(plain.kind === 'hosts' && plain.hosts[0]?.addresses).toHaveLength(2);
     expect(both.kind === 'hosts' && both.hosts[0]?.addresses).toEqual([
       '2001:4860::1',
       expect.stringMatching(/^192\.0\.2\.[123]$/),
     ]);
+  });
+
+  it.each<[string, string, Ipv6Use, unknown]>([
+    ['an MX host', 'six.test', 'always', { hosts: [{ addresses: ['2001:4860::6'] }] }],
+    ['an MX host', 'six.test', 'if-need-be', { hosts: [{ addresses: ['2001:4860::6'] }] }],
+    ['an MX host', 'six.test', 'never', { kind: 'failure', failure: 'ipv6-only' }],
+    ['the domain itself', 'six-alone.test', 'if-need-be', { hosts: [{ addresses: ['2001:4860::7'] }] }],
+    ['the domain itself', 'six-alone.test', 'never', { kind: 'failure', failure: 'ipv6-only' }],
+    ['nobody knows what', 'six-shaky.test', 'never', { kind: 'failure', failure: 'dns-trouble' }],
+  ])('%s with IPv6 alone: %s, IPv6 %s', async (_, destination, ipv6, expected) => {
+    expect(await find(destination, { ipv6 })).toMatchObject(expected as object);
+  });
+
+  it('asks for IPv6 only where a host has no other address', async () => {
+    const where = await find('one.test', { ipv6: 'if-need-be' });
+    expect(
+      where.kind === 'hosts' && where.hosts[0]?.addresses.every((address) => !address.includes(':')),
+    ).toBe(true);
   });
 
   it('prefers a fixed route, the exact one to "*", private or not', async () => {

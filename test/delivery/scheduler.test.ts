@@ -45,7 +45,7 @@ function start(options: Options = {}) {
         return where;
       },
     },
-    egress: { poolOf: () => 'default', entry: () => ({ hostname: 'mail.test' }), speaksIpv6: () => false },
+    egress: { poolOf: () => 'default', entry: () => ({ hostname: 'mail.test' }), ipv6Of: () => 'never' },
     generation: 1,
     stillAllowed: options.stillAllowed ?? (() => null),
     dispatch: (site, slot, assignment) => dispatched.push({ site, slot, assignment }),

@@ -184,6 +184,7 @@ describe('failures without a reply', () => {
     ['no-such-domain', 'bounce', 'hard', 'invalid-domain', 'second-time', '5.1.2'],
     ['null-mx', 'bounce', 'hard', 'invalid-domain', 'now', '5.1.10'],
     ['dns-trouble', 'defer', 'soft', 'network-error', 'never', '4.4.3'],
+    ['ipv6-only', 'defer', 'soft', 'network-error', 'never', '4.4.4'],
     ['unreachable', 'defer', 'soft', 'network-error', 'never', '4.4.1'],
     ['connection-lost', 'defer', 'soft', 'network-error', 'never', '4.4.2'],
     ['tls-failed', 'defer', 'soft', 'tls-failed', 'never', '4.7.5'],
