@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { parseMoment } from '../core/clock.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { parsePhone } from '../mail/identifier.ts';
 import { CONSENT_METHODS, type ConsentMethod } from '../store/consent.ts';
@@ -36,9 +37,6 @@ export interface ConsentWish {
 const MAX_NAME = 200;
 const MAX_DETAILS = 2000;
 export const MAX_USER_AGENT = 1000;
-
-/** RFC 3339 §5.6, the time of day may be left out. */
-const MOMENT = /^\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:\d\d))?$/;
 
 /** The address alone, its domain as lower-case A-labels. */
 export function readEmail(text: string): Read<string> {
@@ -95,8 +93,8 @@ export function readMethod(text: string): Read<ConsentMethod> {
 
 /** Epoch ms. */
 export function readMoment(text: string): Read<number> {
-  const moment = MOMENT.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
-  return Number.isNaN(moment)
+  const moment = parseMoment(text);
+  return moment === null
     ? { fault: 'must be a time such as 2026-01-31T12:00:00Z or a date such as 2026-01-31' }
     : { value: moment };
 }

@@ -1,4 +1,4 @@
-import { DAY } from '../core/clock.ts';
+import { DAY, parseMoment } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Attachment, Mailbox } from '../mail/content.ts';
@@ -131,8 +131,9 @@ export function parseMail(request: MailRequest, now: number, fault: Fault): Pars
 /** A time that has passed means at once: clocks differ, and nobody wants the mail lost for that. */
 function parseSchedule(text: string | undefined, now: number, fault: Fault): number | null {
   if (text === undefined) return null;
-  const at = Date.parse(text);
-  if (Number.isNaN(at)) fault('scheduledAt', 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z');
+  const at = parseMoment(text);
+  if (at === null)
+    fault('scheduledAt', 'must be an ISO 8601 time with its zone, such as 2026-01-31T12:00:00Z');
   else if (at > now + FARTHEST_AHEAD) fault('scheduledAt', 'must be at most 30 days ahead');
   return at;
 }

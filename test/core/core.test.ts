@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { parseMoment } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { randomText, shuffled, systemRandom } from '../../src/core/random.ts';
@@ -22,6 +23,27 @@ describe('ids', () => {
   it('do not repeat', () => {
     const made = new Set(Array.from({ length: 10_000 }, () => ids.make('msg')));
     expect(made.size).toBe(10_000);
+  });
+});
+
+describe('a moment', () => {
+  it.each([
+    ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.000Z'],
+    ['2026-01-31T12:00:00.5+01:30', '2026-01-31T10:30:00.500Z'],
+    ['2026-01-31t12:00z', '2026-01-31T12:00:00.000Z'],
+    ['2026-01-31 12:00:00Z', '2026-01-31T12:00:00.000Z'],
+    ['2024-02-29', '2024-02-29T00:00:00.000Z'],
+    ['2026-02-29', null],
+    ['2026-11-31T10:00:00Z', null],
+    ['2026-13-01', null],
+    ['2026-01-31T12:00:00', null],
+    ['2026-01-31T25:00:00Z', null],
+    ['2026', null],
+    ['Nov 30 2026', null],
+    ['', null],
+  ])('%s is %s', (text, expected) => {
+    const moment = parseMoment(text);
+    expect(moment === null ? null : new Date(moment).toISOString()).toBe(expected);
   });
 });
 

@@ -191,7 +191,20 @@ describe('a marketing send', () => {
       'VALIDATION_ERROR',
       undefined,
     ],
-    ['a schedule that is no time', { scheduledAt: 'tomorrow' }, 400, 'VALIDATION_ERROR', undefined],
+    ...[
+      'tomorrow',
+      '2026',
+      'Nov 30 2026',
+      '30 Nov 2026 10:00 PST',
+      '2026-11-31T10:00:00Z',
+      '2026-11-30T10:00:00',
+    ].map((scheduledAt): [string, object, number, string, undefined] => [
+      `a schedule of ${scheduledAt}`,
+      { scheduledAt },
+      400,
+      'VALIDATION_ERROR',
+      undefined,
+    ]),
   ])('is refused: %s', async (_, changes, status, code, subscriptionStatus) => {
     const answer = await send(
       JSON.parse(JSON.stringify(changes).replace('"GROUP"', JSON.stringify(groupId))),
