@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
 import { type ComplianceVariables, complianceVariables } from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
 import {
@@ -13,6 +13,7 @@ import type { Tables } from '../store/tables.ts';
 import { complianceTexts } from './compliance-templates.ts';
 import type { ReadHtml } from './html-reader.ts';
 import { type ParsedSend, subjectFault } from './request.ts';
+import { subjectTemplateFault } from './text.ts';
 import type { Wording } from './wording.ts';
 
 /**
@@ -45,6 +46,8 @@ export function prepareWording(
   wording: Wording,
   readHtml: (html: string) => ReadHtml,
 ): PreparedWording | Refusal {
+  const unfit = subjectTemplateFault(wording.subject);
+  if (unfit !== null) return invalid('subject', unfit);
   const { missing, template } = readHtml(wording.html);
   if (missing.length > 0) return complianceMissing(missing);
   const parts: Part[] = [

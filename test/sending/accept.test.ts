@@ -103,6 +103,7 @@ describe('a refused send', () => {
       'VALIDATION_ERROR',
       'templateVariables.name',
     ],
+    ['a link in the subject', { subject: 'Leave: {{unsubscribe_url}}' }, 'VALIDATION_ERROR', 'subject'],
     [
       'a line break in a subject’s variable',
       { templateVariables: { name: 'x', order: { number: 'a\r\nBcc: x@y.z' } } },

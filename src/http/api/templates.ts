@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
 import { shownTemplate, type Templates, templateWarnings } from '../../sending/templates.ts';
+import { subjectTemplateFault } from '../../sending/text.ts';
 import type { TemplateRow } from '../../store/templates.ts';
 import { successBody } from '../answers.ts';
 import { readPageKey } from '../page-key.ts';
@@ -23,7 +24,14 @@ const fields = {
     .nullable()
     .optional()
     .describe('The stream it is for: sends of the other one are refused. `null`: for both.'),
-  subject: line(998).nullable().optional().describe('May hold `{{name}}`; `null`: every send gives its own.'),
+  subject: line(998)
+    .superRefine((subject, context) => {
+      const message = subjectTemplateFault(subject);
+      if (message !== null) context.addIssue({ code: 'custom', message });
+    })
+    .nullable()
+    .optional()
+    .describe('May hold `{{name}}`; `null`: every send gives its own.'),
   text: lines().nullable().optional().describe('Plain text version; made from the html when absent.'),
 };
 const name = line(200);

@@ -64,6 +64,7 @@ describe('a template', () => {
     ['an unknown type', { type: 'both' }, 'type'],
     ['a subject of two lines', { subject: 'a\r\nBcc: x@example.net' }, 'subject'],
     ['a subject of 999 characters', { subject: 'a'.repeat(999) }, 'subject'],
+    ['a link in the subject', { subject: 'Leave: {{unsubscribe_url}}' }, 'subject'],
     ['a NUL in the html', { html: `${HTML}\u0000` }, 'html'],
     ['half a character in the text', { text: 'a\ud83d' }, 'text'],
     ['no html', { html: '' }, 'html'],
