@@ -363,7 +363,12 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           });
     if (submission !== null) undo.push(() => submission.close(GRACE_MS));
     const complianceTemplates = createComplianceTemplates({ tables, writer, clock, ids });
-    const sends = { acceptance, account: tables.accounts.get, firstOutcome: engine.firstOutcome };
+    const sends = {
+      acceptance,
+      account: tables.accounts.get,
+      firstOutcome: engine.firstOutcome,
+      statusOf: (messageId: string) => tables.messages.byId(messageId)?.status ?? 'queued',
+    };
     const http = createHttpServer({
       config,
       log,

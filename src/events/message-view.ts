@@ -4,6 +4,11 @@ import { HELD } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import { publicEvent } from './feed.ts';
 
+/** It waits for a time: scheduled, or to be tried again. */
+function isLater({ status, due_at, created_at }: ListedMessage): boolean {
+  return status === 'deferred' || (status === 'queued' && due_at !== null && due_at > created_at);
+}
+
 /** A message as callers and operators read it. */
 export function publicMessage(row: ListedMessage): Record<string, unknown> {
   return {
@@ -19,9 +24,7 @@ export function publicMessage(row: ListedMessage): Record<string, unknown> {
     subject: row.subject,
     status: row.status,
     attempts: row.attempts,
-    ...(row.due_at !== null && row.due_at < HELD && row.status === 'deferred'
-      ? { nextAttemptAt: iso(row.due_at) }
-      : {}),
+    ...(row.due_at !== null && row.due_at < HELD && isLater(row) ? { nextAttemptAt: iso(row.due_at) } : {}),
     createdAt: iso(row.created_at),
     updatedAt: iso(row.updated_at),
   };

@@ -95,8 +95,8 @@ const recipients = <Status extends string>(status: Status) =>
 
 const delivery = z.object({
   status: z
-    .enum(['delivered', 'deferred', 'bounced', 'failed', 'pending'])
-    .describe('`pending`: no outcome within the time asked for.'),
+    .enum(['queued', 'sending', 'delivered', 'deferred', 'bounced', 'failed'])
+    .describe('`queued` or `sending`: no outcome within the time asked for.'),
   smtpReply: z.string().optional(),
 });
 

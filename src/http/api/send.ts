@@ -5,6 +5,7 @@ import type { Acceptance, Accepted, AcceptRequest } from '../../sending/accept.t
 import { parseIdempotencyKey } from '../../sending/idempotency.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import type { UseCase } from '../../store/domains.ts';
+import type { MessageStatus } from '../../store/messages.ts';
 import { successBody } from '../answers.ts';
 import { type Answer, type Call, type Route, route } from '../route.ts';
 import {
@@ -23,6 +24,8 @@ export interface SendRouteSettings {
   acceptance: Acceptance;
   account(accountId: string): AccountRow | null;
   firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<Outcome | null>;
+  /** Where a message stands now. */
+  statusOf(messageId: string): MessageStatus;
 }
 
 const MAX_WAIT_SECONDS = 30;
@@ -93,7 +96,7 @@ function transactionalSend(settings: SendRouteSettings): Route {
       if (isRefusal(accepted)) return accepted;
       return waiting.outcome === undefined || accepted.kind === 'replayed'
         ? answerOf(accepted)
-        : withDelivery(accepted, await waiting.outcome);
+        : withDelivery(settings, accepted, await waiting.outcome);
     },
   });
 }
@@ -150,10 +153,15 @@ function answerOf(accepted: Accepted): Answer {
     : { status: accepted.status, raw: accepted.body };
 }
 
-function withDelivery(accepted: Extract<Accepted, { kind: 'accepted' }>, outcome: Outcome | null): Answer {
+/** Without an outcome in the time that was given: where the message stands. */
+function withDelivery(
+  { statusOf }: SendRouteSettings,
+  accepted: Extract<Accepted, { kind: 'accepted' }>,
+  outcome: Outcome | null,
+): Answer {
   const delivery =
     outcome === null
-      ? { status: 'pending' }
+      ? { status: 'messageId' in accepted.data ? statusOf(accepted.data.messageId) : 'queued' }
       : {
           status: outcome.status,
           smtpReply: `${outcome.reply.code} ${outcome.reply.enhanced ?? ''} ${outcome.reply.text}`.replace(

@@ -68,6 +68,17 @@ beforeAll(async () => {
 });
 afterAll(() => house.stop());
 
+describe('GET /web-setup/messages', () => {
+  it('shows when a scheduled message is due', async () => {
+    const scheduledAt = new Date(Date.now() + DAY).toISOString();
+    const html = '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>';
+    const body = { to: DELIVERED, from: 'news@shop.test', subject: 'Later', html, scheduledAt };
+    const { data } = await client.call<{ jobId: string }>('POST', '/marketing/send', { body });
+    const listed = await client.get<{ messages: object[] }>(`/web-setup/messages?jobId=${data.jobId}`);
+    expect(listed.data.messages).toMatchObject([{ status: 'queued', nextAttemptAt: scheduledAt }]);
+  });
+});
+
 describe('GET /web-setup/events', () => {
   it('tells of a refused send what the request named', async () => {
     const [refused] = (await feed(`recipient=${STRANGER}`)).events;
