@@ -252,6 +252,11 @@ export const SENDER_RULES: readonly Rule[] = [
       'ehlo/helo',
       'not a valid helo',
       'helo is not',
+      'in helo',
+      'in ehlo',
+      'client host not found',
+      'fix your dns',
+      'for your ip',
       'fake helo',
       '(bl)',
       'you are blocked',
@@ -278,6 +283,12 @@ export const SENDER_RULES: readonly Rule[] = [
     ],
     means: 'address listed',
     example: { code: 550, enhanced: '5.7.1', text: 'IP address blacklisted by recipient' },
+  },
+  // The same words as about the recipient's domain, and it is ours.
+  {
+    enhanced: ['x.1.7', 'x.1.8'],
+    means: 'sender refused',
+    example: { code: 553, enhanced: '5.1.8', text: 'No MX found for example.com' },
   },
   {
     says: [
@@ -325,6 +336,14 @@ export const SENDER_RULES: readonly Rule[] = [
       'not allowed to send mail',
       'address of sender',
       'to verify sender',
+      'for sender',
+      'for the sender',
+      'sender has no',
+      'sender has null',
+      'sender address has',
+      'your domain has no',
+      'records for your domain',
+      'in mail from',
       'user authentication',
       'sender access denied',
       'authentication required',
@@ -337,7 +356,7 @@ export const SENDER_RULES: readonly Rule[] = [
     means: 'sender refused',
     example: {
       code: 553,
-      enhanced: '5.1.8',
+      enhanced: '5.7.1',
       text: '<a@example.com>... Domain of sender address does not exist',
     },
   },

@@ -28,11 +28,6 @@ export const STATUS_RULES: readonly Rule[] = [
     example: { code: 550, enhanced: '5.1.10', text: 'rejected' },
   },
   {
-    enhanced: ['x.1.7', 'x.1.8'],
-    means: 'sender refused',
-    example: { code: 553, enhanced: '5.1.8', text: 'rejected' },
-  },
-  {
     enhanced: ['x.1.0'],
     code: [550, 551, 553],
     means: 'perhaps no such recipient',
