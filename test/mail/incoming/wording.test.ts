@@ -136,6 +136,18 @@ const NOT_THE_ADDRESS = [
   '554 domain not found for sender',
   '550 5.7.1 Mailbox does not accept messages over 10 MB',
   '550 your policy has been replaced by a new one',
+  '550 authentication failed: invalid user or password',
+  '550 Sender IP address does not exist in DNS',
+  '550 return address unknown',
+  '550 user not found in whitelist',
+  '550 recipient not found in approved senders list',
+  '550 no mailbox space',
+  '550 cannot find user database',
+  '550 5.1.1 Recipient address rejected: unverified address: Address lookup failed',
+  '550 5.1.1 Recipient address rejected: undeliverable address: connect to mx.dest.example: Connection timed out',
+  '550 Unrouteable address in sender',
+  '550-Sender callout: 550 no such user here',
+  '550 El buzon no existe o esta lleno',
 ];
 
 const THE_ADDRESS = [
