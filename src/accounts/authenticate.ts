@@ -3,7 +3,7 @@ import { type Refusal, refuse } from '../core/refusal.ts';
 import type { Tables } from '../store/tables.ts';
 import { isLoopback, type Network, parseNetwork } from './caller-addresses.ts';
 import { keyHash, parseList, type Scope } from './keys.ts';
-import type { FailureLimits } from './rate-limits.ts';
+import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
 
 /**
  * Who is calling. The key is looked up by its hash in the database on every call, so that a key revoked or an
@@ -50,6 +50,7 @@ export function createAuthenticator(deps: { tables: Tables; failures: FailureLim
     if (wait !== null) {
       return refuse('RATE_LIMITED', 'too many failed authentications from this address', {
         retryAfter: wait,
+        limit: { name: 'authentication', calls: FAILURES_PER_MINUTE, seconds: 60 },
       });
     }
     return refuse(

@@ -83,7 +83,7 @@ export interface FailureLimits {
   count(address: string): number | null;
 }
 
-const FAILURES_PER_MINUTE = 100;
+export const FAILURES_PER_MINUTE = 100;
 const ADDRESSES_REMEMBERED = 20_000;
 
 export function createFailureLimits(clock: Clock): FailureLimits {

@@ -68,6 +68,8 @@ export interface RefusalExtras {
   subscriptionStatus?: SubscriptionStatus;
   /** Seconds for `Retry-After`. */
   retryAfter?: number;
+  /** The limit that was reached, where it is another one than that of the key: so many calls in so many seconds. */
+  limit?: { name: string; calls: number; seconds: number };
 }
 
 export class Refusal {

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Clock, MINUTE } from '../core/clock.ts';
+import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 
 /** Verification by hand asks past all caches, some twenty questions each time: so often and no more. */
@@ -19,9 +19,7 @@ export function createVerifyLimit(clock: Clock): (domainId: string) => Refusal |
       return refuse(
         'RATE_LIMITED',
         `a domain may be verified ${MOST} times a minute; try again in ${retryAfter} s`,
-        {
-          retryAfter,
-        },
+        { retryAfter, limit: { name: 'verification', calls: MOST, seconds: WINDOW / SECOND } },
       );
     }
     recent.set(domainId, [...times, now]);

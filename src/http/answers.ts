@@ -1,4 +1,5 @@
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
+import { reachedHeaders } from './rate-headers.ts';
 import type { Answer, Page } from './route.ts';
 
 /**
@@ -57,6 +58,8 @@ export function refusalReply(
   const retryAfter = refusal.extras.retryAfter ?? RETRY_AFTER[refusal.code];
   const more: Record<string, string> = {};
   if (retryAfter !== undefined) more['Retry-After'] = String(retryAfter);
+  const { limit } = refusal.extras;
+  if (limit !== undefined) Object.assign(more, reachedHeaders(limit, retryAfter ?? limit.seconds));
   // RFC 9110 §15.5.2: a 401 names a scheme.
   if (refusal.status === 401) more['WWW-Authenticate'] = 'ApiKey realm="postrider"';
   return {

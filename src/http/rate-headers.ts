@@ -13,3 +13,16 @@ export function rateHeaders(lane: RateLane, reading: RateReading): Record<string
     RateLimit: `"${lane}";r=${reading.remaining};t=${reading.fullAfterSeconds}`,
   };
 }
+
+/** The same fields for a limit that has been reached; `seconds` until it lets a call through again. */
+export function reachedHeaders(
+  { name, calls, seconds }: { name: string; calls: number; seconds: number },
+  retryAfter: number,
+): Record<string, string> {
+  return {
+    'X-RateLimit-Limit': String(calls),
+    'X-RateLimit-Remaining': '0',
+    'RateLimit-Policy': `"${name}";q=${calls};w=${seconds}`,
+    RateLimit: `"${name}";r=0;t=${retryAfter}`,
+  };
+}

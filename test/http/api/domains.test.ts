@@ -213,6 +213,7 @@ describe('a domain', () => {
     const refused = await call('POST', `/domains/${domainId}/verify`);
     expect(refused).toMatchObject({ status: 429, code: 'RATE_LIMITED' });
     expect(refused.headers.get('retry-after')).toBe('60');
+    expect(refused.headers.get('ratelimit-policy')).toBe('"verification";q=10;w=60');
   });
 
   it('changes its DKIM key', async () => {
