@@ -29,12 +29,13 @@ export function createProvision(house: ProvisionHouse): Provision {
     if (domain === null || domain.alt_provisioned === 1) return;
     const wish = { selector: secondarySelector(domain), lane: 'secondary', state: 'active' } as const;
     const key = await makeKey(seal, domainId, wish, clock.now());
-    await writer.run(({ domains, dkimKeys }) => {
+    const done = await writer.run(({ domains, dkimKeys }) => {
       const row = domains.byId(domainId);
-      if (row === null || row.alt_provisioned === 1) return;
+      if (row === null || row.alt_provisioned === 1) return null;
       dkimKeys.insert(key);
       domains.update({ ...row, alt_provisioned: 1, updated_at: clock.now() });
-      log.info({ domainId, domain: row.name, altDomainId: row.alt_domain_id }, 'secondary lane set up');
+      return { domainId, domain: row.name, altDomainId: row.alt_domain_id };
     });
+    if (done !== null) log.info(done, 'secondary lane set up');
   };
 }
