@@ -95,6 +95,8 @@ export interface Daemon {
   apiUrl: string;
   /** Where the public pages answer; `public.url` unless that is for the system to choose. */
   publicUrl: string;
+  /** Where mail in is taken; null: that listener is off. */
+  mxPort: number | null;
   /** For `demo`, which plays the operator's part too. */
   accounts: Accounts;
   domains: Domains;
@@ -455,7 +457,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       { apiUrl, dataDir: config.data.dir, generation, queued: tables.queue.count() },
       'postrider is up',
     );
-    return { apiUrl, publicUrl: publicSide.url(), accounts, domains, stop };
+    const mxPort = mx?.address()?.port ?? null;
+    return { apiUrl, publicUrl: publicSide.url(), mxPort, accounts, domains, stop };
   } catch (error) {
     await stop();
     throw error;
