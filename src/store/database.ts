@@ -1,5 +1,5 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 
 /**
@@ -22,8 +22,24 @@ export class StoreFault extends Error {}
 
 /** Makes the data directory, only its owner may enter. */
 export function prepareDataDir(dir: string): void {
-  if (!existsSync(dir)) mkdirSync(dir, { recursive: true, mode: 0o700 });
-  chmodSync(dir, 0o700);
+  try {
+    makeDir(resolve(dir));
+    chmodSync(dir, 0o700);
+  } catch (error) {
+    throw new StoreFault(`data.dir ${dir} cannot be used: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** With its parents. Node's own recursion never ends in /proc. */
+function makeDir(dir: string): void {
+  if (existsSync(dir)) return;
+  makeDir(dirname(dir));
+  try {
+    mkdirSync(dir, { mode: 0o700 });
+  } catch (error) {
+    // Another command may have been quicker.
+    if (!existsSync(dir)) throw error;
+  }
 }
 
 /**

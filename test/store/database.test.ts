@@ -36,6 +36,19 @@ describe('the database', () => {
     expect(() => openDatabase(dir)).toThrow(/of schema 9000, this program knows \d+/);
   });
 
+  it.each([
+    ['nobody can make', '/proc/postrider/data', /data\.dir \/proc\/postrider\/data cannot be used: ENOENT/],
+    ['is a file', '/dev/null/data', /data\.dir \/dev\/null\/data cannot be used: ENOTDIR/],
+  ])('says so of a directory that %s', (_, dir, words) => {
+    expect(() => openDatabase(dir)).toThrow(words);
+  });
+
+  it('makes the directories that are missing', () => {
+    const dir = join(temporaryDir(), 'a', 'b');
+    openDatabase(dir).close();
+    expect(readdirSync(dir)).toContain(DATABASE_FILE);
+  });
+
   it('lets one daemon in at a time, and the next when it is gone', () => {
     const dir = temporaryDir();
     const lock = lockDaemon(dir);
