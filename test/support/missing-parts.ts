@@ -10,7 +10,7 @@ import { delimiter, join } from 'node:path';
  *     const parts = needParts('knot', 'postfix');
  *     describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => { … });
  */
-export type Part = 'knot' | 'postfix' | 'dkimpy' | 'pyspf' | 'chromium' | 'swaks' | 'pebble';
+export type Part = 'knot' | 'postfix' | 'dkimpy' | 'pyspf' | 'chromium' | 'swaks' | 'pebble' | 'curl';
 
 export interface Parts {
   missing: boolean;
@@ -57,6 +57,7 @@ const FAULTS: Record<Part, () => string | null> = {
   chromium: () => (findBrowser() === null ? 'Chromium (package chromium) is not installed' : null),
   pebble: () => programs('Pebble (package pebble)', ['pebble']),
   swaks: () => programs('swaks (package swaks)', ['swaks']),
+  curl: () => programs('curl', ['curl']),
   pyspf: () => pythonModules('pyspf (packages python3-spf, python3-dnspython)', ['spf', 'dns']),
 };
 

@@ -5,8 +5,15 @@ import { createLog } from '../../core/log.ts';
 import { systemRandom } from '../../core/random.ts';
 import { type Daemon, startDaemon } from '../../daemon.ts';
 import { createResolver } from '../../dns/resolver.ts';
-import { type Ending, showMail, tellStory } from './story.ts';
-import { NAMES, startPrivateDns, startReceiver, temporaryDataDir } from './world.ts';
+import { READER } from './story/newsletter.ts';
+import { type Ending, tellStory } from './story/story.ts';
+import { createTeller } from './story/teller.ts';
+import { temporaryDataDir } from './world/data-dir.ts';
+import { startPrivateDns } from './world/dns.ts';
+import { sendLateBounce } from './world/late-bounce.ts';
+import { GONE_USER, NAMES, UNKNOWN_USER } from './world/names.ts';
+import { startReceiver } from './world/receiver.ts';
+import { startShop } from './world/shop.ts';
 
 /** `postrider demo`: the whole product on one machine with nothing else installed. */
 export function demoCommand(print: (text: string) => void): Command {
@@ -35,8 +42,12 @@ async function runDemo(
     clock: systemClock,
     random: systemRandom,
   });
-  const receiver = await startReceiver(resolver);
-  const daemon = await startOnAnyPort(options.port, {
+  const receiver = await startReceiver({
+    resolver,
+    sendBack: (mail) => sendLateBounce(mail, daemon.mxPort ?? 0),
+  });
+  const shop = await startShop();
+  const daemon: Daemon = await startOnAnyPort(options.port, {
     POSTRIDER_HOSTNAME: NAMES.platform,
     POSTRIDER_DATA__DIR: data.dir,
     POSTRIDER_PUBLIC__LISTEN: '127.0.0.1:0',
@@ -49,20 +60,23 @@ async function runDemo(
   const close = async () => {
     await daemon.stop();
     await receiver.close();
+    await shop.close();
     resolver.close();
     await dns.close();
     data.remove();
   };
   try {
     print('Postrider: the main job, end to end, on this machine alone.');
-    const ending = await tellStory({ daemon, dns, receiver, print });
+    const ending = await tellStory({ daemon, dns, receiver, shop, print });
     print('\nThat was the main job.');
     if (options.exit === true) return;
     print(invitation(daemon.apiUrl, ending));
+    const tell = createTeller(print);
     receiver.onMail((mail) => {
       print('\nA mail arrived:');
-      showMail(mail, (text) => print(`   ${text}`));
+      tell.mail(mail);
     });
+    shop.onCall((call) => tell.webhook([call]));
     await untilTold();
     print('\nGood-bye.');
   } finally {
@@ -87,26 +101,34 @@ async function startOnAnyPort(port: string, env: Record<string, string>): Promis
   }
 }
 
-function invitation(apiUrl: string, { accountId, setupKey, transactionalKey }: Ending): string {
+function invitation(apiUrl: string, { accountId, keys, webhookId, subscriptionGroupId }: Ending): string {
   return `
 It stays up. Its base address is ${apiUrl}, the documentation ${apiUrl}/docs.
-Try it yourself: paste into another terminal, and watch the mail arrive here.
+Try it yourself: paste into another terminal, and watch here what arrives.
 
   export BASE=${apiUrl} ID=${accountId}
-  export SETUP_KEY=${setupKey}
-  export TX_KEY=${transactionalKey}
+  export SETUP_KEY=${keys.setup}
+  export TX_KEY=${keys.transactional}
+  export MK_KEY=${keys.marketing}
 
   curl -s $BASE/transactional/send -H "X-Api-Key: $TX_KEY" -H "X-Id: $ID" \\
     -H 'Content-Type: application/json' -d '{
-      "from": "orders@${NAMES.sender}", "to": "you@example.com", "subject": "Hello",
+      "from": "orders@${NAMES.sender}", "to": "${READER}", "subject": "Hello",
       "html": "<p>Hello!</p>{{company_address_html}} {{unsubscribe_email_html}}" }'
+  curl -s $BASE/marketing/send -H "X-Api-Key: $MK_KEY" -H "X-Id: $ID" \\
+    -H 'Content-Type: application/json' -d '{
+      "from": "news@${NAMES.sender}", "to": "${READER}", "subject": "News",
+      "subscriptionGroupId": "${subscriptionGroupId}",
+      "html": "<p>News!</p>{{company_address_html}} {{unsubscribe_email_html}}" }'
 
   curl -s $BASE/web-setup/domains -H "X-Api-Key: $SETUP_KEY" -H "X-Id: $ID"
   curl -s $BASE/web-setup/messages -H "X-Api-Key: $SETUP_KEY" -H "X-Id: $ID"
   curl -s $BASE/web-setup/events -H "X-Api-Key: $SETUP_KEY" -H "X-Id: $ID"
+  curl -s $BASE/web-setup/webhooks/${webhookId}/deliveries \\
+    -H "X-Api-Key: $SETUP_KEY" -H "X-Id: $ID"
 
-Mail to any address arrives here, except to nobody@…, who bounces; bounced@simulator.${NAMES.platform}
-and its siblings play out an outcome. Ctrl-C ends the demo.`;
+Mail to any address arrives here, except to ${UNKNOWN_USER}@…, who bounces, and ${GONE_USER}@…, who bounces later;
+bounced@simulator.${NAMES.platform} and its siblings play out an outcome. Ctrl-C ends the demo.`;
 }
 
 function untilTold(): Promise<void> {

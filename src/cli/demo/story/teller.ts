@@ -1,3 +1,6 @@
+import type { ReceivedMail } from '../world/receiver.ts';
+import type { WebhookCall } from '../world/shop.ts';
+
 /** A DNS record as the API shows it. */
 export interface Published {
   type: string;
@@ -11,11 +14,17 @@ export interface Published {
 export interface Teller {
   step(title: string): void;
   line(text: string): void;
+  /** A request and its answer; what makes ids unique is left out. */
+  request(method: string, path: string, status: number): void;
   records(records: readonly Published[]): void;
   timeline(entries: readonly Record<string, unknown>[]): void;
+  mail(mail: ReceivedMail): void;
+  /** What was told by webhook, in the order of arrival, and of whom. */
+  webhook(calls: readonly WebhookCall[]): void;
 }
 
 const WIDTH = 76;
+const UNIQUE_PART = /_\d{13}_[0-9a-z]{12}/g;
 
 export function createTeller(print: (text: string) => void): Teller {
   let steps = 0;
@@ -23,6 +32,7 @@ export function createTeller(print: (text: string) => void): Teller {
   return {
     step: (title) => print(`\n${++steps}. ${title}`),
     line,
+    request: (method, path, status) => line(`${method} ${path.replaceAll(UNIQUE_PART, '_…')} -> ${status}`),
     records: (records) => {
       for (const { type, name, value, priority } of records) {
         line(`  ${type.padEnd(5)} ${name}`);
@@ -31,6 +41,17 @@ export function createTeller(print: (text: string) => void): Teller {
     },
     timeline: (entries) => {
       for (const entry of entries) line(`  ${String(entry['timestamp']).slice(11, 23)}  ${describe(entry)}`);
+    },
+    mail: ({ from, to, dkim, tls, mail }) => {
+      line(`envelope     ${from} -> ${to}${tls === null ? '' : `, encrypted (${tls})`}`);
+      line(`From         ${mail.from?.text ?? ''}`);
+      line(`Subject      ${mail.subject ?? ''}`);
+      line(`DKIM         ${dkim}`);
+      line(`Text         ${(mail.text ?? '').replace(/\s+/g, ' ').slice(0, 160)}`);
+    },
+    webhook: (calls) => {
+      const whom = new Set(calls.map(({ data: { object } }) => object.recipient ?? object.domain));
+      line(`the shop is told: ${calls.map(({ type }) => type).join(', ')} (${[...whom].join(', ')})`);
     },
   };
 }

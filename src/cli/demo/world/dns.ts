@@ -1,0 +1,43 @@
+import { createNameserver } from '../../../dns/nameserver.ts';
+import type { ZoneRecord } from '../../../dns/zone-record.ts';
+import { LOOPBACK, NAMES } from './names.ts';
+
+/** A name server that knows every name, and leads every domain's mail to the receiving server. */
+export interface PrivateDns {
+  address: string;
+  publish(records: readonly ZoneRecord[]): void;
+  close(): Promise<void>;
+}
+
+const TTL = 60;
+
+export async function startPrivateDns(): Promise<PrivateDns> {
+  const published = new Map<string, ZoneRecord[]>();
+  const publish = (records: readonly ZoneRecord[]) => {
+    for (const record of records) {
+      const name = record.name.toLowerCase();
+      const others = (published.get(name) ?? []).filter(
+        ({ type, value }) => type !== record.type || value !== record.value,
+      );
+      published.set(name, [...others, record]);
+    }
+  };
+  publish([
+    { name: NAMES.receiver, type: 'A', value: LOOPBACK, ttl: TTL },
+    { name: NAMES.platform, type: 'A', value: LOOPBACK, ttl: TTL },
+  ]);
+  const server = await createNameserver({
+    // Whoever is written to, under whatever name, is at the receiving server; the sender's side is as published.
+    zone: {
+      find: (name) =>
+        published.get(name) ??
+        (name.endsWith(NAMES.sender) || name.startsWith('_') || !name.includes('.')
+          ? undefined
+          : [{ name, type: 'MX', value: NAMES.receiver, priority: 10, ttl: TTL }]),
+    },
+    origins: ['.'],
+    listen: { host: LOOPBACK, port: 0 },
+    onFault: (fault) => console.error('the private DNS failed:', fault),
+  });
+  return { address: `${server.host}:${server.port}`, publish, close: () => server.close() };
+}

@@ -1,0 +1,119 @@
+import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
+import { type ParsedMail, simpleParser } from 'mailparser';
+import { SMTPServer, type SMTPServerSession } from 'smtp-server';
+import { forMailauth } from '../../../dns/mailauth.ts';
+import type { Resolver } from '../../../dns/resolver.ts';
+import { GONE_USER, LOOPBACK, NAMES, UNKNOWN_USER } from './names.ts';
+
+/** The mail server that every domain's MX leads to. It keeps nothing but what it has yet to hand over. */
+export interface Receiver {
+  port: number;
+  /** The next mail that comes, or the first one not yet taken. */
+  next(): Promise<ReceivedMail>;
+  /** From now on every mail is told of as it comes. */
+  onMail(listener: (mail: ReceivedMail) => void): void;
+  close(): Promise<void>;
+}
+
+export interface ReceivedMail {
+  /** The envelope's. */
+  from: string;
+  to: string;
+  tls: string | null;
+  dkim: string;
+  mail: ParsedMail;
+}
+
+export interface ReceiverSettings {
+  /** Asked for the DKIM keys, as a real receiver asks for them. */
+  resolver: Resolver;
+  /** Sends a mail back that was taken before its recipient turned out to be gone. */
+  sendBack(mail: ReceivedMail): Promise<void>;
+}
+
+const MAX_BYTES = 16 * 1024 * 1024;
+
+export async function startReceiver({ resolver, sendBack }: ReceiverSettings): Promise<Receiver> {
+  const waiting: ((mail: ReceivedMail) => void)[] = [];
+  const arrived: ReceivedMail[] = [];
+  let listener: ((mail: ReceivedMail) => void) | null = null;
+
+  function take(mail: ReceivedMail): void {
+    const waiter = waiting.shift();
+    if (waiter) waiter(mail);
+    else if (listener) listener(mail);
+    else arrived.push(mail);
+  }
+
+  const server = new SMTPServer({
+    name: NAMES.receiver,
+    banner: 'the demo receiver',
+    authOptional: true,
+    disabledCommands: ['AUTH'],
+    disableReverseLookup: true,
+    size: MAX_BYTES,
+    logger: false,
+    onRcptTo: ({ address }, _session, done) => {
+      if (!isFor(UNKNOWN_USER, address)) return done();
+      done(
+        Object.assign(new Error(`5.1.1 <${address}>: there is nobody of that name here`), {
+          responseCode: 550,
+        }),
+      );
+    },
+    onData: (stream, session, done) => {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('error', (error) => done(error));
+      stream.on('end', () => {
+        const raw = Buffer.concat(chunks);
+        // Read before the answer: after it the session is made ready for the next mail.
+        const { mailFrom, rcptTo } = session.envelope;
+        const from = mailFrom === false ? '' : mailFrom.address;
+        const to = rcptTo.map(({ address }) => address).join(', ');
+        const tls = cipherOf(session.tlsOptions);
+        done(null, 'taken, thank you');
+        Promise.all([simpleParser(raw), dkimResult(raw, resolver)])
+          .then(async ([mail, dkim]) => {
+            const received = { from, to, tls, dkim, mail };
+            take(received);
+            if (isFor(GONE_USER, to)) await sendBack(received);
+          })
+          .catch((error: unknown) => console.error('the demo receiver failed over a mail:', error));
+      });
+    },
+  });
+  server.on('error', (error) => console.error('the demo receiver failed:', error.message));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, LOOPBACK, () => resolve());
+  });
+  const bound = server.server.address();
+  return {
+    port: typeof bound === 'object' && bound !== null ? bound.port : 0,
+    next: () => {
+      const mail = arrived.shift();
+      return mail === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(mail);
+    },
+    onMail: (tell) => {
+      listener = tell;
+      for (const mail of arrived.splice(0)) tell(mail);
+    },
+    close: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+function isFor(user: string, address: string): boolean {
+  return address.toLowerCase().startsWith(`${user}@`);
+}
+
+function cipherOf(tls: SMTPServerSession['tlsOptions']): string | null {
+  return typeof tls === 'object' && 'standardName' in tls ? tls.standardName : null;
+}
+
+async function dkimResult(raw: Buffer, resolver: Resolver): Promise<string> {
+  const { results } = await dkimVerify(raw, { resolver: forMailauth(resolver) });
+  return (
+    results.map(({ status, signingDomain }) => `${status.result} (d=${signingDomain})`).join(', ') || 'none'
+  );
+}
