@@ -47,7 +47,7 @@ export function createTeller(print: (text: string) => void): Teller {
       line(`From         ${mail.from?.text ?? ''}`);
       line(`Subject      ${mail.subject ?? ''}`);
       line(`DKIM         ${dkim}`);
-      line(`Text         ${(mail.text ?? '').replace(/\s+/g, ' ').slice(0, 160)}`);
+      line(`Text         ${shorten((mail.text ?? '').replace(/\s+/g, ' '))}`);
     },
     webhook: (calls) => {
       const whom = new Set(calls.map(({ data: { object } }) => object.recipient ?? object.domain));
