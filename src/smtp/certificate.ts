@@ -61,7 +61,8 @@ export function createCertificateSource(settings: {
         return await read(files);
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);
-        throw new Error(`${files.certificateFile} and ${files.keyFile} cannot be used for TLS: ${why}`);
+        const both = `${files.certificateFile} and ${files.keyFile}`;
+        throw new Error(`${both} cannot be used for TLS: ${why}`, { cause: error });
       }
     },
     watch: (onChange) => {
