@@ -1,3 +1,4 @@
+import { Worker } from 'node:worker_threads';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
@@ -159,6 +160,30 @@ describe('hostile mail', () => {
       const wrong = right.slice(0, n) + (right[n] === 'a' ? 'b' : 'a') + right.slice(n + 1);
       expect(await client.mail('', `${wrong}@${RETURN}`, dsn())).toMatch(/^550 5\.1\.1 /);
     }
+    expect(house.status(message)).toBe('delivered');
+  });
+});
+
+describe('a mail that no reader survives', () => {
+  /** Dies of one mail, and makes nothing of all others. */
+  const FRAGILE = `
+const { parentPort } = require('node:worker_threads');
+parentPort.on('message', ({ raw }) => {
+  if (Buffer.from(raw).includes('poison')) process.exit(1);
+  const parsed = { kind: 'unknown', reports: [], aggregate: null, tls: null, postriderId: null };
+  parentPort.postMessage({ parsed, fingerprint: new Uint8Array(16) });
+});`;
+
+  it('is kept unread for the operator, and those beside it are read', async () => {
+    const house = await startMx({ settings: { startReader: () => new Worker(FRAGILE, { eval: true }) } });
+    const message = await house.delivered();
+    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const [one, other] = await Promise.all([house.client(), house.client()]);
+    const answers = [one.mail('', to, 'Subject: poison\r\n\r\nx'), other.mail('', to, PLAIN_MAIL)];
+    for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^250 /);
+    expect(house.kept().map(({ kind }) => kind)).toEqual(
+      expect.arrayContaining(['unread: failed', 'unknown']),
+    );
     expect(house.status(message)).toBe('delivered');
   });
 });
