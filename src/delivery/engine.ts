@@ -307,6 +307,8 @@ function readPassword(route: Route, file: string): string {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new Error(`delivery.routes: the passwordFile of "${route.match}" cannot be read: ${why}`);
+    throw new Error(`delivery.routes: the passwordFile of "${route.match}" cannot be read: ${why}`, {
+      cause: error,
+    });
   }
 }

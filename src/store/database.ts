@@ -26,7 +26,8 @@ export function prepareDataDir(dir: string): void {
     makeDir(resolve(dir));
     chmodSync(dir, 0o700);
   } catch (error) {
-    throw new StoreFault(`data.dir ${dir} cannot be used: ${error instanceof Error ? error.message : error}`);
+    const why = error instanceof Error ? error.message : String(error);
+    throw new StoreFault(`data.dir ${dir} cannot be used: ${why}`, { cause: error });
   }
 }
 
