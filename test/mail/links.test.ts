@@ -234,8 +234,16 @@ describe('any html', () => {
         fc.array(fc.constantFrom('plain', 'dec', 'hex'), { minLength: text.length, maxLength: text.length }),
       )
       .map(([quote, ways]) => {
+        const endsIt = (char: string) => (quote === '' ? /[\s"'=<>`]/.test(char) : char === quote);
+        const isPlain = (index: number) => ways[index] === 'plain' && !endsIt(text[index] ?? '');
+        // `&eth&#61;` is the letter eth (HTML, named character reference state), so such an `&` is no plain one.
+        const beginsReference = (index: number) => {
+          let end = index + 1;
+          while (/[A-Za-z0-9]/.test(text[end] ?? '') && isPlain(end)) end++;
+          return text[index] === '&' && end < text.length && !isPlain(end);
+        };
         const written = Array.from(text, (char, index) => {
-          const mustEscape = quote === '' ? /[\s"'=<>`]/.test(char) : char === quote;
+          const mustEscape = endsIt(char) || beginsReference(index);
           const way = mustEscape && ways[index] === 'plain' ? 'dec' : ways[index];
           if (way === 'plain') return char;
           const code = char.codePointAt(0) ?? 0;
