@@ -377,6 +377,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ids,
       authenticator,
       rateLimits,
+      settled: writer.settled,
       routes: [
         ...useCaseRoutes({ domains }),
         ...domainRoutes({ domains }),

@@ -19,6 +19,8 @@ export interface GuardDeps {
   rateLimits: RateLimits;
   bodies: BodyReader;
   signals: CallSignals;
+  /** Resolves when all that can be read is on disk: what a caller was shown stays true. */
+  settled(): Promise<void>;
   /** Bytes of a request body. */
   limits: { setup: number; send: number };
 }
@@ -50,6 +52,8 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     if (isRefusal(form)) return refusalReply(form, requestId, headers);
     const answer = await answerOf(route, callOf(incoming, caller, form, deps.signals));
     if (answer === null) return null;
+    // What writes has waited already.
+    if (route.method === 'GET') await deps.settled();
     return isRefusal(answer)
       ? refusalReply(answer, requestId, headers)
       : answerReply(answer, form.warnings, headers);

@@ -53,6 +53,8 @@ export interface HttpServerOptions {
   ids: Ids;
   authenticator: Authenticator;
   rateLimits: RateLimits;
+  /** Resolves when all that can be read is on disk. */
+  settled(): Promise<void>;
   routes: readonly Route[];
   /** Pages beyond health, metrics and documentation, which are always there. */
   openRoutes?: readonly OpenRoute[];
@@ -131,6 +133,7 @@ function operationsOf(
   const guard: GuardDeps = {
     authenticator: options.authenticator,
     rateLimits: options.rateLimits,
+    settled: options.settled,
     bodies,
     signals,
     limits: { setup: config.limits.setupBytes, send: config.limits.sendBytes },

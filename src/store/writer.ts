@@ -16,6 +16,11 @@ export interface Writer {
    * outlive it. Rejects with what the unit threw, or with the commit's error.
    */
   run<T>(unit: Unit<T>): Promise<T>;
+  /**
+   * What a plain read shows by now is on disk: for who tells it to somebody else, to whom it must never be
+   * untrue. At once, unless a commit is on its way there. Rejects when the disk does not take it.
+   */
+  settled(): Promise<void>;
   /** Commits what waits and refuses what comes after. */
   close(): Promise<void>;
 }
@@ -50,6 +55,7 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
   const undo = db.prepare('ROLLBACK TO unit');
   let waiting: Waiting[] = [];
   let working: Promise<void> | null = null;
+  let flushing: Promise<void> = Promise.resolve();
   let closed = false;
 
   async function work(): Promise<void> {
@@ -60,7 +66,10 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
       waiting = waiting.slice(GROUP);
       const settled = commitGroup(group);
       try {
-        if (options !== undefined && settled.length > 0) await options.log.flush();
+        if (options !== undefined && settled.length > 0) {
+          flushing = options.log.flush();
+          await flushing;
+        }
         for (const settle of settled) settle();
       } catch (error) {
         closed = true;
@@ -111,6 +120,7 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
         waiting.push({ unit, resolve: resolve as (value: unknown) => void, reject });
         working ??= work();
       }),
+    settled: () => flushing,
     close: async () => {
       closed = true;
       await working;

@@ -150,6 +150,8 @@ export function createWebhookSender(settings: SenderSettings): WebhookSender {
       await writer.run((all) => all.webhookDeliveries.record({ ...row, state: 'failed', error }));
       return;
     }
+    // Nobody is told of what a power cut may take back.
+    await writer.settled();
     const body = JSON.stringify(webhookPayload(event));
     const headers = signatureHeaders(keys, { id: event.event_id, body, now: clock.now() });
     const result = await caller.call({ url: webhook.url, headers, body }, signal);

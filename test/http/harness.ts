@@ -60,6 +60,7 @@ export async function startApi(wish: Wish = {}) {
     ids,
     authenticator: createAuthenticator({ tables, failures: createFailureLimits(clock) }),
     rateLimits: createRateLimits(clock, wish.rates ?? { setup: ROOMY, send: null }),
+    settled: writer.settled,
     routes: wish.routes ?? [],
     health: [],
     registry,

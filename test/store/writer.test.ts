@@ -133,6 +133,20 @@ describe('with a log of its own', () => {
     expect(said).toEqual(['one']);
   });
 
+  it('lets whoever tells others of what it read wait for the disk', async () => {
+    const { writer, flushes, said, put } = start();
+    await writer.settled();
+    const one = put('one');
+    await turns();
+    const told = writer.settled().then(() => said.push('told'));
+    await turns();
+    expect(said).toEqual([]);
+    flushes[0]?.done();
+    await Promise.all([one, told]);
+    expect(said.toSorted()).toEqual(['one', 'told']);
+    await writer.settled();
+  });
+
   it('gathers the next group while the disk is at work, and commits it whole', async () => {
     const { dir, tables, flushes, said, put } = start();
     const all = [put('one')];
