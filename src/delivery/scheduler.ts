@@ -70,6 +70,8 @@ const STREAMS_A_ROUND = 500;
 const PROMOTED_AT_ONCE = 1000;
 const ROUND_MS = SECOND;
 const BUSY_ROUND_MS = 100;
+/** What was taken longer ago than this is asked again. */
+const STALE_MS = 2 * SECOND;
 
 type Where =
   | { kind: 'site'; site: Site; assignment: Assignment }
@@ -169,7 +171,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
     return {
       kind: 'site',
       site: sites.of(message.destination, hosts, route, pool),
-      assignment: { message, hosts, route },
+      assignment: { message, hosts, route, takenAt: clock.now() },
     };
   }
 
@@ -191,13 +193,12 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
     } finally {
       for (const { message, where } of taken) if (where.kind === 'site') where.site.taking[message.lane]--;
     }
+    // Also where none of them may go: there is room for others.
+    for (const { where } of taken) if (where.kind === 'site') touched.add(where.site);
     for (const { message, where } of held) {
       if (where.kind === 'simulator') settings.simulate(message);
       else if (where.kind === 'failure') settings.failed(message, where.where);
-      else {
-        where.site.backlog[message.lane].push(where.assignment);
-        touched.add(where.site);
-      }
+      else where.site.backlog[message.lane].push(where.assignment);
     }
     for (const site of touched) advance(site);
   }
@@ -216,15 +217,13 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
 
   function advance(site: Site): void {
     if (!running) return;
+    giveBack(site, sites.suspended(site) ? Number.POSITIVE_INFINITY : clock.now() - STALE_MS);
     for (;;) {
       const next = sites.next(site);
       if (next === null) break;
       settings.dispatch(site, next.slot, next.assignment);
     }
-    if (sites.suspended(site)) {
-      giveBack(site);
-      return;
-    }
+    if (sites.suspended(site)) return;
     for (const lane of [0, 1] as const) {
       // Asked again when half of what may be held ahead is used up: fewer, larger commits.
       if (site.backlog[lane].length * 2 > sites.ahead(site)) continue;
@@ -240,16 +239,26 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
     }
   }
 
-  /** A suspended site's messages go back to the queue: they need not wait in memory. */
-  function giveBack(site: Site): void {
-    const seqs = site.backlog.flatMap((list) => list.splice(0).map(({ message }) => message.seq));
-    if (seqs.length === 0) return;
+  /**
+   * Messages that a site took before a time go back to the queue: those of a suspended site need not wait in
+   * memory, and what has waited there for long is to be asked again whether it may go.
+   */
+  function giveBack(site: Site, takenBefore: number): void {
+    const given = site.backlog.flatMap((list) => {
+      const kept = list.findIndex(({ takenAt }) => takenAt >= takenBefore);
+      return list.splice(0, kept < 0 ? list.length : kept).map(({ message }) => message);
+    });
+    if (given.length === 0) return;
     writer
       .run((all) => {
-        for (const seq of seqs) all.queue.release(seq, clock.now());
+        for (const { seq } of given) all.queue.release(seq, clock.now());
+      })
+      .then(() => {
+        for (const { lane, account_id, destination } of given) wait(site, lane, { account_id, destination });
+        advance(site);
       })
       .catch((error: unknown) =>
-        log.error({ err: error, messages: seqs.length }, 'giving messages back to the queue failed'),
+        log.error({ err: error, messages: given.length }, 'giving messages back to the queue failed'),
       );
   }
 

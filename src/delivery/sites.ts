@@ -1,5 +1,5 @@
 import type { Route, ShapingProfile } from '../config/schema.ts';
-import { type Clock, MINUTE } from '../core/clock.ts';
+import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import type { QueuedMessage, Stream } from '../store/queue.ts';
 import type { TargetHost, TlsMode } from './worker/protocol.ts';
 
@@ -20,6 +20,8 @@ export interface Site {
   readonly waiting: Map<string, { lane: 0 | 1; stream: Stream }>;
   freeSlots: number[];
   inFlight: number;
+  /** Messages that were through in the second that began at `since` (epoch ms), and in the one before. */
+  pace: { since: number; now: number; before: number };
   /** Whole-session failures in a row. */
   failures: number;
   suspendedUntil: number;
@@ -32,6 +34,8 @@ export interface Assignment {
   message: QueuedMessage;
   hosts: TargetHost[];
   route: Route | null;
+  /** Epoch ms: when it was last asked whether it may go. */
+  takenAt: number;
 }
 
 export interface Profile {
@@ -48,7 +52,11 @@ const DEFAULT_PROFILE: Profile = {
   tls: 'opportunistic',
 };
 
-/** How many messages may wait at a site for each of its connections: enough to hide the queue's commit. */
+/**
+ * How many messages may wait at a site for each of its connections, at most: enough to hide the queue's commit.
+ * A site takes no more ahead than it got through in a second, so that what is taken goes before anything changes
+ * that is asked when it is taken.
+ */
 const AHEAD = 20;
 const SUSPEND_AFTER = 2;
 const LONGEST_SUSPENSION = 30 * MINUTE;
@@ -97,6 +105,8 @@ export function createSites(settings: SiteSettings): Sites {
       waiting: new Map(),
       freeSlots: Array.from({ length: profile.connections }, (_, n) => profile.connections - 1 - n),
       inFlight: 0,
+      // Of a new one the best is hoped.
+      pace: { since: clock.now(), now: 0, before: profile.connections * AHEAD },
       failures: 0,
       suspendedUntil: 0,
       usedAt: clock.now(),
@@ -104,7 +114,21 @@ export function createSites(settings: SiteSettings): Sites {
     };
   }
 
-  const ahead = (site: Site) => site.profile.connections * AHEAD;
+  /** The counts as they are at this moment. */
+  function paceOf(site: Site): Site['pace'] {
+    const seconds = Math.floor((clock.now() - site.pace.since) / SECOND);
+    if (seconds === 0) return site.pace;
+    const before = seconds === 1 ? site.pace.now : 0;
+    site.pace = { since: site.pace.since + seconds * SECOND, now: 0, before };
+    return site.pace;
+  }
+
+  function ahead(site: Site): number {
+    const { connections } = site.profile;
+    const { now, before } = paceOf(site);
+    return Math.min(Math.max(now, before, connections), connections * AHEAD);
+  }
+
   const suspended = (site: Site) => site.suspendedUntil > clock.now();
 
   return {
@@ -134,6 +158,7 @@ export function createSites(settings: SiteSettings): Sites {
     },
     free: (site, slot) => {
       site.inFlight--;
+      paceOf(site).now++;
       site.freeSlots.push(slot);
       site.usedAt = clock.now();
     },

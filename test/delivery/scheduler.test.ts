@@ -242,6 +242,67 @@ describe('the scheduler', () => {
   });
 });
 
+describe('a site that is slow', () => {
+  it('is asked again for what it took long ago: whoever may not go by then does not', async () => {
+    let gone = false;
+    const obstacle: Obstacle = { kind: 'email_suppressed', fields: { reasonCode: 'CONSENT_WITHDRAWN' } };
+    const setting = start({ connections: 1, stillAllowed: () => (gone ? obstacle : null) });
+    const { tables, clock, scheduler, dispatched, finish } = setting;
+    const messages = Array.from({ length: 4 }, (_, n) =>
+      enqueue(tables, clock.now(), { recipient: `a${n}@one.test` }),
+    );
+    scheduler.start();
+    await settle();
+    expect(recipients(dispatched)).toEqual(['a0@one.test']);
+    gone = true;
+    clock.advance(3000);
+    finish(1);
+    await settle();
+    expect(dispatched).toEqual([]);
+    expect(messages.slice(1).map(({ seq }) => tables.messages.bySeq(seq)?.status)).toEqual([
+      'failed',
+      'failed',
+      'failed',
+    ]);
+  });
+
+  it('goes on in order with what it may still send', async () => {
+    const { tables, clock, scheduler, dispatched, finish } = start({ connections: 1 });
+    for (let n = 0; n < 4; n++) enqueue(tables, clock.now(), { recipient: `a${n}@one.test` });
+    scheduler.start();
+    await settle();
+    const seen: string[] = [];
+    while (dispatched.length > 0) {
+      seen.push(...recipients(dispatched));
+      clock.advance(3000);
+      finish(1);
+      await settle();
+    }
+    expect(seen).toEqual(['a0@one.test', 'a1@one.test', 'a2@one.test', 'a3@one.test']);
+    expect(
+      tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 50 }).map(({ kind }) => kind),
+    ).toEqual(Array.from({ length: 4 }, () => 'email_sent'));
+  });
+
+  it('takes no more ahead than it gets through in a second, and one for each connection', async () => {
+    const { tables, clock, scheduler, sites, finish } = start({ connections: 2 });
+    for (let n = 0; n < 100; n++) enqueue(tables, clock.now(), { recipient: `a${n}@one.test` });
+    scheduler.start();
+    await settle();
+    const [site] = sites.all();
+    if (site === undefined) throw new Error('no site');
+    expect(sites.ahead(site)).toBe(40);
+    clock.advance(1000);
+    expect(sites.ahead(site)).toBe(2);
+    for (let n = 0; n < 6; n++) finish(1);
+    expect(sites.ahead(site)).toBe(6);
+    clock.advance(1000);
+    expect(sites.ahead(site)).toBe(6);
+    clock.advance(5000);
+    expect(sites.ahead(site)).toBe(2);
+  });
+});
+
 describe('a site that cannot be reached', () => {
   it('is left alone from the second failure on, longer each time, and its mail goes back to the queue', async () => {
     const { tables, clock, scheduler, sites, dispatched, finish } = start({ connections: 1 });
