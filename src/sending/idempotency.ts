@@ -52,18 +52,19 @@ export function createIdempotencyKeys(settings: {
   const reserved = new Set<string>();
   return {
     begin: ({ accountId, endpoint, key, body }) => {
+      const name = `${accountId} ${endpoint} ${key}`;
+      // First of all: what the table shows of a request that is worked on may not be on disk yet.
+      if (reserved.has(name)) {
+        return refuse('IDEMPOTENCY_IN_PROGRESS', 'A request with this Idempotency-Key is being worked on', {
+          retryAfter: 1,
+        });
+      }
       const fingerprint = createHash('sha256').update(canonicalJson(body)).digest();
       const stored = tables.idempotency.get(accountId, endpoint, key, now());
       if (stored !== null) {
         return stored.fingerprint.equals(fingerprint)
           ? { kind: 'stored', status: stored.status, body: stored.body }
           : refuse('IDEMPOTENCY_KEY_REUSED', 'This Idempotency-Key was used with a different request body');
-      }
-      const name = `${accountId} ${endpoint} ${key}`;
-      if (reserved.has(name)) {
-        return refuse('IDEMPOTENCY_IN_PROGRESS', 'A request with this Idempotency-Key is being worked on', {
-          retryAfter: 1,
-        });
       }
       reserved.add(name);
       return {
