@@ -76,7 +76,10 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
 
       await page.getByLabel('All marketing mail').check();
       await page.getByRole('button', { name: 'Unsubscribe' }).click();
+      expect(await heading(window)).toBe('You are unsubscribed');
       expect(stopped()).toEqual(['mk']);
+      // The answer to a form may still be settling in, and cannot be reloaded then.
+      await page.waitForLoadState();
       await page.reload();
       expect(await heading(window)).toBe('You are unsubscribed');
 
