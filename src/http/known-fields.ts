@@ -109,7 +109,8 @@ function unionWalk(options: (Walk | null)[]): Walk | null {
       walk(value, path, here);
       if (best === null || here.length < best.length) best = here;
     }
-    found.push(...(best ?? []));
+    // One by one: a request may hold more strange fields than a call takes arguments.
+    for (const one of best ?? []) found.push(one);
   };
 }
 

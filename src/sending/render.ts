@@ -92,7 +92,8 @@ export function renderWording(
       ...(optional === undefined ? {} : { optional }),
     });
     if (typeof result === 'string') rendered[field] = result;
-    else problems.push(...result.map((problem) => ({ field, problem })));
+    // One by one: a hundred thousand names are more than a call takes arguments.
+    else for (const problem of result) problems.push({ field, problem });
   }
   if (problems.length > 0) return variableRefusal(problems, optional !== undefined);
   return subjectFault(rendered.subject) ?? rendered;

@@ -131,6 +131,15 @@ describe('unknown fields are found', () => {
     expect(named).toEqual(paths);
   });
 
+  it('however many there are, also where one of several forms was meant', () => {
+    const check = unknownFields(
+      z.object({ to: z.union([z.string(), z.object({ a: z.string() })]) }),
+      'field',
+    );
+    const strange = Object.fromEntries(Array.from({ length: 160_000 }, (_, n) => [`f${n}`, 1]));
+    expect(check({ to: strange }).at(-1)).toBe('and 159980 more were ignored');
+  });
+
   it.each([
     ['subjetc', 'subject'],
     ['SUBJECT', 'subject'],
