@@ -29,8 +29,15 @@ export function isThrough({ at_seq, last_seq }: CampaignSend): boolean {
   return last_seq !== null && at_seq >= last_seq;
 }
 
-/** Members looked at in a unit of work: how long everybody else waits for their turn, some 10 ms. */
+/** Members looked at in a unit of work at most: how long everybody else waits for their turn, some 10 ms. */
 export const BATCH = 25;
+/**
+ * A unit of work ends early after so many characters, one member at least: of template read or of mail written,
+ * whichever is more.
+ */
+const BATCH_CHARACTERS = 256 * 1024;
+/** What a mail that could not be written counts for: it may have become millions of characters long before. */
+const UNWRITTEN = BATCH_CHARACTERS / 4;
 /** Batches of a paced campaign in an hour, at least: one every fifteen seconds. */
 const PORTIONS_AN_HOUR = 240;
 
@@ -59,7 +66,7 @@ export function queueBatch(
   let counted = 0;
   let stopped = false;
   for (const member of members) {
-    stopped = after.queued - send.queued >= Math.min(room, pace.atOnce);
+    stopped = copier.work() >= BATCH_CHARACTERS || after.queued - send.queued >= Math.min(room, pace.atOnce);
     if (stopped) break;
     after.at_seq = member.seq;
     const address = copier.store(member);
@@ -101,12 +108,16 @@ function copierOf(
 ) {
   const optional = new Set(mail.optional);
   const now = means.clock.now();
+  const source = mail.wording.html.length + (mail.wording.text?.length ?? 0);
+  let work = 0;
 
   function render(member: CampaignMember): Rendered | Refusal {
     return renderWording(prepared, { ...mail.variables, ...contactVariables(member) }, optional);
   }
 
   return {
+    /** Characters read or written so far. */
+    work: (): number => work,
     /** The address it goes to, or why there is no message. */
     store: (member: CampaignMember): string | Skipped => {
       if (member.email === null || member.email_hash === null) return { skipped: 'without_email' };
@@ -114,6 +125,8 @@ function copierOf(
       if (mayReceiveMarketing(tables, account_id, member.email_hash, subscription_group_id) !== null)
         return { skipped: 'not_eligible' };
       const rendered = render(member);
+      const written = isRefusal(rendered) ? UNWRITTEN : rendered.html.length + (rendered.text?.length ?? 0);
+      work += Math.max(source, written);
       if (isRefusal(rendered)) return { skipped: 'not_renderable' };
       const messageId = means.ids.make('msg');
       const mailbox = mailboxOf(member, member.email);

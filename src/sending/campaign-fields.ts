@@ -1,7 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { invalid, type Refusal } from '../core/refusal.ts';
 import type { Mailbox } from '../mail/content.ts';
 import type { CampaignMember } from '../store/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
+import type { PreparedWording } from './render.ts';
 
 /**
  * What a campaign's template may say of the person it goes to: `{{email}}`, `{{firstName}}`, `{{lastName}}`,
@@ -37,12 +39,28 @@ export function mailboxOf({ first_name, last_name }: CampaignMember, address: st
   return { name: [first_name, last_name].filter(Boolean).join(' '), address };
 }
 
-/** Contacts looked through before others have their turn. */
-const PORTION = 2000;
+/** Contacts looked through before others have their turn: a contact has up to a thousand fields. */
+const PORTION = 200;
+/** Names of custom fields in a campaign. */
+const MOST_NAMES = 200;
+
+/** More names of custom fields than a campaign may have would be work for every member: which part has them. */
+export function tooManyFields(parts: PreparedWording['parts']): Refusal | null {
+  const names = new Set<string>();
+  for (const { field, template } of parts) {
+    for (const name of template.names) if (fieldOf(name) !== null) names.add(name);
+    if (names.size > MOST_NAMES) {
+      const message = `names more than ${MOST_NAMES} custom fields of contacts: a campaign may name that many in all`;
+      return invalid(field, message);
+    }
+  }
+  return null;
+}
 
 /**
  * Which of a template's names are custom fields that a contact of the account has; of `customFields.a.b`, that
- * it has `a`. Looks through all contacts at worst, a portion at a time.
+ * it has `a`. Looks through all contacts at worst, a portion at a time, and through each once whatever the number
+ * of names.
  */
 export async function knownCustomFields(
   tables: Tables,
@@ -54,8 +72,7 @@ export async function knownCustomFields(
   for (let after = 0; missing.size > 0; await turn()) {
     const upTo = tables.campaignSends.portionEnd(accountId, after, PORTION);
     if (upTo === null) break;
-    for (const field of missing) {
-      if (!tables.campaignSends.anyHasField(accountId, after, upTo, field)) continue;
+    for (const field of tables.campaignSends.fieldsAmong(accountId, after, upTo, [...missing])) {
       known.add(field);
       missing.delete(field);
     }

@@ -30,7 +30,7 @@ export interface CampaignRunnerSettings extends Omit<BatchMeans, 'readHtml'> {
   tables: Tables;
   writer: Writer;
   recorder: Recorder;
-  pressure: Pick<Pressure, 'refusal'>;
+  pressure: Pick<Pressure, 'refusal' | 'room'>;
   announce(lane: 0 | 1, stream: Stream): void;
 }
 
@@ -119,16 +119,19 @@ export function createCampaignRunner(settings: CampaignRunnerSettings): Campaign
 
   async function proceed(send: CampaignSend, now: number): Promise<number> {
     const seq = send.campaign_seq;
+    // First what takes no more room: only by its going does the queue of a full house become shorter.
+    if (await letGo(seq)) return 0;
+    if (isThrough(send)) return finish(send);
     if (pressure.refusal() !== null) return TICK;
     if (send.started_at === null) {
       await writer.run((all) => begin(all, seq, 'sending', clock.now()));
       return 0;
     }
-    if (await letGo(seq)) return 0;
-    if (isThrough(send)) return finish(send);
     if (send.next_at > now) return send.next_at - now;
-    const room = AHEAD - tables.campaignSends.dueSince(seq, now - STUCK_AFTER, AHEAD);
-    if (room < BATCH) return FULL;
+    const ahead = AHEAD - tables.campaignSends.dueSince(seq, now - STUCK_AFTER, AHEAD);
+    if (ahead < BATCH) return FULL;
+    const room = Math.min(ahead, pressure.room());
+    if (room < 1) return FULL;
     const batch = await writer.run((all) => {
       const current = all.campaignSends.get(seq);
       if (current === null || current.status !== 'sending') return null;

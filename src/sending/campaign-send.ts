@@ -7,7 +7,7 @@ import type { CampaignRow, CampaignStatus } from '../store/campaigns.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { isThrough } from './campaign-batch.ts';
-import { knownCustomFields, NOBODY } from './campaign-fields.ts';
+import { knownCustomFields, NOBODY, tooManyFields } from './campaign-fields.ts';
 import {
   type CampaignMail,
   type CampaignRequest,
@@ -70,6 +70,8 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
     if (notNew !== null) return notNew;
     const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording }, readHtml);
     if (isRefusal(ready)) return ready;
+    const tooMany = tooManyFields(ready.prepared.parts);
+    if (tooMany !== null) return tooMany;
     const optional = await knownCustomFields(tables, account_id, namesOf(ready.prepared.parts));
     const tried = renderWording(ready.prepared, { ...parsed.variables, ...NOBODY }, optional);
     if (isRefusal(tried)) return tried;

@@ -11,6 +11,8 @@ import type { Tables } from '../store/tables.ts';
 export interface Pressure {
   /** Null: go ahead. */
   refusal(): Refusal | null;
+  /** Messages that campaigns may still put into the queue: they leave the last of its room to everybody else. */
+  room(): number;
   /** Whether the disk is the reason, or one of two. */
   isDiskLow(): boolean;
   start(): Promise<void>;
@@ -19,6 +21,10 @@ export interface Pressure {
 
 const LOOK_MS = 5 * SECOND;
 const RETRY_AFTER_SECONDS = 30;
+/** Of the queue's bound, what campaigns may fill: a campaign that is paused must not stop everybody's mail. */
+const CAMPAIGNS_SHARE = 0.9;
+/** Counting this many takes no time; of more, what comes between two looks is less than what campaigns leave. */
+const COUNTED_AT_ONCE = 100_000;
 
 export function createPressure(settings: {
   tables: Tables;
@@ -30,11 +36,12 @@ export function createPressure(settings: {
   const { tables, log, dir } = settings;
   let reason: string | null = null;
   let diskLow = false;
+  let queued = 0;
   let timer: NodeJS.Timeout | null = null;
 
   async function look(): Promise<void> {
     const { bavail, bsize } = await statfs(dir);
-    const queued = tables.queue.count();
+    queued = tables.queue.count();
     diskLow = bavail * bsize < settings.freeDiskBytes;
     const now = diskLow
       ? 'the disk is nearly full'
@@ -59,6 +66,11 @@ export function createPressure(settings: {
       reason === null
         ? null
         : refuse('UNAVAILABLE', `Nothing was accepted: ${reason}`, { retryAfter: RETRY_AFTER_SECONDS }),
+    room: () => {
+      const count = settings.queuedMessages <= COUNTED_AT_ONCE ? tables.queue.count() : queued;
+      // Of a bound of one, too, campaigns may have something.
+      return Math.max(0, Math.ceil(settings.queuedMessages * CAMPAIGNS_SHARE) - count);
+    },
     isDiskLow: () => diskLow,
     start: async () => {
       await look();

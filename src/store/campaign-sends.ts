@@ -97,10 +97,10 @@ export function campaignSendTable(db: Database) {
     .prepare<[string, number, number], number | null>(`
       SELECT max(seq) FROM (SELECT seq FROM contacts WHERE account_id = ? AND seq > ? ORDER BY seq LIMIT +?)`)
     .pluck();
-  const withField = db
-    .prepare<[string, number, number, string], number>(`
-      SELECT 1 FROM contacts WHERE account_id = ? AND seq > ? AND seq <= ?
-        AND json_type(custom_fields, ?) IS NOT NULL LIMIT 1`)
+  const fieldsAmong = db
+    .prepare<[string, number, number, string], string>(`
+      SELECT DISTINCT field.key FROM contacts, json_each(custom_fields) field
+      WHERE account_id = ? AND seq > ? AND seq <= ? AND field.key IN (SELECT value FROM json_each(?))`)
     .pluck();
   const dueSince = db
     .prepare<[number, number, number], number>(`
@@ -155,9 +155,9 @@ export function campaignSendTable(db: Database) {
     /** The last of the next `limit` contacts of an account; null: there are no more. */
     portionEnd: (accountId: string, after: number, limit: number): number | null =>
       portionEnd.get(accountId, after, limit) ?? null,
-    /** Whether one of these contacts has a custom field of that name. */
-    anyHasField: (accountId: string, after: number, upTo: number, name: string): boolean =>
-      withField.get(accountId, after, upTo, `$.${JSON.stringify(name)}`) !== undefined,
+    /** Which of these names are custom fields of one of these contacts: each contact is read once for all. */
+    fieldsAmong: (accountId: string, after: number, upTo: number, names: readonly string[]): string[] =>
+      fieldsAmong.all(accountId, after, upTo, JSON.stringify(names)),
     /** Its messages in the queue that came due after a time and are not through, counted up to `limit`. */
     dueSince: (campaignSeq: number, since: number, limit: number): number =>
       dueSince.get(campaignSeq, since, limit) ?? 0,

@@ -49,6 +49,7 @@ export async function startCampaigns() {
     ).subscription_group_id;
   const groupId = await makeGroup('News');
   let pressed: Refusal | null = null;
+  let bound = Number.POSITIVE_INFINITY;
   const announced: string[] = [];
   const house = {
     tables,
@@ -57,7 +58,7 @@ export async function startCampaigns() {
     ids,
     recorder,
     log,
-    pressure: { refusal: () => pressed },
+    pressure: { refusal: () => pressed, room: () => bound - tables.queue.count() },
     simulatorDomain: 'simulator.mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: (_lane: 0 | 1, { destination }: { destination: string }) => announced.push(destination),
@@ -91,6 +92,10 @@ export async function startCampaigns() {
     onSuppressionChange,
     press: (refusal: Refusal | null) => {
       pressed = refusal;
+    },
+    /** Campaigns may fill the queue so far. */
+    limitQueue: (messages: number) => {
+      bound = messages;
     },
     /** A contact that agreed, in the group. */
     member: async (email: string, profile: object = {}, into = groupId) => {

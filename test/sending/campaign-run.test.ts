@@ -8,7 +8,7 @@ import { knownCustomFields } from '../../src/sending/campaign-fields.ts';
 import { stillAllowed } from '../../src/sending/still-allowed.ts';
 import { HELD } from '../../src/store/queue.ts';
 import { eventually } from '../support/eventually.ts';
-import { type CampaignSetting, granted, startCampaigns } from './campaign-house.ts';
+import { BODY, type CampaignSetting, granted, startCampaigns } from './campaign-house.ts';
 
 /** So many members, put there as an import would. */
 async function crowd(setting: CampaignSetting, count: number, fields = (_n: number): object => ({})) {
@@ -168,6 +168,94 @@ describe('sending goes on', () => {
     await setting.deliverAll();
     await setting.until(row.campaign_id, 'sent');
     expect(setting.messages(row)).toHaveLength(10);
+  });
+});
+
+describe('the queue', () => {
+  it('is never filled over its bound, whatever the number of members and campaigns', async () => {
+    const setting = await startCampaigns();
+    await crowd(setting, 200);
+    setting.limitQueue(60);
+    const first = granted(await setting.send());
+    const second = granted(await setting.send());
+    setting.runner.start();
+    const both = () =>
+      setting.progress(first.campaign_id).queued + setting.progress(second.campaign_id).queued;
+    for (let sent = 0; sent < 400; sent = both()) {
+      await eventually('the queue to be full', () => both() >= Math.min(400, sent + 60), { everyMs: 5 });
+      await pause(20);
+      expect(setting.tables.queue.count()).toBeLessThanOrEqual(60);
+      await setting.deliverAll();
+      setting.runner.wake();
+    }
+  });
+
+  it.each([
+    ['is over its bound', true],
+    ['has room, and members are left', false],
+  ])('lets go of what was held while the house is full: it %s', async (_, isThrough) => {
+    const setting = await startCampaigns();
+    const { sending, tables, writer } = setting;
+    await crowd(setting, isThrough ? 50 : 80);
+    setting.limitQueue(50);
+    const row = granted(await setting.send());
+    setting.runner.start();
+    await queued(setting, row.campaign_id, 50);
+    granted(await sending.pause('acct_one', row.campaign_id));
+    await writer.run((rows) => {
+      for (const { seq } of setting.messages(row)) rows.queue.defer(seq, HELD);
+    });
+    setting.press(refuse('UNAVAILABLE', 'the queue holds 50 messages'));
+    granted(await sending.resume('acct_one', row.campaign_id));
+    await eventually('the mail to be due', () => !tables.campaignSends.anyHeld(row.seq));
+    await setting.deliverAll();
+    if (isThrough) await setting.until(row.campaign_id, 'sent');
+    await pause(30);
+    expect(setting.progress(row.campaign_id).queued).toBe(50);
+  });
+});
+
+describe('a portion of a campaign', () => {
+  const KB = 1024;
+  it.each([
+    ['a large template', 100 * KB, '', 3],
+    ['a template over the whole bound', 300 * KB, '', 1],
+    ['a template that is short and long when filled in', 0, 'x'.repeat(60 * KB), 5],
+    ['a template that is long and empty when filled in', 0, '', 5, '{{customFields.none}}'.repeat(2800)],
+  ])(
+    'ends sooner with %s, and the campaign reaches everybody once',
+    async (_, filling, bio, most, slots = '') => {
+      const setting = await startCampaigns();
+      await crowd(setting, 12, (n) => ({ bio, ...(n === 0 ? { none: '' } : {}) }));
+      const html = `${BODY.html}{{customFields.bio}}${slots}${'x'.repeat(filling)}`;
+      const row = granted(await setting.send({ html }));
+      const portions: number[] = [];
+      const update = setting.tables.campaignSends.update;
+      setting.tables.campaignSends.update = (send) => {
+        portions.push(send.queued - portions.reduce((sum, one) => sum + one, 0));
+        update(send);
+      };
+      setting.runner.start();
+      await queued(setting, row.campaign_id, 12);
+      expect(Math.max(...portions)).toBeLessThanOrEqual(most);
+      expect(new Set(setting.messages(row).map(({ recipient }) => recipient)).size).toBe(12);
+      expect(setting.messages(row)).toHaveLength(12);
+    },
+  );
+
+  it('ends sooner with mails that grow too long to be written', async () => {
+    const setting = await startCampaigns();
+    await crowd(setting, 12, () => ({ bio: 'x'.repeat(60 * KB) }));
+    const row = granted(await setting.send({ html: `${BODY.html}${'{{customFields.bio}}'.repeat(150)}` }));
+    const skipped: number[] = [];
+    const update = setting.tables.campaignSends.update;
+    setting.tables.campaignSends.update = (send) => {
+      skipped.push(send.not_renderable);
+      update(send);
+    };
+    setting.runner.start();
+    await setting.until(row.campaign_id, 'sent');
+    expect([...new Set(skipped)]).toEqual([4, 8, 12]);
   });
 });
 
@@ -416,5 +504,38 @@ describe('a custom field is known', () => {
     const known = (account: string) => knownCustomFields(setting.tables, account, names);
     expect([...(await known('acct_one'))]).toEqual(['customFields.plan', 'customFields.rare.deep']);
     expect([...(await known('acct_two'))]).toEqual([]);
+  });
+
+  it('with one look at each portion of the contacts, however many names are asked for', async () => {
+    const setting = await startCampaigns();
+    await crowd(setting, 1000, () => ({ plan: 'x' }));
+    const { campaignSends } = setting.tables;
+    const fieldsAmong = campaignSends.fieldsAmong;
+    const looks = async (count: number) => {
+      let calls = 0;
+      campaignSends.fieldsAmong = (...asked) => {
+        calls++;
+        return fieldsAmong(...asked);
+      };
+      const names = Array.from({ length: count }, (_, n) => `customFields.f${n}`);
+      expect((await knownCustomFields(setting.tables, 'acct_one', names)).size).toBe(0);
+      return calls;
+    };
+    expect(await looks(150)).toBe(await looks(1));
+  });
+
+  it('while others have their turn', async () => {
+    const setting = await startCampaigns();
+    await crowd(setting, 1000);
+    let turns = 0;
+    let looking = true;
+    const count = () => {
+      turns++;
+      if (looking) setImmediate(count);
+    };
+    setImmediate(count);
+    await knownCustomFields(setting.tables, 'acct_one', ['customFields.typo']);
+    looking = false;
+    expect(turns).toBeGreaterThanOrEqual(4);
   });
 });

@@ -7,6 +7,8 @@ import { insertDomain } from '../support/store.ts';
 import { COMPLIANCE, granted, refusal, startCampaigns } from './campaign-house.ts';
 
 const ADA = 'ada@example.net';
+const customFields = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, n) => `{{customFields.f${from + n}}}`).join('');
 
 describe('a campaign that cannot be sent', () => {
   it.each<[why: string, changes: Partial<CampaignRequest>, code: string, named: string[]]>([
@@ -47,6 +49,18 @@ describe('a campaign that cannot be sent', () => {
       { text: '{{customFields.city}}' },
       'TEMPLATE_VARIABLE_MISSING',
       ['customFields.city'],
+    ],
+    [
+      'more custom fields than a campaign may name',
+      { text: 'x', html: `${COMPLIANCE}${customFields(0, 201)}` },
+      'VALIDATION_ERROR',
+      ['html'],
+    ],
+    [
+      'more of them in all its parts',
+      { text: customFields(101, 201), html: `${COMPLIANCE}${customFields(0, 101)}` },
+      'VALIDATION_ERROR',
+      ['text'],
     ],
     [
       'a part of a field that has none',
