@@ -166,17 +166,32 @@ const clearSuppressions: Eraser = {
   },
 };
 
-/** What came back by mail. Other people's mail about the same address goes, too: it has been read long ago. */
+/**
+ * What came back by mail: all about a message of the account's, of the rest what is to or from the person. No
+ * account reaches mail that another one's message brought, nor by a name, which anybody may have.
+ */
 const clearKeptMail: Eraser = {
   name: 'kept mail',
-  step: (tables, { scrubber, progress }) => {
+  step: (tables, { row, person, scrubber, progress }) => {
+    const reached = createScrubber({ ...person, fullName: null });
     const after = (progress.get('kept mail') as number | undefined) ?? 0;
     const mails = tables.erasures.keptMailAfter(after, KEPT_AT_ONCE);
-    for (const { seq, sender, raw } of mails)
-      if (scrubber.names(sender) || scrubber.names(raw.toString('utf8'))) tables.erasures.removeKeptMail(seq);
+    for (const { seq, sender, raw, account_id } of mails) {
+      if (account_id !== null && account_id !== row.account_id) continue;
+      const mail = raw.toString('utf8');
+      const isTheirs =
+        account_id === null
+          ? reached.names(sender) || reached.names(headerOf(mail))
+          : scrubber.names(sender) || scrubber.names(mail);
+      if (isTheirs) tables.erasures.removeKeptMail(seq);
+    }
     const last = mails.at(-1);
     if (last === undefined || mails.length < KEPT_AT_ONCE) return 'done';
     progress.set('kept mail', last.seq);
     return 'more';
   },
 };
+
+function headerOf(mail: string): string {
+  return /^.*?(?:\r?\n){2}/s.exec(mail)?.[0] ?? mail;
+}

@@ -57,6 +57,14 @@ export function erasureTable(db: Database) {
   };
 }
 
+export interface KeptForErasing {
+  seq: number;
+  sender: string;
+  raw: Buffer;
+  /** Whose message it is about; null: it names none. */
+  account_id: string | null;
+}
+
 /** What is found by the person. */
 function pastOfPerson(db: Database) {
   const messages = db.prepare<[string, string, number, number, number], MessageRow>(`
@@ -81,9 +89,9 @@ function pastOfPerson(db: Database) {
   const setAnswer = db.prepare<StoredAnswer>(
     'UPDATE idempotency SET body = @body WHERE account_id = @account_id AND endpoint = @endpoint AND key = @key',
   );
-  const kept = db.prepare<[number, number], { seq: number; sender: string; raw: Buffer }>(
-    `SELECT seq, sender, raw FROM kept_mail WHERE seq > ? AND ${KEPT} ORDER BY seq LIMIT +?`,
-  );
+  const kept = db.prepare<[number, number], KeptForErasing>(`
+    SELECT k.seq, k.sender, k.raw, m.account_id FROM kept_mail k LEFT JOIN messages m ON m.seq = k.message_seq
+    WHERE k.seq > ? AND ${KEPT} ORDER BY k.seq LIMIT +?`);
   const removeKept = db.prepare<[number]>('DELETE FROM kept_mail WHERE seq = ?');
   return {
     /** To one recipient, oldest first, `after` < seq < `before`. */
@@ -114,7 +122,7 @@ function pastOfPerson(db: Database) {
       setAnswer.run(row);
     },
     /** Mail that came in and was kept, but for the operator's own. */
-    keptMailAfter: (seq: number, limit: number) => kept.all(seq, limit),
+    keptMailAfter: (seq: number, limit: number): KeptForErasing[] => kept.all(seq, limit),
     removeKeptMail: (seq: number): void => {
       removeKept.run(seq);
     },

@@ -290,6 +290,33 @@ describe('erasing', () => {
     });
   });
 
+  it.each<[string, { about: 'ours' | 'theirs' | null; sender?: string; raw: string }, boolean]>([
+    ['about their message, with their name', { about: 'ours', raw: 'Hi\n\nAda Lovelace is away' }, false],
+    ['about their message, of others', { about: 'ours', raw: 'Hi\n\nBob is away' }, true],
+    ['about nothing, from them', { about: null, sender: ADA, raw: 'Hi\n\n' }, false],
+    ['about nothing, to them', { about: null, raw: `To: ${ADA}\n\nHello` }, false],
+    ['about nothing, with their name', { about: null, raw: 'Hi\n\nAda Lovelace' }, true],
+    ['about nothing, with their address in its text', { about: null, raw: `Hi\n\nof ${ADA}` }, true],
+    ['about another account’s message', { about: 'theirs', sender: ADA, raw: `To: ${ADA}\n\n` }, true],
+  ])('finds kept mail %s', async (_, { about, sender = '', raw }, stays) => {
+    const { erase, send, tables, writer, clock } = await startWithAda();
+    const [ours] = await send(['bob@example.net']);
+    const theirs = enqueue(tables, clock.now(), { account_id: 'acct_two', recipient: ADA });
+    const message_seq = about === null ? null : about === 'ours' ? (ours?.seq ?? 0) : theirs.seq;
+    await writer.run((all) => {
+      const mail = { kind: 'unknown', recipient: 'x@mx', remote_address: '192.0.2.1', message_seq };
+      all.keptMail.insert({
+        ...mail,
+        box: 'bounce',
+        sender,
+        raw: Buffer.from(raw),
+        received_at: clock.now(),
+      });
+    });
+    await erase();
+    expect(tables.keptMail.list(null, 10)).toHaveLength(stays ? 1 : 0);
+  });
+
   it('waits for a mail that is being sent, and finishes when it is through', async () => {
     const { send, erase, erasure, bounce, traces, writer, tables } = await startWithAda();
     const [message] = await send([ADA]);
