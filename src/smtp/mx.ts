@@ -76,7 +76,10 @@ export async function createMx(settings: MxSettings): Promise<Listener> {
     });
     // A domain may have been deleted since it was named.
     if (recipients.length === 0) return new SmtpReply(550, '5.1.1', 'No such address here');
-    const read = await reader.read(raw);
+    const read = await reader.read(
+      raw,
+      recipients.some(({ purpose }) => 'messageId' in purpose),
+    );
     if (read === null)
       return new SmtpReply(451, '4.3.2', 'Too much mail is being read; please try again later');
     if ('unreadable' in read && read.unreadable === 'stopping') return tryLater();
@@ -118,7 +121,7 @@ export async function createMx(settings: MxSettings): Promise<Listener> {
     ...listener,
     listen: async () => {
       // A thread that cannot even start would let every mail pass for unreadable.
-      const tried = await reader.read(Buffer.alloc(0));
+      const tried = await reader.read(Buffer.alloc(0), true);
       if (tried === null || 'unreadable' in tried)
         throw new Error('the thread that reads incoming mail does not work');
       await listener.listen();

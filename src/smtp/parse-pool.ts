@@ -4,12 +4,15 @@ import type { Log } from '../core/log.ts';
 import type { ParseJob, Readings } from './parse-worker.ts';
 
 /**
- * Has mails read in a thread of their own, one after the other in order, each for so long and no longer. A
+ * Has mails read in a thread of their own, one after the other, each for so long and no longer. A
  * mail that two threads do not survive is unreadable; those behind it go to the next thread.
  */
 export interface MailReader<Reading> {
-  /** Null when too many wait already. */
-  read(raw: Buffer): Promise<Reading | Unreadable> | null;
+  /**
+   * Null when too many wait already. What is proven ours is read first: anybody may send the rest, as much as
+   * they like.
+   */
+  read(raw: Buffer, isProven: boolean): Promise<Reading | Unreadable> | null;
   stop(): Promise<void>;
 }
 
@@ -18,6 +21,7 @@ export type Unreadable = { unreadable: 'too-long' | 'failed' | 'stopping' };
 
 interface Waiting<Reading> {
   raw: Buffer;
+  isProven: boolean;
   /** Threads that died over it. */
   deaths: number;
   resolve(reading: Reading | Unreadable): void;
@@ -27,6 +31,8 @@ const TIME_MS = 10 * SECOND;
 const WAITING = 5000;
 /** Handed to the thread at once: while a commit holds us up, it goes on reading, and the next commit holds more. */
 const AHEAD = 32;
+/** Of those, such as anybody may send. */
+const UNPROVEN_AHEAD = 4;
 /** A thread that dies without a mail in hand is not to be started in a tight loop. */
 const RESTART_MS = SECOND;
 
@@ -41,7 +47,8 @@ export function createMailReader<Purpose extends keyof Readings>(settings: {
 }): MailReader<Readings[Purpose]> {
   type Reading = Readings[Purpose];
   const { purpose, log, timeMs = TIME_MS } = settings;
-  const waiting: Waiting<Reading>[] = [];
+  const proven: Waiting<Reading>[] = [];
+  const unproven: Waiting<Reading>[] = [];
   /** With the thread, which reads them in this order: the first is the one in its hands. */
   let sent: Waiting<Reading>[] = [];
   let thread: Worker | null = null;
@@ -70,7 +77,13 @@ export function createMailReader<Purpose extends keyof Readings>(settings: {
   }
 
   function next(): void {
-    const jobs = thread === null ? [] : waiting.splice(0, AHEAD - sent.length);
+    if (thread === null) return;
+    const jobs = proven.splice(0, AHEAD - sent.length);
+    const room = Math.min(
+      AHEAD - sent.length - jobs.length,
+      UNPROVEN_AHEAD - sent.filter(({ isProven }) => !isProven).length,
+    );
+    jobs.push(...unproven.splice(0, Math.max(room, 0)));
     for (const job of jobs) {
       sent.push(job);
       const message: ParseJob = { purpose, raw: job.raw };
@@ -91,8 +104,12 @@ export function createMailReader<Purpose extends keyof Readings>(settings: {
     thread = null;
     const [first, ...others] = sent;
     sent = [];
-    waiting.unshift(...others);
+    for (const job of others.toReversed()) queueOf(job).unshift(job);
     return first;
+  }
+
+  function queueOf({ isProven }: Waiting<Reading>): Waiting<Reading>[] {
+    return isProven ? proven : unproven;
   }
 
   /** A thread that is busy hears nothing: it is ended. */
@@ -106,25 +123,27 @@ export function createMailReader<Purpose extends keyof Readings>(settings: {
 
   function lost(): void {
     const first = takeBack();
-    if (first !== undefined && ++first.deaths < 2) waiting.unshift(first);
+    if (first !== undefined && ++first.deaths < 2) queueOf(first).unshift(first);
     else first?.resolve({ unreadable: 'failed' });
     setTimeout(() => stopped || start(), RESTART_MS).unref();
   }
 
   start();
   return {
-    read: (raw) =>
-      waiting.length >= WAITING
+    read: (raw, isProven) =>
+      proven.length + unproven.length >= WAITING
         ? null
         : new Promise((resolve) => {
-            waiting.push({ raw, deaths: 0, resolve });
+            const job = { raw, isProven, deaths: 0, resolve };
+            queueOf(job).push(job);
             next();
           }),
     stop: async () => {
       stopped = true;
       const last = thread;
       takeBack()?.resolve({ unreadable: 'stopping' });
-      for (const { resolve } of waiting.splice(0)) resolve({ unreadable: 'stopping' });
+      for (const { resolve } of [...proven.splice(0), ...unproven.splice(0)])
+        resolve({ unreadable: 'stopping' });
       await last?.terminate();
     },
   };

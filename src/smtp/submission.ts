@@ -95,7 +95,8 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
   }
 
   async function take(raw: Buffer, session: SMTPServerSession): Promise<string | SmtpReply> {
-    const reading = await reader.read(raw);
+    // Who hands in mail has logged in.
+    const reading = await reader.read(raw, true);
     if (reading === null) return new SmtpReply(451, '4.3.2', 'Too much mail at once; please try again later');
     if ('unreadable' in reading) return unreadable(reading.unreadable);
     if ('problem' in reading) return replyTo(refuse('VALIDATION_ERROR', reading.problem));

@@ -32,8 +32,8 @@ function reader(startThread: () => Worker, timeMs?: number) {
   });
   onTestFinished(() => made.stop());
   return {
-    read: async (text: string) => made.read(Buffer.from(text)),
-    isFull: () => made.read(Buffer.from('x')) === null,
+    read: async (text: string, isProven = true) => made.read(Buffer.from(text), isProven),
+    isFull: () => made.read(Buffer.from('x'), true) === null,
     started: () => started,
     stop: made.stop,
   };
@@ -45,7 +45,9 @@ describe('the thread that reads', () => {
   it('says what a mail is, and knows it again by its body', async () => {
     const { read } = reader(startReader);
     const mail = dsn();
-    const readings = await Promise.all([mail, `Received: by another\r\n${mail}`, `${mail} `].map(read));
+    const readings = await Promise.all(
+      [mail, `Received: by another\r\n${mail}`, `${mail} `].map((text) => read(text)),
+    );
     const fingerprints = readings.map((reading) => {
       if (reading === null || 'unreadable' in reading) throw new Error('not read');
       expect(reading.parsed.kind).toBe('dsn');
@@ -54,6 +56,23 @@ describe('the thread that reads', () => {
     expect(fingerprints[0]).toMatch(/^[0-9a-f]{32}$/);
     expect(fingerprints[1]).toBe(fingerprints[0]);
     expect(fingerprints[2]).not.toBe(fingerprints[0]);
+  });
+
+  it('reads what is proven ours before the mass of what anybody may send', async () => {
+    const { read } = reader(fragile);
+    const order: string[] = [];
+    const noted = (text: string, isProven: boolean) => read(text, isProven).then(() => order.push(text));
+    const strange = Array.from({ length: 50 }, (_, n) => noted(`strange ${n}`, false));
+    const ours = Array.from({ length: 50 }, (_, n) => noted(`ours ${n}`, true));
+    await Promise.all([...strange, ...ours]);
+    // Four were with the thread already.
+    expect(order.indexOf('ours 0')).toBe(4);
+    expect(order.filter((text) => text.startsWith('ours'))).toEqual(
+      Array.from({ length: 50 }, (_, n) => `ours ${n}`),
+    );
+    expect(order.filter((text) => text.startsWith('strange'))).toEqual(
+      Array.from({ length: 50 }, (_, n) => `strange ${n}`),
+    );
   });
 
   it.each([

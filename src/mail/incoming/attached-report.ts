@@ -21,11 +21,13 @@ export function readAttachedReport(mail: Part, limits: IncomingLimits): Attached
   const announced = announcedKind(mail);
   let problem: ReportProblem | null = null;
   let opened = 0;
+  let left = limits.reportBytes;
   for (const part of leavesOf(mail)) {
-    if (!mayBeReport(part) || opened++ >= limits.attachments) continue;
-    const found = readReportFile(contentOf(part, limits.reportBytes), limits);
+    if (!mayBeReport(part) || opened++ >= limits.attachments || left <= 0) continue;
+    const found = readReportFile(contentOf(part, left), { ...limits, reportBytes: left });
     if (found.report) return found.report;
     problem ??= found.problem;
+    left -= found.bytes;
   }
   if (announced === null || problem === null) return null;
   return announced === 'tls-report'
@@ -33,13 +35,14 @@ export function readAttachedReport(mail: Part, limits: IncomingLimits): Attached
     : { kind: announced, aggregate: null, tls: null, problem };
 }
 
-/** Reads a report file: XML or JSON, plain or packed. */
+/** Reads a report file: XML or JSON, plain or packed. `bytes`: how much was looked at in vain. */
 export function readReportFile(
   bytes: Buffer,
   limits: IncomingLimits,
-): { report: AttachedReport; problem: null } | { report: null; problem: ReportProblem } {
+): { report: AttachedReport; problem: null } | { report: null; problem: ReportProblem; bytes: number } {
   const opened = open(bytes, limits.reportBytes);
-  if ('problem' in opened) return { report: null, problem: opened.problem };
+  // A bomb was unpacked up to the limit.
+  if ('problem' in opened) return { report: null, problem: opened.problem, bytes: limits.reportBytes };
   const text = withoutByteOrderMark(opened.content);
   const start = text.trimStart().charAt(0);
   const tls = start === '{' ? readTlsReport(text, limits) : null;
@@ -47,7 +50,7 @@ export function readReportFile(
   const aggregate = start === '<' ? readAggregateReport(text, limits) : null;
   if (aggregate)
     return { report: { kind: 'dmarc-report', aggregate, tls: null, problem: null }, problem: null };
-  return { report: null, problem: 'unreadable' };
+  return { report: null, problem: 'unreadable', bytes: opened.content.length };
 }
 
 const TYPES = new Set([

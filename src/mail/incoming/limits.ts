@@ -22,8 +22,11 @@ export interface IncomingLimits {
   noticeLines: number;
   /** Attachments that are opened to see whether they are a report. */
   attachments: number;
-  /** Bytes of one attached report after decoding and decompressing. */
+  /** Bytes of all attachments that are opened, after decoding and decompressing. */
   reportBytes: number;
+  /** Characters of a TLS report, and its levels of lists and objects: real ones have a few thousand, and six. */
+  jsonChars: number;
+  jsonDepth: number;
   /** Recipients reported in one mail. */
   reports: number;
   /** Records of one aggregate report. */
@@ -41,6 +44,8 @@ export const INCOMING_LIMITS: IncomingLimits = {
   noticeLines: 5000,
   attachments: 3,
   reportBytes: 10 * 1024 * 1024,
+  jsonChars: 1024 * 1024,
+  jsonDepth: 20,
   reports: 100,
   records: 10_000,
 };

@@ -36,6 +36,7 @@ export interface TlsFailure {
 
 /** Null when the text is no such report. */
 export function readTlsReport(json: string, limits: IncomingLimits): TlsReport | null {
+  if (json.length > limits.jsonChars || isNestedBeyond(json, limits.jsonDepth)) return null;
   const report = parse(json);
   const policies = member(report, 'policies');
   if (!Array.isArray(policies) || text(report, 'report-id') === '') return null;
@@ -75,6 +76,21 @@ function readFailure(detail: unknown): TlsFailure {
     receivingIp: text(detail, 'receiving-ip'),
     reason: text(detail, 'failure-reason-code') || text(detail, 'failure-error-code'),
   };
+}
+
+/** Looked at before it is parsed: a parser pays for every level that a stranger opens. */
+function isNestedBeyond(json: string, levels: number): boolean {
+  let level = 0;
+  let isText = false;
+  for (let at = 0; at < json.length; at++) {
+    const char = json[at];
+    if (isText && char === '\\') at++;
+    else if (char === '"') isText = !isText;
+    else if (isText) continue;
+    else if (char === ']' || char === '}') level--;
+    else if ((char === '[' || char === '{') && ++level > levels) return true;
+  }
+  return false;
 }
 
 function parse(json: string): unknown {

@@ -200,6 +200,17 @@ describe('a TLS report (RFC 8460)', () => {
     expect(tls?.policies).toMatchObject([{ successful: 0, failed: 7 }]);
   });
 
+  it.each([
+    ['brackets in a text', { note: '[{'.repeat(1000) }, true],
+    ['a quote and a backslash in a text', { note: `"\\${'['.repeat(30)}` }, true],
+    ['twenty levels', { note: JSON.parse('['.repeat(18) + ']'.repeat(18)) }, true],
+    ['more levels than any report has', { note: JSON.parse('['.repeat(30) + ']'.repeat(30)) }, false],
+    ['more text than any report has', { note: 'x'.repeat(1024 * 1024) }, false],
+  ])('with %s', (_, more, isRead) => {
+    const json = { 'report-id': 'r', policies: [], ...more };
+    expect(parseFile(Buffer.from(JSON.stringify(json))).tls !== null).toBe(isRead);
+  });
+
   it('that cannot be read is still known as one', () => {
     const mail = mailWith(
       'application/tlsrpt+gzip',

@@ -81,6 +81,8 @@ describe('mail made to hurt', () => {
         `<feedback><report_metadata><report_id>x</report_id></report_metadata>${'<record><row><count>1</count></row></record>'.repeat(100_000)}`,
     ],
     ['JSON nested a million deep', () => '['.repeat(MIB)],
+    ['JSON nested a million deep inside', () => `{"report-id":"r","policies":${'['.repeat(MIB)}`],
+    ['JSON of escaped quotes', () => `{"report-id":"${'\\"'.repeat(MIB / 4)}`],
     ['an mbox of a hundred thousand mails', () => 'From a Thu Apr 29 23:34:45 2015\n\n'.repeat(100_000)],
     [
       'sixty zip bombs',
