@@ -2,14 +2,16 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import PQueue from 'p-queue';
+import { getDomain } from 'tldts';
 import { type Clock, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Seal } from '../core/seal.ts';
+import { normaliseDomain } from '../mail/address.ts';
 import type { CertificateRow } from '../store/certificates.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type Authority, HeldOff, type Issued } from './authority.ts';
-import { ORDERS_AN_HOUR, renewalTime, waitAfter } from './pace.ts';
+import { NEW_NAMES_AN_HOUR, ORDERS_AN_HOUR, ORDERS_KEPT, renewalTime, waitAfter } from './pace.ts';
 
 /**
  * The certificates of the public pages: obtained when a name is first asked for, kept sealed, renewed ahead,
@@ -107,7 +109,7 @@ export function createKeeper(house: KeeperHouse): Keeper {
 
   async function attempt(host: string): Promise<void> {
     const row = tables.certificates.get(host);
-    if (!running || !mayTry(row) || !(await foundHere(host))) return;
+    if (!running || !mayTry(host, row) || !(await foundHere(host))) return;
     const failing = await writer.run((all) => {
       const failures = (row?.failures ?? 0) + 1;
       // As if it had failed: should this process end before it is known, the next one waits all the same.
@@ -123,10 +125,20 @@ export function createKeeper(house: KeeperHouse): Keeper {
     }
   }
 
-  function mayTry(row: CertificateRow | null): boolean {
+  function mayTry(host: string, row: CertificateRow | null): boolean {
     const now = clock.now();
     if ((row !== null && row.due_at > now) || Number(tables.settings.get(HOLD) ?? 0) > now) return false;
-    const tooMany = tables.certificates.triedSince(now - HOUR) >= ORDERS_AN_HOUR;
+    const isNew = host !== ownHost && (row?.chain ?? null) === null;
+    const domain = getDomain(host, { allowPrivateDomains: true }) ?? host;
+    if (isNew && tables.certificates.triedBelow(domain, now - HOUR) >= NEW_NAMES_AN_HOUR) {
+      log.info(
+        { host, domain, newNamesAnHour: NEW_NAMES_AN_HOUR },
+        'a certificate waits: its domain had many',
+      );
+      return false;
+    }
+    const most = isNew ? ORDERS_AN_HOUR - ORDERS_KEPT : ORDERS_AN_HOUR;
+    const tooMany = tables.certificates.triedSince(now - HOUR) >= most;
     if (tooMany && !saidTooMany)
       log.warn({ ordersAnHour: ORDERS_AN_HOUR }, 'certificates wait: enough were asked for in this hour');
     saidTooMany = tooMany;
@@ -203,7 +215,8 @@ export function createKeeper(house: KeeperHouse): Keeper {
 
   return {
     contextFor: async (name) => {
-      const host = name.toLowerCase();
+      const host = normaliseDomain(name);
+      if (host === null) return null;
       const ready = contexts.has(host) ? inUse(host) : null;
       if (ready !== null) return ready;
       if (!isOurs(host)) return null;

@@ -5,6 +5,10 @@ import { DAY, HOUR, MINUTE } from '../core/clock.ts';
  * hour for a name and 300 orders in three hours: both stay far off, whatever goes wrong here.
  */
 export const ORDERS_AN_HOUR = 50;
+/** Of those, what is kept for renewals and for the platform's own name, whoever comes with new names. */
+export const ORDERS_KEPT = 20;
+/** New names below one registrable domain: who comes with more has to wait, not everybody else. */
+export const NEW_NAMES_AN_HOUR = 5;
 
 const FIRST_WAIT = 10 * MINUTE;
 const LONGEST_WAIT = DAY;

@@ -36,6 +36,11 @@ export function certificateTable(db: Database) {
   const triedSince = db
     .prepare<[number], number>('SELECT count(*) FROM certificates WHERE tried_at > ?')
     .pluck();
+  const triedBelow = db
+    .prepare<[number, string, string], number>(
+      "SELECT count(*) FROM certificates WHERE tried_at > ? AND (host = ? OR host LIKE '%.' || ?)",
+    )
+    .pluck();
   const remove = db.prepare<[string]>('DELETE FROM certificates WHERE host = ?');
   return {
     get: (host: string): CertificateRow | null => get.get(host) ?? null,
@@ -46,6 +51,8 @@ export function certificateTable(db: Database) {
     /** Hosts whose certificate is to be renewed, the longest due first. */
     due: (now: number, limit: number): string[] => due.all(now, limit),
     triedSince: (at: number): number => triedSince.get(at) ?? 0,
+    /** Of a domain and the names below it. */
+    triedBelow: (domain: string, at: number): number => triedBelow.get(at, domain, domain) ?? 0,
     remove: (host: string): void => {
       remove.run(host);
     },

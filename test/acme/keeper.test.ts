@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { HeldOff, type Issued } from '../../src/acme/authority.ts';
 import { createKeeper, type KeeperHouse } from '../../src/acme/keeper.ts';
-import { ORDERS_AN_HOUR } from '../../src/acme/pace.ts';
+import { NEW_NAMES_AN_HOUR, ORDERS_AN_HOUR, ORDERS_KEPT } from '../../src/acme/pace.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
@@ -52,7 +52,7 @@ function start(wish: Partial<KeeperHouse> = {}) {
         close: () => breakOff(new Error('canceled')),
       },
       ownHost: OWN,
-      isOurs: (host) => OURS.includes(host) || host.endsWith('.many.example'),
+      isOurs: (host) => OURS.includes(host) || /\.many\d*\.example$/.test(host),
       leadsHere: async () => true,
       ...wish,
     });
@@ -271,14 +271,48 @@ describe('an authority that refuses', () => {
 
   it('gets so many orders in an hour and no more, restart or not; it is said once', async () => {
     const { certificates, asked, clock, keeper, lines } = start();
-    const names = Array.from({ length: ORDERS_AN_HOUR + 5 }, (_, n) => `t${n}.many.example`);
+    const names = Array.from({ length: ORDERS_AN_HOUR + 5 }, (_, n) => `t.many${n}.example`);
     for (const name of names) await certificates.contextFor(name);
     await keeper().contextFor(CUSTOM);
-    expect(asked).toEqual(names.slice(0, ORDERS_AN_HOUR));
+    expect(asked).toEqual(names.slice(0, ORDERS_AN_HOUR - ORDERS_KEPT));
     expect(lines.filter(({ msg }) => msg.startsWith('certificates wait'))).toHaveLength(2);
     clock.advance(HOUR);
     expect(await certificates.contextFor(CUSTOM)).not.toBeNull();
   });
+});
+
+describe('whoever comes with many names', () => {
+  it('waits alone: a domain has so many new ones in an hour, each spelling of a name counts once', async () => {
+    const { certificates, asked, clock } = start();
+    const names = Array.from({ length: NEW_NAMES_AN_HOUR + 3 }, (_, n) => `t${n}.many.example`);
+    for (const name of names)
+      for (const spelling of [name, `${name}.`, name.toUpperCase()]) await certificates.contextFor(spelling);
+    expect(asked).toEqual(names.slice(0, NEW_NAMES_AN_HOUR));
+    expect(await certificates.contextFor(CUSTOM)).not.toBeNull();
+    clock.advance(HOUR);
+    expect(await certificates.contextFor(names.at(-1) ?? '')).not.toBeNull();
+  });
+
+  it('leaves orders for renewals and for the platform’s own name', async () => {
+    const { certificates, asked, clock, row } = start();
+    await certificates.contextFor(CUSTOM);
+    clock.advance(61 * DAY);
+    for (let n = 0; n < ORDERS_AN_HOUR; n++) await certificates.contextFor(`t.many${n}.example`);
+    const before = asked.length;
+    const until = row(CUSTOM)?.not_after ?? 0;
+    await certificates.tick();
+    expect(asked.slice(before).toSorted()).toEqual([CUSTOM, OWN]);
+    expect(row(CUSTOM)?.not_after).toBeGreaterThan(until);
+  });
+
+  it.each(['', '.', 'localhost', '127.0.0.1', 'a..example', 'x'.repeat(300)])(
+    'and with %j is not listened to',
+    async (name) => {
+      const { certificates, asked } = start({ isOurs: () => true });
+      expect(await certificates.contextFor(name)).toBeNull();
+      expect(asked).toEqual([]);
+    },
+  );
 });
 
 it('counts what became of it, and says where a certificate is from', async () => {
