@@ -161,13 +161,12 @@ function addresses(fields: Fields, name: string): Mailbox[] {
   return fields
     .all(name)
     .flatMap((value) => addressparser(value, { flatten: true }))
-    .flatMap(({ name, address = '' }) => {
+    .flatMap(({ name, address }) => {
       // Old Python programs put name and address into one encoded word.
       if (!address.includes('@') && `${name}${address}`.includes('=?'))
         return addressparser(decodeWords(name || address), { flatten: true });
       return [{ name: decodeWords(name), address }];
     })
-    .map(({ name, address = '' }) => ({ name, address }))
     .filter(({ address, name }) => address !== '' || name !== '');
 }
 
