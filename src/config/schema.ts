@@ -178,7 +178,11 @@ export const configSchema = z.strictObject({
       shown: "the machine's host name",
     }),
   data: section({
-    dir: z.string().min(1).default('data').describe('Database and key file; made with mode 0700.'),
+    dir: z
+      .string()
+      .min(1)
+      .default('data')
+      .describe('Database and key file; created with mode 0700. Relative paths start from the directory of this file.'),
     masterKeyFile: z.string().min(1).optional().meta({
       description:
         '32 random bytes that encrypt DKIM keys and secrets at rest; made with mode 0600 if absent.',
