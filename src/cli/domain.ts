@@ -125,9 +125,9 @@ async function verifyDomain(context: CliContext, text: string, options: ListOpti
     const result = await domains.verify(domain.account_id, domain.domain_id);
     if (isRefusal(result)) return context.fail(result.message);
     const message = verificationMessage(result.domain, result.checks);
-    if (options.json)
-      return context.printJson({ message, ...detailsOf(result.domain), checks: result.checks });
-    context.print([message, '', ...result.checks.flatMap(checkLines)].join('\n'));
+    if (options.json) context.printJson({ message, ...detailsOf(result.domain), checks: result.checks });
+    else context.print([message, '', ...result.checks.flatMap(checkLines)].join('\n'));
+    if (result.domain.status !== 'SUCCESS') context.partial();
   });
 }
 

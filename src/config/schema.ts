@@ -182,7 +182,9 @@ export const configSchema = z.strictObject({
       .string()
       .min(1)
       .default('data')
-      .describe('Database and key file; created with mode 0700. Relative paths start from the directory of this file.'),
+      .describe(
+        'Database and key file; created with mode 0700. Relative paths start from the directory of this file.',
+      ),
     masterKeyFile: z.string().min(1).optional().meta({
       description:
         '32 random bytes that encrypt DKIM keys and secrets at rest; made with mode 0600 if absent.',
