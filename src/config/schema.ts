@@ -304,6 +304,14 @@ export const configSchema = z.strictObject({
         .meta({ description: 'Transactional mail is given up after this.', shown: '"2d"' }),
     }),
   }),
+  verification: section({
+    dmarcPolicy: z
+      .enum(['enforced', 'any'])
+      .default('enforced')
+      .describe(
+        'DMARC policies that verify a domain: "enforced" (quarantine, reject) or "any" (also none with rua).',
+      ),
+  }),
   regions: z
     .array(region)
     .min(1)
