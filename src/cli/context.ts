@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import Table from 'cli-table3';
 import { CONFIG_FILES, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
@@ -11,6 +10,7 @@ import { DATABASE_FILE, openDatabase, StoreFault } from '../store/database.ts';
 import { openSeal } from '../store/master-key.ts';
 import { createTables, type Tables } from '../store/tables.ts';
 import { createWriter, type Writer } from '../store/writer.ts';
+import { DEFAULT_WIDTH, formatRecord, formatTable, type TableOptions } from './table.ts';
 
 /**
  * What every command uses: the configuration, the database (opened on first use), and the output. Data goes to
@@ -28,6 +28,8 @@ export interface CliContext {
   printJson(value: unknown): void;
   /** Rows as a table, or as a JSON array; `empty` is said to people when there are none. */
   printRows(rows: readonly Record<string, unknown>[], options: { json: boolean; empty: string }): void;
+  /** One object as lines of name and value, or as JSON. */
+  printRecord(record: Readonly<Record<string, unknown>>, options: { json: boolean }): void;
   /** Reports a failure; the exit status will be 1. */
   fail(message: string): void;
   /** Reports an error in the command line; the exit status will be 2. */
@@ -111,7 +113,10 @@ export function createContext(configFile: () => string | undefined, json = false
     printRows: (rows, { json, empty }) => {
       if (json) console.log(JSON.stringify(rows, null, 2));
       else if (rows.length === 0) console.error(empty);
-      else console.log(tableOf(rows));
+      else console.log(formatTable(rows, tableOptions()));
+    },
+    printRecord: (record, { json }) => {
+      console.log(json ? JSON.stringify(record, null, 2) : formatRecord(record, tableOptions()));
     },
     fail: (message) => complain(message, FAILED),
     usage: (message) => complain(message, USAGE),
@@ -146,17 +151,11 @@ function requireData({ data, file }: Config): void {
   );
 }
 
-function tableOf(rows: readonly Record<string, unknown>[]): string {
-  const head = Object.keys(rows[0] ?? {});
-  const table = new Table({ head, style: { head: [], border: [], compact: true } });
-  for (const row of rows) table.push(head.map((name) => cell(row[name])));
-  return table.toString();
-}
-
-function cell(value: unknown): string {
-  return typeof value === 'string'
-    ? value
-    : value === null || value === undefined
-      ? ''
-      : JSON.stringify(value);
+/** NO_COLOR: https://no-color.org. */
+function tableOptions(): TableOptions {
+  const { isTTY, columns } = process.stdout;
+  return {
+    width: isTTY && columns > 0 ? columns : DEFAULT_WIDTH,
+    color: isTTY && (process.env['NO_COLOR'] ?? '') === '',
+  };
 }
