@@ -4,6 +4,7 @@ import { publicEvent } from '../../events/feed.ts';
 import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../events/lifecycle.ts';
 import { messageTimeline, publicMessage } from '../../events/message-view.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
+import { MESSAGE_STATUSES } from '../../store/messages.ts';
 import { pageOf } from '../../store/page.ts';
 import type { Tables } from '../../store/tables.ts';
 import { pageKey, readPageKey } from '../page-key.ts';
@@ -26,16 +27,7 @@ const filters = {
   ...paging,
 };
 
-const status = z.enum([
-  'queued',
-  'sending',
-  'delivered',
-  'deferred',
-  'bounced',
-  'failed',
-  'complained',
-  'cancelled',
-]);
+const status = z.enum(MESSAGE_STATUSES);
 
 /** A message as it is answered: alone, in a list, and after an action on it. */
 export const messageForm = z.object({
