@@ -132,7 +132,7 @@ describe('where mail goes', () => {
   });
 
   it('prefers a fixed route, the exact one to "*", private or not', async () => {
-    const base = { port: 2525, tls: 'none' as const };
+    const base = { port: 2525, tls: 'none' as const, allowUnverifiedAuth: false };
     const routes: Route[] = [
       { match: '*', host: '10.9.9.9', ...base },
       { match: 'one.test', host: '127.0.0.9', ...base },
