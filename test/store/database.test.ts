@@ -50,9 +50,8 @@ describe('the database', () => {
   });
 
   it('takes resolved addresses out of the errors of webhook calls that older programs recorded', () => {
-    const dir = temporaryDir();
-    const old = openDatabase(dir);
-    const insert = old.prepare(
+    const db = openDatabase(temporaryDir());
+    const insert = db.prepare(
       `INSERT INTO webhook_deliveries (webhook, event_seq, delivery_id, state, attempts, failures, due_at, response_code, error, created_at)
        VALUES (1, ?, ?, 'failed', 1, 1, 0, ?, ?, 0)`,
     );
@@ -65,9 +64,8 @@ describe('the database', () => {
       [200, null, null],
     ];
     for (const [seq, [status, error]] of errors.entries()) insert.run(seq, `whd_${seq}`, status, error);
-    old.exec('PRAGMA user_version = 12');
-    old.close();
-    const db = openDatabase(dir);
+    const file = new URL('../../src/store/migrations/0013-neutral-webhook-errors.sql', import.meta.url);
+    db.exec(readFileSync(file, 'utf8'));
     const kept = db.prepare('SELECT error FROM webhook_deliveries ORDER BY event_seq').pluck().all();
     db.close();
     expect(kept).toEqual(errors.map(([, , after]) => after));
