@@ -266,6 +266,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       tokens,
       unsubscribing,
       onSuppressionChange,
+      isCustomerHost: (host) => standingOf(host) === 'proven',
       certificates,
     });
     // Before anything is sent: its links must lead somewhere.
