@@ -158,6 +158,7 @@ function copierOf(
           subject: rendered.subject,
           trackClicks: mail.trackClicks,
           trackOpens: mail.trackOpens,
+          essential: false,
           now,
           dueAt: now,
         },

@@ -154,6 +154,7 @@ export interface NewMail {
   subject: string;
   trackClicks: boolean;
   trackOpens: boolean;
+  essential: boolean;
   /** Epoch ms: accepted, and to be sent. */
   now: number;
   dueAt: number;
@@ -181,6 +182,7 @@ export function storeMessage(tables: Tables, mail: NewMail, settings: StoreSetti
     simulated: isSimulated(address, settings) ? 1 : 0,
     track_clicks: mail.trackClicks ? 1 : 0,
     track_opens: mail.trackOpens ? 1 : 0,
+    essential: mail.essential ? 1 : 0,
     created_at: now,
     expires_at: dueAt + settings.expire[useCase],
   });
@@ -227,6 +229,7 @@ export function storeDraft(tables: Tables, draft: Draft, settings: StoreSettings
         subject: draft.contents[content]?.subject ?? '',
         trackClicks: send.trackClicks,
         trackOpens: send.trackOpens,
+        essential: false,
         now,
         dueAt,
       },
