@@ -124,8 +124,7 @@ describe('a DMARC aggregate report (RFC 9990)', () => {
   it('keeps at most so many records', () => {
     const many = XML.replace(/<record>.*<\/record>/s, (record) => record.repeat(20));
     const { aggregate } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(many)), {
-      ...INCOMING_LIMITS,
-      records: 10,
+      limits: { ...INCOMING_LIMITS, records: 10 },
     });
     expect(aggregate?.records).toHaveLength(10);
     expect(aggregate?.isTruncated).toBe(true);
