@@ -1,9 +1,7 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
-import { signDkim } from '../../src/mail/dkim.ts';
-import { publicKeyRecordValue } from '../../src/mail/dkim-key.ts';
 import type { MessageRow } from '../../src/store/messages.ts';
+import { SIGNING_RECORD, signMail } from '../support/signed-mail.ts';
 import { enqueue } from '../support/store.ts';
 import { arf, dsn } from './mails.ts';
 import { createTestResolver, HOST, RETURN, startMx } from './mx-house.ts';
@@ -12,32 +10,21 @@ import { createTestResolver, HOST, RETURN, startMx } from './mx-house.ts';
  * How far a report is believed that proves to be about a message of ours: contract 14.16, over a real listener
  * with real signatures.
  */
-const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
-const record = publicKeyRecordValue(key);
 const NOW = Date.UTC(2026, 0, 15, 12);
+const unchanged = (mail: string) => mail;
 
-/** The report under another From, signed for a domain. */
-function signed(
-  report: string,
-  from: string,
-  domain: string,
-  tamper: (mail: string) => string = (mail) => mail,
-) {
-  const mail = report.replace(/^From: .*$/m, `From: Feedback <${from}>`);
-  const [head = '', ...rest] = mail.split('\r\n\r\n');
-  const message = { header: head.split('\r\n'), body: Buffer.from(rest.join('\r\n\r\n')) };
-  const fields = signDkim(message, [{ domain, selector: 's1', key }], NOW);
-  return tamper([...fields, mail].join('\r\n'));
+function signed(report: string, from: string, domain: string, tamper = unchanged): string {
+  return tamper(signMail(report, from, domain, NOW));
 }
 
 async function start(options: Parameters<typeof startMx>[0] & { records?: Record<string, string> } = {}) {
   const resolver = createTestResolver(
     options.records ?? {
-      's1._domainkey.example.net': record,
-      's1._domainkey.arf.example.net': record,
-      's1._domainkey.yahoo.com': record,
-      's1._domainkey.provider.example': record,
-      's1._domainkey.evil.example': record,
+      's1._domainkey.example.net': SIGNING_RECORD,
+      's1._domainkey.arf.example.net': SIGNING_RECORD,
+      's1._domainkey.yahoo.com': SIGNING_RECORD,
+      's1._domainkey.provider.example': SIGNING_RECORD,
+      's1._domainkey.evil.example': SIGNING_RECORD,
     },
   );
   const house = await startMx({ settings: { resolver }, ...options });

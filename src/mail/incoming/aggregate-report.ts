@@ -17,7 +17,7 @@ export interface AggregateReport {
   domain: string;
   policy: { p: string; sp: string; np: string; adkim: string; aspf: string; testing: string };
   records: AggregateRecord[];
-  /** True when there were more records or elements than the limits. */
+  /** True when there were more records or tags than the limits. */
   isTruncated: boolean;
 }
 

@@ -27,8 +27,8 @@ export interface IncomingLimits {
   /** Decompressed bytes for each packed byte of an attachment; below `ratioFreeBytes` any ratio is allowed. */
   reportRatio: number;
   ratioFreeBytes: number;
-  /** Elements of one XML report. A record has about 30. */
-  xmlElements: number;
+  /** Tags, comments and sections of one XML report. A record has about 60 tags. */
+  xmlTags: number;
   /** Characters of one XML tag with its attributes. */
   xmlTagChars: number;
   /** Characters of a TLS report, and its levels of lists and objects: real ones have a few thousand, and six. */
@@ -53,7 +53,7 @@ export const INCOMING_LIMITS: IncomingLimits = {
   reportBytes: 10 * 1024 * 1024,
   reportRatio: 200,
   ratioFreeBytes: 1024 * 1024,
-  xmlElements: 400_000,
+  xmlTags: 800_000,
   xmlTagChars: 4000,
   jsonChars: 1024 * 1024,
   jsonDepth: 20,

@@ -3,7 +3,7 @@ import type { IncomingLimits } from './limits.ts';
 /**
  * Reads XML that need not be well-formed, as reporters send it: one pass, no entities beyond XML's own five
  * and character references, nothing fetched, tags that were never closed are closed with their parent. What
- * is nested too deep is skipped; reading stops at the limits on elements and on the length of a tag.
+ * is nested too deep is skipped; reading stops at the limits on the number of tags and on the length of one.
  */
 export interface XmlElement {
   /** Lower case, without namespace prefix. */
@@ -15,6 +15,8 @@ export interface XmlElement {
 const DEEPEST = 20;
 const LONGEST_TEXT = 2000;
 const MOST_CHILDREN = 1000;
+
+type XmlLimits = Pick<IncomingLimits, 'xmlTags' | 'xmlTagChars'>;
 
 export interface XmlDocument {
   /** The tree under one nameless root. */
@@ -29,17 +31,15 @@ export interface XmlDocument {
  */
 export function readXml(
   xml: string,
-  limits: Pick<IncomingLimits, 'xmlElements' | 'xmlTagChars'>,
+  limits: XmlLimits,
   take: (element: XmlElement) => boolean | 'stop',
 ): XmlDocument {
   const root: XmlElement = { name: '', text: '', children: [] };
   const open: XmlElement[] = [root];
-  let elements = 0;
   let tooDeep = 0;
   let isComplete = true;
-  for (const token of tokensOf(xml, limits.xmlTagChars)) {
-    if (token.kind === 'too-long' || (token.kind === 'open' && ++elements > limits.xmlElements))
-      isComplete = false;
+  for (const token of tokensOf(xml, limits)) {
+    if (token.kind === 'limit') isComplete = false;
     if (!isComplete) break;
     const current = open.at(-1) ?? root;
     if (token.kind === 'text') {
@@ -76,10 +76,11 @@ type Token =
   | { kind: 'text'; text: string }
   | { kind: 'open'; name: string; isEmpty: boolean }
   | { kind: 'close'; name: string }
-  | { kind: 'too-long' };
+  | { kind: 'limit' };
 
-function* tokensOf(xml: string, maxTagChars: number): Generator<Token> {
+function* tokensOf(xml: string, { xmlTags, xmlTagChars }: XmlLimits): Generator<Token> {
   let at = 0;
+  let tags = 0;
   while (at < xml.length) {
     const tag = xml.indexOf('<', at);
     if (tag !== at)
@@ -88,8 +89,8 @@ function* tokensOf(xml: string, maxTagChars: number): Generator<Token> {
     const skipped = SKIPPED.find(([start]) => xml.startsWith(start, tag));
     const end = xml.indexOf(skipped ? skipped[1] : '>', tag + 1);
     if (end < 0) return;
-    if (!skipped && end - tag > maxTagChars) {
-      yield { kind: 'too-long' };
+    if (++tags > xmlTags || (!skipped && end - tag > xmlTagChars)) {
+      yield { kind: 'limit' };
       return;
     }
     if (skipped?.[0] === CDATA)
