@@ -341,6 +341,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             writer,
             recorder,
             tokens,
+            resolver,
             isDiskLow: pressure.isDiskLow,
             observe: (purpose, result) => mailIn.inc({ purpose, result }),
             optOut: (all, message) => {

@@ -273,6 +273,12 @@ export const configSchema = z.strictObject({
       .array(z.union([z.ipv4(), z.ipv6()]))
       .default([])
       .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.'),
+    feedbackLoops: z
+      .array(hostName)
+      .default(['yahoo.com', 'hotmail.com', 'validity.com', 'senderscore.net'])
+      .describe(
+        "Domains whose signed complaints are believed for every recipient: operators of feedback loops you are enrolled in. Of other senders only the recipient's own provider is.",
+      ),
     mailBytes: count.default(20_971_520).describe('Largest mail that is taken.'),
     connections: count.default(1000).describe('Connections at once.'),
     connectionsPerAddress: count.default(300).describe('Of them, from one address.'),
