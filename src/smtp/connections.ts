@@ -53,11 +53,13 @@ interface Held {
   stageAt: number;
   /** When the last message was completed, else when the connection began. */
   productiveAt: number;
+  /** Messages that were accepted. */
+  completed: number;
   mails: number;
   refusals: number;
 }
 
-/** A connection keeps its slot this long without a completed message, even when its network has too many. */
+/** A connection that completed a message keeps its slot this long, even when its network has too many. */
 const PATIENCE_MS = 5 * SECOND;
 /** And this long when its network has no more than its fair share. */
 const FAIR_PATIENCE_MS = 30 * SECOND;
@@ -94,12 +96,16 @@ export function createConnections(settings: {
       const size = caller.network === network ? own : networks.count(caller.network);
       return size > fairShare && (own <= fairShare || size >= own);
     };
-    const candidates = unproductive(PATIENCE_MS).filter(([, entry]) => isAbove(entry));
-    if (candidates.length > 0) {
-      const ofNetwork = largestGroup(candidates, ({ caller }) => caller.network);
+    const fromAbove = (candidates: Candidate[]) => {
+      const above = candidates.filter(([, entry]) => isAbove(entry));
+      const ofNetwork = largestGroup(above, ({ caller }) => caller.network);
       return stalest(largestGroup(ofNetwork, ({ caller }) => caller.block));
-    }
-    return own > fairShare ? null : stalest(unproductive(FAIR_PATIENCE_MS));
+    };
+    const victim = fromAbove(unproductive(PATIENCE_MS));
+    if (victim !== null || own > fairShare) return victim;
+    // Clients that reconnect all the time are never old: without any message they have no patience to claim.
+    const fresh = [...held].filter(([, { stage, completed }]) => stage !== 'processing' && completed === 0);
+    return fromAbove(fresh) ?? stalest(unproductive(FAIR_PATIENCE_MS));
   }
 
   function evict(victim: SMTPServerSession | null): boolean {
@@ -134,6 +140,7 @@ export function createConnections(settings: {
         stage: 'idle',
         stageAt: now,
         productiveAt: now,
+        completed: 0,
         mails: 0,
         refusals: 0,
       });
@@ -159,7 +166,9 @@ export function createConnections(settings: {
     },
     complete: (session) => {
       const entry = held.get(session);
-      if (entry !== undefined) entry.productiveAt = clock.now();
+      if (entry === undefined) return;
+      entry.productiveAt = clock.now();
+      entry.completed++;
     },
     refused: (session) => {
       const entry = held.get(session);

@@ -96,6 +96,16 @@ describe('connections', () => {
     expect(hungUp).toEqual(['a', 'c']);
   });
 
+  it('of a network above its fair share make room even when they are always new', () => {
+    const { connections, admit, hungUp } = setUp();
+    for (const id of ['a', 'b', 'c']) admit(id, '192.0.2.1');
+    const { session } = admit('d', '192.0.2.2');
+    connections.complete(session);
+    for (const id of ['e', 'f']) admit(id, '192.0.2.2');
+    for (const n of [1, 2, 3]) expect(admit(`new${n}`, `10.0.${n}.1`).refusal).toBeNull();
+    expect(hungUp).toEqual(['a', 'b', 'e']);
+  });
+
   it('of a network above its fair share take no slot from a smaller one', () => {
     const { clock, admit, hungUp } = setUp();
     for (const id of ['a', 'b']) admit(id, '192.0.2.1');
