@@ -2,7 +2,7 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { createTransport } from 'nodemailer';
 import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
-import { insertDomain } from '../support/store.ts';
+import { insertAccount, insertDomain } from '../support/store.ts';
 import { startMx } from './mx-house.ts';
 import { mail, plain, startSubmission } from './submission-house.ts';
 
@@ -353,6 +353,34 @@ describe('where connections begin with TLS', () => {
     expect(sent.response).toMatch(/^250 2\.6\.0 OK: queued as msg_/);
     expect(house.stored()).toHaveLength(1);
   });
+});
+
+describe('an account that holds uploads without an end', () => {
+  it('keeps no other account out', async () => {
+    const house = await startSubmission({ limits: { sendBytes: 200_000 } });
+    insertAccount(house.tables, 'acct_two', house.clock.now());
+    insertDomain(
+      house.tables,
+      { account_id: 'acct_two', domain_id: 'domain_two', name: 'second.example' },
+      house.clock.now(),
+    );
+    for (let n = 0; n < 45; n++) {
+      const client = await house.loggedIn();
+      await client.say(`MAIL FROM:<${FROM}>`);
+      await client.say(`RCPT TO:<${ADA}>`);
+      await client.say('DATA');
+      client.write(`${'x'.repeat(78)}\r\n`.repeat(2480));
+    }
+    const { secret } = await house.key({ accountId: 'acct_two' });
+    const other = await house.connect();
+    await other.say('EHLO app.example');
+    expect(await other.say(plain('acct_two', secret))).toMatch(/^235 /);
+    const large = mail({
+      from: 'shop@second.example',
+      body: `{{company_address_html}}{{unsubscribe_email_html}}${'<p>Hello</p>\r\n'.repeat(11_000)}`,
+    });
+    expect(await other.mail('shop@second.example', ADA, large)).toMatch(/^250 /);
+  }, 30_000);
 });
 
 describe('the TLS of submission', () => {
