@@ -1,7 +1,7 @@
 import type { SMTPServerSession } from 'smtp-server';
 import type { Rate } from '../accounts/rate-limits.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
-import { type SmtpCaller, smtpCaller } from './caller.ts';
+import { smtpCaller } from './caller.ts';
 import { createMeter, createMeters, type Meter } from './meter.ts';
 import { SmtpReply } from './reply.ts';
 
@@ -63,8 +63,9 @@ export interface CommandLimits {
 }
 
 interface Usage {
-  caller: SmtpCaller;
-  commands: Meter;
+  /** Of the connection, its block and its network. */
+  commandMeters: Meter[];
+  transactionMeters: Meter[];
   /** Since the last completed message. */
   spent: number;
   transactions: number;
@@ -85,9 +86,14 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
   function usageOf(session: SMTPServerSession): Usage {
     const known = usages.get(session);
     if (known !== undefined) return known;
+    const { block, network } = smtpCaller(session.remoteAddress);
     const usage: Usage = {
-      caller: smtpCaller(session.remoteAddress),
-      commands: createMeter(clock, rates.connection),
+      commandMeters: [
+        createMeter(clock, rates.connection),
+        commands.block.of(block),
+        commands.network.of(network),
+      ],
+      transactionMeters: [transactions.block.of(block), transactions.network.of(network)],
       spent: 0,
       transactions: 0,
     };
@@ -95,15 +101,6 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
     return usage;
   }
 
-  const commandMeters = ({ caller, commands: own }: Usage): Meter[] => [
-    own,
-    commands.block.of(caller.block),
-    commands.network.of(caller.network),
-  ];
-  const transactionMeters = ({ caller }: Usage): Meter[] => [
-    transactions.block.of(caller.block),
-    transactions.network.of(caller.network),
-  ];
   const longest = (meters: Meter[]): number => Math.max(...meters.map((meter) => meter.waitMs()));
   const charge = (meters: Meter[], units: number): void => {
     for (const meter of meters) meter.charge(units);
@@ -112,7 +109,7 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
   return {
     connect: (session) => {
       const usage = usageOf(session);
-      const meters = commandMeters(usage);
+      const meters = usage.commandMeters;
       if (longest(meters) > MAX_DELAY_MS) return TOO_MANY_COMMANDS();
       charge(meters, CONNECT_COST);
       usage.spent += CONNECT_COST;
@@ -122,14 +119,14 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
       const usage = usageOf(session);
       const cost = COSTS[name] ?? 1;
       if (cost === 0) return 0;
-      const meters = commandMeters(usage);
+      const meters = usage.commandMeters;
       if (longest(meters) > MAX_DELAY_MS) return TOO_MANY_COMMANDS();
       if (name !== 'MAIL') {
         charge(meters, cost);
         usage.spent += cost;
         return longest(meters);
       }
-      const begun = transactionMeters(usage);
+      const begun = usage.transactionMeters;
       if (usage.transactions >= rates.unfinished || longest(begun) > MAX_DELAY_MS)
         return new SmtpReply(421, '4.7.0', 'Too many transactions without a message');
       charge(meters, cost);
@@ -140,8 +137,8 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
     },
     complete: (session, recipients) => {
       const usage = usageOf(session);
-      charge(commandMeters(usage), -Math.min(usage.spent, 2 + recipients + OVERHEAD));
-      charge(transactionMeters(usage), -Math.min(usage.transactions, 1));
+      charge(usage.commandMeters, -Math.min(usage.spent, 2 + recipients + OVERHEAD));
+      charge(usage.transactionMeters, -Math.min(usage.transactions, 1));
       usage.spent = 0;
       usage.transactions = 0;
     },

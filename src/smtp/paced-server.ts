@@ -47,11 +47,13 @@ export class PacedServer extends SMTPServer {
 
 class PacedConnection extends SMTPConnection {
   readonly #pacing: Pacing;
+  readonly #network: string;
   #isCorked = false;
 
   constructor(server: SMTPServer, socket: ConnectArguments[0], options: ConnectArguments[1], pacing: Pacing) {
     super(server, socket, options ?? undefined);
     this.#pacing = pacing;
+    this.#network = smtpCaller(this.remoteAddress).network;
   }
 
   override _onCommand(command: Buffer, callback?: () => void): void {
@@ -64,8 +66,7 @@ class PacedConnection extends SMTPConnection {
       onRefused(this.remoteAddress, verdict);
       return this.send(421, verdict.message);
     }
-    const { network } = smtpCaller(this.remoteAddress);
-    const run = () => turns.run(network, () => this.#execute(name, command, callback));
+    const run = () => turns.run(this.#network, () => this.#execute(name, command, callback));
     if (verdict > 0) setTimeout(run, verdict).unref();
     else run();
   }
