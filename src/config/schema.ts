@@ -281,7 +281,11 @@ export const configSchema = z.strictObject({
       ),
     mailBytes: count.default(20_971_520).describe('Largest mail that is taken.'),
     connections: count.default(1000).describe('Connections at once.'),
-    connectionsPerAddress: count.default(300).describe('Of them, from one address.'),
+    connectionsPerAddress: count
+      .default(30)
+      .describe(
+        'Of them, from one address (IPv4) or /64 (IPv6); the next one takes the place of the least useful.',
+      ),
   }),
   submission: section({
     listen: listenOrOff.default('off').describe('Authenticated SMTP submission, or "off".'),
@@ -295,7 +299,11 @@ export const configSchema = z.strictObject({
       .default([])
       .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.'),
     connections: count.default(1000).describe('Connections at once.'),
-    connectionsPerAddress: count.default(300).describe('Of them, from one address.'),
+    connectionsPerAddress: count
+      .default(100)
+      .describe(
+        'Of them, from one address (IPv4) or /64 (IPv6); the next one takes the place of the least useful.',
+      ),
   }),
   dns: section({
     resolvers: z.array(resolver).default([]).meta({

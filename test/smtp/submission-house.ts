@@ -17,7 +17,13 @@ const HOSTNAME = 'mx.postrider.example';
 
 /** A real submission listener over a real database, with an account that has a key for each stream. */
 export async function startSubmission(
-  changes: { submission?: object; sendRate?: Rate; limits?: object } = {},
+  changes: {
+    submission?: object;
+    sendRate?: Rate;
+    limits?: object;
+    /** Called with each line of the log. */
+    log?: (line: string) => void;
+  } = {},
 ) {
   const store = startStore();
   const { clock, tables, writer, recorder, ids } = store;
@@ -43,7 +49,10 @@ export async function startSubmission(
       limits: { ...config.limits, ...changes.limits },
     },
     clock,
-    log: createLog({ level: 'silent', hashAddresses: false }),
+    log: createLog(
+      { level: changes.log === undefined ? 'silent' : 'warn', hashAddresses: false },
+      { write: (line) => changes.log?.(line) },
+    ),
     authenticator: createAuthenticator({ tables, failures: createFailureLimits(clock) }),
     rateLimits: createRateLimits(clock, {
       setup: { burst: 1, perSecond: 1 },
@@ -70,6 +79,8 @@ export async function startSubmission(
   return {
     ...store,
     port,
+    close: () => submission.close(0),
+    connections: () => submission.connections(),
     keys,
     key,
     connect,

@@ -1,6 +1,9 @@
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { createTransport } from 'nodemailer';
 import { describe, expect, it } from 'vitest';
-import { insertDomain } from '../support/store.ts';
+import { MINUTE } from '../../src/core/clock.ts';
+import { insertAccount, insertDomain } from '../support/store.ts';
+import { startMx } from './mx-house.ts';
 import { mail, plain, startSubmission } from './submission-house.ts';
 
 const ADA = 'ada@example.net';
@@ -273,14 +276,40 @@ describe('who may send', () => {
     await expect(house.loggedIn()).rejects.toThrow(/^525 5\.7\.13 ACCOUNT_DISABLED: /);
   });
 
-  it('whoever guesses keys is slowed down', async () => {
+  it('is disconnected at the tenth key that is not valid', async () => {
     const house = await startSubmission();
     const client = await house.connect();
     await client.say('EHLO app.example');
     const replies: string[] = [];
-    for (let n = 0; n < 101; n++) replies.push(await client.say(plain('acct_one', `pr_${n}`)));
-    expect(replies[99]).toMatch(/^535 /);
-    expect(replies[100]).toMatch(/^454 4\.7\.0 /);
+    for (let n = 0; n < 10; n++) replies.push(await client.say(plain('acct_one', `pr_${n}`)));
+    expect(replies.slice(0, 9).filter((reply) => reply.startsWith('535 5.7.8 '))).toHaveLength(9);
+    expect(replies[9]).toMatch(/^421 4\.7\.0 Too many failed logins/);
+    await client.end;
+    // Its address has one attempt per connection for a while; a valid key is accepted at any time.
+    const next = await house.connect();
+    await next.say('EHLO app.example');
+    expect(await next.say(plain('acct_one', 'pr_11'))).toMatch(/^421 /);
+    await next.end;
+    await house.loggedIn();
+    house.clock.advance(10 * MINUTE);
+    const later = await house.connect();
+    await later.say('EHLO app.example');
+    expect(await later.say(plain('acct_one', 'pr_12'))).toMatch(/^535 /);
+  });
+
+  it('logs failed logins as one line per address and minute', async () => {
+    const lines: string[] = [];
+    const house = await startSubmission({ log: (line) => lines.push(line) });
+    const client = await house.connect();
+    await client.say('EHLO app.example');
+    for (let n = 0; n < 10; n++) await client.say(plain('acct_one', `pr_${n}`));
+    await client.end;
+    const refusals = () => lines.filter((line) => line.includes('SMTP logins refused'));
+    expect(refusals()).toEqual([]);
+    await house.close();
+    expect(refusals().map((line): unknown => JSON.parse(line))).toEqual([
+      expect.objectContaining({ count: 10, code: 'UNAUTHENTICATED' }),
+    ]);
   });
 });
 
@@ -323,6 +352,73 @@ describe('where connections begin with TLS', () => {
     const sent = await transport.sendMail({ from: FROM, to: ADA, subject: 'Hello', html });
     expect(sent.response).toMatch(/^250 2\.6\.0 OK: queued as msg_/);
     expect(house.stored()).toHaveLength(1);
+  });
+});
+
+describe('an account that holds uploads without an end', () => {
+  it('keeps no other account out', async () => {
+    const house = await startSubmission({ limits: { sendBytes: 200_000 } });
+    insertAccount(house.tables, 'acct_two', house.clock.now());
+    insertDomain(
+      house.tables,
+      { account_id: 'acct_two', domain_id: 'domain_two', name: 'second.example' },
+      house.clock.now(),
+    );
+    for (let n = 0; n < 45; n++) {
+      const client = await house.loggedIn();
+      await client.say(`MAIL FROM:<${FROM}>`);
+      await client.say(`RCPT TO:<${ADA}>`);
+      await client.say('DATA');
+      client.write(`${'x'.repeat(78)}\r\n`.repeat(2480));
+    }
+    const { secret } = await house.key({ accountId: 'acct_two' });
+    const other = await house.connect();
+    await other.say('EHLO app.example');
+    expect(await other.say(plain('acct_two', secret))).toMatch(/^235 /);
+    const large = mail({
+      from: 'shop@second.example',
+      body: `{{company_address_html}}{{unsubscribe_email_html}}${'<p>Hello</p>\r\n'.repeat(11_000)}`,
+    });
+    expect(await other.mail('shop@second.example', ADA, large)).toMatch(/^250 /);
+  }, 30_000);
+});
+
+describe('the TLS of submission', () => {
+  const handshake = (port: number, options: ConnectionOptions) =>
+    new Promise<string>((resolve) => {
+      const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options });
+      socket.once('secureConnect', () => {
+        resolve(socket.getCipher().name);
+        socket.destroy();
+      });
+      socket.once('error', () => resolve('refused'));
+    });
+  const tls12 = { maxVersion: 'TLSv1.2' } as const;
+
+  it.each<[string, ConnectionOptions, RegExp]>([
+    ['uses TLS 1.3', {}, /^TLS_/],
+    ['uses AEAD suites in TLS 1.2', tls12, /^ECDHE-.*(?:GCM|POLY1305)/],
+    [
+      'refuses CBC suites',
+      { ...tls12, ciphers: 'ECDHE-ECDSA-AES128-SHA:ECDHE-ECDSA-AES256-SHA384' },
+      /^refused$/,
+    ],
+    ['refuses suites without forward secrecy', { ...tls12, ciphers: 'AES128-GCM-SHA256' }, /^refused$/],
+    [
+      'refuses TLS 1.1',
+      { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'ALL@SECLEVEL=0' },
+      /^refused$/,
+    ],
+  ])('%s', async (_, options, outcome) => {
+    const house = await startSubmission({ submission: { implicitTls: true } });
+    expect(await handshake(house.port, options)).toMatch(outcome);
+  });
+
+  it('is stricter than that of the MX listener', async () => {
+    const house = await startMx();
+    const client = await house.client();
+    const secure = await client.startTls({ ...tls12, ciphers: 'ECDHE-ECDSA-AES128-SHA' });
+    expect(secure.getCipher().name).toBe('ECDHE-ECDSA-AES128-SHA');
   });
 });
 
