@@ -86,6 +86,8 @@ export interface World {
   resolver?: Resolver;
   /** The delivery worker's program; default: the one beside this file. */
   workerScript?: URL;
+  /** The program of the thread that flushes the write-ahead log; default: the compiled one. */
+  flushScript?: URL;
   /** The program of the thread that reads incoming mail; default: the one beside this file. */
   readerScript?: URL;
 }
@@ -116,18 +118,15 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
   try {
     const lock = lockDaemon(config.data.dir);
     undo.push(() => lock.release());
-    const db = openDatabase(config.data.dir, { lock });
+    const db = openDatabase(config.data.dir, { lock, busyTimeoutMs: 0 });
     undo.push(() => void db.close());
     const tables = createTables(db);
-    const wal = openWriteAheadLog(db);
+    const wal = openWriteAheadLog(db, { script: world.flushScript });
     undo.push(() => wal.close());
     const writer = createWriter(db, tables, {
       log: wal,
       onLost: (error) => {
-        log.fatal(
-          { err: error },
-          'the disk does not take what is written: ending, to start again from the disk',
-        );
+        log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
         setImmediate(() => {
           throw error;
         });
