@@ -45,6 +45,7 @@ import { tlsCheckRoute } from './http/api/tls-check.ts';
 import { useCaseRoutes } from './http/api/use-cases.ts';
 import { webhookDeliveryRoutes } from './http/api/webhook-deliveries.ts';
 import { webhookRoutes } from './http/api/webhooks.ts';
+import { createProbe } from './http/health.ts';
 import { createPublicSide } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
@@ -363,6 +364,13 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             startReader,
           });
     if (submission !== null) undo.push(() => submission.close(GRACE_MS));
+    const databaseProbe = createProbe({
+      name: 'database',
+      log,
+      run: () => writer.run((all) => all.settings.put('ready-check', String(clock.now()))),
+    });
+    await databaseProbe.start();
+    undo.push(() => databaseProbe.stop());
     const complianceTemplates = createComplianceTemplates({ tables, writer, clock, ids });
     const sends = {
       acceptance,
@@ -411,11 +419,16 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ],
       openRoutes: [tlsCheckRoute(isOurLinkHost)],
       health: [
+        { name: 'database', check: databaseProbe.check },
+        { name: 'sends', check: () => pressure.refusal()?.message ?? null },
         {
-          name: 'database',
-          check: () =>
-            writer.run((all) => all.settings.put('ready-check', String(clock.now()))).then(() => null),
+          name: 'outcomes',
+          check: () => {
+            const count = engine.unrecorded();
+            return count === 0 ? null : `${count} outcomes of deliveries could not be recorded yet`;
+          },
         },
+        // Facts that do not fail the check, such as parked domains, go into `details`.
         { name: 'queue', check: engine.stalled },
         {
           name: 'public',

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../core/clock.ts';
 import { createIds, type Ids } from '../core/ids.ts';
 import { type Random, systemRandom } from '../core/random.ts';
 import type { Seal } from '../core/seal.ts';
-import { openDatabase } from '../store/database.ts';
+import { type DaemonLock, openDatabase } from '../store/database.ts';
 import { openSeal } from '../store/master-key.ts';
 import { createTables, type Tables } from '../store/tables.ts';
 import { createWriter, type Writer } from '../store/writer.ts';
@@ -16,8 +16,8 @@ import { createWriter, type Writer } from '../store/writer.ts';
  */
 export interface CliContext {
   config(): Config;
-  /** The database of `data.dir`; works while the daemon runs. */
-  open(): Promise<House>;
+  /** The database of `data.dir`; works while the daemon runs. `lock`: held by a command that keeps it out. */
+  open(options?: { lock?: DaemonLock }): Promise<House>;
   print(text: string): void;
   printJson(value: unknown): void;
   /** Rows as a table, or as a JSON array; `empty` is said to people when there are none. */
@@ -58,10 +58,10 @@ export function createContext(configFile: () => string | undefined): CliContext 
 
   return {
     config,
-    open: async () => {
+    open: async (options) => {
       if (house !== null) return house;
       const settings = config();
-      const db = openDatabase(settings.data.dir);
+      const db = openDatabase(settings.data.dir, options);
       const tables = createTables(db);
       const writer = createWriter(db, tables);
       closeHouse = async () => {

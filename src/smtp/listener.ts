@@ -6,7 +6,8 @@ import {
 } from 'smtp-server';
 import { type ListenAddress, parseListen } from '../config/schema.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
+import { createErrorLog, type Log } from '../core/log.ts';
+import { storageFailure } from '../store/failure.ts';
 import { type BodyReading, type HeldBytes, readBody } from './body.ts';
 import type { CertificateSource } from './certificate.ts';
 import { type ConnectionLimits, createConnections } from './connections.ts';
@@ -72,6 +73,7 @@ const SWEEP_MS = 2 * SECOND;
 
 export async function createListener(settings: ListenerSettings): Promise<Listener> {
   const { name, hostname, limits, log } = settings;
+  const logError = createErrorLog(log);
   const connections = createConnections({ clock: settings.clock, limits, hangUp });
 
   const server = new SMTPServer({
@@ -114,7 +116,11 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
     try {
       return decide();
     } catch (error) {
-      log.error({ err: error, listener: name }, 'an SMTP command could not be answered');
+      logError(
+        storageFailure(error)?.kind ?? null,
+        { err: error, listener: name },
+        'an SMTP command could not be answered',
+      );
       return tryLater();
     }
   }
@@ -148,7 +154,11 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
       connections.enter(session, 'ours');
       return await settings.onData(mail, session);
     } catch (error) {
-      log.error({ err: error, listener: name }, 'a mail could not be taken');
+      logError(
+        storageFailure(error)?.kind ?? null,
+        { err: error, listener: name },
+        'a mail could not be taken',
+      );
       return tryLater();
     } finally {
       reading.release();

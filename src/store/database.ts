@@ -3,8 +3,6 @@ import { dirname, join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { isBusy, openingFault, StoreFault } from './failure.ts';
 
-export { StoreFault } from './failure.ts';
-
 /**
  * The database file: opening, pragmas, migrations and the lock that keeps a second daemon out. Nothing else
  * in the house knows that it is SQLite.
@@ -172,26 +170,33 @@ export interface DaemonLock {
 
 /**
  * The one-daemon lock of a data directory: an exclusive SQLite transaction on a file of its own, so that the
- * system lets go of it however the process ends. Throws StoreFault when it is still taken after `patienceMs`.
+ * system releases it however the process ends. Throws StoreFault when it is still taken after `patienceMs`.
  */
 export function lockDaemon(dir: string, patienceMs = 0): DaemonLock {
+  const lock = tryLockDaemon(dir, patienceMs);
+  if (lock === null) throw new StoreFault(`another postrider daemon is running on ${dir}`);
+  return lock;
+}
+
+/** Null when it is still taken after `patienceMs`. */
+export function tryLockDaemon(dir: string, patienceMs = 0): DaemonLock | null {
   prepareDataDir(dir);
   const file = join(dir, LOCK_FILE);
   try {
-    return lockFile(file, dir, patienceMs);
+    return lockFile(file, patienceMs);
   } catch (error) {
     throw openingFault(file, error);
   }
 }
 
-function lockFile(file: string, dir: string, patienceMs: number): DaemonLock {
+function lockFile(file: string, patienceMs: number): DaemonLock | null {
   const db = keeping(new Sqlite(file, { timeout: patienceMs }));
   try {
     db.exec('BEGIN EXCLUSIVE');
+    return { release: () => db.close() };
   } catch (error) {
     db.close();
-    if (isBusy(error)) throw new StoreFault(`another postrider daemon is running on ${dir}`);
+    if (isBusy(error)) return null;
     throw error;
   }
-  return { release: () => db.close() };
 }

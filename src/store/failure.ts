@@ -112,11 +112,18 @@ export function isBusy(error: unknown): boolean {
  * that name their remedy already, are returned as they are.
  */
 export function openingFault(file: string, error: unknown): unknown {
-  if (error instanceof StoreFault) return error;
   const opening = OPENING_KINDS[codeOf(error)];
-  const failure = opening === undefined ? storageFailure(error) : failureOf(opening);
-  if (failure === null) return error;
-  return new StoreFault(`${file} cannot be used: ${detailOf(error)}. ${failure.remedy}`, { cause: error });
+  return opening === undefined ? usingFault(file, error) : faultOf(file, error, failureOf(opening));
+}
+
+/** The same for errors that may be of anything else: only what is certainly the storage's names `file`. */
+export function usingFault(file: string, error: unknown): unknown {
+  const failure = error instanceof StoreFault ? null : storageFailure(error);
+  return failure === null ? error : faultOf(file, error, failure);
+}
+
+function faultOf(file: string, error: unknown, { remedy }: StorageFailure): StoreFault {
+  return new StoreFault(`${file} cannot be used: ${detailOf(error)}. ${remedy}`, { cause: error });
 }
 
 function failureOf(kind: StorageFailure['kind']): StorageFailure {

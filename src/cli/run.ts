@@ -1,0 +1,54 @@
+import { CommanderError } from 'commander';
+import { ConfigFault } from '../config/load.ts';
+import { programVersion } from '../config/version.ts';
+import { StoreFault, usingFault } from '../store/failure.ts';
+import { type CliContext, createContext, FAILED, USAGE } from './context.ts';
+import { buildProgram } from './program.ts';
+
+/** Builds the command that was called, runs it, and turns what goes wrong into a message and an exit status. */
+export async function runProgram(args: string[]): Promise<void> {
+  let configFile: () => string | undefined = () => undefined;
+  const context = createContext(() => configFile());
+
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // `postrider account list | head -1`: a reader that has enough is no fault.
+    if (error.code === 'EPIPE') return;
+    process.stderr.write(`postrider: the output cannot be written: ${error.message}\n`);
+    process.exitCode = FAILED;
+  });
+
+  try {
+    const program = await buildProgram(context, programVersion(), args);
+    configFile = () => program.opts<{ config?: string }>().config;
+    if (args.length === 0) program.outputHelp();
+    else await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    process.exitCode = explain(error, context);
+  } finally {
+    await context.close();
+  }
+}
+
+/** Writes what went wrong, in one line where the operator can fix it; returns the exit status. */
+function explain(error: unknown, context: CliContext): number {
+  // Commander has reported it already; help and version are not errors.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
+  const fault = error instanceof ConfigFault ? error : usingFault(dataDir(context), error);
+  const message = fault instanceof Error ? fault.message : String(fault);
+  const known =
+    fault instanceof ConfigFault ||
+    fault instanceof StoreFault ||
+    (fault instanceof Error && 'code' in fault);
+  process.stderr.write(`postrider: ${known ? '' : 'a fault of the program itself: '}${message}\n`);
+  return FAILED;
+}
+
+function dataDir(context: CliContext): string {
+  try {
+    return `data.dir ${context.config().data.dir}`;
+  } catch (error) {
+    // A configuration that cannot be read is reported by the command itself.
+    if (error instanceof ConfigFault) return 'the data directory';
+    throw error;
+  }
+}
