@@ -1,6 +1,8 @@
+import { join } from 'node:path';
 import { CommanderError } from 'commander';
 import { ConfigFault } from '../config/load.ts';
 import { programVersion } from '../config/version.ts';
+import { DATABASE_FILE } from '../store/database.ts';
 import { StoreFault, usingFault } from '../store/failure.ts';
 import { type CliContext, createContext, FAILED, USAGE } from './context.ts';
 import { buildProgram } from './program.ts';
@@ -33,7 +35,7 @@ export async function runProgram(args: string[]): Promise<void> {
 function explain(error: unknown, context: CliContext): number {
   // Commander has reported it already; help and version are not errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
-  const fault = error instanceof ConfigFault ? error : usingFault(dataDir(context), error);
+  const fault = error instanceof ConfigFault ? error : usingFault(databaseFile(context), error);
   const message = fault instanceof Error ? fault.message : String(fault);
   const known =
     fault instanceof ConfigFault ||
@@ -43,12 +45,12 @@ function explain(error: unknown, context: CliContext): number {
   return FAILED;
 }
 
-function dataDir(context: CliContext): string {
+function databaseFile(context: CliContext): string {
   try {
-    return `data.dir ${context.config().data.dir}`;
+    return join(context.config().data.dir, DATABASE_FILE);
   } catch (error) {
     // A configuration that cannot be read is reported by the command itself.
-    if (error instanceof ConfigFault) return 'the data directory';
+    if (error instanceof ConfigFault) return DATABASE_FILE;
     throw error;
   }
 }
