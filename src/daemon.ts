@@ -45,6 +45,7 @@ import { tlsCheckRoute } from './http/api/tls-check.ts';
 import { useCaseRoutes } from './http/api/use-cases.ts';
 import { webhookDeliveryRoutes } from './http/api/webhook-deliveries.ts';
 import { webhookRoutes } from './http/api/webhooks.ts';
+import { createProbe } from './http/health.ts';
 import { createPublicSide } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
@@ -86,6 +87,8 @@ export interface World {
   resolver?: Resolver;
   /** The delivery worker's program; default: the one beside this file. */
   workerScript?: URL;
+  /** The program of the thread that flushes the write-ahead log; default: the compiled one. */
+  flushScript?: URL;
   /** The program of the thread that reads incoming mail; default: the one beside this file. */
   readerScript?: URL;
 }
@@ -116,18 +119,15 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
   try {
     const lock = lockDaemon(config.data.dir);
     undo.push(() => lock.release());
-    const db = openDatabase(config.data.dir, { lock });
+    const db = openDatabase(config.data.dir, { lock, busyTimeoutMs: 0 });
     undo.push(() => void db.close());
     const tables = createTables(db);
-    const wal = openWriteAheadLog(db);
+    const wal = openWriteAheadLog(db, { script: world.flushScript });
     undo.push(() => wal.close());
     const writer = createWriter(db, tables, {
       log: wal,
       onLost: (error) => {
-        log.fatal(
-          { err: error },
-          'the disk does not take what is written: ending, to start again from the disk',
-        );
+        log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
         setImmediate(() => {
           throw error;
         });
@@ -373,6 +373,13 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             startReader,
           });
     if (submission !== null) undo.push(() => submission.close(GRACE_MS));
+    const databaseProbe = createProbe({
+      name: 'database',
+      log,
+      run: () => writer.run((all) => all.settings.put('ready-check', String(clock.now()))),
+    });
+    await databaseProbe.start();
+    undo.push(() => databaseProbe.stop());
     const complianceTemplates = createComplianceTemplates({ tables, writer, clock, ids });
     const sends = {
       acceptance,
@@ -427,11 +434,16 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         }),
       ],
       health: [
+        { name: 'database', check: databaseProbe.check },
+        { name: 'sends', check: () => pressure.refusal()?.message ?? null },
         {
-          name: 'database',
-          check: () =>
-            writer.run((all) => all.settings.put('ready-check', String(clock.now()))).then(() => null),
+          name: 'outcomes',
+          check: () => {
+            const count = engine.unrecorded();
+            return count === 0 ? null : `${count} outcomes of deliveries could not be recorded yet`;
+          },
         },
+        // Facts that do not fail the check, such as parked domains, go into `details`.
         { name: 'queue', check: engine.stalled },
         {
           name: 'public',

@@ -10,6 +10,7 @@ import { createErasers, type Eraser } from './erasers.ts';
 import { createSubscriptionGroups, type SubscriptionGroups } from './groups.ts';
 import { createImporter, type Importer } from './import.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
+import type { TraceHouse } from './traces.ts';
 
 /** The audience: people, the groups they are in, what they consented to. Puts the parts of the room together. */
 export interface Audience {
@@ -31,6 +32,8 @@ export interface AudienceHouse {
   recorder: Recorder;
   /** How long answers are kept for repeated requests, ms. */
   answersKeptMs: number;
+  /** See `TraceHouse`. */
+  claimFile?: NonNullable<TraceHouse['claimFile']>;
   /** For tables of other rooms in which people's addresses stand. */
   erasers?: readonly Eraser[];
 }

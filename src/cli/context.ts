@@ -7,7 +7,8 @@ import { type Clock, systemClock } from '../core/clock.ts';
 import { createIds, type Ids } from '../core/ids.ts';
 import { type Random, systemRandom } from '../core/random.ts';
 import type { Seal } from '../core/seal.ts';
-import { DATABASE_FILE, openDatabase, StoreFault } from '../store/database.ts';
+import { DATABASE_FILE, type DaemonLock, openDatabase } from '../store/database.ts';
+import { StoreFault } from '../store/failure.ts';
 import { openSeal } from '../store/master-key.ts';
 import { createTables, type Tables } from '../store/tables.ts';
 import { createWriter, type Writer } from '../store/writer.ts';
@@ -22,9 +23,9 @@ export interface CliContext {
   config(): Config;
   /**
    * The database of `data.dir`; works while the daemon runs. Throws StoreFault when there is none, unless `create`
-   * is set.
+   * is set. `lock`: held by a command that excludes the daemon.
    */
-  open(options?: { create?: boolean }): Promise<House>;
+  open(options?: { create?: boolean; lock?: DaemonLock }): Promise<House>;
   print(text: string): void;
   printJson(value: unknown): void;
   /** Rows as a table, or as a JSON array; `empty` is said to people when there are none. */
@@ -84,12 +85,12 @@ export function createContext(configFile: () => string | undefined, json = false
 
   return {
     config,
-    open: async ({ create = false } = {}) => {
+    open: async ({ create = false, ...options } = {}) => {
       if (house !== null) return house;
       const settings = config();
       if (create) refuseMovedData(settings);
       else requireData(settings);
-      const db = openDatabase(settings.data.dir);
+      const db = openDatabase(settings.data.dir, options);
       const tables = createTables(db);
       const writer = createWriter(db, tables);
       closeHouse = async () => {

@@ -243,7 +243,8 @@ export const configSchema = z.strictObject({
       .default([])
       .describe('Proxies (address or CIDR) whose X-Forwarded-For is believed.'),
     metricsKey: z.string().min(16).optional().meta({
-      description: 'Bearer token that /metrics asks of callers off loopback; none: loopback only.',
+      description:
+        'Bearer token that /metrics requires of every caller; none: loopback callers only, without a token.',
       shown: 'none',
     }),
   }),

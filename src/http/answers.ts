@@ -72,13 +72,17 @@ export function refusalReply(
 
 /** The error envelope; clients read `error` or the repeated fields beside it. */
 export function refusalBody(refusal: Refusal, requestId: string): string {
+  return JSON.stringify(refusalEnvelope(refusal, requestId));
+}
+
+export function refusalEnvelope(refusal: Refusal, requestId: string): object {
   const { code, message, extras } = refusal;
-  return JSON.stringify({
+  return {
     success: false,
     error: { code, message, ...(extras.details === undefined ? {} : { details: extras.details }) },
     message,
     reasonCode: code,
     requestId,
     ...(extras.subscriptionStatus === undefined ? {} : { subscriptionStatus: extras.subscriptionStatus }),
-  });
+  };
 }

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context, Middleware } from 'koa';
-import type { Log } from '../core/log.ts';
+import { createErrorLog, type Log, type LogError } from '../core/log.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
+import { storageFailure } from '../store/failure.ts';
 import { type Reply, refusalReply } from './answers.ts';
 import { hasBody } from './body.ts';
 import type { CallerAddressOf } from './caller-address.ts';
@@ -27,6 +28,7 @@ const LINGER_BYTES = 8 * 1024 * 1024;
 
 export function createFront(deps: FrontDeps): Middleware {
   const { log, metrics } = deps;
+  const logError = createErrorLog(log);
   return async (ctx, next) => {
     const started = performance.now();
     const { req } = ctx;
@@ -45,7 +47,7 @@ export function createFront(deps: FrontDeps): Middleware {
       if (refusal === null) await next();
       else respond(ctx, refusalReply(refusal, state.requestId));
     } catch (error) {
-      respond(ctx, refusalReply(faultOf(error, state, log), state.requestId));
+      respond(ctx, refusalReply(faultOf(error, state, logError), state.requestId));
     }
     if (deps.isStopping()) ctx.set('Connection', 'close');
     if (!req.complete && hasBody(req)) discardRest(ctx);
@@ -96,18 +98,13 @@ function originForm(req: IncomingMessage): boolean {
   return pathname.startsWith('/');
 }
 
-/** A fault is logged here, once, and nothing of it is told. */
-function faultOf(error: unknown, state: RequestState, log: Log): Refusal {
+/** Logs an unexpected error with the request's id; the caller learns no more than whether to try again. */
+function faultOf(error: unknown, state: RequestState, logError: LogError): Refusal {
   const { requestId, operationId } = state;
-  log.error({ err: error, requestId, operationId }, 'request failed');
-  if (isDiskFull(error)) return refuse('UNAVAILABLE', 'the disk is full; nothing was accepted');
+  const failure = storageFailure(error);
+  logError(failure?.kind ?? null, { err: error, requestId, operationId }, 'request failed');
+  if (failure !== null) return refuse('UNAVAILABLE', `The request was not processed: ${failure.reason}`);
   return refuse('INTERNAL_ERROR', 'something went wrong here; the log has it under this request id');
-}
-
-function isDiskFull(error: unknown): boolean {
-  return (
-    error instanceof Error && 'code' in error && (error.code === 'SQLITE_FULL' || error.code === 'ENOSPC')
-  );
 }
 
 function discardRest(ctx: Context): void {

@@ -42,5 +42,6 @@ export const REFUSAL_MEANINGS: Record<RefusalCode, string> = {
   IDEMPOTENCY_KEY_REUSED: 'The same `Idempotency-Key` came with a different body.',
   RATE_LIMITED: 'Too many calls, or too many failed authentications; `Retry-After` says when to come again.',
   INTERNAL_ERROR: 'A fault of the service; its log has it under the request id.',
-  UNAVAILABLE: 'Shutting down, disk full or queue over its bound. Nothing was accepted; come again.',
+  UNAVAILABLE:
+    'Shutting down, database not available (disk full, I/O error, locked), or queue over its limit. Nothing was accepted; try again after `Retry-After`.',
 };

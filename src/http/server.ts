@@ -139,7 +139,7 @@ function operationsOf(
     limits: { setup: config.limits.setupBytes, send: config.limits.sendBytes },
   };
   const described: OpenRoute[] = [
-    ...healthRoutes(options.health, options.log),
+    ...healthRoutes({ checks: options.health, log: options.log, metricsKey: config.api.metricsKey }),
     metricsRoute(registry, config.api.metricsKey),
     ...(options.openRoutes ?? []),
   ];

@@ -1,7 +1,8 @@
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
 import { type ListenAddress, parseListen } from '../config/schema.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
+import { createErrorLog, type Log } from '../core/log.ts';
+import { storageFailure } from '../store/failure.ts';
 import { type BodyReading, readBody } from './body.ts';
 import type { CertificateSource } from './certificate.ts';
 import { type CommandRates, createCommandLimits } from './command-limits.ts';
@@ -83,6 +84,7 @@ const SWEEP_MS = 2 * SECOND;
 export async function createListener(settings: ListenerSettings): Promise<Listener> {
   const { name, hostname, limits, log } = settings;
   const { clock, budget } = settings;
+  const logError = createErrorLog(log);
   const connections = createConnections({ clock, limits, hangUp });
   const commands = createCommandLimits(clock, settings.commandRates);
   const refusals = createLogWindow(clock, log, 'SMTP clients disconnected for exceeding limits');
@@ -159,7 +161,11 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
     try {
       return decide();
     } catch (error) {
-      log.error({ err: error, listener: name }, 'an SMTP command could not be answered');
+      logError(
+        storageFailure(error)?.kind ?? null,
+        { err: error, listener: name },
+        'an SMTP command could not be answered',
+      );
       return tryLater();
     }
   }
@@ -207,7 +213,11 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
       connections.enter(session, 'processing');
       return await settings.onData(mail, session);
     } catch (error) {
-      log.error({ err: error, listener: name }, 'a mail could not be taken');
+      logError(
+        storageFailure(error)?.kind ?? null,
+        { err: error, listener: name },
+        'a mail could not be taken',
+      );
       return tryLater();
     } finally {
       reading.release();

@@ -5,13 +5,14 @@ import { isLoopback } from '../accounts/caller-addresses.ts';
 import type { RateLimits } from '../accounts/rate-limits.ts';
 import type { Config } from '../config/schema.ts';
 import { type Clock, MINUTE } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
+import { createErrorLog, type Log } from '../core/log.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { parseMailbox } from '../mail/address.ts';
 import type { Acceptance } from '../sending/accept.ts';
 import type { SendResult } from '../sending/draft.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { UseCase } from '../store/domains.ts';
+import { storageFailure } from '../store/failure.ts';
 import { createAuthFailures } from './auth-failures.ts';
 import { createCertificateSource, filesOf } from './certificate.ts';
 import { SUBMISSION_COMMAND_RATES } from './command-limits.ts';
@@ -73,6 +74,7 @@ interface User {
 export async function createSubmission(settings: SubmissionSettings): Promise<Listener> {
   const { config, clock, log, authenticator, rateLimits, acceptance } = settings;
   const { submission, hostname } = config;
+  const logError = createErrorLog(log);
   const users = new WeakMap<SMTPServerSession, User>();
   const failures = createAuthFailures({ clock, log });
 
@@ -95,6 +97,21 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
     if (isRefusal(streams)) return failures.count(session, streams.code) ?? authReplyTo(streams);
     users.set(session, { credentials, streams });
     return null;
+  }
+
+  /** The package does not catch errors of its callbacks: one that the database throws would end the process. */
+  function tryAuth(auth: SMTPServerAuthentication, session: SMTPServerSession): SmtpReply | null {
+    try {
+      return onAuth(auth, session);
+    } catch (error) {
+      logError(
+        storageFailure(error)?.kind ?? null,
+        { err: error, remoteAddress: session.remoteAddress },
+        'SMTP login failed',
+      );
+      // RFC 4954 §6
+      return new SmtpReply(454, '4.7.0', 'Temporary authentication failure; please try again later');
+    }
   }
 
   /** Where a password may be asked for. */
@@ -187,7 +204,7 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
       // Where it is not to be, AUTH is not offered at all: see onConnect.
       allowInsecureAuth: true,
       onAuth: (auth, session, callback) => {
-        const refused = onAuth(auth, session);
+        const refused = tryAuth(auth, session);
         if (refused === null) callback(null, { user: auth.username });
         else callback(refused);
       },

@@ -1,14 +1,20 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isRefusal } from '../core/refusal.ts';
 import type { Database } from './database.ts';
+import { isBusy, StoreUnavailable } from './failure.ts';
 import type { Tables } from './tables.ts';
 import type { WriteAheadLog } from './write-ahead-log.ts';
 
 /**
- * The one way to write: units of work that arrive together share one commit (group commit), because a commit
- * costs a disk flush and a unit costs microseconds. Each unit runs in a savepoint of its own, so that one
- * that throws, or returns a Refusal, leaves no trace while its neighbours stand. A unit's promise settles
- * after the commit that holds its rows is on disk: an answer of success means it is stored. While one group is
- * on its way to the disk, the next one gathers.
+ * The only way to write: units of work that arrive together share one commit (group commit), because a commit
+ * costs a disk flush and a unit costs microseconds. Each unit runs in its own savepoint, so that one that throws,
+ * or returns a Refusal, leaves no trace while the others of its group are committed. A unit's promise settles
+ * after the commit that holds its rows is on disk: a success means that it is stored. While one group is being
+ * flushed, the next one gathers.
+ *
+ * Another process may hold the write lock (a command, a backup tool). The writer then retries from timers, for
+ * `lockWaitMs` per unit, and rejects with StoreUnavailable. With a busy timeout of 0 on the connection (see
+ * `openDatabase`) the event loop is never blocked by a lock.
  */
 export interface Writer {
   /**
@@ -17,11 +23,11 @@ export interface Writer {
    */
   run<T>(unit: Unit<T>): Promise<T>;
   /**
-   * What a plain read shows by now is on disk: for who tells it to somebody else, to whom it must never be
-   * untrue. At once, unless a commit is on its way there. Rejects when the disk does not take it.
+   * Resolves once everything readable so far is durable: immediately, unless a commit is being flushed. Callers
+   * that report what they read to somebody else wait for it. Rejects when the flush fails.
    */
   settled(): Promise<void>;
-  /** Commits what waits and refuses what comes after. */
+  /** Commits what waits and rejects what comes after. */
   close(): Promise<void>;
 }
 
@@ -31,22 +37,37 @@ interface Waiting {
   unit: (tables: Tables) => unknown;
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
+  /** Of the monotonic clock. */
+  since: number;
 }
 
+/**
+ * `settled`: functions that settle each unit, to be called once the commit is on disk; empty when the commit
+ * failed, which the units know then. `locked`: nothing was tried, another process holds the lock.
+ */
+type CommitResult = { settled: (() => void)[] } | { locked: unknown };
+
 export interface WriterOptions {
-  /** Who flushes a commit to disk without holding up the event loop; left out: the commit itself does. */
-  log: WriteAheadLog;
+  /** Flushes a commit to disk without blocking the event loop; left out: the commit itself flushes. */
+  log?: WriteAheadLog;
   /**
-   * The disk did not take the log: what is in the file and what is only in memory cannot be told apart any more.
-   * All who wait are told, nothing is taken from here on; the process is to end, and the next one reads the disk.
+   * The flush failed: what is in the file and what is only in memory cannot be told apart any more. All waiting
+   * units are rejected and no more are accepted; the process has to exit, and the next one reads the disk.
    */
-  onLost(error: unknown): void;
+  onLost?(error: unknown): void;
+  /** How long a unit waits for a lock that another process holds. */
+  lockWaitMs?: number;
 }
 
 /** Units in one commit at most: bounds how long a group holds the event loop. */
 const GROUP = 256;
+const LOCK_WAIT_MS = 5000;
+/** Pauses between attempts to get the lock: doubled each time. */
+const FIRST_RETRY_MS = 2;
+const LONGEST_RETRY_MS = 100;
 
-export function createWriter(db: Database, tables: Tables, options?: WriterOptions): Writer {
+export function createWriter(db: Database, tables: Tables, options: WriterOptions = {}): Writer {
+  const { log, lockWaitMs = LOCK_WAIT_MS } = options;
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
@@ -59,38 +80,66 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
   let closed = false;
 
   async function work(): Promise<void> {
+    let retry = FIRST_RETRY_MS;
     do {
-      // Whoever comes in this turn of the event loop is still of the group.
+      // Units that arrive in this turn of the event loop still join the group.
       await new Promise(setImmediate);
       const group = waiting.slice(0, GROUP);
-      waiting = waiting.slice(GROUP);
-      const settled = commitGroup(group);
+      const result = commitGroup(group);
+      if ('locked' in result) {
+        rejectOverdue(result.locked);
+        await sleep(retry);
+        retry = Math.min(2 * retry, LONGEST_RETRY_MS);
+        continue;
+      }
+      retry = FIRST_RETRY_MS;
+      waiting = waiting.slice(group.length);
+      const { settled } = result;
       try {
-        if (options !== undefined && settled.length > 0) {
-          flushing = options.log.flush();
+        if (log !== undefined && settled.length > 0) {
+          flushing = log.flush();
           await flushing;
         }
         for (const settle of settled) settle();
       } catch (error) {
         closed = true;
         for (const entry of [...group, ...waiting.splice(0)]) entry.reject(error);
-        options?.onLost(error);
+        options.onLost?.(error);
       }
     } while (waiting.length > 0);
     working = null;
   }
 
-  /** What is to be said to each once it is on disk; nothing when the commit failed, which they know then. */
-  function commitGroup(group: Waiting[]): (() => void)[] {
-    try {
-      begin.run();
-      const settled = group.map(runUnit);
-      commit.run();
-      return settled;
-    } catch (error) {
+  /** Units that have waited for the lock long enough are rejected; the others stay in line. */
+  function rejectOverdue(locked: unknown): void {
+    const overdue = performance.now() - lockWaitMs;
+    const left = waiting.filter(({ since }) => since > overdue);
+    const error = new StoreUnavailable(
+      'busy',
+      `another process has held the lock of the database for ${lockWaitMs / 1000} s`,
+      { cause: locked },
+    );
+    for (const entry of waiting) if (entry.since <= overdue) entry.reject(error);
+    waiting = left;
+  }
+
+  function commitGroup(group: Waiting[]): CommitResult {
+    const fail = (error: unknown): CommitResult => {
       if (db.inTransaction) rollback.run();
       for (const entry of group) entry.reject(error);
-      return [];
+      return { settled: [] };
+    };
+    try {
+      begin.run();
+    } catch (error) {
+      return isBusy(error) ? { locked: error } : fail(error);
+    }
+    try {
+      const settled = group.map(runUnit);
+      commit.run();
+      return { settled };
+    } catch (error) {
+      return fail(error);
     }
   }
 
@@ -114,10 +163,15 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
     run: (unit) =>
       new Promise((resolve, reject) => {
         if (closed) {
-          reject(new Error('the database is closing'));
+          reject(new StoreUnavailable('closing', 'the database is closing'));
           return;
         }
-        waiting.push({ unit, resolve: resolve as (value: unknown) => void, reject });
+        waiting.push({
+          unit,
+          resolve: resolve as (value: unknown) => void,
+          reject,
+          since: performance.now(),
+        });
         working ??= work();
       }),
     settled: () => flushing,

@@ -463,3 +463,27 @@ describe('off loopback', () => {
     expect(await client.say(`MAIL FROM:<${FROM}>`)).toMatch(/^530 /);
   });
 });
+
+describe('trouble with the database', () => {
+  it('at AUTH is a temporary failure, and ends nothing', async () => {
+    const house = await startSubmission();
+    const { secret } = await house.key();
+    house.db.exec('ALTER TABLE api_keys RENAME TO elsewhere');
+    const client = await house.connect();
+    await client.say('EHLO app.example');
+    expect(await client.say(plain('acct_one', secret))).toMatch(
+      /^454 4\.7\.0 Temporary authentication failure/,
+    );
+    house.db.exec('ALTER TABLE elsewhere RENAME TO api_keys');
+    expect(await client.say(plain('acct_one', secret))).toMatch(/^235 /);
+  });
+
+  it('while a mail is stored is a temporary failure', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    house.db.exec('ALTER TABLE queue RENAME TO elsewhere');
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^451 4\.3\.0 /);
+    house.db.exec('ALTER TABLE elsewhere RENAME TO queue');
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+  });
+});

@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Counter, type Registry } from 'prom-client';
 import { isLoopback } from '../../accounts/caller-addresses.ts';
 import type { Config } from '../../config/schema.ts';
-import type { Log } from '../../core/log.ts';
+import { createErrorLog, type Log } from '../../core/log.ts';
+import { storageFailure } from '../../store/failure.ts';
 import { hasBody } from '../body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import { type ConnectionLimits, type ContextFor, createListener } from '../listener.ts';
@@ -47,7 +48,8 @@ const OF_ONE_CALLER = 256;
 const NO_FIELDS: Fields = new Map();
 
 export function createPublicServer(options: PublicServerOptions): PublicServer {
-  const { config, log } = options;
+  const { config } = options;
+  const logError = createErrorLog(options.log);
   const callerAddressOf = createCallerAddresses(config.trustedProxies, 'public.trustedProxies');
   const isProxy = createTrust(config.trustedProxies, 'public.trustedProxies');
   const places = new Map(options.places.map((place) => [place.name, place]));
@@ -75,7 +77,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { name, token } = placeOf(req.url ?? '');
     const answer = await answerTo(req, name, token).catch((error: unknown) => {
-      log.error({ err: error, place: name }, 'a public page failed');
+      logError(storageFailure(error)?.kind ?? null, { err: error, place: name }, 'a public page failed');
       return faultPage();
     });
     // The visitor hung up.
