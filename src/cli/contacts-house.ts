@@ -18,6 +18,7 @@ export async function withAudience(
     ...house,
     log: createLog({ level: 'silent', hashAddresses: true }),
     recorder: createRecorder({ clock, ids, onSuppressionChange: createStatusFollower(clock) }),
+    mayAdd: house.limits.mayAdd.contacts,
     answersKeptMs: config.limits.idempotencyHours * HOUR,
   });
   await work(audience, house);

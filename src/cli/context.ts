@@ -1,4 +1,5 @@
 import Table from 'cli-table3';
+import { type AccountLimits, createAccountLimits } from '../accounts/limits.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
@@ -36,6 +37,7 @@ export interface House {
   clock: Clock;
   ids: Ids;
   random: Random;
+  limits: AccountLimits;
   /** Reads or makes the master key; rejects when it is not this database's. */
   seal(): Promise<Seal>;
 }
@@ -75,6 +77,7 @@ export function createContext(configFile: () => string | undefined): CliContext 
         clock: systemClock,
         ids: createIds(systemClock, systemRandom),
         random: systemRandom,
+        limits: createAccountLimits({ tables, defaults: settings.limits.account }),
         seal: () =>
           openSeal({
             file: settings.data.masterKeyFile,

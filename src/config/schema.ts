@@ -29,6 +29,7 @@ const hostName = z.string().regex(HOST_NAME, 'must be a host name such as "mail.
 const port = z.int().min(1).max(65535);
 const ms = z.int().min(1);
 const count = z.int().min(1);
+const quota = z.int().min(0);
 const resolver = z
   .string()
   .regex(
@@ -328,6 +329,25 @@ export const configSchema = z.strictObject({
     bodyDays: count.default(7).describe('Days that message bodies are kept after the final state.'),
     eventDays: count.default(90).describe('Days that events and message records are kept.'),
     idempotencyHours: count.default(24).describe('Hours that an Idempotency-Key is remembered.'),
+    account: section({
+      domains: quota.default(100).describe('Domains of an account that has no limit of its own.'),
+      webhooks: quota.default(50).describe('Webhooks of the same.'),
+      templates: quota.default(10_000).describe('Templates of the same.'),
+      contacts: quota.optional().meta({ description: 'Contacts of the same.', shown: 'unlimited' }),
+      messagesPerHour: quota.optional().meta({
+        description: 'Messages that it may send in any 60 minutes; each recipient counts.',
+        shown: 'unlimited',
+      }),
+      messagesPerDay: quota.optional().meta({
+        description: 'Messages that it may send in any 24 hours; each recipient counts.',
+        shown: 'unlimited',
+      }),
+      concurrentRequests: count.default(64).describe('API requests of the same that are processed at once.'),
+      setupPerSecond: count
+        .default(400)
+        .describe('Requests a second on the setup interface, all keys of an account together.'),
+      setupBurst: count.default(800).describe('Burst of the same.'),
+    }),
   }),
   log: section({
     level: z

@@ -6,7 +6,7 @@ import type { Seal } from '../core/seal.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import type { DomainRow, UseCase } from '../store/domains.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createDnsView } from './dns-view.ts';
 import { createDomainGroups, type DomainGroups, findGroup } from './groups.ts';
@@ -44,6 +44,8 @@ export interface DomainsHouse {
   /** Whether a host answers over HTTPS with a certificate that is valid for its name. */
   answersHttps: (host: string) => Promise<boolean>;
   recordDomainEvent: RecordDomainEvent;
+  /** The limit on the number of an account's domains. */
+  mayAdd: MayAdd;
   /** Drops the domain's queued mail, inside the unit that deletes it. */
   dropQueued: (tables: Tables, domainId: string, at: number) => void;
 }
@@ -136,6 +138,9 @@ export function createDomains(house: DomainsHouse): Domains {
       const registered = (tables: Tables) => findRegistered(tables, accountId, name, useCase);
       const existing = registered(tables);
       if (existing !== undefined) return { domain: existing, created: false };
+      // Before the expensive key, and again in the unit of work, where it is exact.
+      const full = house.mayAdd(tables, accountId);
+      if (full !== null) return full;
 
       const row = newRow({ accountId, groupId: group, name, useCase, platform, ids, now: clock.now() });
       // Made outside the unit, in vain when somebody else is faster: a unit must not wait.
@@ -146,6 +151,8 @@ export function createDomains(house: DomainsHouse): Domains {
         if (meanwhile !== undefined) return { domain: meanwhile, created: false };
         const stillThere = groupFor(tables, accountId, wish.groupId);
         if (isRefusal(stillThere)) return stillThere;
+        const full = house.mayAdd(tables, accountId);
+        if (full !== null) return full;
         tables.domains.insert(row);
         tables.dkimKeys.insert(key);
         log.info(
