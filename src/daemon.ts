@@ -350,11 +350,17 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
     registerGauges(registry, { queued: tables.queue.count, inFlight: engine.inFlight });
-    const { setupPerSecond, setupBurst, sendPerSecond } = config.limits;
+    const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {
       setup: { burst: setupBurst, perSecond: setupPerSecond },
       send: sendPerSecond === undefined ? null : { burst: sendPerSecond, perSecond: sendPerSecond },
+      account: {
+        setup: {
+          burst: ofAccount.setupBurst ?? 2 * setupBurst,
+          perSecond: ofAccount.setupPerSecond ?? 2 * setupPerSecond,
+        },
+      },
     });
     const submission =
       config.submission.listen === 'off'
@@ -389,6 +395,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ids,
       authenticator,
       rateLimits,
+      concurrencyOf: (accountId) => limits.of(accountId).concurrentRequests,
       settled: writer.settled,
       routes: [
         ...useCaseRoutes({ domains }),

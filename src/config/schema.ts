@@ -25,6 +25,7 @@ const listen = z.string().refine((text) => parseListen(text) !== null, LISTEN_FO
 const listenOrOff = z.union([z.literal('off'), listen], `${LISTEN_FORM}, or "off"`);
 const HOST_NAME =
   /^(?=.{1,253}$)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
+const HOST_PATTERN = /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
 const hostName = z.string().regex(HOST_NAME, 'must be a host name such as "mail.example.com"');
 const port = z.int().min(1).max(65535);
 const ms = z.int().min(1);
@@ -192,6 +193,17 @@ export const configSchema = z.strictObject({
       .array(z.string())
       .default([])
       .describe('Proxies (address or CIDR) whose X-Forwarded-For is believed.'),
+    hosts: z
+      .array(
+        z.string().regex(HOST_PATTERN, 'must be a host name such as "api.example.com" or "*.example.com"'),
+      )
+      .default([])
+      .describe(
+        'Host names under which the API is called, besides "hostname", localhost, addresses and names without a dot; "*.example.com" covers subdomains.',
+      ),
+    connectionsPerAddress: count
+      .default(256)
+      .describe('Connections of one address (IPv6: /64) at once; not counted for trustedProxies.'),
     metricsKey: z.string().min(16).optional().meta({
       description: 'Bearer token that /metrics asks of callers off loopback; none: loopback only.',
       shown: 'none',
@@ -343,10 +355,14 @@ export const configSchema = z.strictObject({
         shown: 'unlimited',
       }),
       concurrentRequests: count.default(64).describe('API requests of the same that are processed at once.'),
-      setupPerSecond: count
-        .default(400)
-        .describe('Requests a second on the setup interface, all keys of an account together.'),
-      setupBurst: count.default(800).describe('Burst of the same.'),
+      setupPerSecond: count.optional().meta({
+        description: 'Requests a second on the setup interface, all keys of an account together.',
+        shown: 'twice limits.setupPerSecond',
+      }),
+      setupBurst: count.optional().meta({
+        description: 'Burst of the same.',
+        shown: 'twice limits.setupBurst',
+      }),
     }),
   }),
   log: section({

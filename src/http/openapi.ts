@@ -4,6 +4,7 @@ import { JSON_TYPE } from './answers.ts';
 import { ERROR_SCHEMA, type JsonSchema, schemaOf } from './openapi-schemas.ts';
 import { REFUSAL_MEANINGS } from './refusal-meanings.ts';
 import type { OpenRoute, Route } from './route.ts';
+import { staticPage } from './static-page.ts';
 
 /**
  * The OpenAPI 3.1 document, made from the descriptions that also validate requests: it cannot promise what
@@ -103,14 +104,13 @@ export function openApiDocument(from: {
 
 /** `/openapi.json`, written once. */
 export function openApiRoute(document: OpenApiDocument): OpenRoute {
-  const page = { status: 200, contentType: JSON_TYPE, body: JSON.stringify(document) };
   return {
     path: '/openapi.json',
     operationId: 'getOpenApi',
     tag: 'Operations',
     summary: 'This interface as an OpenAPI document',
     answers: { 200: { description: 'The document.', contentType: 'application/json' } },
-    visit: () => page,
+    visit: staticPage(JSON_TYPE, JSON.stringify(document)),
   };
 }
 

@@ -42,6 +42,7 @@ export const REFUSAL_MEANINGS: Record<RefusalCode, string> = {
   COMPANY_ADDRESS_MISSING: 'The account has no company and postal address to insert yet.',
   TEMPLATE_VARIABLE_MISSING: 'A variable has no value; `details` names it.',
   IDEMPOTENCY_KEY_REUSED: 'The same `Idempotency-Key` came with a different body.',
+  HOST_NOT_ALLOWED: 'The API is not served under the name in `Host`; `api.hosts` lists the names.',
   RATE_LIMITED:
     'Too many requests, requests at once, messages or failed authentications; the message names the limit, `Retry-After` says when to try again.',
   INTERNAL_ERROR: 'A fault of the service; its log has it under the request id.',

@@ -142,6 +142,7 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
       const { messages } = call.body;
       const bodies: string[] = [];
       for (let from = 0; from < messages.length; from += AT_ONCE) {
+        if (from > 0) await call.turn();
         const some = messages
           .slice(from, from + AT_ONCE)
           .map((item, n) => sendOne(call, item, from + n, key));
