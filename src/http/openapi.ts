@@ -59,6 +59,7 @@ const ALWAYS: RefusalCode[] = [
   'KEY_NOT_ALLOWED',
   'ACCOUNT_DISABLED',
   'INSUFFICIENT_SCOPE',
+  'HOST_NOT_ALLOWED',
   'RATE_LIMITED',
   'INTERNAL_ERROR',
   'UNAVAILABLE',
@@ -67,6 +68,7 @@ const WITH_BODY: RefusalCode[] = [
   'INVALID_JSON',
   'VALIDATION_ERROR',
   'PAYLOAD_TOO_LARGE',
+  'REQUEST_TIMEOUT',
   'UNSUPPORTED_MEDIA_TYPE',
 ];
 
@@ -117,7 +119,8 @@ export function openApiRoute(document: OpenApiDocument): OpenRoute {
 function keyedOperation(route: Route, schemas: Record<string, JsonSchema>): OpenApiOperation {
   const refusals = [...route.refusals, ...ALWAYS];
   if (route.body !== undefined) refusals.push(...WITH_BODY);
-  if (route.upload !== undefined) refusals.push('VALIDATION_ERROR', 'UNSUPPORTED_MEDIA_TYPE');
+  if (route.upload !== undefined)
+    refusals.push('VALIDATION_ERROR', 'REQUEST_TIMEOUT', 'UNSUPPORTED_MEDIA_TYPE');
   if (route.params !== undefined || route.query !== undefined) refusals.push('VALIDATION_ERROR');
   return {
     operationId: route.operationId,

@@ -99,7 +99,7 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       if (limited !== null) return limited;
       reservation?.keep(all, STATUS[sender.useCase], body);
       return storeDraft(all, draft, settings);
-    });
+    }, sender.account.account_id);
     return isRefusal(firstSeq) ? firstSeq : { draft, body, firstSeq };
   }
 

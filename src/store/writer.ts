@@ -13,9 +13,10 @@ import type { WriteAheadLog } from './write-ahead-log.ts';
 export interface Writer {
   /**
    * Runs `unit` in the next group. The unit is synchronous by type: a promise inside a transaction would
-   * outlive it. Rejects with what the unit threw, or with the commit's error.
+   * outlive it. Rejects with what the unit threw, or with the commit's error. `share` names an account: where more
+   * units wait than a group holds, each share has its turn, and units of one share keep their order.
    */
-  run<T>(unit: Unit<T>): Promise<T>;
+  run<T>(unit: Unit<T>, share?: string): Promise<T>;
   /**
    * What a plain read shows by now is on disk: for who tells it to somebody else, to whom it must never be
    * untrue. At once, unless a commit is on its way there. Rejects when the disk does not take it.
@@ -43,8 +44,8 @@ export interface WriterOptions {
   onLost(error: unknown): void;
 }
 
-/** Units in one commit at most: bounds how long a group holds the event loop. */
-const GROUP = 256;
+/** Units in one commit at most: bounds how long a group holds the event loop, and how long a unit waits for others. */
+const GROUP = 64;
 
 export function createWriter(db: Database, tables: Tables, options?: WriterOptions): Writer {
   const begin = db.prepare('BEGIN IMMEDIATE');
@@ -53,7 +54,8 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
   const savepoint = db.prepare('SAVEPOINT unit');
   const release = db.prepare('RELEASE unit');
   const undo = db.prepare('ROLLBACK TO unit');
-  let waiting: Waiting[] = [];
+  /** By share, in the order of their turns. */
+  const waiting = new Map<string, Waiting[]>();
   let working: Promise<void> | null = null;
   let flushing: Promise<void> = Promise.resolve();
   let closed = false;
@@ -62,8 +64,7 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
     do {
       // Whoever comes in this turn of the event loop is still of the group.
       await new Promise(setImmediate);
-      const group = waiting.slice(0, GROUP);
-      waiting = waiting.slice(GROUP);
+      const group = nextGroup(GROUP);
       const settled = commitGroup(group);
       try {
         if (options !== undefined && settled.length > 0) {
@@ -73,11 +74,25 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
         for (const settle of settled) settle();
       } catch (error) {
         closed = true;
-        for (const entry of [...group, ...waiting.splice(0)]) entry.reject(error);
+        for (const entry of [...group, ...nextGroup(Number.POSITIVE_INFINITY)]) entry.reject(error);
         options?.onLost(error);
       }
-    } while (waiting.length > 0);
+    } while (waiting.size > 0);
     working = null;
+  }
+
+  /** One unit of each share after the other. */
+  function nextGroup(most: number): Waiting[] {
+    const group: Waiting[] = [];
+    // A share that is put back comes last, and is visited again.
+    for (const [share, units] of waiting) {
+      if (group.length >= most) break;
+      const unit = units.shift();
+      waiting.delete(share);
+      if (units.length > 0) waiting.set(share, units);
+      if (unit !== undefined) group.push(unit);
+    }
+    return group;
   }
 
   /** What is to be said to each once it is on disk; nothing when the commit failed, which they know then. */
@@ -111,13 +126,15 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
   }
 
   return {
-    run: (unit) =>
+    run: (unit, share = '') =>
       new Promise((resolve, reject) => {
         if (closed) {
           reject(new Error('the database is closing'));
           return;
         }
-        waiting.push({ unit, resolve: resolve as (value: unknown) => void, reject });
+        const units = waiting.get(share) ?? [];
+        units.push({ unit, resolve: resolve as (value: unknown) => void, reject });
+        waiting.set(share, units);
         working ??= work();
       }),
     settled: () => flushing,
