@@ -3,6 +3,7 @@ import { schedule } from 'node-cron';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
+import { createAccountLimits } from './accounts/limits.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
 import { createCertificates } from './acme/service.ts';
 import { createAudience } from './audience/service.ts';
@@ -140,6 +141,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
 
     const ids = createIds(clock, random);
+    const limits = createAccountLimits({ tables, defaults: config.limits.account });
     const seal = await openSeal({
       file: config.data.masterKeyFile,
       random,
@@ -183,6 +185,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ...webhookParts,
       ids,
       allowPrivateNetworks,
+      mayAdd: limits.mayAdd.webhooks,
       onChange: webhookSender.changed,
     });
     const onSuppressionChange = createStatusFollower(clock);
@@ -205,6 +208,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       resolver,
       answersHttps: createHttpsProbe(resolver, Number(new URL(config.public.url).port || 443)),
       recordDomainEvent: (all, { domain, kind, data }) => recorder.domain(all, domain, kind, data),
+      mayAdd: limits.mayAdd.domains,
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
     });
 
@@ -215,6 +219,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ids,
       log,
       recorder,
+      mayAdd: limits.mayAdd.contacts,
       answersKeptMs: config.limits.idempotencyHours * HOUR,
     });
     audience.background.start();
@@ -314,6 +319,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       writer,
       recorder,
       pressure,
+      limits,
       simulatorDomain: simulatorDomain(config.hostname),
       expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
       announce: engine.announce,
@@ -353,11 +359,17 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
     registerGauges(registry, { queued: tables.queue.count, inFlight: engine.inFlight });
-    const { setupPerSecond, setupBurst, sendPerSecond } = config.limits;
+    const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {
       setup: { burst: setupBurst, perSecond: setupPerSecond },
       send: sendPerSecond === undefined ? null : { burst: sendPerSecond, perSecond: sendPerSecond },
+      account: {
+        setup: {
+          burst: ofAccount.setupBurst ?? 2 * setupBurst,
+          perSecond: ofAccount.setupPerSecond ?? 2 * setupPerSecond,
+        },
+      },
     });
     const submission =
       config.submission.listen === 'off'
@@ -380,7 +392,13 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
     await databaseProbe.start();
     undo.push(() => databaseProbe.stop());
-    const complianceTemplates = createComplianceTemplates({ tables, writer, clock, ids });
+    const complianceTemplates = createComplianceTemplates({
+      tables,
+      writer,
+      clock,
+      ids,
+      mayAdd: limits.mayAdd.templates,
+    });
     const sends = {
       acceptance,
       account: tables.accounts.get,
@@ -393,6 +411,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ids,
       authenticator,
       rateLimits,
+      concurrencyOf: (accountId) => limits.of(accountId).concurrentRequests,
       settled: writer.settled,
       routes: [
         ...useCaseRoutes({ domains }),
@@ -405,7 +424,9 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...messageActionRoutes({
           queuedMail: createQueuedMail({ tables, writer, clock, recorder, announce: engine.announce }),
         }),
-        ...templateRoutes({ templates: createTemplates({ tables, writer, clock, ids }) }),
+        ...templateRoutes({
+          templates: createTemplates({ tables, writer, clock, ids, mayAdd: limits.mayAdd.templates }),
+        }),
         ...complianceTemplateRoutes({
           complianceTemplates,
           hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,

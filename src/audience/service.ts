@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type Contacts, createContacts } from './contacts.ts';
 import { createErasure, type Erasure } from './erase.ts';
@@ -30,6 +30,8 @@ export interface AudienceHouse {
   ids: Ids;
   log: Log;
   recorder: Recorder;
+  /** The limit on the number of an account's contacts. */
+  mayAdd: MayAdd;
   /** How long answers are kept for repeated requests, ms. */
   answersKeptMs: number;
   /** See `TraceHouse`. */

@@ -19,6 +19,7 @@ export async function withAudience(
     ...house,
     log: createLog({ level: 'silent', hashAddresses: true }),
     recorder: createRecorder({ clock, ids, onSuppressionChange: createStatusFollower(clock) }),
+    mayAdd: house.limits.mayAdd.contacts,
     answersKeptMs: config.limits.idempotencyHours * HOUR,
     claimFile: () => tryLockDaemon(config.data.dir),
   });

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
+import { type AccountLimits, createAccountLimits } from '../accounts/limits.ts';
 import { CONFIG_FILES, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
@@ -53,6 +54,7 @@ export interface House {
   clock: Clock;
   ids: Ids;
   random: Random;
+  limits: AccountLimits;
   /** Reads or makes the master key; rejects when it is not this database's. */
   seal(): Promise<Seal>;
 }
@@ -104,6 +106,7 @@ export function createContext(configFile: () => string | undefined, json = false
         clock: systemClock,
         ids: createIds(systemClock, systemRandom),
         random: systemRandom,
+        limits: createAccountLimits({ tables, defaults: settings.limits.account }),
         seal: () =>
           openSeal({
             file: settings.data.masterKeyFile,

@@ -8,7 +8,7 @@ import type { Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { generateDkimKey } from '../mail/dkim-key.ts';
 import type { DomainRow, UseCase } from '../store/domains.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createDnsView } from './dns-view.ts';
 import { createDomainGroups, type DomainGroups, findGroup } from './groups.ts';
@@ -47,6 +47,8 @@ export interface DomainsHouse {
   /** Whether a host answers over HTTPS with a certificate that is valid for its name. */
   answersHttps: (host: string) => Promise<boolean>;
   recordDomainEvent: RecordDomainEvent;
+  /** The limit on the number of an account's domains. */
+  mayAdd: MayAdd;
   /** Drops the domain's queued mail, inside the unit that deletes it. */
   dropQueued: (tables: Tables, domainId: string, at: number) => void;
   /** Default: RSA keys as RFC 8301 asks for. */
@@ -142,6 +144,9 @@ export function createDomains(house: DomainsHouse): Domains {
       const registered = (tables: Tables) => findRegistered(tables, accountId, name, useCase);
       const existing = registered(tables);
       if (existing !== undefined) return { domain: existing, created: false };
+      // Before the expensive key, and again in the unit of work, where it is exact.
+      const full = house.mayAdd(tables, accountId);
+      if (full !== null) return full;
 
       const row = newRow({ accountId, groupId: group, name, useCase, platform, ids, now: clock.now() });
       // Outside the unit of work, which must not wait; unused when another request was faster.
@@ -154,6 +159,8 @@ export function createDomains(house: DomainsHouse): Domains {
         if (meanwhile !== undefined) return { domain: meanwhile, created: false };
         const stillThere = groupFor(tables, accountId, wish.groupId);
         if (isRefusal(stillThere)) return stillThere;
+        const full = house.mayAdd(tables, accountId);
+        if (full !== null) return full;
         tables.domains.insert(row);
         tables.dkimKeys.insert(key);
         log.info(

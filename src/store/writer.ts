@@ -19,9 +19,10 @@ import type { WriteAheadLog } from './write-ahead-log.ts';
 export interface Writer {
   /**
    * Runs `unit` in the next group. The unit is synchronous by type: a promise inside a transaction would
-   * outlive it. Rejects with what the unit threw, or with the commit's error.
+   * outlive it. Rejects with what the unit threw, or with the commit's error. `share` names an account: where more
+   * units wait than a group holds, each share has its turn, and units of one share keep their order.
    */
-  run<T>(unit: Unit<T>): Promise<T>;
+  run<T>(unit: Unit<T>, share?: string): Promise<T>;
   /**
    * Resolves once everything readable so far is durable: immediately, unless a commit is being flushed. Callers
    * that report what they read to somebody else wait for it. Rejects when the flush fails.
@@ -41,11 +42,11 @@ interface Waiting {
   since: number;
 }
 
-/**
- * `settled`: functions that settle each unit, to be called once the commit is on disk; empty when the commit
- * failed, which the units know then. `locked`: nothing was tried, another process holds the lock.
- */
-type CommitResult = { settled: (() => void)[] } | { locked: unknown };
+/** A unit that has run in the open transaction. */
+interface RunUnit {
+  entry: Waiting;
+  settle: () => void;
+}
 
 export interface WriterOptions {
   /** Flushes a commit to disk without blocking the event loop; left out: the commit itself flushes. */
@@ -59,8 +60,13 @@ export interface WriterOptions {
   lockWaitMs?: number;
 }
 
-/** Units in one commit at most: bounds how long a group holds the event loop. */
-const GROUP = 256;
+/** Units in one commit at most: bounds how long a unit waits for others. */
+const GROUP = 64;
+/**
+ * No further unit begins after so long, as some write megabytes: the rest goes into the next commit. Time in which
+ * the process did not run at all does not count.
+ */
+const GROUP_MS = 10;
 const LOCK_WAIT_MS = 5000;
 /** Pauses between attempts to get the lock: doubled each time. */
 const FIRST_RETRY_MS = 2;
@@ -74,7 +80,8 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   const savepoint = db.prepare('SAVEPOINT unit');
   const release = db.prepare('RELEASE unit');
   const undo = db.prepare('ROLLBACK TO unit');
-  let waiting: Waiting[] = [];
+  /** By share, in the order of their turns. */
+  const waiting = new Map<string, Waiting[]>();
   let working: Promise<void> | null = null;
   let flushing: Promise<void> = Promise.resolve();
   let closed = false;
@@ -84,62 +91,103 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     do {
       // Units that arrive in this turn of the event loop still join the group.
       await new Promise(setImmediate);
-      const group = waiting.slice(0, GROUP);
-      const result = commitGroup(group);
-      if ('locked' in result) {
-        rejectOverdue(result.locked);
+      const locked = beginGroup();
+      if (locked !== null) {
+        rejectOverdue(locked);
         await sleep(retry);
         retry = Math.min(2 * retry, LONGEST_RETRY_MS);
         continue;
       }
       retry = FIRST_RETRY_MS;
-      waiting = waiting.slice(group.length);
-      const { settled } = result;
-      try {
-        if (log !== undefined && settled.length > 0) {
-          flushing = log.flush();
-          await flushing;
-        }
-        for (const settle of settled) settle();
-      } catch (error) {
-        closed = true;
-        for (const entry of [...group, ...waiting.splice(0)]) entry.reject(error);
-        options.onLost?.(error);
-      }
-    } while (waiting.length > 0);
+      if (db.inTransaction) await flushGroup(commitGroup());
+    } while (waiting.size > 0);
     working = null;
+  }
+
+  /** The error when another process holds the lock. Any other error rejects a group. */
+  function beginGroup(): unknown {
+    try {
+      begin.run();
+      return null;
+    } catch (error) {
+      if (isBusy(error)) return error;
+      for (const entry of takeUnits(GROUP)) entry.reject(error);
+      return null;
+    }
   }
 
   /** Units that have waited for the lock long enough are rejected; the others stay in line. */
   function rejectOverdue(locked: unknown): void {
     const overdue = performance.now() - lockWaitMs;
-    const left = waiting.filter(({ since }) => since > overdue);
     const error = new StoreUnavailable(
       'busy',
       `another process has held the lock of the database for ${lockWaitMs / 1000} s`,
       { cause: locked },
     );
-    for (const entry of waiting) if (entry.since <= overdue) entry.reject(error);
-    waiting = left;
+    for (const [share, units] of waiting) {
+      const left = units.filter(({ since }) => since > overdue);
+      for (const entry of units) if (entry.since <= overdue) entry.reject(error);
+      if (left.length === 0) waiting.delete(share);
+      else waiting.set(share, left);
+    }
   }
 
-  function commitGroup(group: Waiting[]): CommitResult {
-    const fail = (error: unknown): CommitResult => {
-      if (db.inTransaction) rollback.run();
-      for (const entry of group) entry.reject(error);
-      return { settled: [] };
-    };
-    try {
-      begin.run();
-    } catch (error) {
-      return isBusy(error) ? { locked: error } : fail(error);
+  /** The next unit of the share whose turn it is; undefined when none waits. */
+  function nextUnit(): Waiting | undefined {
+    const [first] = waiting;
+    if (first === undefined) return undefined;
+    const [share, units] = first;
+    const unit = units.shift();
+    // Put back, the share comes last.
+    waiting.delete(share);
+    if (units.length > 0) waiting.set(share, units);
+    return unit;
+  }
+
+  function takeUnits(most: number): Waiting[] {
+    const units: Waiting[] = [];
+    while (units.length < most) {
+      const unit = nextUnit();
+      if (unit === undefined) break;
+      units.push(unit);
     }
+    return units;
+  }
+
+  /** Runs units in the open transaction and commits it. `settle` of each is to be called once it is on disk. */
+  function commitGroup(): RunUnit[] {
+    const group: RunUnit[] = [];
+    const isOver = stopwatch();
+    let current: Waiting | undefined;
     try {
-      const settled = group.map(runUnit);
+      while (group.length < GROUP && !isOver()) {
+        current = nextUnit();
+        if (current === undefined) break;
+        group.push({ entry: current, settle: runUnit(current) });
+      }
+      current = undefined;
       commit.run();
-      return { settled };
+      return group;
     } catch (error) {
-      return fail(error);
+      if (db.inTransaction) rollback.run();
+      for (const { entry } of group) entry.reject(error);
+      current?.reject(error);
+      return [];
+    }
+  }
+
+  async function flushGroup(group: readonly RunUnit[]): Promise<void> {
+    try {
+      if (log !== undefined && group.length > 0) {
+        flushing = log.flush();
+        await flushing;
+      }
+      for (const { settle } of group) settle();
+    } catch (error) {
+      closed = true;
+      for (const { entry } of group) entry.reject(error);
+      for (const entry of takeUnits(Number.POSITIVE_INFINITY)) entry.reject(error);
+      options.onLost?.(error);
     }
   }
 
@@ -160,18 +208,20 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   }
 
   return {
-    run: (unit) =>
+    run: (unit, share = '') =>
       new Promise((resolve, reject) => {
         if (closed) {
           reject(new StoreUnavailable('closing', 'the database is closing'));
           return;
         }
-        waiting.push({
+        const units = waiting.get(share) ?? [];
+        units.push({
           unit,
           resolve: resolve as (value: unknown) => void,
           reject,
           since: performance.now(),
         });
+        waiting.set(share, units);
         working ??= work();
       }),
     settled: () => flushing,
@@ -179,5 +229,16 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       closed = true;
       await working;
     },
+  };
+}
+
+/** Tells whether GROUP_MS have passed, by the clock and in CPU time of the process. */
+function stopwatch(): () => boolean {
+  const end = performance.now() + GROUP_MS;
+  const before = process.cpuUsage();
+  return () => {
+    if (performance.now() < end) return false;
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000 >= GROUP_MS;
   };
 }

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { createAuthenticator } from '../../src/accounts/authenticate.ts';
 import { createKeys, type NewKey } from '../../src/accounts/keys.ts';
+import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { createFailureLimits, createRateLimits, type Rate } from '../../src/accounts/rate-limits.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { DAY, HOUR } from '../../src/core/clock.ts';
@@ -10,7 +11,7 @@ import { createAcceptance } from '../../src/sending/accept.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import { createSubmission } from '../../src/smtp/submission.ts';
 import { type ClientOptions, type SmtpClient, smtpClient } from '../support/smtp-client.ts';
-import { startStore } from '../support/store.ts';
+import { heldClock, startStore } from '../support/store.ts';
 import { startReader } from './mx-house.ts';
 
 const HOSTNAME = 'mx.postrider.example';
@@ -21,11 +22,12 @@ export async function startSubmission(
     submission?: object;
     sendRate?: Rate;
     limits?: object;
+    account?: AccountLimitDefaults;
     /** Called with each line of the log. */
     log?: (line: string) => void;
   } = {},
 ) {
-  const store = startStore();
+  const store = startStore(heldClock(), changes.account);
   const { clock, tables, writer, recorder, ids } = store;
   const config = loadConfig({ env: {}, cwd: store.dir });
   const keys = createKeys({ tables, writer, clock, ids });
@@ -37,6 +39,7 @@ export async function startSubmission(
     recorder,
     keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
     pressure: { refusal: () => null },
+    limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: () => {},

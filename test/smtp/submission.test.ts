@@ -184,6 +184,17 @@ describe('what HTTP refuses is refused', () => {
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
+  it('more messages than the account may send in an hour, for now', async () => {
+    const house = await startSubmission({ account: { messagesPerHour: 2 } });
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+    expect(await client.mail(FROM, [ADA, 'eve@example.net'], mail())).toMatch(
+      /^450 4\.7\.1 RATE_LIMITED: this account's limit of 2 messages per hour /,
+    );
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+    expect(house.stored()).toHaveLength(2);
+  });
+
   it('more bytes than over HTTP', async () => {
     const house = await startSubmission({ limits: { sendBytes: 2000 } });
     const client = await house.loggedIn();

@@ -320,3 +320,18 @@ describe('with a lock held by another connection', () => {
     other.exec('ROLLBACK');
   });
 });
+
+it('gives each share a turn when more units wait than a group holds, and keeps the order of each', async () => {
+  const { writer } = startStore();
+  const order: string[] = [];
+  const run = (share: string, n: number) => writer.run(() => void order.push(`${share}${n}`), share);
+  const many = Array.from({ length: 500 }, (_, n) => run('many', n));
+  const few = Array.from({ length: 3 }, (_, n) => run('few', n));
+  await Promise.all(few);
+  // Not one of the few waits for more than a group of the others.
+  expect(order.filter((unit) => unit.startsWith('many')).length).toBeLessThan(100);
+  await Promise.all(many);
+  expect(order.filter((unit) => unit.startsWith('many'))).toEqual(
+    Array.from({ length: 500 }, (_, n) => `many${n}`),
+  );
+});

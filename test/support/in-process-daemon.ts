@@ -37,6 +37,7 @@ export async function startInProcess() {
     'delivery.workers': 1,
     'limits.setupPerSecond': 10_000,
     'limits.setupBurst': 10_000,
+    'limits.account.concurrentRequests': 1000,
   };
   const env = Object.entries(settings).map(([path, value]) => [
     `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,

@@ -7,6 +7,7 @@ import { storageFailure } from '../../store/failure.ts';
 import { hasBody } from '../body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import { type ConnectionLimits, type ContextFor, createListener } from '../listener.ts';
+import { oneAtATime } from '../pipelining.ts';
 import { COMMON_HEADERS, type PublicAnswer, type PublicPlace } from './answer.ts';
 import { type Fields, readFields } from './form-body.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
@@ -43,6 +44,7 @@ const LIMITS: Omit<ConnectionLimits, 'ofOneCaller'> = {
   connections: 8192,
   // A tracked link holds a whole address, and browsers add the cookies of the domain around it.
   headerBytes: 32 * 1024,
+  writeStallMs: 30_000,
 };
 const OF_ONE_CALLER = 256;
 const NO_FIELDS: Fields = new Map();
@@ -61,10 +63,8 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   });
   const limits: ConnectionLimits = {
     ...LIMITS,
-    ofOneCaller: {
-      connections: OF_ONE_CALLER,
-      trusted: (address) => isLoopback(address) || isProxy(address),
-    },
+    ofOneCaller: (address) =>
+      isLoopback(address) || isProxy(address) ? Number.POSITIVE_INFINITY : OF_ONE_CALLER,
     ...options.limits,
   };
   const listener = createListener(config.listen, 'public.listen', limits);
@@ -102,7 +102,10 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   }
 
   for (const { server } of listeners) {
-    server.on('request', (req: IncomingMessage, res: ServerResponse) => void handle(req, res));
+    server.on(
+      'request',
+      oneAtATime((req, res) => void handle(req, res)),
+    );
     server.on('clientError', (_error, socket) => {
       if (!socket.writable) socket.destroy();
       else
