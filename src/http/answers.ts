@@ -9,7 +9,7 @@ import type { Answer, Page } from './route.ts';
 export interface Reply {
   status: number;
   contentType: string;
-  body: string;
+  body: string | Buffer;
   headers: Record<string, string>;
 }
 
@@ -60,6 +60,8 @@ export function refusalReply(
   if (retryAfter !== undefined) more['Retry-After'] = String(retryAfter);
   const { limit } = refusal.extras;
   if (limit !== undefined) Object.assign(more, reachedHeaders(limit, retryAfter ?? limit.seconds));
+  // RFC 9110 §15.5.9: the rest of the request is not waited for.
+  if (refusal.status === 408) more['Connection'] = 'close';
   // RFC 9110 §15.5.2: a 401 names a scheme.
   if (refusal.status === 401) more['WWW-Authenticate'] = 'ApiKey realm="postrider"';
   return {
@@ -72,13 +74,17 @@ export function refusalReply(
 
 /** The error envelope; clients read `error` or the repeated fields beside it. */
 export function refusalBody(refusal: Refusal, requestId: string): string {
+  return JSON.stringify(refusalEnvelope(refusal, requestId));
+}
+
+export function refusalEnvelope(refusal: Refusal, requestId: string): object {
   const { code, message, extras } = refusal;
-  return JSON.stringify({
+  return {
     success: false,
     error: { code, message, ...(extras.details === undefined ? {} : { details: extras.details }) },
     message,
     reasonCode: code,
     requestId,
     ...(extras.subscriptionStatus === undefined ? {} : { subscriptionStatus: extras.subscriptionStatus }),
-  });
+  };
 }

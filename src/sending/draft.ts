@@ -205,6 +205,11 @@ export function isSimulated(address: string, { simulatorDomain }: Pick<StoreSett
   return domainOf(address) === simulatorDomain;
 }
 
+/** How many messages of a draft count: all but simulated ones. */
+export function countedCopies({ copies }: Draft, settings: Pick<StoreSettings, 'simulatorDomain'>): number {
+  return copies.filter(({ recipient }) => !isSimulated(recipient.mailbox.address, settings)).length;
+}
+
 /** In a unit of work: the contents, and a message and a queue row for each copy. Returns the first one's seq. */
 export function storeDraft(tables: Tables, draft: Draft, settings: StoreSettings): number {
   const { sender, send, domain, jobId, now, dueAt } = draft;
@@ -236,7 +241,6 @@ export function storeDraft(tables: Tables, draft: Draft, settings: StoreSettings
       settings,
     ),
   );
-  const counted = draft.copies.filter(({ recipient }) => !isSimulated(recipient.mailbox.address, settings));
-  if (send.campaignId !== null) countQueued(tables, send.campaignId, counted.length, now);
+  if (send.campaignId !== null) countQueued(tables, send.campaignId, countedCopies(draft, settings), now);
   return seqs[0] ?? 0;
 }

@@ -33,6 +33,10 @@ CREATE INDEX delay_notices_by_time ON delay_notices (at);
 
 CREATE INDEX dmarc_reports_by_end ON dmarc_reports (domain, end_at);
 
+CREATE INDEX dmarc_reports_by_network ON dmarc_reports (domain, network);
+
+CREATE INDEX dmarc_reports_by_signer ON dmarc_reports (domain, signer);
+
 CREATE INDEX domain_groups_by_account ON domain_groups (account_id);
 
 CREATE INDEX domains_by_group ON domains (group_id);
@@ -54,6 +58,8 @@ CREATE INDEX group_opt_outs_by_recipient ON group_opt_outs (recipient_hash);
 CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);
 
 CREATE INDEX kept_mail_by_box ON kept_mail (box, seq);
+
+CREATE INDEX kept_mail_by_network ON kept_mail (box, network, seq);
 
 CREATE INDEX messages_by_account ON messages (account_id, seq);
 
@@ -89,6 +95,10 @@ CREATE INDEX templates_by_account ON templates (account_id, seq);
 
 CREATE INDEX tls_reports_by_end ON tls_reports (host, end_at);
 
+CREATE INDEX tls_reports_by_network ON tls_reports (host, network);
+
+CREATE INDEX tls_reports_by_signer ON tls_reports (host, signer);
+
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at) WHERE state = 'waiting';
 
 CREATE INDEX webhook_deliveries_open ON webhook_deliveries (state, webhook, event_seq) WHERE state <> 'succeeded';
@@ -96,6 +106,17 @@ CREATE INDEX webhook_deliveries_open ON webhook_deliveries (state, webhook, even
 CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
 
 CREATE INDEX webhooks_by_account ON webhooks (account_id, number);
+
+CREATE TABLE account_limits (       -- NULL: the default of the configuration; -1: unlimited
+  account_id          TEXT PRIMARY KEY REFERENCES accounts (account_id),
+  domains             INTEGER,
+  webhooks            INTEGER,
+  templates           INTEGER,
+  contacts            INTEGER,
+  messages_per_hour   INTEGER,
+  messages_per_day    INTEGER,
+  concurrent_requests INTEGER
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE accounts (
   account_id      TEXT PRIMARY KEY,
@@ -232,6 +253,11 @@ CREATE TABLE consents (
   PRIMARY KEY (contact_seq, n)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE contact_counts (
+  account_id TEXT PRIMARY KEY,
+  contacts   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE contact_imports (
   import_key  TEXT PRIMARY KEY,    -- SHA-256 over the file's identity, the account and the group
   account_id  TEXT NOT NULL,
@@ -303,7 +329,7 @@ CREATE TABLE dmarc_reports (
   end_at        INTEGER NOT NULL,
   policy        TEXT NOT NULL,     -- JSON: p, sp, np, adkim, aspf, testing
   truncated     INTEGER NOT NULL CHECK (truncated IN (0, 1)),
-  received_at   INTEGER NOT NULL,
+  received_at   INTEGER NOT NULL, network TEXT NOT NULL DEFAULT '', signer TEXT NOT NULL DEFAULT '',
   UNIQUE (domain, organization, report_id)
 ) STRICT;
 
@@ -411,7 +437,14 @@ CREATE TABLE kept_mail (
   size           INTEGER NOT NULL,
   received_at    INTEGER NOT NULL,
   raw            BLOB NOT NULL     -- its beginning, where it is long
-) STRICT;
+, network TEXT NOT NULL DEFAULT '') STRICT;
+
+CREATE TABLE message_counts (
+  account_id TEXT NOT NULL,
+  slot       INTEGER NOT NULL,      -- epoch ms at which the five minutes begin
+  messages   INTEGER NOT NULL,
+  PRIMARY KEY (account_id, slot)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE messages (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -539,7 +572,7 @@ CREATE TABLE tls_reports (
   end_at       INTEGER NOT NULL,
   successful   INTEGER NOT NULL,
   failed       INTEGER NOT NULL,
-  received_at  INTEGER NOT NULL,
+  received_at  INTEGER NOT NULL, network TEXT NOT NULL DEFAULT '', signer TEXT NOT NULL DEFAULT '',
   UNIQUE (host, organization, report_id, policy_type)
 ) STRICT;
 
@@ -582,3 +615,11 @@ CREATE TABLE webhooks (
   created_at    INTEGER NOT NULL,
   updated_at    INTEGER NOT NULL
 ) STRICT;
+
+CREATE TRIGGER contacts_count_delete AFTER DELETE ON contacts BEGIN
+  UPDATE contact_counts SET contacts = contacts - 1 WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER contacts_count_insert AFTER INSERT ON contacts BEGIN
+  INSERT INTO contact_counts VALUES (NEW.account_id, 1) ON CONFLICT (account_id) DO UPDATE SET contacts = contacts + 1;
+END;

@@ -28,7 +28,7 @@ import {
  */
 const MAX_ITEMS = 500;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Items at work at once: enough to share commits, few enough to leave room for other callers. */
+/** Items in progress at the same time: enough to share commits. Each waits for a turn of its own. */
 const AT_ONCE = 32;
 
 const batchBody = z.object({
@@ -141,12 +141,15 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
       if (isRefusal(key)) return key;
       const { messages } = call.body;
       const bodies: string[] = [];
-      for (let from = 0; from < messages.length; from += AT_ONCE) {
-        const some = messages
-          .slice(from, from + AT_ONCE)
-          .map((item, n) => sendOne(call, item, from + n, key));
-        bodies.push(...(await Promise.all(some)));
-      }
+      let next = 0;
+      const work = async () => {
+        for (let index = next++; index < messages.length; index = next++) {
+          // Other accounts' requests go in between.
+          await call.turn();
+          bodies[index] = await sendOne(call, messages[index], index, key);
+        }
+      };
+      await Promise.all(Array.from({ length: Math.min(AT_ONCE, messages.length) }, work));
       const results: { success: boolean }[] = bodies.map((body) => JSON.parse(body));
       const accepted = results.filter(({ success }) => success).length;
       return {
