@@ -1,18 +1,22 @@
 /**
  * Long computations in slices, so that none of them blocks the event loop. Work is written as a generator that
  * yields often; `inSlices` runs it a few milliseconds at a time and lets timers, sockets and other work run in
- * between. All sliced work of the process takes turns: one slice per iteration of the event loop.
+ * between. All sliced work of the process shares these milliseconds: so many per iteration of the event loop,
+ * whatever the number of requests.
  */
 export type Work<Result> = Generator<void, Result, void>;
 
-/** How long one slice runs, apart from the step in which the time ends. */
-export const SLICE_MS = 5;
+/** What sliced work may use of one iteration of the event loop, apart from the step in which the time ends. */
+const SLICE_MS = 5;
 
 const waiting: (() => void)[] = [];
 let scheduled = false;
+/** Of the current iteration. */
+let leftMs = SLICE_MS;
 
-function runNext(): void {
+function beginIteration(): void {
   scheduled = false;
+  leftMs = SLICE_MS;
   waiting.shift()?.();
   if (waiting.length > 0) schedule();
 }
@@ -20,10 +24,10 @@ function runNext(): void {
 function schedule(): void {
   if (scheduled) return;
   scheduled = true;
-  setImmediate(runNext);
+  setImmediate(beginIteration);
 }
 
-/** Resolves when it is the caller's turn to run one slice. */
+/** Resolves in a later iteration of the event loop, in which nobody else begins sliced work before the caller. */
 export function nextSlice(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);
@@ -31,19 +35,25 @@ export function nextSlice(): Promise<void> {
   });
 }
 
-/** Runs the work to its end, one slice per turn, beginning with the caller's next turn. */
+/** Runs the work to its end: without a pause while this iteration has time for it, then one slice per iteration. */
 export async function inSlices<Result>(work: Work<Result>): Promise<Result> {
   for (;;) {
-    await nextSlice();
-    const end = performance.now() + SLICE_MS;
-    do {
-      const step = work.next();
-      if (step.done === true) return step.value;
-    } while (performance.now() < end);
+    if (leftMs <= 0 || waiting.length > 0) await nextSlice();
+    const began = performance.now();
+    try {
+      do {
+        const step = work.next();
+        if (step.done === true) return step.value;
+      } while (performance.now() - began < leftMs);
+    } finally {
+      leftMs -= performance.now() - began;
+      // The next iteration has its own time, whether somebody waits for it or not.
+      schedule();
+    }
   }
 }
 
-/** Runs the work to its end without a pause: for small inputs, and outside the event loop of the daemon. */
+/** Runs the work to its end at once: for small inputs, and where nothing else waits for the thread. */
 export function withoutPause<Result>(work: Work<Result>): Result {
   for (;;) {
     const step = work.next();

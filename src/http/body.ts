@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { type JsonBody, parseJson, parseJsonList } from './json-parse.ts';
+import { type JsonBody, joined, parseJson, parseJsonList } from './json-parse.ts';
 import { createJsonScan, type JsonList } from './json-scan.ts';
 import type { Upload } from './route.ts';
 
@@ -44,11 +44,11 @@ export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
     req: IncomingMessage,
     limit: number,
     inspect: (chunk: Buffer) => Refusal | null,
-  ): Promise<Buffer | Refusal | null> {
+  ): Promise<Buffer[] | Refusal | null> {
     return new Promise((resolve) => {
       const chunks: Buffer[] = [];
       let size = 0;
-      const finish = (result: Buffer | Refusal | null) => {
+      const finish = (result: Buffer[] | Refusal | null) => {
         waiting -= size;
         size = 0;
         req.removeListener('data', onData).removeListener('end', onEnd);
@@ -67,7 +67,7 @@ export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
           else finish(refusal);
         }
       };
-      const onEnd = () => finish(chunks.length === 1 ? (chunks[0] ?? null) : Buffer.concat(chunks));
+      const onEnd = () => finish(chunks);
       const onGone = () => finish(null);
       req.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone);
     });
@@ -82,8 +82,9 @@ export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
       // RFC 9110 §10.1.1: the caller waits for our word before it sends the body.
       if (req.headers.expect !== undefined) res.writeContinue();
       const scan = createJsonScan(list);
-      const bytes = await collect(req, limit, scan.push);
-      if (!Buffer.isBuffer(bytes)) return bytes;
+      const chunks = await collect(req, limit, scan.push);
+      if (chunks === null || isRefusal(chunks)) return chunks;
+      const bytes = await joined(chunks);
       const elements = scan.elements();
       return list === undefined || elements === null
         ? parseJson(bytes)

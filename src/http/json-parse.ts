@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { invalid, type Refusal, refuse } from '../core/refusal.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
 import { inSlices, nextSlice, type Work } from '../core/slices.ts';
 import type { Range } from './json-scan.ts';
 
@@ -12,8 +12,6 @@ export interface JsonBody {
 
 /** Smaller bodies are parsed without waiting for a turn. */
 const SMALL_BYTES = 64 * 1024;
-/** Bytes of a body outside of its list. */
-const MAX_OUTSIDE_BYTES = 256 * 1024;
 /** Bytes of one element of a list; a larger one is refused alone, and not parsed. */
 const MAX_ELEMENT_BYTES = 4 * 1024 * 1024;
 
@@ -38,6 +36,24 @@ export class JsonElement {
   }
 }
 
+const CHUNKS_PER_STEP = 16;
+
+/** The chunks of a body as one. Copying megabytes takes a while, so it is done in slices. */
+export async function joined(chunks: readonly Buffer[]): Promise<Buffer> {
+  const [first] = chunks;
+  return first !== undefined && chunks.length === 1 ? first : inSlices(joining(chunks));
+}
+
+function* joining(chunks: readonly Buffer[]): Work<Buffer> {
+  const bytes = Buffer.allocUnsafe(chunks.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const [index, chunk] of chunks.entries()) {
+    at += chunk.copy(bytes, at);
+    if (index % CHUNKS_PER_STEP === CHUNKS_PER_STEP - 1) yield;
+  }
+  return bytes;
+}
+
 /** Parses a whole body, whose size and number of values are limited already. */
 export async function parseJson(bytes: Buffer): Promise<JsonBody | Refusal> {
   if (bytes.length === 0) return { value: undefined };
@@ -51,11 +67,7 @@ export async function parseJsonList(
   name: string,
   ranges: readonly Range[],
 ): Promise<JsonBody | Refusal> {
-  const surroundings = withoutElements(bytes, ranges);
-  if (surroundings.length > MAX_OUTSIDE_BYTES) {
-    return invalid('body', `must have at most ${MAX_OUTSIDE_BYTES} bytes outside of ${name}`);
-  }
-  const body = await parseJson(surroundings);
+  const body = await parseJson(withoutElements(bytes, ranges));
   if (!('value' in body) || !isObject(body.value)) return body;
   const list = body.value[name];
   // The name may have been given again with another value, which counts then.

@@ -31,6 +31,8 @@ export const MAX_DEPTH = 64;
 export const MAX_VALUES = 10_000;
 /** Names in one object. */
 export const MAX_NAMES = 2000;
+/** Bytes of a body outside of the elements of its list. */
+const MAX_OUTSIDE_BYTES = 256 * 1024;
 /** A longer name in the outermost object is not the list's. */
 const MAX_LIST_NAME_BYTES = 256;
 
@@ -62,8 +64,10 @@ export function createJsonScan(list?: JsonList): JsonScan {
   /** The list is open: its elements stand two levels deep. */
   let inList = false;
   let elementStart = -1;
+  /** Bytes of the elements that have ended. */
+  let inElements = 0;
   /** Values outside of the list, put aside while an element is counted. */
-  let outside = 0;
+  let valuesOutside = 0;
   /** The last string one level deep, which may be the list's name; null while it is not recorded. */
   let name: number[] | null = null;
   let isListNext = false;
@@ -93,14 +97,18 @@ export function createJsonScan(list?: JsonList): JsonScan {
       }
     }
     base += chunk.length;
-    return null;
+    if (list === undefined) return null;
+    const outside = (elementStart === -1 ? base : elementStart) - inElements;
+    return outside > MAX_OUTSIDE_BYTES
+      ? invalid('body', `must have at most ${MAX_OUTSIDE_BYTES} bytes outside of ${list.name}`)
+      : null;
   }
 
   /** A value begins here, or the name of one. */
   function begin(offset: number): Refusal | null {
     if (inList && depth === 2 && elementStart === -1) {
       elementStart = offset;
-      outside = values;
+      valuesOutside = values;
       values = 0;
       if (list !== undefined && ranges !== null && ranges.length >= list.max) {
         return invalid(list.name, `must have at most ${list.max} entries`);
@@ -152,8 +160,8 @@ export function createJsonScan(list?: JsonList): JsonScan {
     depth++;
     names[depth] = 0;
     if (isListNext && depth === 2 && byte === OPEN_LIST) {
+      if (ranges !== null) return invalid(list?.name ?? 'body', 'is given more than once');
       inList = true;
-      // Of two lists of the same name JSON.parse would keep the last one, too.
       ranges = [];
       elementStart = -1;
     }
@@ -176,8 +184,9 @@ export function createJsonScan(list?: JsonList): JsonScan {
   function endElement(offset: number): void {
     if (elementStart === -1) return;
     ranges?.push({ start: elementStart, end: offset });
+    inElements += offset - elementStart;
     elementStart = -1;
-    values = outside;
+    values = valuesOutside;
   }
 
   return { push, elements: () => ranges };

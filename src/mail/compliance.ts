@@ -1,6 +1,13 @@
+import { type Work, withoutPause } from '../core/slices.ts';
 import { MARKS } from './content.ts';
-import { walkHtml } from './html-walk.ts';
-import { escapeHtml, parseTemplate, renderTemplate, type ServiceVariable } from './template.ts';
+import { walkHtml, walkingHtml } from './html-walk.ts';
+import {
+  escapeHtml,
+  parseTemplate,
+  renderTemplate,
+  type ServiceVariable,
+  type Template,
+} from './template.ts';
 import { textFromHtml } from './text-part.ts';
 
 /**
@@ -59,13 +66,16 @@ const PURPOSE: Record<ComplianceKind, string> = {
  * sheet or another element that is never shown, or with escaped braces, a use does not count.
  */
 export function missingCompliance(html: string): RequiredVariable[] {
-  const slots = parseTemplate(html).slots.filter((slot) =>
-    (REQUIRED as readonly string[]).includes(slot.name),
-  );
+  return withoutPause(findingCompliance(html, parseTemplate(html)));
+}
+
+/** The same in steps, of html that was parsed already. */
+export function* findingCompliance(html: string, template: Template): Work<RequiredVariable[]> {
+  const slots = template.slots.filter(({ name }) => (REQUIRED as readonly string[]).includes(name));
   if (slots.length === 0) return [...REQUIRED];
   const shown = new Set<string>();
   let next = 0;
-  walkHtml(html, {
+  yield* walkingHtml(html, {
     text: (piece, start) => {
       for (; next < slots.length; next++) {
         const slot = slots[next];

@@ -1,4 +1,5 @@
 import { QuoteType, Tokenizer } from 'htmlparser2';
+import type { Work } from '../core/slices.ts';
 
 /**
  * Walks html as a mail reader's parser would split it: tags, their attributes, and text that can be seen.
@@ -57,7 +58,30 @@ export const VOID_ELEMENTS: ReadonlySet<string> = new Set([
 const BEFORE_VALUE = /[ \t\n\f\r]*=[ \t\n\f\r]*["']?/y;
 
 /** Calls the visitor in document order; `wanted` names the attributes it asks for, in lower case. */
-export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet<string> = new Set()): void {
+export function walkHtml(html: string, visitor: HtmlVisitor, wanted?: ReadonlySet<string>): void {
+  const tokenizer = tokenizerFor(html, visitor, wanted);
+  tokenizer.write(html);
+  tokenizer.end();
+}
+
+/** Characters that are read between two yields. */
+const CHARACTERS_PER_STEP = 16 * 1024;
+
+/** The same in steps; a run of text may come in more pieces. */
+export function* walkingHtml(html: string, visitor: HtmlVisitor, wanted?: ReadonlySet<string>): Work<void> {
+  const tokenizer = tokenizerFor(html, visitor, wanted);
+  for (let at = 0; at < html.length; at += CHARACTERS_PER_STEP) {
+    tokenizer.write(html.slice(at, at + CHARACTERS_PER_STEP));
+    yield;
+  }
+  tokenizer.end();
+}
+
+function tokenizerFor(
+  html: string,
+  visitor: HtmlVisitor,
+  wanted: ReadonlySet<string> = new Set(),
+): Tokenizer {
   let attributes = new Map<string, string>();
   /** Where the values of those stand in the source, without their quotes. */
   let spans = new Map<string, Span>();
@@ -85,7 +109,7 @@ export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet
   };
   const nothing = () => undefined;
 
-  const tokenizer = new Tokenizer(
+  return new Tokenizer(
     {},
     {
       onopentagname: (start, end) => {
@@ -130,6 +154,4 @@ export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet
       onend: nothing,
     },
   );
-  tokenizer.write(html);
-  tokenizer.end();
 }

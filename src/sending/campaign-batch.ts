@@ -10,7 +10,7 @@ import type { Tables } from '../store/tables.ts';
 import { contactVariables, mailboxOf } from './campaign-fields.ts';
 import { type CampaignMail, type ReadyCampaign, stillReady } from './campaign-mail.ts';
 import { isSimulated, type StoreSettings, storeMessage } from './draft.ts';
-import type { ReadHtml } from './html-reader.ts';
+import type { HtmlReader } from './html-reader.ts';
 import { type Rendered, renderWording } from './render.ts';
 
 /**
@@ -21,7 +21,7 @@ import { type Rendered, renderWording } from './render.ts';
 export interface BatchMeans extends StoreSettings {
   clock: Clock;
   ids: Ids;
-  readHtml: (html: string) => ReadHtml;
+  html: HtmlReader;
 }
 
 /** Every member has been dealt with. */
@@ -51,7 +51,7 @@ export function queueBatch(
   room: number,
   means: BatchMeans,
 ): ReadonlySet<string> | Refusal {
-  const ready = stillReady(tables, send, means.readHtml);
+  const ready = stillReady(tables, send, means.html);
   if (isRefusal(ready)) return ready;
   const pace = paceOf(send.per_hour);
   const members = tables.campaignSends.members({

@@ -45,6 +45,8 @@ export interface WriterOptions {
 
 /** Units in one commit at most: bounds how long a group holds the event loop. */
 const GROUP = 256;
+/** No further unit begins after so long, as some write megabytes: the rest goes into the next commit. */
+const GROUP_MS = 10;
 
 export function createWriter(db: Database, tables: Tables, options?: WriterOptions): Writer {
   const begin = db.prepare('BEGIN IMMEDIATE');
@@ -84,7 +86,12 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
   function commitGroup(group: Waiting[]): (() => void)[] {
     try {
       begin.run();
-      const settled = group.map(runUnit);
+      const settled: (() => void)[] = [];
+      const end = performance.now() + GROUP_MS;
+      for (const [index, entry] of group.entries()) {
+        settled.push(runUnit(entry));
+        if (performance.now() > end) waiting.unshift(...group.splice(index + 1));
+      }
       commit.run();
       return settled;
     } catch (error) {
