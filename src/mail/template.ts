@@ -142,6 +142,14 @@ export interface RenderOptions {
   limit?: number;
   /** Names that may be missing: they are empty then. */
   optional?: ReadonlySet<string>;
+  /** Receives where in the text the service's own values begin. */
+  places?: Place[];
+}
+
+/** Where a value begins. */
+export interface Place {
+  name: string;
+  start: number;
 }
 
 /**
@@ -170,8 +178,9 @@ export function* renderingTemplate(
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
   service: Readonly<Record<string, string>> = {},
-  { limit = Number.POSITIVE_INFINITY, optional = NONE }: RenderOptions = {},
+  { limit = Number.POSITIVE_INFINITY, optional = NONE, places }: RenderOptions = {},
 ): Work<string | TemplateProblem[]> {
+  if (template.tooLong) return [{ name: '', reason: 'too-long' }];
   const problems = new Map<string, TemplateProblem>();
   /** Values as they go in, by slot: a long one may be used thousands of times. */
   const filled = new Map<string, string | Unusable>();
@@ -185,6 +194,7 @@ export function* renderingTemplate(
       value = yield* filling(slot, kind, variables, service, { limit: limit - length, optional });
       filled.set(key, value);
     }
+    if (places !== undefined && isServiceVariable(slot.name)) places.push({ name: slot.name, start: length });
     const text = template.texts[index + 1] ?? '';
     if (typeof value === 'string') pieces.push(value, text);
     else if (value === TOO_LONG) return [{ name: slot.name, reason: 'too-long' }];

@@ -1,8 +1,9 @@
 import { findSubscriptionGroup } from '../audience/groups.ts';
 import { type Clock, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
-import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { inSlices } from '../core/slices.ts';
+import { hasRawVariables } from '../mail/compliance.ts';
 import type { CampaignSend } from '../store/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns.ts';
 import type { Tables } from '../store/tables.ts';
@@ -23,7 +24,7 @@ import { findCampaign } from './campaigns.ts';
 import type { Sender } from './checks.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { Pressure } from './pressure.ts';
-import { namesOf, readingWording, renderingWording } from './render.ts';
+import { namesOf, type PreparedWording, readingWording, renderingWording } from './render.ts';
 import { wordingOf } from './wording.ts';
 
 /**
@@ -75,6 +76,8 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
     if (isRefusal(ready)) return ready;
     const tooMany = tooManyFields(ready.prepared.parts);
     if (tooMany !== null) return tooMany;
+    const tooLong = rawInLongHtml(ready.prepared.parts, wording.html);
+    if (tooLong !== null) return tooLong;
     const optional = await knownCustomFields(tables, account_id, namesOf(ready.prepared.parts));
     const variables = { ...parsed.variables, ...NOBODY };
     const tried = await inSlices(renderingWording(ready.prepared, variables, optional));
@@ -186,6 +189,16 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
       return send === null ? null : progressOf(send);
     },
   };
+}
+
+/** Characters of html with raw variables: it is read anew for every member, as a value may hide the footer. */
+const MAX_RAW_HTML = 256 * 1024;
+
+function rawInLongHtml(parts: PreparedWording['parts'], html: string): Refusal | null {
+  const isRaw = parts.some(({ field, template }) => field === 'html' && hasRawVariables(template));
+  if (!isRaw || html.length <= MAX_RAW_HTML) return null;
+  const message = `must be at most ${MAX_RAW_HTML} characters long in a campaign with {{{raw}}} variables`;
+  return invalid('html', message);
 }
 
 /** A second send would reach people twice, and its counts would be those of two mails. */

@@ -1,8 +1,14 @@
 import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
 import { type Work, withoutPause } from '../core/slices.ts';
-import { type ComplianceVariables, complianceVariables } from '../mail/compliance.ts';
+import {
+  type ComplianceVariables,
+  complianceVariables,
+  findingHidden,
+  hasRawVariables,
+} from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
 import {
+  isServiceVariable,
   MAX_PROBLEMS,
   MAX_SLOTS,
   parseTemplate,
@@ -129,7 +135,13 @@ export function* renderingWording(
     else problems.push(...result.map((problem) => ({ field, problem })));
   }
   if (problems.length > 0) return variableRefusal(problems, optional !== undefined);
-  return subjectFault(rendered.subject) ?? rendered;
+  const unfit = subjectFault(rendered.subject);
+  if (unfit !== null) return unfit;
+  const html = parts.find(({ field }) => field === 'html')?.template;
+  if (html === undefined || !hasRawVariables(html)) return rendered;
+  const options = { limit: MAX_RENDERED, ...(optional === undefined ? {} : { optional }) };
+  const hidden = yield* findingHidden(html, variables, service.html, options);
+  return hidden.length > 0 ? complianceHidden(hidden, html) : rendered;
 }
 
 export function* renderingSend(
@@ -155,6 +167,21 @@ function complianceMissing(names: string[]): Refusal {
   return refuse(
     'COMPLIANCE_TEMPLATE_MISSING',
     `The html must include ${names.map((name) => `{{${name}}}`).join(' and ')}`,
+    { details },
+  );
+}
+
+/** The template shows them, and the values of its raw variables hide them. */
+function complianceHidden(names: string[], template: Template): Refusal {
+  const raw = template.slots.find((slot) => slot.raw && !isServiceVariable(slot.name));
+  const by = `the value of a raw variable such as {{{${shortened(raw?.name ?? '')}}}}`;
+  const details = names.map(
+    (name): RefusalDetail => ({ field: 'html', message: `{{${name}}} is hidden by ${by}`, name }),
+  );
+  const list = names.map((name) => `{{${name}}}`).join(' and ');
+  return refuse(
+    'COMPLIANCE_TEMPLATE_MISSING',
+    `The rendered html does not show ${list}: ${by} hides it, by an open comment, tag or element`,
     { details },
   );
 }
