@@ -71,8 +71,8 @@ export function refusalReply(
 }
 
 /** Bytes of all details of an error together, and characters of its message, which the envelope repeats. */
-const MAX_DETAIL_BYTES = 11 * 1024;
-const MAX_MESSAGE = 1000;
+const MAX_DETAIL_BYTES = 10 * 1024;
+const MAX_MESSAGE = 600;
 
 /**
  * The error envelope; clients read `error` or the repeated fields beside it. It stays below 16 KiB whatever the

@@ -30,15 +30,18 @@ const ENDED_BY_THE_NEXT = words('dd dt li option p td th tr');
 /** End tags that reach through every scope but that of their table. */
 const CELLS = words('td th');
 /** How far up an end tag looks for its element: bounds the time of html that is made for it. */
-const MAX_STEPS = 256;
+const MAX_STEPS = 64;
 
 export function trackDisplay(): DisplayTracker {
   /** Open elements, outermost first. */
   const names: string[] = [];
+  /** How many of each name are open. */
+  const counts = new Map<string, number>();
   /** The place of the outermost one that is hidden, -1 when all are displayed. */
   let hiddenAt = -1;
 
   const find = (name: string): number => {
+    if ((counts.get(name) ?? 0) === 0) return -1;
     const lowest = Math.max(0, names.length - MAX_STEPS);
     for (let at = names.length - 1; at >= lowest; at--) {
       const open = names[at] ?? '';
@@ -51,7 +54,7 @@ export function trackDisplay(): DisplayTracker {
   const end = (name: string) => {
     const at = find(name);
     if (at === -1) return;
-    names.length = at;
+    for (const closed of names.splice(at)) counts.set(closed, (counts.get(closed) ?? 0) - 1);
     if (hiddenAt >= at) hiddenAt = -1;
   };
 
@@ -61,6 +64,7 @@ export function trackDisplay(): DisplayTracker {
       if (ENDED_BY_THE_NEXT.has(name)) end(name);
       else if (BLOCKS.has(name)) end('p');
       names.push(name);
+      counts.set(name, (counts.get(name) ?? 0) + 1);
       if (hiddenAt !== -1) return;
       const isHidden =
         NOT_SHOWN.has(name) || attributes.has('hidden') || HIDING_STYLE.test(attributes.get('style') ?? '');

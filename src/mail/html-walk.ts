@@ -92,7 +92,14 @@ function tokenizerFor(
   let nameEnd = 0;
   let unseen = '';
   let unseenDepth = 0;
+  /** Text that was read and not yet passed on: `<<<<` comes a character at a time. */
+  let textStart = 0;
+  let textEnd = 0;
 
+  const endText = () => {
+    if (textEnd > textStart) visitor.text?.(html.slice(textStart, textEnd), textStart);
+    textStart = textEnd;
+  };
   const opened = () => {
     if (unseen === '') {
       visitor.open?.(tag, attributes, spans);
@@ -113,6 +120,7 @@ function tokenizerFor(
     {},
     {
       onopentagname: (start, end) => {
+        endText();
         tag = html.slice(start, end).toLowerCase();
       },
       onattribname: (start, end) => {
@@ -135,23 +143,31 @@ function tokenizerFor(
       onopentagend: opened,
       onselfclosingtag: opened,
       onclosetag: (start, end) => {
+        endText();
         const name = html.slice(start, end).toLowerCase();
         if (unseen === '') visitor.close?.(name, start - 2);
         else if (name === unseen && --unseenDepth === 0) unseen = '';
       },
       ontext: (start, end) => {
-        if (unseen === '') visitor.text?.(html.slice(start, end), start);
+        if (unseen !== '') return;
+        if (start !== textEnd) {
+          endText();
+          textStart = start;
+        }
+        textEnd = end;
       },
       ontextentity: (codePoint, end) => {
+        endText();
         if (unseen === '') visitor.text?.(String.fromCodePoint(codePoint), end);
       },
       oncdata: nothing,
       oncomment: (start, end, endOffset) => {
+        endText();
         if (unseen === '') visitor.comment?.({ start, end: end - endOffset });
       },
       ondeclaration: nothing,
       onprocessinginstruction: nothing,
-      onend: nothing,
+      onend: endText,
     },
   );
 }

@@ -29,6 +29,11 @@ export function hostileBodies(own: { from: string; to: string }): Record<string,
     headers,
   });
   const raw = (path: string, body: () => string): HostileBody => ({ path, body });
+  const rows = (type: string, body: () => string): HostileBody => {
+    return { path: '/web-setup/contacts/import', body, headers: { 'Content-Type': type } };
+  };
+  const contact = (n: number, fields: readonly (readonly [string, string])[]) =>
+    JSON.stringify({ email: `i${n}@example.net`, customFields: Object.fromEntries(fields) });
   /** A mail that could be sent. */
   const html = (source: () => string) => single(() => ({ html: `${FOOTER}${source()}` }));
   const batch = (fields: () => object): HostileBody => {
@@ -155,6 +160,25 @@ export function hostileBodies(own: { from: string; to: string }): Record<string,
       to: numbered(50, (n) => own.to.replace('@', `+${n}@`)),
       html: FOOTER + 'x'.repeat(SINGLE - 5000),
     })),
+    'an import of contacts with 60 KiB of fields each': rows('application/x-ndjson', () =>
+      numbered(300, (n) =>
+        contact(
+          n,
+          numbered(900, (m) => [`f${m}`, 'x'.repeat(60)] as const),
+        ),
+      ).join('\n'),
+    ),
+    'an import of lists in lists': rows('application/x-ndjson', () =>
+      numbered(
+        40,
+        (n) => `{"email":"l${n}@example.net","x":${'['.repeat(120_000)}${']'.repeat(120_000)}}`,
+      ).join('\n'),
+    ),
+    'an import of many columns': rows('text/csv', () => {
+      const names = numbered(13_500, (n) => `customFields.${n}`);
+      return `email,${names.join(',')}\n${numbered(40, (n) => `c${n}@example.net${',x'.repeat(13_500)}`).join('\n')}`;
+    }),
+    'an import of quotes': rows('text/csv', () => `email\n${fill('"', 8 * MIB)}`),
     'a template of open braces': raw('/web-setup/templates', () =>
       JSON.stringify({ name: 'x', html: FOOTER + fill('{{', 255_000) }),
     ),
