@@ -139,7 +139,8 @@ async function readForm(
   const turn = () => turns.next(owner.accountId);
   if (route.body === undefined) await turn();
   else {
-    const read = await bodies.readJson(incoming.req, incoming.res, { limit, owner, turn });
+    const { list } = route;
+    const read = await bodies.readJson(incoming.req, incoming.res, { limit, owner, turn, list });
     if (read === null || isRefusal(read)) return read;
     if (read.value === undefined && !route.body.safeParse(undefined).success) {
       return refuse('INVALID_JSON', 'the body is empty; JSON was expected');
