@@ -23,6 +23,7 @@ import {
 } from './draft.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
+import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
 import { type Wording, wordingOf } from './wording.ts';
@@ -36,8 +37,10 @@ export interface AcceptRequest {
   body: SendRequest;
   /** A well-formed Idempotency-Key with the endpoint it was given to, null when the caller gave none. */
   idempotency: { endpoint: string; key: string } | null;
-  /** Makes the answer's body from its data, as it will be sent and stored. */
-  envelope(data: SendResult): string;
+  /** Only of mail submitted over SMTP: the compliance variables that it lacks are appended. */
+  appendFooter?: boolean;
+  /** Makes the answer's body from its data and from what had no effect, as it will be sent and stored. */
+  envelope(data: SendResult, warnings: readonly string[]): string;
 }
 
 export type Accepted =
@@ -61,6 +64,7 @@ export interface AcceptanceSettings {
   keys: IdempotencyKeys;
   pressure: Pick<Pressure, 'refusal'>;
   limits: Pick<AccountLimits, 'takeMessages'>;
+  oneClick: OneClickNotice;
   simulatorDomain: string;
   /** How long a message is tried, ms. */
   expire: Record<UseCase, number>;
@@ -84,7 +88,8 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     if (busy !== null) return busy;
     const wording = wordingOf(tables, sender, send.wording);
     if (isRefusal(wording)) return wording;
-    const means = { html, simulatorDomain: settings.simulatorDomain };
+    const { simulatorDomain, oneClick } = settings;
+    const means = { html, appendFooter: request.appendFooter === true, simulatorDomain };
     const checked = await inSlices(checkingSend(tables, sender, send, wording, means));
     if (isRefusal(checked)) {
       await tellRefusal(sender, send, wording, checked);
@@ -93,7 +98,9 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     const draft = makeDraft(sender, send, checked, ids, clock.now());
     const bodies = await inSlices(encodingContents(draft));
     if (isRefusal(bodies)) return bodies;
-    const body = request.envelope(draft.data);
+    const isMarketing = sender.useCase === 'mk';
+    const unavailable = isMarketing ? oneClick.warnings(sender.account.account_id) : [];
+    const body = request.envelope(draft.data, [...send.warnings, ...unavailable]);
     const firstSeq = await writer.run((all) => {
       // Deleted while this request waited for its turn: then nothing of it is stored.
       if (all.domains.byId(checked.domain.domain_id) === null)
@@ -109,7 +116,9 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       reservation?.keep(all, STATUS[sender.useCase], body);
       return storeDraft(all, draft, bodies, settings);
     }, sender.account.account_id);
-    return isRefusal(firstSeq) ? firstSeq : { draft, body, firstSeq };
+    if (isRefusal(firstSeq)) return firstSeq;
+    if (isMarketing) oneClick.sent(sender.account.account_id);
+    return { draft, body, firstSeq };
   }
 
   /** What the request names exists in this account; the template is looked for where it is read. */
@@ -166,7 +175,11 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       const reservation =
         idempotency === null
           ? null
-          : keys.begin({ ...idempotency, accountId: sender.account.account_id, body: request.body });
+          : keys.begin({
+              ...idempotency,
+              accountId: sender.account.account_id,
+              body: fingerprinted(request.body),
+            });
       if (isRefusal(reservation)) return reservation;
       if (reservation?.kind === 'stored')
         return { kind: 'replayed', status: reservation.status, body: reservation.body };
@@ -182,4 +195,9 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       }
     },
   };
+}
+
+/** What makes two requests the same: a program that submits a mail again often gives it another Message-ID. */
+function fingerprinted(body: SendRequest): SendRequest {
+  return { ...body, messageId: undefined };
 }

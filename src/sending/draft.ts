@@ -68,7 +68,7 @@ export const LANES: Record<UseCase, 0 | 1> = { tx: TRANSACTIONAL_LANE, mk: MARKE
 export function makeDraft(
   sender: Sender,
   send: ParsedSend,
-  { domain, rendered }: Checked,
+  { domain, rendered, list }: Checked,
   ids: Ids,
   now: number,
 ): Draft {
@@ -84,7 +84,9 @@ export function makeDraft(
     replyTo: send.replyTo,
     headers: send.headers,
     attachments: send.attachments,
-    messageId: `${messageId}@${send.fromDomain}`,
+    ...(send.alternatives.length === 0 ? {} : { alternatives: send.alternatives }),
+    ...(list === null ? {} : { list }),
+    messageId: send.messageId ?? `${messageId}@${send.fromDomain}`,
     date: now,
   });
   const having = (role: string) => send.recipients.filter((recipient) => recipient.role === role);
@@ -290,7 +292,7 @@ export function storeDraft(
         subject: draft.contents[content]?.subject ?? '',
         trackClicks: send.trackClicks,
         trackOpens: send.trackOpens,
-        essential: false,
+        essential: send.essential,
         now,
         dueAt,
       },

@@ -368,6 +368,14 @@ describe.skipIf(parts.missing)(`the bulk sender requirements${parts.reason}`, ()
     ],
     [
       both,
+      'it says that it is bulk, signed',
+      ({ fields, signatures }) => {
+        expect(only(fields, 'precedence')).toBe('bulk');
+        expect(signatures[0]?.signedFields).toContain('precedence');
+      },
+    ],
+    [
+      both,
       'a link in the body can be seen, says what it does, and leads to a page without a login',
       async ({ mail }) => {
         const [, href = '', words = ''] = /<a\b[^>]*href="([^"]*\/u\/[^"]*)"[^>]*>([^<]+)<\/a>/.exec(

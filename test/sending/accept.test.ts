@@ -236,7 +236,12 @@ describe('a refused send', () => {
     const account = tables.accounts.get('acct_one');
     if (account === null) throw new Error('no account');
     expect(
-      refused(await send({}, { sender: { account, useCase: 'tx', allowFrom: ['other.test'] } })).code,
+      refused(
+        await send(
+          {},
+          { sender: { account, useCase: 'tx', allowFrom: ['other.test'], allowEssential: true } },
+        ),
+      ).code,
     ).toBe('KEY_NOT_ALLOWED');
   });
 
