@@ -6,7 +6,7 @@ import type { AttemptReport, DeliveryJob, FromWorker, ToWorker, WorkerSetup } fr
 /**
  * The worker threads. A connection slot keeps to one worker. Every job that is sent comes back exactly once: as a
  * report, or as one of the three below. When a worker dies another one takes its place, after a pause that grows
- * while workers die young; jobs that are sent meanwhile wait for it.
+ * while workers die before they have reported anything; jobs that are sent meanwhile wait for it.
  */
 export interface Pool {
   send(worker: number, job: DeliveryJob): void;
@@ -39,8 +39,6 @@ export interface PoolSettings {
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 30 * SECOND;
-/** A worker that lived for this long did not die of its start. */
-const LONG_LIFE_MS = MINUTE;
 /** A worker bounds each message itself, at 15 minutes. */
 const JOB_TIMEOUT_MS = 20 * MINUTE;
 /** After the grace a thread has this long to say what it knows, and then this long to be terminated. */
@@ -51,7 +49,8 @@ interface Thread {
   /** Counted by the thread: jobs that it began. */
   begun: Int32Array;
   posted: number;
-  startedAt: number;
+  /** It has reported something. */
+  worked: boolean;
   exited: Promise<void>;
 }
 
@@ -95,7 +94,7 @@ export function createPool(settings: PoolSettings): Pool {
       worker,
       begun: new Int32Array(begun),
       posted: 0,
-      startedAt: monotonic.now(),
+      worked: false,
       exited: new Promise((resolve) => {
         // Everything that the thread said before its end comes before this.
         worker.once('exit', () => {
@@ -120,6 +119,7 @@ export function createPool(settings: PoolSettings): Pool {
       settings.onReturned(left);
     }
     if (message.kind !== 'reports') return;
+    if (handle.thread !== null) handle.thread.worked = true;
     const known = message.reports.filter(({ id }) => handle.held.delete(id));
     settings.onReports(known);
   }
@@ -142,8 +142,8 @@ export function createPool(settings: PoolSettings): Pool {
   }
 
   function scheduleRestart(handle: WorkerHandle, thread: Thread, messages: object): void {
-    const young = monotonic.now() - thread.startedAt < LONG_LIFE_MS;
-    handle.pause = young && handle.pause > 0 ? Math.min(handle.pause * 2, LONGEST_PAUSE_MS) : FIRST_PAUSE_MS;
+    handle.pause =
+      thread.worked || handle.pause === 0 ? FIRST_PAUSE_MS : Math.min(handle.pause * 2, LONGEST_PAUSE_MS);
     log.error(
       { worker: handle.index, ...messages, restartMs: handle.pause },
       'delivery worker ended; starting another',

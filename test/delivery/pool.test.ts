@@ -105,7 +105,7 @@ describe('a worker that dies', () => {
     expect(lost).toEqual([fatal]);
   });
 
-  it('is replaced more slowly each time', async () => {
+  it('before it has done anything is replaced more slowly each time', async () => {
     const pauses: number[] = [];
     const log = createLog(
       { level: 'error', hashAddresses: true },

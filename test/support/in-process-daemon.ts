@@ -11,6 +11,7 @@ import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { type ApiClient, createApiClient } from './api-client.ts';
 import { startDnsServer } from './dns-server.ts';
+import { workerFromSource } from './worker-from-source.ts';
 
 export const PLATFORM = 'mail.postrider.test';
 
@@ -81,12 +82,3 @@ export async function startInProcess() {
 }
 
 export type InProcess = Awaited<ReturnType<typeof startInProcess>>;
-
-/** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
-function workerFromSource(): URL {
-  const program = new URL('../../src/delivery/worker/main.ts', import.meta.url).href;
-  const code = `import { register } from ${JSON.stringify(import.meta.resolve('tsx/esm/api'))};
-register();
-await import(${JSON.stringify(program)});`;
-  return new URL(`data:text/javascript,${encodeURIComponent(code)}`);
-}
