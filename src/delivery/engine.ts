@@ -36,6 +36,7 @@ import type { AttemptReport, DeliveryJob } from './worker/protocol.ts';
  * The life of a flight: the scheduler hands over a message with a slot → everything it needs is read → it is
  * leased and becomes `sending` (one commit) → a worker has it → its outcome is recorded. Every way out of that
  * frees the slot and the shares of the limits, and either records an outcome or leaves the message in the queue.
+ * At a fast and healthy site the commit comes first, while the slot is still in use (the message is armed).
  */
 export interface DeliveryEngine {
   start(): void;
@@ -196,6 +197,8 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     // What is sent and not recorded would be sent again.
     mayStart: () => !stopping && recording.unrecorded() === null,
     dispatch,
+    arm,
+    disarm: (message) => putBack(message, 0),
     failed: (message, { failure }) =>
       conclude(message, (all) =>
         outcomes.record(all, message.seq, judgeLocal(failure), {
@@ -245,7 +248,12 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
   }
 
   /** A commit that ends the claim on a message. One that fails leaves it in the queue, for later. */
-  function begin<T>(message: QueuedMessage, unit: (all: Tables) => T, then: (result: T) => void): void {
+  function begin<T>(
+    message: QueuedMessage,
+    unit: (all: Tables) => T,
+    then: (result: T) => void,
+    otherwise?: () => void,
+  ): void {
     // A unit's type forbids promises, which a generic cannot know.
     const work = writer.run(unit as (all: Tables) => never).then(
       (result: T) => {
@@ -256,6 +264,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
         log.error({ err: error, messageId: message.message_id }, 'message could not be taken from the queue');
         claims.holdOff(message);
         land(message.seq);
+        otherwise?.();
         recording.suspect(error);
       },
     );
@@ -263,7 +272,27 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     starting.add(tracked);
   }
 
-  function dispatch(hold: Hold, assignment: Assignment): void {
+  function arm(site: Site, assignment: Assignment): void {
+    const { message } = assignment;
+    begin(
+      message,
+      (all) => take(all, message),
+      (taken) => {
+        site.arming--;
+        if (!taken) settle(message.seq, null);
+        else if (stopping) putBack(message, 0);
+        else {
+          site.armed[message.lane].push(assignment);
+          if (site.freeSlots.length > 0) scheduler.advance(site);
+        }
+      },
+      () => {
+        site.arming--;
+      },
+    );
+  }
+
+  function dispatch(hold: Hold, assignment: Assignment, armed: boolean): void {
     const { message } = assignment;
     const flight = { message, hold, ...sharesOf(hold.site, message) };
     flights.set(message.seq, flight);
@@ -274,14 +303,15 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
       const wait = parking.domainWait(message.domain_id);
       if (wait > 0) {
         land(message.seq);
-        postpone(message, wait);
+        if (armed) putBack(message, wait);
+        else postpone(message, wait);
         return;
       }
       job = jobFor(hold, assignment);
       parking.worked({ domainId: message.domain_id, accountId: message.account_id });
     } catch (error) {
       land(message.seq);
-      unprepared(message, error);
+      unprepared(message, error, armed);
       return;
     }
     if (typeof job === 'string') {
@@ -290,17 +320,14 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
       if (reason === 'content_invalid')
         log.error({ messageId: message.message_id }, 'message has no content; it fails');
       land(message.seq);
-      begin(
-        message,
-        (all) => {
-          recorder.message(all, message, 'email_failed', { fields: { reason } });
-          return null;
-        },
-        () => settle(message.seq, null),
-      );
+      fail(message, { reason }, armed);
       return;
     }
     const ready = job;
+    if (armed) {
+      pool.send(hold.site.number + hold.slot, ready);
+      return;
+    }
     begin(
       message,
       (all) => take(all, message),
@@ -344,7 +371,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
    * A message that cannot be prepared waits, for the next time longer, until its time is over. It was not
    * attempted: its state stays, and there is no event but the last.
    */
-  function unprepared(message: QueuedMessage, error: unknown): void {
+  function unprepared(message: QueuedMessage, error: unknown, armed = false): void {
     parking.failed({ domainId: message.domain_id, accountId: message.account_id }, error);
     log.error(
       {
@@ -358,22 +385,27 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     const now = clock.now();
     const wait = Math.min(Math.max((now - message.created_at) / 2, SHORTEST_WAIT), LONGEST_WAIT);
     const later = Math.max(wait, parking.domainWait(message.domain_id));
-    if (now + later < message.expires_at) postpone(message, later);
-    else expired(message, `the message cannot be prepared: ${messageOf(error)}`);
+    if (now + later >= message.expires_at)
+      expired(message, `the message cannot be prepared: ${messageOf(error)}`, armed);
+    else if (armed) putBack(message, later);
+    else postpone(message, later);
   }
 
   /** The time of a message is over without another attempt. */
-  function expired(message: QueuedMessage, lastDiagnostic: string): void {
-    const fields = { reason: 'expired', attempts: message.attempts, lastDiagnostic };
-    begin(
-      message,
-      (all) => {
-        const current = all.messages.bySeq(message.seq);
-        if (current !== null) recorder.message(all, current, 'email_failed', { fields });
-        return null;
-      },
-      () => settle(message.seq, null),
-    );
+  function expired(message: QueuedMessage, lastDiagnostic: string, armed = false): void {
+    fail(message, { reason: 'expired', attempts: message.attempts, lastDiagnostic }, armed);
+  }
+
+  /** Ends a message that no worker has. One that is armed has left the queue's ready part: it is not let go. */
+  function fail(message: QueuedMessage, fields: Record<string, unknown>, armed: boolean): void {
+    const { seq } = message;
+    const unit = (all: Tables) => {
+      const current = all.messages.bySeq(seq);
+      if (current !== null) recorder.message(all, current, 'email_failed', { fields });
+      return null;
+    };
+    if (armed) recording.persist(seq, unit);
+    else begin(message, unit, () => settle(seq, null));
   }
 
   function postpone(message: QueuedMessage, wait: number): void {
@@ -456,14 +488,18 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
   /** A message that no worker began waits again, as it did before it was taken. */
   function giveBack(seq: number): void {
     const flight = land(seq);
-    if (flight === null) return;
-    const { lane, account_id, destination } = flight.message;
+    if (flight !== null) putBack(flight.message, 0);
+  }
+
+  /** Ends the lease of a message that was not begun. It is due again after `wait`; its state is as before. */
+  function putBack({ seq, lane, account_id, destination }: QueuedMessage, wait: number): void {
     recording.persist(
       seq,
       (all) => {
         const current = all.messages.bySeq(seq);
         if (current !== null) recorder.returned(all, current);
-        all.queue.release(seq, clock.now());
+        if (wait === 0) all.queue.release(seq, clock.now());
+        else all.queue.defer(seq, clock.now() + Math.ceil(wait));
         return null;
       },
       () => scheduler.announce(lane, { account_id, destination }),
@@ -476,12 +512,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     const { message } = flight;
     parking.failed({ domainId: message.domain_id, accountId: message.account_id }, error);
     log.error({ err: error, messageId: message.message_id }, 'message cannot be handed to a delivery worker');
-    recording.persist(seq, (all) => {
-      const current = all.messages.bySeq(seq);
-      if (current !== null) recorder.returned(all, current);
-      all.queue.defer(seq, clock.now() + SHORTEST_WAIT);
-      return null;
-    });
+    putBack(message, SHORTEST_WAIT);
   }
 
   function settle(seq: number, outcome: Outcome | null): void {

@@ -27,6 +27,8 @@ export interface Scheduler {
   start(): void;
   /** New mail is in the queue (committed). */
   announce(lane: 0 | 1, stream: Stream): void;
+  /** The site may have more to send. */
+  advance(site: Site): void;
   /** A slot of the site, and its share of the engine's limits, are free again. */
   released(site: Site): void;
   /** Why a message is not sent at once although it is due, in words; null: nothing is known against it. */
@@ -55,8 +57,12 @@ export interface SchedulerSettings {
   admits(site: Site, message: ReadyMessage): boolean;
   /** Whether anything may be started at all. */
   mayStart(): boolean;
-  /** A slot is free for this message; the claim on it passes to the callee. */
-  dispatch(hold: Hold, assignment: Assignment): void;
+  /** A slot is free for this message; the claim on it passes to the callee, and so does the lease if it is armed. */
+  dispatch(hold: Hold, assignment: Assignment, armed: boolean): void;
+  /** Leases the message and puts it into the site's `armed`; the claim on it passes to the callee. */
+  arm(site: Site, assignment: Assignment): void;
+  /** Ends the lease of an armed message that gets no slot. */
+  disarm(message: ReadyMessage): void;
   /** The message cannot go anywhere, now or ever; the claim on it passes to the callee. */
   failed(message: QueuedMessage, where: Extract<Whereabouts, { kind: 'failure' }>): void;
   /** The same for simulated mail. */
@@ -301,6 +307,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
     for (const sites of blocked) sites.delete(site);
     dropBacklog(site, sites.suspended(site) ? Number.POSITIVE_INFINITY : monotonic.now() - STALE_MS);
     dispatch(site);
+    arm(site);
     if (sites.suspended(site)) return;
     for (const lane of [0, 1] as const) {
       // Read again when half of what may be held ahead is used up: fewer, larger reads.
@@ -322,7 +329,16 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
       const next = sites.next(site, ({ message }) => settings.admits(site, message));
       if (next === 'refused') blocked[site.backlog[0].length > 0 ? 0 : 1].add(site);
       if (typeof next === 'string') return;
-      settings.dispatch(next.hold, next.assignment);
+      settings.dispatch(next.hold, next.assignment, next.armed);
+    }
+  }
+
+  /** Leases what the slots that are freed next will need. */
+  function arm(site: Site): void {
+    for (;;) {
+      const next = sites.toArm(site, ({ message }) => settings.admits(site, message));
+      if (next === null) return;
+      settings.arm(site, next);
     }
   }
 
@@ -343,10 +359,20 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
    * memory, and what has waited there for long must not keep other streams' mail out.
    */
   function dropBacklog(site: Site, readBefore: number): void {
-    for (const list of site.backlog) {
+    drop(site, site.backlog, readBefore, claims.release);
+    drop(site, site.armed, readBefore, settings.disarm);
+  }
+
+  function drop(
+    site: Site,
+    lists: readonly Assignment[][],
+    readBefore: number,
+    end: (message: ReadyMessage) => void,
+  ): void {
+    for (const list of lists) {
       const kept = list.findIndex(({ takenAt }) => takenAt >= readBefore);
       for (const { message } of list.splice(0, kept < 0 ? list.length : kept)) {
-        claims.release(message);
+        end(message);
         wait(site, message.lane, { account_id: message.account_id, destination: message.destination });
       }
     }
@@ -432,6 +458,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
       void tick();
     },
     announce: heat,
+    advance,
     released: (site) => {
       wakeBlocked();
       advance(site);

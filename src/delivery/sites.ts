@@ -17,6 +17,12 @@ export interface Site {
   readonly profile: Profile;
   /** Waiting in memory for a slot: transactional, marketing. */
   readonly backlog: [Assignment[], Assignment[]];
+  /** Leased already, so that the next free slot need not wait for a commit: transactional, marketing. */
+  readonly armed: [Assignment[], Assignment[]];
+  /** Being leased for that. */
+  arming: number;
+  /** Sessions in a row that came to a verdict. */
+  answers: number;
   /** Streams that have more in the queue than the site had room for, the longest waiting first. */
   readonly waiting: Map<string, { lane: 0 | 1; stream: Stream }>;
   freeSlots: number[];
@@ -91,6 +97,11 @@ export interface Sites {
    * site has no slot for now; `none`: no message waits; `refused`: none of those that wait was let through.
    */
   next(site: Site, admits: (assignment: Assignment) => boolean): Next | 'full' | 'none' | 'refused';
+  /**
+   * The next message to lease before a slot is free for it; null: none. Only sites that are healthy and fast get
+   * any, one for each connection: elsewhere mail would be shown as being sent while it waits.
+   */
+  toArm(site: Site, admits: (assignment: Assignment) => boolean): Assignment | null;
   /** The message has left its slot. */
   free(hold: Hold): void;
   /** A session with the site came to a verdict. */
@@ -110,6 +121,8 @@ export interface Sites {
 export interface Next {
   hold: Hold;
   assignment: Assignment;
+  /** It is leased already. */
+  armed: boolean;
 }
 
 export interface SiteSettings {
@@ -131,6 +144,9 @@ export function createSites(settings: SiteSettings): Sites {
       pool,
       profile,
       backlog: [[], []],
+      armed: [[], []],
+      arming: 0,
+      answers: 0,
       waiting: new Map(),
       freeSlots: Array.from({ length: profile.connections }, (_, n) => profile.connections - 1 - n),
       inFlight: 0,
@@ -202,13 +218,30 @@ export function createSites(settings: SiteSettings): Sites {
     room: (site, lane) => (suspended(site) ? 0 : ahead(site) - site.backlog[lane].length),
     next: (site, admits) => {
       if (suspended(site) || !hasRoom(site)) return 'full';
-      const found = pick(site.backlog[0], admits) ?? pick(site.backlog[1], admits);
-      if (found === null) return site.backlog.every((list) => list.length === 0) ? 'none' : 'refused';
+      const lists = [site.armed[0], site.backlog[0], site.armed[1], site.backlog[1]];
+      let found: Assignment | null = null;
+      let armed = false;
+      for (const [index, list] of lists.entries()) {
+        found = pick(list, admits);
+        armed = index % 2 === 0;
+        if (found !== null) break;
+      }
+      if (found === null) return lists.every((list) => list.length === 0) ? 'none' : 'refused';
       // The slot freed last: its connection is the warmest, and idle ones beyond the need can close.
       const slot = site.freeSlots.pop() ?? 0;
       site.inFlight++;
       site.probes++;
-      return { hold: { site, slot, era: site.era }, assignment: found };
+      return { hold: { site, slot, era: site.era }, assignment: found, armed };
+    },
+    toArm: (site, admits) => {
+      const { connections } = site.profile;
+      const pace = paceOf(site);
+      const fast = site.answers >= connections && Math.max(pace.now, pace.before) >= connections;
+      if (!fast || suspended(site)) return null;
+      if (site.arming + site.armed[0].length + site.armed[1].length >= connections) return null;
+      const found = pick(site.backlog[0], admits) ?? pick(site.backlog[1], admits);
+      if (found !== null) site.arming++;
+      return found;
     },
     free: ({ site, slot, era }) => {
       site.inFlight--;
@@ -219,12 +252,14 @@ export function createSites(settings: SiteSettings): Sites {
     },
     answered: ({ site, era }) => {
       site.failures = 0;
+      site.answers++;
       site.suspensions = 0;
       site.suspendedUntil = Number.NEGATIVE_INFINITY;
       // A late answer to an earlier session ends the suspension; how much the site takes is still to be seen.
       if (era === site.era) site.allowed = Math.min(site.allowed * 2, site.profile.connections);
     },
     unreachable: ({ site, era }) => {
+      site.answers = 0;
       if (era !== site.era) return 0;
       site.failures++;
       // A probe needs no second opinion.
@@ -234,7 +269,10 @@ export function createSites(settings: SiteSettings): Sites {
     sweep: () => {
       for (const [key, site] of sites) {
         const idle =
-          site.inFlight === 0 && site.waiting.size === 0 && site.backlog.every((list) => list.length === 0);
+          site.inFlight === 0 &&
+          site.waiting.size === 0 &&
+          site.arming === 0 &&
+          [...site.armed, ...site.backlog].every((list) => list.length === 0);
         if (idle && !suspended(site) && clock.now() - site.usedAt > FORGET_AFTER) sites.delete(key);
       }
     },

@@ -34,6 +34,7 @@ function start(options: Options = {}) {
   const claims = createClaims(clock);
   const parking = createParking({ clock, monotonic: clock, log });
   const dispatched: { hold: Hold; assignment: Assignment }[] = [];
+  const disarmed: number[] = [];
   const failed: string[] = [];
   const simulated: string[] = [];
   const unprepared: string[] = [];
@@ -67,9 +68,18 @@ function start(options: Options = {}) {
     },
     admits: (_, message) => options.admits?.(message) ?? true,
     mayStart: () => true,
-    dispatch: (hold, assignment) => {
-      leave(assignment.message);
+    dispatch: (hold, assignment, armed) => {
+      if (!armed) leave(assignment.message);
       dispatched.push({ hold, assignment });
+    },
+    arm: (site, assignment) => {
+      leave(assignment.message);
+      site.arming--;
+      site.armed[assignment.message.lane].push(assignment);
+    },
+    disarm: ({ seq }) => {
+      tables.queue.release(seq, clock.now());
+      disarmed.push(seq);
     },
     failed: (message) => {
       leave(message);
@@ -95,7 +105,7 @@ function start(options: Options = {}) {
       scheduler.released(hold.site);
     }
   };
-  const fakes = { dispatched, failed, simulated, unprepared, expired, known, finish };
+  const fakes = { disarmed, dispatched, failed, simulated, unprepared, expired, known, finish };
   return { ...store, sites, claims, parking, scheduler, ...fakes };
 }
 
@@ -317,6 +327,50 @@ describe('a site that cannot be reached', () => {
     await settle();
     clock.advance(32_000);
     await expect.poll(() => expired, { timeout: 5000 }).toEqual(['a2@one.test', 'a3@one.test']);
+  });
+});
+
+describe('a site that is fast and healthy', () => {
+  const leased = (rig: ReturnType<typeof start>) =>
+    rig.db.prepare('SELECT count(*) FROM queue WHERE lease IS NOT NULL').pluck().get();
+
+  async function run(answers: boolean) {
+    const rig = start({ connections: 2 });
+    rig.db.transaction(() => {
+      for (let n = 0; n < 30; n++) enqueue(rig.tables, rig.clock.now(), { recipient: `a${n}@one.test` });
+    })();
+    rig.scheduler.start();
+    await settle();
+    // New, it has proved nothing.
+    expect(leased(rig)).toBe(2);
+    for (let n = 0; n < 4; n++) {
+      const [first] = rig.dispatched;
+      if (answers && first !== undefined) rig.sites.answered(first.hold);
+      rig.finish(1);
+      await settle();
+    }
+    return rig;
+  }
+
+  it('has the next message for each connection leased before a slot is free', async () => {
+    const rig = await run(true);
+    expect(rig.dispatched).toHaveLength(2);
+    // Those that were sent, those that are, and those that are next.
+    expect(leased(rig)).toBe(4 + 2 + 2);
+  });
+
+  it('has not, as long as it never answered', async () => {
+    expect(leased(await run(false))).toBe(4 + 2);
+  });
+
+  it('gives them back when it cannot be reached any more', async () => {
+    const rig = await run(true);
+    for (const { hold } of rig.dispatched) rig.sites.unreachable(hold);
+    rig.finish(2);
+    await settle();
+    expect(rig.disarmed).toHaveLength(2);
+    expect(leased(rig)).toBe(4 + 2);
+    expect(rig.dispatched).toEqual([]);
   });
 });
 
