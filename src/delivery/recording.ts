@@ -54,7 +54,7 @@ export function createRecording(deps: RecordingDeps): Recording {
   const failing = new Map<number, number>();
   let failure: { since: number; reason: string } | null = null;
   let checking: Promise<void> | null = null;
-  let readAt = 0;
+  let readAt = Number.NEGATIVE_INFINITY;
   let loggedAt = Number.NEGATIVE_INFINITY;
   let notLogged = 0;
   /** Ends the pauses between tries when it is time to hurry. */
