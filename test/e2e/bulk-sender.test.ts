@@ -368,10 +368,11 @@ describe.skipIf(parts.missing)(`the bulk sender requirements${parts.reason}`, ()
     ],
     [
       both,
-      'it says that it is bulk, signed',
+      'it says that it is bulk and which list it belongs to, signed',
       ({ fields, signatures }) => {
         expect(only(fields, 'precedence')).toBe('bulk');
-        expect(signatures[0]?.signedFields).toContain('precedence');
+        expect(only(fields, 'list-id')).toBe(`"News" <${newsletter['subscriptionGroupId']}.kunde.example>`);
+        for (const name of ['precedence', 'list-id']) expect(signatures[0]?.signedFields).toContain(name);
       },
     ],
     [
