@@ -371,7 +371,9 @@ describe.skipIf(parts.missing)(`the bulk sender requirements${parts.reason}`, ()
       'it says that it is bulk and which list it belongs to, signed',
       ({ fields, signatures }) => {
         expect(only(fields, 'precedence')).toBe('bulk');
-        expect(only(fields, 'list-id')).toBe(`"News" <${newsletter['subscriptionGroupId']}.kunde.example>`);
+        expect(only(fields, 'list-id')).toBe(
+          `"News" <${String(newsletter['subscriptionGroupId'])}.kunde.example>`,
+        );
         for (const name of ['precedence', 'list-id']) expect(signatures[0]?.signedFields).toContain(name);
       },
     ],
