@@ -6,6 +6,8 @@ export interface Child {
   readonly output: string;
   readonly stdin: ChildProcessWithoutNullStreams['stdin'];
   readonly running: boolean;
+  /** Undefined when the program could not be started. */
+  readonly pid: number | undefined;
   readonly exited: Promise<Exit>;
   /** Calls back with every line of stdout from now on. */
   onLine(call: (line: string) => void): void;
@@ -47,6 +49,7 @@ export function startChild(
     get running() {
       return child.exitCode === null && child.signalCode === null;
     },
+    pid: child.pid,
     exited,
     onLine: (call) => {
       let rest = '';

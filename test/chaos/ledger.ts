@@ -1,0 +1,75 @@
+import type { ApiClient } from '../support/api-client.ts';
+
+/**
+ * Both ends' account of every message: what the API accepted, and what the destinations took. Every message has
+ * a recipient of its own, so that the recipient names it on both sides.
+ */
+export interface Ledger {
+  readonly accepted: ReadonlyMap<string, Accepted>;
+  /** A send was answered with 200. */
+  accept(recipient: string, messageId: string): void;
+  /** A destination took a message: it answered the final dot with 250. */
+  take(recipient: string): void;
+  /** When a destination took it, epoch ms; empty: not yet. */
+  taken(recipient: string): readonly number[];
+  /** Different messages that destinations took. */
+  distinct(): number;
+  duplicates(): number;
+  judge(apis: readonly ApiClient[], mayFail: (recipient: string) => boolean): Promise<Judgement>;
+}
+
+export interface Accepted {
+  messageId: string;
+  at: number;
+}
+
+export interface Judgement {
+  delivered: number;
+  returned: number;
+  lost: string[];
+  stuck: string[];
+  faults: string[];
+}
+
+const DELIVERED = new Set(['delivered', 'complained']);
+const RETURNED = new Set(['bounced', 'failed']);
+
+export function createLedger(): Ledger {
+  const accepted = new Map<string, Accepted>();
+  const receipts = new Map<string, number[]>();
+  const taken = (recipient: string) => receipts.get(recipient) ?? [];
+
+  return {
+    accepted,
+    accept: (recipient, messageId) => {
+      const known = accepted.get(recipient);
+      if (known !== undefined && known.messageId !== messageId)
+        throw new Error(`one Idempotency-Key made two messages: ${known.messageId} and ${messageId}`);
+      accepted.set(recipient, { messageId, at: Date.now() });
+    },
+    take: (recipient) => void receipts.set(recipient, [...taken(recipient), Date.now()]),
+    taken,
+    distinct: () => receipts.size,
+    duplicates: () => [...receipts.values()].reduce((sum, times) => sum + times.length - 1, 0),
+    judge: async (apis, mayFail) => {
+      const status = new Map<string, string>();
+      for (const api of apis) {
+        for (const message of await api.allMessages()) status.set(message.messageId, message.status);
+      }
+      const judgement: Judgement = { delivered: 0, returned: 0, lost: [], stuck: [], faults: [] };
+      for (const [recipient, { messageId }] of accepted) {
+        const state = status.get(messageId) ?? 'unknown to the API';
+        const wasTaken = taken(recipient).length > 0;
+        const line = `${messageId} to ${recipient} is ${state}, ${wasTaken ? '' : 'not '}at the destination`;
+        // A message that was taken may bounce later, by a DSN.
+        if (wasTaken && (DELIVERED.has(state) || state === 'bounced')) judgement.delivered++;
+        else if (!wasTaken && RETURNED.has(state) && mayFail(recipient)) judgement.returned++;
+        else if (wasTaken && RETURNED.has(state)) judgement.faults.push(line);
+        else if (DELIVERED.has(state) || RETURNED.has(state) || !status.has(messageId))
+          judgement.lost.push(line);
+        else judgement.stuck.push(line);
+      }
+      return judgement;
+    },
+  };
+}
