@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'smol-toml';
 import { type ApiClient, type Credentials, createApiClient } from '../support/api-client.ts';
@@ -65,6 +65,9 @@ export interface DaemonOptions {
   wrap?: (command: readonly string[]) => readonly string[];
 }
 
+/** A directory that keeps what every daemon logged. */
+export const LOGS = 'POSTRIDER_CHAOS_LOGS';
+
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const READY_MS = 30_000;
 const STOP_MS = 45_000;
@@ -120,7 +123,13 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
 
   const spawn = () => {
     const [command = '', ...args] = wrap([...program, 'serve']);
-    return startChild(command, args, { env: { ...plainEnv, ...extra }, cwd: stage.dir });
+    const started = startChild(command, args, { env: { ...plainEnv, ...extra }, cwd: stage.dir });
+    const logs = process.env[LOGS];
+    if (logs !== undefined)
+      void started.exited.then((exit) =>
+        appendFileSync(join(logs, `${stage.name}.log`), `${started.output}\n== ${JSON.stringify(exit)}\n`),
+      );
+    return started;
   };
   const supervise = () => {
     supervised = true;

@@ -15,6 +15,10 @@ export interface Ledger {
   /** Different messages that destinations took. */
   distinct(): number;
   duplicates(): number;
+  /** Messages that were accepted so long ago and are not at the destination. */
+  waiting(forMs: number, of?: (recipient: string) => boolean): number;
+  /** The judgement when the API gives no account: all that no destination took is stuck. */
+  unlisted(): Judgement;
   judge(apis: readonly ApiClient[], mayFail: (recipient: string) => boolean): Promise<Judgement>;
 }
 
@@ -51,13 +55,24 @@ export function createLedger(): Ledger {
     taken,
     distinct: () => receipts.size,
     duplicates: () => [...receipts.values()].reduce((sum, times) => sum + times.length - 1, 0),
+    waiting: (forMs, of = () => true) =>
+      [...accepted].filter(
+        ([recipient, { at }]) => of(recipient) && at < Date.now() - forMs && taken(recipient).length === 0,
+      ).length,
+    unlisted: () => {
+      const open = [...accepted.keys()].filter((recipient) => taken(recipient).length === 0);
+      const delivered = accepted.size - open.length;
+      return { delivered, returned: 0, lost: [], stuck: open, faults: [] };
+    },
     judge: async (apis, mayFail) => {
+      // What is accepted while the pages are read would be missing on them.
+      const before = [...accepted];
       const status = new Map<string, string>();
       for (const api of apis) {
         for (const message of await api.allMessages()) status.set(message.messageId, message.status);
       }
       const judgement: Judgement = { delivered: 0, returned: 0, lost: [], stuck: [], faults: [] };
-      for (const [recipient, { messageId }] of accepted) {
+      for (const [recipient, { messageId }] of before) {
         const state = status.get(messageId) ?? 'unknown to the API';
         const wasTaken = taken(recipient).length > 0;
         const line = `${messageId} to ${recipient} is ${state}, ${wasTaken ? '' : 'not '}at the destination`;

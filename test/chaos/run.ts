@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { LOGS } from './daemon.ts';
 import { needFault } from './machine.ts';
 import { printReport } from './report.ts';
 import { failuresOf, type Outcome, type Scenario } from './scenario.ts';
@@ -14,6 +17,7 @@ lost or stuck, or when anything else was not as it must be. Takes about 10 minut
 Options:
   --only NAME[,NAME]  run the scenarios whose names are or begin with NAME
   --short             run the scenarios of the short variant
+  --logs DIRECTORY    keep what the daemons log there
   --list              list the scenarios
   --help              show this help
 
@@ -32,13 +36,18 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       only: { type: 'string' },
+      logs: { type: 'string' },
       short: { type: 'boolean', default: false },
       list: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
   if (values.help) return say(USAGE);
-  const { only, short } = values;
+  const { only, short, logs } = values;
+  if (logs !== undefined) {
+    mkdirSync(logs, { recursive: true });
+    process.env[LOGS] = resolve(logs);
+  }
   const wanted = only?.split(',').map((name) => name.trim());
   const chosen = SCENARIOS.filter(
     (scenario) =>

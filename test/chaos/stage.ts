@@ -12,6 +12,7 @@ type Undo = () => unknown;
  * Ctrl-C.
  */
 export interface Stage {
+  readonly name: string;
   /** A temporary directory that is removed at the end. */
   readonly dir: string;
   /** Aborted when the scenario is over or has run out of time. */
@@ -27,6 +28,7 @@ export function createStage(name: string): Stage {
   setMaxListeners(0, ending.signal);
   const undo: Undo[] = [() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 })];
   return {
+    name,
     dir,
     signal: ending.signal,
     defer: (step) => void undo.push(step),

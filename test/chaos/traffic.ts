@@ -37,6 +37,9 @@ export interface TrafficOptions {
   signal: AbortSignal;
 }
 
+/** Refusals that say: not now. 409 answers a key whose first request is still at work. */
+export const TRANSIENT: ReadonlySet<number> = new Set([409, 429]);
+
 const TICK_MS = 10;
 /** Requests at once: a real client has a pool of connections, too. */
 const AT_ONCE = 64;
@@ -80,7 +83,7 @@ export function startTraffic(options: TrafficOptions): Traffic {
       refusals.set(status, (refusals.get(status) ?? 0) + 1);
       // 500 does not say that nothing was stored, neither does no answer at all.
       unknown ||= status === 0 || status === 500;
-      const mayChange = status === 0 || status >= 500 || status === 429 || status === 409;
+      const mayChange = status === 0 || status >= 500 || TRANSIENT.has(status);
       if (!mayChange || (stopped && !unknown)) return;
       await pause(AGAIN_MS, signal);
     }

@@ -9,7 +9,7 @@ import { type Daemon, type DaemonOptions, merge, startDaemon } from './daemon.ts
 import { createLedger, type Ledger } from './ledger.ts';
 import type { Result } from './scenario.ts';
 import { pause, type Stage, within } from './stage.ts';
-import { startTraffic, type Traffic } from './traffic.ts';
+import { startTraffic, TRANSIENT, type Traffic } from './traffic.ts';
 
 /**
  * What every scenario plays in: a daemon that may send from kunde.example, a name server, and destinations, all
@@ -53,6 +53,8 @@ export interface World {
 
 export interface TrafficWish {
   perSecond?: number;
+  /** What the recipients' local parts begin with, default `user`. */
+  recipients?: string;
   domains?: readonly string[];
   body?: SendBody;
   count?: number;
@@ -80,6 +82,7 @@ const BASELINE_SECONDS = 1.5;
 /** Traffic goes on for so long after healing: recovery is for new mail, too. */
 const AFTERWARDS_MS = 1500;
 const QUIET_SECONDS = 30;
+const LISTING_MS = 20_000;
 const SHOWN = 3;
 
 export async function startWorld(stage: Stage, options: WorldOptions = {}): Promise<World> {
@@ -123,13 +126,13 @@ export async function startWorld(stage: Stage, options: WorldOptions = {}): Prom
       return other;
     },
     traffic: (wish = {}) => {
-      const { perSecond = PER_SECOND, domains = DOMAINS, ...rest } = wish;
+      const { perSecond = PER_SECOND, recipients = 'user', domains = DOMAINS, ...rest } = wish;
       return startTraffic({
         api: daemon.api,
         from: 'a@kunde.example',
         ledger,
         perSecond,
-        to: (n) => `user${users++}@${domains[n % domains.length]}`,
+        to: (n) => `${recipients}${users++}@${domains[n % domains.length]}`,
         signal: stage.signal,
         ...rest,
       });
@@ -166,6 +169,9 @@ export async function startWorld(stage: Stage, options: WorldOptions = {}): Prom
       const deadline = healed + withinSeconds * 1000;
       await within(deadline - Date.now(), Promise.all(all.map((traffic) => traffic.settled())));
       const quietAt = await untilQuiet(deadline);
+      for (const status of all.flatMap(({ refusals }) => [...refusals.keys()]))
+        if (status >= 400 && status < 500 && !TRANSIENT.has(status))
+          faults.push(`well-formed sends were refused with ${status}`);
       for (const { unsettled } of all)
         if (unsettled > 0) faults.push(`${unsettled} sends never got an answer that settles them`);
 
@@ -173,7 +179,14 @@ export async function startWorld(stage: Stage, options: WorldOptions = {}): Prom
         faults.push('the daemon is not running at the end');
         await daemon.start();
       }
-      const judgement = await ledger.judge([daemon.api, ...accounts], mayFail);
+      const judgement = await eventually(
+        'the API to list all messages',
+        () => ledger.judge([daemon.api, ...accounts], mayFail).catch(() => null),
+        { ms: LISTING_MS, everyMs: 500 },
+      ).catch((error: Error) => {
+        faults.push(error.message);
+        return ledger.unlisted();
+      });
       faults.push(...judgement.faults.slice(0, SHOWN));
       faults.push(...judgement.lost.slice(0, SHOWN).map((line) => `lost: ${line}`));
       faults.push(...judgement.stuck.slice(0, SHOWN).map((line) => `stuck: ${line}`));

@@ -8,7 +8,9 @@ import { pause } from '../stage.ts';
 import { startWorld, type World } from '../world.ts';
 
 /** Bits that change while nobody looks. What they touch may fail; everything else goes on. */
-const BROKEN_MS = 6000;
+const BROKEN_MS = 8000;
+/** Mail that nothing is wrong with is delivered sooner. */
+const PATIENCE_MS = 4000;
 const VICTIM = 'victim.example';
 
 const databaseFile = (world: World) => join(world.daemon.dataDir, 'postrider.db');
@@ -19,7 +21,7 @@ function flipKey(world: World, domain: string): void {
   const row = db
     .prepare<[string], { key_id: number; private_key: Buffer }>(
       `SELECT key_id, private_key FROM dkim_keys JOIN domains USING (domain_id)
-       WHERE domain = ? AND lane = 'primary' AND dkim_keys.state = 'active'`,
+       WHERE name = ? AND lane = 'primary' AND dkim_keys.state = 'active'`,
     )
     .get(domain);
   if (row === undefined) throw new Error(`${domain} has no key`);
@@ -87,19 +89,21 @@ export const CORRUPTION: Scenario[] = [
       const world = await startWorld(stage);
       await verifiedDomain(world.daemon, world.dns, VICTIM);
       const healthy = world.traffic({ perSecond: 40 });
-      const victim = world.traffic({ perSecond: 20, domains: ['v.example'], from: `a@${VICTIM}` });
-      const destination = await world.destination(['v.example']);
+      // To the same destinations: its failures hold slots that the other domain needs.
+      const victim = world.traffic({ perSecond: 20, recipients: 'victim', from: `a@${VICTIM}` });
       await world.baseline(healthy);
+      world.sink.program({ script: { rcpt: '451 4.3.0 try again later' } });
+      await pause(1000, stage.signal);
       await world.daemon.terminate();
+      world.sink.program({ script: {} });
       flipKey(world, VICTIM);
       world.daemon.launch();
-      await pause(BROKEN_MS, stage.signal);
       const before = world.sink.count;
-      await pause(2000, stage.signal);
-      const rate = (world.sink.count - before) / 2;
-      world.note(`the other domain's mail: ${rate.toFixed(0)}/s while the key is broken`);
-      if (rate < 20) world.fault("the other domain's mail does not go on");
-      if (destination.count === 0) world.fault('the domain had sent nothing before its key broke');
+      await pause(BROKEN_MS, stage.signal);
+      const left = world.ledger.waiting(PATIENCE_MS, (recipient) => !recipient.startsWith('victim'));
+      world.note(`the other domain: ${world.sink.count - before} delivered while the key is broken`);
+      if (left > 0 || world.sink.count === before)
+        world.fault(`${left} messages of the other domain wait while the key is broken`);
       await world.daemon.terminate();
       flipKey(world, VICTIM);
       world.heal();
@@ -107,7 +111,7 @@ export const CORRUPTION: Scenario[] = [
       const { data } = await world.daemon.api.get<{ domains: VerifiedDomain[] }>('/web-setup/domains');
       const domain = data.domains.find((one) => one.domain === VICTIM);
       world.note(`afterwards ${VICTIM} is ${domain?.status}`);
-      return world.result([healthy, victim], { mayFail: (recipient) => recipient.endsWith('@v.example') });
+      return world.result([healthy, victim], { mayFail: (recipient) => recipient.startsWith('victim') });
     },
   },
   {
@@ -143,7 +147,7 @@ export const CORRUPTION: Scenario[] = [
       const world = await startWorld(stage);
       const traffic = world.traffic({ perSecond: 150 });
       await world.baseline(traffic);
-      for (const tear of ['cut', 'garbage', 'forged frame', 'cut', 'garbage', 'forged frame'] as const) {
+      for (const tear of ['cut', 'garbage', 'forged frame'] as const) {
         await pause(700, stage.signal);
         await world.kill();
         tearWal(world, tear);

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { run } from '../machine.ts';
 import type { Scenario } from '../scenario.ts';
 import { pause } from '../stage.ts';
@@ -7,8 +7,8 @@ import { startWorld } from '../world.ts';
 /** The process may have less than it wants: file descriptors, memory. */
 const SPARE_FILES = 6;
 const FEW_FILES_MS = 8000;
-const HEAP_MB = 200;
-const STALLED_HOSTS = 12;
+const HEAP_MB = 128;
+const STALLED_HOSTS = 20;
 const CONNECTIONS = 10;
 /** Of a message's attachment. */
 const LARGE_BYTES = 2_000_000;
@@ -17,7 +17,6 @@ export const RESOURCES: Scenario[] = [
   {
     name: 'few-files',
     summary: `only ${SPARE_FILES} more file descriptors while connections to 12 destinations are wanted`,
-    needs: ['mounts'],
     run: async (stage) => {
       const world = await startWorld(stage);
       const domains = Array.from({ length: 12 }, (_, n) => `files${n}.example`);
@@ -27,7 +26,7 @@ export const RESOURCES: Scenario[] = [
       const traffic = world.traffic({ perSecond: 40 });
       await world.baseline(traffic);
       const { pid } = world.daemon;
-      const limit = (files: number) => run('prlimit', '--pid', String(pid), `--nofile=${files}:65536`);
+      const limit = (files: number) => run('prlimit', '--pid', String(pid), `--nofile=${files}:`);
       limit(readdirSync(`/proc/${pid}/fd`).length + SPARE_FILES);
       const hungry = world.traffic({ perSecond: 100, domains });
       await pause(FEW_FILES_MS, stage.signal);
@@ -51,9 +50,11 @@ export const RESOURCES: Scenario[] = [
         perSecond: 15,
         domains,
         count: STALLED_HOSTS * (CONNECTIONS + 2),
-        body: { attachments: [{ filename: 'large.bin', contentType: 'application/octet-stream', content }] },
+        body: { attachments: [{ name: 'large.bin', contentType: 'application/octet-stream', content }] },
       });
-      await pause(14_000, stage.signal);
+      await pause(18_000, stage.signal);
+      const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${world.daemon.pid}/status`, 'utf8'))?.[1];
+      world.note(`${large.refusals.size === 0 ? 'all accepted' : 'some refused'}; peak ${peak} KiB`);
       stalled.program({ script: {} });
       stalled.hangUp();
       world.heal();

@@ -17,6 +17,7 @@ export const WORKERS: Scenario[] = [
     name: 'dead-workers',
     summary: `worker threads die at random for ${DYING_MS / 1000} s, then once more right before SIGTERM`,
     short: true,
+    limitSeconds: 160,
     run: async (stage) => {
       const mortal = join(stage.dir, 'workers-are-mortal');
       const world = await startWorld(stage, {
