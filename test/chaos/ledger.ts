@@ -9,7 +9,9 @@ export interface Ledger {
   /** A send was answered with 200. */
   accept(recipient: string, messageId: string): void;
   /** A destination took a message: it answered the final dot with 250. */
-  take(recipient: string): void;
+  take(recipient: string, envelopeSender: string): void;
+  /** The envelope sender that it came with: where its bounce goes to. */
+  senderOf(recipient: string): string | undefined;
   /** When a destination took it, epoch ms; empty: not yet. */
   taken(recipient: string): readonly number[];
   /** Different messages that destinations took. */
@@ -41,6 +43,7 @@ const RETURNED = new Set(['bounced', 'failed']);
 export function createLedger(): Ledger {
   const accepted = new Map<string, Accepted>();
   const receipts = new Map<string, number[]>();
+  const senders = new Map<string, string>();
   const taken = (recipient: string) => receipts.get(recipient) ?? [];
 
   return {
@@ -51,7 +54,11 @@ export function createLedger(): Ledger {
         throw new Error(`one Idempotency-Key made two messages: ${known.messageId} and ${messageId}`);
       accepted.set(recipient, { messageId, at: Date.now() });
     },
-    take: (recipient) => void receipts.set(recipient, [...taken(recipient), Date.now()]),
+    take: (recipient, envelopeSender) => {
+      receipts.set(recipient, [...taken(recipient), Date.now()]);
+      senders.set(recipient, envelopeSender);
+    },
+    senderOf: (recipient) => senders.get(recipient),
     taken,
     distinct: () => receipts.size,
     duplicates: () => [...receipts.values()].reduce((sum, times) => sum + times.length - 1, 0),

@@ -89,7 +89,8 @@ export async function startWorld(stage: Stage, options: WorldOptions = {}): Prom
   const dns = await startDnsServer();
   stage.defer(() => dns.close());
   const ledger = createLedger();
-  const onMessage: SinkOptions['onMessage'] = ({ to }) => to.forEach((recipient) => ledger.take(recipient));
+  const onMessage: SinkOptions['onMessage'] = ({ to, from }) =>
+    to.forEach((recipient) => ledger.take(recipient, from));
   const sink = await startSink({ countOnly: true, onMessage, ...options.sink });
   stage.defer(() => sink.close());
   const sinks = [sink];

@@ -1,4 +1,5 @@
 import type { Scenario } from '../scenario.ts';
+import { ABUSE } from './abuse.ts';
 import { CLOCK } from './clock.ts';
 import { CORRUPTION } from './corruption.ts';
 import { DESTINATIONS } from './destinations.ts';
@@ -20,4 +21,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...CLOCK,
   ...DNS,
   ...DESTINATIONS,
+  ...ABUSE,
 ];
