@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander';
-import { createContext, FAILED, USAGE } from './cli/context.ts';
+import { createContext, FAILED, formatError, USAGE } from './cli/context.ts';
 import { buildProgram } from './cli/program.ts';
 import { ConfigFault } from './config/load.ts';
 import { programVersion } from './config/version.ts';
@@ -9,7 +9,8 @@ import { StoreFault } from './store/database.ts';
 /** The program: builds the command that was called, runs it, and turns what goes wrong into an exit status. */
 const args = process.argv.slice(2);
 let configFile: () => string | undefined = () => undefined;
-const context = createContext(() => configFile());
+const json = args.includes('--json');
+const context = createContext(() => configFile(), json);
 
 // `postrider account list | head -1`: a reader that has enough is no fault.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -36,6 +37,7 @@ function explain(error: unknown): number {
     error instanceof ConfigFault ||
     error instanceof StoreFault ||
     (error instanceof Error && 'code' in error);
-  process.stderr.write(`postrider: ${known ? '' : 'a fault of the program itself: '}${message}\n`);
+  const text = `${known ? '' : 'internal error: '}${message}`;
+  process.stderr.write(`${formatError(text, FAILED, json)}\n`);
   return FAILED;
 }

@@ -92,7 +92,9 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
     { name, companyName, companyAddress: address, accountId },
     'account',
   );
-  const made = isRefusal(wish) ? wish : await createAccounts(await context.open()).create(wish);
+  const made = isRefusal(wish)
+    ? wish
+    : await createAccounts(await context.open({ create: true })).create(wish);
   if (isRefusal(made)) say(context, made);
   else context.printJson({ accountId: made.account.accountId, keys: made.keys });
 }

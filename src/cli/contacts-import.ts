@@ -153,7 +153,8 @@ function tell(
       ].join('\n'),
     );
   }
-  if (!complete) context.fail('interrupted; the same command goes on from here');
+  if (!complete) context.fail('interrupted; run the same command again to continue');
+  else if (counts.rejected > 0) context.partial();
 }
 
 /** Rejected rows that are shown at once. */

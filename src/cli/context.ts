@@ -1,31 +1,41 @@
-import Table from 'cli-table3';
-import { loadConfig } from '../config/load.ts';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { CONFIG_FILES, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { createIds, type Ids } from '../core/ids.ts';
 import { type Random, systemRandom } from '../core/random.ts';
 import type { Seal } from '../core/seal.ts';
-import { openDatabase } from '../store/database.ts';
+import { DATABASE_FILE, openDatabase, StoreFault } from '../store/database.ts';
 import { openSeal } from '../store/master-key.ts';
 import { createTables, type Tables } from '../store/tables.ts';
 import { createWriter, type Writer } from '../store/writer.ts';
+import { DEFAULT_WIDTH, formatRecord, formatTable, type TableOptions } from './table.ts';
 
 /**
- * What every command stands on: the configuration, the database (opened when first asked for), and how it
- * speaks. Data goes to stdout, everything else to stderr; a failure sets the exit status and is one line.
+ * What every command uses: the configuration, the database (opened on first use), and the output. Data goes to
+ * stdout, everything else to stderr; a failure sets the exit status and is one line, or with `--json` one JSON
+ * object.
  */
 export interface CliContext {
   config(): Config;
-  /** The database of `data.dir`; works while the daemon runs. */
-  open(): Promise<House>;
+  /**
+   * The database of `data.dir`; works while the daemon runs. Throws StoreFault when there is none, unless `create`
+   * is set.
+   */
+  open(options?: { create?: boolean }): Promise<House>;
   print(text: string): void;
   printJson(value: unknown): void;
   /** Rows as a table, or as a JSON array; `empty` is said to people when there are none. */
   printRows(rows: readonly Record<string, unknown>[], options: { json: boolean; empty: string }): void;
-  /** Says what failed; the exit status will be 1. */
+  /** One object as lines of name and value, or as JSON. */
+  printRecord(record: Readonly<Record<string, unknown>>, options: { json: boolean }): void;
+  /** Reports a failure; the exit status will be 1. */
   fail(message: string): void;
-  /** Says what is wrong with the command line; the exit status will be 2. */
+  /** Reports an error in the command line; the exit status will be 2. */
   usage(message: string): void;
+  /** Reports a partial success or a failed check, if `message` is given; the exit status will be 3. */
+  partial(message?: string): void;
   close(): Promise<void>;
 }
 
@@ -40,10 +50,20 @@ export interface House {
   seal(): Promise<Seal>;
 }
 
+/** Exit statuses; 0 is success. */
 export const FAILED = 1;
 export const USAGE = 2;
+export const PARTIAL = 3;
 
-export function createContext(configFile: () => string | undefined): CliContext {
+/** One line for a person, or the same as JSON for a program. */
+export function formatError(message: string, status: number, json: boolean): string {
+  if (!json) return `postrider: ${message}`;
+  const code = status === USAGE ? 'USAGE' : status === PARTIAL ? 'PARTIAL' : 'FAILED';
+  return JSON.stringify({ success: false, error: { code, message } });
+}
+
+/** `json`: whether errors are written as JSON. */
+export function createContext(configFile: () => string | undefined, json = false): CliContext {
   let house: House | null = null;
   let closeHouse = async () => {};
 
@@ -52,15 +72,17 @@ export function createContext(configFile: () => string | undefined): CliContext 
     return loadConfig(file === undefined ? {} : { file });
   };
   const complain = (message: string, status: number) => {
-    console.error(`postrider: ${message}`);
+    console.error(formatError(message, status, json));
     process.exitCode = status;
   };
 
   return {
     config,
-    open: async () => {
+    open: async ({ create = false } = {}) => {
       if (house !== null) return house;
       const settings = config();
+      if (create) refuseMovedData(settings);
+      else requireData(settings);
       const db = openDatabase(settings.data.dir);
       const tables = createTables(db);
       const writer = createWriter(db, tables);
@@ -91,25 +113,49 @@ export function createContext(configFile: () => string | undefined): CliContext 
     printRows: (rows, { json, empty }) => {
       if (json) console.log(JSON.stringify(rows, null, 2));
       else if (rows.length === 0) console.error(empty);
-      else console.log(tableOf(rows));
+      else console.log(formatTable(rows, tableOptions()));
+    },
+    printRecord: (record, { json }) => {
+      console.log(json ? JSON.stringify(record, null, 2) : formatRecord(record, tableOptions()));
     },
     fail: (message) => complain(message, FAILED),
     usage: (message) => complain(message, USAGE),
+    partial: (message) => {
+      if (message !== undefined) complain(message, PARTIAL);
+      process.exitCode = PARTIAL;
+    },
     close: () => closeHouse(),
   };
 }
 
-function tableOf(rows: readonly Record<string, unknown>[]): string {
-  const head = Object.keys(rows[0] ?? {});
-  const table = new Table({ head, style: { head: [], border: [], compact: true } });
-  for (const row of rows) table.push(head.map((name) => cell(row[name])));
-  return table.toString();
+/**
+ * Until version 0.2 data.dir was relative to the working directory. Throws StoreFault when a database would be
+ * created although one exists there.
+ */
+export function refuseMovedData({ data, file }: Config): void {
+  const earlier = resolve('data');
+  if (file === null || earlier === data.dir || existsSync(join(data.dir, DATABASE_FILE))) return;
+  if (!existsSync(join(earlier, DATABASE_FILE))) return;
+  throw new StoreFault(
+    `there is no database in ${data.dir}, but there is one in ${earlier}. data.dir is relative to the directory of ${file}: set dir = "${earlier}" in [data] to keep using it, or start in another directory to create a new one`,
+  );
 }
 
-function cell(value: unknown): string {
-  return typeof value === 'string'
-    ? value
-    : value === null || value === undefined
-      ? ''
-      : JSON.stringify(value);
+/** A command that is run in the wrong directory must not create a second, empty database there. */
+function requireData({ data, file }: Config): void {
+  if (existsSync(join(data.dir, DATABASE_FILE))) return;
+  const source =
+    file === null ? `no configuration file was found in ${CONFIG_FILES.join(' or ')}` : `data.dir of ${file}`;
+  throw new StoreFault(
+    `there is no database in ${data.dir} (${source}). Name the configuration with --config FILE, or create the data with "postrider account create" or "postrider serve"`,
+  );
+}
+
+/** NO_COLOR: https://no-color.org. */
+function tableOptions(): TableOptions {
+  const { isTTY, columns } = process.stdout;
+  return {
+    width: isTTY && columns > 0 ? columns : DEFAULT_WIDTH,
+    color: isTTY && (process.env['NO_COLOR'] ?? '') === '',
+  };
 }

@@ -1,8 +1,9 @@
 import { Command } from 'commander';
 import { isRefusal } from '../core/refusal.ts';
+import { dmarcProgress } from '../domains/dmarc-progress.ts';
 import { verificationMessage } from '../domains/messages.ts';
 import type { Check } from '../domains/outcome.ts';
-import type { DnsRecord } from '../domains/records.ts';
+import { altDkimHost, platformOf } from '../domains/platform.ts';
 import { shownAltFlags, shownDomain } from '../domains/shown.ts';
 import { useCaseId } from '../domains/use-cases.ts';
 import { normaliseDomain } from '../mail/address.ts';
@@ -10,6 +11,14 @@ import type { DomainRow } from '../store/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
 import { withDomains } from './domain-service.ts';
+import {
+  domainRecordTable,
+  domainZoneFile,
+  type FormatOptions,
+  formatOf,
+  type RecordFormat,
+  recordFormat,
+} from './record-output.ts';
 
 /** `postrider domain add|list|show|verify`: sending domains without the API. */
 export function domainCommand(context: CliContext): Command {
@@ -20,6 +29,7 @@ export function domainCommand(context: CliContext): Command {
     .requiredOption('--account <id>', 'the account that sends from it')
     .requiredOption('--use-case <id>', 'what it sends, and where: tx-local, mk-local, …')
     .option('--group <id>', "domain group (default: the account's default group)")
+    .option('--format <format>', 'of the records: table (default), bind or json', recordFormat)
     .option('--json', 'print JSON')
     .action((name: string, options: AddOptions) => addDomain(context, name, options));
   command
@@ -30,20 +40,22 @@ export function domainCommand(context: CliContext): Command {
     .action((options: ListOptions) => listDomains(context, options));
   command
     .command('show <domain>')
-    .description('one domain (name or id) and the records to publish')
+    .description('show a domain (name or id) and the records to publish')
     .option('--account <id>', 'only look in this account')
+    .option('--format <format>', 'of the records: table (default), bind or json', recordFormat)
     .option('--json', 'print JSON')
-    .action((text: string, options: ListOptions) => showDomain(context, text, options));
+    .action((text: string, options: ShowOptions) => showDomain(context, text, options));
   command
     .command('verify <domain>')
-    .description('look at the DNS of a domain (name or id) now, and say what is missing')
+    .description('check the DNS of a domain (name or id) now')
     .option('--account <id>', 'only look in this account')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-Looks from this machine, over the configured resolvers, past all caches, and records the result as the daemon
-would. What DNS does not answer for keeps its last result.`,
+Checks from this machine with the configured resolvers, past all caches, and records the result as the daemon does.
+"missing" and "wrong" need a change in the zone. "unknown" means that a DNS server failed: the last result stays.
+Exits 0 when the domain is verified, 3 when it is not.`,
     )
     .action((text: string, options: ListOptions) => verifyDomain(context, text, options));
   return command;
@@ -54,15 +66,18 @@ interface ListOptions {
   json?: boolean;
 }
 
-interface AddOptions {
+interface ShowOptions extends ListOptions {
+  format?: RecordFormat;
+}
+
+interface AddOptions extends FormatOptions {
   account: string;
   useCase: string;
   group?: string;
-  json?: boolean;
 }
 
 async function addDomain(context: CliContext, name: string, options: AddOptions): Promise<void> {
-  await withDomains(context, async ({ domains, tables }) => {
+  await withDomains(context, async ({ domains, tables, config }) => {
     if (tables.accounts.get(options.account) === null)
       return context.fail(`there is no account ${options.account}`);
     const result = await domains.register(options.account, {
@@ -74,10 +89,18 @@ async function addDomain(context: CliContext, name: string, options: AddOptions)
     await domains.provision(result.domain.domain_id);
     const domain = tables.domains.byId(result.domain.domain_id) ?? result.domain;
     const records = domains.records(domain);
-    if (options.json) return context.printJson({ ...detailsOf(domain), ...records });
+    const notes = result.created
+      ? [
+          `The platform's zone has a new record, ${altDkimHost(platformOf(config), domain.alt_domain_id)}: publish the output of "postrider zone" again.`,
+        ]
+      : [];
+    const format = formatOf(options, 'table');
+    if (format === 'json') return context.printJson({ ...detailsOf(domain), ...records, notes });
+    if (format === 'bind')
+      return context.print([...notes.map((note) => `; ${note}`), domainZoneFile(records)].join('\n'));
     const what = result.created ? 'is registered' : 'was registered before';
     context.print(
-      [`${domain.name} ${what}: ${domain.domain_id}`, ...recordLines(records.dnsRecords)].join('\n'),
+      [`${domain.name} ${what}: ${domain.domain_id}`, ...notes, '', domainRecordTable(records)].join('\n'),
     );
   });
 }
@@ -103,16 +126,23 @@ async function listDomains(context: CliContext, options: ListOptions): Promise<v
   );
 }
 
-async function showDomain(context: CliContext, text: string, options: ListOptions): Promise<void> {
-  await withDomains(context, async ({ domains, tables }) => {
+async function showDomain(context: CliContext, text: string, options: ShowOptions): Promise<void> {
+  await withDomains(context, async ({ domains, tables, clock }) => {
     const domain = findDomain(context, tables, text, options.account);
     if (domain === null) return;
     const records = domains.records(domain);
-    if (options.json) return context.printJson({ ...detailsOf(domain), ...records });
+    const dmarc = dmarcProgress(tables.dmarcReports.history(domain.name), clock.now());
+    const format = formatOf(options, 'table');
+    if (format === 'json')
+      return context.printJson({ ...detailsOf(domain), ...records, dmarcProgress: dmarc });
+    if (format === 'bind') return context.print(domainZoneFile(records));
     context.print(
       [
         ...Object.entries(detailsOf(domain)).map(([name, value]) => `${name.padEnd(20)} ${value ?? '-'}`),
-        ...recordLines(records.dnsRecords),
+        '',
+        dmarc,
+        '',
+        domainRecordTable(records),
       ].join('\n'),
     );
   });
@@ -125,9 +155,9 @@ async function verifyDomain(context: CliContext, text: string, options: ListOpti
     const result = await domains.verify(domain.account_id, domain.domain_id);
     if (isRefusal(result)) return context.fail(result.message);
     const message = verificationMessage(result.domain, result.checks);
-    if (options.json)
-      return context.printJson({ message, ...detailsOf(result.domain), checks: result.checks });
-    context.print([message, '', ...result.checks.flatMap(checkLines)].join('\n'));
+    if (options.json) context.printJson({ message, ...detailsOf(result.domain), checks: result.checks });
+    else context.print([message, '', ...result.checks.flatMap(checkLines)].join('\n'));
+    if (result.domain.status !== 'SUCCESS') context.partial();
   });
 }
 
@@ -169,16 +199,6 @@ function mark(flag: 0 | 1): string {
   return flag === 1 ? 'yes' : 'no';
 }
 
-/** Values stand on lines of their own, so that they can be copied whole. */
-function recordLines(records: readonly DnsRecord[]): string[] {
-  return records.flatMap(({ type, name, value, priority, description }) => [
-    '',
-    `${type.padEnd(6)} ${name}`,
-    `       ${priority === undefined ? value : `${priority} ${value}`}`,
-    `       (${description})`,
-  ]);
-}
-
 const TITLES: Record<Check['check'], string> = {
   dkim: 'DKIM',
   spf: 'SPF',
@@ -189,12 +209,12 @@ const TITLES: Record<Check['check'], string> = {
   returnPathSpf: 'Return path SPF',
 };
 
-function checkLines({ check, passed, expected, found, hint }: Check): string[] {
-  const lines = [`${passed ? 'ok  ' : 'FAIL'} ${TITLES[check]}`];
-  if (hint !== '') lines.push(`     ${hint}`);
-  if (!passed) {
-    lines.push(`     expected  ${expected}`);
-    for (const value of found?.split('\n') ?? []) lines.push(`     found     ${value}`);
+function checkLines({ check, result, expected, found, hint }: Check): string[] {
+  const lines = [`${result.padEnd(7)} ${TITLES[check]}`];
+  if (hint !== '') lines.push(`        ${hint}`);
+  if (result === 'missing' || result === 'wrong') {
+    lines.push(`        expected  ${expected}`);
+    for (const value of found?.split('\n') ?? []) lines.push(`        found     ${value}`);
   }
   return lines;
 }

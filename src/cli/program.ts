@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { CliContext } from './context.ts';
+import { type CliContext, formatError, USAGE } from './context.ts';
 
 /**
  * The list of commands, and nothing else: what each does stands in its own file, which is loaded only when the
@@ -38,7 +38,7 @@ export async function buildProgram(
     .version(version)
     .option(
       '--config <file>',
-      'configuration file (default: $POSTRIDER_CONFIG, else config/postrider.toml if there is one)',
+      'configuration file (default: $POSTRIDER_CONFIG, else ./config/postrider.toml, else /etc/postrider/postrider.toml)',
     )
     .showSuggestionAfterError()
     .exitOverride();
@@ -48,14 +48,20 @@ export async function buildProgram(
   const wanted = called === undefined || args[0] === 'help' ? Object.keys(COMMANDS) : [called];
   for (const name of wanted) {
     const make = COMMANDS[name];
-    if (make) program.addCommand(withExit(await make(context, configFile)));
+    if (make) program.addCommand(withExit(await make(context, configFile), args.includes('--json')));
   }
   return program;
 }
 
-/** Commander ends the process on bad usage unless every command is told not to. */
-function withExit(command: Command): Command {
+/** Sets on every command what Commander does not inherit: bad usage throws, and is written as JSON if asked. */
+function withExit(command: Command, json: boolean): Command {
   command.exitOverride().showSuggestionAfterError();
-  for (const inner of command.commands) withExit(inner);
+  if (json) {
+    command.configureOutput({
+      outputError: (text, write) =>
+        write(`${formatError(text.replace(/^error: /, '').trim(), USAGE, true)}\n`),
+    });
+  }
+  for (const inner of command.commands) withExit(inner, json);
   return command;
 }

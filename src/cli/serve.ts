@@ -5,6 +5,7 @@ import { systemClock } from '../core/clock.ts';
 import { createLog, type Log } from '../core/log.ts';
 import { systemRandom } from '../core/random.ts';
 import { startDaemon } from '../daemon.ts';
+import { refuseMovedData } from './context.ts';
 
 /** `postrider serve`: the daemon, until it is told to stop. */
 export function serveCommand(configFile: () => string | undefined): Command {
@@ -28,6 +29,7 @@ Examples:
 async function serve(file: string | undefined): Promise<void> {
   const options = file === undefined ? {} : { file };
   const config = loadConfig(options);
+  refuseMovedData(config);
   const log = createLog(config.log);
   const daemon = await startDaemon(config, { clock: systemClock, random: systemRandom, log });
   process.on('SIGHUP', () => rereadConfig(log, config, () => loadConfig(options)));

@@ -1,35 +1,47 @@
 import { Command } from 'commander';
-import { toZoneFile } from '../dns/zone-file.ts';
 import { createDnsView } from '../domains/dns-view.ts';
 import { platformOf } from '../domains/platform.ts';
-import { platformZone } from '../domains/platform-zone.ts';
+import { platformNotes, platformZone } from '../domains/platform-zone.ts';
 import type { CliContext } from './context.ts';
 import { withResolver } from './domain-service.ts';
+import {
+  type FormatOptions,
+  formatOf,
+  platformZoneFile,
+  platformZoneTable,
+  type RecordFormat,
+  recordFormat,
+} from './record-output.ts';
 
 /** `postrider zone`: the platform's own records, ready to publish. */
 export function zoneCommand(context: CliContext): Command {
   return new Command('zone')
     .description("the platform's own DNS records, on which all customers' records rely")
+    .option('--format <format>', 'bind (default), json or table', recordFormat)
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-Prints records with full names, in the form of a zone file: hosts, mail exchanger, SPF, tracking host, leave
-for DMARC reports, and one DKIM key for the secondary lane of every domain. Print and publish them again after domains were added.
+Prints records with full names: hosts, mail exchanger, SPF, tracking host, permission for DMARC reports, one DKIM
+key for the secondary lane of every domain, and reverse DNS (PTR) of the source addresses, which a zone file can
+only show as comments. Print and publish them again after adding domains.
 
 Examples:
   postrider zone > postrider.zone
+  postrider zone --format table
   postrider zone --json`,
     )
-    .action((options: { json?: boolean }) => printZone(context, options.json === true));
+    .action((options: FormatOptions) => printZone(context, formatOf(options, 'bind')));
 }
 
-async function printZone(context: CliContext, json: boolean): Promise<void> {
+async function printZone(context: CliContext, format: RecordFormat): Promise<void> {
   const house = await context.open();
   await withResolver(house, async (resolver) => {
     const keys = house.tables.dkimKeys.secondaryPublicKeys();
-    const records = await platformZone(createDnsView(resolver), platformOf(house.config), keys);
-    if (json) context.printJson(records);
-    else context.print(toZoneFile(records).trimEnd());
+    const platform = platformOf(house.config);
+    const records = await platformZone(createDnsView(resolver), platform, keys);
+    const notes = platformNotes(platform, records);
+    if (format === 'json') context.printJson(records);
+    else context.print((format === 'bind' ? platformZoneFile : platformZoneTable)(records, notes));
   });
 }

@@ -1,13 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { z } from 'zod';
 import { type Config, configSchema, defaultWorkers } from './schema.ts';
 
-/**
- * Reads the one configuration file and the environment, and says every fault at once: a start that fails
- * with one complaint at a time wastes an operator's evening.
- */
+/** Faults of the configuration, all of them at once, each with the path of its key. */
 export class ConfigFault extends Error {
   readonly faults: string[];
 
@@ -17,7 +14,8 @@ export class ConfigFault extends Error {
   }
 }
 
-const DEFAULT_FILE = 'config/postrider.toml';
+/** Where a configuration file is looked for when none is named, in this order. */
+export const CONFIG_FILES = ['config/postrider.toml', '/etc/postrider/postrider.toml'] as const;
 const ENV_PREFIX = 'POSTRIDER_';
 /** Read by others, not settings. */
 const ENV_NOT_SETTINGS = new Set(['POSTRIDER_CONFIG']);
@@ -25,46 +23,88 @@ const ENV_NOT_SETTINGS = new Set(['POSTRIDER_CONFIG']);
 type Environment = Record<string, string | undefined>;
 type Tree = { [key: string]: unknown };
 
+export interface LoadOptions {
+  /** The file to read; null reads none, whatever the environment names. */
+  file?: string | null;
+  env?: Environment;
+  cwd?: string;
+  /** Where to look when no file is named. */
+  files?: readonly string[];
+}
+
 /**
- * The configuration: `file`, else `$POSTRIDER_CONFIG`, else `config/postrider.toml` if there is one, else
- * the defaults; then `POSTRIDER_<PATH>` with dots as `__`. Throws ConfigFault.
+ * The configuration: `file`, else `$POSTRIDER_CONFIG`, else the first of `CONFIG_FILES` that exists, else the
+ * defaults; then `POSTRIDER_<PATH>` with dots as `__`. Relative paths in it start from the file's directory,
+ * without a file from the working directory. Throws ConfigFault.
  */
-export function loadConfig(options: { file?: string; env?: Environment; cwd?: string } = {}): Config {
+export function loadConfig(options: LoadOptions = {}): Config {
   const env = options.env ?? process.env;
   const cwd = options.cwd ?? process.cwd();
-  const named = options.file ?? env['POSTRIDER_CONFIG'];
-  const fallback = resolve(cwd, DEFAULT_FILE);
-  const file = named !== undefined ? resolve(cwd, named) : existsSync(fallback) ? fallback : null;
+  const file = locateFile(options, env, cwd);
   const source = file ?? 'built-in defaults';
   const tree = file === null ? {} : readToml(file);
   const faults = applyEnvironment(tree, env);
   const result = configSchema.safeParse(tree);
   if (!result.success) faults.push(...result.error.issues.flatMap(faultLines));
   if (faults.length > 0 || !result.success) throw new ConfigFault(source, faults);
-  return complete(result.data, file, env, cwd);
+  return complete(result.data, file, env, file === null ? cwd : dirname(file));
 }
 
+function locateFile(options: LoadOptions, env: Environment, cwd: string): string | null {
+  if (options.file === null) return null;
+  const named = options.file ?? env['POSTRIDER_CONFIG'];
+  if (named !== undefined) return resolve(cwd, named);
+  const found = (options.files ?? CONFIG_FILES).find((file) => existsSync(resolve(cwd, file)));
+  return found === undefined ? null : resolve(cwd, found);
+}
+
+/** `base`: the directory that relative paths start from. */
 function complete(
   raw: z.output<typeof configSchema>,
   file: string | null,
   env: Environment,
-  cwd: string,
+  base: string,
 ): Config {
-  const dir = resolve(cwd, raw.data.dir);
+  const dir = resolve(base, raw.data.dir);
   const credential = env['CREDENTIALS_DIRECTORY'];
   const fromSystemd = credential === undefined ? null : join(credential, 'master.key');
   const masterKeyFile =
     raw.data.masterKeyFile !== undefined
-      ? resolve(cwd, raw.data.masterKeyFile)
+      ? resolve(base, raw.data.masterKeyFile)
       : fromSystemd !== null && existsSync(fromSystemd)
         ? fromSystemd
         : join(dir, 'master.key');
+  const located = withFilesFrom(raw, base);
+  return {
+    ...located,
+    data: { dir, masterKeyFile },
+    public: {
+      ...located.public,
+      url: (raw.public.url ?? `http://${raw.public.listen}`).replace(/\/+$/, ''),
+    },
+    delivery: { ...located.delivery, workers: raw.delivery.workers ?? defaultWorkers() },
+    file,
+  };
+}
+
+const FILE_KEYS = ['certificateFile', 'keyFile', 'passwordFile', 'directoryCaFile'] as const;
+
+/** The settings with the paths of files in them made absolute. */
+function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.output<typeof configSchema> {
+  const located = <Section extends object>(section: Section): Section => {
+    const files = FILE_KEYS.flatMap((key) => {
+      const path: unknown = Reflect.get(section, key);
+      return typeof path === 'string' ? [[key, resolve(base, path)] as const] : [];
+    });
+    return { ...section, ...Object.fromEntries(files) };
+  };
   return {
     ...raw,
-    data: { dir, masterKeyFile },
-    public: { ...raw.public, url: (raw.public.url ?? `http://${raw.public.listen}`).replace(/\/+$/, '') },
-    delivery: { ...raw.delivery, workers: raw.delivery.workers ?? defaultWorkers() },
-    file,
+    mx: { ...raw.mx, tls: located(raw.mx.tls) },
+    submission: { ...raw.submission, tls: located(raw.submission.tls) },
+    public: { ...raw.public, tls: located(raw.public.tls) },
+    delivery: { ...raw.delivery, routes: raw.delivery.routes.map(located) },
+    secondary: located(raw.secondary),
   };
 }
 
@@ -89,7 +129,7 @@ function applyEnvironment(tree: Tree, env: Environment): string[] {
     if (!name.startsWith(ENV_PREFIX) || ENV_NOT_SETTINGS.has(name) || value === undefined) continue;
     const path = settingPath(name.slice(ENV_PREFIX.length).split('__'));
     if (path === null) {
-      faults.push(`${name}: names no setting`);
+      faults.push(`${name}: unknown setting; see config/postrider.example.toml for all keys`);
       continue;
     }
     let at = tree;

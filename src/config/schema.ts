@@ -178,7 +178,13 @@ export const configSchema = z.strictObject({
       shown: "the machine's host name",
     }),
   data: section({
-    dir: z.string().min(1).default('data').describe('Database and key file; made with mode 0700.'),
+    dir: z
+      .string()
+      .min(1)
+      .default('data')
+      .describe(
+        'Database and key file; created with mode 0700. Relative paths start from the directory of this file.',
+      ),
     masterKeyFile: z.string().min(1).optional().meta({
       description:
         '32 random bytes that encrypt DKIM keys and secrets at rest; made with mode 0600 if absent.',
@@ -297,6 +303,14 @@ export const configSchema = z.strictObject({
         .default(172_800_000)
         .meta({ description: 'Transactional mail is given up after this.', shown: '"2d"' }),
     }),
+  }),
+  verification: section({
+    dmarcPolicy: z
+      .enum(['enforced', 'any'])
+      .default('enforced')
+      .describe(
+        'DMARC policies that verify a domain: "enforced" (quarantine, reject) or "any" (also none with rua).',
+      ),
   }),
   regions: z
     .array(region)

@@ -1,4 +1,5 @@
 import { domainToASCII } from 'node:url';
+import ipaddr from 'ipaddr.js';
 
 /**
  * Domain names in the one form the house keeps: A-labels, lower case, no trailing dot; the root is '.'.
@@ -29,6 +30,15 @@ export function fromWire(name: string): string | null {
 /** Whether `name` is `origin` or lies below it; both canonical. */
 export function isWithin(name: string, origin: string): boolean {
   return origin === '.' || name === origin || name.endsWith(`.${origin}`);
+}
+
+/** The name of an address in reverse DNS (RFC 1035 §3.5, RFC 3596 §2.5): `25.2.0.192.in-addr.arpa`. */
+export function reverseName(address: string): string {
+  const parsed = ipaddr.parse(address);
+  const bytes = parsed.toByteArray();
+  if (parsed.kind() === 'ipv4') return `${bytes.toReversed().join('.')}.in-addr.arpa`;
+  const nibbles = bytes.flatMap((byte) => [byte >> 4, byte & 0xf]).map((nibble) => nibble.toString(16));
+  return `${nibbles.toReversed().join('.')}.ip6.arpa`;
 }
 
 /** The name one label up, '.' above a top-level name. */

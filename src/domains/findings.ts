@@ -7,7 +7,7 @@ import { checkMx } from './checks/mx.ts';
 import { checkSpf, type SpfJudgement, type SpfSubject } from './checks/spf.ts';
 import { checkTracking } from './checks/tracking.ts';
 import type { DnsView } from './dns-view.ts';
-import { egressSet } from './egress-addresses.ts';
+import { configuredAddresses, egressSet } from './egress-addresses.ts';
 import { keyRecordValue } from './key-record.ts';
 import { linkHost, returnPathHost } from './names.ts';
 import { altDkimHost, type Platform, spfHost, trackHost } from './platform.ts';
@@ -52,8 +52,13 @@ export async function examine(
   const [dkim, spf, dmarc, mx, tracking, altDkim] = await Promise.all([
     examineDkim(view, name, keys),
     examineSpf(view, platform, name),
-    checkDmarc(view, name, reportAddress(name)),
-    checkMx(view, { domain: name, host: returnPathHost(name), hostname }),
+    checkDmarc(view, { domain: name, reportTo: reportAddress(name), policy: platform.dmarcPolicy }),
+    checkMx(view, {
+      domain: name,
+      host: returnPathHost(name),
+      hostname,
+      hasKnownAddress: platform.egress.some((entry) => configuredAddresses(entry).length > 0),
+    }),
     checkTracking(view, {
       custom: domain.tracking_domain,
       usual: linkHost(name),

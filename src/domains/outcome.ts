@@ -10,6 +10,8 @@ import { type DomainEventKind, MOVES, nextCheckAt, roundOf } from './status.ts';
 export interface Check {
   check: CheckName;
   passed: boolean;
+  /** `unknown`: the DNS server did not answer, and `passed` is the last result. */
+  result: 'ok' | 'missing' | 'wrong' | 'unknown';
   expected: string;
   found: string | null;
   hint: string;
@@ -77,7 +79,13 @@ function withFlags(row: DomainRow, findings: Findings): DomainRow {
 /** `before` says what holds for a check that DNS gave no answer to. */
 function shownCheck({ check, verdict, expected, found, hint }: Finding, before: DomainRow): Check {
   const passed = verdict === 'unknown' ? PASSED_BEFORE[check](before) : verdict === 'pass';
-  return { check, passed, expected, found, hint };
+  return { check, passed, result: resultOf(verdict, found), expected, found, hint };
+}
+
+function resultOf(verdict: Verdict, found: string | null): Check['result'] {
+  if (verdict === 'unknown') return 'unknown';
+  if (verdict === 'pass') return 'ok';
+  return found === null ? 'missing' : 'wrong';
 }
 
 const PASSED_BEFORE: Record<CheckName, (row: DomainRow) => boolean> = {

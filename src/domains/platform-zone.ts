@@ -1,4 +1,5 @@
 import { isIP, isIPv6 } from 'node:net';
+import { reverseName } from '../dns/names.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { addressesOf, type DnsView } from './dns-view.ts';
 import { configuredAddresses } from './egress-addresses.ts';
@@ -18,7 +19,28 @@ const TTL = 3600;
 /** Keys come and go with domains. */
 const KEY_TTL = 300;
 
-/** In the order in which an operator checks them: the hosts, then SPF, then one key for each domain. */
+/** What an operator cannot read from the records alone, one sentence each. */
+export function platformNotes(platform: Platform, records: readonly ZoneRecord[]): string[] {
+  const { hostname, egress } = platform;
+  const notes: string[] = [];
+  if (!records.some(({ name, type }) => name === hostname && (type === 'A' || type === 'AAAA'))) {
+    notes.push(
+      `The addresses of ${hostname} are not known: DNS has none, and no entry of delivery.egress names one. Publish its A and AAAA records, or set address, address6 or publicAddress there.`,
+    );
+  }
+  const pointers = records.filter(({ type }) => type === 'PTR');
+  if (pointers.length > 0) {
+    notes.push(
+      'PTR records belong to the zone of the address, which the hosting provider serves: set them in its control panel.',
+    );
+  }
+  if (egress.some(({ address, publicAddress }) => publicAddress === undefined && address === undefined)) {
+    notes.push('Source addresses that the system chooses are not listed: set delivery.egress to name them.');
+  }
+  return notes;
+}
+
+/** In the order in which an operator checks them: the hosts, then SPF, then one key for each domain, then PTR. */
 export async function platformZone(
   view: DnsView,
   platform: Platform,
@@ -39,7 +61,36 @@ export async function platformZone(
     ...keys.map(({ alt_domain_id, public_key }) =>
       txt(altDkimHost(platform, alt_domain_id), keyRecordValue(public_key), KEY_TTL),
     ),
+    ...egressHostRecords(platform),
+    ...pointerRecords(platform, addresses),
   ];
+}
+
+/** The hosts that egress entries introduce themselves as (EHLO), each with its addresses and SPF (RFC 7208 §2.3). */
+function egressHostRecords({ hostname, egress }: Platform): ZoneRecord[] {
+  return egress.flatMap((entry) => {
+    const name = entry.hostname?.toLowerCase();
+    const addresses = configuredAddresses(entry);
+    if (name === undefined || name === hostname || addresses.length === 0) return [];
+    return [...addresses.map((address) => addressRecord(name, address)), txt(name, 'v=spf1 a -all', TTL)];
+  });
+}
+
+/** Reverse DNS of every source address, to the name that it introduces itself with (RFC 1912 §2.1). */
+function pointerRecords({ hostname, egress }: Platform, hostAddresses: readonly string[]): ZoneRecord[] {
+  const configured = egress.flatMap((entry) =>
+    configuredAddresses(entry).map(
+      (address) => [address, entry.hostname?.toLowerCase() ?? hostname] as const,
+    ),
+  );
+  const known =
+    configured.length > 0 ? configured : hostAddresses.map((address) => [address, hostname] as const);
+  return [...new Map(known)].map(([address, name]) => ({
+    name: reverseName(address),
+    type: 'PTR',
+    value: name,
+    ttl: TTL,
+  }));
 }
 
 /**

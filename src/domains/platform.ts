@@ -11,7 +11,12 @@ export interface Platform {
   returnPath: 'customer' | 'auto' | 'platform';
   /** Base address of links. */
   publicUrl: string;
+  /** Which DMARC policies count as set up. */
+  dmarcPolicy: DmarcRequirement;
 }
+
+/** `enforced`: p=quarantine or p=reject. `any`: p=none as well, when it names an address for reports. */
+export type DmarcRequirement = 'enforced' | 'any';
 
 /** The settings as config/schema.ts has them. */
 export interface PlatformSettings {
@@ -19,6 +24,7 @@ export interface PlatformSettings {
   delivery: { egress: readonly EgressSetting[]; returnPath: Platform['returnPath'] };
   secondary: SecondarySetting;
   public: { url: string };
+  verification: { dmarcPolicy: DmarcRequirement };
 }
 
 export function platformOf(settings: PlatformSettings): Platform {
@@ -28,6 +34,7 @@ export function platformOf(settings: PlatformSettings): Platform {
     secondary: settings.secondary,
     returnPath: settings.delivery.returnPath,
     publicUrl: settings.public.url,
+    dmarcPolicy: settings.verification.dmarcPolicy,
   };
 }
 

@@ -78,7 +78,7 @@ export function requiredRecords(
       name: `_dmarc.${name}`,
       value: ownDmarc(reportAddress(name)),
       description:
-        'DMARC, strict policy (supports BIMI): mail in your name that is not yours is rejected. Start with p=quarantine if other systems still send for this domain unsigned.',
+        'DMARC, strict policy (supports BIMI): receivers reject mail in your name that is not authenticated. If other systems send for this domain, start with p=none and raise the policy after two weeks of clean reports.',
       purpose: 'DMARC',
     }),
     {

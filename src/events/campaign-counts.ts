@@ -43,12 +43,18 @@ export function countEvent(
   const { campaign_id: campaignId } = message;
   // Simulated mail counts in no statistics.
   if (campaignId === null || message.simulated === 1 || fields['isBot'] === true) return;
-  tables.campaignCounts.add(campaignId, hourOf(at), COUNTED[kind], 1);
+  const count = isCancellation(kind, fields) ? 'cancelled' : COUNTED[kind];
+  tables.campaignCounts.add(campaignId, hourOf(at), count, 1);
   const unique = UNIQUE[kind];
   if (unique !== undefined && fields['isFirst'] === true)
     tables.campaignCounts.add(campaignId, hourOf(at), unique, 1);
   if (kind === 'email_clicked' && typeof fields['url'] === 'string')
     tables.campaignCounts.addClick(campaignId, fields['url']);
+}
+
+/** Whether the event is that the message was cancelled (contract §6: `email_failed`, reason `cancelled`). */
+export function isCancellation(kind: MessageEventKind, fields: Record<string, unknown>): boolean {
+  return kind === 'email_failed' && fields['reason'] === 'cancelled';
 }
 
 /** Counts messages that enter the queue, in the transaction that stores them; simulated ones do not count. */

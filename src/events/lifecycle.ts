@@ -32,7 +32,14 @@ interface Move {
 }
 
 const WAITING: readonly MessageStatus[] = ['queued', 'deferred', 'sending'];
-const EVERY: readonly MessageStatus[] = [...WAITING, 'delivered', 'bounced', 'failed', 'complained'];
+const EVERY: readonly MessageStatus[] = [
+  ...WAITING,
+  'delivered',
+  'bounced',
+  'failed',
+  'complained',
+  'cancelled',
+];
 
 export const LIFECYCLE: Record<MessageEventKind, Move> = {
   // From `sending` too: a daemon that died held it, and its successor takes it again.

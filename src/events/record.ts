@@ -4,7 +4,7 @@ import type { DomainRow } from '../store/domains.ts';
 import type { NewEvent } from '../store/events.ts';
 import type { MessageRow } from '../store/messages.ts';
 import type { Tables } from '../store/tables.ts';
-import { countEvent } from './campaign-counts.ts';
+import { countEvent, isCancellation } from './campaign-counts.ts';
 import {
   type BounceFacts,
   type SuppressionEffect,
@@ -103,8 +103,9 @@ export function createRecorder(settings: RecorderSettings): Recorder {
 
   return {
     message: (tables, message, kind, data) => {
-      const next = move(message.status, kind, data.reported);
-      if (next === null) return false;
+      const moved = move(message.status, kind, data.reported);
+      if (moved === null) return false;
+      const next = isCancellation(kind, data.fields ?? {}) ? { ...moved, to: 'cancelled' as const } : moved;
       const at = clock.now();
       const firstSent = kind === 'email_sent' && message.sent_at === null;
       tables.messages.setState(message.seq, next.to, at, firstSent ? at : null, next.final ? at : null);

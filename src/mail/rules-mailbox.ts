@@ -75,6 +75,17 @@ const SHUT = [
 ] as const;
 
 export const MAILBOX_RULES: readonly Rule[] = [
+  // The message is refused, not the mailbox: another message may be accepted.
+  {
+    says: [
+      'not accepting mail with',
+      'not accepting email with',
+      'not accepting messages with',
+      'not accepting attachments',
+    ],
+    means: 'content refused',
+    example: { code: 550, text: 'We are not accepting mail with attachments' },
+  },
   {
     says: [
       'mailer error',

@@ -152,10 +152,21 @@ function withoutAddresses(text: string): string {
       word += char;
       continue;
     }
-    out += (word.includes('@') ? '@' : word) + char;
+    out += withoutAddress(word) + char;
     word = '';
   }
-  return out + (word.includes('@') ? '@' : word);
+  return out + withoutAddress(word);
+}
+
+/**
+ * A word with its address as a bare `@`. The address ends with its domain: in `joe@example.net...user`,
+ * `joe@example.net/user` and `joe@example.net|user` the rest is the server's own text.
+ */
+function withoutAddress(word: string): string {
+  const at = word.lastIndexOf('@');
+  if (at < 0) return word;
+  const domain = /^(?:[\p{L}\p{M}\p{N}_-]+\.?)*/u.exec(word.slice(at + 1))?.[0] ?? '';
+  return `@${word.slice(at + 1 + domain.length)}`;
 }
 
 function hasStatus(enhanced: string | null, pattern: string): boolean {

@@ -156,12 +156,17 @@ function contentType({ type, parameters }: Part): string {
   return MEDIA_TYPE.test(full) ? full : 'application/octet-stream';
 }
 
-/** Groups are opened; the rest is as written, to be judged by who knows what an address is. */
+/** The mailboxes of a field, groups opened. Whether an address is valid is checked by the caller. */
 function addresses(fields: Fields, name: string): Mailbox[] {
   return fields
     .all(name)
     .flatMap((value) => addressparser(value, { flatten: true }))
-    .map(({ name, address }) => ({ name: decodeWords(name), address: address ?? '' }))
+    .flatMap(({ name, address }) => {
+      // Old Python programs put name and address into one encoded word.
+      if (!address.includes('@') && `${name}${address}`.includes('=?'))
+        return addressparser(decodeWords(name || address), { flatten: true });
+      return [{ name: decodeWords(name), address }];
+    })
     .filter(({ address, name }) => address !== '' || name !== '');
 }
 

@@ -17,6 +17,7 @@ const COLUMNS = {
   uniqueClicked: 'unique_clicked',
   unsubscribed: 'unsubscribed',
   failed: 'failed',
+  cancelled: 'cancelled',
 } as const;
 export type CampaignCount = keyof typeof COLUMNS;
 export const CAMPAIGN_COUNTS = Object.keys(COLUMNS) as readonly CampaignCount[];

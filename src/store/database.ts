@@ -136,10 +136,13 @@ function migrate(db: Database, dir: string, held: DaemonLock | undefined): void 
     if (current > 0 && current < newest)
       db.prepare('VACUUM INTO ?').run(join(dir, `${DATABASE_FILE}.before-${newest}-${Date.now()}`));
     for (const { version, sql } of all.filter(({ version }) => version > current)) {
+      // SQLite's defensive mode forbids a change of the schema text.
+      db.unsafeMode(sql.includes('writable_schema'));
       db.transaction(() => {
         db.exec(sql);
         db.exec(`PRAGMA user_version = ${version}`);
       }).immediate();
+      db.unsafeMode(false);
     }
   } finally {
     if (held === undefined) lock.release();

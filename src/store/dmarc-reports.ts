@@ -75,6 +75,11 @@ export function dmarcReportTable(db: Database) {
       coalesce(sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)), 0) AS passed
     FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
     WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to AND @limit > 0`);
+  const history = db.prepare<[string], { firstAt: number | null; lastFailureAt: number | null }>(`
+    SELECT min(begin_at) AS firstAt, max(iif(EXISTS (
+      SELECT 1 FROM dmarc_sources s WHERE s.report_seq = r.seq AND s.dkim <> 'pass' AND s.spf <> 'pass'
+    ), end_at, NULL)) AS lastFailureAt
+    FROM dmarc_reports r WHERE domain = ?`);
   const purge = db.prepare<[number, number]>(
     'DELETE FROM dmarc_reports WHERE seq IN (SELECT seq FROM dmarc_reports WHERE received_at < ? LIMIT +?)',
   );
@@ -95,6 +100,9 @@ export function dmarcReportTable(db: Database) {
     /** Of all sources, also those beyond the limit. */
     total: (domain: string, period: ReportPeriod): { messages: number; passed: number } =>
       total.get({ domain, ...period }) ?? { messages: 0, passed: 0 },
+    /** Epoch ms of the first report and of the last one with failures; null without any. */
+    history: (domain: string): { firstAt: number | null; lastFailureAt: number | null } =>
+      history.get(domain) ?? { firstAt: null, lastFailureAt: null },
     purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };
 }

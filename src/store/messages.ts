@@ -9,7 +9,8 @@ export type MessageStatus =
   | 'deferred'
   | 'bounced'
   | 'failed'
-  | 'complained';
+  | 'complained'
+  | 'cancelled';
 export type Role = 'to' | 'cc' | 'bcc';
 
 export interface MessageRow {

@@ -213,7 +213,7 @@ describe('erasing', () => {
     const [later] = await send([ADA], { dueAt: clock.now() + 1000 });
     await erase();
     for (const message of [now, later]) {
-      expect(of(message?.seq ?? 0).status).toBe('failed');
+      expect(of(message?.seq ?? 0).status).toBe('cancelled');
       expect(tables.queue.get(message?.seq ?? 0)).toBeNull();
     }
     const events = tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });

@@ -48,12 +48,12 @@ describe('queue cancel', () => {
   it('calls off what waits, and says of the rest why not', async () => {
     const { message_id: id } = deferred();
     const first = await shell.run('queue', 'cancel', id, 'msg_none', '--json');
-    expect(JSON.parse(first.out)).toMatchObject([{ messageId: id, status: 'failed' }]);
+    expect(JSON.parse(first.out)).toMatchObject([{ messageId: id, status: 'cancelled' }]);
     expect(first).toMatchObject({ status: 1, err: 'postrider: msg_none: There is no such message' });
     expect(await shell.run('queue', 'cancel', id)).toMatchObject({
       status: 1,
       out: '',
-      err: `postrider: ${id}: the message is failed: nothing of it waits any more`,
+      err: `postrider: ${id}: the message is cancelled: nothing of it waits any more`,
     });
     const events = store((tables) => tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 }));
     expect(events.map(({ kind, data }) => `${kind} ${data}`)).toEqual([

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CommanderError } from 'commander';
 import { vi } from 'vitest';
-import { createContext, USAGE } from '../../src/cli/context.ts';
+import { createContext, PARTIAL, USAGE } from '../../src/cli/context.ts';
 import { buildProgram } from '../../src/cli/program.ts';
+import { openDatabase } from '../../src/store/database.ts';
 
 /** What a command said and how it ended. */
 export interface Outcome {
@@ -15,9 +16,10 @@ export interface Outcome {
   err: string;
 }
 
-/** A data directory of its own, and commands over it: in this process, as main.ts runs them. */
+/** A data directory of its own with an empty database, and commands over it, run in this process. */
 export function createShell() {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
+  openDatabase(join(dir, 'data')).close();
   const file = join(dir, 'postrider.toml');
   writeFileSync(file, `[data]\ndir = ${JSON.stringify(join(dir, 'data'))}\n`);
 
@@ -47,23 +49,28 @@ export function createShell() {
   return {
     file,
     run,
-    /** The JSON that a command printed. */
+    /** The JSON that a command printed; a partial success prints it, too. */
     json: async (...args: string[]) => {
       const { status, out, err } = await run(...args);
-      if (status !== 0) throw new Error(`${args.join(' ')}: ${err}`);
+      if (status !== 0 && status !== PARTIAL) throw new Error(`${args.join(' ')}: ${err}`);
       return JSON.parse(out);
     },
     remove: () => rmSync(dir, { recursive: true, force: true }),
   };
 }
 
+const TSX = import.meta.resolve('tsx');
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
 /** The program as a process of its own. */
-export function runProgram(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+export function runProgram(
+  args: string[],
+  env: Record<string, string> = {},
+  cwd: string = process.cwd(),
+): Promise<Outcome> {
   return new Promise((resolve) => {
-    const options = { env: { ...process.env, ...env } };
-    execFile(process.execPath, ['--import', 'tsx', MAIN, ...args], options, (error, out, err) =>
+    const options = { env: { ...process.env, ...env }, cwd };
+    execFile(process.execPath, ['--import', TSX, MAIN, ...args], options, (error, out, err) =>
       resolve({ status: typeof error?.code === 'number' ? error.code : 0, out, err }),
     );
   });

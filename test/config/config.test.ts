@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'smol-toml';
@@ -52,6 +52,28 @@ describe('configuration', () => {
     expect(loadConfig({ env: { POSTRIDER_CONFIG: file } }).hostname).toBe('a.example');
   });
 
+  it('looks for the file in the working directory first, then in the system', () => {
+    const cwd = mkdtempSync(join(tmpdir(), 'postrider-cwd-'));
+    const system = fileWith('hostname = "system.example"');
+    const files = ['config/postrider.toml', system];
+    expect(loadConfig({ env: {}, cwd, files }).hostname).toBe('system.example');
+    mkdirSync(join(cwd, 'config'));
+    writeFileSync(join(cwd, 'config/postrider.toml'), 'hostname = "local.example"');
+    expect(loadConfig({ env: {}, cwd, files }).hostname).toBe('local.example');
+    expect(loadConfig({ env: {}, cwd, files, file: null }).file).toBe(null);
+  });
+
+  it('starts relative paths from the directory of the file', () => {
+    const file = fileWith(
+      '[data]\ndir = "state"\n[mx.tls]\ncertificateFile = "mx.pem"\nkeyFile = "/etc/mx.key"\n[[delivery.routes]]\nmatch = "*"\nhost = "relay.example"\npasswordFile = "relay.password"\n',
+    );
+    expect(loadConfig({ file, env: {}, cwd: '/' })).toMatchObject({
+      data: { dir: join(dir, 'state'), masterKeyFile: join(dir, 'state/master.key') },
+      mx: { tls: { certificateFile: join(dir, 'mx.pem'), keyFile: '/etc/mx.key' } },
+      delivery: { routes: [{ passwordFile: join(dir, 'relay.password') }] },
+    });
+  });
+
   it.each<[string, Record<string, string>, unknown]>([
     [
       'a list',
@@ -80,7 +102,7 @@ describe('configuration', () => {
     );
     const faults = faultsOf(() => loadConfig({ file, env: { POSTRIDER_API__LISTN: 'x' } }));
     expect(faults).toEqual([
-      'POSTRIDER_API__LISTN: names no setting',
+      'POSTRIDER_API__LISTN: unknown setting; see config/postrider.example.toml for all keys',
       'api.listen: must be "address:port" such as "127.0.0.1:8080" or "[::1]:8080"',
       expect.stringMatching(/^delivery\.port: .*65535/),
       expect.stringMatching(/^delivery\.routes\[0\]\.prot: unknown key/),

@@ -34,6 +34,7 @@ export async function startHouse(
     delivery: { egress: [{ address: '192.0.2.25', pools: ['default'] }], returnPath: 'auto' as const },
     secondary: { type: 'builtin' as const, pool: 'secondary' },
     public: { url: 'http://127.0.0.1:8081' },
+    verification: { dmarcPolicy: 'enforced' as const },
     regions: [
       { code: 'local', name: 'This server' },
       { code: 'eu', name: 'Europe' },

@@ -69,6 +69,7 @@ describe("the platform's own zone", () => {
     secondary: { type: 'relay', spfInclude: 'spf.relay.example' },
     returnPath: 'auto',
     publicUrl: 'http://127.0.0.1:8081',
+    dmarcPolicy: 'enforced',
   };
 
   it('lists hosts, senders and keys', async () => {
@@ -87,8 +88,12 @@ describe("the platform's own zone", () => {
       ],
       ['*._report._dmarc.mail.example.net', 'TXT', 'v=DMARC1', undefined],
       ['alt_1.dkim.mail.example.net', 'TXT', `v=DKIM1; k=rsa; p=${p}`, undefined],
+      ['out2.example.net', 'AAAA', '2001:db8::26', undefined],
+      ['out2.example.net', 'TXT', 'v=spf1 a -all', undefined],
+      ['25.2.0.192.in-addr.arpa', 'PTR', 'mail.example.net', undefined],
+      [`6.2.${'0.'.repeat(22)}8.b.d.0.1.0.0.2.ip6.arpa`, 'PTR', 'out2.example.net', undefined],
     ]);
-    expect(toZoneFile(records).trim().split('\n')).toHaveLength(7);
+    expect(toZoneFile(records).trim().split('\n')).toHaveLength(11);
   });
 
   it('names the host itself where no address is set', async () => {

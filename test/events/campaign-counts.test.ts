@@ -65,7 +65,8 @@ describe('a campaign counts', () => {
       { sent: 1, delivered: 1, bounced: 1 },
     ],
     ['refused content as bounced', [['email_sent'], ['email_rejected']], { sent: 1, bounced: 1 }],
-    ['what was given up as failed', [['email_failed', { reason: 'cancelled' }]], { failed: 1 }],
+    ['what was given up as failed', [['email_failed', { reason: 'expired' }]], { failed: 1 }],
+    ['what was cancelled', [['email_failed', { reason: 'cancelled' }]], { cancelled: 1 }],
     ['what was dropped in the queue as failed', [['email_suppressed']], { failed: 1 }],
     [
       'a complaint and an opt-out',

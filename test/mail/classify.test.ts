@@ -201,6 +201,33 @@ describe('failures without a reply', () => {
   });
 });
 
+describe('the text after an address', () => {
+  it.each(['...', '/', '|', '... ', ': '])('is read as text when %j separates them', (separator) => {
+    expect(atRcpt(`550 joe@example.net${separator}User unknown`)).toMatchObject({
+      classification: 'invalid-recipient',
+      suppress: 'now',
+    });
+  });
+
+  it('keeps words of the address itself out of the judgement', () => {
+    expect(atRcpt('550 spam/blocked@user-unknown.example.net: no').classification).toBe('unclassified');
+  });
+});
+
+describe('wording of single servers', () => {
+  it.each([
+    ['554 5.7.1 <a@example.com>: Recipient address rejected: Nonexistent user', 'invalid-recipient', 'now'],
+    ['554 Rcpt <a@example.com> does not exist', 'invalid-recipient', 'now'],
+    ['550 BAD_RECIPIENT', 'invalid-recipient', 'now'],
+    ['550 5.4.3 Malformed name server reply', 'network-error', 'never'],
+    ['450 Malformed name server reply', 'network-error', 'never'],
+    ['550 5.7.1 We are not accepting mail with attachments', 'content-rejected', 'never'],
+    ['550 unrouteable mail domain "example.com"', 'invalid-domain', 'second-time'],
+  ] as const)('%s is %s, suppresses: %s', (line, classification, suppress) => {
+    expect(atRcpt(line)).toMatchObject({ classification, suppress });
+  });
+});
+
 describe('enhancedCode', () => {
   it.each([
     ['5.1.1 User unknown', '5.1.1'],

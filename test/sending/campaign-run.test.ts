@@ -153,7 +153,7 @@ describe('sending goes on', () => {
     setting.runner.wake();
     await queued(setting, row.campaign_id, 2);
     expect(setting.messages(row).map(({ recipient, status }) => [recipient, status])).toEqual([
-      [people[0]?.email_hash, 'failed'],
+      [people[0]?.email_hash, 'cancelled'],
       ['c@d0.example', 'queued'],
     ]);
   });
@@ -310,7 +310,7 @@ describe('what waits in the queue of a campaign', () => {
     expect(stillAllowed(tables, leased)).toEqual({ kind: 'email_failed', fields: { reason: 'cancelled' } });
     await eventually('the others to be called off', () => tables.queue.count() === 1);
     for (const { seq } of all.filter((message) => message !== leased)) {
-      expect(tables.messages.bySeq(seq)?.status).toBe('failed');
+      expect(tables.messages.bySeq(seq)?.status).toBe('cancelled');
       expect(tables.events.ofMessage(seq).map(({ kind, data }) => `${kind} ${data}`)).toEqual([
         'email_failed {"reason":"cancelled"}',
       ]);
@@ -330,7 +330,7 @@ describe('what waits in the queue of a campaign', () => {
     expect(tables.queue.get(deferred.seq)).not.toBeNull();
     granted(await sending.cancel('acct_one', row.campaign_id));
     await eventually('it to be called off', () => tables.queue.count() === 0);
-    expect(tables.messages.bySeq(deferred.seq)?.status).toBe('failed');
+    expect(tables.messages.bySeq(deferred.seq)?.status).toBe('cancelled');
   });
 
   it('is mail like any other when the campaign is deleted', async () => {

@@ -73,7 +73,7 @@ describe('cancelling a message that is', () => {
     const after = tables.messages.bySeq(before.seq);
     const events = tables.events.ofMessage(before.seq).map(({ kind, data }) => `${kind} ${data}`);
     if (expected === 'done') {
-      expect(after?.status).toBe('failed');
+      expect(after?.status).toBe('cancelled');
       expect(tables.queue.get(before.seq)).toBeNull();
       expect(events).toEqual(['email_failed {"reason":"cancelled"}']);
     } else {

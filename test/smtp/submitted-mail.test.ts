@@ -65,6 +65,15 @@ Sent by <us>
 });
 
 describe('the addresses', () => {
+  it('are read where name and address share one encoded word', () => {
+    const encoded = Buffer.from('Zoë Müller <zoe@example.net>').toString('base64');
+    const mail = read(`From: a@example.com\nTo: =?utf-8?b?${encoded}?=, bob@example.net\n\nx`);
+    expect(mail.to).toEqual([
+      { name: 'Zoë Müller', address: 'zoe@example.net' },
+      { name: '', address: 'bob@example.net' },
+    ]);
+  });
+
   it('are read with names in any encoding, groups opened', () => {
     const mail = read(`From: =?utf-8?q?L=C3=A4den_=26_S=C3=B6hne?= <shop@example.com>
 To: "Doe, John" <john@example.net>, =?iso-8859-1?q?Zo=EB?= <zoe@example.net>,

@@ -144,7 +144,7 @@ CREATE TABLE campaign_counts (
   clicked        INTEGER NOT NULL DEFAULT 0,
   unique_clicked INTEGER NOT NULL DEFAULT 0,
   unsubscribed   INTEGER NOT NULL DEFAULT 0,
-  failed         INTEGER NOT NULL DEFAULT 0,
+  failed         INTEGER NOT NULL DEFAULT 0, cancelled INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (campaign_id, hour)
 ) STRICT, WITHOUT ROWID;
 
@@ -428,7 +428,7 @@ CREATE TABLE messages (
   recipient_hash TEXT NOT NULL,    -- email_<md5>
   role           TEXT NOT NULL CHECK (role IN ('to', 'cc', 'bcc')),
   subject        TEXT NOT NULL,
-  status         TEXT NOT NULL CHECK (status IN ('queued', 'sending', 'delivered', 'deferred', 'bounced', 'failed', 'complained')),
+  status         TEXT NOT NULL CHECK (status IN ('queued', 'sending', 'delivered', 'deferred', 'bounced', 'failed', 'complained', 'cancelled')),
   attempts       INTEGER NOT NULL DEFAULT 0,
   simulated      INTEGER NOT NULL CHECK (simulated IN (0, 1)),
   track_clicks   INTEGER NOT NULL CHECK (track_clicks IN (0, 1)),

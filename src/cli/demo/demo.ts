@@ -34,38 +34,37 @@ async function runDemo(
   options: { port: string; exit?: boolean },
   print: (text: string) => void,
 ): Promise<void> {
-  const data = temporaryDataDir();
-  const dns = await startPrivateDns();
-  const resolver = createResolver({
-    resolvers: [dns.address],
-    timeoutMs: 2000,
-    clock: systemClock,
-    random: systemRandom,
-  });
-  const receiver = await startReceiver({
-    resolver,
-    sendBack: (mail) => sendLateBounce(mail, daemon.mxPort ?? 0),
-  });
-  const shop = await startShop();
-  const daemon: Daemon = await startOnAnyPort(options.port, {
-    POSTRIDER_HOSTNAME: NAMES.platform,
-    POSTRIDER_DATA__DIR: data.dir,
-    POSTRIDER_PUBLIC__LISTEN: '127.0.0.1:0',
-    POSTRIDER_DNS__RESOLVERS: `["${dns.address}"]`,
-    POSTRIDER_MX__LISTEN: '127.0.0.1:0',
-    POSTRIDER_DELIVERY__PORT: String(receiver.port),
-    POSTRIDER_DELIVERY__ALLOWPRIVATENETWORKS: 'true',
-    POSTRIDER_LIMITS__FREEDISKBYTES: '0',
-  });
-  const close = async () => {
-    await daemon.stop();
-    await receiver.close();
-    await shop.close();
-    resolver.close();
-    await dns.close();
-    data.remove();
-  };
+  /** What was started, closed in reverse order however the demo ends. */
+  const cleanup: (() => Promise<void> | void)[] = [];
   try {
+    const data = temporaryDataDir();
+    cleanup.push(data.remove);
+    const dns = await startPrivateDns();
+    cleanup.push(dns.close);
+    const resolver = createResolver({
+      resolvers: [dns.address],
+      timeoutMs: 2000,
+      clock: systemClock,
+      random: systemRandom,
+    });
+    cleanup.push(resolver.close);
+    let mxPort = 0;
+    const receiver = await startReceiver({ resolver, sendBack: (mail) => sendLateBounce(mail, mxPort) });
+    cleanup.push(receiver.close);
+    const shop = await startShop();
+    cleanup.push(shop.close);
+    const daemon = await startOnAnyPort(options.port, {
+      POSTRIDER_HOSTNAME: NAMES.platform,
+      POSTRIDER_DATA__DIR: data.dir,
+      POSTRIDER_PUBLIC__LISTEN: '127.0.0.1:0',
+      POSTRIDER_DNS__RESOLVERS: `["${dns.address}"]`,
+      POSTRIDER_MX__LISTEN: '127.0.0.1:0',
+      POSTRIDER_DELIVERY__PORT: String(receiver.port),
+      POSTRIDER_DELIVERY__ALLOWPRIVATENETWORKS: 'true',
+      POSTRIDER_LIMITS__FREEDISKBYTES: '0',
+    });
+    cleanup.push(daemon.stop);
+    mxPort = daemon.mxPort ?? 0;
     print('Postrider: the main job, end to end, on this machine alone.');
     const ending = await tellStory({ daemon, dns, receiver, shop, print });
     print('\nThat was the main job.');
@@ -80,15 +79,15 @@ async function runDemo(
     await untilTold();
     print('\nGood-bye.');
   } finally {
-    await close();
+    for (const close of cleanup.toReversed()) await close();
   }
 }
 
-/** On the port that was asked for, or on any free one when that is taken: a demo must not fail for that. */
+/** On the port that was asked for, or on any free one when that is in use. Reads no configuration file. */
 async function startOnAnyPort(port: string, env: Record<string, string>): Promise<Daemon> {
   const log = createLog({ level: 'warn', hashAddresses: false });
   const start = (listen: string) =>
-    startDaemon(loadConfig({ env: { ...env, POSTRIDER_API__LISTEN: listen } }), {
+    startDaemon(loadConfig({ file: null, env: { ...env, POSTRIDER_API__LISTEN: listen } }), {
       clock: systemClock,
       random: systemRandom,
       log,

@@ -1,21 +1,29 @@
 import type { DnsView } from '../dns-view.ts';
+import type { DmarcRequirement } from '../platform.ts';
 import { fail, type Judgement, pass, unknown } from './check.ts';
 import { type Discovery, discoverPolicy, type FoundPolicy, isUsable, mergedDmarc } from './dmarc-record.ts';
 import { whereabouts } from './misplaced.ts';
 
 /**
- * Whether receivers find a DMARC policy for the domain that asks for something: quarantine or reject, its own
- * or inherited from the organizational domain (RFC 9989).
+ * Whether receivers find a DMARC policy for the domain, its own or inherited from the organizational domain
+ * (RFC 9989), that fulfills the requirement.
  */
 export interface DmarcJudgement extends Judgement {
   expected: string;
 }
 
-/** `reportTo` is our address for aggregate reports. */
-export async function checkDmarc(view: DnsView, domain: string, reportTo: string): Promise<DmarcJudgement> {
+export interface DmarcSubject {
+  domain: string;
+  /** Our address for aggregate reports. */
+  reportTo: string;
+  policy: DmarcRequirement;
+}
+
+export async function checkDmarc(view: DnsView, subject: DmarcSubject): Promise<DmarcJudgement> {
+  const { domain, reportTo } = subject;
   const discovery = await discoverPolicy(view, domain);
   const expected = mergedDmarc(discovery.own, reportTo);
-  const judgement = judge(discovery, domain, reportTo, expected);
+  const judgement = judge(discovery, subject, expected);
   if (judgement.verdict !== 'fail' || discovery.own.length > 0 || discovery.found !== null)
     return { ...judgement, expected };
   const elsewhere = await whereabouts(view, `_dmarc.${domain}`, domain, (value) =>
@@ -26,8 +34,7 @@ export async function checkDmarc(view: DnsView, domain: string, reportTo: string
 
 function judge(
   { found, own, fault, unknown: why }: Discovery,
-  domain: string,
-  reportTo: string,
+  { domain, reportTo, policy }: DmarcSubject,
   expected: string,
 ): Judgement {
   if (why !== null) return unknown(why);
@@ -41,7 +48,11 @@ function judge(
     const reason = fault ?? `There is no DMARC record at _dmarc.${domain}, nor at a domain above it.`;
     return fail(null, `${reason} Publish: ${expected}`);
   }
-  if (found.policy === 'none') return fail(found.record.text, weakHint(found, domain, expected));
+  if (found.policy === 'none') {
+    if (policy === 'any' && isUsable(found.record) && found.record.tags.has('rua'))
+      return pass(found.record.text, monitoringAdvice(found, domain, reportTo));
+    return fail(found.record.text, weakHint(found, domain, expected));
+  }
   return pass(found.record.text, advice(found, domain, reportTo));
 }
 
@@ -54,6 +65,11 @@ function weakHint(found: FoundPolicy, domain: string, expected: string): string 
     return `The policy that ${domain} inherits from ${where} is ${found.tag}=none. Publish a record of its own at _dmarc.${domain}: ${expected}`;
   }
   return `The policy is p=none, which asks receivers for nothing; p=quarantine is the least that counts. Change the record to: ${expected}`;
+}
+
+function monitoringAdvice(found: FoundPolicy, domain: string, reportTo: string): string {
+  const raise = `The policy is ${found.tag}=none, which asks receivers for reports only. After two weeks of reports without failures of your own mail, change it to p=quarantine, then to p=reject.`;
+  return [raise, advice(found, domain, reportTo)].filter((note) => note !== '').join(' ');
 }
 
 /** What is worth saying although the check passes. */

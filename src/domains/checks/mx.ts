@@ -1,16 +1,27 @@
 import type { MxRecord } from '../../dns/resolver.ts';
-import type { DnsView, Seen } from '../dns-view.ts';
+import { addressesOf, type DnsView, type Seen } from '../dns-view.ts';
 import { fail, type Judgement, listed, pass, unknown } from './check.ts';
 import { doubledName } from './misplaced.ts';
 
-/** Whether bounces and complaints come to us: one of the mail hosts of the return path is our own name. */
-export async function checkMx(
-  view: DnsView,
-  subject: { domain: string; host: string; hostname: string },
-): Promise<Judgement> {
+export interface MxSubject {
+  domain: string;
+  /** The return path. */
+  host: string;
+  /** The platform's name. */
+  hostname: string;
+  /**
+   * Whether the configuration names an address of the platform. Without one, as in a first trial, a host name
+   * without address is only noted.
+   */
+  hasKnownAddress: boolean;
+}
+
+/** Whether bounces and complaints reach us: a mail host of the return path is our name, and that has an address. */
+export async function checkMx(view: DnsView, subject: MxSubject): Promise<Judgement> {
   const { domain, host, hostname } = subject;
   const answer = await view.mx(host);
   const judgement = judgeMx(host, hostname, answer);
+  if (judgement.verdict === 'pass') return withAddress(view, judgement, subject);
   if (answer.kind !== 'absent') return judgement;
   const doubled = `${host}.${domain}`;
   const [elsewhere, alias] = await Promise.all([view.mx(doubled), view.cname(host)]);
@@ -22,6 +33,18 @@ export async function checkMx(
     );
   }
   return judgement;
+}
+
+async function withAddress(
+  view: DnsView,
+  judgement: Judgement,
+  { hostname, hasKnownAddress }: MxSubject,
+): Promise<Judgement> {
+  const addresses = await addressesOf(view, hostname);
+  if (addresses.kind === 'records') return judgement;
+  if (addresses.kind === 'unknown') return unknown(addresses.why);
+  const hint = `The MX record is right, but ${hostname} has no A or AAAA record, so bounces cannot reach it: the operator of this platform must publish the records of "postrider zone".`;
+  return hasKnownAddress ? fail(judgement.found, hint) : { ...judgement, hint };
 }
 
 export function judgeMx(host: string, hostname: string, answer: Seen<MxRecord>): Judgement {

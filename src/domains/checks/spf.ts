@@ -3,7 +3,18 @@ import type { DnsView, Seen } from '../dns-view.ts';
 import type { EgressSet } from '../egress-addresses.ts';
 import { fail, type Judgement, listed, pass, unknown } from './check.ts';
 import { whereabouts } from './misplaced.ts';
-import { includedNames, isSpf, looksLikeSpf, mergedSpf, ownSpf, passesEverybody } from './spf-record.ts';
+import {
+  correctedTerm,
+  includedNames,
+  isMistypedMechanism,
+  isSpf,
+  looksLikeSpf,
+  mergedSpf,
+  ownSpf,
+  passesEverybody,
+  termsOfAll,
+  withIncludeFirst,
+} from './spf-record.ts';
 
 /**
  * Whether receivers let mail from our addresses pass: the SPF of a name is evaluated (RFC 7208) once for
@@ -30,9 +41,9 @@ const MAX_EVALUATION = 15_000;
 const MAX_LOOKUPS = 10;
 
 export async function checkSpf(view: DnsView, subject: SpfSubject): Promise<SpfJudgement> {
-  const { domain, include } = subject;
+  const { domain } = subject;
   const answer = await view.txt(domain);
-  const expected = expectedSpf(answer, include);
+  const expected = await expectedSpf(view, subject, answer);
   const judgement = await judge(view, subject, answer, expected);
   return { ...judgement, expected };
 }
@@ -73,10 +84,54 @@ async function judge(
   );
 }
 
-/** The record to publish: theirs with us in it, or ours. */
-function expectedSpf(answer: Seen<string>, include: string): string {
-  const theirs = answer.kind === 'records' ? answer.records.filter(looksLikeSpf) : [];
-  return theirs.length === 0 ? ownSpf(include) : mergedSpf(theirs, include);
+/** Terms of existing records that are tried one by one; a longer record is replaced by ours. */
+const MAX_TERMS = 100;
+
+/**
+ * The record to publish: ours, or the existing one with our include, corrected until it passes for our addresses.
+ * Terms are corrected or, when they make the record an error, removed; our include goes first where another
+ * term would decide before it.
+ */
+async function expectedSpf(view: DnsView, subject: SpfSubject, answer: Seen<string>): Promise<string> {
+  const { include } = subject;
+  const existing = answer.kind === 'records' ? answer.records.filter(looksLikeSpf) : [];
+  if (existing.length === 0) return ownSpf(include);
+  const merged = mergedSpf(existing, include);
+  // Our include is the platform operator's to repair: no wording of this record helps.
+  if (!(await passesWith(view, subject, ownSpf(include)))) return merged;
+  const terms = termsOfAll(existing);
+  if (!terms.some(isMistypedMechanism) && (await passesWith(view, subject, merged))) return merged;
+  if (terms.length > MAX_TERMS) return ownSpf(include);
+  const kept = await Promise.all(terms.map((term) => validTerm(view, subject, term)));
+  const corrected = mergedSpf([`v=spf1 ${kept.filter((term) => term !== null).join(' ')}`], include);
+  for (const candidate of [corrected, withIncludeFirst(corrected, include)])
+    if (await passesWith(view, subject, candidate)) return candidate;
+  return ownSpf(include);
+}
+
+/** The term, corrected where need be; null when a record with it alone is an error. */
+async function validTerm(view: DnsView, subject: SpfSubject, term: string): Promise<string | null> {
+  for (const candidate of [correctedTerm(term), term]) {
+    if (candidate === null) continue;
+    const resolve = withRecord(view.resolve, subject.domain, `v=spf1 ${candidate}`);
+    const { result } = await evaluate(resolve, subject, STAND_IN);
+    if (result !== 'permerror') return candidate;
+  }
+  return null;
+}
+
+/** Whether the domain with this record passes for every address of ours; a temporary DNS error counts as yes. */
+async function passesWith(view: DnsView, subject: SpfSubject, record: string): Promise<boolean> {
+  const resolve = withRecord(view.resolve, subject.domain, record);
+  const results = await evaluateAll({ ...view, resolve }, subject);
+  if ('why' in results) return true;
+  return results.every(({ result }) => result === 'pass' || result === 'temperror');
+}
+
+/** DNS as it would be with this SPF record at the name. */
+function withRecord(resolve: DnsView['resolve'], domain: string, record: string): DnsView['resolve'] {
+  return (name, type) =>
+    name.toLowerCase() === domain && type === 'TXT' ? Promise.resolve([[record]]) : resolve(name, type);
 }
 
 async function missing(

@@ -167,7 +167,7 @@ function analytics(campaigns: Campaigns): Route {
     operationId: 'getCampaignAnalytics',
     summary: 'What became of a campaign’s mail',
     description:
-      'Counts of events: a message that is deferred twice counts twice in `deferred`, one that is delivered and bounces afterwards in both; `failed` holds what was given up, cancelled or dropped. `uniqueOpened` and `uniqueClicked` count messages. Machines that look into mail do not count, nor does simulated mail.',
+      'Counts of events: a message that is deferred twice counts twice in `deferred`, one that is delivered and bounces afterwards in both; `failed` counts what expired or was dropped, `cancelled` what was cancelled. `uniqueOpened` and `uniqueClicked` count messages. Machines that look into mail do not count, nor does simulated mail.',
     params,
     query: z.object({
       from: moment.optional().describe('At or after; taken back to the full hour (UTC).'),
@@ -217,6 +217,7 @@ const EXAMPLE_COUNTS = {
   clicked: 98,
   uniqueClicked: 74,
   unsubscribed: 3,
+  cancelled: 0,
   failed: 6,
 };
 const EXAMPLE_ANALYTICS = {

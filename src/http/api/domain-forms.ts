@@ -71,6 +71,9 @@ export const recordsOfDomain = z.object({
 const check = z.object({
   check: z.enum(['dkim', 'spf', 'dmarc', 'mx', 'tracking', 'altDkim', 'returnPathSpf']),
   passed: z.boolean(),
+  result: z
+    .enum(['ok', 'missing', 'wrong', 'unknown'])
+    .describe('unknown: the DNS server did not answer, and passed is the last result.'),
   expected: z.string().describe('The record that passes, merged with what the name has already.'),
   found: z.string().nullable().describe('What is published, several records one a line.'),
   hint: z.string().describe('What to do; empty when there is nothing to do.'),
@@ -156,6 +159,7 @@ export const EXAMPLES = {
       {
         check: 'spf',
         passed: false,
+        result: 'wrong',
         expected: 'v=spf1 include:_spf.example.org include:spf.mail.example.net ~all',
         found: 'v=spf1 include:_spf.example.org ~all',
         hint: 'The SPF of example.com gives "softfail" for our address 192.0.2.25. Change it to: v=spf1 include:_spf.example.org include:spf.mail.example.net ~all',

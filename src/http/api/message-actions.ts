@@ -23,7 +23,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
         200: {
           description: 'The message as it is now.',
           data: changed,
-          example: { message: CANCELLED, ...MESSAGE_EXAMPLE, status: 'failed', attempts: 0 },
+          example: { message: CANCELLED, ...MESSAGE_EXAMPLE, status: 'cancelled', attempts: 0 },
         },
       },
       refusals: ['MESSAGE_NOT_FOUND', 'INVALID_STATE'],

@@ -26,7 +26,16 @@ const filters = {
   ...paging,
 };
 
-const status = z.enum(['queued', 'sending', 'delivered', 'deferred', 'bounced', 'failed', 'complained']);
+const status = z.enum([
+  'queued',
+  'sending',
+  'delivered',
+  'deferred',
+  'bounced',
+  'failed',
+  'complained',
+  'cancelled',
+]);
 
 /** A message as it is answered: alone, in a list, and after an action on it. */
 export const messageForm = z.object({

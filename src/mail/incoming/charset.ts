@@ -11,6 +11,23 @@ export function decodeText(bytes: Uint8Array, label: string | null): string {
   return decodeGuessed(bytes);
 }
 
+/** Header lines whose charset is not named; an invalid byte in one line has no effect on the others. */
+export function decodeLines(bytes: Buffer): string {
+  try {
+    if (!looksLikeIso2022Jp(bytes)) return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    // Not valid UTF-8 as a whole: each line is decoded for itself.
+  }
+  let text = '';
+  for (let from = 0; from < bytes.length; ) {
+    const end = bytes.indexOf(0x0a, from);
+    const next = end < 0 ? bytes.length : end + 1;
+    text += decodeText(bytes.subarray(from, next), null);
+    from = next;
+  }
+  return text;
+}
+
 function decoderFor(label: string): { decode(bytes: Uint8Array): string } | null {
   const name = label
     .trim()

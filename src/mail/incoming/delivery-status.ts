@@ -103,7 +103,7 @@ function readGroup(fields: ReadonlyMap<string, string>): StatusGroup {
   return {
     recipient: finalRecipient.includes('@') ? finalRecipient : originalRecipient || finalRecipient,
     originalRecipient,
-    action: (/^[a-z-]+/i.exec(fields.get('action')?.trim() ?? '')?.[0] ?? '').toLowerCase(),
+    action: readAction(fields.get('action') ?? ''),
     status,
     statusComment: comment.trim().replace(/^\((.*)\)$/s, '$1'),
     diagnosticType: type.toLowerCase(),
@@ -111,6 +111,14 @@ function readGroup(fields: ReadonlyMap<string, string>): StatusGroup {
     category: fields.get('x-powermta-bouncecategory') ?? '',
     remoteMta: readHost(fields.get('remote-mta') ?? ''),
   };
+}
+
+/** Words that some servers write for `failed` (RFC 3464 §2.3.3). */
+const FAILED = new Set(['fail', 'failure', 'error']);
+
+function readAction(value: string): string {
+  const action = (/^[a-z-]+/i.exec(value.trim())?.[0] ?? '').toLowerCase();
+  return FAILED.has(action) ? 'failed' : action;
 }
 
 /** `rfc822; <a@example.com>`, `utf-8; ä@example.com` (RFC 6533 §3), `a@example.com (Name)`. */

@@ -24,14 +24,31 @@ export function readDeliveryReport(
   limits: IncomingLimits,
 ): DeliveryReport | null {
   const status = readStatus(parts, limits);
-  const entries = readEntries(parts.lines, limits.reports);
+  const notice = withoutQuotedHeaders(parts.lines);
+  const entries = readEntries(notice, limits.reports);
   if (status.groups.length > 0) {
-    const reports = fromGroups(status, entries, parts);
+    const reports = fromGroups(status, entries, parts, notice);
     if (reports.length > 0) return { reports, envelopeId: status.envelopeId || null };
   }
   if (!looksLikeNotice(mail, parts, entries)) return null;
-  const reports = fromWords(mail, parts, entries).slice(0, limits.reports);
+  const reports = fromWords(mail, parts, entries, notice).slice(0, limits.reports);
   return { reports, envelopeId: status.envelopeId || null };
+}
+
+/** Header fields that no server explains a failure with; `X-Failed-Recipients` and the like name recipients. */
+const QUOTED_HEADER =
+  /^[> \t]*(?:x-(?!.*recipient)[\w-]+|received-spf|authentication-results|dkim-signature|arc-[\w-]+|list-[\w-]+|subject|precedence):/i;
+
+/**
+ * The notice without header fields of the returned message that it quotes: `X-Spam: yes` was added on the
+ * message's way and says nothing about why it came back.
+ */
+function withoutQuotedHeaders(lines: readonly string[]): string[] {
+  let inField = false;
+  return lines.filter((line) => {
+    inField = QUOTED_HEADER.test(line) || (inField && /^[> ]*[ \t]+\S/.test(line));
+    return !inField;
+  });
 }
 
 /** The proper parts; else the same fields where they stand among the words, or below them in a forwarded report. */
@@ -50,8 +67,9 @@ function fromGroups(
   status: DeliveryStatus,
   entries: readonly NoticeEntry[],
   parts: ReturnedMail,
+  notice: readonly string[],
 ): IncomingReport[] {
-  const words = parts.lines.join(' ').slice(0, 4000);
+  const words = notice.join(' ').slice(0, 4000);
   return status.groups.map((group) => {
     const entry = entries.find(
       ({ recipient }) =>
@@ -69,8 +87,13 @@ function fromGroups(
   });
 }
 
-function fromWords(mail: Fields, parts: ReturnedMail, entries: readonly NoticeEntry[]): IncomingReport[] {
-  const words = parts.lines.join(' ').slice(0, 4000);
+function fromWords(
+  mail: Fields,
+  parts: ReturnedMail,
+  entries: readonly NoticeEntry[],
+  notice: readonly string[],
+): IncomingReport[] {
+  const words = notice.join(' ').slice(0, 4000);
   const action = speaksOfDelay(mail, parts) ? 'delayed' : 'failed';
   const rows = rowsIn(mail, parts, entries);
   return rows.map(({ recipient, text }) =>

@@ -150,7 +150,20 @@ const STAGES: readonly [Stage, readonly string[]][] = [
 
 export function stageIn(text: string): Stage | 'dsn' {
   const lower = text.toLowerCase().replaceAll(/\s+/g, ' ');
-  return STAGES.find(([, phrases]) => phrases.some((phrase) => lower.includes(phrase)))?.[0] ?? 'dsn';
+  return STAGES.find(([, phrases]) => phrases.some((phrase) => includesWords(lower, phrase)))?.[0] ?? 'dsn';
+}
+
+/** Whether the phrase occurs as whole words: "our data" is not in "our database". Both in lower case. */
+function includesWords(text: string, phrase: string): boolean {
+  for (let at = text.indexOf(phrase); at >= 0; at = text.indexOf(phrase, at + 1)) {
+    if (!joinsWord(text, at) && !joinsWord(text, at + phrase.length)) return true;
+  }
+  return false;
+}
+
+/** Whether the characters before and at the position belong to one word. */
+function joinsWord(text: string, at: number): boolean {
+  return /^[a-z0-9]{2}$/.test(text.slice(Math.max(at - 1, 0), at + 1));
 }
 
 /** The text from the quoted reply to the end of its paragraph: what the remote server itself said. '' when none is quoted. */

@@ -1,3 +1,4 @@
+import { decodeBase64 } from './base64.ts';
 import { decodeText } from './charset.ts';
 import type { IncomingLimits } from './limits.ts';
 
@@ -79,30 +80,58 @@ function fieldsOf(found: ReadonlyMap<string, readonly string[]>): Fields {
 export interface Parametrised {
   /** Lower case, without comments. */
   value: string;
-  /** Names lower case; continuations joined, percent encoding taken off. */
+  /** Names lower case; of `name` and `name*`, the extended form; continuations joined in order. */
   parameters: ReadonlyMap<string, string>;
+}
+
+/** One piece of an extended or continued parameter (RFC 2231 §3, §4). */
+interface Piece {
+  /** Its number; 0 for a value in one piece. */
+  number: number;
+  /** Whether percent encoding is used in it. */
+  isEncoded: boolean;
+  value: string;
 }
 
 export function readParameters(text: string): Parametrised {
   const [first = '', ...rest] = splitOutsideQuotes(text);
   const parameters = new Map<string, string>();
+  const extended = new Map<string, Piece[]>();
   for (const piece of rest) {
     const equals = piece.indexOf('=');
     if (equals < 1) continue;
     const name = piece.slice(0, equals).trim().toLowerCase();
-    if (name === '') continue;
     const value = unquote(piece.slice(equals + 1).trim());
-    const star = name.indexOf('*');
-    if (star < 0) parameters.set(name, decodeWords(value));
-    else {
-      const base = name.slice(0, star);
-      parameters.set(
-        base,
-        (parameters.get(base) ?? '') + (name.endsWith('*') ? decodePercent(value) : value),
-      );
+    const [, base = '', number = '0', encoded = ''] = /^([^*]+)\*(\d{1,3})?(\*)?$/.exec(name) ?? [];
+    if (base === '') {
+      if (name !== '' && !name.includes('*')) parameters.set(name, decodeWords(value));
+      continue;
     }
+    const isEncoded = encoded === '*' || !/\d/.test(name.slice(base.length));
+    const pieces = extended.get(base) ?? [];
+    extended.set(base, [...pieces, { number: Number(number), isEncoded, value }]);
   }
+  for (const [name, pieces] of extended) parameters.set(name, joinPieces(pieces));
   return { value: (first.trim().split(/[\s(]/, 1)[0] ?? '').toLowerCase(), parameters };
+}
+
+/** The first encoded piece names the charset of all of them (RFC 2231 §4.1): `utf-8'en'%C3%A4`. */
+function joinPieces(pieces: readonly Piece[]): string {
+  const [head, ...tail] = pieces.toSorted((a, b) => a.number - b.number);
+  if (head === undefined) return '';
+  const [, charset = 'utf-8', start = head.value] =
+    (head.isEncoded && /^([\w-]*)'[\w-]*'(.*)$/s.exec(head.value)) || [];
+  const bytes = [{ ...head, value: start }, ...tail].map(({ isEncoded, value }) =>
+    isEncoded ? percentDecoded(value) : Buffer.from(value),
+  );
+  return decodeText(Buffer.concat(bytes), charset);
+}
+
+function percentDecoded(text: string): Buffer {
+  return Buffer.from(
+    text.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  );
 }
 
 function splitOutsideQuotes(text: string): string[] {
@@ -128,17 +157,13 @@ function unquote(text: string): string {
   return text.slice(1, end > 0 ? end : undefined).replaceAll(/\\(.)/g, '$1');
 }
 
-/** RFC 2231 §4: `utf-8'en'%C3%A4`; the charset stands only in the first piece. */
-function decodePercent(text: string): string {
-  const [, charset = 'utf-8', encoded = text] = /^([\w-]*)'[\w-]*'(.*)$/s.exec(text) ?? [];
-  const bytes = Buffer.from(
-    encoded.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
-    'latin1',
-  );
-  return decodeText(bytes, charset);
-}
+/** Charsets with shift states: each encoded word begins and ends in ASCII (RFC 2047 §3, RFC 1468). */
+const STATEFUL = /^(?:iso-2022-|hz-gb-2312)/i;
 
-/** Takes off encoded words (RFC 2047); neighbours of one charset are joined before they are decoded. */
+/**
+ * Takes off encoded words (RFC 2047). Adjacent words of one charset are joined before they are decoded, because
+ * some programs cut between the octets of one character; words of a charset with shift states are not.
+ */
 export function decodeWords(text: string): string {
   if (!text.includes('=?')) return text;
   const joined = text.replaceAll(/\?=\s+=\?/g, '?==?');
@@ -149,17 +174,17 @@ export function decodeWords(text: string): string {
   };
   let at = 0;
   for (const word of joined.matchAll(
-    /=\?([\w.:+-]{1,40})(?:\*[\w-]{1,20})?\?([bq])\?([^?\s]{0,2000})\?=/gi,
+    /=\?([\w.:+-]{1,40})(?:\*[\w-]{1,20})?\?(?:(b)\?([^?\s]{0,2000})|q\?([^?]{0,2000}))\?=/gi,
   )) {
-    const [whole, charset = '', encoding = '', data = ''] = word;
+    const [whole, charset = '', base64, encoded = '', quoted = ''] = word;
     if (word.index > at) {
       flush();
       out += joined.slice(at, word.index);
     }
     at = word.index + whole.length;
-    const bytes = encoding.toLowerCase() === 'b' ? Buffer.from(data, 'base64') : decodeQ(data);
+    const bytes = base64 === undefined ? decodeQ(quoted) : decodeBase64(encoded);
     const last = runs.at(-1);
-    if (last?.charset === charset) last.bytes.push(bytes);
+    if (last?.charset === charset && !STATEFUL.test(charset)) last.bytes.push(bytes);
     else runs.push({ charset, bytes: [bytes] });
   }
   flush();

@@ -63,7 +63,9 @@ export function judge(finding: Finding): IncomingReport {
     replyCode: code === 0 ? null : String(code),
   };
   if (action !== 'failed' && action !== 'delayed') return { ...common, status: enhanced ?? '2.0.0' };
-  const texts = [replyText(diagnostic), `${diagnostic} ${comment}`, replyText(words), words];
+  const texts = [replyText(diagnostic), `${diagnostic} ${comment}`, replyText(words)];
+  // Next to a status that names the cause, prose that quotes no reply is as often a footer.
+  if (!namesCause(enhanced)) texts.push(words);
   // A whole notice is full of polite words; a code that says something says it better.
   if (enhanced === null || isGeneric(enhanced)) texts.push(notice);
   const verdict = classifyFirst(texts, notice, {
@@ -82,6 +84,11 @@ export function judge(finding: Finding): IncomingReport {
     scope: verdict.scope,
     suppress: isHard ? verdict.suppress : 'never',
   };
+}
+
+/** Statuses of a bad, shut or full mailbox and of a large message (RFC 3463 §3.2-3.4): they need no explanation. */
+function namesCause(status: string | null): boolean {
+  return status !== null && /^[45]\.(?:1\.(?:1|2|3|6|10)|2\.[123]|3\.4)$/.test(status);
 }
 
 /** Not held against an address on second-hand evidence: what nobody understands, and what may open again. */

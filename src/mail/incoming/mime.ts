@@ -1,4 +1,5 @@
-import { decodeText } from './charset.ts';
+import { decodeBase64 } from './base64.ts';
+import { decodeLines, decodeText } from './charset.ts';
 import { type Fields, linesOf, readFields, readParameters } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 
@@ -38,7 +39,7 @@ export function contentOf(part: Part, longest: number): Buffer {
   const encoding = part.fields.get('content-transfer-encoding').trim().toLowerCase();
   if (encoding.startsWith('base64')) {
     const encoded = part.body.subarray(0, Math.ceil(longest / 3) * 4 + Math.ceil(longest / 16));
-    return Buffer.from(encoded.toString('latin1'), 'base64').subarray(0, longest);
+    return decodeBase64(encoded.toString('latin1')).subarray(0, longest);
   }
   if (encoding.startsWith('quoted-printable'))
     return decodeQuotedPrintable(part.body.subarray(0, longest * 3), longest);
@@ -54,15 +55,22 @@ export function textOf(part: Part, longest: number): string {
 /** The header block at the start of `bytes`, and where the body begins. */
 export function readHeader(bytes: Buffer, limits: IncomingLimits): { fields: Fields; bodyAt: number } {
   const { headerEnd, bodyAt } = findBody(bytes, limits.headerBytes);
-  const block = decodeText(bytes.subarray(0, headerEnd), null);
+  const block = decodeLines(bytes.subarray(0, headerEnd));
   return { fields: readFields(block, limits), bodyAt };
 }
 
-function readPart(bytes: Buffer, limits: IncomingLimits, budget: { parts: number }, depth: number): Part {
+/** `defaultType`: of a part that names none (RFC 2046 §5.1.5). */
+function readPart(
+  bytes: Buffer,
+  limits: IncomingLimits,
+  budget: { parts: number },
+  depth: number,
+  defaultType = 'text/plain',
+): Part {
   budget.parts -= 1;
   const { fields, bodyAt } = readHeader(bytes, limits);
   const { value, parameters } = readParameters(fields.get('content-type'));
-  const type = value.includes('/') ? value : 'text/plain';
+  const type = value.includes('/') ? value : defaultType;
   const body = bytes.subarray(bodyAt);
   const disposition = readParameters(fields.get('content-disposition')).parameters;
   const children = type.startsWith('multipart/') && depth < limits.depth ? readChildren() : [];
@@ -75,9 +83,10 @@ function readPart(bytes: Buffer, limits: IncomingLimits, budget: { parts: number
     const sections = [...sectionsOf(body, named, budget.parts)];
     // Retyped by hand or by a gateway, the boundary named is sometimes not the one used.
     if (sections.length === 0) sections.push(...sectionsOf(body, guessBoundary(body), budget.parts));
+    const childType = type === 'multipart/digest' ? 'message/rfc822' : 'text/plain';
     for (const section of sections) {
       if (budget.parts <= 0) break;
-      parts.push(readPart(section, limits, budget, depth + 1));
+      parts.push(readPart(section, limits, budget, depth + 1, childType));
     }
     return parts;
   }

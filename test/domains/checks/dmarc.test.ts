@@ -3,6 +3,7 @@ import { dmarc } from 'mailauth/lib/dmarc/index.js';
 import { describe, expect, it } from 'vitest';
 import { checkDmarc } from '../../../src/domains/checks/dmarc.ts';
 import { discoverPolicy, mergedDmarc } from '../../../src/domains/checks/dmarc-record.ts';
+import type { DmarcRequirement } from '../../../src/domains/platform.ts';
 import { viewOf, type Zone } from '../zone.ts';
 
 const US = 'dmarc@return-a.shop.example.com';
@@ -10,9 +11,30 @@ const OURS = `v=DMARC1; p=reject; rua=mailto:${US}`;
 const AT = 'TXT _dmarc.shop.example.com';
 const ABOVE = 'TXT _dmarc.example.com';
 
-function check(zone: Zone) {
-  return checkDmarc(viewOf(zone), 'shop.example.com', US);
+function check(zone: Zone, policy: DmarcRequirement = 'enforced') {
+  return checkDmarc(viewOf(zone), { domain: 'shop.example.com', reportTo: US, policy });
 }
+
+describe('with verification.dmarcPolicy = "any"', () => {
+  it.each<[string, Zone, string]>([
+    ['p=none with rua passes', { [AT]: [`v=DMARC1; p=none; rua=mailto:${US}`] }, 'pass'],
+    ['p=none without rua fails', { [AT]: ['v=DMARC1; p=none'] }, 'fail'],
+    [
+      'an inherited p=none with rua passes',
+      { [ABOVE]: ['v=DMARC1; p=none; rua=mailto:a@example.com'] },
+      'pass',
+    ],
+    ['an enforced policy passes', { [AT]: [OURS] }, 'pass'],
+    ['no record fails', {}, 'fail'],
+  ])('%s', async (_, zone, verdict) => {
+    expect(await check(zone, 'any')).toMatchObject({ verdict });
+  });
+
+  it('advises when to raise the policy', async () => {
+    const { hint } = await check({ [AT]: [`v=DMARC1; p=none; rua=mailto:${US}`] }, 'any');
+    expect(hint).toMatch(/^The policy is p=none.* After two weeks/);
+  });
+});
 
 describe('DMARC passes', () => {
   it.each<[string, Zone, string]>([

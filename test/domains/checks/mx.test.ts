@@ -4,8 +4,15 @@ import { viewOf, type Zone } from '../zone.ts';
 
 const HOST = 'return-a.example.com';
 
-function check(zone: Zone) {
-  return checkMx(viewOf(zone), { domain: 'example.com', host: HOST, hostname: 'mail.example.net' });
+const PLATFORM: Zone = { 'A mail.example.net': ['192.0.2.25'] };
+
+function check(zone: Zone, hasKnownAddress = true, platform = PLATFORM) {
+  return checkMx(viewOf({ ...platform, ...zone }), {
+    domain: 'example.com',
+    host: HOST,
+    hostname: 'mail.example.net',
+    hasKnownAddress,
+  });
 }
 
 describe('the return path', () => {
@@ -47,6 +54,17 @@ describe('the return path', () => {
     ],
   ])('fails %s', async (_, zone, found, hint) => {
     expect(await check(zone)).toEqual({ verdict: 'fail', found, hint: expect.stringContaining(hint) });
+  });
+
+  it.each<[string, Zone, boolean, string]>([
+    ['passes with an IPv6 address of our host', { 'AAAA mail.example.net': ['2001:db8::25'] }, true, 'pass'],
+    ['fails when our host has no address', {}, true, 'fail'],
+    ['passes when no address of the platform is known at all', {}, false, 'pass'],
+    ['is open when the address is not known', { 'A mail.example.net': 'ESERVFAIL' }, true, 'unknown'],
+  ])('%s', async (_, platform, hasKnownAddress, verdict) => {
+    const judgement = await check({ [`MX ${HOST}`]: ['10 mail.example.net'] }, hasKnownAddress, platform);
+    expect(judgement.verdict).toBe(verdict);
+    if (Object.keys(platform).length === 0) expect(judgement.hint).toContain('has no A or AAAA record');
   });
 
   it('is left open when DNS does not answer', async () => {

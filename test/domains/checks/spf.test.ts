@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkSpf } from '../../../src/domains/checks/spf.ts';
 import { mergedSpf } from '../../../src/domains/checks/spf-record.ts';
@@ -65,7 +66,7 @@ describe('SPF does not pass', () => {
     ],
     [
       'with two records',
-      { 'TXT example.com': ['v=spf1 include:i0.example.org -all', OURS] },
+      { 'TXT example.com': ['v=spf1 include:i0.example.org -all', OURS], ...included(1) },
       'v=spf1 include:i0.example.org include:spf.mail.example.net ~all',
       'There are 2 SPF records at example.com; receivers treat that as an error. Merge them into one: v=spf1 include:i0',
     ],
@@ -82,7 +83,7 @@ describe('SPF does not pass', () => {
     [
       'with too many look-ups',
       { 'TXT example.com': [`v=spf1 ${lookups(11)} include:spf.mail.example.net -all`], ...included(11) },
-      `v=spf1 ${lookups(11)} include:spf.mail.example.net -all`,
+      `v=spf1 include:spf.mail.example.net ${lookups(11)} -all`,
       'more than 10 DNS look-ups',
     ],
     [
@@ -92,13 +93,13 @@ describe('SPF does not pass', () => {
           'v=spf1 a:a.example.org a:b.example.org a:c.example.org include:spf.mail.example.net -all',
         ],
       },
-      'v=spf1 a:a.example.org a:b.example.org a:c.example.org include:spf.mail.example.net -all',
+      'v=spf1 include:spf.mail.example.net a:a.example.org a:b.example.org a:c.example.org -all',
       'more than two hosts that do not exist',
     ],
     [
       'with a malformed term',
       { 'TXT example.com': ['v=spf1 ip4:192.0.2.300 include:spf.mail.example.net ~all'] },
-      'v=spf1 ip4:192.0.2.300 include:spf.mail.example.net ~all',
+      OURS,
       'as an error',
     ],
     [
@@ -187,6 +188,90 @@ describe('SPF without a known address of ours', () => {
     ],
   ])('%s', async (_, zone, verdict, hint) => {
     expect(await check(zone, NONE)).toMatchObject({ verdict, hint: expect.stringContaining(hint) });
+  });
+});
+
+const BROKEN_AND_SOUND_TERMS = [
+  'mx',
+  'a',
+  'ptr',
+  'all',
+  '-all',
+  '~all',
+  '+all',
+  '–all',
+  'include:',
+  'include:i0.example.org',
+  'include:none.example.org',
+  'include:example.com',
+  'redirect=i0.example.org',
+  'redirect=',
+  'exp=why.example.com',
+  'exp=why.example.com',
+  'ip4:192.0.2.300',
+  'ip4:192.0.2.0/33',
+  'ip6:::/129',
+  '-ip4:192.0.2.0/24',
+  '?ip4:192.0.2.25',
+  'ipv4:198.51.100.1',
+  '198.51.100.1',
+  'a:',
+  'a:x..y',
+  'mx/99',
+  'exists:%{i}.example.org',
+  'exists:%{z}.example.org',
+  'foo',
+  'foo:bar',
+  'foo=bar',
+  'include=x',
+  '"',
+  ',',
+  'a:a.example.org',
+  'a:b.example.org',
+  'a:c.example.org',
+  'include:loop.example.org',
+  'v=spf1',
+];
+
+describe('the suggested record', () => {
+  it.each<[string, string, string]>([
+    ['an address without its prefix', 'v=spf1 198.51.100.1 -all', 'v=spf1 ip4:198.51.100.1'],
+    ['ipv4 for ip4', 'v=spf1 ipv4:198.51.100.1 -all', 'v=spf1 ip4:198.51.100.1'],
+    ['ip4 with an IPv6 address', 'v=spf1 ip4:2001:db8::7 -all', 'v=spf1 ip6:2001:db8::7'],
+    ['an equals sign for a colon', 'v=spf1 include=i0.example.org -all', 'v=spf1 include:i0.example.org'],
+    ['a blank inside a term', 'v=spf1 include: i0.example.org -all', 'v=spf1 include:i0.example.org'],
+    ['a prefix length that does not exist', 'v=spf1 ip4:198.51.100.0/33 mx -all', 'v=spf1 mx'],
+    ['an unknown mechanism', 'v=spf1 spf:other.example mx -all', 'v=spf1 mx'],
+    ['an include without a record', 'v=spf1 include:none.example.org mx -all', 'v=spf1 mx'],
+    ['an include of itself', 'v=spf1 include:example.com mx -all', 'v=spf1 mx'],
+  ])('corrects or removes %s', async (_, record, begins) => {
+    const zone = { 'TXT example.com': [record], ...included(1), 'A example.com': ['198.51.100.9'] };
+    const { expected } = await check({ ...zone, 'MX example.com': ['10 example.com'] });
+    expect(expected).toBe(`${begins} include:spf.mail.example.net -all`);
+  });
+
+  it('passes when it is published, whatever was there before', async () => {
+    const term = fc.oneof(fc.constantFrom(...BROKEN_AND_SOUND_TERMS), fc.string({ maxLength: 12 }));
+    const record = fc
+      .tuple(
+        fc.constantFrom('v=spf1 ', '"v=spf1 ', ' v = spf1 ', 'V=SPF1;'),
+        fc.array(term, { maxLength: 14 }),
+      )
+      .map(([version, terms]) => `${version}${terms.join(' ')}`);
+    await fc.assert(
+      fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 2 }), async (records) => {
+        const zone: Zone = {
+          ...included(1),
+          'A example.com': ['198.51.100.9'],
+          'MX example.com': ['10 example.com'],
+          'TXT loop.example.org': ['v=spf1 include:loop.example.org -all'],
+        };
+        const { expected } = await check({ ...zone, 'TXT example.com': records });
+        const published = await check({ ...zone, 'TXT example.com': [expected] });
+        expect([published.verdict, published.expected]).toEqual(['pass', expected]);
+      }),
+      { numRuns: 300 },
+    );
   });
 });
 

@@ -183,6 +183,7 @@ describe('a domain', () => {
     expect(data.checks[1]).toEqual({
       check: 'spf',
       passed: false,
+      result: 'missing',
       expected: 'v=spf1 include:spf.mail.example.net ~all',
       found: null,
       hint: expect.stringContaining('There is no SPF record at example.org'),

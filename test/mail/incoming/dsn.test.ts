@@ -363,3 +363,40 @@ it.each([
 ])('%s is not a report', (_, mail) => {
   expect(parse(mail)).toMatchObject({ kind: 'unknown', reports: [] });
 });
+
+describe('a status that names the cause', () => {
+  const fields = 'Final-Recipient: rfc822; a@x.example\nAction: failed\nStatus: 5.1.1';
+
+  it.each([
+    'This message has been scanned for all viruses.',
+    'Any unauthorized disclosure is prohibited.',
+    'a@x.example: see below. Spam and viruses are prohibited here.',
+  ])('outranks a footer: %s', (footer) => {
+    expect(parse(standard(footer, fields)).reports).toMatchObject([
+      { classification: 'invalid-recipient', bounceType: 'hard', status: '5.1.1' },
+    ]);
+  });
+
+  it('outranks quoted header fields of the returned message', () => {
+    const notice =
+      'Your message to a@x.example failed.\n\n> X-Spam: yes, blocked as spam\n>  because of policy\n> Subject: spam blocked';
+    const withoutCause = fields.replace('5.1.1', '5.0.0');
+    expect(parse(standard(notice, withoutCause)).reports).toMatchObject([
+      { classification: 'unclassified', bounceType: 'soft' },
+    ]);
+  });
+
+  it('gives way to a reply that the notice quotes', () => {
+    const notice = '<a@x.example>: host mx.x.example said: 552 5.2.2 Mailbox full (in reply to RCPT TO)';
+    expect(parse(standard(notice, fields)).reports).toMatchObject([{ classification: 'mailbox-full' }]);
+  });
+});
+
+describe('another word for a failure', () => {
+  it.each(['failure', 'fail', 'Error'])('reads "Action: %s" as failed', (action) => {
+    const fields = `Final-Recipient: rfc822; a@x.example\nAction: ${action}\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 User unknown`;
+    expect(outline(standard('Not delivered.', fields))).toEqual([
+      'a@x.example failed 5.1.1 invalid-recipient',
+    ]);
+  });
+});

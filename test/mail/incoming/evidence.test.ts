@@ -64,3 +64,15 @@ describe('the reply quoted in a report', () => {
     expect(stageIn('in reply to end\n of DATA command')).toBe('dot');
   });
 });
+
+describe('the command that was answered', () => {
+  it.each([
+    ['User unknown in our database', 'dsn'],
+    ['all email commands are logged', 'dsn'],
+    ['remote server said, in reply to our DATA: no', 'data'],
+    ['refused after DATA', 'data'],
+    ['error after database update', 'dsn'],
+  ] as const)('"%s": %s', (text, stage) => {
+    expect(stageIn(text)).toBe(stage);
+  });
+});

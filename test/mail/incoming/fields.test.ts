@@ -29,6 +29,11 @@ describe('parameters', () => {
     ["a/b; name*0*=utf-8''gr%C3%BC; name*1=n.xml", 'a/b', { name: 'grün.xml' }],
     ['a/b; name="=?utf-8?q?gr=C3=BCn?="', 'a/b', { name: 'grün' }],
     ['a/b; ; =x; y', 'a/b', {}],
+    [`a/b; filename="gr?n.xml"; filename*=utf-8''gr%C3%BCn.xml`, 'a/b', { filename: 'grün.xml' }],
+    [`a/b; filename*=utf-8''gr%C3%BCn.xml; filename="gr?n.xml"`, 'a/b', { filename: 'grün.xml' }],
+    ["a/b; name*1*=%FCn; name*0*=iso-8859-1''gr; name*2=.xml", 'a/b', { name: 'grün.xml' }],
+    ["a/b; name*0*=utf-8''gr%C3; name*1*=%BCn.xml", 'a/b', { name: 'grün.xml' }],
+    ['a/b; name*0=gr; name*1=%41.xml', 'a/b', { name: 'gr%41.xml' }],
   ])('%s', (text, value, parameters) => {
     const found = readParameters(text);
     expect(found.value).toBe(value);
@@ -43,6 +48,10 @@ describe('encoded words', () => {
     ['=?utf-8?q?a_b?= =?utf-8?q?c?=', 'a bc'],
     ['=?utf-8?b?5L2g5Q==?= =?utf-8?b?pb0=?=', '你好'],
     ['=?iso-2022-jp?B?GyRCJWEhPCVrGyhC?=', 'メール'],
+    ['=?iso-2022-jp?B?GyRCJWEhPCVrGyhC?= =?iso-2022-jp?B?GyRCJWEhPCVrGyhC?=', 'メールメール'],
+    ['=?iso-2022-jp?B?GyRCJWEhPA==?= =?iso-2022-jp?B?YWJj?=', 'メーabc'],
+    ['=?utf-8?q?Hello Gr=C3=BC=C3=9Fe?=', 'Hello Grüße'],
+    ['=?utf-8?b?YQ==Yg==?=', 'ab'],
     ['=?broken', '=?broken'],
     ['=?utf-8?x?abc?=', '=?utf-8?x?abc?='],
   ])('%s: %s', (text, decoded) => {

@@ -121,3 +121,24 @@ describe('text', () => {
     expect(textOf(readMail(Buffer.concat([head, bytes]), INCOMING_LIMITS), 1000)).toBe(text);
   });
 });
+
+describe('what programs get wrong', () => {
+  const read = (mail: string | Buffer) => readMail(Buffer.from(mail), INCOMING_LIMITS);
+
+  it('decodes base64 behind inner padding', () => {
+    const part = read('Content-Transfer-Encoding: base64\n\nSGVsbG8g\nd29ybGQ=\nIQ==\n');
+    expect(contentOf(part, 1000).toString()).toBe('Hello world!');
+  });
+
+  it('decodes a header line with an invalid byte alone as Windows-1252', () => {
+    const { fields } = read(
+      Buffer.concat([Buffer.from('Subject: Grüße\nX-Name: Zo'), Buffer.from([0xeb]), Buffer.from('\n\n')]),
+    );
+    expect([fields.get('subject'), fields.get('x-name')]).toEqual(['Grüße', 'Zoë']);
+  });
+
+  it('reads the parts of a digest as messages', () => {
+    const part = read('Content-Type: multipart/digest; boundary=b\n\n--b\n\nSubject: one\n\nx\n--b--\n');
+    expect(part.children.map(({ type }) => type)).toEqual(['message/rfc822']);
+  });
+});

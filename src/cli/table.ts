@@ -1,0 +1,140 @@
+import { styleText } from 'node:util';
+import Table from 'cli-table3';
+
+/**
+ * Rows as a table for a person: as wide as the terminal, times in local time with zone, numbers with separators,
+ * states in color. Programs read `--json` instead.
+ */
+export interface TableOptions {
+  /** Columns of the terminal. */
+  width: number;
+  color: boolean;
+  /** IANA name of the time zone; the system's when left out. */
+  timeZone?: string;
+}
+
+/** Used when the terminal does not say: a pipe or a log. */
+export const DEFAULT_WIDTH = 80;
+/** A shortened column keeps at least this many characters. */
+const MIN_COLUMN = 8;
+/** Border and padding of one column. */
+const COLUMN_OVERHEAD = 3;
+
+type Row = Readonly<Record<string, unknown>>;
+
+export function formatTable(rows: readonly Row[], options: TableOptions): string {
+  const names = Object.keys(rows[0] ?? {});
+  const cells = rows.map((row) => names.map((name) => formatValue(row[name], options)));
+  const widths = fitted(names, cells, options.width);
+  if (widths === null) return cells.map((row) => record(names, row, options)).join('\n\n');
+  const table = new Table({
+    head: names,
+    colWidths: widths.map((width) => width + COLUMN_OVERHEAD - 1),
+    style: { head: options.color ? ['bold'] : [], border: [], compact: true },
+  });
+  for (const row of cells) table.push(row.map((text) => colored(text, options)));
+  return table.toString();
+}
+
+/** One object as lines of name and value. */
+export function formatRecord(row: Row, options: TableOptions): string {
+  const names = Object.keys(row);
+  return record(
+    names,
+    names.map((name) => formatValue(row[name], options)),
+    options,
+  );
+}
+
+function record(names: readonly string[], values: readonly string[], options: TableOptions): string {
+  const longest = Math.max(...names.map((name) => name.length));
+  return names.map((name, n) => `${name.padEnd(longest)}  ${colored(values[n] ?? '', options)}`).join('\n');
+}
+
+/**
+ * Widths of the columns, the widest ones shortened until the table fits; ids are never shortened, because they
+ * are copied into the next command. Null when that is not possible.
+ */
+function fitted(
+  names: readonly string[],
+  cells: readonly (readonly string[])[],
+  width: number,
+): number[] | null {
+  const columns = names.map((name, n) => {
+    const values = cells.map((row) => row[n] ?? '');
+    const natural = Math.max(characters(name), ...values.map(characters));
+    return { width: natural, min: values.some(isId) ? natural : Math.min(natural, MIN_COLUMN) };
+  });
+  const available = width - names.length * COLUMN_OVERHEAD - 1;
+  let excess = columns.reduce((sum, column) => sum + column.width, 0) - available;
+  while (excess > 0) {
+    const widest = columns.filter((column) => column.width > column.min);
+    const [first] = widest.toSorted((a, b) => b.width - a.width);
+    if (first === undefined) return null;
+    first.width--;
+    excess--;
+  }
+  return columns.map((column) => column.width);
+}
+
+function characters(text: string): number {
+  return [...text].length;
+}
+
+function isId(text: string): boolean {
+  return /^(?:[a-z]+_\d{13}_[0-9a-z]{12}|acct_[0-9a-z]+|(?:email|phone)_[0-9a-f]{32}|key_\S+)$/.test(text);
+}
+
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
+
+/** A value as text without control characters, which a terminal would obey. */
+export function formatValue(value: unknown, { timeZone }: Pick<TableOptions, 'timeZone'> = {}): string {
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'number') return value.toLocaleString('en');
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value !== 'string') return JSON.stringify(value);
+  if (ISO_TIME.test(value)) return localTime(new Date(value), timeZone);
+  return value.replaceAll(/\p{Cc}/gu, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`);
+}
+
+/** `2026-11-22 07:01:32 GMT+1` */
+function localTime(time: Date, timeZone: string | undefined): string {
+  const parts = new Intl.DateTimeFormat('en-US', {
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+    timeZoneName: 'short',
+    ...(timeZone === undefined ? {} : { timeZone }),
+  }).formatToParts(time);
+  const part = (type: string) => parts.find((one) => one.type === type)?.value ?? '';
+  return `${part('year')}-${part('month')}-${part('day')} ${part('hour')}:${part('minute')}:${part('second')} ${part('timeZoneName')}`;
+}
+
+const STATE_COLORS: Readonly<Record<string, 'green' | 'yellow' | 'red'>> = {
+  success: 'green',
+  active: 'green',
+  delivered: 'green',
+  sent: 'green',
+  yes: 'green',
+  pending: 'yellow',
+  queued: 'yellow',
+  sending: 'yellow',
+  scheduled: 'yellow',
+  deferred: 'yellow',
+  held: 'yellow',
+  paused: 'yellow',
+  temporary_failure: 'red',
+  failed: 'red',
+  bounced: 'red',
+  complained: 'red',
+  disabled: 'red',
+};
+
+function colored(text: string, { color }: TableOptions): string {
+  const name = color ? STATE_COLORS[text.toLowerCase()] : undefined;
+  return name === undefined ? text : styleText(name, text);
+}

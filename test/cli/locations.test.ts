@@ -1,0 +1,69 @@
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { FAILED, USAGE } from '../../src/cli/context.ts';
+import { runProgram } from './run.ts';
+
+function temporary(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'postrider-location-'));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+it('finds data next to the configuration file, whatever the working directory', async () => {
+  const [etc, elsewhere] = [temporary(), temporary()];
+  const file = join(etc, 'postrider.toml');
+  writeFileSync(file, 'hostname = "mail.example.net"\n[data]\ndir = "state"\n');
+  const create = ['--config', file, 'account', 'create', '--name', 'Shop', '--id', 'shop', '--json'];
+  expect(await runProgram(create, {}, elsewhere)).toMatchObject({ status: 0 });
+  expect(existsSync(join(etc, 'state/postrider.db'))).toBe(true);
+  const { status, out } = await runProgram(
+    ['account', 'list', '--json'],
+    { POSTRIDER_CONFIG: file },
+    elsewhere,
+  );
+  expect(status).toBe(0);
+  expect(JSON.parse(out)).toMatchObject([{ accountId: 'shop' }]);
+});
+
+it('creates no data directory in the wrong place', async () => {
+  const wrong = temporary();
+  const { status, err } = await runProgram(['account', 'list'], {}, wrong);
+  expect(status).toBe(FAILED);
+  expect(err).toContain(`there is no database in ${join(wrong, 'data')} (no configuration file was found in`);
+  expect(existsSync(join(wrong, 'data'))).toBe(false);
+});
+
+it('uses the file in the working directory', async () => {
+  const checkout = temporary();
+  mkdirSync(join(checkout, 'config'));
+  writeFileSync(join(checkout, 'config/postrider.toml'), '[data]\ndir = "../here"\n');
+  expect((await runProgram(['account', 'create', '--name', 'Shop'], {}, checkout)).status).toBe(0);
+  expect(existsSync(join(checkout, 'here/postrider.db'))).toBe(true);
+});
+
+it('refuses to create a second database where an earlier version kept the first', async () => {
+  const checkout = temporary();
+  mkdirSync(join(checkout, 'config'));
+  expect((await runProgram(['account', 'create', '--name', 'Shop'], {}, checkout)).status).toBe(0);
+  writeFileSync(join(checkout, 'config/postrider.toml'), 'hostname = "mail.example.net"\n');
+  for (const args of [['serve'], ['account', 'create', '--name', 'Shop']]) {
+    const { status, err } = await runProgram(args, {}, checkout);
+    expect([status, err]).toEqual([FAILED, expect.stringContaining(`set dir = "${join(checkout, 'data')}"`)]);
+  }
+  expect(existsSync(join(checkout, 'config/data'))).toBe(false);
+});
+
+it.each<[string, string[], number, RegExp]>([
+  ['a failure', ['queue', 'list', '--json'], FAILED, /^there is no database in /],
+  ['bad usage', ['account', 'list', '--nonsense', '--json'], USAGE, /^unknown option '--nonsense'/],
+  ['a refused value', ['account', 'create', '--name', '', '--json'], USAGE, /^name: /],
+])('writes %s as JSON to stderr', async (_, args, status, message) => {
+  const outcome = await runProgram(args, {}, temporary());
+  expect(outcome).toMatchObject({ status, out: '' });
+  expect(JSON.parse(outcome.err)).toEqual({
+    success: false,
+    error: { code: status === USAGE ? 'USAGE' : 'FAILED', message: expect.stringMatching(message) },
+  });
+});
