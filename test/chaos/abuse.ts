@@ -14,10 +14,8 @@ const PROGRAM = new URL('abuse-process.ts', import.meta.url).pathname;
 
 /** Resolves once it is at work. */
 export async function startAbuse(stage: Stage, job: AbuseJob): Promise<Abuse> {
-  const child = startChild('nice', [
-    ...['-n', '19', process.execPath, '--import', 'tsx', PROGRAM],
-    JSON.stringify(job),
-  ]);
+  const args = ['-n', '19', process.execPath, '--import', 'tsx', PROGRAM, JSON.stringify(job)];
+  const child = startChild('nice', args);
   stage.defer(() => child.kill('SIGKILL'));
   let counts: Record<string, number> = {};
   child.onLine((line) => {

@@ -149,23 +149,34 @@ const HOSTILE_BODIES: [path: string, body: () => Buffer][] = [
   ],
 ];
 
+const LARGE = 32 * MB - 1;
+const LARGE_UPLOADS = 9;
+const SMALL_UPLOADS = 30;
+
 /** A body that comes in at once but for its last bytes, and stays like that. */
-function slowUpload(job: AbuseJob, account: Credentials, count: Count): void {
-  const size = 32 * MB - 1;
+function slowUpload(job: AbuseJob, account: Credentials, bytes: number, count: Count): void {
   const socket = connect({ port: job.ports.api, host: '127.0.0.1', localAddress: attackerAddress(0) });
   socket.write(
     `POST ${BATCH} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: ${account.keys.transactional}\r\n` +
-      `X-Id: ${account.accountId}\r\nContent-Type: application/json\r\nContent-Length: ${size}\r\n\r\n`,
+      `X-Id: ${account.accountId}\r\nContent-Type: application/json\r\nContent-Length: ${bytes}\r\n\r\n`,
   );
-  socket.write(Buffer.alloc(size - 10_000, ' '));
+  socket.write(Buffer.alloc(bytes - 100, ' '));
   count('uploads');
-  const timer = setInterval(() => socket.write(' '), 500);
+  const timer = setInterval(() => socket.write(' '), 1000);
   socket.on('data', (data) => count(data.toString('latin1', 9, 12)));
   socket.on('error', () => count('broken'));
   socket.on('close', () => {
     clearInterval(timer);
-    setTimeout(slowUpload, AGAIN_MS, job, account, count);
+    setTimeout(slowUpload, 10 * AGAIN_MS, job, account, bytes, count);
   });
+}
+
+/** Large ones, and small ones for what is left of a shared budget. */
+function slowUploads(job: AbuseJob, count: Count): void {
+  for (let n = 0; n < LARGE_UPLOADS + SMALL_UPLOADS; n++) {
+    const account = job.accounts[n % job.accounts.length];
+    if (account !== undefined) slowUpload(job, account, n < LARGE_UPLOADS ? LARGE : 200, count);
+  }
 }
 
 export const ABUSES_HTTP = {
@@ -178,7 +189,7 @@ export const ABUSES_HTTP = {
         method: 'PUT',
         path: '/web-setup/domains',
         body: json(
-          `{"domain":"h${n}-${account.accountId.replace(/\W/g, '').toLowerCase()}.example","useCaseId":"tx-local"}`,
+          `{"domain":"h${n}-${account.accountId.replace(/[\W_]/g, '').toLowerCase()}.example","useCaseId":"tx-local"}`,
         ),
         agent,
       }),
@@ -196,9 +207,7 @@ export const ABUSES_HTTP = {
       }),
     );
   },
-  uploads: (job, count) => {
-    for (const account of job.accounts) for (let n = 0; n < 4; n++) slowUpload(job, account, count);
-  },
+  uploads: slowUploads,
   requests: (job, count) => {
     const body = json(`{${MAIL},"html":"${'<p>text</p>'.repeat(2000)}"}`);
     withoutEnd(job, 60, (account, agent) => call(job, account, count, { path: SINGLE, body, agent }));

@@ -1,6 +1,5 @@
 import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { dsn } from '../smtp/mails.ts';
 import { type ClientOptions, type SmtpClient, smtpClient } from '../support/smtp-client.ts';
 import type { AbuseJob, Attack, Count } from './abuse-process.ts';
 import { attackerAddress } from './abuses-http.ts';
@@ -68,28 +67,46 @@ function recipients({ ports, addresses }: AbuseJob, count: Count): void {
   for (let n = 0; n < 300; n++) begin();
 }
 
-/** A mail of the largest size whose final dot never comes. */
-async function holdUpload(client: SmtpClient, address: string, count: Count): Promise<void> {
+/** `mx.mailBytes` by default. */
+const LARGEST = 20 * MB;
+const LARGE_UPLOADS = 8;
+const SMALL_UPLOADS = 30;
+
+/** A mail whose final dot never comes. */
+async function holdUpload(client: SmtpClient, address: string, bytes: number, count: Count): Promise<void> {
   await client.say('EHLO hostile.example');
   await client.say('MAIL FROM:<>');
   count(`rcpt ${(await client.say(`RCPT TO:<${address}>`)).slice(0, 3)}`);
   count(`data ${(await client.say('DATA')).slice(0, 3)}`);
+  const head = 'Subject: held\r\n\r\n';
   const line = `${'x'.repeat(98)}\r\n`;
-  client.write(Buffer.from(`Subject: held\r\n\r\n${line.repeat(Math.floor((19.5 * MB) / line.length))}`));
+  client.write(Buffer.from(head + line.repeat(Math.floor((bytes - 1000) / line.length))));
   while (!client.closed) {
     client.write('x\r\n');
     await pause(1000);
   }
 }
 
-/** A delivery report with a small attachment that unpacks to 10 MB of tiny XML elements. */
+/** Large ones, and small ones for what is left of a shared budget. */
+function holdUploads({ ports, addresses }: AbuseJob, count: Count): void {
+  sessions(ports.mx, LARGE_UPLOADS + SMALL_UPLOADS, count, (client, n) =>
+    holdUpload(client, addresses[n % addresses.length] ?? '', n < LARGE_UPLOADS ? LARGEST : 2000, count),
+  );
+}
+
+/** A mail with a small attachment that looks like a report and unpacks to 10 MB of tiny XML elements. */
 function reportBomb(): string {
-  const xml = `<?xml version="1.0"?><feedback>${'<a/>'.repeat((10 * MB) / 4)}</feedback>`;
-  const packed = gzipSync(xml).toString('base64').replace(/.{76}/g, '$&\r\n');
-  const part = `--B\r\nContent-Type: application/gzip; name="report.xml.gz"\r\nContent-Transfer-Encoding: base64\r\n\r\n${packed}\r\n`;
-  const mail = dsn();
-  const end = mail.lastIndexOf('--B--');
-  return mail.slice(0, end) + part + mail.slice(end);
+  const xml = `<?xml version="1.0"?><feedback><report_metadata>${'<a>1</a>'.repeat((10 * MB) / 8)}</report_metadata></feedback>`;
+  return [
+    'From: reports@hostile.example',
+    'Subject: Report domain: kunde.example Submitter: hostile.example Report-ID: <1>',
+    'MIME-Version: 1.0',
+    'Content-Type: application/gzip; name="hostile.example!kunde.example!1!2.xml.gz"',
+    'Content-Transfer-Encoding: base64',
+    '',
+    gzipSync(xml).toString('base64').replace(/.{76}/g, '$&\r\n'),
+    '',
+  ].join('\r\n');
 }
 
 export const ABUSES_SMTP = {
@@ -103,10 +120,7 @@ export const ABUSES_SMTP = {
     });
   },
   recipients,
-  'held-uploads': ({ ports, addresses }, count) =>
-    sessions(ports.mx, 10, count, (client, n) =>
-      holdUpload(client, addresses[n % addresses.length] ?? '', count),
-    ),
+  'held-uploads': holdUploads,
   'report-bombs': ({ ports, addresses }, count) => {
     const bomb = reportBomb();
     sessions(ports.mx, 100, count, async (client, n) => {

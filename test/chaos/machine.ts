@@ -27,8 +27,11 @@ const FAULTS: Record<Need, () => string | null> = {
   faketime: () => (faketimeLibrary() === null ? 'libfaketime (package faketime) is not installed' : null),
 };
 
-function rootFault(): string | null {
-  return process.getuid?.() === 0 ? null : 'mounting file systems needs root';
+/** Why this process cannot have a mount namespace of its own; null: it can. */
+export function rootFault(): string | null {
+  if (process.getuid?.() !== 0) return 'mounting file systems needs root';
+  const { status } = spawnSync('unshare', ['--mount', 'true']);
+  return status === 0 ? null : 'this machine does not let root mount file systems';
 }
 
 export function faketimeLibrary(): string | null {

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { LOGS } from './daemon.ts';
-import { needFault } from './machine.ts';
+import { needFault, rootFault } from './machine.ts';
 import { printReport } from './report.ts';
 import { failuresOf, type Outcome, type Scenario } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
@@ -16,7 +16,7 @@ lost or stuck, or when anything else was not as it must be. Takes about 10 minut
 
 Options:
   --only NAME[,NAME]  run the scenarios whose names are or begin with NAME
-  --short             run the scenarios of the short variant
+  --short             run the short variant: fewer scenarios, each for half the time
   --logs DIRECTORY    keep what the daemons log there
   --list              list the scenarios
   --help              show this help
@@ -59,11 +59,11 @@ async function main(): Promise<number> {
   }
   if (values.list) return say(listing(chosen));
   // Mounts made in a namespace of its own end with its last process, whatever happens to this one.
-  if (process.getuid?.() === 0 && process.env[NAMESPACE] === undefined) return inNamespace();
-  return runAll(chosen);
+  if (process.env[NAMESPACE] === undefined && rootFault() === null) return inNamespace();
+  return runAll(chosen, short);
 }
 
-async function runAll(chosen: readonly Scenario[]): Promise<number> {
+async function runAll(chosen: readonly Scenario[], short: boolean): Promise<number> {
   let stage: Stage | null = null;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
@@ -78,7 +78,7 @@ async function runAll(chosen: readonly Scenario[]): Promise<number> {
       outcomes.push({ scenario, kind: 'skipped', reason });
       continue;
     }
-    stage = createStage(scenario.name);
+    stage = createStage(scenario.name, short);
     const outcome = await runOne(scenario, stage);
     outcomes.push(outcome);
     progress(outcome);

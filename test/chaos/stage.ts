@@ -17,11 +17,13 @@ export interface Stage {
   readonly dir: string;
   /** Aborted when the scenario is over or has run out of time. */
   readonly signal: AbortSignal;
+  /** How long something lasts that takes so long in the full run. */
+  lasting(ms: number): number;
   defer(undo: Undo): void;
   clear(): Promise<void>;
 }
 
-export function createStage(name: string): Stage {
+export function createStage(name: string, short: boolean): Stage {
   const dir = mkdtempSync(join(tmpdir(), `postrider-chaos-${name}-`));
   const ending = new AbortController();
   // Every request under way listens.
@@ -31,6 +33,7 @@ export function createStage(name: string): Stage {
     name,
     dir,
     signal: ending.signal,
+    lasting: (ms) => (short ? ms / 2 : ms),
     defer: (step) => void undo.push(step),
     clear: async () => {
       ending.abort();

@@ -8,7 +8,7 @@ import { pause } from '../stage.ts';
 import { startWorld, type World } from '../world.ts';
 
 /** Bits that change while nobody looks. What they touch may fail; everything else goes on. */
-const BROKEN_MS = 8000;
+const BROKEN_MS = 12_000;
 /** Mail that nothing is wrong with is delivered sooner. */
 const PATIENCE_MS = 4000;
 const VICTIM = 'victim.example';
@@ -99,7 +99,7 @@ export const CORRUPTION: Scenario[] = [
       flipKey(world, VICTIM);
       world.daemon.launch();
       const before = world.sink.count;
-      await pause(BROKEN_MS, stage.signal);
+      await pause(stage.lasting(BROKEN_MS), stage.signal);
       const left = world.ledger.waiting(PATIENCE_MS, (recipient) => !recipient.startsWith('victim'));
       world.note(`the other domain: ${world.sink.count - before} delivered while the key is broken`);
       if (left > 0 || world.sink.count === before)
@@ -126,7 +126,7 @@ export const CORRUPTION: Scenario[] = [
       world.daemon.launch();
       await pause(2000, stage.signal);
       const before = world.ledger.accepted.size;
-      await pause(BROKEN_MS, stage.signal);
+      await pause(BROKEN_MS / 2, stage.signal);
       const accepted = world.ledger.accepted.size - before;
       const readyz = await world.daemon.probe('/readyz');
       world.note(`${accepted} sends accepted while outcomes cannot be recorded, /readyz answers ${readyz}`);

@@ -52,10 +52,10 @@ export const DESTINATIONS: Scenario[] = [
         await pause(ms, stage.signal);
         return ((world.sink.count - before) * 1000) / ms;
       };
-      const alone = await rateOf(PHASE_MS);
+      const alone = await rateOf(stage.lasting(PHASE_MS));
       const names = [...Object.keys(BAD).map((name) => `${name}.example`), REFUSES];
       const unlucky = world.traffic({ perSecond: 60, domains: names });
-      const beside = await rateOf(2 * PHASE_MS);
+      const beside = await rateOf(stage.lasting(2 * PHASE_MS));
       const ratio = beside / alone;
       world.note(`healthy destination: ${beside.toFixed(0)}/s beside, ${alone.toFixed(0)}/s alone`);
       if (ratio < LEAST_RATIO)

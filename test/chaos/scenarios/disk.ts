@@ -26,7 +26,7 @@ async function fullForAWhile(stage: Stage, dotDelayMs: number) {
   world.sink.program({ script: { dot: { reply: '250 2.0.0 taken', delayMs: dotDelayMs } } });
   await pause(500, stage.signal);
   const free = volume.fill();
-  await pause(FULL_MS, stage.signal);
+  await pause(stage.lasting(FULL_MS), stage.signal);
   await expectRefusal(world, '503');
   world.sink.program({ script: {} });
   free();
@@ -49,7 +49,6 @@ export const DISK: Scenario[] = [
   {
     name: 'disk-full-fast-sink',
     summary: 'no byte is free for 8 s while the destination takes mail at once',
-    short: true,
     needs: ['mounts'],
     run: (stage) => fullForAWhile(stage, 5),
   },
@@ -57,6 +56,7 @@ export const DISK: Scenario[] = [
     name: 'disk-full-slow-sink',
     summary:
       'no byte is free for 8 s while the destination answers after 5 s, so that claims and outcomes come back late',
+    short: true,
     needs: ['mounts'],
     run: (stage) => fullForAWhile(stage, 5000),
   },

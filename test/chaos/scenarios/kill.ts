@@ -14,7 +14,7 @@ export const KILL: Scenario[] = [
       });
       const traffic = world.traffic({ perSecond: 200 });
       await world.baseline(traffic);
-      for (let kill = 0; kill < 8; kill++) {
+      for (let kill = 0; kill < stage.lasting(8); kill++) {
         await pause(300 + 170 * (kill % 4), stage.signal);
         await world.kill();
         world.heal();

@@ -23,7 +23,6 @@ export const LOCKS: Scenario[] = [
   {
     name: 'foreign-locks',
     summary: `another process holds the write lock ${HOLDS} times for ${HELD_MS / 1000} s`,
-    short: true,
     run: async (stage) => {
       const world = await startWorld(stage);
       const traffic = world.traffic();

@@ -37,7 +37,7 @@ export const WORKERS: Scenario[] = [
         rmSync(mortal);
       };
       writeFileSync(mortal, '');
-      await pause(DYING_MS, stage.signal);
+      await pause(stage.lasting(DYING_MS), stage.signal);
       endDying();
       world.heal();
 
