@@ -30,6 +30,8 @@ export interface Accepted {
 }
 
 export interface Judgement {
+  /** Accepted when the books were closed. */
+  accepted: number;
   delivered: number;
   returned: number;
   lost: string[];
@@ -69,7 +71,7 @@ export function createLedger(): Ledger {
     unlisted: () => {
       const open = [...accepted.keys()].filter((recipient) => taken(recipient).length === 0);
       const delivered = accepted.size - open.length;
-      return { delivered, returned: 0, lost: [], stuck: open, faults: [] };
+      return { accepted: accepted.size, delivered, returned: 0, lost: [], stuck: open, faults: [] };
     },
     judge: async (apis, mayFail) => {
       // What is accepted while the pages are read would be missing on them.
@@ -78,7 +80,14 @@ export function createLedger(): Ledger {
       for (const api of apis) {
         for (const message of await api.allMessages()) status.set(message.messageId, message.status);
       }
-      const judgement: Judgement = { delivered: 0, returned: 0, lost: [], stuck: [], faults: [] };
+      const judgement: Judgement = {
+        accepted: before.length,
+        delivered: 0,
+        returned: 0,
+        lost: [],
+        stuck: [],
+        faults: [],
+      };
       for (const [recipient, { messageId }] of before) {
         const state = status.get(messageId) ?? 'unknown to the API';
         const wasTaken = taken(recipient).length > 0;

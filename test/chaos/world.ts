@@ -199,7 +199,7 @@ export async function startWorld(stage: Stage, options: WorldOptions = {}): Prom
       if (exit === null) faults.push('SIGTERM did not end the daemon within 45 s');
       else if (exit.code !== 0) faults.push(`after SIGTERM it ended with ${JSON.stringify(exit)}`);
       return {
-        accepted: ledger.accepted.size,
+        accepted: judgement.accepted,
         delivered: judgement.delivered,
         returned: judgement.returned,
         lost: judgement.lost.length,
