@@ -17,9 +17,9 @@ import { createDeliveryEngine } from './delivery/engine.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
-import { createDnsView } from './domains/dns-view.ts';
+import { createHostLocator } from './domains/host-locator.ts';
 import { createHttpsProbe } from './domains/https-probe.ts';
-import { isLinkHost, leadsHere, publicHost } from './domains/link-hosts.ts';
+import { linkHostStanding, publicHost } from './domains/link-hosts.ts';
 import { platformOf } from './domains/platform.ts';
 import { createDomains, type Domains } from './domains/service.ts';
 import { dropQueued } from './events/drop.ts';
@@ -221,7 +221,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     undo.push(() => audience.background.stop());
 
     const platform = platformOf(config);
-    const isOurLinkHost = (host: string) => isLinkHost(tables, platform, host);
+    const standingOf = (host: string) => linkHostStanding(tables, platform, host);
+    const locator = createHostLocator({ resolver, clock, platform });
     const orders = new Counter({
       name: 'postrider_certificate_orders_total',
       help: 'Certificates asked for, by what became of it.',
@@ -241,11 +242,17 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             resolver,
             userAgent: `Postrider/${programVersion()}`,
             ownHost: publicHost(platform),
-            isOurs: isOurLinkHost,
-            leadsHere: (host) => leadsHere(createDnsView(resolver, { fresh: true }), platform, host),
+            isOurs: (host) => standingOf(host) !== null,
+            leadsHere: async (host, kind) => {
+              const lookup =
+                kind === 'renewal' ? kind : standingOf(host) === 'registered' ? 'registered' : 'proven';
+              return (await locator.locate(host, lookup)) === 'here';
+            },
             observe: (outcome) => orders.inc({ outcome }),
           });
     if (certificates !== null) undo.push(() => certificates.stop());
+    // What waits for a lookup would hold up the step above.
+    undo.push(() => locator.close());
 
     const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
     const publicSide = createPublicSide({
@@ -259,6 +266,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       tokens,
       unsubscribing,
       onSuppressionChange,
+      isCustomerHost: (host) => standingOf(host) === 'proven',
       certificates,
     });
     // Before anything is sent: its links must lead somewhere.
@@ -333,6 +341,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             writer,
             recorder,
             tokens,
+            resolver,
             isDiskLow: pressure.isDiskLow,
             observe: (purpose, result) => mailIn.inc({ purpose, result }),
             optOut: (all, message) => {
@@ -410,7 +419,13 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...subscriptionRoutes(audience),
         ...accountRoutes(accounts),
       ],
-      openRoutes: [tlsCheckRoute(isOurLinkHost)],
+      openRoutes: [
+        tlsCheckRoute({
+          clock,
+          standingOf,
+          leadsHere: async (host) => (await locator.locate(host, 'registered')) === 'here',
+        }),
+      ],
       health: [
         {
           name: 'database',

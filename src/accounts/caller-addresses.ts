@@ -57,3 +57,15 @@ export function callerBlock(address: string): string {
   if (parsed === null || parsed.kind() === 'ipv4') return parsed?.toString() ?? address;
   return Buffer.from(parsed.toByteArray().slice(0, 8)).toString('hex');
 }
+
+/**
+ * The network that one caller can plausibly obtain as a whole: the /24 of an IPv4 address, the /48 of an IPv6
+ * one. Limits that must hold against a caller with many addresses count by it.
+ */
+export function callerNetwork(address: string): string {
+  const parsed = parseAddress(address);
+  if (parsed === null) return address;
+  const prefix = parsed.kind() === 'ipv4' ? 3 : 6;
+  const bytes = parsed.toByteArray().map((byte, index) => (index < prefix ? byte : 0));
+  return `${ipaddr.fromByteArray(bytes).toString()}/${8 * prefix}`;
+}

@@ -31,7 +31,7 @@ interface Bucket {
 }
 
 /** Buckets of one rate, at most `keep` of them, the least recently used forgotten first. */
-function createBuckets(clock: Clock, rate: Rate, keep: number) {
+export function createBuckets(clock: Clock, rate: Rate, keep: number) {
   const buckets = new LRUCache<string, Bucket>({ max: keep });
 
   return {

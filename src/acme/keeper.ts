@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
-import PQueue from 'p-queue';
 import { getDomain } from 'tldts';
 import { type Clock, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
+import { createGate, type Gate } from '../core/gate.ts';
 import type { Log } from '../core/log.ts';
 import type { Seal } from '../core/seal.ts';
 import { normaliseDomain } from '../mail/address.ts';
@@ -11,7 +11,14 @@ import type { CertificateRow } from '../store/certificates.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type Authority, HeldOff, type Issued } from './authority.ts';
-import { NEW_NAMES_AN_HOUR, ORDERS_AN_HOUR, ORDERS_KEPT, renewalTime, waitAfter } from './pace.ts';
+import {
+  NEW_NAMES_AN_HOUR,
+  ORDERS_AN_HOUR,
+  ORDERS_KEPT,
+  POSTPONED_MS,
+  renewalTime,
+  waitAfter,
+} from './pace.ts';
 
 /**
  * The certificates of the public pages: obtained when a name is first asked for, kept sealed, renewed ahead,
@@ -43,19 +50,27 @@ export interface KeeperHouse {
   ownHost: string | null;
   /** Whether it is a name for the public pages at all. */
   isOurs(host: string): boolean;
-  /** Whether its DNS leads to us, so that the authority would find us there. */
-  leadsHere(host: string): Promise<boolean>;
+  /**
+   * Whether its DNS leads to us, so that the authority would find us there. Asked before an order takes its place,
+   * and bounded in time and number by whoever answers.
+   */
+  leadsHere(host: string, kind: OrderKind): Promise<boolean>;
   observe?(outcome: 'obtained' | 'failed'): void;
 }
 
+/** What an order is for. Orders of one kind never wait for those of another. */
+export type OrderKind = 'own' | 'renewal' | 'new';
+
 const INTERVAL = MINUTE;
-const AT_ONCE = 2;
+/** Orders under way at the same time: in all, and of new names below one registrable domain. */
+const CONCURRENCY: Record<OrderKind, number> = { own: 1, renewal: 1, new: 2 };
+const PER_DOMAIN = 1;
+const MAX_WAITING = 500;
 const DUE_AT_ONCE = 50;
 /** Longer, and the client has given up. */
 const HANDSHAKE_PATIENCE = 30 * SECOND;
 const CONTEXTS = 2000;
-/** A name that does not lead here is looked up again after this: its owner may be setting it up. */
-const ASTRAY_MS = MINUTE;
+const LOG_AGAIN_MS = HOUR;
 const HELD_OFF_MS = HOUR;
 /** Until when no authority is asked for anything, epoch ms. */
 const HOLD = 'certificates-hold';
@@ -67,14 +82,27 @@ interface InUse {
 
 export function createKeeper(house: KeeperHouse): Keeper {
   const { tables, writer, clock, seal, log, authority, ownHost, isOurs, leadsHere } = house;
-  const queue = new PQueue({ concurrency: AT_ONCE });
+  const gateOf = (kind: OrderKind): Gate =>
+    createGate({ concurrency: CONCURRENCY[kind], perKey: PER_DOMAIN, maxWaiting: MAX_WAITING });
+  const gates: Record<OrderKind, Gate> = {
+    own: gateOf('own'),
+    renewal: gateOf('renewal'),
+    new: gateOf('new'),
+  };
   const contexts = new LRUCache<string, InUse>({ max: CONTEXTS });
-  /** When it was seen to lead elsewhere. */
-  const astray = new LRUCache<string, number>({ max: CONTEXTS });
   const underWay = new Map<string, Promise<void>>();
+  /** When the log last said why a name got no certificate: anybody can ask for it again and again. */
+  const lastLogged = new LRUCache<string, number>({ max: CONTEXTS });
   let timer: NodeJS.Timeout | null = null;
   let running = true;
   let saidTooMany = false;
+
+  function isNews(host: string): boolean {
+    const now = clock.now();
+    if (now - (lastLogged.get(host) ?? -Infinity) < LOG_AGAIN_MS) return false;
+    lastLogged.set(host, now);
+    return true;
+  }
 
   /** The certificate that is there, whether or not another is wanted. */
   function inUse(host: string): SecureContext | null {
@@ -99,18 +127,42 @@ export function createKeeper(house: KeeperHouse): Keeper {
   function obtain(host: string): Promise<void> {
     const before = underWay.get(host);
     if (before !== undefined) return before;
-    const work = queue
-      .add(() => attempt(host))
+    const work = attempt(host)
       .catch((error: unknown) => log.error({ err: error, host }, 'obtaining a certificate broke off'))
       .finally(() => underWay.delete(host));
     underWay.set(host, work);
     return work;
   }
 
+  /** A customer's nameserver may never answer: it is asked before the order takes its place. */
   async function attempt(host: string): Promise<void> {
-    const row = tables.certificates.get(host);
-    if (!running || !mayTry(host, row) || !(await foundHere(host))) return;
+    if (!running || !mayTry(host, tables)) return;
+    const kind = kindOf(host, tables.certificates.get(host));
+    if (kind !== 'own' && !(await leadsHere(host, kind))) return postpone(host);
+    await gates[kind].run(registrableDomainOf(host), () => order(host));
+  }
+
+  function kindOf(host: string, row: CertificateRow | null): OrderKind {
+    if (host === ownHost) return 'own';
+    return (row?.chain ?? null) === null ? 'new' : 'renewal';
+  }
+
+  /** A renewal makes room for the others that are due; a new name has nothing to postpone. */
+  async function postpone(host: string): Promise<void> {
+    if (!running) return;
+    if (isNews(host)) log.info({ host }, 'no certificate was asked for: the name does not lead here');
+    await writer.run((all) => {
+      const row = all.certificates.get(host);
+      if (row?.chain) all.certificates.put({ ...row, due_at: clock.now() + POSTPONED_MS });
+    });
+  }
+
+  async function order(host: string): Promise<void> {
+    if (!running) return;
     const failing = await writer.run((all) => {
+      // Others may have been tried while this one waited.
+      if (!mayTry(host, all)) return null;
+      const row = all.certificates.get(host);
       const failures = (row?.failures ?? 0) + 1;
       // As if it had failed: should this process end before it is known, the next one waits all the same.
       const now = clock.now();
@@ -118,6 +170,7 @@ export function createKeeper(house: KeeperHouse): Keeper {
       all.certificates.put(tried);
       return tried;
     });
+    if (failing === null) return;
     try {
       await take(failing, await authority.obtain(host));
     } catch (error) {
@@ -125,33 +178,26 @@ export function createKeeper(house: KeeperHouse): Keeper {
     }
   }
 
-  function mayTry(host: string, row: CertificateRow | null): boolean {
+  function mayTry(host: string, all: Tables): boolean {
     const now = clock.now();
-    if ((row !== null && row.due_at > now) || Number(tables.settings.get(HOLD) ?? 0) > now) return false;
-    const isNew = host !== ownHost && (row?.chain ?? null) === null;
-    const domain = getDomain(host, { allowPrivateDomains: true }) ?? host;
-    if (isNew && tables.certificates.triedBelow(domain, now - HOUR) >= NEW_NAMES_AN_HOUR) {
-      log.info(
-        { host, domain, newNamesAnHour: NEW_NAMES_AN_HOUR },
-        'a certificate waits: its domain had many',
-      );
+    const row = all.certificates.get(host);
+    if ((row !== null && row.due_at > now) || Number(all.settings.get(HOLD) ?? 0) > now) return false;
+    const isNew = kindOf(host, row) === 'new';
+    const domain = registrableDomainOf(host);
+    if (isNew && all.certificates.triedBelow(domain, now - HOUR) >= NEW_NAMES_AN_HOUR) {
+      if (isNews(host))
+        log.info(
+          { host, domain, newNamesAnHour: NEW_NAMES_AN_HOUR },
+          'a certificate waits: its domain had many',
+        );
       return false;
     }
     const most = isNew ? ORDERS_AN_HOUR - ORDERS_KEPT : ORDERS_AN_HOUR;
-    const tooMany = tables.certificates.triedSince(now - HOUR) >= most;
+    const tooMany = all.certificates.triedSince(now - HOUR) >= most;
     if (tooMany && !saidTooMany)
       log.warn({ ordersAnHour: ORDERS_AN_HOUR }, 'certificates wait: enough were asked for in this hour');
     saidTooMany = tooMany;
     return !tooMany;
-  }
-
-  async function foundHere(host: string): Promise<boolean> {
-    if (host === ownHost) return true;
-    if ((astray.get(host) ?? -Infinity) > clock.now() - ASTRAY_MS) return false;
-    if (await leadsHere(host)) return true;
-    astray.set(host, clock.now());
-    log.info({ host }, 'no certificate was asked for: the name does not lead here');
-    return false;
   }
 
   async function take(row: CertificateRow, issued: Issued): Promise<void> {
@@ -222,7 +268,7 @@ export function createKeeper(house: KeeperHouse): Keeper {
       if (!isOurs(host)) return null;
       const kept = inUse(host);
       if (kept !== null || !running) return kept;
-      await Promise.race([obtain(host), patience(HANDSHAKE_PATIENCE)]);
+      await within(HANDSHAKE_PATIENCE, obtain(host));
       return inUse(host);
     },
     tick,
@@ -236,9 +282,9 @@ export function createKeeper(house: KeeperHouse): Keeper {
     stop: async () => {
       running = false;
       if (timer !== null) clearInterval(timer);
-      queue.clear();
+      for (const gate of Object.values(gates)) gate.close();
       authority.close();
-      await queue.onIdle();
+      await Promise.all(underWay.values());
     },
   };
 }
@@ -250,8 +296,18 @@ function contextOf(host: string): string {
   return `certificate:${host}`;
 }
 
-function patience(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
+/** The domain that one registrant controls, by the public suffix list with its private part. */
+function registrableDomainOf(host: string): string {
+  return getDomain(host, { allowPrivateDomains: true }) ?? host;
+}
+
+/** Resolves when the work has ended, or after `ms`. */
+async function within(ms: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const expired = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+    timer.unref();
   });
+  await Promise.race([work, expired]);
+  clearTimeout(timer);
 }

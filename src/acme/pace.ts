@@ -10,6 +10,9 @@ export const ORDERS_KEPT = 20;
 /** New names below one registrable domain: who comes with more has to wait, not everybody else. */
 export const NEW_NAMES_AN_HOUR = 5;
 
+/** A renewal of a name that does not lead here at present: nothing was asked of the authority. */
+export const POSTPONED_MS = 10 * MINUTE;
+
 const FIRST_WAIT = 10 * MINUTE;
 const LONGEST_WAIT = DAY;
 const RENEWED_AHEAD = 30 * DAY;

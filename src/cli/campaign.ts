@@ -1,14 +1,17 @@
 import { Command } from 'commander';
+import { z } from 'zod';
 import { isRefusal } from '../core/refusal.ts';
+import { line, lines } from '../http/api/text-form.ts';
+import { parseForm } from '../http/validation.ts';
 import { createCampaigns, shownAnalytics, shownCampaign } from '../sending/campaigns.ts';
 import { campaignSending, sendCampaignCommand } from './campaign-send.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
 
-/** `postrider campaign list|show|send|pause|resume|cancel`: campaigns, their way, and what became of their mail. */
+/** `postrider campaign create|list|show|send|pause|resume|cancel`. */
 export function campaignCommand(context: CliContext): Command {
   const command = new Command('campaign')
-    .description('look at campaigns, send them to a subscription group, hold them up')
+    .description('Manage campaigns and send them to subscription groups')
     .addHelpText(
       'after',
       `
@@ -19,6 +22,14 @@ Examples:
     --group sgroup_1769860800000_5t7y9u1i3o5p --from "Example Shop <news@example.com>" \\
     --subject "Spring is here, {{firstName|dear reader}}" --html spring.html --per-hour 20000`,
     );
+  command
+    .command('create')
+    .description('Create a campaign')
+    .requiredOption('--account <id>', 'the account')
+    .requiredOption('--name <name>', 'name of the campaign')
+    .option('--description <text>', 'for display')
+    .option('--json', 'print JSON')
+    .action((options: CreateOptions) => create(context, options));
   command
     .command('list')
     .description('campaigns of an account, newest first')
@@ -41,8 +52,25 @@ interface ShowOptions {
   json?: boolean;
 }
 
+interface CreateOptions extends ShowOptions {
+  name: string;
+  description?: string;
+}
+
 interface ListOptions extends ShowOptions {
   limit: number;
+}
+
+const form = z.object({ name: line(200), description: lines(2000).optional() });
+
+async function create(context: CliContext, { account, json, ...options }: CreateOptions): Promise<void> {
+  const input = parseForm(form, { name: options.name, description: options.description }, 'campaign');
+  if (isRefusal(input)) return context.usage(input.message);
+  const house = await context.open();
+  if (house.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  const { name, description = null } = input;
+  const created = await createCampaigns(house).create(account, { name, description });
+  context.printRecord({ ...shownCampaign(created) }, { json: json === true });
 }
 
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
@@ -74,10 +102,10 @@ async function show(context: CliContext, id: string, { account, json }: ShowOpti
   const { skipped, ...way } = progress ?? {};
   context.print(
     [
-      ...lines(shown),
-      ...(skipped === undefined ? [] : ['', ...lines(way), ...lines(skipped)]),
+      ...fieldLines(shown),
+      ...(skipped === undefined ? [] : ['', ...fieldLines(way), ...fieldLines(skipped)]),
       '',
-      ...lines(totals),
+      ...fieldLines(totals),
       ...(links.length === 0
         ? []
         : ['', ...links.map(({ url, clicks }) => `${String(clicks).padStart(8)}  ${url}`)]),
@@ -85,6 +113,6 @@ async function show(context: CliContext, id: string, { account, json }: ShowOpti
   );
 }
 
-function lines(record: object): string[] {
+function fieldLines(record: object): string[] {
   return Object.entries(record).map(([name, value]) => `${name.padEnd(20)} ${value ?? '-'}`);
 }

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline/promises';
 import { CONFIG_FILES, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
@@ -30,6 +31,11 @@ export interface CliContext {
   printRows(rows: readonly Record<string, unknown>[], options: { json: boolean; empty: string }): void;
   /** One object as lines of name and value, or as JSON. */
   printRecord(record: Readonly<Record<string, unknown>>, options: { json: boolean }): void;
+  /**
+   * Asks on the terminal; true when the answer is yes. Where nobody can answer, reports that `--yes` is needed and
+   * returns false.
+   */
+  confirm(question: string): Promise<boolean>;
   /** Reports a failure; the exit status will be 1. */
   fail(message: string): void;
   /** Reports an error in the command line; the exit status will be 2. */
@@ -117,6 +123,21 @@ export function createContext(configFile: () => string | undefined, json = false
     },
     printRecord: (record, { json }) => {
       console.log(json ? JSON.stringify(record, null, 2) : formatRecord(record, tableOptions()));
+    },
+    confirm: async (question) => {
+      if (!process.stdin.isTTY) {
+        complain(`${question} Confirm with --yes.`, FAILED);
+        return false;
+      }
+      const terminal = createInterface({ input: process.stdin, output: process.stderr });
+      try {
+        const answer = await terminal.question(`${question} [y/N] `);
+        if (/^y(?:es)?$/i.test(answer.trim())) return true;
+        complain('nothing was changed', FAILED);
+        return false;
+      } finally {
+        terminal.close();
+      }
     },
     fail: (message) => complain(message, FAILED),
     usage: (message) => complain(message, USAGE),

@@ -20,9 +20,9 @@ import {
   recordFormat,
 } from './record-output.ts';
 
-/** `postrider domain add|list|show|verify`: sending domains without the API. */
+/** `postrider domain add|list|show|verify|rotate-dkim|delete`. */
 export function domainCommand(context: CliContext): Command {
-  const command = new Command('domain').description('register, show and verify sending domains');
+  const command = new Command('domain').description('Manage sending domains');
   command
     .command('add <name>')
     .description('register a domain and print the records to publish')
@@ -58,7 +58,25 @@ Checks from this machine with the configured resolvers, past all caches, and rec
 Exits 0 when the domain is verified, 3 when it is not.`,
     )
     .action((text: string, options: ListOptions) => verifyDomain(context, text, options));
+  command
+    .command('delete <domain>')
+    .description('Delete a domain (name or id) with its keys; its queued mail is dropped')
+    .option('--account <id>', 'only look in this account')
+    .option('--yes', 'do not ask for confirmation')
+    .option('--json', 'print JSON')
+    .action((text: string, options: DeleteOptions) => deleteDomain(context, text, options));
+  command
+    .command('rotate-dkim <domain>')
+    .description('Start a rotation of the DKIM key of a domain (name or id)')
+    .option('--account <id>', 'only look in this account')
+    .option('--format <format>', 'of the records: table (default), bind or json', recordFormat)
+    .option('--json', 'print JSON')
+    .action((text: string, options: ShowOptions) => rotateDkim(context, text, options));
   return command;
+}
+
+interface DeleteOptions extends ListOptions {
+  yes?: boolean;
 }
 
 interface ListOptions {
@@ -114,13 +132,11 @@ async function listDomains(context: CliContext, options: ListOptions): Promise<v
       domain: row.name,
       useCase: useCaseId(row.use_case, row.region),
       status: row.status,
-      dkim: mark(row.dkim_enabled),
-      spf: mark(row.spf_configured),
-      dmarc: mark(row.dmarc_configured),
-      mx: mark(row.mx_configured),
+      failing: CHECKED.filter(([, column]) => row[column] === 0)
+        .map(([name]) => name)
+        .join(' '),
       secondary: row.alt_status,
       account: row.account_id,
-      id: row.domain_id,
     })),
     { json: false, empty: 'there are no domains' },
   );
@@ -161,6 +177,42 @@ async function verifyDomain(context: CliContext, text: string, options: ListOpti
   });
 }
 
+async function deleteDomain(context: CliContext, text: string, options: DeleteOptions): Promise<void> {
+  await withDomains(context, async ({ domains, tables }) => {
+    const domain = findDomain(context, tables, text, options.account);
+    if (domain === null) return;
+    const { domain_id: domainId, name, account_id: accountId } = domain;
+    const queued = tables.queue.ofDomain(domainId, MAX_COUNTED).length;
+    const mail = queued === MAX_COUNTED ? `${MAX_COUNTED} or more` : String(queued);
+    const question = `Delete ${name} (${domainId}) of ${accountId}? ${mail} queued messages are dropped.`;
+    if (options.yes !== true && !(await context.confirm(question))) return;
+    const removed = await domains.remove(accountId, domainId);
+    if (isRefusal(removed)) return context.fail(removed.message);
+    if (options.json === true) context.printJson({ domainId, domain: name });
+    else context.print(`${name} (${domainId}) is deleted`);
+  });
+}
+
+/** Queued messages of a domain are counted up to this. */
+const MAX_COUNTED = 10_000;
+
+async function rotateDkim(context: CliContext, text: string, options: ShowOptions): Promise<void> {
+  await withDomains(context, async ({ domains, tables }) => {
+    const domain = findDomain(context, tables, text, options.account);
+    if (domain === null) return;
+    const result = await domains.rotateDkim(domain.account_id, domain.domain_id);
+    if (isRefusal(result)) return context.fail(result.message);
+    const records = domains.records(result.domain);
+    const message = result.started
+      ? `The rotation of the DKIM key of ${domain.name} has started: publish the new record. The old key signs until the new one is seen.`
+      : `A rotation of the DKIM key of ${domain.name} is in progress already.`;
+    const format = formatOf(options, 'table');
+    if (format === 'json') context.printJson({ message, ...detailsOf(result.domain), ...records });
+    else if (format === 'bind') context.print(domainZoneFile(records));
+    else context.print([message, '', domainRecordTable(records)].join('\n'));
+  });
+}
+
 /** By id, else by name; says why when it is not exactly one. */
 function findDomain(
   context: CliContext,
@@ -195,9 +247,12 @@ function detailsOf(row: DomainRow) {
   };
 }
 
-function mark(flag: 0 | 1): string {
-  return flag === 1 ? 'yes' : 'no';
-}
+const CHECKED = [
+  ['dkim', 'dkim_enabled'],
+  ['spf', 'spf_configured'],
+  ['dmarc', 'dmarc_configured'],
+  ['mx', 'mx_configured'],
+] as const;
 
 const TITLES: Record<Check['check'], string> = {
   dkim: 'DKIM',

@@ -9,8 +9,10 @@ export function inboxCommand(context: CliContext): Command {
   const command = new Command('inbox').description('read mail that came in').addHelpText(
     'after',
     `
-What came to postmaster@ and abuse@, automatic answers, and what could not be read or matched to a message.
-The newest thousand of each box are kept, of each mail the first 256 KiB.
+Mail to postmaster@ and abuse@, automatic replies, and what could not be parsed or matched to a message.
+Of each box the newest 1000 mails are kept, at most 100 of them from one network (IPv4 /24, IPv6 /48), and of
+each mail the first 256 KiB. When a box is full, the oldest mail of the network with the most is dropped. A
+mail to several spellings of one mailbox is kept once.
 
 Examples:
   postrider inbox list --box postmaster

@@ -1,16 +1,111 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
+import { iso, parseMoment } from '../core/clock.ts';
 import { messageTimeline, publicMessage } from '../events/message-view.ts';
+import { given } from '../http/api/given.ts';
+import { normaliseDomain } from '../mail/address.ts';
+import { emailIdentifier } from '../mail/identifier.ts';
+import { MESSAGE_STATUSES, type MessageStatus } from '../store/messages.ts';
+import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
+import { ROWS, rowLimit } from './row-limit.ts';
 
-/** `postrider message show ID`: one message, its fields, its timeline, every SMTP reply. */
+/** `postrider message list|show`. */
 export function messageCommand(context: CliContext): Command {
-  const command = new Command('message').description('look at single messages');
+  const command = new Command('message').description('Find and show messages').addHelpText(
+    'after',
+    `
+Examples:
+  postrider message list --recipient ada@example.net
+  postrider message list --status bounced --domain example.com --from 2026-02-01
+  postrider message list --sender billing@ --subject invoice --limit 200`,
+  );
+  command
+    .command('list')
+    .description('List messages, newest first')
+    .option('--account <id>', 'only of this account')
+    .option('--recipient <address>', 'only to this address')
+    .option('--sender <text>', 'only with this in the From address')
+    .option('--subject <text>', 'only with this in the subject')
+    .addOption(new Option('--status <status>', 'only in this state').choices(MESSAGE_STATUSES))
+    .option('--domain <domain>', 'only from this sending domain (name or id)')
+    .option('--from <time>', 'accepted at or after: a date or an ISO 8601 time')
+    .option('--to <time>', 'accepted before')
+    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .option('--json', 'print JSON')
+    .action((options: ListOptions) => listMessages(context, options));
   command
     .command('show <id>')
-    .description('one message: fields, timeline, every SMTP reply')
+    .description('Show a message: fields, timeline, every SMTP reply')
     .option('--json', 'print JSON')
     .action((id: string, options: { json?: boolean }) => showMessage(context, id, options.json === true));
   return command;
+}
+
+interface ListOptions {
+  account?: string;
+  recipient?: string;
+  sender?: string;
+  subject?: string;
+  status?: MessageStatus;
+  domain?: string;
+  from?: string;
+  to?: string;
+  limit: number;
+  json?: boolean;
+}
+
+async function listMessages(context: CliContext, options: ListOptions): Promise<void> {
+  const { tables } = await context.open();
+  const { account, recipient, sender, subject, status, domain, limit } = options;
+  if (account !== undefined && tables.accounts.get(account) === null)
+    return context.fail(`there is no account ${account}`);
+  const period = given({ from: options.from, to: options.to });
+  const times = Object.entries(period).map(([name, text]) => [name, parseMoment(text)] as const);
+  const wrong = times.find(([, at]) => at === null);
+  if (wrong !== undefined)
+    return context.usage(
+      `--${wrong[0]} must be a date such as 2026-02-01 or a time with zone such as 2026-02-01T12:00:00Z`,
+    );
+  const domains = domain === undefined ? [undefined] : domainIds(tables, domain, account);
+  if (domains.length === 0) return context.fail(`there is no domain ${domain}`);
+  const rows = domains
+    .flatMap((domainId) =>
+      tables.messages.list({
+        accountId: account ?? null,
+        ...given({
+          recipientHash: recipient === undefined ? undefined : emailIdentifier(recipient),
+          sender: sender?.toLowerCase(),
+          subject: subject?.toLowerCase(),
+          status,
+          domainId,
+        }),
+        ...Object.fromEntries(times),
+        limit: limit + 1,
+      }),
+    )
+    .toSorted((a, b) => b.seq - a.seq);
+  const page = rows.slice(0, limit);
+  if (options.json === true) return context.printJson(page.map(publicMessage));
+  context.printRows(
+    page.map((row) => ({
+      message: row.message_id,
+      created: iso(row.created_at),
+      status: row.status,
+      recipient: row.recipient,
+      subject: row.subject,
+    })),
+    { json: false, empty: 'no message matches' },
+  );
+  if (rows.length > limit) console.error(`there are more than ${limit}: see --limit`);
+}
+
+/** A domain may be registered once for each use case, and by several accounts. */
+function domainIds(tables: Tables, text: string, account: string | undefined): string[] {
+  const name = normaliseDomain(text);
+  return tables.domains
+    .list(account ?? null)
+    .filter((row) => row.domain_id === text || row.name === name)
+    .map((row) => row.domain_id);
 }
 
 async function showMessage(context: CliContext, id: string, json: boolean): Promise<void> {

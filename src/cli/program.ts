@@ -15,6 +15,8 @@ const COMMANDS: Record<
   zone: async (context) => (await import('./zone.ts')).zoneCommand(context),
   serve: async (_, configFile) => (await import('./serve.ts')).serveCommand(configFile),
   demo: async (context) => (await import('./demo/demo.ts')).demoCommand((text) => context.print(text)),
+  group: async (context) => (await import('./group.ts')).groupCommand(context),
+  template: async (context) => (await import('./template.ts')).templateCommand(context),
   message: async (context) => (await import('./message.ts')).messageCommand(context),
   bounce: async () => (await import('./bounce.ts')).bounceCommand(),
   contacts: async (context) => (await import('./contacts.ts')).contactsCommand(context),

@@ -62,7 +62,7 @@ function fitted(
 ): number[] | null {
   const columns = names.map((name, n) => {
     const values = cells.map((row) => row[n] ?? '');
-    const natural = Math.max(characters(name), ...values.map(characters));
+    const natural = Math.max(name.length, ...values.map(({ length }) => length));
     return { width: natural, min: values.some(isId) ? natural : Math.min(natural, MIN_COLUMN) };
   });
   const available = width - names.length * COLUMN_OVERHEAD - 1;
@@ -75,10 +75,6 @@ function fitted(
     excess--;
   }
   return columns.map((column) => column.width);
-}
-
-function characters(text: string): number {
-  return [...text].length;
 }
 
 function isId(text: string): boolean {

@@ -44,6 +44,14 @@ Examples:
   add('delete <id>', 'delete a webhook, with what it was still to be told').action(
     (id: string, options: Options) => remove(context, id, options),
   );
+  for (const [verb, isActive, does] of [
+    ['enable', true, 'Send events to a webhook again'],
+    ['disable', false, 'Stop sending events to a webhook'],
+  ] as const) {
+    add(`${verb} <id>`, does).action((id: string, options: Options) =>
+      one(context, options, (webhooks) => webhooks.update(options.account, id, { isActive })),
+    );
+  }
   add('rotate <id>', 'give it a new secret; the old one signs along for 24 hours').action(
     (id: string, options: Options) =>
       one(context, options, (webhooks) => webhooks.rotateSecret(options.account, id)),

@@ -52,14 +52,58 @@ function parseDuration(text: string): number {
 const tlsMode = z.enum(['none', 'opportunistic', 'required', 'verified']);
 const name = z.string().regex(/^[a-z0-9][a-z0-9-]{0,30}$/, 'must be 1 to 31 of a-z, 0-9 and "-"');
 
-const route = z.strictObject({
-  match: z.string().min(1),
-  host: z.string().min(1),
-  port: port.default(25),
-  tls: tlsMode.default('opportunistic'),
-  user: z.string().optional(),
-  passwordFile: z.string().optional(),
-});
+/** Logging in at a next hop: of a route, and of the relay behind the secondary lane. */
+const login = {
+  user: z.string().min(1).optional(),
+  passwordFile: z.string().min(1).optional(),
+  allowUnverifiedAuth: z.boolean().default(false),
+};
+
+interface NextHop {
+  host: string;
+  tls?: z.output<typeof tlsMode> | undefined;
+  user?: string | undefined;
+  passwordFile?: string | undefined;
+  allowUnverifiedAuth: boolean;
+}
+
+/**
+ * A password goes only to a server whose certificate proves its name, unless the operator says otherwise; over an
+ * unencrypted connection it never leaves this machine.
+ */
+function checkLogin(hop: NextHop, context: z.RefinementCtx): void {
+  const fault = (path: string, message: string) =>
+    context.addIssue({ code: 'custom', path: [path], message });
+  if (hop.user === undefined && hop.passwordFile !== undefined)
+    fault('user', 'is missing: passwordFile needs it');
+  if (hop.user !== undefined && hop.passwordFile === undefined)
+    fault('passwordFile', 'is missing: user needs it');
+  if (hop.user === undefined || hop.tls === undefined || hop.tls === 'verified') return;
+  if (!hop.allowUnverifiedAuth) {
+    fault(
+      'tls',
+      `"${hop.tls}" would send the password to a server that has not proved its name: use tls = "verified", or set allowUnverifiedAuth = true`,
+    );
+  } else if (hop.tls === 'none' && !LOOPBACK.test(hop.host)) {
+    fault('tls', `"none" would send the password unencrypted to ${hop.host}: use "verified" or "required"`);
+  }
+}
+
+const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/i;
+
+const route = z
+  .strictObject({
+    match: z.string().min(1),
+    host: z.string().min(1),
+    port: port.default(25),
+    tls: tlsMode.optional(),
+    ...login,
+  })
+  .superRefine(checkLogin)
+  .transform((given) => ({
+    ...given,
+    tls: given.tls ?? (given.user === undefined ? ('opportunistic' as const) : ('verified' as const)),
+  }));
 
 const egressEntry = z.strictObject({
   name,
@@ -89,15 +133,16 @@ export const DEFAULT_SHAPING: z.input<typeof shapingProfile>[] = [
 
 const secondary = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('builtin'), pool: name.default('secondary') }),
-  z.strictObject({
-    type: z.literal('relay'),
-    host: z.string().min(1),
-    port: port.default(587),
-    tls: tlsMode.default('verified'),
-    user: z.string().optional(),
-    passwordFile: z.string().optional(),
-    spfInclude: hostName.optional(),
-  }),
+  z
+    .strictObject({
+      type: z.literal('relay'),
+      host: z.string().min(1),
+      port: port.default(587),
+      tls: tlsMode.default('verified'),
+      ...login,
+      spfInclude: hostName.optional(),
+    })
+    .superRefine(checkLogin),
 ]);
 
 const region = z.strictObject({
@@ -228,6 +273,12 @@ export const configSchema = z.strictObject({
       .array(z.union([z.ipv4(), z.ipv6()]))
       .default([])
       .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.'),
+    feedbackLoops: z
+      .array(hostName)
+      .default(['yahoo.com', 'hotmail.com', 'validity.com', 'senderscore.net'])
+      .describe(
+        "Domains whose signed complaints are believed for every recipient: operators of feedback loops you are enrolled in. Of other senders only the recipient's own provider is.",
+      ),
     mailBytes: count.default(20_971_520).describe('Largest mail that is taken.'),
     connections: count.default(1000).describe('Connections at once.'),
     connectionsPerAddress: count.default(300).describe('Of them, from one address.'),
@@ -271,7 +322,7 @@ export const configSchema = z.strictObject({
       .array(route)
       .default([])
       .describe(
-        'Fixed next hops instead of MX: { match = "example.net" or "*", host, port, tls, user, passwordFile }.',
+        'Fixed next hops instead of MX: { match = "example.net" or "*", host, port, tls, user, passwordFile, allowUnverifiedAuth }. tls is "none", "opportunistic" (default without user), "required" or "verified" (default with user: the certificate must be valid for host; add a private authority with NODE_EXTRA_CA_CERTS). A weaker tls together with user needs allowUnverifiedAuth = true.',
       ),
     egress: z.array(egressEntry).superRefine(noneTwice('name')).default([]).meta({
       description:
@@ -321,7 +372,7 @@ export const configSchema = z.strictObject({
   secondary: secondary
     .default({ type: 'builtin', pool: 'secondary' })
     .describe(
-      'The second lane: { type = "builtin", pool } or { type = "relay", host, port, tls, user, passwordFile, spfInclude }.',
+      'The second lane: { type = "builtin", pool } or { type = "relay", host, port, tls, user, passwordFile, allowUnverifiedAuth, spfInclude }.',
     ),
   webhooks: section({
     allowPrivateNetworks: z

@@ -163,10 +163,11 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
       slot: `${site.number}:${slot}`,
       hosts,
       port: route?.port ?? config.delivery.port,
-      tls: site.profile.tls,
+      // Two routes may name the same host, so that they share a site, and differ in this.
+      tls: route?.tls ?? site.profile.tls,
       ...(route?.user === undefined || password === undefined
         ? {}
-        : { auth: { user: route.user, password } }),
+        : { auth: { user: route.user, password, allowUnverified: route.allowUnverifiedAuth } }),
       egress: egress.entry(site.pool, slot),
       messagesPerConnection: site.profile.messagesPerConnection,
       idleMs: site.profile.idleMs,

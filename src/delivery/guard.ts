@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 import { parseListen } from '../config/schema.ts';
@@ -17,18 +18,29 @@ export function createGuard(settings: { allowPrivateNetworks: boolean; ownListen
   const own = settings.ownListeners.flatMap((text) => parseListen(text) ?? []);
   return {
     judge: (address, port) => {
-      const sameHost = (host: string) => host === address || (isWildcard(host) && isLocal(address));
-      if (own.some((listener) => listener.port === port && sameHost(listener.host))) return 'own-address';
+      const canonical = canonicalAddress(address);
+      const reaches = (host: string) =>
+        isSpecific(host) ? canonicalAddress(host) === canonical : isLocal(canonical);
+      if (own.some((listener) => listener.port === port && reaches(listener.host))) return 'own-address';
       return settings.allowPrivateNetworks || isPublic(address) ? 'allowed' : 'private-network';
     },
   };
 }
 
-function isWildcard(host: string): boolean {
-  return host === '0.0.0.0' || host === '::';
+/** Whether a listener is bound to one address; a wildcard or a name may stand for any address of this machine. */
+function isSpecific(host: string): boolean {
+  return isIP(host) !== 0 && host !== '0.0.0.0' && host !== '::';
 }
 
-function isLocal(address: string): boolean {
-  if (ipaddr.process(address).range() === 'loopback') return true;
-  return Object.values(networkInterfaces()).some((list) => list?.some((entry) => entry.address === address));
+/** A connection to an unspecified address reaches this machine as well. */
+function isLocal(canonical: string): boolean {
+  if (['loopback', 'unspecified'].includes(ipaddr.parse(canonical).range())) return true;
+  return Object.values(networkInterfaces()).some((list) =>
+    list?.some((entry) => canonicalAddress(entry.address) === canonical),
+  );
+}
+
+/** One spelling of each address, an IPv4-mapped one as IPv4. */
+function canonicalAddress(address: string): string {
+  return ipaddr.process(address.split('%', 1)[0] ?? '').toString();
 }

@@ -71,7 +71,7 @@ function playAftermath(recorder: Recorder, tables: Tables, message: MessageRow):
   switch (part(message)) {
     case 'complained':
       recorder.message(tables, message, 'email_complained', {
-        fields: { source: 'arf', feedbackType: 'abuse' },
+        fields: { source: 'arf', feedbackType: 'abuse', verified: true },
       });
       break;
     case 'asyncbounced':
@@ -83,6 +83,7 @@ function playAftermath(recorder: Recorder, tables: Tables, message: MessageRow):
           enhancedCode: '5.1.1',
           diagnostic: 'Simulated: user unknown, reported after delivery',
           source: 'dsn',
+          verified: true,
         },
         bounce: { bounceType: 'hard', scope: 'recipient', suppress: 'now' },
       });

@@ -100,6 +100,7 @@ const REASONS: Partial<Record<DnsError['code'], string>> = {
   EREFUSED: 'the DNS server refused to answer',
 };
 
+/** Accounts read it: the error's own message names our resolvers. */
 function reasonOf(error: DnsError): string {
-  return REASONS[error.code] ?? error.message;
+  return REASONS[error.code] ?? 'the DNS server gave an answer that cannot be used';
 }

@@ -1,47 +1,32 @@
 import { normaliseDomain } from '../mail/address.ts';
 import type { Tables } from '../store/tables.ts';
-import { addressesOf, type DnsView } from './dns-view.ts';
 import { linkHost } from './names.ts';
 import { type Platform, trackHost } from './platform.ts';
 
 /**
- * Which host names may lead recipients to the public pages: the platform's own, and for each registered domain
- * its usual and its custom link host. Whether DNS leads them here already is not asked: a proxy needs the
- * certificate first, and the verification looks for it.
+ * own: a host of the platform itself. proven: the link host of a domain whose DKIM key was found in DNS, so that
+ * whoever registered it here controls it. registered: of a domain that anybody may have registered.
  */
-export function isLinkHost(
+export type LinkHostStanding = 'own' | 'proven' | 'registered';
+
+/**
+ * The standing of a host name that may lead recipients to the public pages: the platform's own, and for each
+ * registered domain its usual and its custom link host. Null for any other name. Asks no DNS.
+ */
+export function linkHostStanding(
   tables: Tables,
   platform: Pick<Platform, 'hostname' | 'publicUrl'>,
   text: string,
-): boolean {
+): LinkHostStanding | null {
   const host = normaliseDomain(text);
-  if (host === null) return false;
-  if (host === trackHost(platform) || host === new URL(platform.publicUrl).hostname) return true;
+  if (host === null) return null;
+  if (host === trackHost(platform) || host === new URL(platform.publicUrl).hostname) return 'own';
   const usualPrefix = linkHost('');
-  return (
-    tables.domains.isTrackingDomain(host) ||
-    (host.startsWith(usualPrefix) && tables.domains.isRegistered(host.slice(usualPrefix.length)))
-  );
+  const domain = host.startsWith(usualPrefix) ? host.slice(usualPrefix.length) : '';
+  return tables.domains.linkHostStanding(host, domain);
 }
 
 /** The host of `public.url`; null when it is no name that a certificate can be for. */
 export function publicHost({ publicUrl }: Pick<Platform, 'publicUrl'>): string | null {
   return normaliseDomain(new URL(publicUrl).hostname);
-}
-
-/**
- * Whether a host leads where the platform's own link host does, by its addresses; false as well when that is not
- * known at present.
- */
-export async function leadsHere(
-  view: DnsView,
-  platform: Pick<Platform, 'hostname'>,
-  host: string,
-): Promise<boolean> {
-  const [theirs, ours] = await Promise.all([addressesOf(view, host), addressesOf(view, trackHost(platform))]);
-  return (
-    theirs.kind === 'records' &&
-    ours.kind === 'records' &&
-    theirs.records.some((address) => ours.records.includes(address))
-  );
 }

@@ -3,14 +3,16 @@ import type { MessageRow } from '../store/messages.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
- * What follows from a bounce or a complaint: whom the account may no longer write to. Only what is about the
- * recipient suppresses: a sender on a blocklist must not erase its own list.
+ * What follows from a bounce or a complaint: which recipients the account may no longer write to. Only what is
+ * about the recipient suppresses: a sender on a blocklist must not erase its own list.
  */
 export interface BounceFacts {
   bounceType: 'hard' | 'soft' | 'block' | null;
   scope: 'recipient' | 'message' | 'sender' | 'site';
   /** now: proven. second-time: only when it comes again on another day. */
   suppress: 'now' | 'second-time' | 'never';
+  /** False for a report that anybody with the message's headers could have sent. */
+  verified?: boolean;
 }
 
 export interface SuppressionEffect {
@@ -42,8 +44,8 @@ export function suppressAfterBounce(
     return { suppressed: true };
   };
   if (bounce.scope !== 'recipient') return { suppressed: false };
-  // Asked for now, not forgotten at each delivery: a server that takes everything and sends a report later
-  // would else wipe out every strike with its next 250.
+  // Read now rather than cleared at each delivery: a server that takes everything and sends a report later
+  // would otherwise clear every strike with its next 250.
   const since = (window: number) => Math.max(at - window, tables.messages.lastDelivery(account, hash) ?? 0);
   if (bounce.bounceType === 'hard' && bounce.suppress === 'now') return suppress('hard_bounce');
   if (bounce.bounceType === 'hard' && bounce.suppress === 'second-time') {
@@ -54,6 +56,9 @@ export function suppressAfterBounce(
       : { suppressed: false };
   }
   if (bounce.bounceType === 'soft') {
+    // Unverified ones count once a day: five forged reports in a row are one strike.
+    const sameDay = tables.suppressions.strikesSince(account, hash, 'soft', dayOf(at) * DAY);
+    if (bounce.verified === false && sameDay.length > 0) return { suppressed: false };
     tables.suppressions.addStrike(account, hash, 'soft', at);
     const strikes = tables.suppressions.strikesSince(account, hash, 'soft', since(SOFT_WINDOW));
     return strikes.length >= SOFT_LIMIT ? suppress('soft_bounces') : { suppressed: false };
@@ -62,19 +67,21 @@ export function suppressAfterBounce(
 }
 
 /**
- * A complaint ends marketing. One about transactional mail ends that, too, unless it came by our own page, where
- * it is one click away for anybody whom the mail was passed on to (contract §13.10).
+ * A complaint ends marketing. A verified one about transactional mail ends that, too; one that anybody could
+ * have made with a copy of the mail does not: a report without the receiver's signature, or our own page, which
+ * is one click away for everybody the mail was passed on to.
  */
 export function suppressAfterComplaint(
   tables: Tables,
   message: MessageRow,
-  source: unknown,
+  fields: Record<string, unknown>,
   at: number,
 ): SuppressionEffect {
+  const endsAll = message.use_case === 'tx' && fields['source'] === 'arf' && fields['verified'] === true;
   tables.suppressions.add({
     account_id: message.account_id,
     recipient_hash: message.recipient_hash,
-    stream: message.use_case === 'mk' || source === 'report_link' ? 'mk' : 'all',
+    stream: endsAll ? 'all' : 'mk',
     reason: 'complaint',
     email: addressOf(message),
     message_seq: message.seq,

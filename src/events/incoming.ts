@@ -7,15 +7,21 @@ import type { Tables } from '../store/tables.ts';
 import type { EventData, Recorder } from './record.ts';
 
 /**
- * What a report that came in by mail does to the message that it proved to be about: the proof (a signed
- * token) is the caller's business, here it is taken for granted. Reports are second-hand, so they are
- * believed less than a server's own reply, and each tells its news once however often it comes.
+ * Applies a report that came in by mail to the message that it proved to be about; the caller has checked the
+ * proof (a signed token). Reports are second-hand, so they are believed less than a server's own reply, and
+ * each counts once however often it comes.
+ *
+ * A message's headers are known to everybody it was passed on to, and the tokens in them prove no more than
+ * that. A report is therefore `verified` when more speaks for it: a bounce came to the envelope sender's
+ * address, a complaint is signed by the organization that received the message. Without that it is recorded
+ * all the same, and suppresses only within the limits that effects.ts names.
  */
 export interface CameBack {
   kind: IncomingKind;
   reports: readonly IncomingReport[];
   /** The same for the same report sent twice, whatever way it took. */
   fingerprint: Buffer;
+  verified: boolean;
 }
 
 /** recorded: it is an event now. known: it was one before. none: nothing in it changes a message. */
@@ -31,19 +37,22 @@ export function applyReport(
 ): Effect {
   // Nobody has seen a message that was never sent: whatever this is, it is not about a delivery.
   if (message.sent_at === null) return 'none';
-  if (cameBack.kind === 'arf') return applyComplaint(recorder, tables, message, cameBack.reports);
+  if (cameBack.kind === 'arf') return applyComplaint(recorder, tables, message, cameBack);
   if (cameBack.kind !== 'dsn') return 'none';
+  const { verified } = cameBack;
   const report = reportFor(message, cameBack.reports);
   if (report === undefined) return 'none';
   switch (report.action) {
     case 'failed':
-      return effect(recorder.message(tables, message, 'email_bounced', bounceData(message, report)));
+      return effect(
+        recorder.message(tables, message, 'email_bounced', bounceData(message, report, verified)),
+      );
     case 'delayed':
-      return applyDelay(recorder, tables, message, report, cameBack.fingerprint, at);
+      return applyDelay(recorder, tables, message, report, cameBack, at);
     default:
       return effect(
         recorder.message(tables, message, 'email_delivered', {
-          fields: reportFields(message, report),
+          fields: { ...reportFields(message, report), verified },
           reported: true,
         }),
       );
@@ -61,11 +70,11 @@ function applyComplaint(
   recorder: Recorder,
   tables: Tables,
   message: MessageRow,
-  reports: readonly IncomingReport[],
+  { reports, verified }: CameBack,
 ): Effect {
   const feedbackType = reports[0]?.feedbackType ?? 'abuse';
   if (NO_COMPLAINT.has(feedbackType)) return 'none';
-  const fields = { source: 'arf', feedbackType };
+  const fields = { source: 'arf', feedbackType, verified };
   return effect(recorder.message(tables, message, 'email_complained', { fields, reported: true }));
 }
 
@@ -95,19 +104,26 @@ export function isErased(message: Pick<MessageRow, 'recipient'>): boolean {
   return !message.recipient.includes('@');
 }
 
-function bounceData(message: MessageRow, report: IncomingReport): EventData {
+function bounceData(message: MessageRow, report: IncomingReport, verified: boolean): EventData {
   const { scope, suppress } = report;
   const bounceType = report.bounceType ?? 'soft';
   // It failed behind our recipient, at an address that we never wrote to: once is no proof against ours.
   const isElsewhere = report.recipient !== '' && !isRecipient(message, report.recipient);
+  const isDoubted = isElsewhere || !verified;
+  const { classification } = report;
   return {
-    fields: { bounceType, classification: report.classification, ...reportFields(message, report) },
-    bounce: { bounceType, scope, suppress: isElsewhere && suppress === 'now' ? 'second-time' : suppress },
+    fields: { bounceType, classification, ...reportFields(message, report), verified },
+    bounce: {
+      bounceType,
+      scope,
+      suppress: isDoubted && suppress === 'now' ? 'second-time' : suppress,
+      verified,
+    },
     reported: true,
   };
 }
 
-/** More than any server sends in the days that it tries; a stranger with a copy of the mail could go on for ever. */
+/** More than any server sends in the days that it tries; anybody with a copy of the mail could send more. */
 const DELAYS_A_MESSAGE = 20;
 
 function applyDelay(
@@ -115,12 +131,12 @@ function applyDelay(
   tables: Tables,
   message: MessageRow,
   report: IncomingReport,
-  fingerprint: Buffer,
+  { fingerprint, verified }: CameBack,
   at: number,
 ): Effect {
   if (tables.delayNotices.count(message.seq) >= DELAYS_A_MESSAGE) return 'known';
   if (!tables.delayNotices.add(message.seq, fingerprint, at)) return 'known';
-  const fields = { classification: report.classification, ...reportFields(message, report) };
+  const fields = { classification: report.classification, ...reportFields(message, report), verified };
   return effect(recorder.message(tables, message, 'email_delayed', { fields, reported: true }));
 }
 

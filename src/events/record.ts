@@ -96,8 +96,7 @@ export function createRecorder(settings: RecorderSettings): Recorder {
     // Simulated mail counts in no statistics and suppresses nobody.
     if (message.simulated === 1) return null;
     if (kind === 'email_bounced' && data.bounce) return suppressAfterBounce(tables, message, data.bounce, at);
-    if (kind === 'email_complained')
-      return suppressAfterComplaint(tables, message, data.fields?.['source'], at);
+    if (kind === 'email_complained') return suppressAfterComplaint(tables, message, data.fields ?? {}, at);
     return null;
   }
 

@@ -103,7 +103,8 @@ const BEFORE_MAIL: ReadonlySet<Stage | 'dsn'> = new Set([
 
 function verdict(found: Outcome, reply: Reply, stage: Stage | 'dsn'): Verdict {
   const { classification, scope } = found;
-  const early = BEFORE_MAIL.has(stage) && !FINAL_BEFORE_MAIL.has(classification);
+  // A refused login is a fault of the operator's settings, whatever the words: no message may bounce for it.
+  const early = BEFORE_MAIL.has(stage) && (stage === 'auth' || !FINAL_BEFORE_MAIL.has(classification));
   const permanent = reply.code >= 500 && !early && !found.defers;
   return {
     action: permanent ? 'bounce' : 'defer',

@@ -1,4 +1,4 @@
-import { createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createHash, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { mac, type Seal } from '../core/seal.ts';
 import { PACKED_ID, packId, unpackId } from './packed-id.ts';
 import { packSentMail, type SentMail, unpackSentMail } from './sent-mail.ts';
@@ -45,12 +45,26 @@ export interface Tokens {
   openUrl: IdToken;
   /** What the tokens of tracked links are signed with: it goes with a message to the worker that makes them. */
   clickKey: KeyObject;
-  /** Reads what `clickTokens` made. */
-  readClick(token: string): { id: string; url: string } | null;
+  /** Reads what `clickTokens` made, for a visitor who came to `host`. */
+  readClick(token: string, host: string): Click | null;
   /** Any octets as a base64url token, where an id is not what is wanted. */
   makeUrlToken(purpose: UrlPurpose, payload: Buffer): string;
   readUrlToken(purpose: UrlPurpose, token: string): Buffer | null;
 }
+
+export interface Click {
+  id: string;
+  url: string;
+  /** The link was made to name the host; also true where an older program made it, which did not record the host. */
+  madeForHost: boolean;
+}
+
+/**
+ * Stands between message and address in a click token, with a hash of the host behind it. An address never begins
+ * with this octet, so that older tokens, which have the address there, are told apart.
+ */
+const WITH_HOST = 1;
+const HOST_TAG = 8;
 
 /** With an id's 15 octets 200 bits, which base32 holds without a bit to spare: one token, one spelling. */
 const ADDRESS_MAC = 10;
@@ -118,21 +132,30 @@ export function createTokens(seal: Seal): Tokens {
     reportUrl: sentMailToken('report'),
     openUrl: urlId('open'),
     clickKey: createSecretKey(urlKey('click')),
-    readClick: (token) => {
+    readClick: (token, host) => {
       const payload = readUrlToken('click', token);
       const id = payload && unpackId(payload.subarray(0, PACKED_ID));
-      return id ? { id, url: payload.subarray(PACKED_ID).toString() } : null;
+      if (!id) return null;
+      const rest = payload.subarray(PACKED_ID);
+      if (rest[0] !== WITH_HOST) return { id, url: rest.toString(), madeForHost: true };
+      const madeForHost = rest.subarray(1, 1 + HOST_TAG).equals(hostTag(host));
+      return { id, url: rest.subarray(1 + HOST_TAG).toString(), madeForHost };
     },
   };
 }
 
 /**
- * Makes the last parts of a message's tracked links, each of the address that the link had. Throws when the id
- * cannot stand in a token.
+ * Makes the last parts of a message's tracked links at `host`, each of the address that the link had. Throws when
+ * the id cannot stand in a token.
  */
-export function clickTokens(key: KeyObject, id: string): (url: string) => string {
-  const packed = packId(id);
-  return (url) => urlToken(key, Buffer.concat([packed, Buffer.from(url)]));
+export function clickTokens(key: KeyObject, id: string, host: string): (url: string) => string {
+  const head = Buffer.concat([packId(id), Buffer.from([WITH_HOST]), hostTag(host)]);
+  return (url) => urlToken(key, Buffer.concat([head, Buffer.from(url)]));
+}
+
+/** Needs no key: it stands within what is signed. */
+function hostTag(host: string): Buffer {
+  return createHash('sha256').update(host).digest().subarray(0, HOST_TAG);
 }
 
 function urlToken(key: Buffer | KeyObject, payload: Buffer): string {

@@ -12,7 +12,7 @@ export function tracked(html: string, copy: CopyDetails): string {
   const { tracking } = copy;
   if (tracking === undefined) return html;
   const { linkPrefix, clickKey, messageId, pixelUrl } = tracking;
-  const tokenOf = clickKey === null ? null : clickTokens(clickKey, messageId);
+  const tokenOf = clickKey === null ? null : clickTokens(clickKey, messageId, new URL(linkPrefix).hostname);
   return changeLinks(html, {
     address: (href) => {
       if (tokenOf === null || isOurs(href)) return null;

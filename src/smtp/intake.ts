@@ -2,6 +2,9 @@ import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { applyReport, isErased } from '../events/incoming.ts';
 import type { Recorder } from '../events/record.ts';
+import { domainOf } from '../mail/address.ts';
+import { isReportingOrganization } from '../mail/incoming/reporting-organization.ts';
+import type { Signer } from '../mail/incoming/signatures.ts';
 import type { Tokens } from '../mail/tokens.ts';
 import type { Box } from '../store/kept-mail.ts';
 import type { ListedMessage, MessageRow } from '../store/messages.ts';
@@ -13,9 +16,10 @@ import type { Purpose } from './rcpt-policy.ts';
 import { storeAggregate, storeTls } from './reports.ts';
 
 /**
- * What a mail that was read does here, all of it in one unit of work: a report changes the message that it
- * proves to be about, reports on domains are stored, what a person should see is kept. The proof is the
- * address it came to, else the id that we signed into the message it returns; nothing unsigned ever counts.
+ * Applies a mail that was parsed, all of it in one unit of work: a report changes the message that it proves
+ * to be about, reports on domains are stored, what a person should see is kept. The proof is the address the
+ * mail came to, else the id that we signed into the message it returns; nothing unsigned ever counts. How far
+ * a report is believed beyond that: events/incoming.ts.
  */
 export interface Incoming {
   raw: Buffer;
@@ -23,6 +27,10 @@ export interface Incoming {
   sender: string;
   recipients: readonly Recipient[];
   remoteAddress: string;
+  /** Network of the caller, by which storage is shared out. */
+  network: string;
+  /** Who signed it; null for nobody, or when it was not verified. */
+  signer: Signer | null;
 }
 
 export interface Recipient {
@@ -41,6 +49,8 @@ export interface IntakeSettings {
   clock: Clock;
   log: Log;
   hostname: string;
+  /** Domains that report complaints on behalf of other receivers (`mx.feedbackLoops`). */
+  feedbackLoops: readonly string[];
   writer: Writer;
   recorder: Recorder;
   tokens: Pick<Tokens, 'signedId'>;
@@ -51,61 +61,90 @@ export interface IntakeSettings {
 }
 
 export function createIntake(settings: IntakeSettings): Intake {
-  const { clock, log, writer, recorder, tokens } = settings;
+  const { clock, log, writer, recorder, tokens, feedbackLoops } = settings;
   const hostname = settings.hostname.toLowerCase().replace(/\.$/, '');
 
-  function handle(all: Tables, { purpose, address }: Recipient, mail: Incoming, read: Read): Handled {
+  /** `boxes` are those that this mail was put into already: one copy per mail and mailbox. */
+  function handle(
+    all: Tables,
+    { purpose, address }: Recipient,
+    mail: Incoming,
+    read: Read,
+    boxes: Set<Box>,
+  ): Handled {
     const keep = (box: Box, message: MessageRow | null): Handled => {
       if (message !== null && isErased(message)) return { result: 'forgotten', message };
+      if (boxes.has(box)) return { result: 'kept', message };
+      boxes.add(box);
       all.keptMail.insert({
         box,
         kind: kindOf(read),
         recipient: address,
         sender: mail.sender,
         remote_address: mail.remoteAddress,
+        network: mail.network,
         message_seq: message?.seq ?? null,
         received_at: clock.now(),
         raw: mail.raw,
       });
       return { result: 'kept', message };
     };
-    if ('messageId' in purpose) return forMessage(all, purpose.kind, purpose.messageId, read, keep);
+    if ('messageId' in purpose)
+      return forMessage(all, purpose.kind, purpose.messageId, mail.signer, read, keep);
     if ('domain' in purpose) {
-      const stored = storeReport(all, purpose.domain, read);
+      const stored = storeReport(all, purpose.domain, mail, read);
       return stored === null ? keep(purpose.kind, null) : { result: stored, message: null };
     }
     const message = provenMessage(all, read);
-    const applied = message === null ? null : apply(all, message, read);
+    const applied = message === null ? null : apply(all, message, 'signed-id', mail.signer, read);
     if (purpose.kind === 'loop') return applied ?? keep('feedback', message);
-    // The operator's own mail: shown, whatever else it did.
+    // The operator's own mail is kept whatever else it did.
     const kept = keep(purpose.kind, message);
     return applied ?? kept;
   }
 
-  /** It came to an address that we signed for this message. */
+  /** The mail came to an address that we signed for this message. */
   function forMessage(
     all: Tables,
     kind: 'bounce' | 'feedback' | 'unsubscribe',
     messageId: string,
+    signer: Signer | null,
     read: Read,
     keep: (box: Box, message: MessageRow) => Handled,
   ): Handled {
     const message = all.messages.byId(messageId);
     if (message === null) return { result: 'no-such-message', message };
-    if (kind !== 'unsubscribe') return apply(all, message, read) ?? keep(kind, message);
-    // Nobody unsubscribes by a bounce or by being away: what no person wanted is kept, and changes nothing.
+    if (kind !== 'unsubscribe') {
+      const proof = kind === 'bounce' ? 'return-path' : 'signed-id';
+      return apply(all, message, proof, signer, read) ?? keep(kind, message);
+    }
+    // Nobody unsubscribes by a bounce or an automatic reply: it is kept, and changes nothing.
     if (['dsn', 'auto-reply'].includes(kindOf(read))) return keep(kind, message);
     settings.optOut(all, message);
     return { result: 'opted-out', message };
   }
 
-  /** Null when there is nothing in it that changes a message. */
-  function apply(all: Tables, message: ListedMessage, read: Read): Handled | null {
+  /** Null when the mail holds nothing that changes a message. */
+  function apply(
+    all: Tables,
+    message: ListedMessage,
+    proof: 'return-path' | 'signed-id',
+    signer: Signer | null,
+    read: Read,
+  ): Handled | null {
     if ('unreadable' in read) return null;
     const { parsed, fingerprint } = read;
-    const report = { ...parsed, fingerprint: Buffer.from(fingerprint) };
+    const verified = parsed.kind === 'arf' ? isFromReceiver(all, message, signer) : proof === 'return-path';
+    const report = { ...parsed, fingerprint: Buffer.from(fingerprint), verified };
     const result = applyReport(recorder, all, message, report, clock.now());
     return result === 'none' ? null : { result, message };
+  }
+
+  function isFromReceiver(all: Tables, message: ListedMessage, signer: Signer | null): boolean {
+    if (signer === null) return false;
+    const recipientDomain = isErased(message) ? '' : domainOf(message.recipient).toLowerCase();
+    const mxHost = deliveredTo(all, message);
+    return isReportingOrganization(signer, { recipientDomain, mxHost, feedbackLoops });
   }
 
   /** The message that the returned part names, when we signed that. */
@@ -115,25 +154,32 @@ export function createIntake(settings: IntakeSettings): Intake {
     return id === null ? null : all.messages.byId(id);
   }
 
-  /** Null when there is none in it, or it is on no domain of ours. */
-  function storeReport(all: Tables, domain: string | null, read: Read): 'stored' | 'known' | null {
+  /** Null when the mail holds no report, or one on no domain of ours. */
+  function storeReport(
+    all: Tables,
+    domain: string | null,
+    { network, signer }: Incoming,
+    read: Read,
+  ): 'stored' | 'known' | null {
     if ('unreadable' in read) return null;
-    const house = { tables: all, hostname, now: clock.now() };
+    const context = { tables: all, hostname, now: clock.now(), network, signer: signer?.organization ?? '' };
     const { aggregate, tls } = read.parsed;
     const stored =
       aggregate !== null
-        ? storeAggregate(house, aggregate, domain)
+        ? storeAggregate(context, aggregate, domain)
         : tls !== null
-          ? storeTls(house, tls)
+          ? storeTls(context, tls)
           : 'foreign';
     return stored === 'foreign' ? null : stored;
   }
 
   return {
     take: async (mail, read) => {
-      const handled = await writer.run((all) =>
-        mail.recipients.map((recipient) => ({ recipient, ...handle(all, recipient, mail, read) })),
-      );
+      const recipients = distinct(mail.recipients);
+      const handled = await writer.run((all) => {
+        const boxes = new Set<Box>();
+        return recipients.map((recipient) => ({ recipient, ...handle(all, recipient, mail, read, boxes) }));
+      });
       const { remoteAddress } = mail;
       for (const { recipient, result, message } of handled) {
         const fields = { purpose: recipient.purpose.kind, kind: kindOf(read), result, remoteAddress };
@@ -142,6 +188,29 @@ export function createIntake(settings: IntakeSettings): Intake {
       }
     },
   };
+}
+
+/**
+ * Each purpose once, however its address is spelled. Those that a token names come first: what they prove must not be
+ * anticipated by a copy of the mail that proves less.
+ */
+function distinct(recipients: readonly Recipient[]): Recipient[] {
+  const byPurpose = new Map<string, Recipient>();
+  for (const recipient of recipients) {
+    const key = JSON.stringify(recipient.purpose);
+    if (!byPurpose.has(key)) byPurpose.set(key, recipient);
+  }
+  const isToken = ({ purpose }: Recipient) => 'messageId' in purpose;
+  const all = [...byPurpose.values()];
+  return [...all.filter(isToken), ...all.filter((recipient) => !isToken(recipient))];
+}
+
+/** The host that took the message, null when it is not known. */
+function deliveredTo(all: Tables, message: MessageRow): string | null {
+  const delivered = all.events.ofMessage(message.seq).findLast(({ kind }) => kind === 'email_delivered');
+  if (delivered === undefined) return null;
+  const { remoteHost }: { remoteHost?: unknown } = JSON.parse(delivered.data);
+  return typeof remoteHost === 'string' ? remoteHost : null;
 }
 
 function kindOf(read: Read): string {

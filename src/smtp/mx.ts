@@ -3,6 +3,7 @@ import type { SMTPServerSession } from 'smtp-server';
 import type { Config } from '../config/schema.ts';
 import { type Clock, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import type { Resolver } from '../dns/resolver.ts';
 import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
 import type { Tokens } from '../mail/tokens.ts';
@@ -16,7 +17,8 @@ import { createIntake } from './intake.ts';
 import { createListener, type Listener } from './listener.ts';
 import { createMailReader } from './parse-pool.ts';
 import { createRcptPolicy, type Purpose } from './rcpt-policy.ts';
-import { SmtpReply, tryLater } from './reply.ts';
+import { createReceiver } from './receive.ts';
+import { SmtpReply } from './reply.ts';
 
 /**
  * The MX listener: bounces, complaints and reports come in here. A recipient is judged before any mail is
@@ -31,6 +33,7 @@ export interface MxSettings {
   writer: Writer;
   recorder: Recorder;
   tokens: Tokens;
+  resolver: Pick<Resolver, 'txt'>;
   /** Whether the disk is too full to take mail. */
   isDiskLow(): boolean;
   optOut(tables: Tables, message: MessageRow): void;
@@ -59,7 +62,7 @@ export async function createMx(settings: MxSettings): Promise<Listener> {
       return message === null ? null : domainOf(message.from_address);
     },
   });
-  const intake = createIntake({ ...settings, hostname });
+  const intake = createIntake({ ...settings, hostname, feedbackLoops: mx.feedbackLoops });
   const certificate = createCertificateSource({ files: filesOf(mx.tls), hostname, clock, log });
 
   function busy(): SmtpReply | null {
@@ -76,16 +79,8 @@ export async function createMx(settings: MxSettings): Promise<Listener> {
     });
     // A domain may have been deleted since it was named.
     if (recipients.length === 0) return new SmtpReply(550, '5.1.1', 'No such address here');
-    const read = await reader.read(
-      raw,
-      recipients.some(({ purpose }) => 'messageId' in purpose),
-    );
-    if (read === null)
-      return new SmtpReply(451, '4.3.2', 'Too much mail is being read; please try again later');
-    if ('unreadable' in read && read.unreadable === 'stopping') return tryLater();
     const sender = mailFrom === false ? '' : mailFrom.address;
-    await intake.take({ raw, sender, recipients, remoteAddress: session.remoteAddress }, read);
-    return 'OK: taken';
+    return receiver.receive({ raw, sender, recipients, remoteAddress: session.remoteAddress });
   }
 
   const listener = await createListener({
@@ -107,21 +102,24 @@ export async function createMx(settings: MxSettings): Promise<Listener> {
     log,
     options: { disabledCommands: [...NOT_HERE], lenientAddressParsing: true },
     onMail: busy,
-    onRecipient: (address) => {
+    onRecipient: (address, { remoteAddress }) => {
       const verdict = policy.judge(address);
-      if (isPurpose(verdict)) return busy();
+      if (isPurpose(verdict)) return busy() ?? receiver.refusal(verdict, remoteAddress);
       return verdict === 'not-ours'
         ? new SmtpReply(550, '5.7.1', 'Relaying denied')
         : new SmtpReply(550, '5.1.1', 'No such address here');
     },
     onData: take,
   });
-  const reader = createMailReader({ purpose: 'incoming', startThread: settings.startReader, log });
+  const reader = createMailReader({ startThread: settings.startReader, log });
+  const receiver = createReceiver({ ...settings, reader, intake });
   return {
     ...listener,
     listen: async () => {
       // A thread that cannot even start would let every mail pass for unreadable.
-      const tried = await reader.read(Buffer.alloc(0), true);
+      const turn = { priority: 'first', caller: '', subject: '' } as const;
+      const job = { purpose: 'incoming', raw: Buffer.alloc(0), opensReports: false } as const;
+      const tried = await reader.read(job, turn);
       if (tried === null || 'unreadable' in tried)
         throw new Error('the thread that reads incoming mail does not work');
       await listener.listen();

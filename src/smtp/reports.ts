@@ -7,17 +7,22 @@ import type { Tables } from '../store/tables.ts';
 import type { TlsFailureRow } from '../store/tls-reports.ts';
 
 /**
- * Stores what other servers report on our domains. Nobody signs these reports, so they are shown and never
- * acted on; only reports on names that are ours are taken, and of each a bounded number of rows.
+ * Stores what other servers report on our domains. Anybody may send such a report, so they are shown and never
+ * acted on; only reports on names of ours are taken, of each a bounded number of rows, and of each sender a
+ * bounded number of reports (store/report-shares.ts).
  *
- * Reports on a domain come to `return-a.` of the domain itself, for which nobody's leave is needed (RFC 9990
- * §4), or to our own name, which says in DNS that it takes them.
+ * Reports on a domain come to `return-a.` of the domain itself, which needs no authorization (RFC 9990 §4), or
+ * to our own name, whose DNS says that it takes them.
  */
-export interface ReportHouse {
+export interface ReportContext {
   tables: Tables;
   hostname: string;
   /** Epoch ms. */
   now: number;
+  /** Network that the report came from. */
+  network: string;
+  /** Organization whose DKIM signature verified, '' for none. */
+  signer: string;
 }
 
 /** stored; known: it came before; foreign: it is about no name of ours. */
@@ -29,9 +34,13 @@ const MOST_ROWS = 200;
 const MOST_COUNTED = 1e12;
 
 /** `domain`: the one whose address it came to, null for the platform's. In a unit of work. */
-export function storeAggregate(house: ReportHouse, report: AggregateReport, domain: string | null): Stored {
-  const { tables, now } = house;
-  const about = aboutDomain(house, report.domain, domain);
+export function storeAggregate(
+  context: ReportContext,
+  report: AggregateReport,
+  domain: string | null,
+): Stored {
+  const { tables, now, network, signer } = context;
+  const about = aboutDomain(context, report.domain, domain);
   if (about === null) return 'foreign';
   const { begin, end } = period(report, now);
   const isNew = tables.dmarcReports.insert(
@@ -45,6 +54,8 @@ export function storeAggregate(house: ReportHouse, report: AggregateReport, doma
       policy: JSON.stringify(report.policy),
       truncated: report.isTruncated || report.records.length > MOST_ROWS ? 1 : 0,
       received_at: now,
+      network,
+      signer,
     },
     sourceRows(report),
   );
@@ -52,8 +63,8 @@ export function storeAggregate(house: ReportHouse, report: AggregateReport, doma
 }
 
 /** Policies on hosts that are not ours are left out. In a unit of work. */
-export function storeTls(house: ReportHouse, report: TlsReport): Stored {
-  const { tables, now, hostname } = house;
+export function storeTls(context: ReportContext, report: TlsReport): Stored {
+  const { tables, now, hostname, network, signer } = context;
   const { begin, end } = period(report, now);
   const isOurs = (host: string) =>
     host === hostname ||
@@ -70,6 +81,8 @@ export function storeTls(house: ReportHouse, report: TlsReport): Stored {
       successful: Math.min(policy.successful, MOST_COUNTED),
       failed: Math.min(policy.failed, MOST_COUNTED),
       received_at: now,
+      network,
+      signer,
     };
     const failures = policy.failures.slice(0, MOST_ROWS).map(
       ({ type, receivingHost, reason, count }): TlsFailureRow => ({
@@ -87,7 +100,7 @@ export function storeTls(house: ReportHouse, report: TlsReport): Stored {
 
 /** A policy may be inherited from a domain above, or stand below the domain that collects the reports. */
 function aboutDomain(
-  { tables, hostname }: ReportHouse,
+  { tables, hostname }: ReportContext,
   policyDomain: string,
   domain: string | null,
 ): string | null {
@@ -98,9 +111,9 @@ function aboutDomain(
   return isRelated ? domain : null;
 }
 
-/** As reported, where it makes sense: a report on the future would stay the newest for ever. */
+/** As reported, within what is possible: no report covers the future, or ends before it begins. */
 function period({ begin, end }: { begin: number; end: number }, now: number): { begin: number; end: number } {
-  const last = end === 0 || end > now + DAY ? now : end;
+  const last = end === 0 || end > now ? now : end;
   return { begin: begin === 0 || begin > last ? last - DAY : begin, end: last };
 }
 

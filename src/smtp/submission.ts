@@ -95,8 +95,9 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
   }
 
   async function take(raw: Buffer, session: SMTPServerSession): Promise<string | SmtpReply> {
-    // Who hands in mail has logged in.
-    const reading = await reader.read(raw, true);
+    const account = users.get(session)?.credentials.accountId ?? '';
+    const turn = { priority: 'normal', caller: account, subject: account } as const;
+    const reading = await reader.read({ purpose: 'submission', raw }, turn);
     if (reading === null) return new SmtpReply(451, '4.3.2', 'Too much mail at once; please try again later');
     if ('unreadable' in reading) return unreadable(reading.unreadable);
     if ('problem' in reading) return replyTo(refuse('VALIDATION_ERROR', reading.problem));
@@ -187,7 +188,7 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
     },
     onData: take,
   });
-  const reader = createMailReader({ purpose: 'submission', startThread: settings.startReader, log });
+  const reader = createMailReader({ startThread: settings.startReader, log });
   return {
     ...listener,
     close: async (graceMs) => {

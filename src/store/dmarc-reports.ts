@@ -1,4 +1,5 @@
 import type { Database } from './database.ts';
+import { reportShares } from './report-shares.ts';
 
 /** DMARC aggregate reports on mail in our domains' names, and what they add up to by source. */
 export interface DmarcReportRow {
@@ -13,6 +14,10 @@ export interface DmarcReportRow {
   policy: string;
   truncated: 0 | 1;
   received_at: number;
+  /** Of the caller. */
+  network: string;
+  /** Organization whose DKIM signature verified, '' for none. */
+  signer: string;
 }
 
 export interface DmarcSourceRow {
@@ -42,21 +47,19 @@ export interface ReportPeriod {
   limit: number;
 }
 
-/** Newest ones kept of a domain: anybody may send reports, and as many as they like. */
-const REPORTS_A_DOMAIN = 3000;
-
 export function dmarcReportTable(db: Database) {
   const insert = db.prepare<Omit<DmarcReportRow, 'seq'>>(`
-    INSERT INTO dmarc_reports (domain, policy_domain, organization, report_id, begin_at, end_at, policy, truncated, received_at)
-    VALUES (@domain, @policy_domain, @organization, @report_id, @begin_at, @end_at, @policy, @truncated, @received_at)
+    INSERT INTO dmarc_reports (domain, policy_domain, organization, report_id, begin_at, end_at, policy, truncated, received_at, network, signer)
+    VALUES (@domain, @policy_domain, @organization, @report_id, @begin_at, @end_at, @policy, @truncated, @received_at, @network, @signer)
     ON CONFLICT DO NOTHING`);
   const insertSource = db.prepare<DmarcSourceRow & { report_seq: number }>(`
     INSERT INTO dmarc_sources (report_seq, source_ip, header_from, disposition, dkim, spf, messages)
     VALUES (@report_seq, @source_ip, @header_from, @disposition, @dkim, @spf, @messages)
     ON CONFLICT DO UPDATE SET messages = messages + excluded.messages`);
-  const pushOut = db.prepare<[string, string, number]>(`
-    DELETE FROM dmarc_reports WHERE domain = ? AND end_at <= (
-      SELECT end_at FROM dmarc_reports WHERE domain = ? ORDER BY end_at DESC LIMIT 1 OFFSET ?)`);
+  const replaceUnsigned = db.prepare<Pick<DmarcReportRow, 'domain' | 'organization' | 'report_id'>>(`
+    DELETE FROM dmarc_reports WHERE domain = @domain AND organization = @organization AND report_id = @report_id
+      AND signer = ''`);
+  const keepShares = reportShares(db, { table: 'dmarc_reports', about: 'domain' });
   const list = db.prepare<ReportPeriod & { domain: string }, DmarcReportRow & { messages: number }>(`
     SELECT r.*, (SELECT coalesce(sum(messages), 0) FROM dmarc_sources s WHERE s.report_seq = r.seq) AS messages
     FROM dmarc_reports r WHERE domain = @domain AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT @limit`);
@@ -86,10 +89,12 @@ export function dmarcReportTable(db: Database) {
   return {
     /** Rows of a source that are alike are added up. False when the report is there already. */
     insert: (report: Omit<DmarcReportRow, 'seq'>, rows: readonly DmarcSourceRow[]): boolean => {
+      // A forged report under a genuine one's id, sent before it, is replaced.
+      if (report.signer !== '') replaceUnsigned.run(report);
       const { changes, lastInsertRowid } = insert.run(report);
       if (changes === 0) return false;
       for (const row of rows) insertSource.run({ report_seq: Number(lastInsertRowid), ...row });
-      pushOut.run(report.domain, report.domain, REPORTS_A_DOMAIN);
+      keepShares(report.domain, report);
       return true;
     },
     /** Newest first. */

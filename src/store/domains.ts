@@ -65,9 +65,12 @@ export function domainTable(db: Database) {
   const anyNamed = db.prepare<[string], { domain_id: string }>(
     'SELECT domain_id FROM domains WHERE name = ? LIMIT 1',
   );
-  const anyTracking = db.prepare<[string], { domain_id: string }>(
-    'SELECT domain_id FROM domains WHERE tracking_domain = ? LIMIT 1',
-  );
+  const proven = db
+    .prepare<[string, string], Flag | null>(`
+      SELECT max(dkim_enabled) FROM (
+        SELECT dkim_enabled FROM domains WHERE tracking_domain = ?
+        UNION ALL SELECT dkim_enabled FROM domains WHERE name = ?)`)
+    .pluck();
   const due = db.prepare<[number, number], DomainRow>(
     'SELECT * FROM domains WHERE next_check_at <= ? ORDER BY next_check_at LIMIT +?',
   );
@@ -92,8 +95,14 @@ export function domainTable(db: Database) {
     named: (accountId: string, name: string): DomainRow[] => named.all(accountId, name),
     /** Whether any account has it. */
     isRegistered: (name: string): boolean => anyNamed.get(name) !== undefined,
-    /** Whether any domain has it for its custom link host. */
-    isTrackingDomain: (host: string): boolean => anyTracking.get(host) !== undefined,
+    /**
+     * Whether any domain has `host` for its custom link host or is `name` itself; proven: such a domain's DKIM key
+     * was found in DNS.
+     */
+    linkHostStanding: (host: string, name: string): 'proven' | 'registered' | null => {
+      const flag = proven.get(host, name) ?? null;
+      return flag === null ? null : flag === 1 ? 'proven' : 'registered';
+    },
     dueForCheck: (now: number, limit: number): DomainRow[] => due.all(now, limit),
     unprovisioned: (): DomainRow[] => unprovisioned.all(),
     /** Its DKIM keys go with it. */

@@ -1,6 +1,9 @@
 import type { Database } from './database.ts';
 
-/** Mail that came in and is for a person to read. Each box is bounded: a flood pushes out its own oldest. */
+/**
+ * Mail that came in and is for a person to read. Each box is bounded, and so is each network's share of it: a
+ * flood displaces its own oldest mail first.
+ */
 export const BOXES = ['postmaster', 'abuse', 'bounce', 'feedback', 'unsubscribe', 'dmarc', 'tlsrpt'] as const;
 export type Box = (typeof BOXES)[number];
 
@@ -13,6 +16,8 @@ export interface KeptMailRow {
   /** Of the envelope, '' for none. */
   sender: string;
   remote_address: string;
+  /** Network of `remote_address`. */
+  network: string;
   /** The message it proved to be about. */
   message_seq: number | null;
   /** Of the whole mail, in bytes. */
@@ -22,19 +27,26 @@ export interface KeptMailRow {
   raw: Buffer;
 }
 
-export type KeptMailHead = Omit<KeptMailRow, 'raw'>;
+export type KeptMailHead = Omit<KeptMailRow, 'raw' | 'network'>;
 
-const MAILS_A_BOX = 1000;
+const MAX_MAILS_PER_BOX = 1000;
+/** Of them, from one network. */
+const MAX_MAILS_PER_NETWORK = 100;
 /** Most that is kept of one mail. */
 const KEPT_BYTES = 256 * 1024;
 
 export function keptMailTable(db: Database) {
   const insert = db.prepare<Omit<KeptMailRow, 'seq'>>(`
-    INSERT INTO kept_mail (box, kind, recipient, sender, remote_address, message_seq, size, received_at, raw)
-    VALUES (@box, @kind, @recipient, @sender, @remote_address, @message_seq, @size, @received_at, @raw)`);
-  const pushOut = db.prepare<[Box, Box, number]>(`
-    DELETE FROM kept_mail WHERE box = ? AND seq <= (
-      SELECT seq FROM kept_mail WHERE box = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)`);
+    INSERT INTO kept_mail (box, kind, recipient, sender, remote_address, network, message_seq, size, received_at, raw)
+    VALUES (@box, @kind, @recipient, @sender, @remote_address, @network, @message_seq, @size, @received_at, @raw)`);
+  const dropOfNetwork = db.prepare<{ box: Box; network: string; max: number }>(`
+    DELETE FROM kept_mail WHERE box = @box AND network = @network AND seq <= (
+      SELECT seq FROM kept_mail WHERE box = @box AND network = @network ORDER BY seq DESC LIMIT 1 OFFSET @max)`);
+  const count = db.prepare<[Box], number>('SELECT count(*) FROM kept_mail WHERE box = ?').pluck();
+  const drop = db.prepare<{ box: Box; surplus: number }>(`
+    DELETE FROM kept_mail WHERE seq IN (
+      SELECT seq FROM kept_mail WHERE box = @box
+      ORDER BY count(*) OVER (PARTITION BY network) DESC, seq LIMIT @surplus)`);
   const list = db.prepare<[Box | null, number], KeptMailHead>(`
     SELECT seq, box, kind, recipient, sender, remote_address, message_seq, size, received_at FROM kept_mail
     WHERE box = coalesce(?, box) ORDER BY seq DESC LIMIT +?`);
@@ -43,10 +55,13 @@ export function keptMailTable(db: Database) {
     'DELETE FROM kept_mail WHERE seq IN (SELECT seq FROM kept_mail WHERE received_at < ? ORDER BY seq LIMIT +?)',
   );
   return {
-    /** `raw` is the whole mail. */
+    /** `raw` is the whole mail. Beyond the box's limit the oldest of the network with the most mails is dropped. */
     insert: (row: Omit<KeptMailRow, 'seq' | 'size'>): void => {
       insert.run({ ...row, size: row.raw.length, raw: row.raw.subarray(0, KEPT_BYTES) });
-      pushOut.run(row.box, row.box, MAILS_A_BOX);
+      const { box, network } = row;
+      dropOfNetwork.run({ box, network, max: MAX_MAILS_PER_NETWORK });
+      const surplus = (count.get(box) ?? 0) - MAX_MAILS_PER_BOX;
+      if (surplus > 0) drop.run({ box, surplus });
     },
     /** Newest first; of all boxes with null. */
     list: (box: Box | null, limit: number): KeptMailHead[] => list.all(box, limit),

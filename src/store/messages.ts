@@ -2,15 +2,17 @@ import { type Database, preparedByText } from './database.ts';
 import type { UseCase } from './domains.ts';
 
 /** Messages, one recipient each, and the contents they share. */
-export type MessageStatus =
-  | 'queued'
-  | 'sending'
-  | 'delivered'
-  | 'deferred'
-  | 'bounced'
-  | 'failed'
-  | 'complained'
-  | 'cancelled';
+export const MESSAGE_STATUSES = [
+  'queued',
+  'sending',
+  'delivered',
+  'deferred',
+  'bounced',
+  'failed',
+  'complained',
+  'cancelled',
+] as const;
+export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 export type Role = 'to' | 'cc' | 'bcc';
 
 export interface MessageRow {
@@ -49,12 +51,16 @@ export type NewMessage = Omit<
 export type ListedMessage = MessageRow & { due_at: number | null };
 
 export interface MessageFilter {
-  accountId: string;
+  /** Null: of all accounts, for the operator. */
+  accountId: string | null;
   recipientHash?: string;
   domainId?: string;
   campaignId?: string;
   jobId?: string;
   status?: MessageStatus;
+  /** Part of the From address, of the subject; in lower case, compared without case in ASCII. */
+  sender?: string;
+  subject?: string;
   /** Accepted at or after, before; epoch ms. */
   from?: number;
   to?: number;
@@ -135,7 +141,9 @@ export function messageTable(db: Database) {
     attemptsOf: (seq: number): AttemptRow[] => attemptsOf.all(seq),
     /** Newest first. The statement is put together from the filters that are set; values are always bound. */
     list: (filter: MessageFilter): ListedMessage[] => {
-      const where = ['m.account_id = @accountId'];
+      const where = [filter.accountId === null ? '1 = 1' : 'm.account_id = @accountId'];
+      if (filter.sender !== undefined) where.push('instr(lower(m.from_address), @sender) > 0');
+      if (filter.subject !== undefined) where.push('instr(lower(m.subject), @subject) > 0');
       if (filter.recipientHash !== undefined) where.push('m.recipient_hash = @recipientHash');
       if (filter.domainId !== undefined) where.push('m.domain_id = @domainId');
       if (filter.campaignId !== undefined) where.push('m.campaign_id = @campaignId');

@@ -1,5 +1,6 @@
 import type { Database } from './database.ts';
 import type { ReportPeriod } from './dmarc-reports.ts';
+import { reportShares } from './report-shares.ts';
 
 /** SMTP TLS reports on our return hosts, a row for each policy reported on. */
 export interface TlsReportRow {
@@ -13,6 +14,10 @@ export interface TlsReportRow {
   successful: number;
   failed: number;
   received_at: number;
+  /** Of the caller. */
+  network: string;
+  /** Organization whose DKIM signature verified, '' for none. */
+  signer: string;
 }
 
 export interface TlsFailureRow {
@@ -22,21 +27,21 @@ export interface TlsFailureRow {
   sessions: number;
 }
 
-/** Newest ones kept of a host. */
-const REPORTS_A_HOST = 3000;
-
 export function tlsReportTable(db: Database) {
   const insert = db.prepare<Omit<TlsReportRow, 'seq'>>(`
-    INSERT INTO tls_reports (host, policy_type, organization, report_id, begin_at, end_at, successful, failed, received_at)
-    VALUES (@host, @policy_type, @organization, @report_id, @begin_at, @end_at, @successful, @failed, @received_at)
+    INSERT INTO tls_reports (host, policy_type, organization, report_id, begin_at, end_at, successful, failed, received_at, network, signer)
+    VALUES (@host, @policy_type, @organization, @report_id, @begin_at, @end_at, @successful, @failed, @received_at, @network, @signer)
     ON CONFLICT DO NOTHING`);
   const insertFailure = db.prepare<TlsFailureRow & { report_seq: number }>(`
     INSERT INTO tls_failures (report_seq, type, receiving_host, reason, sessions)
     VALUES (@report_seq, @type, @receiving_host, @reason, @sessions)
     ON CONFLICT DO UPDATE SET sessions = sessions + excluded.sessions`);
-  const pushOut = db.prepare<[string, string, number]>(`
-    DELETE FROM tls_reports WHERE host = ? AND end_at <= (
-      SELECT end_at FROM tls_reports WHERE host = ? ORDER BY end_at DESC LIMIT 1 OFFSET ?)`);
+  const replaceUnsigned = db.prepare<
+    Pick<TlsReportRow, 'host' | 'organization' | 'report_id' | 'policy_type'>
+  >(`
+    DELETE FROM tls_reports WHERE host = @host AND organization = @organization AND report_id = @report_id AND policy_type = @policy_type
+      AND signer = ''`);
+  const keepShares = reportShares(db, { table: 'tls_reports', about: 'host' });
   const list = db.prepare<ReportPeriod & { host: string }, TlsReportRow>(`
     SELECT * FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT @limit`);
   const failures = db.prepare<ReportPeriod & { host: string }, TlsFailureRow>(`
@@ -53,10 +58,12 @@ export function tlsReportTable(db: Database) {
   return {
     /** Failures that are alike are added up. False when the report is there already. */
     insert: (report: Omit<TlsReportRow, 'seq'>, rows: readonly TlsFailureRow[]): boolean => {
+      // A forged report under a genuine one's id, sent before it, is replaced.
+      if (report.signer !== '') replaceUnsigned.run(report);
       const { changes, lastInsertRowid } = insert.run(report);
       if (changes === 0) return false;
       for (const row of rows) insertFailure.run({ report_seq: Number(lastInsertRowid), ...row });
-      pushOut.run(report.host, report.host, REPORTS_A_HOST);
+      keepShares(report.host, report);
       return true;
     },
     /** Newest first. */

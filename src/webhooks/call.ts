@@ -1,5 +1,6 @@
 import { Agent } from 'undici';
 import { SECOND } from '../core/clock.ts';
+import { failureOf } from './failure.ts';
 import { createReach, type ReachSettings } from './reach.ts';
 
 /** One call of an endpoint: a POST, and what came of it. It decides nothing; it never follows a redirect. */
@@ -11,8 +12,8 @@ export interface WebhookCall {
 
 export type CallResult =
   | { kind: 'answered'; status: number; body: string; retryAfter: string | undefined }
-  /** `why` in words for the account. */
-  | { kind: 'unanswered'; why: string };
+  /** `why` is for the account, `detail` for the operator's log alone. */
+  | { kind: 'unanswered'; why: string; detail?: string };
 
 export interface WebhookCaller {
   /** Never rejects. Null: it was called off by `signal` before an answer came. */
@@ -69,8 +70,12 @@ export function createWebhookCaller(settings: CallerSettings): WebhookCaller {
         };
       } catch (error) {
         if (signal.aborted) return null;
-        const why = ended.signal.aborted ? `no answer within ${timeoutMs / SECOND} s` : reasonOf(error);
-        return { kind: 'unanswered', why };
+        if (ended.signal.aborted)
+          return { kind: 'unanswered', why: `no answer within ${timeoutMs / SECOND} s` };
+        return {
+          kind: 'unanswered',
+          ...failureOf(error, target.hostname, settings.allowPrivateNetworks),
+        };
       } finally {
         clearTimeout(deadline);
         signal.removeEventListener('abort', giveUp);
@@ -102,11 +107,4 @@ async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
 
 function oneOf(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
-}
-
-/** What failed, in the words of whoever noticed it. */
-function reasonOf(error: unknown): string {
-  // Several addresses were tried, and each failed: the first stands for all.
-  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
 }

@@ -17,7 +17,7 @@ export interface ReachSettings {
   trusted?: string | undefined;
 }
 
-/** The address must not be called, in words for its account. */
+/** The address must not be called. The message names it, and so is for the operator alone. */
 export class OutOfReach extends Error {
   override readonly name = 'OutOfReach';
 }

@@ -28,7 +28,7 @@ const FIELDS: Record<WebhookEvent, object> = {
     diagnostic: '550 5.6.0 Message refused',
   },
   email_failed: { reason: 'expired' },
-  email_complained: { source: 'arf', feedbackType: 'abuse', suppressed: true },
+  email_complained: { source: 'arf', feedbackType: 'abuse', verified: true, suppressed: true },
   email_opened: VISITOR,
   email_clicked: { url: 'https://example.com/', ...VISITOR },
   email_unsubscribed: { method: 'one_click' },

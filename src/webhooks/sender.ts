@@ -160,8 +160,9 @@ export function createWebhookSender(settings: SenderSettings): WebhookSender {
     if (outcome.succeeded) lane.pace.succeeded();
     else lane.pace.failed(clock.now(), outcome);
     const { attempts, error, response_code: status } = outcome.row;
+    const detail = result.kind === 'unanswered' ? result.detail : undefined;
     log[outcome.succeeded ? 'debug' : 'info'](
-      { webhookId: webhook.webhook_id, eventId: event.event_id, attempts, status, error },
+      { webhookId: webhook.webhook_id, eventId: event.event_id, attempts, status, error, detail },
       'webhook call',
     );
     await record(outcome, event);

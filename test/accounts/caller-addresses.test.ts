@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalAddress, isLoopback, parseNetwork } from '../../src/accounts/caller-addresses.ts';
+import {
+  callerNetwork,
+  canonicalAddress,
+  isLoopback,
+  parseNetwork,
+} from '../../src/accounts/caller-addresses.ts';
 
 describe('an address in its one spelling', () => {
   it.each([
@@ -29,6 +34,13 @@ it.each([
   ['::', false],
   ['', false],
 ])('%j is loopback: %s', (address, loopback) => expect(isLoopback(address)).toBe(loopback));
+
+it.each([
+  ['192.0.2.77', '192.0.2.0/24'],
+  ['::ffff:192.0.2.77', '192.0.2.0/24'],
+  ['2001:db8:1:2::3', '2001:db8:1::/48'],
+  ['unknown', 'unknown'],
+])('%j belongs to the network %s', (address, network) => expect(callerNetwork(address)).toBe(network));
 
 describe('a network', () => {
   it.each([

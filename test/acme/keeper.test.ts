@@ -122,17 +122,29 @@ describe('a certificate', () => {
 
   it('is never asked for when the name does not lead here, and soon when it does', async () => {
     let leads = false;
-    let looked = 0;
-    const leadsHere = async () => {
-      looked++;
-      return leads;
-    };
-    const { certificates, asked, row, clock } = start({ leadsHere });
+    const { certificates, asked, row, lines } = start({ leadsHere: async () => leads });
     for (let times = 0; times < 3; times++) expect(await certificates.contextFor(CUSTOM)).toBeNull();
-    expect([asked, row(CUSTOM), looked]).toEqual([[], null, 1]);
+    expect([asked, row(CUSTOM)]).toEqual([[], null]);
+    // Anybody can ask: it is logged once.
+    expect(lines).toHaveLength(1);
     leads = true;
-    clock.advance(MINUTE);
     expect(await certificates.contextFor(CUSTOM)).not.toBeNull();
+  });
+
+  it('is obtained while nameservers of many other names never answer', async () => {
+    let giveUp: (leads: boolean) => void = () => {};
+    const never = new Promise<boolean>((resolve) => {
+      giveUp = resolve;
+    });
+    const leadsHere = async (host: string) => (host.endsWith('.many0.example') ? never : true);
+    const { certificates, asked, clock } = start({ leadsHere });
+    await certificates.contextFor(CUSTOM);
+    clock.advance(61 * DAY);
+    for (let n = 0; n < 20; n++) void certificates.contextFor(`t${n}.many0.example`);
+    expect(await certificates.contextFor('t.many1.example')).not.toBeNull();
+    await certificates.tick();
+    expect(asked.toSorted()).toEqual([CUSTOM, CUSTOM, 't.many1.example', OWN].toSorted());
+    giveUp(false);
   });
 
   it('is asked for at the own host wherever that seems to lead', async () => {
@@ -211,6 +223,56 @@ describe('a renewal', () => {
     expect(asked).toEqual([CUSTOM]);
     expect(row(CUSTOM)).toBeNull();
     expect(await certificates.contextFor(CUSTOM)).toBeNull();
+  });
+});
+
+describe('orders', () => {
+  it('of new names never hold up renewals and the own host, however long the authority takes', async () => {
+    const { certificates, asked, answer, issue, clock, row } = start();
+    await certificates.contextFor(CUSTOM);
+    clock.advance(61 * DAY);
+    answer((host) => (host.includes('many') ? new Promise(() => {}) : Promise.resolve(issue(host))));
+    for (let n = 0; n < 10; n++) void certificates.contextFor(`t.many${n}.example`);
+    await expect.poll(() => asked.filter((host) => host.includes('many'))).toHaveLength(2);
+    await certificates.tick();
+    expect(row(OWN)?.chain).not.toBeNull();
+    expect(row(CUSTOM)?.not_after).toBeGreaterThan(clock.now() + 80 * DAY);
+    expect(asked.filter((host) => host.includes('many'))).toHaveLength(2);
+  });
+
+  it('of one domain leave room for another’s', async () => {
+    const { certificates, asked, answer, issue } = start();
+    answer((host) => (host.includes('many') ? new Promise(() => {}) : Promise.resolve(issue(host))));
+    for (let n = 0; n < 5; n++) void certificates.contextFor(`t${n}.many.example`);
+    await expect.poll(() => asked).toEqual(['t0.many.example']);
+    expect(await certificates.contextFor(CUSTOM)).not.toBeNull();
+  });
+
+  it('to renew names that lead here no more make room for the others', async () => {
+    const names = Array.from({ length: 60 }, (_, n) => `t.many${n}.example`);
+    const gone = new Set<string>();
+    const { certificates, asked, clock, row, writer, issue, tables } = start({
+      ownHost: null,
+      leadsHere: async (host) => !gone.has(host),
+    });
+    await certificates.contextFor(CUSTOM);
+    const kept = row(CUSTOM);
+    if (kept === null) throw new Error('there is no certificate');
+    // All of them are due before the custom one.
+    await writer.run((all) => {
+      for (const host of names) all.certificates.put({ ...kept, host, chain: issue(host).chain, due_at: 1 });
+    });
+    for (const host of names) gone.add(host);
+    clock.advance(61 * DAY);
+    await certificates.tick();
+    expect(asked).toEqual([CUSTOM]);
+    await certificates.tick();
+    expect(asked).toEqual([CUSTOM, CUSTOM]);
+    expect(tables.certificates.get('t.many0.example')).toMatchObject({
+      due_at: clock.now() + 10 * MINUTE,
+      failures: 0,
+      tried_at: kept.tried_at,
+    });
   });
 });
 

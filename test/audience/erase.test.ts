@@ -262,7 +262,13 @@ describe('erasing', () => {
         ['postmaster', 'someone@example.net'],
       ] as const) {
         const raw = Buffer.from(box === 'bounce' ? `To: <${ADA}>` : 'Hello');
-        const mail = { kind: 'unknown', recipient: 'x@mx', remote_address: '192.0.2.1', message_seq: null };
+        const mail = {
+          kind: 'unknown',
+          recipient: 'x@mx',
+          remote_address: '192.0.2.1',
+          network: '',
+          message_seq: null,
+        };
         all.keptMail.insert({ ...mail, box, sender, raw, received_at: clock.now() });
       }
       all.webhooks.insert(WEBHOOK);
@@ -304,7 +310,13 @@ describe('erasing', () => {
     const theirs = enqueue(tables, clock.now(), { account_id: 'acct_two', recipient: ADA });
     const message_seq = about === null ? null : about === 'ours' ? (ours?.seq ?? 0) : theirs.seq;
     await writer.run((all) => {
-      const mail = { kind: 'unknown', recipient: 'x@mx', remote_address: '192.0.2.1', message_seq };
+      const mail = {
+        kind: 'unknown',
+        recipient: 'x@mx',
+        remote_address: '192.0.2.1',
+        network: '',
+        message_seq,
+      };
       all.keptMail.insert({
         ...mail,
         box: 'bounce',

@@ -102,6 +102,21 @@ describe('postrider domain', () => {
     expect(out).not.toContain('Creation in progress');
   });
 
+  it('rotates the key of a domain and deletes it', async () => {
+    const { domainId, dnsRecords } = JSON.parse((await add('example.org')).out);
+    const rotated = JSON.parse((await shell.domain('rotate-dkim', 'example.org', '--json')).out);
+    expect(rotated.dnsRecords[0].name).not.toBe(dnsRecords[0].name);
+    expect((await shell.domain('rotate-dkim', domainId)).out).toContain('in progress already');
+    expect(await shell.domain('delete', 'example.org')).toMatchObject({
+      status: 1,
+      err: expect.stringContaining('Confirm with --yes.'),
+    });
+    expect((await shell.domain('delete', domainId, '--yes')).out).toBe(
+      `example.org (${domainId}) is deleted`,
+    );
+    expect((await shell.domain('show', domainId)).status).toBe(1);
+  });
+
   it('says when the DMARC policy may be raised', async () => {
     await add('example.org');
     expect((await shell.domain('show', 'example.org')).out).toContain('No DMARC reports yet');
@@ -132,7 +147,7 @@ describe('postrider domain', () => {
     const { domainId } = JSON.parse((await add('example.org')).out);
     await add('example.com', 'two', 'mk-local');
     expect((await shell.domain('list')).out).toMatch(
-      /example\.org[ │]+tx-local[ │]+PENDING[ │]+no[ │]+no[ │]+no[ │]+no[ │]+PENDING[ │]+one/,
+      /example\.org[ │]+tx-local[ │]+PENDING[ │]+dkim spf dmarc mx[ │]+PENDING[ │]+one/,
     );
     expect(JSON.parse((await shell.domain('list', '--account', 'two', '--json')).out)).toMatchObject([
       { domain: 'example.com', useCaseId: 'mk-local', accountId: 'two', status: 'PENDING' },

@@ -19,6 +19,7 @@ async function keep(box: Box, raw: string): Promise<void> {
       recipient: `${box}@mx.example.com`,
       sender: 'bob@example.org',
       remote_address: '192.0.2.1',
+      network: '',
       message_seq: null,
       received_at: Date.UTC(2026, 0, 15),
       raw: Buffer.from(raw),

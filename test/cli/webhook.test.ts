@@ -31,6 +31,12 @@ describe('webhook create, list, show', () => {
     expect(text.out).toContain('email_sent, email_opened');
   });
 
+  it('is disabled and enabled', async () => {
+    const { webhookId } = await create('https://shop.example/hooks');
+    expect(await webhook('disable', webhookId)).toMatchObject({ isActive: false });
+    expect(await webhook('enable', webhookId)).toMatchObject({ isActive: true });
+  });
+
   it('takes everything unless told', async () => {
     expect(await create('https://shop.example/hooks')).toMatchObject({ events: ['*'] });
   });

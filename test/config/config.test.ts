@@ -128,6 +128,56 @@ describe('configuration', () => {
     ]);
   });
 
+  describe('logging in at a next hop', () => {
+    const load = (hop: string) =>
+      loadConfig({
+        file: fileWith(`[delivery]\nroutes = [{ match = "*", host = "relay.example", ${hop} }]`),
+        env: {},
+      }).delivery.routes[0];
+    const login = 'user = "u", passwordFile = "/p"';
+
+    it.each([
+      ['', 'opportunistic'],
+      ['tls = "none"', 'none'],
+      [login, 'verified'],
+      [`${login}, tls = "verified"`, 'verified'],
+      [`${login}, allowUnverifiedAuth = true`, 'verified'],
+      [`${login}, allowUnverifiedAuth = true, tls = "required"`, 'required'],
+      [`${login}, allowUnverifiedAuth = true, tls = "opportunistic"`, 'opportunistic'],
+    ])('a route with { %s } has tls = %s', (hop, tls) => {
+      expect(load(hop || 'port = 25')).toMatchObject({ tls });
+    });
+
+    it.each(['none', 'opportunistic', 'required'])(
+      'refuses tls = "%s" without allowUnverifiedAuth',
+      (tls) => {
+        const words = `tls: "${tls}" would send the password to a server that has not proved its name: use tls = "verified", or set allowUnverifiedAuth = true`;
+        expect(faultsOf(() => load(`${login}, tls = "${tls}"`))).toEqual([`delivery.routes[0].${words}`]);
+        const env = {
+          POSTRIDER_SECONDARY: `{ type = "relay", host = "r.example", ${login}, tls = "${tls}" }`,
+        };
+        expect(faultsOf(() => loadConfig({ env, cwd: dir }))).toEqual([`secondary.${words}`]);
+      },
+    );
+
+    it('never lets a password leave the machine unencrypted', () => {
+      const bare = `${login}, allowUnverifiedAuth = true, tls = "none"`;
+      expect(faultsOf(() => load(bare))).toEqual([
+        'delivery.routes[0].tls: "none" would send the password unencrypted to relay.example: use "verified" or "required"',
+      ]);
+      const routes = `[{ match = "*", host = "127.0.0.1", ${bare} }]`;
+      const env = { POSTRIDER_DELIVERY__ROUTES: routes };
+      expect(loadConfig({ env, cwd: dir }).delivery.routes[0]).toMatchObject({ tls: 'none' });
+    });
+
+    it.each([
+      ['user = "u"', 'passwordFile: is missing: user needs it'],
+      ['passwordFile = "/p"', 'user: is missing: passwordFile needs it'],
+    ])('refuses { %s } alone', (hop, words) => {
+      expect(faultsOf(() => load(hop))).toEqual([`delivery.routes[0].${words}`]);
+    });
+  });
+
   it('obtains certificates only where the operator agreed to the terms', () => {
     const listening = { POSTRIDER_PUBLIC__TLS__LISTEN: '0.0.0.0:443' };
     expect(faultsOf(() => loadConfig({ env: listening, cwd: dir }))).toEqual([

@@ -132,7 +132,7 @@ describe('where mail goes', () => {
   });
 
   it('prefers a fixed route, the exact one to "*", private or not', async () => {
-    const base = { port: 2525, tls: 'none' as const };
+    const base = { port: 2525, tls: 'none' as const, allowUnverifiedAuth: false };
     const routes: Route[] = [
       { match: '*', host: '10.9.9.9', ...base },
       { match: 'one.test', host: '127.0.0.9', ...base },
@@ -146,6 +146,7 @@ describe('the private-network guard', () => {
   it('refuses what is not public, unless private networks are allowed', () => {
     expect(guard.judge('10.1.2.3', 25)).toBe('private-network');
     expect(guard.judge('169.254.169.254', 25)).toBe('private-network');
+    expect(guard.judge('::a01:203', 25)).toBe('private-network');
     expect(guard.judge('8.8.8.8', 25)).toBe('allowed');
   });
 
@@ -155,5 +156,22 @@ describe('the private-network guard', () => {
     expect(own.judge('127.0.0.5', 26)).toBe('own-address');
     expect(own.judge('127.0.0.6', 26)).toBe('allowed');
     expect(own.judge('8.8.8.8', 25)).toBe('allowed');
+  });
+
+  it.each(['::ffff:127.0.0.1', '::ffff:7f00:1', '0.0.0.0', '::', '0:0:0:0:0:0:0:1'])(
+    'knows our own listener behind a wildcard by %s, too',
+    (address) => {
+      const own = createGuard({ allowPrivateNetworks: true, ownListeners: ['0.0.0.0:25'] });
+      expect(own.judge(address, 25)).toBe('own-address');
+    },
+  );
+
+  it('knows our own listener by every spelling of its address', () => {
+    const ownListeners = ['127.0.0.5:25', '[fd00::5]:25', 'localhost:26'];
+    const own = createGuard({ allowPrivateNetworks: true, ownListeners });
+    expect(own.judge('::ffff:127.0.0.5', 25)).toBe('own-address');
+    expect(own.judge('fd00:0:0::5', 25)).toBe('own-address');
+    expect(own.judge('127.0.0.6', 25)).toBe('allowed');
+    expect(own.judge('127.0.0.1', 26)).toBe('own-address');
   });
 });

@@ -6,6 +6,7 @@ import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
+import { SIGNING_RECORD, signMail } from '../support/signed-mail.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
@@ -71,16 +72,28 @@ describe('mail that comes back', () => {
     new RegExp(`^${name}: (.*(?:\\r\\n[ \\t].*)*)`, 'im').exec(raw)?.[1]?.replaceAll(/\r\n[ \t]+/g, ' ') ??
     '';
 
-  it('a complaint, sent where CFBL-Address says', async () => {
+  it('a complaint without a signature suppresses the marketing stream only', async () => {
+    const { id, mail } = await send('unsigned');
+    const [, to = ''] = /^(\S+@\S+); report=arf$/.exec(field(mail, 'CFBL-Address')) ?? [];
+    expect(await comeBack(to, arf('abuse'), 'fbl@empfang.example')).toMatch(/^250 /);
+    const { timeline } = await daemon.api.message(id);
+    expect(timeline.at(-1)).toMatchObject({ event: 'email_complained', verified: false, suppressed: true });
+    expect((await daemon.api.send(mailTo('unsigned'))).status).toBe(200);
+  });
+
+  it('a complaint, sent where CFBL-Address says and signed by the recipient’s provider', async () => {
+    dns.set('s1._domainkey.empfang.example', 'TXT', [SIGNING_RECORD.match(/.{1,255}/g) ?? []]);
     const { id, mail } = await send('cfbl');
     const [, to = ''] = /^(\S+@\S+); report=arf$/.exec(field(mail, 'CFBL-Address')) ?? [];
-    expect(await comeBack(to, arf('abuse'), 'fbl@provider.example')).toMatch(/^250 /);
+    const report = signMail(arf('abuse'), 'fbl@empfang.example', 'empfang.example');
+    expect(await comeBack(to, report, 'fbl@empfang.example')).toMatch(/^250 /);
     const message = await daemon.api.message(id);
     expect(message.status).toBe('complained');
     expect(message.timeline.at(-1)).toMatchObject({
       event: 'email_complained',
       source: 'arf',
       feedbackType: 'abuse',
+      verified: true,
       suppressed: true,
     });
     const again = await daemon.api.send(mailTo('cfbl'));
@@ -147,7 +160,7 @@ describe('mail that comes back', () => {
 
   it('is counted by what it was for', async () => {
     const metrics = await (await fetch(`${daemon.baseUrl}/metrics`)).text();
-    expect(metrics).toContain('postrider_mail_in_total{purpose="feedback",result="recorded"} 1');
+    expect(metrics).toContain('postrider_mail_in_total{purpose="feedback",result="recorded"} 2');
     expect(metrics).toContain('postrider_mail_in_total{purpose="unsubscribe",result="opted-out"} 2');
     expect(metrics).toContain('postrider_mail_in_total{purpose="bounce",result="kept"} 1');
   });

@@ -262,7 +262,7 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
       const target = `${rig.base}/robots.txt?from=mail`;
       const window = await browser.open(DESKTOP);
       const port = new URL(rig.base).port;
-      const link = rig.clickUrl(message.message_id, target);
+      const link = rig.clickUrl(message.message_id, target, 'link.example.com');
       await window.page.setContent(
         `<a href="http://link.example.com:${port}${link}">Read on</a><img src="${rig.base}/o/${rig.tokens.openUrl.make(message.message_id)}.gif">`,
       );

@@ -40,12 +40,12 @@ const DELAYED: IncomingReport = {
 const DELIVERED: IncomingReport = { ...NO_BOUNCE, recipient: ADA, action: 'delivered', diagnostic: '' };
 
 function dsn(...reports: IncomingReport[]): CameBack {
-  return { kind: 'dsn', reports, fingerprint: Buffer.from('one') };
+  return { kind: 'dsn', reports, fingerprint: Buffer.from('one'), verified: true };
 }
 
 function arf(feedbackType: string): CameBack {
   const report = { ...NO_BOUNCE, recipient: '', action: 'complained', diagnostic: '', feedbackType };
-  return { kind: 'arf', reports: [report], fingerprint: Buffer.from('one') };
+  return { kind: 'arf', reports: [report], fingerprint: Buffer.from('one'), verified: true };
 }
 
 type Step = 'email_sent' | 'email_delivered' | 'email_delayed' | CameBack;
@@ -133,6 +133,7 @@ describe('a report of failure', () => {
       diagnostic: '550 5.1.1 no such user',
       remoteMta: 'mx.example.net',
       source: 'dsn',
+      verified: true,
       suppressed: true,
     });
   });
@@ -232,6 +233,68 @@ describe('a report of failure', () => {
   });
 });
 
+describe('an unverified report', () => {
+  const unverified = (cameBack: CameBack): CameBack => ({ ...cameBack, verified: false });
+  const bounced: Step[] = ['email_sent', 'email_delivered', unverified(dsn(FAILED))];
+
+  it('of failure bounces the message and suppresses nobody', async () => {
+    const played = await play(startStore(), bounced);
+    expect(played).toMatchObject({ status: 'bounced', effects: ['recorded'], suppressed: [] });
+    expect(played.last).toMatchObject({ bounceType: 'hard', verified: false, suppressed: false });
+  });
+
+  it('of failure suppresses when it is repeated on another day, not on the same day', async () => {
+    const store = startStore();
+    await play(store, bounced);
+    store.clock.advance(HOUR);
+    expect((await play(store, bounced)).suppressed).toEqual([]);
+    store.clock.advance(DAY);
+    expect((await play(store, bounced)).suppressed).toEqual(['hard_bounce']);
+  });
+
+  it('of failure is confirmed by a live reply that proves less alone', async () => {
+    const store = startStore();
+    await play(store, bounced);
+    store.clock.advance(DAY);
+    await store.writer.run((all) => {
+      const message = enqueue(all, store.clock.now(), { recipient: ADA });
+      store.recorder.message(all, message, 'email_sent', {});
+      const sent = all.messages.bySeq(message.seq) ?? message;
+      const bounce = { bounceType: 'hard', scope: 'recipient', suppress: 'second-time' } as const;
+      store.recorder.message(all, sent, 'email_bounced', { bounce });
+    });
+    const reasons = store.tables.suppressions
+      .of('acct_one', emailIdentifier(ADA))
+      .map(({ reason }) => reason);
+    expect(reasons).toEqual(['hard_bounce']);
+  });
+
+  it('of a full mailbox counts once a day', async () => {
+    const store = startStore();
+    const full: Step[] = ['email_sent', 'email_delivered', unverified(dsn(FULL))];
+    const seen: string[][] = [];
+    for (let day = 0; day < 5; day++) {
+      for (let n = 0; n < 6; n++) seen.push((await play(store, full)).suppressed);
+      store.clock.advance(DAY);
+    }
+    expect(seen.map(({ length }) => length)).toEqual([...Array(24).fill(0), ...Array(6).fill(1)]);
+  });
+
+  it.each([
+    ['tx', 'mk'],
+    ['mk', 'mk'],
+  ] as const)('of abuse about %s mail suppresses marketing only', async (useCase, stream) => {
+    const store = startStore();
+    const complaint = unverified(arf('abuse'));
+    const played = await play(store, ['email_sent', 'email_delivered', complaint], { use_case: useCase });
+    expect(played).toMatchObject({ status: 'complained', effects: ['recorded'] });
+    expect(played.last).toMatchObject({ source: 'arf', verified: false, suppressed: true });
+    expect(store.tables.suppressions.of('acct_one', emailIdentifier(ADA))).toMatchObject([
+      { reason: 'complaint', stream },
+    ]);
+  });
+});
+
 describe('a report on somebody who was erased since', () => {
   it('still suppresses by the hash, and names nobody', async () => {
     const store = startStore();
@@ -315,7 +378,7 @@ describe('a complaint', () => {
       effects: ['recorded', 'known'],
       suppressed: ['complaint'],
     });
-    expect(told.last).toEqual({ source: 'arf', feedbackType: type, suppressed: true });
+    expect(told.last).toEqual({ source: 'arf', feedbackType: type, verified: true, suppressed: true });
   });
 
   it.each(['not-spam', 'auth-failure', 'dmarc'])('is not made by feedback of type %s', async (type) => {

@@ -79,7 +79,8 @@ async function start() {
     const kind = fate === 'abuse' ? 'arf' : 'dsn';
     const comesBack = report === null ? [] : [report, report];
     for (const each of comesBack) {
-      const cameBack = { kind, reports: [each], fingerprint: Buffer.from('the same') } as const;
+      const fingerprint = Buffer.from('the same');
+      const cameBack = { kind, reports: [each], fingerprint, verified: true } as const;
       await writer.run((all) => applyReport(recorder, all, message(), cameBack, clock.now()));
     }
     return tables.suppressions.of('acct_one', hash).map(({ reason, stream }) => `${reason} ${stream}`);

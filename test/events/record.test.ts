@@ -198,18 +198,27 @@ describe('what follows from a bounce', () => {
   });
 
   it.each([
-    ['tx', 'arf', ['complaint all']],
-    ['mk', 'arf', ['complaint mk']],
-    ['tx', 'report_link', ['complaint mk']],
-    ['mk', 'report_link', ['complaint mk']],
-  ] as const)('a complaint about %s mail by %s', async (useCase, source, expected) => {
-    const setting = startStore();
-    const complaint = { fields: { source, feedbackType: 'abuse' } };
-    const seq = await play(setting, [['email_sent'], ['email_delivered'], ['email_complained', complaint]], {
-      use_case: useCase,
-    });
-    expect(suppressed(setting, seq)).toEqual(expected);
-  });
+    ['tx', 'arf', true, ['complaint all']],
+    ['mk', 'arf', true, ['complaint mk']],
+    ['tx', 'arf', false, ['complaint mk']],
+    ['mk', 'arf', false, ['complaint mk']],
+    ['tx', 'report_link', undefined, ['complaint mk']],
+    ['mk', 'report_link', undefined, ['complaint mk']],
+  ] as const)(
+    'a complaint about %s mail by %s, verified: %s',
+    async (useCase, source, verified, expected) => {
+      const setting = startStore();
+      const complaint = { fields: { source, feedbackType: 'abuse', verified } };
+      const seq = await play(
+        setting,
+        [['email_sent'], ['email_delivered'], ['email_complained', complaint]],
+        {
+          use_case: useCase,
+        },
+      );
+      expect(suppressed(setting, seq)).toEqual(expected);
+    },
+  );
 
   it('leaves nothing behind for simulated mail', async () => {
     const setting = startStore();

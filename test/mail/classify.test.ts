@@ -50,6 +50,17 @@ describe('every rule', () => {
   });
 });
 
+describe('a refused login at a relay', () => {
+  it.each([
+    '535 5.7.8 Authentication credentials invalid',
+    '535 5.7.1 Authentication failed',
+    '535 5.7.139 Authentication unsuccessful, basic authentication is disabled by policy',
+    '554 5.7.1 Client host blocked using zen.spamhaus.org',
+  ])('defers and never suppresses: %s', (line) => {
+    expect(at('auth', line)).toMatchObject({ action: 'defer', suppress: 'never' });
+  });
+});
+
 describe('only what is about the recipient, and for good, suppresses', () => {
   it('holds for every outcome', () => {
     const suppressing = Object.values(OUTCOMES).filter(({ suppress }) => suppress !== 'never');

@@ -195,14 +195,16 @@ describe('a token in an address', () => {
 });
 
 describe('a click token', () => {
-  const made = (id: string, url: string) => clickTokens(tokens.clickKey, id)(url);
+  const HOST = 'link.example.com';
+  const made = (id: string, url: string) => clickTokens(tokens.clickKey, id, HOST)(url);
+  const read = (token: string) => tokens.readClick(token, HOST);
 
   it('carries message and destination', () => {
     fc.assert(
       fc.property(id, fc.webUrl({ withQueryParameters: true, withFragments: true }), (id, url) => {
         const token = made(id, url);
         expect(token).toMatch(/^[A-Za-z0-9_-]+$/);
-        expect(tokens.readClick(token)).toEqual({ id, url });
+        expect(read(token)).toEqual({ id, url, madeForHost: true });
       }),
     );
   });
@@ -213,25 +215,38 @@ describe('a click token', () => {
     for (let bit = 0; bit < octets.length * 8; bit++) {
       const changed = Buffer.from(octets);
       changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
-      expect(tokens.readClick(changed.toString('base64url'))).toBeNull();
+      expect(read(changed.toString('base64url'))).toBeNull();
     }
-    expect(tokens.readClick(good)).not.toBeNull();
+    expect(read(good)).not.toBeNull();
   });
 
   it.each(['+', '/', '=', ' ', '\n', '.'])('has one spelling: %j does not hide in it', (char) => {
     const good = made(sample, 'https://example.com/');
-    expect(tokens.readClick(good + char)).toBeNull();
-    expect(tokens.readClick(`${good.slice(0, 5)}${char}${good.slice(5)}`)).toBeNull();
+    expect(read(good + char)).toBeNull();
+    expect(read(`${good.slice(0, 5)}${char}${good.slice(5)}`)).toBeNull();
   });
 
   it('is refused as an open, and an open as a click', () => {
     expect(tokens.openUrl.read(made(sample, ''))).toBeNull();
-    expect(tokens.readClick(tokens.openUrl.make(sample))).toBeNull();
+    expect(read(tokens.openUrl.make(sample))).toBeNull();
+  });
+
+  it('says whether it was made for a host', () => {
+    const token = made(sample, 'https://example.com/');
+    expect(tokens.readClick(token, 'link.example.org')).toMatchObject({ madeForHost: false });
+    expect(tokens.readClick(token, '')).toMatchObject({ madeForHost: false });
+  });
+
+  it('of an older program, without a host, works under every host', () => {
+    const url = 'https://example.com/?a=1';
+    const id = Buffer.from(tokens.openUrl.make(sample), 'base64url').subarray(0, 15);
+    const old = tokens.makeUrlToken('click', Buffer.concat([id, Buffer.from(url)]));
+    expect(tokens.readClick(old, HOST)).toEqual({ id: sample, url, madeForHost: true });
   });
 
   it('is refused when it names no message', () => {
-    expect(tokens.readClick(tokens.makeUrlToken('click', Buffer.from('https://example.com')))).toBeNull();
-    expect(tokens.readClick(tokens.makeUrlToken('click', Buffer.alloc(0)))).toBeNull();
+    expect(read(tokens.makeUrlToken('click', Buffer.from('https://example.com')))).toBeNull();
+    expect(read(tokens.makeUrlToken('click', Buffer.alloc(0)))).toBeNull();
   });
 });
 

@@ -38,7 +38,9 @@ function copy(tracking: Partial<Tracking> | null = {}): CopyDetails {
 
 /** The addresses behind the tracked links of some html. */
 function destinations(html: string): unknown[] {
-  return [...html.matchAll(/\/c\/([\w-]+)/g)].map(([, token = '']) => tokens.readClick(token));
+  return [...html.matchAll(/\/c\/([\w-]+)/g)].map(([, token = '']) =>
+    tokens.readClick(token, new URL(BASE).hostname),
+  );
 }
 
 describe('tracked html', () => {
@@ -49,8 +51,8 @@ describe('tracked html', () => {
     );
     expect(html).toMatch(/^<a href="https:\/\/link\.example\.com\/c\/[\w-]+">x<\/a><a href="[^"]+">y<\/a>$/);
     expect(destinations(html)).toEqual([
-      { id: MESSAGE, url: 'https://x.example/?a=1&b=2' },
-      { id: MESSAGE, url: 'http://y.example' },
+      { id: MESSAGE, url: 'https://x.example/?a=1&b=2', madeForHost: true },
+      { id: MESSAGE, url: 'http://y.example', madeForHost: true },
     ]);
   });
 
@@ -67,7 +69,7 @@ describe('tracked html', () => {
   it("takes the recipient's address into an address that asks for it", () => {
     const html = tracked(`<a href="https://x.example/?to=${MARKS.recipient}&amp;x=1">x</a>`, copy());
     expect(destinations(html)).toEqual([
-      { id: MESSAGE, url: 'https://x.example/?to=ada+news@example.net&x=1' },
+      { id: MESSAGE, url: 'https://x.example/?to=ada+news@example.net&x=1', madeForHost: true },
     ]);
   });
 
@@ -110,7 +112,9 @@ describe('a composed message', () => {
     const { html, text } = await simpleParser(bytes);
     expect(html).toContain(`<a href="${BASE}/u/ada">leave</a>`);
     expect(html).toContain(PIXEL);
-    expect(destinations(html || '')).toEqual([{ id: MESSAGE, url: 'https://x.example/?a=1&b=2' }]);
+    expect(destinations(html || '')).toEqual([
+      { id: MESSAGE, url: 'https://x.example/?a=1&b=2', madeForHost: true },
+    ]);
     expect(text?.trim()).toBe(`See this [https://x.example/?a=1&b=2], leave [${BASE}/u/ada]`);
   });
 });

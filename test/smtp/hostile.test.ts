@@ -170,8 +170,8 @@ describe('a mail that no reader survives', () => {
 const { parentPort } = require('node:worker_threads');
 parentPort.on('message', ({ raw }) => {
   if (Buffer.from(raw).includes('poison')) process.exit(1);
-  const parsed = { kind: 'unknown', reports: [], aggregate: null, tls: null, postriderId: null };
-  parentPort.postMessage({ parsed, fingerprint: new Uint8Array(16) });
+  const parsed = { kind: 'unknown', from: '', reports: [], aggregate: null, tls: null, postriderId: null };
+  parentPort.postMessage({ parsed, fingerprint: new Uint8Array(16), keyNames: [] });
 });`;
 
   it('is kept unread for the operator, and those beside it are read', async () => {

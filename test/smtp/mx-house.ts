@@ -4,6 +4,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createSeal } from '../../src/core/seal.ts';
+import { DnsError } from '../../src/dns/dns-error.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
 import { createMx, type MxSettings } from '../../src/smtp/mx.ts';
 import { READER_HEAP_MB } from '../../src/smtp/parse-pool.ts';
@@ -25,6 +26,20 @@ export function startReader(): Worker {
 export const HOST = 'mx.postrider.example';
 /** Return host of the store's domain. */
 export const RETURN = 'return-a.example.com';
+
+/** Answers TXT queries from `records`; all other names do not exist. `asked` lists the queries. */
+export function createTestResolver(records: Record<string, string>) {
+  const asked: string[] = [];
+  return {
+    asked,
+    txt: async (name: string) => {
+      asked.push(name);
+      const record = records[name];
+      if (record === undefined) throw new DnsError('ENOTFOUND', `TXT ${name}`, 'no such name');
+      return { records: [record.match(/.{1,255}/g) ?? []], ttl: 60, authenticated: false };
+    },
+  };
+}
 
 /** A real MX listener on a port of its own over a real database, with a clock that the test moves. */
 export async function startMx(
@@ -56,6 +71,7 @@ export async function startMx(
     isDiskLow: () => false,
     optOut: (_, message) => void optedOut.push(message.message_id),
     observe: () => {},
+    resolver: createTestResolver({}),
     startReader: () => {
       readers++;
       return startReader();

@@ -152,7 +152,7 @@ describe('what changes nothing is kept for the operator', () => {
     expect(house.kept()).toEqual([]);
   });
 
-  it('the beginning of what is long, and a thousand of each box', async () => {
+  it('the beginning of what is long', async () => {
     const house = await startMx();
     const client = await house.client();
     const long = `Subject: long\r\n\r\n${'x'.repeat(78).concat('\r\n').repeat(5000)}`;
@@ -160,16 +160,6 @@ describe('what changes nothing is kept for the operator', () => {
     const [head] = house.kept();
     expect(head?.size).toBe(long.length);
     expect(house.tables.keptMail.get(head?.seq ?? 0)?.raw).toHaveLength(256 * 1024);
-
-    const one = { kind: 'unknown', recipient: '', sender: '', remote_address: '', message_seq: null };
-    await house.writer.run((all) => {
-      for (let n = 0; n < 1005; n++) {
-        all.keptMail.insert({ ...one, box: 'postmaster', received_at: n, raw: Buffer.from('x') });
-        if (n < 3) all.keptMail.insert({ ...one, box: 'abuse', received_at: n, raw: Buffer.from('x') });
-      }
-    });
-    const count = (box: 'postmaster' | 'abuse') => house.tables.keptMail.list(box, 5000).length;
-    expect([count('postmaster'), count('abuse')]).toEqual([1000, 3]);
   });
 });
 

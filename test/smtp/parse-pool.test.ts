@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLog } from '../../src/core/log.ts';
+import type { Turn } from '../../src/smtp/fair-queue.ts';
 import { createMailReader } from '../../src/smtp/parse-pool.ts';
 import { dsn } from './mails.ts';
 import { startReader } from './mx-house.ts';
@@ -19,22 +20,36 @@ parentPort.on('message', ({ raw }) => {
   parentPort.postMessage({ parsed: { kind: text }, fingerprint: new Uint8Array(16) });
 });`;
 
+const TURN: Turn = { priority: 'first', caller: '192.0.2.0/24', subject: 'msg_one' };
+
+function jobOf(text: string) {
+  return { purpose: 'incoming', raw: Buffer.from(text), opensReports: false } as const;
+}
+
 function reader(startThread: () => Worker, timeMs?: number) {
   let started = 0;
+  let posted = 0;
   const made = createMailReader({
-    purpose: 'incoming',
     startThread: () => {
       started++;
-      return startThread();
+      const thread = startThread();
+      const postMessage = thread.postMessage.bind(thread);
+      thread.postMessage = (job: unknown) => {
+        posted++;
+        postMessage(job);
+      };
+      return thread;
     },
     log,
     ...(timeMs === undefined ? {} : { timeMs }),
   });
   onTestFinished(() => made.stop());
   return {
-    read: async (text: string, isProven = true) => made.read(Buffer.from(text), isProven),
-    isFull: () => made.read(Buffer.from('x'), true) === null,
+    read: async (text: string, turn: Partial<Turn> = {}) => made.read(jobOf(text), { ...TURN, ...turn }),
+    /** Whether one mail more of this turn is refused. */
+    isFull: (turn: Partial<Turn> = {}) => made.read(jobOf('x'), { ...TURN, ...turn }) === null,
     started: () => started,
+    handedOver: () => posted,
     stop: made.stop,
   };
 }
@@ -58,21 +73,28 @@ describe('the thread that reads', () => {
     expect(fingerprints[2]).not.toBe(fingerprints[0]);
   });
 
-  it('reads what is proven ours before the mass of what anybody may send', async () => {
+  it('reads mail about our messages before other mail, and that before reports', async () => {
     const { read } = reader(fragile);
     const order: string[] = [];
-    const noted = (text: string, isProven: boolean) => read(text, isProven).then(() => order.push(text));
-    const strange = Array.from({ length: 50 }, (_, n) => noted(`strange ${n}`, false));
-    const ours = Array.from({ length: 50 }, (_, n) => noted(`ours ${n}`, true));
-    await Promise.all([...strange, ...ours]);
-    // Four were with the thread already.
-    expect(order.indexOf('ours 0')).toBe(4);
-    expect(order.filter((text) => text.startsWith('ours'))).toEqual(
-      Array.from({ length: 50 }, (_, n) => `ours ${n}`),
-    );
-    expect(order.filter((text) => text.startsWith('strange'))).toEqual(
-      Array.from({ length: 50 }, (_, n) => `strange ${n}`),
-    );
+    const noted = (name: string, count: number, turnOf: (n: number) => Partial<Turn>) =>
+      Array.from({ length: count }, (_, n) => read(`${name} ${n}`, turnOf(n)).then(() => order.push(name)));
+    await Promise.all([
+      ...noted('report', 10, () => ({ priority: 'last', subject: 'dmarc' })),
+      ...noted('mailbox', 10, () => ({ priority: 'normal', subject: 'postmaster' })),
+      ...noted('token', 40, (n) => ({ subject: `msg_${n}` })),
+    ]);
+    // One report and four other mails were with the thread already; one turn in 16 goes to the lowest.
+    const before = order.slice(0, order.lastIndexOf('token'));
+    expect(before.filter((name) => name === 'report').length).toBeLessThanOrEqual(5);
+    expect(before.filter((name) => name === 'mailbox').length).toBeLessThanOrEqual(4);
+  });
+
+  it('hands over no more than half a megabyte in advance', async () => {
+    const { read, handedOver } = reader(fragile);
+    const waiting = Array.from({ length: 30 }, (_, n) => read('x'.repeat(200_000), { subject: `msg_${n}` }));
+    expect(handedOver()).toBe(2);
+    await Promise.all(waiting);
+    expect(handedOver()).toBe(30);
   });
 
   it.each([
@@ -93,9 +115,21 @@ describe('the thread that reads', () => {
     20_000,
   );
 
-  it('takes no more mails than it can remember', async () => {
+  it.each<[string, Partial<Turn>, number]>([
+    ['one message', {}, 8],
+    ['the reports of one network', { priority: 'last' }, 30],
+  ])('refuses more mail than the share of %s', (_, turn, share) => {
     const { isFull } = reader(fragile);
-    const full = Array.from({ length: 5100 }, isFull);
+    const full = Array.from({ length: 200 }, () => isFull(turn));
+    // Those that were handed to the thread no longer wait.
+    expect(full.indexOf(true)).toBeGreaterThanOrEqual(share);
+    expect(full.indexOf(true)).toBeLessThanOrEqual(share + 32);
+    expect(isFull({ ...turn, caller: '198.51.100.0/24', subject: 'msg_two' })).toBe(false);
+  });
+
+  it('refuses more mail in all than it has memory for', () => {
+    const { isFull } = reader(fragile);
+    const full = Array.from({ length: 5100 }, (_, n) => isFull({ caller: `${n}`, subject: `${n}` }));
     expect(full.indexOf(true)).toBeGreaterThan(4000);
   });
 

@@ -49,6 +49,28 @@ describe('the database', () => {
     expect(readdirSync(dir)).toContain(DATABASE_FILE);
   });
 
+  it('takes resolved addresses out of the errors of webhook calls that older programs recorded', () => {
+    const db = openDatabase(temporaryDir());
+    const insert = db.prepare(
+      `INSERT INTO webhook_deliveries (webhook, event_seq, delivery_id, state, attempts, failures, due_at, response_code, error, created_at)
+       VALUES (1, ?, ?, 'failed', 1, 1, 0, ?, ?, 0)`,
+    );
+    const errors: [number | null, string | null, string | null][] = [
+      [null, 'connect ECONNREFUSED 10.0.0.5:8080', 'the call failed'],
+      [null, 'hooks.example leads to 10.0.0.5, which may not be called', 'the call failed'],
+      [null, 'no answer within 15 s', 'no answer within 15 s'],
+      [null, 'the event is past its retention', 'the event is past its retention'],
+      [500, 'the endpoint answered 500', 'the endpoint answered 500'],
+      [200, null, null],
+    ];
+    for (const [seq, [status, error]] of errors.entries()) insert.run(seq, `whd_${seq}`, status, error);
+    const file = new URL('../../src/store/migrations/0013-neutral-webhook-errors.sql', import.meta.url);
+    db.exec(readFileSync(file, 'utf8'));
+    const kept = db.prepare('SELECT error FROM webhook_deliveries ORDER BY event_seq').pluck().all();
+    db.close();
+    expect(kept).toEqual(errors.map(([, , after]) => after));
+  });
+
   it('lets one daemon in at a time, and the next when it is gone', () => {
     const dir = temporaryDir();
     const lock = lockDaemon(dir);

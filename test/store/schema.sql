@@ -33,6 +33,10 @@ CREATE INDEX delay_notices_by_time ON delay_notices (at);
 
 CREATE INDEX dmarc_reports_by_end ON dmarc_reports (domain, end_at);
 
+CREATE INDEX dmarc_reports_by_network ON dmarc_reports (domain, network);
+
+CREATE INDEX dmarc_reports_by_signer ON dmarc_reports (domain, signer);
+
 CREATE INDEX domain_groups_by_account ON domain_groups (account_id);
 
 CREATE INDEX domains_by_group ON domains (group_id);
@@ -54,6 +58,8 @@ CREATE INDEX group_opt_outs_by_recipient ON group_opt_outs (recipient_hash);
 CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);
 
 CREATE INDEX kept_mail_by_box ON kept_mail (box, seq);
+
+CREATE INDEX kept_mail_by_network ON kept_mail (box, network, seq);
 
 CREATE INDEX messages_by_account ON messages (account_id, seq);
 
@@ -88,6 +94,10 @@ CREATE INDEX suppressions_by_stream ON suppressions (account_id, stream, seq);
 CREATE INDEX templates_by_account ON templates (account_id, seq);
 
 CREATE INDEX tls_reports_by_end ON tls_reports (host, end_at);
+
+CREATE INDEX tls_reports_by_network ON tls_reports (host, network);
+
+CREATE INDEX tls_reports_by_signer ON tls_reports (host, signer);
 
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at) WHERE state = 'waiting';
 
@@ -303,7 +313,7 @@ CREATE TABLE dmarc_reports (
   end_at        INTEGER NOT NULL,
   policy        TEXT NOT NULL,     -- JSON: p, sp, np, adkim, aspf, testing
   truncated     INTEGER NOT NULL CHECK (truncated IN (0, 1)),
-  received_at   INTEGER NOT NULL,
+  received_at   INTEGER NOT NULL, network TEXT NOT NULL DEFAULT '', signer TEXT NOT NULL DEFAULT '',
   UNIQUE (domain, organization, report_id)
 ) STRICT;
 
@@ -411,7 +421,7 @@ CREATE TABLE kept_mail (
   size           INTEGER NOT NULL,
   received_at    INTEGER NOT NULL,
   raw            BLOB NOT NULL     -- its beginning, where it is long
-) STRICT;
+, network TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE messages (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -539,7 +549,7 @@ CREATE TABLE tls_reports (
   end_at       INTEGER NOT NULL,
   successful   INTEGER NOT NULL,
   failed       INTEGER NOT NULL,
-  received_at  INTEGER NOT NULL,
+  received_at  INTEGER NOT NULL, network TEXT NOT NULL DEFAULT '', signer TEXT NOT NULL DEFAULT '',
   UNIQUE (host, organization, report_id, policy_type)
 ) STRICT;
 

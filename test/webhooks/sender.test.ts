@@ -248,7 +248,7 @@ describe('a failure', () => {
     await house.sent();
     await house.tell();
     expect(deliveriesOf(house, forbidden.webhookId)).toMatchObject([
-      { status: 'pending', error: 'receiver.test leads to 169.254.169.254, which may not be called' },
+      { status: 'pending', error: 'receiver.test has no address that webhooks may call' },
     ]);
     expect(deliveriesOf(house, redirected.webhookId)).toMatchObject([
       { status: 'pending', error: 'the endpoint answered 302: redirects are not followed' },

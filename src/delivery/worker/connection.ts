@@ -80,9 +80,8 @@ export async function openConnection(
   }
 
   if (terms.auth) {
-    if (!record.tls && !isLoopback(address)) {
-      return refused(insecure('auth', `no password is sent to ${host} over an unencrypted connection`));
-    }
+    const unfit = whyNoPassword(record, terms.auth);
+    if (unfit !== null) return refused(insecure('auth', `no password is sent to ${host}: ${unfit}`));
     const login = await logIn(ask, offers, terms.auth);
     if (login.code !== 235) return refused(answered('auth', login));
   }
@@ -100,17 +99,37 @@ async function sayHello(ask: Ask, hostname: string): Promise<WireReply> {
   return isOk(plain) ? { code: plain.code, lines: plain.lines.slice(0, 1) } : plain;
 }
 
+/** Why a password must not be sent over this connection; null when it may be. */
+function whyNoPassword(
+  { address, tls }: Pick<SessionRecord, 'address' | 'tls'>,
+  { allowUnverified }: Auth,
+): string | null {
+  if (tls === null) return allowUnverified && isLoopback(address) ? null : 'the connection is not encrypted';
+  return tls.verified || allowUnverified ? null : 'its certificate was not verified';
+}
+
+type Auth = NonNullable<Terms['auth']>;
+
 /** RFC 4954 with PLAIN (RFC 4616), else LOGIN, which has no RFC but many servers. */
-async function logIn(ask: Ask, offers: Offers, auth: NonNullable<Terms['auth']>): Promise<WireReply> {
-  if (offers.auth.includes('PLAIN'))
-    return ask('auth', `AUTH PLAIN ${base64(`\0${auth.user}\0${auth.password}`)}`);
+async function logIn(ask: Ask, offers: Offers, { user, password }: Auth): Promise<WireReply> {
+  const plain = base64(`\0${user}\0${password}`);
+  // Replies are read as latin1.
+  const raw = Buffer.from(password).toString('latin1');
+  const secrets = [plain, base64(password), raw].filter((secret) => secret !== '');
+  if (offers.auth.includes('PLAIN')) return withoutSecrets(await ask('auth', `AUTH PLAIN ${plain}`), secrets);
   if (!offers.auth.includes('LOGIN'))
     throw new SessionTrouble('auth', 'server offers neither AUTH PLAIN nor LOGIN');
   let reply = await ask('auth', 'AUTH LOGIN');
-  for (const secret of [auth.user, auth.password]) {
-    if (reply.code === 334) reply = await ask('auth', base64(secret));
+  for (const answer of [user, password]) {
+    if (reply.code === 334) reply = await ask('auth', base64(answer));
   }
-  return reply;
+  return withoutSecrets(reply, secrets);
+}
+
+/** Replies are kept on record for the account; some servers repeat the command that they refuse. */
+function withoutSecrets({ code, lines }: WireReply, secrets: readonly string[]): WireReply {
+  const hide = (line: string) => secrets.reduce((text, secret) => text.replaceAll(secret, '***'), line);
+  return { code, lines: lines.map(hide) };
 }
 
 function base64(text: string): string {

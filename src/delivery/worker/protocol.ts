@@ -45,8 +45,11 @@ export interface DeliveryJob {
   hosts: TargetHost[];
   port: number;
   tls: TlsMode;
-  /** SMTP AUTH at a fixed route; never on an unencrypted connection off loopback. */
-  auth?: { user: string; password: string };
+  /**
+   * SMTP AUTH at a fixed route. The password is sent only to a host whose certificate was verified, unless
+   * `allowUnverified` is set; and never on an unencrypted connection off loopback.
+   */
+  auth?: { user: string; password: string; allowUnverified: boolean };
   egress: { hostname: string; address?: string; address6?: string };
   messagesPerConnection: number;
   idleMs: number;

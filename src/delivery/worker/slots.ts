@@ -60,6 +60,7 @@ function sameTerms(ours: Terms, theirs: Terms): boolean {
     ours.tls === theirs.tls &&
     ours.auth?.user === theirs.auth?.user &&
     ours.auth?.password === theirs.auth?.password &&
+    ours.auth?.allowUnverified === theirs.auth?.allowUnverified &&
     ours.egress.hostname === theirs.egress.hostname &&
     ours.egress.address === theirs.egress.address &&
     ours.egress.address6 === theirs.egress.address6

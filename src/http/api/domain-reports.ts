@@ -155,7 +155,7 @@ export function domainReportRoutes({ domains, tables, clock }: DomainReportDeps)
       tag: 'Domains',
       summary: 'DMARC and TLS reports on a domain',
       description:
-        'What receivers report on mail in the domain’s name, added up by source address, and on encryption towards its return path. Reports are not signed by anyone: take them as hints.',
+        'What receivers report on mail in the domain’s name, added up by source address, and on encryption towards its return path. Anybody can send such reports: take them as hints. One that claims to end in the future ends when it was received.',
       scope: 'setup',
       params: z.object({ domainId: z.string() }),
       query: z.object({

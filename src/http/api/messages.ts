@@ -4,6 +4,7 @@ import { publicEvent } from '../../events/feed.ts';
 import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../events/lifecycle.ts';
 import { messageTimeline, publicMessage } from '../../events/message-view.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
+import { MESSAGE_STATUSES } from '../../store/messages.ts';
 import { pageOf } from '../../store/page.ts';
 import type { Tables } from '../../store/tables.ts';
 import { pageKey, readPageKey } from '../page-key.ts';
@@ -26,16 +27,7 @@ const filters = {
   ...paging,
 };
 
-const status = z.enum([
-  'queued',
-  'sending',
-  'delivered',
-  'deferred',
-  'bounced',
-  'failed',
-  'complained',
-  'cancelled',
-]);
+const status = z.enum(MESSAGE_STATUSES);
 
 /** A message as it is answered: alone, in a list, and after an action on it. */
 export const messageForm = z.object({
@@ -61,6 +53,10 @@ const event = z.looseObject({
   event: z.string(),
   timestamp: z.string(),
   accountId: z.string(),
+  verified: z
+    .boolean()
+    .optional()
+    .describe('Events known from a report that came in by mail: whether its sender could be verified.'),
 });
 const timelineEntry = z.looseObject({ type: z.enum(['event', 'attempt']), timestamp: z.string() });
 
@@ -137,7 +133,7 @@ function listEvents(tables: Tables): Route {
     tag: 'Messages and events',
     summary: 'The ordered feed of events, oldest first',
     description:
-      'Keep `nextKey` and ask again with it as `lastKey`: a consumer that was down catches up without a gap. `nextKey` is given whenever the page holds anything, so that the end of the feed can be waited at.',
+      'Keep `nextKey` and ask again with it as `lastKey`: a consumer that was down catches up without a gap. `nextKey` is given whenever the page holds anything, so that the end of the feed can be waited at.\n\nEvents known from a mail that came in (`source` `dsn` or `arf`) carry `verified`. For a bounce or delay it is true when the report came to the message’s return path, for a complaint when the organization that received the message signed it (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses when it is repeated on another day or confirmed by a live reply.',
     scope: 'setup',
     query: z.object({
       ...filters,

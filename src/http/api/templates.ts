@@ -39,6 +39,9 @@ const html = lines()
   .min(1)
   .describe('May hold `{{name}}`, and must hold the compliance variables to be sent.');
 
+/** What a template may hold when it is created. */
+export const templateForm = z.object({ name, ...fields, html });
+
 const template = z.object({
   templateId: z.string(),
   name: z.string(),
@@ -87,7 +90,7 @@ function allTemplates(templates: Templates): Route[] {
       summary: 'Keeps a template',
       description:
         'What a send with it would be refused for, and braces that look like a slip, are named in `warnings`.',
-      body: z.object({ name, ...fields, html }),
+      body: templateForm,
       example: {
         name: EXAMPLE.name,
         type: EXAMPLE.type,

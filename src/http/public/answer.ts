@@ -9,6 +9,8 @@ export interface PublicRequest {
   /** GET stands for HEAD, too. */
   method: 'GET' | 'POST';
   isHead: boolean;
+  /** The host name that the visitor asked for, lower case, without port; '' when not known. */
+  host: string;
   /** The last part of the path. */
   token: string;
   visitor: Visitor;

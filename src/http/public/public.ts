@@ -37,6 +37,8 @@ export interface PublicSideSettings {
   tokens: Tokens;
   unsubscribing: Unsubscribing;
   onSuppressionChange: OnSuppressionChange;
+  /** Whether a host is the link host of a customer's proven domain. */
+  isCustomerHost(host: string): boolean;
   /** Of `public.tls`; null: somebody else ends TLS, or nobody. */
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
@@ -59,7 +61,7 @@ export function createPublicSide(settings: PublicSideSettings): PublicSide {
     registry,
     places: [
       openPlace({ tokens, visits }),
-      clickPlace({ tokens, visits }),
+      clickPlace({ tokens, visits, isCustomerHost: settings.isCustomerHost }),
       unsubscribePlace(settings),
       reportPlace({ ...settings, reportAbuse: createReportAbuse(settings) }),
       ...(certificates === null ? [] : [challengePlace(certificates.challengeAnswer)]),

@@ -95,7 +95,8 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
     if (fields === null) return null;
     if (fields === 'too-large') return tooLargePage();
     const visitor = visitorOf(req.headers, callerAddressOf(req).address, isHead);
-    return place.answer({ method, isHead, token, visitor, fields });
+    const host = hostOf(req, isProxy(req.socket.remoteAddress ?? ''));
+    return place.answer({ method, isHead, host, token, visitor, fields });
   }
 
   for (const { server } of listeners) {
@@ -130,6 +131,21 @@ function placeOf(url: string): { name: string; token: string } {
     path,
   ];
   return { name, token };
+}
+
+/**
+ * From the request target where it is absolute (RFC 9112 §3.2.2), else from the Host field; a trusted proxy may say
+ * in X-Forwarded-Host what that was before it changed it.
+ */
+function hostOf(req: IncomingMessage, viaProxy: boolean): string {
+  const forwarded = viaProxy
+    ? String(req.headers['x-forwarded-host'] ?? '')
+        .split(',', 1)[0]
+        ?.trim()
+    : '';
+  const absolute = /^https?:\/\/([^/?#]*)/i.exec(req.url ?? '')?.[1];
+  const authority = forwarded || (absolute ?? req.headers.host ?? '');
+  return authority.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '');
 }
 
 /** Where no place is: the front door, a word to robots, and nothing else. */

@@ -13,15 +13,25 @@ export interface TrackingSettings {
   visits: Pick<Visits, 'note'>;
 }
 
-/** Leads on to the address in the token; without a right signature nowhere: it is no open redirect. */
-export function clickPlace({ tokens, visits }: TrackingSettings): PublicPlace {
+export interface ClickSettings extends TrackingSettings {
+  /** Whether a host is the link host of a customer's proven domain. */
+  isCustomerHost(host: string): boolean;
+}
+
+/**
+ * Redirects to the address in the token. Without a valid signature it leads nowhere, and under a customer's host
+ * only where the link was made for that host: another account's link must not borrow its name. Under any other
+ * host (the platform's, or what a proxy makes of it) every link works.
+ */
+export function clickPlace({ tokens, visits, isCustomerHost }: ClickSettings): PublicPlace {
   return {
     name: 'c',
     methods: ['GET'],
-    answer: ({ token, visitor }) => {
-      const click = tokens.readClick(token);
+    answer: ({ token, visitor, host }) => {
+      const click = tokens.readClick(token, host);
       const address = click && linkAddress(click.url);
       if (click === null || address === null) return unknownLinkPage();
+      if (!click.madeForHost && isCustomerHost(host)) return unknownLinkPage();
       visits.note({ kind: 'email_clicked', messageId: click.id, url: address, ...visitor });
       return { status: 302, headers: { ...COMMON_HEADERS, Location: address }, body: '' };
     },

@@ -17,7 +17,7 @@ export interface AggregateReport {
   domain: string;
   policy: { p: string; sp: string; np: string; adkim: string; aspf: string; testing: string };
   records: AggregateRecord[];
-  /** True when there were more records than the limit. */
+  /** True when there were more records or tags than the limits. */
   isTruncated: boolean;
 }
 
@@ -37,17 +37,20 @@ export interface AggregateRecord {
 }
 
 /** Null when the text is no such report, or holds neither metadata nor records. */
-export function readAggregateReport(xml: string, limits: IncomingLimits): AggregateReport | null {
+export function readAggregateReport(
+  xml: string,
+  limits: IncomingLimits,
+): AggregateReport | 'too-large' | null {
   if (!/<(?:\w{1,20}:)?feedback[\s>]/.test(xml.slice(0, 10_000))) return null;
   const records: AggregateRecord[] = [];
-  let isTruncated = false;
-  const document = readXml(xml, (element) => {
+  const document = readXml(xml, limits, (element) => {
     if (element.name !== 'record') return false;
-    if (records.length < limits.records) records.push(readRecord(element));
-    else isTruncated = true;
+    if (records.length >= limits.records) return 'stop';
+    records.push(readRecord(element));
     return true;
   });
-  const root = child(document, 'feedback') ?? document;
+  if (!document.isComplete && records.length === 0) return 'too-large';
+  const root = child(document.root, 'feedback') ?? document.root;
   const metadata = child(root, 'report_metadata');
   const range = child(metadata, 'date_range');
   const policy = child(root, 'policy_published');
@@ -67,7 +70,7 @@ export function readAggregateReport(xml: string, limits: IncomingLimits): Aggreg
       testing: value(policy, 'testing'),
     },
     records,
-    isTruncated,
+    isTruncated: !document.isComplete,
   };
   return report.reportId === '' && report.domain === '' && records.length === 0 ? null : report;
 }

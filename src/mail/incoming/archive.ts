@@ -1,18 +1,28 @@
 import { gunzipSync, inflateRawSync } from 'node:zlib';
+import type { IncomingLimits } from './limits.ts';
 
 /**
- * Opens the gzip and zip files in which reports are sent, within a bound on what comes out: a bomb is
- * "too-large", everything else that cannot be opened is "unreadable". Nothing is written anywhere.
+ * Opens the gzip and zip files in which reports are sent, within limits on the size and the compression ratio
+ * of the content: a bomb is "too-large", everything else that cannot be opened is "unreadable". Nothing is
+ * written to disk.
  */
 export type Opened = { content: Buffer } | { problem: 'too-large' | 'unreadable' };
 
+type ArchiveLimits = Pick<IncomingLimits, 'reportBytes' | 'reportRatio' | 'ratioFreeBytes'>;
+
 /** Opens gzip or zip by their magic; anything else is its own content. */
-export function open(bytes: Buffer, longest: number): Opened {
+export function open(bytes: Buffer, limits: ArchiveLimits): Opened {
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
-    return inflated(() => gunzipSync(bytes, { maxOutputLength: longest, finishFlush: SYNC_FLUSH }));
+    const maxOutputLength = maxContent(bytes, limits);
+    return inflated(() => gunzipSync(bytes, { maxOutputLength, finishFlush: SYNC_FLUSH }));
   }
-  if (bytes.length > 4 && bytes.readUInt32LE(0) === LOCAL_HEADER) return openZip(bytes, longest);
-  return bytes.length > longest ? { problem: 'too-large' } : { content: bytes };
+  if (bytes.length > 4 && bytes.readUInt32LE(0) === LOCAL_HEADER) return openZip(bytes, limits);
+  return bytes.length > limits.reportBytes ? { problem: 'too-large' } : { content: bytes };
+}
+
+/** Bytes that `packed` may decompress to. */
+function maxContent(packed: Buffer, { reportBytes, reportRatio, ratioFreeBytes }: ArchiveLimits): number {
+  return Math.min(reportBytes, Math.max(ratioFreeBytes, packed.length * reportRatio));
 }
 
 /** Z_SYNC_FLUSH: what a cut-off file still holds is better than nothing. */
@@ -32,7 +42,7 @@ interface Entry {
 }
 
 /** The first XML or JSON file of the archive, else its first file. */
-function openZip(bytes: Buffer, longest: number): Opened {
+function openZip(bytes: Buffer, limits: ArchiveLimits): Opened {
   const entries = directoryOf(bytes);
   const entry =
     entries.find(({ name }) => /\.(?:xml|json)$/i.test(name)) ??
@@ -43,10 +53,10 @@ function openZip(bytes: Buffer, longest: number): Opened {
     return { problem: 'unreadable' };
   const dataAt = localAt + 30 + bytes.readUInt16LE(localAt + 26) + bytes.readUInt16LE(localAt + 28);
   const data = bytes.subarray(dataAt, dataAt + compressedSize);
-  if (method === 0) return data.length > longest ? { problem: 'too-large' } : { content: data };
-  if (method === 8)
-    return inflated(() => inflateRawSync(data, { maxOutputLength: longest, finishFlush: SYNC_FLUSH }));
-  return { problem: 'unreadable' };
+  if (method === 0) return data.length > limits.reportBytes ? { problem: 'too-large' } : { content: data };
+  if (method !== 8) return { problem: 'unreadable' };
+  const maxOutputLength = maxContent(data, limits);
+  return inflated(() => inflateRawSync(data, { maxOutputLength, finishFlush: SYNC_FLUSH }));
 }
 
 /** From the central directory, which alone gives sizes when the file was written as a stream. */

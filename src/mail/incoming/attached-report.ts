@@ -14,11 +14,19 @@ export type AttachedReport =
   | { kind: 'dmarc-report'; aggregate: AggregateReport | null; tls: null; problem: ReportProblem | null }
   | { kind: 'tls-report'; aggregate: null; tls: TlsReport | null; problem: ReportProblem | null };
 
-export type ReportProblem = 'too-large' | 'unreadable';
+export type ReportProblem = 'too-large' | 'unreadable' | 'not-opened';
 
-/** Null when the mail carries and announces none. */
-export function readAttachedReport(mail: Part, limits: IncomingLimits): AttachedReport | null {
+/**
+ * Null when the mail carries and announces none. Without `isOpened` no attachment is opened: a mail that
+ * announces a report is still recognized as one.
+ */
+export function readAttachedReport(
+  mail: Part,
+  limits: IncomingLimits,
+  isOpened: boolean,
+): AttachedReport | null {
   const announced = announcedKind(mail);
+  if (!isOpened) return announced === null ? null : unread(announced, 'not-opened');
   let problem: ReportProblem | null = null;
   let opened = 0;
   let left = limits.reportBytes;
@@ -29,10 +37,13 @@ export function readAttachedReport(mail: Part, limits: IncomingLimits): Attached
     problem ??= found.problem;
     left -= found.bytes;
   }
-  if (announced === null || problem === null) return null;
-  return announced === 'tls-report'
-    ? { kind: announced, aggregate: null, tls: null, problem }
-    : { kind: announced, aggregate: null, tls: null, problem };
+  return announced === null || problem === null ? null : unread(announced, problem);
+}
+
+function unread(kind: AttachedReport['kind'], problem: ReportProblem): AttachedReport {
+  return kind === 'tls-report'
+    ? { kind, aggregate: null, tls: null, problem }
+    : { kind, aggregate: null, tls: null, problem };
 }
 
 /** Reads a report file: XML or JSON, plain or packed. `bytes`: how much was looked at in vain. */
@@ -40,14 +51,15 @@ export function readReportFile(
   bytes: Buffer,
   limits: IncomingLimits,
 ): { report: AttachedReport; problem: null } | { report: null; problem: ReportProblem; bytes: number } {
-  const opened = open(bytes, limits.reportBytes);
-  // A bomb was unpacked up to the limit.
+  const opened = open(bytes, limits);
+  // A bomb was decompressed up to the limit.
   if ('problem' in opened) return { report: null, problem: opened.problem, bytes: limits.reportBytes };
   const text = withoutByteOrderMark(opened.content);
   const start = text.trimStart().charAt(0);
   const tls = start === '{' ? readTlsReport(text, limits) : null;
   if (tls) return { report: { kind: 'tls-report', aggregate: null, tls, problem: null }, problem: null };
   const aggregate = start === '<' ? readAggregateReport(text, limits) : null;
+  if (aggregate === 'too-large') return { report: null, problem: 'too-large', bytes: opened.content.length };
   if (aggregate)
     return { report: { kind: 'dmarc-report', aggregate, tls: null, problem: null }, problem: null };
   return { report: null, problem: 'unreadable', bytes: opened.content.length };

@@ -141,6 +141,7 @@ function recipientsOf(mail: Fields): string[] {
   return found.filter((recipient, i) => found.findIndex((other) => sameAddress(other, recipient)) === i);
 }
 
-function firstAddress(value: string): string {
+/** '' when the text names none. */
+export function firstAddress(value: string): string {
   return /[^\s<>(),;:"]{1,100}@[^\s<>(),;:"]{1,255}/.exec(value)?.[0] ?? '';
 }

@@ -24,6 +24,13 @@ export interface IncomingLimits {
   attachments: number;
   /** Bytes of all attachments that are opened, after decoding and decompressing. */
   reportBytes: number;
+  /** Decompressed bytes for each packed byte of an attachment; below `ratioFreeBytes` any ratio is allowed. */
+  reportRatio: number;
+  ratioFreeBytes: number;
+  /** Tags, comments and sections of one XML report. A record has about 60 tags. */
+  xmlTags: number;
+  /** Characters of one XML tag with its attributes. */
+  xmlTagChars: number;
   /** Characters of a TLS report, and its levels of lists and objects: real ones have a few thousand, and six. */
   jsonChars: number;
   jsonDepth: number;
@@ -44,6 +51,10 @@ export const INCOMING_LIMITS: IncomingLimits = {
   noticeLines: 5000,
   attachments: 3,
   reportBytes: 10 * 1024 * 1024,
+  reportRatio: 200,
+  ratioFreeBytes: 1024 * 1024,
+  xmlTags: 800_000,
+  xmlTagChars: 4000,
   jsonChars: 1024 * 1024,
   jsonDepth: 20,
   reports: 100,

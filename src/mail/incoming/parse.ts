@@ -2,7 +2,7 @@ import type { AggregateReport } from './aggregate-report.ts';
 import { complaintOf, readComplaint } from './arf.ts';
 import { type ReportProblem, readAttachedReport, readReportFile } from './attached-report.ts';
 import { readAutoReply } from './auto-reply.ts';
-import { readDeliveryReport } from './dsn.ts';
+import { firstAddress, readDeliveryReport } from './dsn.ts';
 import { decodeWords, type Fields } from './fields.ts';
 import { judgeGroup } from './judge.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from './limits.ts';
@@ -22,6 +22,8 @@ export type IncomingKind = 'dsn' | 'arf' | 'auto-reply' | 'dmarc-report' | 'tls-
 
 export interface ParsedIncoming {
   kind: IncomingKind;
+  /** Address of the From field, '' when there is none. Nothing vouches for it. */
+  from: string;
   reports: IncomingReport[];
   /** Message-ID of the mail that came back or was answered, without brackets. */
   originalMessageId: string | null;
@@ -29,19 +31,34 @@ export interface ParsedIncoming {
   originalEnvelopeId: string | null;
   /** `X-Postrider-Id` of the returned part: signed, to be verified by the caller. */
   postriderId: string | null;
-  /** Of kind `dmarc-report`; null when it could not be read. */
+  /** Of kind `dmarc-report`; null when it was not opened or could not be read. */
   aggregate: AggregateReport | null;
-  /** Of kind `tls-report`; null when it could not be read. */
+  /** Of kind `tls-report`; null when it was not opened or could not be read. */
   tls: TlsReport | null;
-  /** Why a report that announced itself could not be read. */
+  /** Why a report that announced itself was not read. */
   problem: ReportProblem | null;
 }
 
-export function parseIncoming(raw: Buffer, limits: IncomingLimits = INCOMING_LIMITS): ParsedIncoming {
+export interface ParseOptions {
+  limits?: IncomingLimits;
+  /**
+   * Whether attachments are opened in search of a DMARC or TLS report. That is the costly part of reading a
+   * mail, so the listener allows it only for the addresses that take reports.
+   */
+  opensReports?: boolean;
+}
+
+export function parseIncoming(raw: Buffer, options: ParseOptions = {}): ParsedIncoming {
+  const { limits = INCOMING_LIMITS, opensReports = true } = options;
   const mail = readMail(raw, limits);
   const parts = sortParts(mail, limits);
   const head = withDecodedSubject(mail.fields);
-  return { ...EMPTY, ...idsOf(head, parts), ...readKind(mail, head, parts, limits) };
+  return {
+    ...EMPTY,
+    from: firstAddress(head.get('from')),
+    ...idsOf(head, parts),
+    ...readKind(mail, head, parts, limits, opensReports),
+  };
 }
 
 /** The surest forms first: what carries a machine-readable part is of that kind whatever its words say. */
@@ -50,10 +67,11 @@ function readKind(
   head: Fields,
   parts: ReturnedMail,
   limits: IncomingLimits,
+  opensReports: boolean,
 ): Partial<ParsedIncoming> {
   const complaint = readComplaint(head, parts, limits);
   if (complaint) return { kind: 'arf', reports: complaint.reports, originalEnvelopeId: complaint.envelopeId };
-  const attached = parts.statusTexts.length > 0 ? null : readAttachedReport(mail, limits);
+  const attached = parts.statusTexts.length > 0 ? null : readAttachedReport(mail, limits, opensReports);
   if (attached) return attached;
   const notification = readSesNotification(parts.lines);
   if (notification) return fromSes(notification);
@@ -65,6 +83,7 @@ function readKind(
 
 const EMPTY: ParsedIncoming = {
   kind: 'unknown',
+  from: '',
   reports: [],
   originalMessageId: null,
   originalEnvelopeId: null,
@@ -82,8 +101,8 @@ export function parseFile(file: Buffer, limits: IncomingLimits = INCOMING_LIMITS
   const { report } = isReportFile(file) ? readReportFile(file, limits) : { report: null };
   if (report) return { ...EMPTY, ...report };
   const [first, ...others] = splitMbox(file, MOST_MAILS);
-  const parsed = parseIncoming(first ?? file, limits);
-  const reports = others.flatMap((mail) => parseIncoming(mail, limits).reports);
+  const parsed = parseIncoming(first ?? file, { limits });
+  const reports = others.flatMap((mail) => parseIncoming(mail, { limits }).reports);
   return { ...parsed, reports: [...parsed.reports, ...reports] };
 }
 

@@ -1,7 +1,9 @@
+import type { IncomingLimits } from './limits.ts';
+
 /**
  * Reads XML that need not be well-formed, as reporters send it: one pass, no entities beyond XML's own five
  * and character references, nothing fetched, tags that were never closed are closed with their parent. What
- * is nested too deep is skipped.
+ * is nested too deep is skipped; reading stops at the limits on the number of tags and on the length of one.
  */
 export interface XmlElement {
   /** Lower case, without namespace prefix. */
@@ -14,15 +16,31 @@ const DEEPEST = 20;
 const LONGEST_TEXT = 2000;
 const MOST_CHILDREN = 1000;
 
+type XmlLimits = Pick<IncomingLimits, 'xmlTags' | 'xmlTagChars'>;
+
+export interface XmlDocument {
+  /** The tree under one nameless root. */
+  root: XmlElement;
+  /** False when reading stopped at a limit or because `take` said so. */
+  isComplete: boolean;
+}
+
 /**
- * The tree under one nameless root. An element for which `take` returns true when it closes is dropped from
- * the tree: so a report of many records is read without being held.
+ * An element for which `take` returns true when it closes is dropped from the tree, so that a report of many
+ * records is read without holding it in memory; 'stop' ends the reading there.
  */
-export function readXml(xml: string, take: (element: XmlElement) => boolean): XmlElement {
+export function readXml(
+  xml: string,
+  limits: XmlLimits,
+  take: (element: XmlElement) => boolean | 'stop',
+): XmlDocument {
   const root: XmlElement = { name: '', text: '', children: [] };
   const open: XmlElement[] = [root];
   let tooDeep = 0;
-  for (const token of tokensOf(xml)) {
+  let isComplete = true;
+  for (const token of tokensOf(xml, limits)) {
+    if (token.kind === 'limit') isComplete = false;
+    if (!isComplete) break;
     const current = open.at(-1) ?? root;
     if (token.kind === 'text') {
       if (tooDeep === 0 && current.text.length < LONGEST_TEXT) current.text += decoded(token.text);
@@ -31,10 +49,10 @@ export function readXml(xml: string, take: (element: XmlElement) => boolean): Xm
       else if (token.isEmpty) attach(current, { name: token.name, text: '', children: [] });
       else open.push({ name: token.name, text: '', children: [] });
     } else if (tooDeep > 0) tooDeep--;
-    else close(token.name);
+    else if (token.kind === 'close') close(token.name);
   }
   while (open.length > 1) closeLast();
-  return root;
+  return { root, isComplete };
 
   function close(name: string): void {
     if (!open.some((each) => each.name === name)) return;
@@ -43,7 +61,9 @@ export function readXml(xml: string, take: (element: XmlElement) => boolean): Xm
 
   function closeLast(): string {
     const closed = open.pop() ?? root;
-    if (!take(closed)) attach(open.at(-1) ?? root, closed);
+    const taken = take(closed);
+    if (taken === 'stop') isComplete = false;
+    if (taken === false) attach(open.at(-1) ?? root, closed);
     return closed.name;
   }
 }
@@ -55,10 +75,12 @@ function attach(parent: XmlElement, element: XmlElement): void {
 type Token =
   | { kind: 'text'; text: string }
   | { kind: 'open'; name: string; isEmpty: boolean }
-  | { kind: 'close'; name: string };
+  | { kind: 'close'; name: string }
+  | { kind: 'limit' };
 
-function* tokensOf(xml: string): Generator<Token> {
+function* tokensOf(xml: string, { xmlTags, xmlTagChars }: XmlLimits): Generator<Token> {
   let at = 0;
+  let tags = 0;
   while (at < xml.length) {
     const tag = xml.indexOf('<', at);
     if (tag !== at)
@@ -67,6 +89,10 @@ function* tokensOf(xml: string): Generator<Token> {
     const skipped = SKIPPED.find(([start]) => xml.startsWith(start, tag));
     const end = xml.indexOf(skipped ? skipped[1] : '>', tag + 1);
     if (end < 0) return;
+    if (++tags > xmlTags || (!skipped && end - tag > xmlTagChars)) {
+      yield { kind: 'limit' };
+      return;
+    }
     if (skipped?.[0] === CDATA)
       yield { kind: 'text', text: xml.slice(tag + CDATA.length, Math.min(end, tag + LONGEST_TEXT)) };
     else if (!skipped) {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { TlsMode } from '../../../src/delivery/worker/protocol.ts';
 import { type Dial, dialTcp } from '../../../src/delivery/worker/wire.ts';
 import { createAuthority, selfSigned } from '../../support/certificates.ts';
-import type { SinkOptions } from '../../support/smtp-sink.ts';
+import type { Sink, SinkOptions } from '../../support/smtp-sink.ts';
 import type { SessionSettings } from '../../support/smtp-sink-session.ts';
 import { client, deliver, gist, host, job, lastError, sink, sinks } from './rig.ts';
 
@@ -289,22 +289,90 @@ describe('TLS sessions', () => {
 });
 
 describe('AUTH and TLS', () => {
-  const auth = { user: 'relay', password: 'secret' };
+  const auth = { user: 'relay', password: 'secret', allowUnverified: false };
+  const SECRETS = [
+    'secret',
+    ...['\0relay\0secret', 'secret'].map((text) => Buffer.from(text).toString('base64')),
+  ];
+  /** Everything that the server was sent outside of messages, on all connections. */
+  const heard = (to: Sink) => to.sessions.flatMap(({ commands, login }) => [...commands, login]).join('\n');
+  const expectNoPassword = (to: Sink) => {
+    expect(to.sessions.length).toBeGreaterThan(0);
+    expect(heard(to)).not.toMatch(/AUTH/i);
+    for (const secret of SECRETS) expect(heard(to)).not.toContain(secret);
+    expect(to.count).toBe(0);
+  };
+  const keywords = ['AUTH PLAIN LOGIN'];
+
+  it.each<[what: string, tls: SessionSettings['tls']]>([
+    ['a self-signed certificate', SELF_SIGNED],
+    ['a certificate for another name', OTHER_NAME],
+    ['an expired certificate', EXPIRED],
+    ['garbage for a handshake', 'garbage'],
+    ['no STARTTLS', null],
+  ])('sends no password to a server with %s, whatever the mode', async (_, tls) => {
+    for (const mode of ['none', 'opportunistic', 'required', 'verified'] as const) {
+      const to = await sink({ tls, keywords });
+      const report = await deliver(trusting(), job(to, { auth, tls: mode }));
+      expectNoPassword(to);
+      expect(report).toMatchObject({
+        conclusion: 'refused-locally',
+        reply: { code: 454, enhanced: '4.7.5' },
+      });
+      for (const secret of SECRETS) expect(JSON.stringify(report)).not.toContain(secret);
+    }
+  });
+
+  it('says why: the certificate', async () => {
+    const to = await sink({ tls: SELF_SIGNED, keywords });
+    const report = await deliver(trusting(), job(to, { auth, tls: 'required' }));
+    expect(lastError(report)).toBe(
+      'no password is sent to mx1.example.test: its certificate was not verified',
+    );
+  });
+
+  it('sends none over a resumed session that was not verified', async () => {
+    const to = await sink({ tls: SELF_SIGNED, keywords });
+    const by = trusting();
+    await deliver(by, job(to, { tls: 'required', idleMs: 0 }));
+    const report = await deliver(by, job(to, { auth, tls: 'required', idleMs: 0 }));
+    expect(to.sessions.map(({ tls }) => tls?.resumed)).toEqual([false, true]);
+    expect(heard(to)).not.toContain('AUTH');
+    expect(gist(report)).toBe('refused-locally auth 454');
+  });
+
+  it('sends none where the connection of a job without a login is still open', async () => {
+    const to = await sink({ tls: SELF_SIGNED, keywords });
+    const by = trusting();
+    await deliver(by, job(to, { tls: 'required' }));
+    expect(gist(await deliver(by, job(to, { auth, tls: 'required' })))).toBe('refused-locally auth 454');
+    expect(heard(to)).not.toContain('AUTH');
+  });
 
   it.each(['none', 'opportunistic'] as const)(
-    '%s: sends no password in plain text off loopback',
+    '%s: sends no password in plain text off loopback, not even where unverified servers are allowed',
     async (tls) => {
-      const to = await sink({ keywords: ['AUTH PLAIN'] });
+      const to = await sink({ keywords });
       const dial: Dial = (options) => dialTcp({ ...options, host: to.host });
       const hosts = [host('relay.example.test', '192.0.2.25')];
-      const report = await deliver(client({}, { dial }), job(to, { auth, hosts, tls }));
+      const allowing = { ...auth, allowUnverified: true };
+      const report = await deliver(client({}, { dial }), job(to, { auth: allowing, hosts, tls }));
       expect(gist(report)).toBe('refused-locally auth 454');
       expect(lastError(report)).toBe(
-        'no password is sent to relay.example.test over an unencrypted connection',
+        'no password is sent to relay.example.test: the connection is not encrypted',
       );
-      expect(to.sessions[0]?.login).toBe('');
+      expectNoPassword(to);
     },
   );
+
+  it('logs in to a server without a valid certificate where that is allowed', async () => {
+    const to = await sink({ tls: SELF_SIGNED, keywords });
+    const allowing = { ...auth, allowUnverified: true };
+    expect(gist(await deliver(trusting(), job(to, { auth: allowing, tls: 'required' })))).toBe(
+      'replied dot 250',
+    );
+    expect(to.sessions[0]?.login).toBe('relay:secret');
+  });
 
   it('logs in behind the handshake', async () => {
     const to = await sink({ tls: VALID, keywords: ['AUTH PLAIN'] });
@@ -315,5 +383,18 @@ describe('AUTH and TLS', () => {
       'STARTTLS',
       'EHLO out.example.org',
     ]);
+  });
+
+  it.each(['AUTH PLAIN', 'AUTH LOGIN'])('keeps no password that the server repeats (%s)', async (offer) => {
+    const to = await sink({
+      tls: VALID,
+      keywords: [offer],
+      script: {
+        auth: (_, line) => (line === 'AUTH LOGIN' ? undefined : `535 5.7.8 refused: ${line} (secret)`),
+      },
+    });
+    const report = await deliver(trusting(), job(to, { auth, tls: 'verified' }));
+    expect(gist(report)).toBe('replied auth 535');
+    for (const secret of SECRETS) expect(JSON.stringify(report)).not.toContain(secret);
   });
 });

@@ -243,7 +243,7 @@ describe('greeting', () => {
 });
 
 describe('AUTH', () => {
-  const auth = { user: 'relay', password: 'päss' };
+  const auth = { user: 'relay', password: 'päss', allowUnverified: true };
 
   it.each(['AUTH PLAIN LOGIN', 'AUTH LOGIN', 'AUTH=LOGIN PLAIN'])(
     'logs in where the server says %s',

@@ -28,13 +28,19 @@ async function start() {
 
   const read = (mail: string) => parseIncoming(Buffer.from(mail));
   await writer.run((all) => {
-    const house = { tables: all, hostname: 'mx.postrider.example', now: clock.now() };
+    const context = {
+      tables: all,
+      hostname: 'mx.postrider.example',
+      now: clock.now(),
+      network: '192.0.2.0/24',
+      signer: '',
+    };
     for (const id of ['1', '2']) {
       const { aggregate } = read(aggregateReport('kunde.example', id));
       const { tls } = read(tlsReport('return-a.kunde.example', id));
       if (aggregate === null || tls === null) throw new Error('not read');
-      storeAggregate(house, aggregate, 'kunde.example');
-      storeTls(house, tls);
+      storeAggregate(context, aggregate, 'kunde.example');
+      storeTls(context, tls);
     }
   });
   return {

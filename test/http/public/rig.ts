@@ -14,6 +14,9 @@ import { createUnsubscribing } from '../../../src/sending/unsubscribe.ts';
 import type { MessageRow } from '../../../src/store/messages.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
+/** Link hosts of two customers' proven domains. */
+export const CUSTOMER_HOSTS = ['link.example.com', 'link.example.org'];
+
 /** The public side on a free port over a real database, and what a test wants to know of either. */
 export async function startPublic(
   settings: Record<string, string> = {},
@@ -36,6 +39,7 @@ export async function startPublic(
     tokens,
     unsubscribing,
     onSuppressionChange,
+    isCustomerHost: (host) => CUSTOMER_HOSTS.includes(host),
     certificates,
   });
   await side.listen();
@@ -80,7 +84,8 @@ export async function startPublic(
       });
       return id;
     },
-    clickUrl: (messageId: string, url: string) => `/c/${clickTokens(tokens.clickKey, messageId)(url)}`,
+    clickUrl: (messageId: string, url: string, host = '127.0.0.1') =>
+      `/c/${clickTokens(tokens.clickKey, messageId, host)(url)}`,
     /** What was recorded of an account, oldest first. */
     events: (accountId = 'acct_one') =>
       tables.events.feed({ accountId, afterSeq: 0, limit: 1000 }).map(publicEvent),

@@ -110,6 +110,42 @@ describe('a tracked link', () => {
   });
 });
 
+describe('a tracked link under a host of a customer', () => {
+  const ADDRESS = 'https://x.example/';
+  async function visit(
+    madeFor: string,
+    headers: Record<string, string>,
+    settings: Record<string, string> = {},
+  ) {
+    const { call, clickUrl, sent } = await startPublic(settings);
+    const path = clickUrl(sent().message.message_id, ADDRESS, madeFor);
+    return (await call(path, { headers })).headers['location'] ?? null;
+  }
+
+  it.each<[host: string, madeFor: string, location: string | null]>([
+    ['link.example.com', 'link.example.com', ADDRESS],
+    ['LINK.example.com:8443', 'link.example.com', ADDRESS],
+    ['link.example.com.', 'link.example.com', ADDRESS],
+    ['link.example.com', 'link.example.org', null],
+    ['LINK.example.com.:443', 'link.example.org', null],
+    ['link.example.com', 'track.mail.example', null],
+    ['track.mail.example', 'link.example.org', ADDRESS],
+    ['127.0.0.1:8081', 'link.example.org', ADDRESS],
+    ['', 'link.example.org', ADDRESS],
+  ])('%s leads a link made for %s to %s', async (host, madeFor, location) => {
+    expect(await visit(madeFor, { Host: host })).toBe(location);
+  });
+
+  it('takes the host that a trusted proxy was asked for', async () => {
+    const headers = { Host: 'postrider', 'X-Forwarded-Host': 'link.example.com' };
+    const trusting = { POSTRIDER_PUBLIC__TRUSTEDPROXIES: '["127.0.0.1"]' };
+    expect(await visit('link.example.org', headers, trusting)).toBeNull();
+    expect(await visit('link.example.com', headers, trusting)).toBe(ADDRESS);
+    // Anybody else's word does not count, and hurts nobody.
+    expect(await visit('link.example.org', headers)).toBe(ADDRESS);
+  });
+});
+
 describe('no open redirect', () => {
   const nowhere = async (rig: Awaited<ReturnType<typeof startPublic>>, path: string) => {
     const { status, headers, body } = await rig.call(path);

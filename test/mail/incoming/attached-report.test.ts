@@ -47,6 +47,64 @@ ${content.toString('base64')}
 --b--`);
 }
 
+describe('a report that costs too much to read', () => {
+  const packed = (xml: string) => mailWith('application/gzip', 'r.xml.gz', gzipSync(Buffer.from(xml)));
+  const SMALL = '<a></a>';
+
+  it.each<[string, string]>([
+    ['small elements', `<feedback>${SMALL.repeat(600_000)}`],
+    ['empty elements', `<feedback>${'<a/>'.repeat(900_000)}`],
+    ['end tags', `<feedback>${'</a>'.repeat(900_000)}`],
+    ['comments', `<feedback>${'<!---->'.repeat(900_000)}`],
+    ['attributes', `<feedback><a ${'b="c" '.repeat(1000)}></feedback>`],
+  ])('because of its %s is too large', (_, xml) => {
+    const mail = mailWith('text/xml', 'r.xml', Buffer.from(xml));
+    expect(parseIncoming(mail)).toMatchObject({
+      kind: 'dmarc-report',
+      aggregate: null,
+      problem: 'too-large',
+    });
+  });
+
+  it('is not decompressed beyond 200 times its size', () => {
+    const bomb = `${XML}${' '.repeat(2_000_000)}`;
+    expect(parseIncoming(packed(bomb))).toMatchObject({ aggregate: null, problem: 'too-large' });
+    const inZip = mailWith('application/zip', 'r.zip', zip('r.xml', Buffer.from(bomb)));
+    expect(parseIncoming(inZip)).toMatchObject({ aggregate: null, problem: 'too-large' });
+  });
+
+  it('is read whatever its ratio when it is small', () => {
+    const { aggregate } = parseIncoming(packed(`${XML}${' '.repeat(500_000)}`));
+    expect(aggregate?.records).toHaveLength(1);
+  });
+
+  it('keeps the records before the limit', () => {
+    const { aggregate, problem } = parseIncoming(packed(XML.replace('</feedback>', SMALL.repeat(120_000))), {
+      limits: { ...INCOMING_LIMITS, xmlTags: 100_000 },
+    });
+    expect(aggregate).toMatchObject({ reportId: 'r-1', isTruncated: true, records: [{ count: 3 }] });
+    expect(problem).toBeNull();
+  });
+
+  it('of 10,000 records is read whole', () => {
+    const many = XML.replace(/<record>.*<\/record>/s, (record) => record.repeat(10_000));
+    const { aggregate } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(many)));
+    expect(aggregate?.records).toHaveLength(10_000);
+    expect(aggregate?.isTruncated).toBe(false);
+  });
+
+  it('is not opened at all where no report is expected', () => {
+    const mail = packed(XML);
+    expect(parseIncoming(mail, { opensReports: false })).toMatchObject({
+      kind: 'dmarc-report',
+      aggregate: null,
+      problem: 'not-opened',
+    });
+    const unannounced = mailWith('application/gzip', 'r.gz', gzipSync(Buffer.from(XML)), 'Subject: Hello');
+    expect(parseIncoming(unannounced, { opensReports: false })).toMatchObject({ kind: 'unknown' });
+  });
+});
+
 describe('a DMARC aggregate report (RFC 9990)', () => {
   it('gives who reports what of which domain', () => {
     const { kind, aggregate, reports } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(XML)));
@@ -124,8 +182,7 @@ describe('a DMARC aggregate report (RFC 9990)', () => {
   it('keeps at most so many records', () => {
     const many = XML.replace(/<record>.*<\/record>/s, (record) => record.repeat(20));
     const { aggregate } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(many)), {
-      ...INCOMING_LIMITS,
-      records: 10,
+      limits: { ...INCOMING_LIMITS, records: 10 },
     });
     expect(aggregate?.records).toHaveLength(10);
     expect(aggregate?.isTruncated).toBe(true);

@@ -1,0 +1,134 @@
+import { readFile } from 'node:fs/promises';
+import { Command, Option } from 'commander';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { given } from '../http/api/given.ts';
+import { templateForm } from '../http/api/templates.ts';
+import { parseForm } from '../http/validation.ts';
+import { createTemplates, shownTemplate, type Templates, templateWarnings } from '../sending/templates.ts';
+import type { TemplateRow } from '../store/templates.ts';
+import type { CliContext } from './context.ts';
+import { ROWS, rowLimit } from './row-limit.ts';
+
+/** `postrider template list|show|create|update|delete`. */
+export function templateCommand(context: CliContext): Command {
+  const command = new Command('template').description('Manage templates').addHelpText(
+    'after',
+    `
+Examples:
+  postrider template create --account acct_8f3k2m9x0q1z --name Order --subject "Your order {{number}}" --html order.html
+  postrider template update template_1769860800000_4k2m9x7q1zab --account acct_8f3k2m9x0q1z --html order.html`,
+  );
+  const add = (usage: string, description: string) =>
+    command
+      .command(usage)
+      .description(description)
+      .requiredOption('--account <id>', 'the account')
+      .option('--json', 'print JSON');
+  const withContent = (one: Command) =>
+    one
+      .option('--name <name>', 'name of the template')
+      .option('--subject <text>', 'may contain {{name}}')
+      .option('--html <file>', 'file of the HTML body')
+      .option('--text <file>', 'file of the plain text (default: derived from the HTML)')
+      .addOption(new Option('--type <type>', 'stream it is for').choices(['transactional', 'marketing']));
+
+  add('list', 'List the templates of an account, newest first')
+    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
+    .action((options: ListOptions) => list(context, options));
+  add('show <id>', 'Show a template with its content').action((id: string, options: Options) =>
+    one(context, options, (templates) => templates.get(options.account, id)),
+  );
+  withContent(add('create', 'Create a template; --name and --html are required')).action(
+    (options: ContentOptions) => create(context, options),
+  );
+  withContent(add('update <id>', 'Change what the options name')).action(
+    (id: string, options: ContentOptions) => update(context, id, options),
+  );
+  add('delete <id>', 'Delete a template').action((id: string, options: Options) =>
+    one(context, options, (templates) => templates.remove(options.account, id)),
+  );
+  return command;
+}
+
+interface Options {
+  account: string;
+  json?: boolean;
+}
+
+interface ListOptions extends Options {
+  limit: number;
+}
+
+interface ContentOptions extends Options {
+  name?: string;
+  subject?: string;
+  html?: string;
+  text?: string;
+  type?: 'transactional' | 'marketing';
+}
+
+async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
+  const { tables, ...rest } = await context.open();
+  if (tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  const page = createTemplates({ tables, ...rest }).list({ accountId: account, beforeSeq: null, limit });
+  const rows = page.rows.map(shownTemplate);
+  if (json === true) return context.printJson(rows);
+  const columns = rows.map(({ templateId, name, type, subject, updatedAt }) => ({
+    template: templateId,
+    name,
+    type: type ?? 'both',
+    subject,
+    updatedAt,
+  }));
+  context.printRows(columns, { json: false, empty: 'there are no templates in this account' });
+}
+
+async function create(context: CliContext, options: ContentOptions): Promise<void> {
+  if (options.name === undefined || options.html === undefined)
+    return context.usage('--name and --html are required');
+  const input = parseForm(templateForm, await contentOf(options), 'template');
+  if (isRefusal(input)) return context.usage(input.message);
+  const { type = null, subject = null, text = null, name, html } = input;
+  await one(context, options, (templates) =>
+    templates.create(options.account, { type, subject, text, name, html }),
+  );
+}
+
+async function update(context: CliContext, id: string, options: ContentOptions): Promise<void> {
+  const content = await contentOf(options);
+  if (Object.keys(content).length === 0) return context.usage('nothing to change: name at least one option');
+  const input = parseForm(templateForm.partial(), content, 'template');
+  if (isRefusal(input)) return context.usage(input.message);
+  await one(context, options, (templates) => templates.update(options.account, id, given(input)));
+}
+
+/** Only what the options name, with the content of the files. */
+async function contentOf({
+  name,
+  subject,
+  html,
+  text,
+  type,
+}: ContentOptions): Promise<Record<string, unknown>> {
+  return given({
+    name,
+    subject,
+    type,
+    html: html === undefined ? undefined : await readFile(html, 'utf8'),
+    text: text === undefined ? undefined : await readFile(text, 'utf8'),
+  });
+}
+
+/** Prints the template that `work` returns, and on stderr what a send with it would be refused for. */
+async function one(
+  context: CliContext,
+  { account, json }: Options,
+  work: (templates: Templates) => Promise<TemplateRow | Refusal> | TemplateRow | Refusal,
+): Promise<void> {
+  const { tables, ...rest } = await context.open();
+  if (tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  const template = await work(createTemplates({ tables, ...rest }));
+  if (isRefusal(template)) return context.fail(template.message);
+  context.printRecord({ ...shownTemplate(template) }, { json: json === true });
+  for (const warning of templateWarnings(template)) console.error(`warning: ${warning}`);
+}

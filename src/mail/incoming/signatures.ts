@@ -1,0 +1,87 @@
+import { getDomain } from 'tldts';
+import { INCOMING_LIMITS } from './limits.ts';
+import { readHeader } from './mime.ts';
+
+/**
+ * DKIM signatures (RFC 6376) of a mail that comes in, as far as they can say who sent it: those whose signing
+ * domain is aligned with the From domain (RFC 9989 §4.4, relaxed). All others prove nothing about the author and are
+ * not verified, so a mail costs a bounded number of DNS queries and body hashes.
+ */
+export interface Signer {
+  /** Address in the From field, its domain in lower case. */
+  from: string;
+  /** Organizational domain that signed the mail and that the From domain belongs to. */
+  organization: string;
+}
+
+/** Most signatures verified of one mail; senders with several keys or algorithms use two. */
+const MAX_SIGNATURES = 3;
+/** Longer headers are not verified: mailauth reads them octet by octet. */
+const MAX_HEADER_BYTES = 64 * 1024;
+
+export interface SignedMail {
+  /** Domain names of the public keys, lower case. */
+  keyNames: string[];
+  /** The mail without the signatures that are not to be verified. */
+  content: Buffer;
+}
+
+/** Null when the mail has no aligned signature. */
+export function readSignatures(raw: Buffer): SignedMail | null {
+  const { bodyAt } = readHeader(raw, INCOMING_LIMITS);
+  if (bodyAt > MAX_HEADER_BYTES) return null;
+  // One octet is one character, so that what is kept stays as it was signed.
+  const fields = raw
+    .subarray(0, bodyAt)
+    .toString('latin1')
+    .split(/(?<=\n)(?![ \t])/);
+  const from = fields.filter((field) => /^from[ \t]*:/i.test(field));
+  const domain = from.length === 1 ? fromDomain(from[0] ?? '') : null;
+  if (domain === null) return null;
+  const keyNames: string[] = [];
+  const kept = fields.filter((field) => {
+    // An ARC chain (RFC 8617) is somebody else's statement, and would be verified, too.
+    if (/^arc-/i.test(field)) return false;
+    if (!/^dkim-signature[ \t]*:/i.test(field)) return true;
+    const name = keyNames.length < MAX_SIGNATURES ? keyNameOf(field, domain) : null;
+    if (name !== null) keyNames.push(name);
+    return name !== null;
+  });
+  if (keyNames.length === 0) return null;
+  return { keyNames, content: Buffer.concat([Buffer.from(kept.join(''), 'latin1'), raw.subarray(bodyAt)]) };
+}
+
+/** Null when the field names no domain, or several. The display name may repeat the address. */
+function fromDomain(field: string): string | null {
+  const found = new Set(
+    Array.from(field.matchAll(/@([\w.-]{1,253})/g), ([, name = '']) => name.toLowerCase()),
+  );
+  const [domain = null] = found;
+  return found.size === 1 ? domain : null;
+}
+
+/** Null when the signature is not aligned with `domain`, or does not cover the whole body. */
+function keyNameOf(field: string, domain: string): string | null {
+  const tags = new Map(
+    field
+      .slice(field.indexOf(':') + 1)
+      .split(';')
+      .map((tag): [string, string] => {
+        const equals = tag.indexOf('=');
+        return [tag.slice(0, equals).trim(), tag.slice(equals + 1).replaceAll(/\s+/g, '')];
+      }),
+  );
+  const signingDomain = tags.get('d')?.toLowerCase() ?? '';
+  const selector = tags.get('s')?.toLowerCase() ?? '';
+  if (selector === '' || signingDomain === '' || tags.has('l')) return null;
+  return isAligned(signingDomain, domain) ? `${selector}._domainkey.${signingDomain}` : null;
+}
+
+/** The registrable domain; the name itself when it has none. */
+export function organizationOf(domain: string): string {
+  return getDomain(domain, { allowPrivateDomains: true }) ?? domain;
+}
+
+export function isAligned(one: string, other: string): boolean {
+  return organizationOf(one) === organizationOf(other);
+}

@@ -1,0 +1,47 @@
+import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
+import { domainOf } from '../address.ts';
+import { isAligned, organizationOf, readSignatures, type Signer } from './signatures.ts';
+
+/** TXT records by the name of the key, each record as its strings. */
+export type PublicKeys = Readonly<Record<string, readonly (readonly string[])[]>>;
+
+/** RFC 8301 §3.2. */
+const MIN_KEY_BITS = 1024;
+
+/**
+ * Verifies the aligned signatures of a mail with the keys that were looked up before. Null when none of them
+ * verifies. A key in test mode (RFC 6376 §3.6.1, `t=y`) counts as no signature.
+ */
+export async function verifySignatures(raw: Buffer, keys: PublicKeys, at: number): Promise<Signer | null> {
+  const signed = readSignatures(raw);
+  if (signed === null) return null;
+  const { headerFrom, fromFields, results } = await dkimVerify(signed.content, {
+    resolver: async (name) => recordsOf(keys, name),
+    minBitLength: MIN_KEY_BITS,
+    rejectRsaSha1: true,
+    curTime: new Date(at),
+  });
+  const [author] = headerFrom;
+  if (author === undefined || headerFrom.length > 1 || fromFields !== 1) return null;
+  const domain = domainOf(author).toLowerCase();
+  const passed = results.find(
+    ({ status, signingDomain, canonBodyLengthLimited }) =>
+      status.result === 'pass' &&
+      status.testing !== true &&
+      canonBodyLengthLimited !== true &&
+      typeof signingDomain === 'string' &&
+      isAligned(signingDomain, domain),
+  );
+  if (passed === undefined) return null;
+  return {
+    from: `${author.slice(0, author.lastIndexOf('@'))}@${domain}`,
+    organization: organizationOf(domain),
+  };
+}
+
+function recordsOf(keys: PublicKeys, name: string): string[][] {
+  const records = keys[name.toLowerCase()];
+  // What mailauth takes for "no such record".
+  if (records === undefined) throw Object.assign(new Error(`no key at ${name}`), { code: 'ENOTFOUND' });
+  return records.map((strings) => [...strings]);
+}

@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest';
+import { createGate } from '../../src/core/gate.ts';
+
+/** Work that lasts until it is told to end. */
+function jobs() {
+  const running: string[] = [];
+  const ends = new Map<string, (error?: Error) => void>();
+  const job = (name: string) => () =>
+    new Promise<string>((resolve, reject) => {
+      running.push(name);
+      ends.set(name, (error) => {
+        running.splice(running.indexOf(name), 1);
+        if (error) reject(error);
+        else resolve(name);
+      });
+    });
+  const end = async (name: string, error?: Error) => {
+    ends.get(name)?.(error);
+    await new Promise(setImmediate);
+  };
+  return { running, job, end };
+}
+
+it('runs so many at a time, and so many of one key; the others in the order in which they came', async () => {
+  const { running, job, end } = jobs();
+  const gate = createGate({ concurrency: 3, perKey: 1, maxWaiting: 10 });
+  const all = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'd1'].map((name) => gate.run(name[0] ?? '', job(name)));
+  await new Promise(setImmediate);
+  expect(running).toEqual(['a1', 'b1', 'c1']);
+  await end('b1');
+  expect(running).toEqual(['a1', 'c1', 'b2']);
+  await end('c1');
+  expect(running).toEqual(['a1', 'b2', 'd1']);
+  for (const name of ['a1', 'b2', 'd1', 'a2', 'a3']) await end(name);
+  expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'd1']);
+});
+
+it('goes on after work that failed', async () => {
+  const { running, job, end } = jobs();
+  const gate = createGate({ concurrency: 1, perKey: 1, maxWaiting: 10 });
+  const failing = expect(gate.run('a', job('a1'))).rejects.toThrow('broken');
+  const next = gate.run('a', job('a2'));
+  await new Promise(setImmediate);
+  await end('a1', new Error('broken'));
+  await failing;
+  expect(running).toEqual(['a2']);
+  await end('a2');
+  expect(await next).toBe('a2');
+});
+
+it('takes no more than may wait, and gives up what waits when it is closed', async () => {
+  const { running, job, end } = jobs();
+  const gate = createGate({ concurrency: 1, perKey: 1, maxWaiting: 1 });
+  const first = gate.run('a', job('a1'));
+  const waiting = gate.run('a', job('a2'));
+  expect(await gate.run('a', job('a3'))).toBeNull();
+  gate.close();
+  expect(await waiting).toBeNull();
+  expect(await gate.run('b', job('b1'))).toBeNull();
+  expect(running).toEqual(['a1']);
+  await end('a1');
+  expect(await first).toBe('a1');
+});
