@@ -74,6 +74,8 @@ const STOP_MS = 45_000;
 /** What a supervisor waits before it starts a dead service again, and how often it does so. */
 const RESTART_MS = 300;
 const RESTARTS = 20;
+/** Characters of a crashed daemon's log that are kept. */
+const LOG_END = 10_000;
 /** The slowest retry schedule under which every scenario ends in time; suspensions begin with `first`, too. */
 const RETRY = { first: '1s', greylisted: '1s', factor: 1.5, max: '3s' };
 
@@ -136,7 +138,7 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
     child = spawn();
     void child.exited.then(async (exit) => {
       if (!supervised) return;
-      crashes.push({ ...exit, log: child.output.slice(-3000) });
+      crashes.push({ ...exit, log: child.output.slice(-LOG_END) });
       await pause(RESTART_MS, stage.signal);
       if (supervised && !stage.signal.aborted && crashes.length <= RESTARTS) supervise();
     });

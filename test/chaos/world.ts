@@ -191,10 +191,12 @@ export async function startWorld(stage: Stage, options: WorldOptions = {}): Prom
       faults.push(...judgement.faults.slice(0, SHOWN));
       faults.push(...judgement.lost.slice(0, SHOWN).map((line) => `lost: ${line}`));
       faults.push(...judgement.stuck.slice(0, SHOWN).map((line) => `stuck: ${line}`));
-      for (const crash of daemon.crashes) {
-        if (expectedCrashes.some((expected) => expected.test(crash.log))) continue;
-        faults.push(`the daemon crashed (${crash.signal ?? crash.code}): ${lastWords(crash.log)}`);
-      }
+      const crashes = daemon.crashes.filter(({ log }) => !expectedCrashes.some((one) => one.test(log)));
+      const [crash] = crashes;
+      if (crash !== undefined)
+        faults.push(
+          `the daemon crashed ${crashes.length} times, first (${crash.signal ?? crash.code}): ${lastWords(crash.log)}`,
+        );
       const exit = await daemon.terminate();
       if (exit === null) faults.push('SIGTERM did not end the daemon within 45 s');
       else if (exit.code !== 0) faults.push(`after SIGTERM it ended with ${JSON.stringify(exit)}`);
@@ -243,6 +245,8 @@ export async function startWorld(stage: Stage, options: WorldOptions = {}): Prom
 function lastWords(log: string): string {
   const lines = log.trim().split('\n');
   const telling =
-    lines.findLast((line) => /error|fatal|out of memory|ENOSPC|SQLITE/i.test(line)) ?? lines.at(-1);
+    lines.find((line) => /FATAL/.test(line)) ??
+    lines.findLast((line) => /error|ENOSPC|SQLITE/i.test(line)) ??
+    lines.at(-1);
   return (telling ?? '').trim().slice(0, 300);
 }

@@ -246,6 +246,7 @@ const TENANTS: Row[] = [
     name: 'tenant-json',
     summary: 'three accounts send valid JSON that is expensive to check',
     abuse: 'json',
+    short: true,
   },
   { name: 'tenant-unread', summary: '300 connections that never read the responses', abuse: 'unread' },
   { name: 'tenant-requests', summary: 'three accounts send as many requests as they can', abuse: 'requests' },

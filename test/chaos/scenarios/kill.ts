@@ -7,7 +7,6 @@ export const KILL: Scenario[] = [
   {
     name: 'kill-9-storm',
     summary: 'kill -9 and restart eight times at irregular intervals while mail flows',
-    short: true,
     run: async (stage) => {
       const world = await startWorld(stage, {
         sink: { script: { dot: { reply: '250 2.0.0 taken', delayMs: 5 } } },

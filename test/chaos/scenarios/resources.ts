@@ -7,7 +7,7 @@ import { startWorld } from '../world.ts';
 /** The process may have less than it wants: file descriptors, memory. */
 const SPARE_FILES = 6;
 const FEW_FILES_MS = 8000;
-const HEAP_MB = 128;
+const HEAP_MB = 256;
 const STALLED_HOSTS = 20;
 const CONNECTIONS = 10;
 /** Of a message's attachment. */
