@@ -3,6 +3,7 @@ import { schedule } from 'node-cron';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
+import { createAccountLimits } from './accounts/limits.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
 import { createCertificates } from './acme/service.ts';
 import { createAudience } from './audience/service.ts';
@@ -45,6 +46,7 @@ import { tlsCheckRoute } from './http/api/tls-check.ts';
 import { useCaseRoutes } from './http/api/use-cases.ts';
 import { webhookDeliveryRoutes } from './http/api/webhook-deliveries.ts';
 import { webhookRoutes } from './http/api/webhooks.ts';
+import { createProbe } from './http/health.ts';
 import { createPublicSide } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
@@ -86,6 +88,8 @@ export interface World {
   resolver?: Resolver;
   /** The delivery worker's program; default: the one beside this file. */
   workerScript?: URL;
+  /** The program of the thread that flushes the write-ahead log; default: the compiled one. */
+  flushScript?: URL;
   /** The program of the thread that reads incoming mail; default: the one beside this file. */
   readerScript?: URL;
 }
@@ -116,18 +120,15 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
   try {
     const lock = lockDaemon(config.data.dir);
     undo.push(() => lock.release());
-    const db = openDatabase(config.data.dir, { lock });
+    const db = openDatabase(config.data.dir, { lock, busyTimeoutMs: 0 });
     undo.push(() => void db.close());
     const tables = createTables(db);
-    const wal = openWriteAheadLog(db);
+    const wal = openWriteAheadLog(db, { script: world.flushScript });
     undo.push(() => wal.close());
     const writer = createWriter(db, tables, {
       log: wal,
       onLost: (error) => {
-        log.fatal(
-          { err: error },
-          'the disk does not take what is written: ending, to start again from the disk',
-        );
+        log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
         setImmediate(() => {
           throw error;
         });
@@ -140,6 +141,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
 
     const ids = createIds(clock, random);
+    const limits = createAccountLimits({ tables, defaults: config.limits.account });
     const seal = await openSeal({
       file: config.data.masterKeyFile,
       random,
@@ -183,6 +185,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ...webhookParts,
       ids,
       allowPrivateNetworks,
+      mayAdd: limits.mayAdd.webhooks,
       onChange: webhookSender.changed,
     });
     const onSuppressionChange = createStatusFollower(clock);
@@ -205,6 +208,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       resolver,
       answersHttps: createHttpsProbe(resolver, Number(new URL(config.public.url).port || 443)),
       recordDomainEvent: (all, { domain, kind, data }) => recorder.domain(all, domain, kind, data),
+      mayAdd: limits.mayAdd.domains,
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
     });
 
@@ -215,6 +219,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ids,
       log,
       recorder,
+      mayAdd: limits.mayAdd.contacts,
       answersKeptMs: config.limits.idempotencyHours * HOUR,
     });
     audience.background.start();
@@ -314,6 +319,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       writer,
       recorder,
       pressure,
+      limits,
       simulatorDomain: simulatorDomain(config.hostname),
       expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
       announce: engine.announce,
@@ -353,11 +359,17 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
     registerGauges(registry, { queued: tables.queue.count, inFlight: engine.inFlight });
-    const { setupPerSecond, setupBurst, sendPerSecond } = config.limits;
+    const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {
       setup: { burst: setupBurst, perSecond: setupPerSecond },
       send: sendPerSecond === undefined ? null : { burst: sendPerSecond, perSecond: sendPerSecond },
+      account: {
+        setup: {
+          burst: ofAccount.setupBurst ?? 2 * setupBurst,
+          perSecond: ofAccount.setupPerSecond ?? 2 * setupPerSecond,
+        },
+      },
     });
     const submission =
       config.submission.listen === 'off'
@@ -373,7 +385,20 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             startReader,
           });
     if (submission !== null) undo.push(() => submission.close(GRACE_MS));
-    const complianceTemplates = createComplianceTemplates({ tables, writer, clock, ids });
+    const databaseProbe = createProbe({
+      name: 'database',
+      log,
+      run: () => writer.run((all) => all.settings.put('ready-check', String(clock.now()))),
+    });
+    await databaseProbe.start();
+    undo.push(() => databaseProbe.stop());
+    const complianceTemplates = createComplianceTemplates({
+      tables,
+      writer,
+      clock,
+      ids,
+      mayAdd: limits.mayAdd.templates,
+    });
     const sends = {
       acceptance,
       account: tables.accounts.get,
@@ -386,6 +411,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ids,
       authenticator,
       rateLimits,
+      concurrencyOf: (accountId) => limits.of(accountId).concurrentRequests,
       settled: writer.settled,
       routes: [
         ...useCaseRoutes({ domains }),
@@ -398,7 +424,9 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...messageActionRoutes({
           queuedMail: createQueuedMail({ tables, writer, clock, recorder, announce: engine.announce }),
         }),
-        ...templateRoutes({ templates: createTemplates({ tables, writer, clock, ids }) }),
+        ...templateRoutes({
+          templates: createTemplates({ tables, writer, clock, ids, mayAdd: limits.mayAdd.templates }),
+        }),
         ...complianceTemplateRoutes({
           complianceTemplates,
           hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
@@ -427,11 +455,16 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         }),
       ],
       health: [
+        { name: 'database', check: databaseProbe.check },
+        { name: 'sends', check: () => pressure.refusal()?.message ?? null },
         {
-          name: 'database',
-          check: () =>
-            writer.run((all) => all.settings.put('ready-check', String(clock.now()))).then(() => null),
+          name: 'outcomes',
+          check: () => {
+            const count = engine.unrecorded();
+            return count === 0 ? null : `${count} outcomes of deliveries could not be recorded yet`;
+          },
         },
+        // Facts that do not fail the check, such as parked domains, go into `details`.
         { name: 'queue', check: engine.stalled },
         {
           name: 'public',

@@ -31,13 +31,16 @@ export const REFUSALS = {
   USE_CASE_NOT_FOUND: 404,
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
   CONTACT_ALREADY_EXISTS: 409,
   GROUP_NOT_EMPTY: 409,
   INVALID_STATE: 409,
+  LIMIT_REACHED: 409,
   IDEMPOTENCY_IN_PROGRESS: 409,
   PAYLOAD_TOO_LARGE: 413,
   ATTACHMENTS_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
+  HOST_NOT_ALLOWED: 421,
   TOO_MANY_ATTACHMENTS: 422,
   COMPLIANCE_TEMPLATE_MISSING: 422,
   COMPANY_ADDRESS_MISSING: 422,
@@ -100,4 +103,12 @@ export function invalid(field: string, message: string): Refusal {
 
 export function isRefusal(value: unknown): value is Refusal {
   return value instanceof Refusal;
+}
+
+/** Characters of a caller's name or value that a message quotes. */
+const MAX_QUOTED = 64;
+
+/** The beginning of a text, for messages that quote what a caller sent. */
+export function shortened(text: string, max = MAX_QUOTED): string {
+  return text.length > max ? `${text.slice(0, max).toWellFormed()}…` : text;
 }

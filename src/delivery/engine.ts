@@ -42,6 +42,8 @@ export interface DeliveryEngine {
   inFlight(): number;
   /** Null while the queue moves, else what is wrong, in words. */
   stalled(): string | null;
+  /** Outcomes whose commit has failed and is tried again. */
+  unrecorded(): number;
   /** Finishes the transactions under way and records them; gives the rest back to the queue. */
   stop(): Promise<void>;
 }
@@ -99,6 +101,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
   const passwords = readPasswords(config.delivery.routes);
   const flights = new Map<number, Flight>();
   const recording = new Set<Promise<void>>();
+  const unrecorded = new Set<number>();
   const waiters = new Map<number, ((outcome: Outcome | null) => void)[]>();
 
   const pool = createPool({
@@ -242,10 +245,12 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     for (let tries = 1; ; tries++) {
       try {
         const outcome = await writer.run(unit);
+        unrecorded.delete(seq);
         if (outcome !== null) settings.observe(outcome.status);
         settle(seq, outcome);
         return;
       } catch (error) {
+        unrecorded.add(seq);
         log.error({ err: error, message: seq, tries }, 'an outcome could not be recorded; trying again');
         if (stopped) return;
         await new Promise((resolve) => setTimeout(resolve, RECORD_AGAIN_MS));
@@ -264,6 +269,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     start: () => scheduler.start(),
     announce: (lane, stream) => scheduler.announce(lane, stream),
     inFlight: () => flights.size,
+    unrecorded: () => unrecorded.size,
     stalled: () => {
       const since = clock.now() - scheduler.lookedAt();
       return since < STALLED_AFTER_MS

@@ -264,7 +264,6 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
 
   /** The slow round: what came due, and whatever no announcement told of. True when it came to the end. */
   async function round(): Promise<boolean> {
-    lookedAt = clock.now();
     const due = tables.queue.nextDue();
     if (due !== null && due <= clock.now()) {
       const streams = await writer.run((all) => all.queue.promote(clock.now(), PROMOTED_AT_ONCE));
@@ -282,6 +281,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
       // The next round goes on where this one stopped.
       cursors[lane] = stream;
     }
+    lookedAt = clock.now();
     return cursors[0] === null && cursors[1] === null;
   }
 

@@ -1,4 +1,4 @@
-import type { Refusal, RefusalCode } from '../core/refusal.ts';
+import { type Refusal, type RefusalCode, type RefusalDetail, shortened } from '../core/refusal.ts';
 import { reachedHeaders } from './rate-headers.ts';
 import type { Answer, Page } from './route.ts';
 
@@ -9,7 +9,7 @@ import type { Answer, Page } from './route.ts';
 export interface Reply {
   status: number;
   contentType: string;
-  body: string;
+  body: string | Buffer;
   headers: Record<string, string>;
 }
 
@@ -60,6 +60,8 @@ export function refusalReply(
   if (retryAfter !== undefined) more['Retry-After'] = String(retryAfter);
   const { limit } = refusal.extras;
   if (limit !== undefined) Object.assign(more, reachedHeaders(limit, retryAfter ?? limit.seconds));
+  // RFC 9110 §15.5.9: the rest of the request is not waited for.
+  if (refusal.status === 408) more['Connection'] = 'close';
   // RFC 9110 §15.5.2: a 401 names a scheme.
   if (refusal.status === 401) more['WWW-Authenticate'] = 'ApiKey realm="postrider"';
   return {
@@ -70,15 +72,51 @@ export function refusalReply(
   };
 }
 
-/** The error envelope; clients read `error` or the repeated fields beside it. */
-export function refusalBody(refusal: Refusal, requestId: string): string {
-  const { code, message, extras } = refusal;
-  return JSON.stringify({
+/** Bytes of all details of an error together, and characters of its message, which the envelope repeats. */
+const MAX_DETAIL_BYTES = 10 * 1024;
+const MAX_MESSAGE = 600;
+
+/**
+ * The error envelope; clients read `error` or the repeated fields beside it. It stays below 16 KiB whatever the
+ * request held. `maxDetails`: for an answer that holds many errors.
+ */
+export function refusalBody(
+  refusal: Refusal,
+  requestId: string,
+  maxDetails = Number.POSITIVE_INFINITY,
+): string {
+  return JSON.stringify(refusalEnvelope(refusal, requestId, maxDetails));
+}
+
+export function refusalEnvelope(
+  refusal: Refusal,
+  requestId: string,
+  maxDetails = Number.POSITIVE_INFINITY,
+): object {
+  const { code, extras } = refusal;
+  const message = shortened(refusal.message, MAX_MESSAGE);
+  const details = extras.details === undefined ? undefined : fittingDetails(extras.details, maxDetails);
+  return {
     success: false,
-    error: { code, message, ...(extras.details === undefined ? {} : { details: extras.details }) },
+    error: { code, message, ...(details === undefined ? {} : { details }) },
     message,
     reasonCode: code,
     requestId,
     ...(extras.subscriptionStatus === undefined ? {} : { subscriptionStatus: extras.subscriptionStatus }),
-  });
+  };
+}
+
+/** The first details, as far as they fit; how many more there are is the last one. */
+function fittingDetails(details: readonly RefusalDetail[], max: number): RefusalDetail[] {
+  const fitting: RefusalDetail[] = [];
+  let left = MAX_DETAIL_BYTES;
+  for (const detail of details) {
+    left -= Buffer.byteLength(JSON.stringify(detail));
+    if (left < 0 || fitting.length >= max) {
+      const more = details.length - fitting.length;
+      return [...fitting, { field: detail.field, message: `and ${more} more errors` }];
+    }
+    fitting.push(detail);
+  }
+  return fitting;
 }

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { Caller, CallerAddress } from '../accounts/authenticate.ts';
 import type { Scope } from '../accounts/keys.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
+import type { JsonList } from './json-scan.ts';
 
 /**
  * One operation of the API: how it is reached, what it takes, what it answers. The router, the validation and
@@ -27,6 +28,11 @@ export interface Call<Params, Query, Body> {
    * handler that answers `raw` builds its body with `successBody(data, call.warnings)`.
    */
   warnings: readonly string[];
+  /**
+   * Waits for the account's next turn on the event loop: for handlers that do long work in portions, so that other
+   * accounts have theirs in between.
+   */
+  turn(): Promise<void>;
   /** Aborted when the caller hangs up or the daemon stops. */
   readonly signal: AbortSignal;
 }
@@ -64,6 +70,8 @@ export interface RouteDescription<
   params?: Params;
   query?: Query;
   body?: Body;
+  /** A list in `body` whose elements the handler gets as `JsonElement`s, to be read one at a time. */
+  list?: JsonList;
   /** An example request body for the documentation. */
   example?: object;
   /** In place of `body`: the media types of what is sent, and an example of each. */
@@ -100,11 +108,11 @@ export interface Visit {
   requestId: string;
 }
 
-/** What a page answers: a text as it stands. */
+/** What a page answers, as it stands. */
 export interface Page {
   status: number;
   contentType: string;
-  body: string;
+  body: string | Buffer;
   headers?: Record<string, string>;
 }
 

@@ -1,6 +1,8 @@
+import type { AccountLimits } from '../accounts/limits.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { inSlices } from '../core/slices.ts';
 import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
@@ -9,8 +11,16 @@ import type { Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { findCampaign } from './campaigns.ts';
-import { checkDomain, checkSend, type Sender } from './checks.ts';
-import { type Draft, LANES, makeDraft, type SendResult, storeDraft } from './draft.ts';
+import { checkDomain, checkingSend, type Sender } from './checks.ts';
+import {
+  countedCopies,
+  type Draft,
+  encodingContents,
+  LANES,
+  makeDraft,
+  type SendResult,
+  storeDraft,
+} from './draft.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { Pressure } from './pressure.ts';
@@ -50,6 +60,7 @@ export interface AcceptanceSettings {
   recorder: Recorder;
   keys: IdempotencyKeys;
   pressure: Pick<Pressure, 'refusal'>;
+  limits: Pick<AccountLimits, 'takeMessages'>;
   simulatorDomain: string;
   /** How long a message is tried, ms. */
   expire: Record<UseCase, number>;
@@ -61,7 +72,7 @@ const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
 
 export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   const { clock, ids, tables, writer, recorder, keys, pressure } = settings;
-  const readHtml = createHtmlReader();
+  const html = createHtmlReader();
 
   async function checkAndStore(
     request: AcceptRequest,
@@ -73,23 +84,31 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     if (busy !== null) return busy;
     const wording = wordingOf(tables, sender, send.wording);
     if (isRefusal(wording)) return wording;
-    const checked = checkSend(tables, sender, send, wording, {
-      readHtml,
-      simulatorDomain: settings.simulatorDomain,
-    });
+    const means = { html, simulatorDomain: settings.simulatorDomain };
+    const checked = await inSlices(checkingSend(tables, sender, send, wording, means));
     if (isRefusal(checked)) {
       await tellRefusal(sender, send, wording, checked);
       return checked;
     }
     const draft = makeDraft(sender, send, checked, ids, clock.now());
+    const bodies = await inSlices(encodingContents(draft));
+    if (isRefusal(bodies)) return bodies;
     const body = request.envelope(draft.data);
     const firstSeq = await writer.run((all) => {
       // Deleted while this request waited for its turn: then nothing of it is stored.
       if (all.domains.byId(checked.domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', 'The domain was deleted');
+      const { account_id } = sender.account;
+      const limited = settings.limits.takeMessages(
+        all,
+        account_id,
+        countedCopies(draft, settings),
+        clock.now(),
+      );
+      if (limited !== null) return limited;
       reservation?.keep(all, STATUS[sender.useCase], body);
-      return storeDraft(all, draft, settings);
-    });
+      return storeDraft(all, draft, bodies, settings);
+    }, sender.account.account_id);
     return isRefusal(firstSeq) ? firstSeq : { draft, body, firstSeq };
   }
 

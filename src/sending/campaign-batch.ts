@@ -1,16 +1,19 @@
+import type { AccountLimits } from '../accounts/limits.ts';
 import { mayReceiveMarketing } from '../audience/eligibility.ts';
 import { type Clock, HOUR } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
+import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { countQueued } from '../events/campaign-counts.ts';
 import { domainOf } from '../mail/address.ts';
+import { hasRawVariables } from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
 import { contactVariables, mailboxOf } from './campaign-fields.ts';
 import { type CampaignMail, type ReadyCampaign, stillReady } from './campaign-mail.ts';
 import { isSimulated, type StoreSettings, storeMessage } from './draft.ts';
-import type { ReadHtml } from './html-reader.ts';
+import type { HtmlReader } from './html-reader.ts';
 import { type Rendered, renderWording } from './render.ts';
 
 /**
@@ -21,7 +24,10 @@ import { type Rendered, renderWording } from './render.ts';
 export interface BatchMeans extends StoreSettings {
   clock: Clock;
   ids: Ids;
-  readHtml: (html: string) => ReadHtml;
+  /** Says why a member's mail could not be rendered. */
+  log: Log;
+  html: HtmlReader;
+  limits: Pick<AccountLimits, 'takeMessages' | 'allowance'>;
 }
 
 /** Every member has been dealt with. */
@@ -42,8 +48,8 @@ const UNWRITTEN = BATCH_CHARACTERS / 4;
 const PORTIONS_AN_HOUR = 240;
 
 /**
- * Stores at most `room` messages and returns where they go. A refusal: nothing may be sent any more, and nothing
- * was stored.
+ * Stores at most `room` messages, no more than the account's message limits allow, and returns where they go. A
+ * refusal: nothing may be sent any more, and nothing was stored.
  */
 export function queueBatch(
   tables: Tables,
@@ -51,9 +57,11 @@ export function queueBatch(
   room: number,
   means: BatchMeans,
 ): ReadonlySet<string> | Refusal {
-  const ready = stillReady(tables, send, means.readHtml);
+  const ready = stillReady(tables, send, means.html);
   if (isRefusal(ready)) return ready;
   const pace = paceOf(send.per_hour);
+  const allowed = means.limits.allowance(tables, send.account_id, means.clock.now()).left;
+  const most = Math.min(room, pace.atOnce, allowed);
   const members = tables.campaignSends.members({
     groupSeq: ready.group.seq,
     after: send.at_seq,
@@ -66,7 +74,7 @@ export function queueBatch(
   let counted = 0;
   let stopped = false;
   for (const member of members) {
-    stopped = copier.work() >= BATCH_CHARACTERS || after.queued - send.queued >= Math.min(room, pace.atOnce);
+    stopped = copier.work() >= BATCH_CHARACTERS || after.queued - send.queued >= most;
     if (stopped) break;
     after.at_seq = member.seq;
     const address = copier.store(member);
@@ -82,6 +90,10 @@ export function queueBatch(
   if (!stopped && members.length < BATCH) after.at_seq = send.last_seq ?? 0;
   const now = means.clock.now();
   after.next_at = now + Math.ceil((after.queued - send.queued) * pace.each);
+  if (counted > 0) {
+    const limited = means.limits.takeMessages(tables, send.account_id, counted, now);
+    if (limited !== null) return limited;
+  }
   tables.campaignSends.update(after);
   countQueued(tables, send.campaign_id, counted, now);
   return destinations;
@@ -109,6 +121,7 @@ function copierOf(
   const optional = new Set(mail.optional);
   const now = means.clock.now();
   const source = mail.wording.html.length + (mail.wording.text?.length ?? 0);
+  const hasRaw = prepared.parts.some(({ field, template }) => field === 'html' && hasRawVariables(template));
   let work = 0;
 
   function render(member: CampaignMember): Rendered | Refusal {
@@ -126,8 +139,16 @@ function copierOf(
         return { skipped: 'not_eligible' };
       const rendered = render(member);
       const written = isRefusal(rendered) ? UNWRITTEN : rendered.html.length + (rendered.text?.length ?? 0);
-      work += Math.max(source, written);
-      if (isRefusal(rendered)) return { skipped: 'not_renderable' };
+      // A raw variable makes the html be rendered and read a second time.
+      work += Math.max(source, written) * (hasRaw ? 4 : 1);
+      if (isRefusal(rendered)) {
+        const { message: reason } = rendered;
+        means.log.info(
+          { campaignId: send.campaign_id, member: member.seq, reason },
+          'campaign member skipped',
+        );
+        return { skipped: 'not_renderable' };
+      }
       const messageId = means.ids.make('msg');
       const mailbox = mailboxOf(member, member.email);
       const content: MessageContent = {

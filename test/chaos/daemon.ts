@@ -203,7 +203,7 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
       return child.running;
     },
     get pid() {
-      return child.pid ?? 0;
+      return child.pid;
     },
     cli,
     account,

@@ -6,11 +6,12 @@ export interface Child {
   readonly output: string;
   readonly stdin: ChildProcessWithoutNullStreams['stdin'];
   readonly running: boolean;
-  /** Undefined when the program could not be started. */
-  readonly pid: number | undefined;
   readonly exited: Promise<Exit>;
   /** Calls back with every line of stdout from now on. */
   onLine(call: (line: string) => void): void;
+  readonly pid: number;
+  /** Sends a signal that is not meant to end it. */
+  signal(signal: NodeJS.Signals): void;
   /** Sends a signal and waits for the end. */
   kill(signal: NodeJS.Signals): Promise<Exit>;
 }
@@ -49,8 +50,12 @@ export function startChild(
     get running() {
       return child.exitCode === null && child.signalCode === null;
     },
-    pid: child.pid,
     exited,
+    get pid() {
+      if (child.pid === undefined) throw new Error('the program did not start');
+      return child.pid;
+    },
+    signal: (signal) => void child.kill(signal),
     onLine: (call) => {
       let rest = '';
       child.stdout.on('data', (chunk: string) => {
