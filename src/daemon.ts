@@ -10,11 +10,11 @@ import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
 import type { Config } from './config/schema.ts';
 import { programVersion } from './config/version.ts';
-import { type Clock, HOUR, SECOND } from './core/clock.ts';
+import { type Clock, HOUR, monotonicClock, SECOND } from './core/clock.ts';
 import { createIds } from './core/ids.ts';
 import type { Log } from './core/log.ts';
 import type { Random } from './core/random.ts';
-import { createDeliveryEngine } from './delivery/engine.ts';
+import { createDeliveryEngine, type DeliveryEngine } from './delivery/engine.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
@@ -82,6 +82,8 @@ import { createWebhooks } from './webhooks/service.ts';
  */
 export interface World {
   clock: Clock;
+  /** Default: the process's own. */
+  monotonic?: Clock;
   random: Random;
   log: Log;
   /** Default: our own resolver over `dns.resolvers`. */
@@ -104,8 +106,11 @@ export interface Daemon {
   /** For `demo`, which plays the operator's part too. */
   accounts: Accounts;
   domains: Domains;
-  /** Ends what is under way (30 s at most), closes everything. */
-  stop(): Promise<void>;
+  /**
+   * Ends what is under way (30 s at most), closes everything. Resolves with the number of delivery outcomes that
+   * could not be recorded: those messages will be sent again.
+   */
+  stop(): Promise<number>;
 }
 
 const GRACE_MS = 30 * SECOND;
@@ -114,8 +119,10 @@ const GRACE_MS = 30 * SECOND;
 export async function startDaemon(config: Config, world: World): Promise<Daemon> {
   const { clock, random, log } = world;
   const undo: (() => Promise<void> | void)[] = [];
+  let unrecorded = 0;
   const stop = async () => {
     for (const step of undo.splice(0).toReversed()) await step();
+    return unrecorded;
   };
   try {
     const lock = lockDaemon(config.data.dir);
@@ -294,6 +301,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     const engine = createDeliveryEngine({
       config,
       clock,
+      monotonic: world.monotonic ?? monotonicClock,
       random,
       log,
       tables,
@@ -307,9 +315,17 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       observe: (outcome) => outcomes.inc({ outcome }),
       workerScript: world.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
-    undo.push(() => engine.stop());
+    undo.push(async () => {
+      unrecorded = await engine.stop();
+    });
 
-    const pressure = createPressure({ tables, log, dir: config.data.dir, ...config.limits });
+    const pressure = createPressure({
+      tables,
+      log,
+      dir: config.data.dir,
+      unrecorded: engine.unrecorded,
+      ...config.limits,
+    });
     await pressure.start();
     undo.push(() => pressure.stop());
     const intoQueue = {
@@ -358,7 +374,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           });
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
-    registerGauges(registry, { queued: tables.queue.count, inFlight: engine.inFlight });
+    registerGauges(registry, { queued: tables.queue.count, engine });
     const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {
@@ -422,7 +438,14 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...sendBatchRoutes(sends),
         ...messageRoutes({ tables }),
         ...messageActionRoutes({
-          queuedMail: createQueuedMail({ tables, writer, clock, recorder, announce: engine.announce }),
+          queuedMail: createQueuedMail({
+            tables,
+            writer,
+            clock,
+            recorder,
+            announce: engine.announce,
+            obstacle: engine.obstacle,
+          }),
         }),
         ...templateRoutes({
           templates: createTemplates({ tables, writer, clock, ids, mayAdd: limits.mayAdd.templates }),
@@ -458,14 +481,14 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         { name: 'database', check: databaseProbe.check },
         { name: 'sends', check: () => pressure.refusal()?.message ?? null },
         {
-          name: 'outcomes',
-          check: () => {
-            const count = engine.unrecorded();
-            return count === 0 ? null : `${count} outcomes of deliveries could not be recorded yet`;
+          name: 'queue',
+          check: engine.stalled,
+          details: () => {
+            const parked = engine.parked();
+            return parked.length === 0 ? null : { parked };
           },
         },
-        // Facts that do not fail the check, such as parked domains, go into `details`.
-        { name: 'queue', check: engine.stalled },
+        { name: 'outcomes', check: engine.unrecorded },
         {
           name: 'public',
           check: () => (publicSide.address() === null ? 'the listener is not up' : null),
@@ -514,7 +537,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
   }
 }
 
-function registerGauges(registry: Registry, read: { queued(): number; inFlight(): number }): void {
+function registerGauges(registry: Registry, read: { queued(): number; engine: DeliveryEngine }): void {
+  const { engine } = read;
   collectDefaultMetrics({ register: registry });
   const gauge = (name: string, help: string, value: () => number) =>
     new Gauge({
@@ -526,5 +550,19 @@ function registerGauges(registry: Registry, read: { queued(): number; inFlight()
       },
     });
   gauge('postrider_queue_messages', 'Messages waiting to be delivered.', read.queued);
-  gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', read.inFlight);
+  gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', engine.inFlight);
+  gauge('postrider_delivery_bytes_in_flight', 'Contents of those messages, in bytes.', engine.octetsInFlight);
+  gauge('postrider_delivery_unrecorded', '1 while outcomes cannot be recorded.', () =>
+    engine.unrecorded() === null ? 0 : 1,
+  );
+  const parked = new Gauge({
+    name: 'postrider_delivery_parked',
+    help: 'Domains and accounts whose mail cannot be prepared and is left alone for a while.',
+    labelNames: ['kind'],
+    registers: [],
+    collect() {
+      for (const kind of ['domain', 'account'] as const) this.set({ kind }, engine.parkedCount(kind));
+    },
+  });
+  registry.registerMetric(parked);
 }

@@ -15,7 +15,8 @@ export function serveCommand(configFile: () => string | undefined): Command {
       'after',
       `
 Signals:
-  SIGTERM, SIGINT   stop taking work, finish deliveries under way (up to 30 s), exit 0
+  SIGTERM, SIGINT   stop taking work, finish deliveries under way (up to 30 s), exit 0;
+                    exit 1 when outcomes of deliveries could not be recorded
   SIGHUP            read the configuration again and say what would change
   SIGUSR1, SIGUSR2  ignored
 
@@ -42,8 +43,10 @@ async function serve(file: string | undefined): Promise<void> {
   // A second signal must not cut the stop short: deliveries under way are recorded first.
   for (const again of ['SIGTERM', 'SIGINT'] as const) process.on(again, () => log.info('already stopping'));
   log.info({ signal }, 'stopping');
-  await daemon.stop();
-  log.info('stopped');
+  const unrecorded = await daemon.stop();
+  log.info({ unrecorded }, 'stopped');
+  // The messages are not lost, but some will be sent twice: whoever watches the service has to know.
+  if (unrecorded > 0) process.exitCode = 1;
 }
 
 function firstSignal(): Promise<string> {

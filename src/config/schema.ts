@@ -336,6 +336,16 @@ export const configSchema = z.strictObject({
       .max(64)
       .optional()
       .meta({ description: 'Threads that compose, sign and speak SMTP.', shown: 'cores - 1, at least 1' }),
+    connections: count.optional().meta({
+      description:
+        'Outbound SMTP sessions at once, over all destinations; as many connections again may be idle. Accounts and destinations share them.',
+      shown: '500, or a quarter of the open files that the process may have',
+    }),
+    inFlightBytes: count
+      .default(67_108_864)
+      .describe(
+        'Message contents that are being sent at once, in bytes; each takes about three times as much memory. Accounts and destinations share them.',
+      ),
     returnPath: z
       .enum(['customer', 'auto', 'platform'])
       .default('auto')
