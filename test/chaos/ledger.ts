@@ -1,4 +1,4 @@
-import type { ApiClient } from '../support/api-client.ts';
+import type { ApiClient, MessageSummary } from '../support/api-client.ts';
 
 /**
  * Both ends' account of every message: what the API accepted, and what the destinations took. Every message has
@@ -76,9 +76,9 @@ export function createLedger(): Ledger {
     judge: async (apis, mayFail) => {
       // What is accepted while the pages are read would be missing on them.
       const before = [...accepted];
-      const status = new Map<string, string>();
+      const listed = new Map<string, MessageSummary>();
       for (const api of apis) {
-        for (const message of await api.allMessages()) status.set(message.messageId, message.status);
+        for (const message of await api.allMessages()) listed.set(message.messageId, message);
       }
       const judgement: Judgement = {
         accepted: before.length,
@@ -89,14 +89,16 @@ export function createLedger(): Ledger {
         faults: [],
       };
       for (const [recipient, { messageId }] of before) {
-        const state = status.get(messageId) ?? 'unknown to the API';
+        const message = listed.get(messageId);
+        const state = message?.status ?? 'unknown to the API';
         const wasTaken = taken(recipient).length > 0;
-        const line = `${messageId} to ${recipient} is ${state}, ${wasTaken ? '' : 'not '}at the destination`;
+        const due = message?.nextAttemptAt === undefined ? '' : ` until ${message.nextAttemptAt}`;
+        const line = `${messageId} to ${recipient} is ${state}${due}, ${wasTaken ? '' : 'not '}at the destination`;
         // A message that was taken may bounce later, by a DSN.
         if (wasTaken && (DELIVERED.has(state) || state === 'bounced')) judgement.delivered++;
         else if (!wasTaken && RETURNED.has(state) && mayFail(recipient)) judgement.returned++;
         else if (wasTaken && RETURNED.has(state)) judgement.faults.push(line);
-        else if (DELIVERED.has(state) || RETURNED.has(state) || !status.has(messageId))
+        else if (DELIVERED.has(state) || RETURNED.has(state) || message === undefined)
           judgement.lost.push(line);
         else judgement.stuck.push(line);
       }

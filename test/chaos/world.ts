@@ -119,8 +119,8 @@ export async function startWorld(stage: Stage, options: WorldOptions = {}): Prom
     note: (text) => void notes.push(text),
     fault: (text) => void faults.push(text),
     destination: async (domains, behaviour = {}) => {
-      const host = `127.0.1.${sinks.length}`;
-      const other = await startSink({ host, port: sink.port, countOnly: true, onMessage, ...behaviour });
+      const { host = `127.0.1.${sinks.length}` } = behaviour;
+      const other = await startSink({ port: sink.port, countOnly: true, onMessage, ...behaviour, host });
       stage.defer(() => other.close());
       sinks.push(other);
       for (const domain of domains) publishMailHost(dns, domain, host);

@@ -62,7 +62,7 @@ export const DESTINATIONS: Scenario[] = [
         world.fault(`the healthy destination's rate fell to ${ratio.toFixed(2)} of what it was alone`);
 
       unlucky.stop();
-      await world.destination([REFUSES]);
+      await world.destination([REFUSES], { host: refusing.host });
       for (const sink of bad) {
         sink.program(WILLING);
         sink.hangUp();
