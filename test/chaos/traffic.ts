@@ -42,7 +42,7 @@ export const TRANSIENT: ReadonlySet<number> = new Set([409, 429]);
 
 const TICK_MS = 10;
 /** Requests at once: a real client has a pool of connections, too. */
-const AT_ONCE = 64;
+const AT_ONCE = 20;
 const ANSWER_MS = 15_000;
 const AGAIN_MS = 150;
 
