@@ -83,7 +83,7 @@ export const CORRUPTION: Scenario[] = [
   {
     name: 'bit-flip-dkim-key',
     summary: "one bit of one domain's DKIM key flips; another domain's mail must go on",
-    short: true,
+    limitSeconds: 150,
     run: async (stage) => {
       const world = await startWorld(stage);
       await verifiedDomain(world.daemon, world.dns, VICTIM);
@@ -107,11 +107,11 @@ export const CORRUPTION: Scenario[] = [
       flipKey(world, VICTIM);
       world.heal();
       await world.daemon.start();
-      // As an operator does after a repair: what was parked waits for a minute otherwise.
-      const parked = (await world.daemon.api.allMessages()).filter(({ status }) => status === 'deferred');
-      if (parked.length > 0)
-        await world.daemon.cli('queue', 'retry', ...parked.map(({ messageId }) => messageId));
-      return world.result([healthy, victim], { mayFail: (recipient) => recipient.startsWith('victim') });
+      // The domain stays parked for a minute.
+      return world.result([healthy, victim], {
+        withinSeconds: 80,
+        mayFail: (recipient) => recipient.startsWith('victim'),
+      });
     },
   },
   {
