@@ -10,7 +10,7 @@ export default defineConfig({
           name: 'unit',
           root: import.meta.dirname,
           include: ['**/*.test.ts'],
-          exclude: ['e2e/**'],
+          exclude: ['e2e/**', 'chaos/**'],
           pool: 'forks',
         },
       },
@@ -23,6 +23,19 @@ export default defineConfig({
           pool: 'forks',
           fileParallelism: false,
           ...slow,
+        },
+      },
+      {
+        test: {
+          name: 'chaos',
+          root: import.meta.dirname,
+          include: ['chaos/**/*.test.ts'],
+          globalSetup: ['support/build.ts'],
+          pool: 'forks',
+          fileParallelism: false,
+          // Alone, after all others: it compares latencies.
+          sequence: { groupOrder: 1 },
+          testTimeout: 600_000,
         },
       },
     ],

@@ -4,12 +4,12 @@ import type { DnsServer } from './dns-server.ts';
 import type { PrintedRecord } from './knot.ts';
 
 /** The platform's own zone as `postrider zone` prints it for an operator. */
-async function platformZone(daemon: RunningDaemon): Promise<PrintedRecord[]> {
+async function platformZone(daemon: Pick<RunningDaemon, 'cli'>): Promise<PrintedRecord[]> {
   return JSON.parse(await daemon.cli('zone', '--json'));
 }
 
 /** Publishes it in place of what stood under its names. */
-export async function publishPlatform(daemon: RunningDaemon, dns: DnsServer): Promise<void> {
+export async function publishPlatform(daemon: Pick<RunningDaemon, 'cli'>, dns: DnsServer): Promise<void> {
   const records = await platformZone(daemon);
   for (const { name } of records) dns.remove(name);
   dns.publish(records);
@@ -17,7 +17,7 @@ export async function publishPlatform(daemon: RunningDaemon, dns: DnsServer): Pr
 
 /** A domain that is registered, published as the API says, and verified: what most tests begin with. */
 export async function verifiedDomain(
-  daemon: RunningDaemon,
+  daemon: Pick<RunningDaemon, 'api' | 'cli'>,
   dns: DnsServer,
   name: string,
   options: { api?: ApiClient; useCaseId?: string } = {},

@@ -1,0 +1,39 @@
+import type { Credentials } from '../support/api-client.ts';
+import { ABUSES_HTTP } from './abuses-http.ts';
+import { ABUSES_SMTP } from './abuses-smtp.ts';
+import type { Listener } from './daemon.ts';
+
+/**
+ * The abusive clients of one scenario, as a process of their own:
+ *
+ *     node --import tsx test/chaos/abuse-process.ts '{"kind":"unread","ports":{…},"accounts":[…],"addresses":[…]}'
+ *
+ * Prints what it did and what it was answered twice a second, as a line of JSON. Runs until it is killed.
+ */
+export interface AbuseJob {
+  kind: AbuseKind;
+  ports: Record<Listener, number>;
+  /** The attackers' accounts. */
+  accounts: Credentials[];
+  /** Return path addresses of messages that the attackers received. */
+  addresses: string[];
+}
+
+export type AbuseKind = keyof typeof ABUSES_HTTP | keyof typeof ABUSES_SMTP;
+
+export type Count = (what: string | number) => void;
+/** Begins and goes on until the process ends. */
+export type Attack = (job: AbuseJob, count: Count) => void;
+
+const [argument] = process.argv.slice(2);
+if (argument !== undefined) {
+  const job: AbuseJob = JSON.parse(argument);
+  const counts: Record<string, number> = {};
+  const attacks: Record<string, Attack> = { ...ABUSES_HTTP, ...ABUSES_SMTP };
+  attacks[job.kind]?.(job, (what) => {
+    counts[what] = (counts[what] ?? 0) + 1;
+  });
+  setInterval(() => {
+    if (Object.keys(counts).length > 0) console.log(JSON.stringify(counts));
+  }, 500);
+}

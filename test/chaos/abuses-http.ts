@@ -1,0 +1,215 @@
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import type { Credentials } from '../support/api-client.ts';
+import type { AbuseJob, Attack, Count } from './abuse-process.ts';
+
+/** Abuse of the HTTP listeners, by strangers and by accounts with valid keys. */
+
+const FLOOD_CONNECTIONS = 300;
+const AGAIN_MS = 100;
+
+/** A loopback address of the n-th attacker; ordinary clients come from elsewhere. */
+export function attackerAddress(n: number): string {
+  return `127.66.${n % 4}.1`;
+}
+
+/** Connections that send a header byte by byte, and others that come and go without a word. */
+function slowHeaders(port: number, count: Count): void {
+  const slow = (n: number) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: attackerAddress(n) });
+    socket.write('GET / HTTP/1.1\r\nHost: mx.postrider.example\r\nX-Slow: ');
+    const timer = setInterval(() => socket.write('x'), 1000);
+    count('slow connections');
+    socket.on('error', () => count('broken'));
+    socket.on('data', () => socket.destroy());
+    socket.on('close', () => {
+      clearInterval(timer);
+      setTimeout(slow, AGAIN_MS, n);
+    });
+  };
+  const brief = (n: number) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: attackerAddress(n) });
+    count('brief connections');
+    socket.on('error', () => count('broken'));
+    setTimeout(() => socket.destroy(), AGAIN_MS);
+    socket.on('close', () => setTimeout(brief, AGAIN_MS, n));
+  };
+  for (let n = 0; n < FLOOD_CONNECTIONS; n++) slow(n);
+  for (let n = 0; n < FLOOD_CONNECTIONS / 3; n++) brief(n);
+}
+
+/** Requests without end whose responses are never read. */
+function unread({ ports }: AbuseJob, count: Count): void {
+  const requests = 'GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'.repeat(100);
+  const begin = (n: number) => {
+    const socket = connect({ port: ports.api, host: '127.0.0.1', localAddress: attackerAddress(n) });
+    socket.pause();
+    count('connections');
+    const write = () => {
+      if (socket.destroyed || socket.writableLength > 0) return;
+      socket.write(requests);
+      count('hundreds of requests');
+    };
+    const timer = setInterval(write, 50);
+    socket.on('error', () => count('broken'));
+    socket.on('close', () => {
+      clearInterval(timer);
+      setTimeout(begin, AGAIN_MS, n);
+    });
+  };
+  for (let n = 0; n < FLOOD_CONNECTIONS; n++) begin(n);
+}
+
+/** One request of an account; the answer is counted by its status, its content thrown away. */
+function call(
+  job: AbuseJob,
+  account: Credentials,
+  count: Count,
+  what: { method?: string; path: string; body: Buffer; agent: Agent },
+): Promise<void> {
+  const { method = 'POST', path, body, agent } = what;
+  const key = path.startsWith('/transactional') ? account.keys.transactional : account.keys.setup;
+  return new Promise((resolve) => {
+    const req = request(
+      {
+        host: '127.0.0.1',
+        port: job.ports.api,
+        method,
+        path,
+        agent,
+        headers: {
+          'X-Api-Key': key,
+          'X-Id': account.accountId,
+          'Content-Type': 'application/json',
+          'Content-Length': body.length,
+        },
+      },
+      (res) => {
+        count(res.statusCode ?? 0);
+        res.resume().on('close', resolve);
+      },
+    );
+    req.on('error', () => {
+      count('broken');
+      setTimeout(resolve, AGAIN_MS);
+    });
+    req.end(body);
+    count('requests');
+  });
+}
+
+/** Every account does the same, so many times at once, without end. */
+function withoutEnd(
+  job: AbuseJob,
+  atOnce: number,
+  act: (account: Credentials, agent: Agent, n: number) => Promise<void>,
+): void {
+  for (const [index, account] of job.accounts.entries()) {
+    const agent = new Agent({ keepAlive: true, localAddress: attackerAddress(index) });
+    let n = 0;
+    const worker = async () => {
+      for (;;) await act(account, agent, n++);
+    };
+    for (let each = 0; each < atOnce; each++) void worker();
+  }
+}
+
+const MB = 1024 * 1024;
+const BATCH = '/transactional/send-batch';
+const SINGLE = '/transactional/send';
+const MAIL = '"from":"a@hostile.example","to":"b@d0.example","subject":"s"';
+
+const json = (text: string) => Buffer.from(text);
+/** As many copies of a text as go into so many bytes. */
+const filled = (bytes: number, part: (n: number) => string) => {
+  const length = part(100_000).length + 1;
+  return Array.from({ length: Math.floor(bytes / length) }, (_, n) => part(n)).join(',');
+};
+
+/** Small schemas, large answers: every attachment of a batch is invalid in several ways. */
+const INVALID_ATTACHMENTS = () =>
+  json(
+    `{"messages":[{${MAIL},"html":"h","attachments":[${filled(31 * MB, () => '{"name":1,"contentType":2,"content":3}')}]}]}`,
+  );
+
+/** Bodies that are valid JSON and expensive to look at. */
+const HOSTILE_BODIES: [path: string, body: () => Buffer][] = [
+  [BATCH, () => json(`{${filled(31 * MB, (n) => `"field${n}":1`)},"messages":[]}`)],
+  [SINGLE, () => json(`{${MAIL},"html":"h",${filled(3.9 * MB, (n) => `"field${n}":1`)}}`)],
+  [SINGLE, () => json(`{${MAIL},"html":"${'{{v1}}{{w22}}{{x333}}'.repeat(190_000)}"}`)],
+  [SINGLE, () => json(`{${MAIL},"html":"h","templateVariables":{"a":[${filled(3.9 * MB, () => '[]')}]}}`)],
+  [SINGLE, () => json(`{${MAIL},"html":"${'<a href=x>'.repeat(390_000)}"}`)],
+  [SINGLE, () => json(`{${MAIL},"html":"h","headers":{${filled(3.9 * MB, (n) => `"X-H${n}":"v"`)}}}`)],
+  [
+    SINGLE,
+    () =>
+      json(
+        `{"from":"a@hostile.example","subject":"s","html":"h","to":[${filled(3.9 * MB, (n) => `"u${n}@d0.example"`)}]}`,
+      ),
+  ],
+];
+
+const LARGE = 32 * MB - 1;
+const LARGE_UPLOADS = 9;
+const SMALL_UPLOADS = 30;
+
+/** A body that comes in at once but for its last bytes, and stays like that. */
+function slowUpload(job: AbuseJob, account: Credentials, bytes: number, count: Count): void {
+  const socket = connect({ port: job.ports.api, host: '127.0.0.1', localAddress: attackerAddress(0) });
+  socket.write(
+    `POST ${BATCH} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: ${account.keys.transactional}\r\n` +
+      `X-Id: ${account.accountId}\r\nContent-Type: application/json\r\nContent-Length: ${bytes}\r\n\r\n`,
+  );
+  socket.write(Buffer.alloc(bytes - 100, ' '));
+  count('uploads');
+  const timer = setInterval(() => socket.write(' '), 1000);
+  socket.on('data', (data) => count(data.toString('latin1', 9, 12)));
+  socket.on('error', () => count('broken'));
+  socket.on('close', () => {
+    clearInterval(timer);
+    setTimeout(slowUpload, 10 * AGAIN_MS, job, account, bytes, count);
+  });
+}
+
+/** Large ones, and small ones for what is left of a shared budget. */
+function slowUploads(job: AbuseJob, count: Count): void {
+  for (let n = 0; n < LARGE_UPLOADS + SMALL_UPLOADS; n++) {
+    const account = job.accounts[n % job.accounts.length];
+    if (account !== undefined) slowUpload(job, account, n < LARGE_UPLOADS ? LARGE : 200, count);
+  }
+}
+
+export const ABUSES_HTTP = {
+  'flood-api': ({ ports }, count) => slowHeaders(ports.api, count),
+  'flood-public': ({ ports }, count) => slowHeaders(ports.public, count),
+  unread,
+  keys: (job, count) =>
+    withoutEnd(job, 10, (account, agent, n) =>
+      call(job, account, count, {
+        method: 'PUT',
+        path: '/web-setup/domains',
+        body: json(
+          `{"domain":"h${n}-${account.accountId.replace(/[\W_]/g, '').toLowerCase()}.example","useCaseId":"tx-local"}`,
+        ),
+        agent,
+      }),
+    ),
+  errors: (job, count) => {
+    const body = INVALID_ATTACHMENTS();
+    withoutEnd(job, 3, (account, agent) => call(job, account, count, { path: BATCH, body, agent }));
+  },
+  json: (job, count) => {
+    const bodies = HOSTILE_BODIES.map(([path, body]) => ({ path, body: body() }));
+    withoutEnd(job, 3, (account, agent, n) =>
+      call(job, account, count, {
+        ...(bodies[n % bodies.length] ?? { path: SINGLE, body: json('') }),
+        agent,
+      }),
+    );
+  },
+  uploads: slowUploads,
+  requests: (job, count) => {
+    const body = json(`{${MAIL},"html":"${'<p>text</p>'.repeat(2000)}"}`);
+    withoutEnd(job, 60, (account, agent) => call(job, account, count, { path: SINGLE, body, agent }));
+  },
+} satisfies Record<string, Attack>;

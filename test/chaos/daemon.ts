@@ -1,0 +1,247 @@
+import { execFile } from 'node:child_process';
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'smol-toml';
+import { type ApiClient, type Credentials, createApiClient } from '../support/api-client.ts';
+import { type Child, type Exit, startChild } from '../support/child.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { pause, type Stage, within } from './stage.ts';
+
+/**
+ * The built program under a supervisor, as an operator runs it: configured by a TOML file, started again when it
+ * dies. Deaths that the scenario did not cause are kept in `crashes`.
+ */
+export interface Daemon {
+  readonly baseUrl: string;
+  readonly dataDir: string;
+  readonly ports: Record<Listener, number>;
+  /** With the keys of the first account. */
+  readonly api: ApiClient;
+  readonly running: boolean;
+  readonly pid: number;
+  readonly crashes: Crash[];
+  cli(...args: string[]): Promise<string>;
+  /** Another account, and a client with its keys. */
+  account(name: string): Promise<ApiClient>;
+  /** What was logged since the last start. */
+  log(): string;
+  /** A value of `/metrics`; null when it cannot be read. */
+  metric(name: string): Promise<number | null>;
+  /** Status of an HTTP path; null when there was no answer within `ms`. */
+  probe(path: string, ms?: number): Promise<number | null>;
+  /** kill -9. */
+  kill(): Promise<void>;
+  /** SIGTERM; kill -9, and null, when it has not ended within `ms`. */
+  terminate(ms?: number): Promise<Exit | null>;
+  /** Starts it under the supervisor. */
+  launch(): void;
+  /** The same, and waits until it is ready; fails when it is not. */
+  start(): Promise<void>;
+  /** Starts it without a supervisor and waits for its end; kill -9, and null, when it keeps running. */
+  tryStart(ms: number): Promise<{ exit: Exit | null; output: string }>;
+}
+
+export type Listener = 'api' | 'public' | 'mx' | 'submission';
+
+export interface Crash extends Exit {
+  /** The end of what it logged. */
+  log: string;
+}
+
+/** A section of the configuration file. */
+export interface Section {
+  [key: string]: string | number | boolean | readonly (string | object)[] | Section;
+}
+
+export interface DaemonOptions {
+  /** Merged over the defaults below. */
+  config?: Section;
+  dataDir?: string;
+  env?: Record<string, string>;
+  /** Of node. */
+  nodeArgs?: readonly string[];
+  /** Turns the command line into another one that runs it: `['prlimit', …, ...command]`. */
+  wrap?: (command: readonly string[]) => readonly string[];
+}
+
+/** A directory that keeps what every daemon logged. */
+export const LOGS = 'POSTRIDER_CHAOS_LOGS';
+
+const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
+const READY_MS = 30_000;
+const STOP_MS = 45_000;
+/** What a supervisor waits before it starts a dead service again, and how often it does so. */
+const RESTART_MS = 300;
+const RESTARTS = 20;
+/** Characters of a crashed daemon's log that are kept. */
+const LOG_END = 10_000;
+/** The slowest retry schedule under which every scenario ends in time; suspensions begin with `first`, too. */
+const RETRY = { first: '1s', greylisted: '1s', factor: 1.5, max: '3s' };
+
+export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Promise<Daemon> {
+  const {
+    dataDir = join(stage.dir, 'data'),
+    env: extra = {},
+    nodeArgs = [],
+    wrap = (same) => same,
+  } = options;
+  const ports = {
+    api: await freePort(),
+    public: await freePort(),
+    mx: await freePort(),
+    submission: await freePort(),
+  };
+  const configFile = join(stage.dir, 'postrider.toml');
+  const config = merge(
+    {
+      hostname: 'mx.postrider.example',
+      data: { dir: dataDir },
+      api: { listen: `127.0.0.1:${ports.api}` },
+      public: { listen: `127.0.0.1:${ports.public}` },
+      mx: { listen: `127.0.0.1:${ports.mx}` },
+      submission: { listen: `127.0.0.1:${ports.submission}` },
+      delivery: {
+        allowPrivateNetworks: true,
+        workers: 2,
+        egress: [{ name: 'main', publicAddress: '192.0.2.25' }],
+        retry: RETRY,
+      },
+      // The scenarios fill disks of a few megabytes to the last byte.
+      limits: { freeDiskBytes: 0 },
+      log: { level: 'warn' },
+    },
+    options.config ?? {},
+  );
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  writeFileSync(configFile, stringify(config));
+  const plainEnv = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' };
+  const program = [process.execPath, ...nodeArgs, PROGRAM, '--config', configFile];
+
+  const baseUrl = `http://127.0.0.1:${ports.api}`;
+  const crashes: Crash[] = [];
+  let child: Child;
+  let supervised = false;
+
+  const spawn = () => {
+    const [command = '', ...args] = wrap([...program, 'serve']);
+    const started = startChild(command, args, { env: { ...plainEnv, ...extra }, cwd: stage.dir });
+    const logs = process.env[LOGS];
+    if (logs !== undefined)
+      void started.exited.then((exit) =>
+        appendFileSync(join(logs, `${stage.name}.log`), `${started.output}\n== ${JSON.stringify(exit)}\n`),
+      );
+    return started;
+  };
+  const supervise = () => {
+    supervised = true;
+    child = spawn();
+    void child.exited.then(async (exit) => {
+      if (!supervised) return;
+      crashes.push({ ...exit, log: child.output.slice(-LOG_END) });
+      await pause(RESTART_MS, stage.signal);
+      if (supervised && !stage.signal.aborted && crashes.length <= RESTARTS) supervise();
+    });
+  };
+  const probe = async (path: string, ms = 2000) => {
+    try {
+      const response = await fetch(baseUrl + path, { signal: AbortSignal.timeout(ms) });
+      await response.arrayBuffer();
+      return response.status;
+    } catch {
+      return null; // Refused, reset or late: no answer.
+    }
+  };
+  const start = async () => {
+    const before = crashes.length;
+    supervise();
+    await eventually(
+      'the daemon to be ready',
+      async () => {
+        const crash = crashes[before + 2];
+        if (crash !== undefined) throw new Error(`the daemon dies while starting: ${crash.log}`);
+        return (await probe('/readyz')) === 200;
+      },
+      { ms: READY_MS, everyMs: 50 },
+    );
+  };
+  const end = async (signal: 'SIGTERM' | 'SIGKILL', ms: number) => {
+    supervised = false;
+    const exit = await within(ms, child.kill(signal));
+    if (exit === null) await child.kill('SIGKILL');
+    return exit;
+  };
+  const cli = async (...args: string[]) =>
+    new Promise<string>((resolve, reject) => {
+      const [command = '', ...rest] = [...program, ...args];
+      execFile(command, rest, { env: plainEnv, cwd: stage.dir }, (error, stdout, stderr) =>
+        error === null
+          ? resolve(stdout)
+          : reject(new Error(`postrider ${args.join(' ')}: ${stdout}${stderr}`)),
+      );
+    });
+  const account = async (name: string) => {
+    const company = ['--company', name, '--address', 'Hauptstrasse 1, 10115 Berlin, DE'];
+    const printed = await cli('account', 'create', '--name', name, ...company, '--json');
+    const credentials: Credentials = JSON.parse(printed);
+    return createApiClient(baseUrl, credentials);
+  };
+
+  stage.defer(async () => {
+    supervised = false;
+    if (child?.running) await child.kill('SIGKILL');
+  });
+  await start();
+  const api = await account('Kunde GmbH');
+  return {
+    baseUrl,
+    dataDir,
+    ports,
+    api,
+    crashes,
+    get running() {
+      return child.running;
+    },
+    get pid() {
+      return child.pid;
+    },
+    cli,
+    account,
+    log: () => child.output,
+    metric: async (name) => {
+      try {
+        const response = await fetch(`${baseUrl}/metrics`, { signal: AbortSignal.timeout(5000) });
+        const text = await response.text();
+        const value = new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1];
+        return value === undefined ? null : Number(value);
+      } catch {
+        return null; // Not running or not answering.
+      }
+    },
+    probe,
+    kill: async () => void (await end('SIGKILL', STOP_MS)),
+    terminate: (ms = STOP_MS) => end('SIGTERM', ms),
+    launch: supervise,
+    start,
+    tryStart: async (ms) => {
+      child = spawn();
+      const exit = await within(ms, child.exited);
+      if (exit === null) await child.kill('SIGKILL');
+      return { exit, output: child.output };
+    },
+  };
+}
+
+/** Sections of `over` are merged into those of `base`, everything else replaces. */
+export function merge(base: Section, over: Section): Section {
+  const merged = { ...base };
+  for (const [key, value] of Object.entries(over)) {
+    const old = merged[key];
+    merged[key] = isSection(old) && isSection(value) ? merge(old, value) : value;
+  }
+  return merged;
+}
+
+function isSection(value: Section[string] | undefined): value is Section {
+  return typeof value === 'object' && !Array.isArray(value);
+}
