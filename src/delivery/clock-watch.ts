@@ -6,7 +6,7 @@ import { type Clock, SECOND } from '../core/clock.ts';
  * set forward.
  */
 export interface ClockWatch {
-  /** Milliseconds by which the clock was set since the last call, negative: back; 0 when it was not. */
+  /** Whole milliseconds by which the clock was set since the last call, negative: back; 0 when it was not. */
   jumped(): number;
 }
 
@@ -17,7 +17,8 @@ export function createClockWatch(clock: Clock, monotonic: Clock): ClockWatch {
   return {
     jumped: () => {
       const now = clock.now() - monotonic.now();
-      const jump = now - offset;
+      // A monotonic clock has fractions of a millisecond; due times do not.
+      const jump = Math.round(now - offset);
       offset = now;
       return Math.abs(jump) < SMALLEST_JUMP ? 0 : jump;
     },

@@ -10,9 +10,12 @@ import { enqueue, heldClock, startStore } from '../support/store.ts';
 const LIFE = { tx: 2 * DAY, mk: 4 * DAY };
 
 function start() {
-  const monotonic = heldClock(0);
+  const held = heldClock(0);
+  let reads = 0;
+  // As performance.now() does, with fractions of a millisecond.
+  const monotonic = { now: () => held.now() + (reads++ % 5) / 10, advance: held.advance };
   let offset = Date.UTC(2026, 0, 15, 12);
-  const clock = { now: () => offset + monotonic.now(), advance: monotonic.advance };
+  const clock = { now: () => offset + held.now(), advance: held.advance };
   const store = startStore(clock);
   const { tables } = store;
   const rebasing = createRebasing({
