@@ -176,15 +176,25 @@ function operationsOf(
     ...(options.openRoutes ?? []),
   ];
   const document = openApiDocument({ routes, openRoutes: described, version: options.version });
-  const open = [...described, openApiRoute(document), docsRoute(document)];
+  const documents = [openApiRoute(document), docsRoute(document)];
+  const turn = () => guard.turns.next(DOCUMENTS);
   return [
     ...routes.map((route) => ({ ...route, handler: guardedHandler(route, guard) })),
-    ...open.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
+    ...described.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
+    ...documents.map((route) => ({ ...route, method: 'GET', handler: openHandler(route, turn) })),
   ];
 }
 
-function openHandler(route: OpenRoute): Operation['handler'] {
+/**
+ * The share of the event loop that all readers of the documentation have together: they need no key, and each
+ * response is large.
+ */
+const DOCUMENTS = 'documents';
+
+/** `turn`: waited for before the page is written. */
+function openHandler(route: OpenRoute, turn?: () => Promise<void>): Operation['handler'] {
   return async (incoming) => {
+    await turn?.();
     const page = await route.visit({
       from: incoming.from(),
       query: new URLSearchParams(incoming.search),
