@@ -35,6 +35,12 @@ const CR = 0x0d;
 const QUOTE = 0x22;
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
+/**
+ * Bytes that are looked at together, but for the last ones: an unfinished record is read from its beginning each
+ * time, which must not happen for every single byte of it.
+ */
+const MIN_PUSHED = 16 * 1024;
+
 /** Records as they become complete, blank ones left out. `bytes` begins at `start`. */
 export async function* readRecords(
   bytes: AsyncIterable<Buffer>,
@@ -42,8 +48,17 @@ export async function* readRecords(
   start: Place = BEGINNING,
 ): AsyncGenerator<ImportRecord[]> {
   const push = createSplitter(cut, start);
-  for await (const chunk of bytes) yield push(chunk, false);
-  yield push(Buffer.alloc(0), true);
+  let pending: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of bytes) {
+    pending.push(chunk);
+    size += chunk.length;
+    if (size < MIN_PUSHED) continue;
+    yield push(Buffer.concat(pending), false);
+    pending = [];
+    size = 0;
+  }
+  yield push(Buffer.concat(pending), true);
 }
 
 /** Where the record that begins at `from` ends: the first byte behind it. Null: not within these bytes. */

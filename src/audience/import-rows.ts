@@ -56,6 +56,8 @@ type Field = (typeof FIELDS)[number];
 
 const CUSTOM_FIELDS = 'customFields';
 const CUSTOM_PREFIX = 'customfields.';
+/** A contact has at most a thousand custom fields, and some columns may mean nothing to us. */
+const MAX_COLUMNS = 2000;
 /** More than these are not remembered. */
 const MAX_IGNORED = 50;
 
@@ -67,13 +69,16 @@ export function csvRowReader(header: ImportRecord): RowReader | string {
   if (header.fault !== null) return `the header ${header.fault}`;
   const delimiter = delimiterOf(header.text);
   const ignored = new Set<string>();
-  const columns = csvFields(header.text, delimiter).map((name) => {
+  const names = csvFields(header.text, delimiter);
+  if (names.length > MAX_COLUMNS) return `the header names more than ${MAX_COLUMNS} columns`;
+  const columns = names.map((name) => {
     const column = columnOf(name.trim());
     if (column === null && name.trim() !== '') remember(ignored, name.trim());
     return column;
   });
   const known = columns.filter((column) => column !== null);
-  const twice = known.find((column, index) => known.indexOf(column) !== index);
+  const seen = new Set<string>();
+  const twice = known.find((column) => seen.size === seen.add(column).size);
   if (twice !== undefined) return `the header names ${twice} twice`;
   if (!known.includes('email') && !known.includes('phone')) return 'the header names neither email nor phone';
   return {

@@ -80,6 +80,8 @@ export interface Importer {
 }
 
 const KEPT_REJECTED = 100;
+/** A batch ends after so many, whatever the number of its rows: one row may be as long as MAX_RECORD. */
+const BATCH_CHARACTERS = 256 * 1024;
 
 export const NO_COUNTS: ImportCounts = {
   rows: 0,
@@ -151,14 +153,17 @@ async function* batches(
   batchRows: number,
 ): AsyncGenerator<{ rows: ImportRow[]; place: Place }> {
   let rows: ImportRow[] = [];
+  let characters = 0;
   let place: Place | null = null;
   for await (const some of records) {
     for (const record of some) {
       rows.push(reader.read(record));
+      characters += record.text.length;
       place = record.end;
-      if (rows.length < batchRows) continue;
+      if (rows.length < batchRows && characters < BATCH_CHARACTERS) continue;
       yield { rows, place };
       rows = [];
+      characters = 0;
     }
   }
   if (place !== null && rows.length > 0) yield { rows, place };

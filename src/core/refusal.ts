@@ -101,3 +101,11 @@ export function invalid(field: string, message: string): Refusal {
 export function isRefusal(value: unknown): value is Refusal {
   return value instanceof Refusal;
 }
+
+/** Characters of a caller's name or value that a message quotes. */
+const MAX_QUOTED = 64;
+
+/** The beginning of a text, for messages that quote what a caller sent. */
+export function shortened(text: string, max = MAX_QUOTED): string {
+  return text.length > max ? `${text.slice(0, max).toWellFormed()}…` : text;
+}

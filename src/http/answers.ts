@@ -1,4 +1,4 @@
-import type { Refusal, RefusalCode } from '../core/refusal.ts';
+import { type Refusal, type RefusalCode, type RefusalDetail, shortened } from '../core/refusal.ts';
 import { reachedHeaders } from './rate-headers.ts';
 import type { Answer, Page } from './route.ts';
 
@@ -70,15 +70,43 @@ export function refusalReply(
   };
 }
 
-/** The error envelope; clients read `error` or the repeated fields beside it. */
-export function refusalBody(refusal: Refusal, requestId: string): string {
-  const { code, message, extras } = refusal;
+/** Bytes of all details of an error together, and characters of its message, which the envelope repeats. */
+const MAX_DETAIL_BYTES = 10 * 1024;
+const MAX_MESSAGE = 600;
+
+/**
+ * The error envelope; clients read `error` or the repeated fields beside it. It stays below 16 KiB whatever the
+ * request held. `maxDetails`: for an answer that holds many errors.
+ */
+export function refusalBody(
+  refusal: Refusal,
+  requestId: string,
+  maxDetails = Number.POSITIVE_INFINITY,
+): string {
+  const { code, extras } = refusal;
+  const message = shortened(refusal.message, MAX_MESSAGE);
+  const details = extras.details === undefined ? undefined : fittingDetails(extras.details, maxDetails);
   return JSON.stringify({
     success: false,
-    error: { code, message, ...(extras.details === undefined ? {} : { details: extras.details }) },
+    error: { code, message, ...(details === undefined ? {} : { details }) },
     message,
     reasonCode: code,
     requestId,
     ...(extras.subscriptionStatus === undefined ? {} : { subscriptionStatus: extras.subscriptionStatus }),
   });
+}
+
+/** The first details, as far as they fit; how many more there are is the last one. */
+function fittingDetails(details: readonly RefusalDetail[], max: number): RefusalDetail[] {
+  const fitting: RefusalDetail[] = [];
+  let left = MAX_DETAIL_BYTES;
+  for (const detail of details) {
+    left -= Buffer.byteLength(JSON.stringify(detail));
+    if (left < 0 || fitting.length >= max) {
+      const more = details.length - fitting.length;
+      return [...fitting, { field: detail.field, message: `and ${more} more errors` }];
+    }
+    fitting.push(detail);
+  }
+  return fitting;
 }

@@ -1,7 +1,8 @@
-import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { type JsonBody, joined, parseJson, parseJsonList } from './json-parse.ts';
+import { createJsonScan, type JsonList } from './json-scan.ts';
 import type { Upload } from './route.ts';
 
 /**
@@ -10,8 +11,16 @@ import type { Upload } from './route.ts';
  * are being read together stay under one bound as well.
  */
 export interface BodyReader {
-  /** The value, a refusal, or null when the caller hung up in the middle. */
-  readJson(req: IncomingMessage, res: ServerResponse, limit: number): Promise<JsonBody | Refusal | null>;
+  /**
+   * The value, a refusal, or null when the caller hung up in the middle. With `list` the elements of that list
+   * are `JsonElement`s: checked, but built only when they are asked for.
+   */
+  readJson(
+    req: IncomingMessage,
+    res: ServerResponse,
+    limit: number,
+    list?: JsonList,
+  ): Promise<JsonBody | Refusal | null>;
   /** A body of one of these media types, to be read by whoever wants it, in its own time. */
   openUpload(req: IncomingMessage, res: ServerResponse, types: readonly string[]): Upload | Refusal;
   /** Whether the connection is in the middle of an upload: then it may take longer than other requests. */
@@ -21,13 +30,6 @@ export interface BodyReader {
 /** The caller went away while its upload was being read. */
 export class HungUp extends Error {}
 
-/** `value` is undefined when the body is empty. */
-export interface JsonBody {
-  value: unknown;
-}
-
-/** Deeper nesting than any request of ours has; it would only overflow somebody's stack. */
-const MAX_DEPTH = 64;
 /** Bytes of all bodies together that wait in memory for their end. */
 const MAX_WAITING = 256 * 1024 * 1024;
 /** An upload of which nothing comes for so long is given up. */
@@ -37,11 +39,16 @@ export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
   let waiting = 0;
   const uploading = new WeakSet<Duplex>();
 
-  function collect(req: IncomingMessage, limit: number): Promise<Buffer | Refusal | null> {
+  /** `inspect` sees every chunk; what it refuses is not read any further. */
+  function collect(
+    req: IncomingMessage,
+    limit: number,
+    inspect: (chunk: Buffer) => Refusal | null,
+  ): Promise<Buffer[] | Refusal | null> {
     return new Promise((resolve) => {
       const chunks: Buffer[] = [];
       let size = 0;
-      const finish = (result: Buffer | Refusal | null) => {
+      const finish = (result: Buffer[] | Refusal | null) => {
         waiting -= size;
         size = 0;
         req.removeListener('data', onData).removeListener('end', onEnd);
@@ -54,24 +61,34 @@ export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
         if (size > limit) finish(tooLarge(limit));
         else if (waiting > maxWaiting) {
           finish(refuse('UNAVAILABLE', 'too many large requests are being read; try again'));
-        } else chunks.push(chunk);
+        } else {
+          const refusal = inspect(chunk);
+          if (refusal === null) chunks.push(chunk);
+          else finish(refusal);
+        }
       };
-      const onEnd = () => finish(chunks.length === 1 ? (chunks[0] ?? null) : Buffer.concat(chunks));
+      const onEnd = () => finish(chunks);
       const onGone = () => finish(null);
       req.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone);
     });
   }
 
   return {
-    readJson: async (req, res, limit) => {
+    readJson: async (req, res, limit, list) => {
       if (!hasBody(req)) return { value: undefined };
       const type = mediaType(req, ['application/json']);
       if (isRefusal(type)) return type;
       if (Number(req.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
       // RFC 9110 §10.1.1: the caller waits for our word before it sends the body.
       if (req.headers.expect !== undefined) res.writeContinue();
-      const bytes = await collect(req, limit);
-      return Buffer.isBuffer(bytes) ? parse(bytes) : bytes;
+      const scan = createJsonScan(list);
+      const chunks = await collect(req, limit, scan.push);
+      if (chunks === null || isRefusal(chunks)) return chunks;
+      const bytes = await joined(chunks);
+      const elements = scan.elements();
+      return list === undefined || elements === null
+        ? parseJson(bytes)
+        : parseJsonList(bytes, list.name, elements);
     },
     openUpload: (req, res, types) => {
       const type = mediaType(req, types);
@@ -132,42 +149,4 @@ function mediaType(req: IncomingMessage, types: readonly string[]): string | Ref
     return refuse('UNSUPPORTED_MEDIA_TYPE', 'the body must be sent without Content-Encoding');
   }
   return type.trim();
-}
-
-function parse(bytes: Buffer): JsonBody | Refusal {
-  if (bytes.length === 0) return { value: undefined };
-  if (!isUtf8(bytes)) return refuse('INVALID_JSON', 'the body is not valid UTF-8');
-  let value: unknown;
-  try {
-    value = JSON.parse(bytes.toString('utf8').replace(/^\uFEFF/, ''));
-  } catch (error) {
-    // The parser's message quotes the body; only where it stopped is told.
-    return refuse('INVALID_JSON', `the body is not valid JSON${positionIn(error)}`);
-  }
-  return deeperThan(value, MAX_DEPTH)
-    ? invalid('body', `must not be nested more than ${MAX_DEPTH} levels deep`)
-    : { value };
-}
-
-function positionIn(error: unknown): string {
-  const position = error instanceof Error ? /at position (\d+)/.exec(error.message)?.[1] : undefined;
-  return position === undefined ? '' : `, character ${position}`;
-}
-
-/** Walks level by level, without recursion. */
-function deeperThan(value: unknown, max: number): boolean {
-  let level = [value].filter(isContainer);
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth === max) return true;
-    const next: object[] = [];
-    for (const container of level) {
-      for (const inner of Object.values(container)) if (isContainer(inner)) next.push(inner);
-    }
-    level = next;
-  }
-  return false;
-}
-
-function isContainer(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

@@ -103,7 +103,7 @@ async function readForm(
 ): Promise<Form | Refusal | null> {
   let sent: unknown;
   if (route.body !== undefined) {
-    const read = await bodies.readJson(incoming.req, incoming.res, limit);
+    const read = await bodies.readJson(incoming.req, incoming.res, limit, route.list);
     if (read === null || isRefusal(read)) return read;
     if (read.value === undefined && !route.body.safeParse(undefined).success) {
       return refuse('INVALID_JSON', 'the body is empty; JSON was expected');

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { shortened } from '../core/refusal.ts';
 
 /**
  * Names the fields of a request that no schema asks for. They are ignored, so that clients written for other
@@ -8,9 +9,15 @@ import { z } from 'zod';
 export type FieldCheck = (value: unknown) => string[];
 
 /** Adds the unknown fields below `path` to `found`; null where the schema takes anything. */
-type Walk = (value: unknown, path: string, found: Found[]) => void;
+type Walk = (value: unknown, path: string, found: Found) => void;
 
+/** Unknown fields: the first ones with what is said of them, the others only counted. */
 interface Found {
+  count: number;
+  named: UnknownField[];
+}
+
+interface UnknownField {
   path: string;
   /** A known field that was probably meant. */
   meant: string | null;
@@ -18,20 +25,20 @@ interface Found {
 
 /** More than these are only counted. */
 const MAX_NAMED = 20;
-const MAX_NAME = 80;
 
 /** A check of values for `schema`; the warnings are whole sentences. `what`: `field`, `query parameter`. */
 export function unknownFields(schema: z.ZodType, what: string): FieldCheck {
   const walk = compile(schema, new Map());
   if (walk === null) return () => [];
   return (value) => {
-    const found: Found[] = [];
+    const found: Found = { count: 0, named: [] };
     walk(value, '', found);
-    const warnings = found.slice(0, MAX_NAMED).map(({ path, meant }) => {
+    const warnings = found.named.map(({ path, meant }) => {
       const hint = meant === null ? '' : `; did you mean "${meant}"?`;
       return `unknown ${what} "${path}" was ignored${hint}`;
     });
-    if (found.length > MAX_NAMED) warnings.push(`and ${found.length - MAX_NAMED} more were ignored`);
+    const more = found.count - found.named.length;
+    if (more > 0) warnings.push(`and ${more} more were ignored`);
     return warnings;
   };
 }
@@ -76,10 +83,16 @@ function objectWalk(schema: z.ZodObject, seen: Seen): Walk | null {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
     for (const key of Object.keys(value)) {
       const inner = fields.get(key);
-      if (inner === undefined) found.push({ path: fieldPath(path, key), meant: nearest(key, fields.keys()) });
+      if (inner === undefined) add(found, path, key, fields.keys());
       else if (inner !== null) inner((value as Record<string, unknown>)[key], fieldPath(path, key), found);
     }
   };
+}
+
+function add(found: Found, path: string, key: string, known: Iterable<string>): void {
+  found.count++;
+  if (found.named.length === MAX_NAMED) return;
+  found.named.push({ path: fieldPath(path, key), meant: nearest(key, known) });
 }
 
 function eachWalk(element: Walk | null): Walk | null {
@@ -103,22 +116,23 @@ function unionWalk(options: (Walk | null)[]): Walk | null {
   const walks = options.filter((walk) => walk !== null);
   if (walks.length === 0) return null;
   return (value, path, found) => {
-    let best: Found[] | null = null;
+    let best: Found | null = null;
     for (const walk of walks) {
-      const here: Found[] = [];
+      const here: Found = { count: 0, named: [] };
       walk(value, path, here);
-      if (best === null || here.length < best.length) best = here;
+      if (best === null || here.count < best.count) best = here;
     }
-    // One by one: a request may hold more strange fields than a call takes arguments.
-    for (const one of best ?? []) found.push(one);
+    if (best === null) return;
+    found.count += best.count;
+    found.named.push(...best.named.slice(0, MAX_NAMED - found.named.length));
   };
 }
 
 /** `attachments[2].content`; names that are no plain words are quoted. */
 export function fieldPath(path: string, key: string | number): string {
   if (typeof key === 'number') return `${path}[${key}]`;
-  const name = key.length > MAX_NAME ? `${key.slice(0, MAX_NAME)}…` : key;
-  if (!/^[A-Za-z0-9_$-]+$/.test(key)) return `${path}[${JSON.stringify(name)}]`;
+  const name = shortened(key);
+  if (!/^[A-Za-z0-9_$-]+…?$/.test(name)) return `${path}[${JSON.stringify(name)}]`;
   return path === '' ? name : `${path}.${name}`;
 }
 
@@ -126,6 +140,7 @@ function nearest(name: string, known: Iterable<string>): string | null {
   let best: string | null = null;
   let least = name.length <= 4 ? 1 : 2;
   for (const candidate of known) {
+    if (Math.abs(name.length - candidate.length) > least) continue;
     const distance = editDistance(name.toLowerCase(), candidate.toLowerCase(), least);
     if (distance <= least) {
       best = candidate;

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { Caller, CallerAddress } from '../accounts/authenticate.ts';
 import type { Scope } from '../accounts/keys.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
+import type { JsonList } from './json-scan.ts';
 
 /**
  * One operation of the API: how it is reached, what it takes, what it answers. The router, the validation and
@@ -64,6 +65,8 @@ export interface RouteDescription<
   params?: Params;
   query?: Query;
   body?: Body;
+  /** A list in `body` whose elements the handler gets as `JsonElement`s, to be read one at a time. */
+  list?: JsonList;
   /** An example request body for the documentation. */
   example?: object;
   /** In place of `body`: the media types of what is sent, and an example of each. */

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
-import { Refusal, type RefusalDetail } from '../core/refusal.ts';
+import { Refusal, type RefusalDetail, shortened } from '../core/refusal.ts';
+import { countCheck } from './entry-counts.ts';
 import { fieldPath } from './known-fields.ts';
 
 /**
@@ -9,26 +10,42 @@ import { fieldPath } from './known-fields.ts';
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
 
-/** More than these say nothing new. */
+/** Errors named in an answer; the rest are counted. */
 const MAX_DETAILS = 50;
+/** Characters of an error that a schema words itself. */
+const MAX_MESSAGE = 300;
 
 /**
  * `value` as the schema makes it, or a refusal. `whole` names the value itself in a complaint about all of it
- * (`body`). Use: `if (isRefusal(parsed)) return parsed`.
+ * (`body`). How many entries lists and maps have is checked first: one of too many is refused without a look at
+ * its entries. Use: `if (isRefusal(parsed)) return parsed`.
  */
 export function parseForm<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
   whole: string,
 ): z.output<Schema> | Refusal {
+  const tooMany = countCheck(schema)(value, whole);
+  if (tooMany !== null) return tooMany;
   const result = schema.safeParse(value, { error: sentence });
   return result.success ? result.data : refusalOf(result.error.issues, whole);
 }
 
 function refusalOf(issues: Issue[], whole: string): Refusal {
-  const details = issues.flatMap((issue) => detailsOf(issue, [], whole)).slice(0, MAX_DETAILS);
+  const details: RefusalDetail[] = [];
+  let count = 0;
+  for (const issue of issues) {
+    const room = MAX_DETAILS - details.length;
+    if (room === 0) {
+      count++;
+      continue;
+    }
+    const found = detailsOf(issue, [], whole);
+    count += found.length;
+    details.push(...found.slice(0, room));
+  }
   const [first] = details;
-  const more = details.length > 1 ? ` (and ${details.length - 1} more)` : '';
+  const more = count > 1 ? ` (and ${count - 1} more)` : '';
   return new Refusal('VALIDATION_ERROR', `${first?.field ?? whole}: ${first?.message ?? 'is wrong'}${more}`, {
     details,
   });
@@ -37,14 +54,16 @@ function refusalOf(issues: Issue[], whole: string): Refusal {
 function detailsOf(issue: Issue, prefix: PropertyKey[], whole: string): RefusalDetail[] {
   const path = [...prefix, ...issue.path];
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ field: pathText([...path, key], whole), message: 'is not a field' }));
+    return issue.keys
+      .slice(0, MAX_DETAILS)
+      .map((key) => ({ field: pathText([...path, key], whole), message: 'is not a field' }));
   }
   if (issue.code === 'invalid_union' && issue.message === NO_FORM) {
     const inner = likeliest(issue.errors);
     if (inner !== null) return inner.flatMap((one) => detailsOf(one, path, whole));
     return [{ field: pathText(path, whole), message: eitherOf(issue.errors) }];
   }
-  return [{ field: pathText(path, whole), message: issue.message }];
+  return [{ field: pathText(path, whole), message: shortened(issue.message, MAX_MESSAGE) }];
 }
 
 /** Of the forms that a value could have had, the one that it came into; null when that is not clear. */

@@ -14,6 +14,9 @@ const MAX_DOMAIN = 253;
 const MAX_NAME = 200;
 /** With every character escaped, quoted and far apart. */
 const MAX_RAW_NAME = 4 * MAX_NAME;
+/** One address with its name, and a list of them, before they are read character by character. */
+const MAX_RAW_MAILBOX = 4096;
+const MAX_RAW_LIST = 64 * 1024;
 const NAME_TOO_LONG = `the name is longer than ${MAX_NAME} characters`;
 
 /** RFC 5322 §3.2.3, with RFC 6531 §3.3's UTF-8. */
@@ -49,6 +52,7 @@ const MISPLACED: Record<string, string> = {
 
 /** One address, plain or with a display name. */
 export function parseMailbox(text: string): Mailbox | string {
+  if (text.length > MAX_RAW_MAILBOX) return `is longer than ${MAX_RAW_MAILBOX} characters`;
   if (FORBIDDEN.test(text)) return 'holds a control character or a line break';
   const read = readMailbox(text, 0);
   if (typeof read === 'string') return read;
@@ -62,6 +66,7 @@ export function parseMailbox(text: string): Mailbox | string {
 export function parseMailboxList(value: string | readonly string[]): Mailbox[] | string {
   const mailboxes: Mailbox[] = [];
   for (const text of typeof value === 'string' ? [value] : value) {
+    if (text.length > MAX_RAW_LIST) return `is longer than ${MAX_RAW_LIST} characters`;
     if (FORBIDDEN.test(text)) return 'holds a control character or a line break';
     let at = 0;
     do {

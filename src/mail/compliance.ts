@@ -1,6 +1,18 @@
+import { type Work, withoutPause } from '../core/slices.ts';
 import { MARKS } from './content.ts';
-import { walkHtml } from './html-walk.ts';
-import { escapeHtml, parseTemplate, renderTemplate, type ServiceVariable } from './template.ts';
+import { DISPLAY_ATTRIBUTES, trackDisplay } from './display.ts';
+import { walkHtml, walkingHtml } from './html-walk.ts';
+import {
+  escapeHtml,
+  isServiceVariable,
+  type Place,
+  parseTemplate,
+  type RenderOptions,
+  renderingTemplate,
+  renderTemplate,
+  type ServiceVariable,
+  type Template,
+} from './template.ts';
 import { textFromHtml } from './text-part.ts';
 
 /**
@@ -56,24 +68,62 @@ const PURPOSE: Record<ComplianceKind, string> = {
 
 /**
  * The required variables that the html template does not really use: inside a comment, an attribute, a style
- * sheet or another element that is never shown, or with escaped braces, a use does not count.
+ * sheet or an element that is never shown (`hidden`, `display:none`), or with escaped braces, a use does not count.
  */
 export function missingCompliance(html: string): RequiredVariable[] {
-  const slots = parseTemplate(html).slots.filter((slot) =>
-    (REQUIRED as readonly string[]).includes(slot.name),
-  );
-  if (slots.length === 0) return [...REQUIRED];
+  return withoutPause(findingCompliance(html, parseTemplate(html)));
+}
+
+/** The same in steps, of html that was parsed already. */
+export function* findingCompliance(html: string, template: Template): Work<RequiredVariable[]> {
+  return yield* findingShown(html, template.slots);
+}
+
+/** Whether the html holds a caller's value as it is, which may change what the html around it means. */
+export function hasRawVariables({ slots }: Template): boolean {
+  return slots.some(({ raw, name }) => raw && !isServiceVariable(name));
+}
+
+/**
+ * The required variables that no reader of the rendered html sees: a raw value may open a comment, a style sheet,
+ * an attribute or an element that is not displayed, and never close it. A template that cannot be rendered shows
+ * none.
+ */
+export function* findingHidden(
+  template: Template,
+  variables: Readonly<Record<string, unknown>>,
+  service: ComplianceVariables['html'],
+  options: RenderOptions,
+): Work<RequiredVariable[]> {
+  const places: Place[] = [];
+  // A plain text in place of each snippet: where it is text, the snippet is part of the page.
+  const probes = Object.fromEntries(REQUIRED.map((name) => [name, PROBE]));
+  const own = { ...service, ...probes };
+  const html = yield* renderingTemplate(template, 'html', variables, own, { ...options, places });
+  return typeof html === 'string' ? yield* findingShown(html, places) : [...REQUIRED];
+}
+
+const PROBE = 'x';
+
+/** Those of the required variables none of whose places is text that a reader sees. */
+function* findingShown(html: string, places: readonly Place[]): Work<RequiredVariable[]> {
+  const required = places.filter(({ name }) => (REQUIRED as readonly string[]).includes(name));
+  if (required.length === 0) return [...REQUIRED];
   const shown = new Set<string>();
+  const display = trackDisplay();
   let next = 0;
-  walkHtml(html, {
-    text: (piece, start) => {
-      for (; next < slots.length; next++) {
-        const slot = slots[next];
-        if (!slot || slot.start >= start + piece.length) return;
-        if (slot.start >= start) shown.add(slot.name);
+  const visitor = {
+    open: display.open,
+    close: display.close,
+    text: (piece: string, start: number) => {
+      for (; next < required.length; next++) {
+        const place = required[next];
+        if (!place || place.start >= start + piece.length) return;
+        if (place.start >= start && display.isShown()) shown.add(place.name);
       }
     },
-  });
+  };
+  yield* walkingHtml(html, visitor, DISPLAY_ATTRIBUTES);
   return REQUIRED.filter((name) => !shown.has(name));
 }
 

@@ -88,11 +88,18 @@ function phrase(display: string, first: number): string[] {
 
 function piecesOf(value: string): Piece[] {
   const pieces: Piece[] = [];
-  for (const [, blanks = '', word = ''] of value.matchAll(/( *)([^ ]+)/g))
+  // Blanks at the end have no word behind them; the expression would look for it from each of them.
+  for (const [, blanks = '', word = ''] of withoutBlanksBehind(value).matchAll(/( *)([^ ]+)/g))
     pieces.push({ blanks: blanks || ' ', word });
   // Whatever blanks the value began with, one follows the colon.
   if (pieces[0]) pieces[0].blanks = ' ';
   return pieces;
+}
+
+function withoutBlanksBehind(value: string): string {
+  let end = value.length;
+  while (value[end - 1] === ' ') end--;
+  return value.slice(0, end);
 }
 
 function needsEncoding({ blanks, word }: Piece): boolean {

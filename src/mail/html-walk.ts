@@ -1,4 +1,5 @@
 import { QuoteType, Tokenizer } from 'htmlparser2';
+import type { Work } from '../core/slices.ts';
 
 /**
  * Walks html as a mail reader's parser would split it: tags, their attributes, and text that can be seen.
@@ -57,7 +58,30 @@ export const VOID_ELEMENTS: ReadonlySet<string> = new Set([
 const BEFORE_VALUE = /[ \t\n\f\r]*=[ \t\n\f\r]*["']?/y;
 
 /** Calls the visitor in document order; `wanted` names the attributes it asks for, in lower case. */
-export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet<string> = new Set()): void {
+export function walkHtml(html: string, visitor: HtmlVisitor, wanted?: ReadonlySet<string>): void {
+  const tokenizer = tokenizerFor(html, visitor, wanted);
+  tokenizer.write(html);
+  tokenizer.end();
+}
+
+/** Characters that are read between two yields. */
+const CHARACTERS_PER_STEP = 16 * 1024;
+
+/** The same in steps; a run of text may come in more pieces. */
+export function* walkingHtml(html: string, visitor: HtmlVisitor, wanted?: ReadonlySet<string>): Work<void> {
+  const tokenizer = tokenizerFor(html, visitor, wanted);
+  for (let at = 0; at < html.length; at += CHARACTERS_PER_STEP) {
+    tokenizer.write(html.slice(at, at + CHARACTERS_PER_STEP));
+    yield;
+  }
+  tokenizer.end();
+}
+
+function tokenizerFor(
+  html: string,
+  visitor: HtmlVisitor,
+  wanted: ReadonlySet<string> = new Set(),
+): Tokenizer {
   let attributes = new Map<string, string>();
   /** Where the values of those stand in the source, without their quotes. */
   let spans = new Map<string, Span>();
@@ -68,7 +92,14 @@ export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet
   let nameEnd = 0;
   let unseen = '';
   let unseenDepth = 0;
+  /** Text that was read and not yet passed on: `<<<<` comes a character at a time. */
+  let textStart = 0;
+  let textEnd = 0;
 
+  const endText = () => {
+    if (textEnd > textStart) visitor.text?.(html.slice(textStart, textEnd), textStart);
+    textStart = textEnd;
+  };
   const opened = () => {
     if (unseen === '') {
       visitor.open?.(tag, attributes, spans);
@@ -85,10 +116,11 @@ export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet
   };
   const nothing = () => undefined;
 
-  const tokenizer = new Tokenizer(
+  return new Tokenizer(
     {},
     {
       onopentagname: (start, end) => {
+        endText();
         tag = html.slice(start, end).toLowerCase();
       },
       onattribname: (start, end) => {
@@ -111,25 +143,31 @@ export function walkHtml(html: string, visitor: HtmlVisitor, wanted: ReadonlySet
       onopentagend: opened,
       onselfclosingtag: opened,
       onclosetag: (start, end) => {
+        endText();
         const name = html.slice(start, end).toLowerCase();
         if (unseen === '') visitor.close?.(name, start - 2);
         else if (name === unseen && --unseenDepth === 0) unseen = '';
       },
       ontext: (start, end) => {
-        if (unseen === '') visitor.text?.(html.slice(start, end), start);
+        if (unseen !== '') return;
+        if (start !== textEnd) {
+          endText();
+          textStart = start;
+        }
+        textEnd = end;
       },
       ontextentity: (codePoint, end) => {
+        endText();
         if (unseen === '') visitor.text?.(String.fromCodePoint(codePoint), end);
       },
       oncdata: nothing,
       oncomment: (start, end, endOffset) => {
+        endText();
         if (unseen === '') visitor.comment?.({ start, end: end - endOffset });
       },
       ondeclaration: nothing,
       onprocessinginstruction: nothing,
-      onend: nothing,
+      onend: endText,
     },
   );
-  tokenizer.write(html);
-  tokenizer.end();
 }

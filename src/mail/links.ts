@@ -20,12 +20,16 @@ const WANTED = new Set(['href', 'data-no-track', 'clicktracking']);
 /** `[if mso]>` and what else Microsoft made of it, up to its `<![endif]`. */
 const CONDITIONAL = /^\[if[\s(!][^\]]*\]>/i;
 
+/** Conditional comments that are looked into: each is walked like html of its own. */
+const MAX_CONDITIONAL = 1000;
+
 interface Splice extends Span {
   text: string;
 }
 
 export function changeLinks(html: string, { address, atEnd }: LinkChanges): string {
   const splices: Splice[] = [];
+  let conditional = 0;
   let bodyEnd = -1;
   let htmlEnd = -1;
 
@@ -43,7 +47,7 @@ export function changeLinks(html: string, { address, atEnd }: LinkChanges): stri
     },
     comment: ({ start, end }) => {
       const opening = CONDITIONAL.exec(source.slice(start, end))?.[0];
-      if (opening === undefined) return;
+      if (opening === undefined || ++conditional > MAX_CONDITIONAL) return;
       const { open } = visitor('', offset + start + opening.length);
       if (open) walkHtml(source.slice(start + opening.length, end), { open }, WANTED);
     },

@@ -1,3 +1,5 @@
+import { type Work, withoutPause } from '../core/slices.ts';
+
 /**
  * Templates: `{{name}}` in a subject, html or text is replaced by a value. No code, no loops. Owns the syntax,
  * the escaping and the service's own names; knows nothing of where values come from. Linear in the source's
@@ -44,6 +46,8 @@ export interface Template {
   names: string[];
   /** The first few `{{…}}` that are no slots. */
   leftovers: string[];
+  /** It uses variables more than MAX_SLOTS times: nothing else is known of it, and it cannot be rendered. */
+  tooLong: boolean;
 }
 
 /**
@@ -59,27 +63,40 @@ export interface TemplateProblem {
 const INSIDE = /[ \t\r\n]*([A-Za-z_][A-Za-z0-9_.]*)[ \t\r\n]*(?:\|([^{}\r\n]*))?/y;
 const LEFTOVER = /\{\{[ \t]*[^{}\s][^{}\r\n]{0,80}\}\}/y;
 const MAX_LEFTOVERS = 20;
+/** Uses of variables in one template. */
+export const MAX_SLOTS = 10_000;
+/** Pairs of braces that are read between two yields. */
+const PAIRS_PER_STEP = 256;
+const OPEN_BRACE = 0x7b;
 
 /** Takes a template apart once; the result can be rendered many times. Never fails. */
 export function parseTemplate(source: string): Template {
+  return withoutPause(parsingTemplate(source));
+}
+
+/** The same in steps. */
+export function* parsingTemplate(source: string): Work<Template> {
   const texts: string[] = [];
   const slots: Slot[] = [];
   const leftovers: string[] = [];
-  let literal = '';
+  let literal: string[] = [];
   let from = 0;
   let at = source.indexOf('{{');
-  while (at !== -1) {
+  for (let pairs = 1; at !== -1; pairs++) {
+    if (pairs % PAIRS_PER_STEP === 0) yield;
     if (at > from && source[at - 1] === '\\') {
-      literal += `${source.slice(from, at - 1)}{{`;
+      literal.push(source.slice(from, at - 1), '{{');
       from = at + 2;
       at = source.indexOf('{{', from);
       continue;
     }
     const slot = readSlot(source, at);
     if (slot) {
-      texts.push(literal + source.slice(from, at));
+      if (slots.length === MAX_SLOTS) return { texts: [], slots: [], names: [], leftovers, tooLong: true };
+      literal.push(source.slice(from, at));
+      texts.push(literal.join(''));
       slots.push(slot);
-      literal = '';
+      literal = [];
       from = slot.end;
       at = source.indexOf('{{', from);
       continue;
@@ -88,10 +105,19 @@ export function parseTemplate(source: string): Template {
       const leftover = matchAt(LEFTOVER, source, at);
       if (leftover) leftovers.push(leftover[0]);
     }
-    at = source.indexOf('{{', at + 1);
+    at = source.indexOf('{{', Math.max(at + 1, endOfBraces(source, at) - 3));
   }
-  texts.push(literal + source.slice(from));
-  return { texts, slots, names: [...new Set(slots.map((slot) => slot.name))], leftovers };
+  literal.push(source.slice(from));
+  texts.push(literal.join(''));
+  const names = [...new Set(slots.map((slot) => slot.name))];
+  return { texts, slots, names, leftovers, tooLong: false };
+}
+
+/** Behind the run of opening braces: a slot begins with its last three, or its last two. */
+function endOfBraces(source: string, start: number): number {
+  let at = start;
+  while (source.charCodeAt(at) === OPEN_BRACE) at++;
+  return at;
 }
 
 /** The slot whose first brace is at `start`, if there is one. */
@@ -116,30 +142,68 @@ export interface RenderOptions {
   limit?: number;
   /** Names that may be missing: they are empty then. */
   optional?: ReadonlySet<string>;
+  /** Receives where in the text the service's own values begin. */
+  places?: Place[];
+}
+
+/** Where a value begins. */
+export interface Place {
+  name: string;
+  start: number;
 }
 
 /**
  * Fills a template in. `variables` is the caller's JSON object. `service` holds the service's own values for this
  * kind of text, with marks (content.ts) where copies differ: they win and go in raw. A reserved name that
- * `service` lacks is missing, whatever the caller has. Returns the text, or every variable that is in the way.
+ * `service` lacks is missing, whatever the caller has. Returns the text, or the variables that are in the way, at
+ * most MAX_PROBLEMS of them.
  */
 export function renderTemplate(
   template: Template,
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
   service: Readonly<Record<string, string>> = {},
-  { limit = Number.POSITIVE_INFINITY, optional = NONE }: RenderOptions = {},
+  options: RenderOptions = {},
 ): string | TemplateProblem[] {
+  return withoutPause(renderingTemplate(template, kind, variables, service, options));
+}
+
+/** After so many a template is not rendered any further. */
+export const MAX_PROBLEMS = 100;
+const SLOTS_PER_STEP = 256;
+
+/** The same in steps. */
+export function* renderingTemplate(
+  template: Template,
+  kind: TemplateKind,
+  variables: Readonly<Record<string, unknown>>,
+  service: Readonly<Record<string, string>> = {},
+  { limit = Number.POSITIVE_INFINITY, optional = NONE, places }: RenderOptions = {},
+): Work<string | TemplateProblem[]> {
+  if (template.tooLong) return [{ name: '', reason: 'too-long' }];
   const problems = new Map<string, TemplateProblem>();
-  let text = template.texts[0] ?? '';
+  /** Values as they go in, by slot: a long one may be used thousands of times. */
+  const filled = new Map<string, string | Unusable>();
+  const pieces = [template.texts[0] ?? ''];
+  let length = pieces[0]?.length ?? 0;
   for (const [index, slot] of template.slots.entries()) {
-    const filled = fill(slot, kind, variables, service, optional);
-    if (typeof filled === 'string') text += filled;
-    else problems.set(slot.name, { name: slot.name, reason: filled.reason });
-    text += template.texts[index + 1] ?? '';
-    if (text.length > limit) return [{ name: slot.name, reason: 'too-long' }];
+    if (index % SLOTS_PER_STEP === SLOTS_PER_STEP - 1) yield;
+    const key = `${slot.raw ? '{' : ''}${slot.name}${slot.fallback === null ? '' : `|${slot.fallback}`}`;
+    let value = filled.get(key);
+    if (value === undefined) {
+      value = yield* filling(slot, kind, variables, service, { limit: limit - length, optional });
+      filled.set(key, value);
+    }
+    if (places !== undefined && isServiceVariable(slot.name)) places.push({ name: slot.name, start: length });
+    const text = template.texts[index + 1] ?? '';
+    if (typeof value === 'string') pieces.push(value, text);
+    else if (value === TOO_LONG) return [{ name: slot.name, reason: 'too-long' }];
+    else problems.set(slot.name, { name: slot.name, reason: value.reason });
+    length += text.length + (typeof value === 'string' ? value.length : 0);
+    if (length > limit) return [{ name: slot.name, reason: 'too-long' }];
+    if (problems.size === MAX_PROBLEMS) break;
   }
-  return problems.size > 0 ? [...problems.values()] : text;
+  return problems.size > 0 ? [...problems.values()] : pieces.join('');
 }
 
 type Unusable = Pick<TemplateProblem, 'reason'>;
@@ -150,14 +214,15 @@ const MISSING: Unusable = { reason: 'missing' };
 const NOT_TEXT: Unusable = { reason: 'not-text' };
 const LINE_BREAK: Unusable = { reason: 'line-break' };
 const NUL: Unusable = { reason: 'nul' };
+const TOO_LONG: Unusable = { reason: 'too-long' };
 
-function fill(
+function* filling(
   slot: Slot,
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
   service: Readonly<Record<string, string>>,
-  optional: ReadonlySet<string>,
-): string | Unusable {
+  { limit, optional }: { limit: number; optional: ReadonlySet<string> },
+): Work<string | Unusable> {
   const ours = Object.hasOwn(service, slot.name) ? service[slot.name] : undefined;
   if (ours !== undefined && ours !== '') return ours;
   const escaping = kind === 'html' && !slot.raw;
@@ -165,7 +230,9 @@ function fill(
     ours ?? (isServiceVariable(slot.name) ? MISSING : valueOf(lookUp(variables, slot.name), kind));
   const value = found === MISSING && optional.has(slot.name) ? '' : found;
   const shown = value === MISSING || value === '' ? (slot.fallback ?? value) : value;
-  return typeof shown === 'string' && escaping ? escapeHtml(shown) : shown;
+  if (typeof shown !== 'string') return shown;
+  if (shown.length > limit) return TOO_LONG;
+  return escaping ? yield* escapingHtml(shown) : shown;
 }
 
 /** True for a name that callers may not supply. */
@@ -173,10 +240,14 @@ export function isServiceVariable(name: string): name is ServiceVariable {
   return (SERVICE_VARIABLES as readonly string[]).includes(name);
 }
 
+/** More than any variable is nested. */
+const MAX_STEPS = 65;
+
 /** Own properties of plain objects only: `constructor` and `__proto__` are as unknown as any other name. */
 function lookUp(variables: Readonly<Record<string, unknown>>, name: string): unknown {
   let value: unknown = variables;
-  for (const step of name.split('.')) {
+  // No value lies deeper than the last step but one.
+  for (const step of name.split('.', MAX_STEPS)) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
     if (!Object.hasOwn(value, step)) return undefined;
     value = (value as Record<string, unknown>)[step];
@@ -200,7 +271,21 @@ const ESCAPES: Record<string, string> = {
   "'": '&#39;',
 };
 
+/** Characters that are escaped between two yields. */
+const ESCAPED_PER_STEP = 32 * 1024;
+
 /** For element content and quoted attribute values. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char);
+}
+
+/** The same in steps. */
+function* escapingHtml(text: string): Work<string> {
+  if (text.length <= ESCAPED_PER_STEP) return escapeHtml(text);
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; at += ESCAPED_PER_STEP) {
+    pieces.push(escapeHtml(text.slice(at, at + ESCAPED_PER_STEP)));
+    yield;
+  }
+  return pieces.join('');
 }

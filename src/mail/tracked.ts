@@ -4,6 +4,9 @@ import { changeLinks } from './links.ts';
 import { personalise } from './personalise.ts';
 import { clickTokens } from './tokens.ts';
 
+/** Links of one mail that are tracked; those behind them lead where they led. */
+const MAX_LINKS = 5000;
+
 /**
  * One copy's html with its links led through us and the picture that tells of its opening, where that was
  * asked for. The service's own links, those with its marks, stay as they are.
@@ -13,11 +16,14 @@ export function tracked(html: string, copy: CopyDetails): string {
   if (tracking === undefined) return html;
   const { linkPrefix, clickKey, messageId, pixelUrl } = tracking;
   const tokenOf = clickKey === null ? null : clickTokens(clickKey, messageId, new URL(linkPrefix).hostname);
+  let links = 0;
   return changeLinks(html, {
     address: (href) => {
-      if (tokenOf === null || isOurs(href)) return null;
+      if (tokenOf === null || links === MAX_LINKS || isOurs(href)) return null;
       const address = linkAddress(personalise(href, copy, 'text'));
-      return address === null || address.startsWith(linkPrefix) ? null : linkPrefix + tokenOf(address);
+      if (address === null || address.startsWith(linkPrefix)) return null;
+      links++;
+      return linkPrefix + tokenOf(address);
     },
     atEnd: pixelUrl === null ? '' : pixel(pixelUrl),
   });

@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { inSlices } from '../core/slices.ts';
 import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
@@ -9,8 +10,8 @@ import type { Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { findCampaign } from './campaigns.ts';
-import { checkDomain, checkSend, type Sender } from './checks.ts';
-import { type Draft, LANES, makeDraft, type SendResult, storeDraft } from './draft.ts';
+import { checkDomain, checkingSend, type Sender } from './checks.ts';
+import { type Draft, encodingContents, LANES, makeDraft, type SendResult, storeDraft } from './draft.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { Pressure } from './pressure.ts';
@@ -61,7 +62,7 @@ const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
 
 export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   const { clock, ids, tables, writer, recorder, keys, pressure } = settings;
-  const readHtml = createHtmlReader();
+  const html = createHtmlReader();
 
   async function checkAndStore(
     request: AcceptRequest,
@@ -73,22 +74,22 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     if (busy !== null) return busy;
     const wording = wordingOf(tables, sender, send.wording);
     if (isRefusal(wording)) return wording;
-    const checked = checkSend(tables, sender, send, wording, {
-      readHtml,
-      simulatorDomain: settings.simulatorDomain,
-    });
+    const means = { html, simulatorDomain: settings.simulatorDomain };
+    const checked = await inSlices(checkingSend(tables, sender, send, wording, means));
     if (isRefusal(checked)) {
       await tellRefusal(sender, send, wording, checked);
       return checked;
     }
     const draft = makeDraft(sender, send, checked, ids, clock.now());
+    const bodies = await inSlices(encodingContents(draft));
+    if (isRefusal(bodies)) return bodies;
     const body = request.envelope(draft.data);
     const firstSeq = await writer.run((all) => {
       // Deleted while this request waited for its turn: then nothing of it is stored.
       if (all.domains.byId(checked.domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', 'The domain was deleted');
       reservation?.keep(all, STATUS[sender.useCase], body);
-      return storeDraft(all, draft, settings);
+      return storeDraft(all, draft, bodies, settings);
     });
     return isRefusal(firstSeq) ? firstSeq : { draft, body, firstSeq };
   }

@@ -10,6 +10,13 @@ export const MAX_ATTACHMENT_BYTES = 2 * 1024 * 1024;
 const BASE64 = /^[A-Za-z0-9+/]*(?:[AQgw]==|[AEIMQUYcgkosw048]=)?$/;
 const BAD_NAME = /[\p{Cc}/\\\u2028\u2029]/u;
 
+/** A refusal when there are more than a message may have: looked at before what they hold. */
+export function tooManyAttachments(attachments: readonly Attachment[]): Refusal | null {
+  if (attachments.length <= MAX_ATTACHMENTS) return null;
+  const message = `at most ${MAX_ATTACHMENTS} attachments, here are ${attachments.length}`;
+  return refuse('TOO_MANY_ATTACHMENTS', message, { details: [{ field: 'attachments', message }] });
+}
+
 /** Tells faults of form; returns the refusal of a limit that is passed, which counts only when all is well-formed. */
 export function checkAttachments(
   attachments: Attachment[],
@@ -38,10 +45,6 @@ export function checkAttachments(
       fault(`${field}.contentId`, 'must be 1 to 250 visible ASCII characters without angle brackets');
     } else if (contentId !== undefined && ids.has(contentId)) fault(`${field}.contentId`, 'is used twice');
     if (contentId !== undefined) ids.add(contentId);
-  }
-  if (attachments.length > MAX_ATTACHMENTS) {
-    const message = `at most ${MAX_ATTACHMENTS} attachments, here are ${attachments.length}`;
-    return refuse('TOO_MANY_ATTACHMENTS', message, { details: [{ field: 'attachments', message }] });
   }
   if (total > MAX_ATTACHMENT_BYTES) {
     const message = `at most ${MAX_ATTACHMENT_BYTES} bytes of attachments together, decoded; here are ${total}`;

@@ -1,16 +1,18 @@
 import { mayReceiveMarketing } from '../audience/eligibility.ts';
 import { type Clock, HOUR } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
+import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { countQueued } from '../events/campaign-counts.ts';
 import { domainOf } from '../mail/address.ts';
+import { hasRawVariables } from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
 import { contactVariables, mailboxOf } from './campaign-fields.ts';
 import { type CampaignMail, type ReadyCampaign, stillReady } from './campaign-mail.ts';
 import { isSimulated, type StoreSettings, storeMessage } from './draft.ts';
-import type { ReadHtml } from './html-reader.ts';
+import type { HtmlReader } from './html-reader.ts';
 import { type Rendered, renderWording } from './render.ts';
 
 /**
@@ -21,7 +23,9 @@ import { type Rendered, renderWording } from './render.ts';
 export interface BatchMeans extends StoreSettings {
   clock: Clock;
   ids: Ids;
-  readHtml: (html: string) => ReadHtml;
+  /** Says why a member's mail could not be rendered. */
+  log: Log;
+  html: HtmlReader;
 }
 
 /** Every member has been dealt with. */
@@ -51,7 +55,7 @@ export function queueBatch(
   room: number,
   means: BatchMeans,
 ): ReadonlySet<string> | Refusal {
-  const ready = stillReady(tables, send, means.readHtml);
+  const ready = stillReady(tables, send, means.html);
   if (isRefusal(ready)) return ready;
   const pace = paceOf(send.per_hour);
   const members = tables.campaignSends.members({
@@ -109,6 +113,7 @@ function copierOf(
   const optional = new Set(mail.optional);
   const now = means.clock.now();
   const source = mail.wording.html.length + (mail.wording.text?.length ?? 0);
+  const hasRaw = prepared.parts.some(({ field, template }) => field === 'html' && hasRawVariables(template));
   let work = 0;
 
   function render(member: CampaignMember): Rendered | Refusal {
@@ -126,8 +131,16 @@ function copierOf(
         return { skipped: 'not_eligible' };
       const rendered = render(member);
       const written = isRefusal(rendered) ? UNWRITTEN : rendered.html.length + (rendered.text?.length ?? 0);
-      work += Math.max(source, written);
-      if (isRefusal(rendered)) return { skipped: 'not_renderable' };
+      // A raw variable makes the html be rendered and read a second time.
+      work += Math.max(source, written) * (hasRaw ? 4 : 1);
+      if (isRefusal(rendered)) {
+        const { message: reason } = rendered;
+        means.log.info(
+          { campaignId: send.campaign_id, member: member.seq, reason },
+          'campaign member skipped',
+        );
+        return { skipped: 'not_renderable' };
+      }
       const messageId = means.ids.make('msg');
       const mailbox = mailboxOf(member, member.email);
       const content: MessageContent = {

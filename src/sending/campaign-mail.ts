@@ -1,13 +1,14 @@
 import { findSubscriptionGroup } from '../audience/groups.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { inSlices } from '../core/slices.ts';
 import type { CampaignSend } from '../store/campaign-sends.ts';
 import type { DomainRow } from '../store/domains.ts';
 import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
 import type { Tables } from '../store/tables.ts';
 import { CONTACT_FIELDS } from './campaign-fields.ts';
 import { checkDomain, type Sender } from './checks.ts';
-import type { ReadHtml } from './html-reader.ts';
-import { type PreparedWording, prepareWording } from './render.ts';
+import type { HtmlReader } from './html-reader.ts';
+import { type PreparedWording, prepareWording, readingWording } from './render.ts';
 import { collectFaults, type MailRequest, type ParsedMail, parseMail } from './request.ts';
 import type { Wording } from './wording.ts';
 
@@ -35,6 +36,9 @@ export interface CampaignMail
   optional: readonly string[];
 }
 
+/** Characters of a campaign's variables as JSON: they are filled in anew for every member. */
+const MAX_VARIABLES = 64 * 1024;
+
 /** The request in narrow types, or a VALIDATION_ERROR with every fault. */
 export function parseCampaign(request: CampaignRequest, now: number): ParsedCampaign | Refusal {
   return collectFaults((fault) => {
@@ -43,6 +47,8 @@ export function parseCampaign(request: CampaignRequest, now: number): ParsedCamp
       if (Object.hasOwn(request.templateVariables ?? {}, name))
         fault(`templateVariables.${name}`, 'is each contact’s own in a campaign and cannot be set for all');
     }
+    if (JSON.stringify(request.templateVariables ?? {}).length > MAX_VARIABLES)
+      fault('templateVariables', `must be at most ${MAX_VARIABLES} characters of JSON in a campaign`);
     if (mail === null) return null;
     return { ...mail, groupId: request.subscriptionGroupId, perHour: request.perHour ?? null };
   });
@@ -60,7 +66,7 @@ export function readyCampaign(
   sender: Sender,
   groupId: string,
   mail: Pick<CampaignMail, 'from' | 'fromDomain' | 'wording'>,
-  readHtml: (html: string) => ReadHtml,
+  html: HtmlReader,
 ): ReadyCampaign | Refusal {
   const { account } = sender;
   if (account.status !== 'active') return refuse('ACCOUNT_DISABLED', 'The account is disabled');
@@ -72,21 +78,34 @@ export function readyCampaign(
   }
   const domain = checkDomain(tables, sender, mail);
   if (isRefusal(domain)) return domain;
-  const prepared = prepareWording(tables, account, { ...mail, groupId }, mail.wording, readHtml);
+  const prepared = prepareWording(tables, account, { ...mail, groupId }, mail.wording, html);
   return isRefusal(prepared) ? prepared : { domain, group, prepared };
+}
+
+function keptMail(tables: Tables, { campaign_seq }: Pick<CampaignSend, 'campaign_seq'>): CampaignMail {
+  // Sound: only campaign-send.ts writes it.
+  return JSON.parse(tables.campaignSends.mail(campaign_seq)) as CampaignMail;
+}
+
+/** Parses an accepted campaign's mail in slices, ahead of the unit of work that needs it. */
+export async function readAhead(
+  tables: Tables,
+  send: Pick<CampaignSend, 'campaign_seq'>,
+  html: HtmlReader,
+): Promise<void> {
+  await inSlices(readingWording(keptMail(tables, send).wording, html));
 }
 
 /** The same for a campaign that was accepted, as things are now; the key that it came with was allowed to. */
 export function stillReady(
   tables: Tables,
   send: CampaignSend,
-  readHtml: (html: string) => ReadHtml,
+  html: HtmlReader,
 ): (ReadyCampaign & { mail: CampaignMail }) | Refusal {
   const account = tables.accounts.get(send.account_id);
   if (account === null) throw new Error(`the account of ${send.campaign_id} is gone`);
-  // Sound: only campaign-send.ts writes it.
-  const mail = JSON.parse(tables.campaignSends.mail(send.campaign_seq)) as CampaignMail;
+  const mail = keptMail(tables, send);
   const sender: Sender = { account, useCase: 'mk', allowFrom: [] };
-  const ready = readyCampaign(tables, sender, send.subscription_group_id, mail, readHtml);
+  const ready = readyCampaign(tables, sender, send.subscription_group_id, mail, html);
   return isRefusal(ready) ? ready : { ...ready, mail };
 }

@@ -7,6 +7,7 @@ import { MARKETING_LANE, type Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { BATCH, type BatchMeans, isThrough, queueBatch } from './campaign-batch.ts';
+import { readAhead } from './campaign-mail.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { Pressure } from './pressure.ts';
 
@@ -24,7 +25,7 @@ export interface CampaignRunner {
   stop(): Promise<void>;
 }
 
-export interface CampaignRunnerSettings extends Omit<BatchMeans, 'readHtml'> {
+export interface CampaignRunnerSettings extends Omit<BatchMeans, 'html'> {
   clock: Clock;
   log: Log;
   tables: Tables;
@@ -49,7 +50,7 @@ const PAUSE_SHARE = 0.5;
 
 export function createCampaignRunner(settings: CampaignRunnerSettings): CampaignRunner {
   const { clock, log, tables, writer, recorder, pressure } = settings;
-  const means = { ...settings, readHtml: createHtmlReader() };
+  const means = { ...settings, html: createHtmlReader() };
   /** Campaigns that failed, and when they are tried again. */
   const faulty = new Map<number, number>();
   const ending = new AbortController();
@@ -132,6 +133,7 @@ export function createCampaignRunner(settings: CampaignRunnerSettings): Campaign
     if (ahead < BATCH) return FULL;
     const room = Math.min(ahead, pressure.room());
     if (room < 1) return FULL;
+    await readAhead(tables, send, means.html);
     const batch = await writer.run((all) => {
       const current = all.campaignSends.get(seq);
       if (current === null || current.status !== 'sending') return null;

@@ -1,7 +1,9 @@
 import { findSubscriptionGroup } from '../audience/groups.ts';
 import { type Clock, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
-import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { inSlices } from '../core/slices.ts';
+import { hasRawVariables } from '../mail/compliance.ts';
 import type { CampaignSend } from '../store/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns.ts';
 import type { Tables } from '../store/tables.ts';
@@ -13,6 +15,7 @@ import {
   type CampaignRequest,
   type ParsedCampaign,
   parseCampaign,
+  readAhead,
   readyCampaign,
   stillReady,
 } from './campaign-mail.ts';
@@ -21,7 +24,7 @@ import { findCampaign } from './campaigns.ts';
 import type { Sender } from './checks.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { Pressure } from './pressure.ts';
-import { namesOf, renderWording } from './render.ts';
+import { namesOf, type PreparedWording, readingWording, renderingWording } from './render.ts';
 import { wordingOf } from './wording.ts';
 
 /**
@@ -51,7 +54,7 @@ export interface CampaignSendingHouse {
 
 export function createCampaignSending(house: CampaignSendingHouse): CampaignSending {
   const { tables, writer, clock, ids, pressure, onChange } = house;
-  const readHtml = createHtmlReader();
+  const html = createHtmlReader();
 
   /** The mail as it will be kept, or why it cannot be sent. */
   async function checkedMail(
@@ -68,20 +71,24 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
     if (isRefusal(wording)) return wording;
     const notNew = onlyOnce(campaign);
     if (notNew !== null) return notNew;
-    const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording }, readHtml);
+    await inSlices(readingWording(wording, html));
+    const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording }, html);
     if (isRefusal(ready)) return ready;
     const tooMany = tooManyFields(ready.prepared.parts);
     if (tooMany !== null) return tooMany;
+    const tooLong = rawInLongHtml(ready.prepared.parts, wording.html);
+    if (tooLong !== null) return tooLong;
     const optional = await knownCustomFields(tables, account_id, namesOf(ready.prepared.parts));
-    const tried = renderWording(ready.prepared, { ...parsed.variables, ...NOBODY }, optional);
+    const variables = { ...parsed.variables, ...NOBODY };
+    const tried = await inSlices(renderingWording(ready.prepared, variables, optional));
     if (isRefusal(tried)) return tried;
-    const { from, fromDomain, replyTo, variables, trackClicks, trackOpens } = parsed;
+    const { from, fromDomain, replyTo, trackClicks, trackOpens } = parsed;
     return {
       from,
       fromDomain,
       replyTo,
       wording,
-      variables,
+      variables: parsed.variables,
       trackClicks,
       trackOpens,
       optional: [...optional],
@@ -149,16 +156,20 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
         pauseSend(all, send, null, now);
         return null;
       }),
-    resume: (accountId, campaignId) =>
-      change(accountId, campaignId, 'resumed', ['paused'], (all, send, now) => {
+    resume: async (accountId, campaignId) => {
+      const campaign = findCampaign(tables, accountId, campaignId);
+      const kept = isRefusal(campaign) ? null : tables.campaignSends.get(campaign.seq);
+      if (kept !== null && !isThrough(kept)) await readAhead(tables, kept, html);
+      return change(accountId, campaignId, 'resumed', ['paused'], (all, send, now) => {
         // When everybody has been dealt with, what waits may go whatever became of the rest.
-        const ready = isThrough(send) ? null : stillReady(all, send, readHtml);
+        const ready = isThrough(send) ? null : stillReady(all, send, html);
         if (isRefusal(ready)) return ready;
         const waits = send.started_at === null && send.scheduled_at !== null && send.scheduled_at > now;
         all.campaigns.setStatus(send.campaign_seq, waits ? 'scheduled' : 'sending', now);
         all.campaignSends.update({ ...send, paused_reason: null });
         return null;
-      }),
+      });
+    },
     cancel: (accountId, campaignId) =>
       change(
         accountId,
@@ -178,6 +189,16 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
       return send === null ? null : progressOf(send);
     },
   };
+}
+
+/** Characters of html with raw variables: it is read anew for every member, as a value may hide the footer. */
+const MAX_RAW_HTML = 256 * 1024;
+
+function rawInLongHtml(parts: PreparedWording['parts'], html: string): Refusal | null {
+  const isRaw = parts.some(({ field, template }) => field === 'html' && hasRawVariables(template));
+  if (!isRaw || html.length <= MAX_RAW_HTML) return null;
+  const message = `must be at most ${MAX_RAW_HTML} characters long in a campaign with {{{raw}}} variables`;
+  return invalid('html', message);
 }
 
 /** A second send would reach people twice, and its counts would be those of two mails. */

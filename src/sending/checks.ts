@@ -1,13 +1,14 @@
 import { mayReceiveMarketing } from '../audience/eligibility.ts';
 import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse, type SubscriptionStatus } from '../core/refusal.ts';
+import type { Work } from '../core/slices.ts';
 import { domainOf } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { DomainRow, UseCase } from '../store/domains.ts';
 import type { Tables } from '../store/tables.ts';
-import type { ReadHtml } from './html-reader.ts';
-import { type Rendered, renderSend } from './render.ts';
+import type { HtmlReader } from './html-reader.ts';
+import { type Rendered, renderingSend } from './render.ts';
 import type { ParsedSend } from './request.ts';
 import { type PersonDetail, suppressedFor, suppressionDetail } from './suppression.ts';
 import type { Wording } from './wording.ts';
@@ -28,17 +29,17 @@ export interface Checked {
   rendered: Rendered;
 }
 
-/** `wording`: what was found under the names that the request gives, which is checked before all this. */
-export function checkSend(
+/** In steps. `wording`: what was found under the names that the request gives, which is checked before all this. */
+export function* checkingSend(
   tables: Tables,
   sender: Sender,
   send: ParsedSend,
   wording: Wording,
   means: CheckMeans,
-): Checked | Refusal {
+): Work<Checked | Refusal> {
   const domain = checkDomain(tables, sender, send);
   if (isRefusal(domain)) return domain;
-  const rendered = renderSend(tables, sender.account, send, wording, means.readHtml);
+  const rendered = yield* renderingSend(tables, sender.account, send, wording, means.html);
   if (isRefusal(rendered)) return rendered;
   const refused =
     sender.useCase === 'mk'
@@ -48,7 +49,7 @@ export function checkSend(
 }
 
 export interface CheckMeans {
-  readHtml: (html: string) => ReadHtml;
+  html: HtmlReader;
   /** Its addresses are nobody's: they need no consent. */
   simulatorDomain: string;
 }

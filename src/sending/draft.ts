@@ -1,4 +1,6 @@
 import type { Ids } from '../core/ids.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import type { Work } from '../core/slices.ts';
 import { countQueued } from '../events/campaign-counts.ts';
 import { domainOf } from '../mail/address.ts';
 import type { MessageContent } from '../mail/content.ts';
@@ -203,12 +205,66 @@ export function isSimulated(address: string, { simulatorDomain }: Pick<StoreSett
   return domainOf(address) === simulatorDomain;
 }
 
-/** In a unit of work: the contents, and a message and a queue row for each copy. Returns the first one's seq. */
-export function storeDraft(tables: Tables, draft: Draft, settings: StoreSettings): number {
+/** Characters of all contents of a request as JSON, which are written in one unit of work. */
+const MAX_STORED = 16 * 1024 * 1024;
+/** Characters of one string that are encoded between two yields. */
+const CHARACTERS_PER_STEP = 64 * 1024;
+
+/** A draft's contents as they are stored, in steps; a refusal when they are too large together. */
+export function* encodingContents({ contents }: Draft): Work<string[] | Refusal> {
+  /** Of strings that are long, and often the same in all contents. */
+  const encoded = new Map<string, string>();
+  function* encoding(text: string): Work<string> {
+    const known = encoded.get(text) ?? (yield* encodingString(text));
+    encoded.set(text, known);
+    return known;
+  }
+  const bodies: string[] = [];
+  let size = 0;
+  for (const { html, text, ...rest } of contents) {
+    const long = `"html":${yield* encoding(html)},"text":${text === null ? 'null' : yield* encoding(text)}`;
+    const body = `${JSON.stringify(rest).slice(0, -1)},${long}}`;
+    size += body.length;
+    if (size > MAX_STORED) {
+      const message = `the message is too large: all its copies together may have ${MAX_STORED} characters`;
+      return refuse('PAYLOAD_TOO_LARGE', message);
+    }
+    bodies.push(body);
+    yield;
+  }
+  return bodies;
+}
+
+function* encodingString(text: string): Work<string> {
+  if (text.length <= CHARACTERS_PER_STEP) return JSON.stringify(text);
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    let end = at + CHARACTERS_PER_STEP;
+    // Both halves of a character stay together: one alone would be escaped.
+    if (isHighSurrogate(text.charCodeAt(end - 1))) end++;
+    pieces.push(JSON.stringify(text.slice(at, end)).slice(1, -1));
+    at = end;
+    yield;
+  }
+  return `"${pieces.join('')}"`;
+}
+
+function isHighSurrogate(code: number): boolean {
+  return code >= 0xd800 && code <= 0xdbff;
+}
+
+/**
+ * In a unit of work: the contents as `encodingContents` made them, and a message and a queue row for each copy.
+ * Returns the first one's seq.
+ */
+export function storeDraft(
+  tables: Tables,
+  draft: Draft,
+  bodies: readonly string[],
+  settings: StoreSettings,
+): number {
   const { sender, send, domain, jobId, now, dueAt } = draft;
-  const contentIds = draft.contents.map((content) =>
-    tables.messages.insertContent(JSON.stringify(content), now),
-  );
+  const contentIds = bodies.map((body) => tables.messages.insertContent(body, now));
   const seqs = draft.copies.map(({ recipient, messageId, content }) =>
     storeMessage(
       tables,

@@ -5,7 +5,7 @@ import { textFault } from './text.ts';
  * sender, and trace fields are not the caller's.
  */
 const NAME = /^[A-Za-z0-9-]{1,76}$/;
-const MAX_HEADERS = 50;
+export const MAX_HEADERS = 50;
 const MAX_BYTES = 8 * 1024;
 
 const REFUSED = new Set([
@@ -34,7 +34,11 @@ export function checkHeaders(
   if (entries.length > MAX_HEADERS)
     fault('headers', `at most ${MAX_HEADERS} header fields, here are ${entries.length}`);
   const bytes = entries.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(value) + 4, 0);
-  if (bytes > MAX_BYTES) fault('headers', `at most ${MAX_BYTES} bytes together, here are ${bytes}`);
+  if (bytes > MAX_BYTES) {
+    // What they hold is not looked at: it may be megabytes.
+    fault('headers', `at most ${MAX_BYTES} bytes together, here are ${bytes}`);
+    return entries;
+  }
   const seen = new Set<string>();
   for (const [name, value] of entries.slice(0, MAX_HEADERS)) {
     const problem = headerFault(name, value, seen);

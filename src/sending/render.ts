@@ -1,9 +1,18 @@
-import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
-import { type ComplianceVariables, complianceVariables } from '../mail/compliance.ts';
+import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
+import { type Work, withoutPause } from '../core/slices.ts';
+import {
+  type ComplianceVariables,
+  complianceVariables,
+  findingHidden,
+  hasRawVariables,
+} from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
 import {
+  isServiceVariable,
+  MAX_PROBLEMS,
+  MAX_SLOTS,
   parseTemplate,
-  renderTemplate,
+  renderingTemplate,
   type Template,
   type TemplateKind,
   type TemplateProblem,
@@ -11,7 +20,7 @@ import {
 import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import { complianceTexts } from './compliance-templates.ts';
-import type { ReadHtml } from './html-reader.ts';
+import type { HtmlReader } from './html-reader.ts';
 import { type ParsedSend, subjectFault } from './request.ts';
 import { subjectTemplateFault } from './text.ts';
 import type { Wording } from './wording.ts';
@@ -44,18 +53,30 @@ export function prepareWording(
   account: AccountRow,
   send: Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId'>,
   wording: Wording,
-  readHtml: (html: string) => ReadHtml,
+  html: HtmlReader,
 ): PreparedWording | Refusal {
+  return withoutPause(preparingWording(tables, account, send, wording, html));
+}
+
+/** The same in steps. */
+function* preparingWording(
+  tables: Tables,
+  account: AccountRow,
+  send: Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId'>,
+  wording: Wording,
+  html: HtmlReader,
+): Work<PreparedWording | Refusal> {
   const unfit = subjectTemplateFault(wording.subject);
   if (unfit !== null) return invalid('subject', unfit);
-  const { missing, template } = readHtml(wording.html);
+  const { missing, template } = yield* html.reading(wording.html);
+  if (template.tooLong) return tooManySlots('html');
   if (missing.length > 0) return complianceMissing(missing);
+  const text = wording.text === null ? null : yield* html.readingText(wording.text);
+  if (text?.tooLong === true) return tooManySlots('text');
   const parts: Part[] = [
     { field: 'subject', kind: 'subject', template: parseTemplate(wording.subject) },
     { field: 'html', kind: 'html', template },
-    ...(wording.text === null
-      ? []
-      : [{ field: 'text', kind: 'text', template: parseTemplate(wording.text) } as const]),
+    ...(text === null ? [] : [{ field: 'text', kind: 'text', template: text } as const]),
   ];
   const company = companyOf(account);
   if (company === null && namesOf(parts).some((name) => COMPANY_VARIABLES.includes(name))) {
@@ -72,42 +93,66 @@ export function prepareWording(
   return { parts, service };
 }
 
+function tooManySlots(field: string): Refusal {
+  return invalid(field, `must use variables at most ${MAX_SLOTS} times`);
+}
+
 /** Every name that the wording uses, each once for every part that has it. */
 export function namesOf(parts: readonly Part[]): string[] {
   return parts.flatMap(({ template }) => template.names);
 }
 
+/** Parses a wording ahead of `prepareWording`, which then finds it with the reader. */
+export function* readingWording({ html, text }: Wording, reader: HtmlReader): Work<void> {
+  yield* reader.reading(html);
+  if (text !== null) yield* reader.readingText(text);
+}
+
 /** `optional`: names that may be missing, and are empty then. */
 export function renderWording(
-  { parts, service }: PreparedWording,
+  prepared: PreparedWording,
   variables: Readonly<Record<string, unknown>>,
   optional?: ReadonlySet<string>,
 ): Rendered | Refusal {
+  return withoutPause(renderingWording(prepared, variables, optional));
+}
+
+/** The same in steps. */
+export function* renderingWording(
+  { parts, service }: PreparedWording,
+  variables: Readonly<Record<string, unknown>>,
+  optional?: ReadonlySet<string>,
+): Work<Rendered | Refusal> {
   const rendered: Rendered = { subject: '', html: '', text: null };
   const problems: { field: string; problem: TemplateProblem }[] = [];
   for (const { field, kind, template } of parts) {
     const own = kind === 'html' ? service.html : service.text;
-    const result = renderTemplate(template, kind, variables, own, {
+    const result = yield* renderingTemplate(template, kind, variables, own, {
       limit: MAX_RENDERED,
       ...(optional === undefined ? {} : { optional }),
     });
     if (typeof result === 'string') rendered[field] = result;
-    // One by one: a hundred thousand names are more than a call takes arguments.
-    else for (const problem of result) problems.push({ field, problem });
+    else problems.push(...result.map((problem) => ({ field, problem })));
   }
   if (problems.length > 0) return variableRefusal(problems, optional !== undefined);
-  return subjectFault(rendered.subject) ?? rendered;
+  const unfit = subjectFault(rendered.subject);
+  if (unfit !== null) return unfit;
+  const html = parts.find(({ field }) => field === 'html')?.template;
+  if (html === undefined || !hasRawVariables(html)) return rendered;
+  const options = { limit: MAX_RENDERED, ...(optional === undefined ? {} : { optional }) };
+  const hidden = yield* findingHidden(html, variables, service.html, options);
+  return hidden.length > 0 ? complianceHidden(hidden, html) : rendered;
 }
 
-export function renderSend(
+export function* renderingSend(
   tables: Tables,
   account: AccountRow,
   send: Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId' | 'variables'>,
   wording: Wording,
-  readHtml: (html: string) => ReadHtml,
-): Rendered | Refusal {
-  const prepared = prepareWording(tables, account, send, wording, readHtml);
-  return isRefusal(prepared) ? prepared : renderWording(prepared, send.variables);
+  html: HtmlReader,
+): Work<Rendered | Refusal> {
+  const prepared = yield* preparingWording(tables, account, send, wording, html);
+  return isRefusal(prepared) ? prepared : yield* renderingWording(prepared, send.variables);
 }
 
 function companyOf(account: AccountRow): { name: string; address: PostalAddress } | null {
@@ -126,6 +171,21 @@ function complianceMissing(names: string[]): Refusal {
   );
 }
 
+/** The template shows them, and the values of its raw variables hide them. */
+function complianceHidden(names: string[], template: Template): Refusal {
+  const raw = template.slots.find((slot) => slot.raw && !isServiceVariable(slot.name));
+  const by = `the value of a raw variable such as {{{${shortened(raw?.name ?? '')}}}}`;
+  const details = names.map(
+    (name): RefusalDetail => ({ field: 'html', message: `{{${name}}} is hidden by ${by}`, name }),
+  );
+  const list = names.map((name) => `{{${name}}}`).join(' and ');
+  return refuse(
+    'COMPLIANCE_TEMPLATE_MISSING',
+    `The rendered html does not show ${list}: ${by} hides it, by an open comment, tag or element`,
+    { details },
+  );
+}
+
 const PROBLEM_WORDS: Record<TemplateProblem['reason'], string> = {
   missing: 'has no value in templateVariables',
   'not-text': 'is an object or a list in templateVariables; a text, number or boolean is needed',
@@ -137,7 +197,7 @@ const PROBLEM_WORDS: Record<TemplateProblem['reason'], string> = {
 const NO_FIELD = ', and no contact has a field of that name';
 
 /** Problems that an answer names. */
-const MOST_TOLD = 100;
+const MAX_NAMED = 50;
 
 /** Names without a value are one refusal; values that cannot be used are faults of their fields. */
 function variableRefusal(
@@ -146,17 +206,20 @@ function variableRefusal(
 ): Refusal {
   const unusable = problems.filter(({ problem }) => problem.reason !== 'missing');
   const chosen = unusable.length > 0 ? unusable : problems;
-  const details = chosen.slice(0, MOST_TOLD).map(({ field, problem }): RefusalDetail => {
+  const details = chosen.slice(0, MAX_NAMED).map(({ field, problem }): RefusalDetail => {
     const unknown = ofContacts && problem.reason === 'missing' ? NO_FIELD : '';
-    const message = `{{${problem.name}}} in ${field} ${PROBLEM_WORDS[problem.reason]}${unknown}`;
+    const name = shortened(problem.name);
+    const message = `{{${name}}} in ${field} ${PROBLEM_WORDS[problem.reason]}${unknown}`;
     return {
-      field: unusable.length > 0 ? `templateVariables.${problem.name}` : field,
+      field: unusable.length > 0 ? `templateVariables.${name}` : field,
       message,
-      name: problem.name,
+      name,
     };
   });
   const code = unusable.length > 0 ? 'VALIDATION_ERROR' : 'TEMPLATE_VARIABLE_MISSING';
   const sentence = details.map(({ message }) => message).join('; ');
   const more = chosen.length - details.length;
-  return refuse(code, more > 0 ? `${sentence}; and ${more} more` : sentence, { details });
+  // A template is not rendered any further after so many problems.
+  const counted = problems.length < MAX_PROBLEMS ? `${more} more` : 'more';
+  return refuse(code, more > 0 ? `${sentence}; and ${counted}` : sentence, { details });
 }

@@ -1,10 +1,10 @@
 import { DAY, parseMoment } from '../core/clock.ts';
-import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse } from '../core/refusal.ts';
+import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Attachment, Mailbox } from '../mail/content.ts';
 import { isServiceVariable } from '../mail/template.ts';
 import type { Role } from '../store/messages.ts';
-import { checkAttachments } from './attachments.ts';
+import { checkAttachments, tooManyAttachments } from './attachments.ts';
 import { checkHeaders } from './headers.ts';
 import { textFault } from './text.ts';
 import type { TemplateWording, Wording } from './wording.ts';
@@ -68,7 +68,7 @@ export interface ParsedSend extends ParsedMail {
   groupId: string | null;
 }
 
-const MAX_RECIPIENTS = 50;
+export const MAX_RECIPIENTS = 50;
 const MAX_SUBJECT = 998;
 const MAX_VARIABLE_DEPTH = 32;
 const FARTHEST_AHEAD = 30 * DAY;
@@ -76,6 +76,8 @@ const FARTHEST_AHEAD = 30 * DAY;
 /** The request in narrow types, or a VALIDATION_ERROR with every fault, or an attachment limit's refusal. */
 export function parseSend(request: SendRequest, now: number): ParsedSend | Refusal {
   const attachments = request.attachments ?? [];
+  const tooMany = tooManyAttachments(attachments);
+  if (tooMany !== null) return tooMany;
   const parsed = collectFaults((fault) => {
     const mail = parseMail(request, now, fault);
     const recipients = parseRecipients(request, fault);
@@ -97,14 +99,26 @@ export function parseSend(request: SendRequest, now: number): ParsedSend | Refus
 
 export type Fault = (field: string, message: string) => void;
 
-/** What `parse` made of a request, or one VALIDATION_ERROR with all the faults that it told. */
+/** Errors named in an answer; the rest are counted. */
+const MAX_FAULTS = 50;
+/** Characters of a field's path and of a message, which may repeat what the caller sent. */
+const MAX_FIELD = 128;
+const MAX_MESSAGE = 300;
+
+/** What `parse` made of a request, or one VALIDATION_ERROR with the faults that it reported. */
 export function collectFaults<Parsed>(parse: (fault: Fault) => Parsed | null): Parsed | Refusal {
   const faults: RefusalDetail[] = [];
-  const parsed = parse((field, message) => faults.push({ field, message }));
+  let count = 0;
+  const parsed = parse((field, message) => {
+    count++;
+    if (faults.length === MAX_FAULTS) return;
+    faults.push({ field: shortened(field, MAX_FIELD), message: shortened(message, MAX_MESSAGE) });
+  });
   const [first] = faults;
   if (first === undefined && parsed !== null) return parsed;
   const sentence = first ? `${first.field}: ${first.message}` : 'the request is not valid';
-  return refuse('VALIDATION_ERROR', sentence, { details: faults });
+  const more = count > 1 ? ` (and ${count - 1} more)` : '';
+  return refuse('VALIDATION_ERROR', `${sentence}${more}`, { details: faults });
 }
 
 /** The part of a request that says what is sent and when; null after a fault without which there is no mail. */

@@ -45,6 +45,11 @@ export interface WriterOptions {
 
 /** Units in one commit at most: bounds how long a group holds the event loop. */
 const GROUP = 256;
+/**
+ * No further unit begins after so long, as some write megabytes: the rest goes into the next commit. Time in which
+ * the process did not run at all does not count.
+ */
+const GROUP_MS = 10;
 
 export function createWriter(db: Database, tables: Tables, options?: WriterOptions): Writer {
   const begin = db.prepare('BEGIN IMMEDIATE');
@@ -84,7 +89,12 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
   function commitGroup(group: Waiting[]): (() => void)[] {
     try {
       begin.run();
-      const settled = group.map(runUnit);
+      const settled: (() => void)[] = [];
+      const isOver = stopwatch();
+      for (const [index, entry] of group.entries()) {
+        settled.push(runUnit(entry));
+        if (isOver()) waiting.unshift(...group.splice(index + 1));
+      }
       commit.run();
       return settled;
     } catch (error) {
@@ -125,5 +135,16 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
       closed = true;
       await working;
     },
+  };
+}
+
+/** Says whether GROUP_MS have passed, by the clock and in CPU time of the process. */
+function stopwatch(): () => boolean {
+  const end = performance.now() + GROUP_MS;
+  const before = process.cpuUsage();
+  return () => {
+    if (performance.now() < end) return false;
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000 >= GROUP_MS;
   };
 }

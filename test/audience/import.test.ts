@@ -156,6 +156,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
     ['\n\n', 'there is no header line'],
     ['name,city\nAda,London\n', 'the header names neither email nor phone'],
     ['email,E-Mail\na@example.net,b@example.net\n', 'the header names email twice'],
+    [`email${',x'.repeat(2000)}\n`, 'the header names more than 2000 columns'],
   ])('refuses %j', async (text, refused) => {
     expect(await take(await startAudience(), text)).toEqual({ refused });
   });

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refuse } from '../../src/core/refusal.ts';
+import { refusalBody } from '../../src/http/answers.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
 
@@ -34,6 +36,28 @@ describe('a success', () => {
 });
 
 describe('a refusal', () => {
+  it.each([
+    ['long messages', 50, 5000],
+    ['many errors', 100_000, 20],
+    ['characters of several bytes', 50, 2000],
+  ])('stays below 16 KiB with %s', (_, count, length) => {
+    const message = '€'.repeat(length);
+    const details = Array.from({ length: count }, (_, n) => ({ field: `f${n}`, message }));
+    const body = refusalBody(refuse('VALIDATION_ERROR', message, { details }), 'request');
+    expect(Buffer.byteLength(body)).toBeLessThan(16 * 1024);
+    const named: { field: string; message: string }[] = JSON.parse(body).error.details;
+    expect(named.at(-1)?.message).toBe(`and ${count - named.length + 1} more errors`);
+  });
+
+  it('names so many errors as are asked for, where it is one of many', () => {
+    const details = [1, 2, 3].map((n) => ({ field: `f${n}`, message: 'is wrong' }));
+    const body = refusalBody(refuse('VALIDATION_ERROR', 'no', { details }), 'request', 1);
+    expect(JSON.parse(body).error.details).toEqual([
+      { field: 'f1', message: 'is wrong' },
+      { field: 'f2', message: 'and 2 more errors' },
+    ]);
+  });
+
   it('has the error envelope, its parts repeated where clients look for them', async () => {
     const response = await send({ to: 'stranger' }, { 'X-Request-Id': 'abc' });
     expect(response.status).toBe(403);

@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { isRefusal } from '../../src/core/refusal.ts';
+import { atMost } from '../../src/http/entry-counts.ts';
 import { unknownFields } from '../../src/http/known-fields.ts';
 import { parseForm } from '../../src/http/validation.ts';
 
@@ -98,6 +99,63 @@ describe('what is wrong, in a sentence', () => {
   it('does not go on without end', () => {
     const refusal = parseForm(z.array(z.string()), Array.from({ length: 5000 }), 'body');
     expect(isRefusal(refusal) && refusal.extras.details).toHaveLength(50);
+    expect(isRefusal(refusal) && refusal.message).toBe('[0]: is required (and 4999 more)');
+  });
+
+  it('quotes the beginning of a long name', () => {
+    const [complaint = ''] = complaints(z.strictObject({}), { ['x'.repeat(100_000)]: 1 });
+    expect(complaint).toBe(`${'x'.repeat(64)}…: is not a field`);
+  });
+});
+
+describe('entries are counted before they are looked at', () => {
+  let looked = 0;
+  const item = z.string().refine(() => {
+    looked++;
+    return true;
+  });
+  const texts = (count: number) => Array.from({ length: count }, () => 'x');
+
+  it.each<[string, z.ZodType, unknown, string]>([
+    ['in a list', z.array(item).max(3), texts(4), 'body: must have at most 3 entries'],
+    [
+      'in a field',
+      z.object({ a: z.array(item).max(3).optional() }),
+      { a: texts(4) },
+      'a: must have at most 3 entries',
+    ],
+    [
+      'in one of several forms',
+      z.union([item, z.array(item).max(3)]),
+      texts(4),
+      'body: must have at most 3 entries',
+    ],
+    [
+      'in a list of lists',
+      z.array(z.object({ a: z.array(item).max(1) })),
+      [{ a: ['x'] }, { a: texts(2) }],
+      '[1].a: must have at most 1 entries',
+    ],
+    [
+      'in a map',
+      atMost(z.record(z.string(), item), 1),
+      { a: 'x', b: 'y' },
+      'body: must have at most 1 entries',
+    ],
+    ['where no limit is set', z.array(item), texts(10_001), 'body: must have at most 10000 entries'],
+  ])('%s', (_, schema, value, complaint) => {
+    looked = 0;
+    expect(complaints(schema, value)).toEqual([complaint]);
+    expect(looked).toBe(0);
+  });
+
+  it('with a code of their own', () => {
+    const schema = z.object({ files: atMost(z.array(item), 2, 'TOO_MANY_ATTACHMENTS') });
+    const refusal = parseForm(schema, { files: texts(3) }, 'body');
+    expect(isRefusal(refusal) && [refusal.code, refusal.message]).toEqual([
+      'TOO_MANY_ATTACHMENTS',
+      'at most 2 files, here are 3',
+    ]);
   });
 });
 
@@ -138,6 +196,18 @@ describe('unknown fields are found', () => {
     );
     const strange = Object.fromEntries(Array.from({ length: 160_000 }, (_, n) => [`f${n}`, 1]));
     expect(check({ to: strange }).at(-1)).toBe('and 159980 more were ignored');
+  });
+
+  it('and the twenty-first is not compared with the known ones', () => {
+    const check = unknownFields(z.object({ subject: z.string() }), 'field');
+    const unknown = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`subj${n + 100}`, 1]));
+    const lowered = vi.spyOn(String.prototype, 'toLowerCase');
+    const warnings = check(unknown);
+    const compared = lowered.mock.calls.length;
+    lowered.mockRestore();
+    expect(warnings).toHaveLength(21);
+    expect(compared).toBeGreaterThan(0);
+    expect(compared).toBeLessThanOrEqual(40);
   });
 
   it.each([

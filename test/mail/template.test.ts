@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest';
 import {
   escapeHtml,
   isServiceVariable,
+  MAX_PROBLEMS,
+  MAX_SLOTS,
   parseTemplate,
+  parsingTemplate,
   renderTemplate,
   SERVICE_VARIABLES,
   type TemplateKind,
@@ -253,5 +256,38 @@ describe('masses of rubbish', () => {
         expect(render(source)).toBe(source.replaceAll('\\{{', '{{'));
       }),
     );
+  });
+});
+
+describe('limits', () => {
+  it('stops after so many problems', () => {
+    const source = Array.from({ length: 5000 }, (_, n) => `{{missing${n}}}`).join('');
+    expect(renderTemplate(parseTemplate(source), 'text', {})).toHaveLength(MAX_PROBLEMS);
+  });
+
+  it('takes no template that uses variables too often', () => {
+    expect(parseTemplate('{{a}}'.repeat(MAX_SLOTS))).toMatchObject({ tooLong: false, names: ['a'] });
+    const template = parseTemplate('{{a}}'.repeat(MAX_SLOTS + 1));
+    expect(template).toMatchObject({ tooLong: true, slots: [] });
+    expect(renderTemplate(template, 'text', { a: 'x' })).toEqual([{ name: '', reason: 'too-long' }]);
+  });
+
+  it('escapes a long value in pieces like a short one', () => {
+    const a = `&<>"'x`.repeat(20_000);
+    expect(renderTemplate(parseTemplate('{{a}}'), 'html', { a })).toBe(escapeHtml(a));
+  });
+
+  it.each([2, 3, 4, 5, 6, 100_000])('finds the variable behind %i braces', (count) => {
+    const braces = '{'.repeat(count);
+    expect(renderTemplate(parseTemplate(`${braces}a}}`), 'text', { a: 'x' })).toBe(`${braces.slice(2)}x`);
+    const raw = count === 2 ? '{{a}}}' : `${braces}a}}}`;
+    expect(renderTemplate(parseTemplate(raw), 'html', { a: '<' })).toBe(
+      count === 2 ? '&lt;}' : `${braces.slice(3)}<`,
+    );
+  });
+
+  it('looks once at each of many braces', () => {
+    const steps = (length: number) => [...parsingTemplate('{'.repeat(length))].length;
+    expect(steps(1_000_000)).toBeLessThanOrEqual(1);
   });
 });

@@ -202,6 +202,30 @@ describe('a campaign that is sent', () => {
     }
   });
 
+  it('leaves out members whose raw fields would hide the compliance footer', async () => {
+    const { member, send, runner, until, messages, progress, deliverAll } = await startCampaigns();
+    await member(ADA, { customFields: { greeting: '<b>Hello</b>' } });
+    await member('hidden@example.net', { customFields: { greeting: '<!--' } });
+    const row = granted(await send({ html: `{{{customFields.greeting}}}${COMPLIANCE}` }));
+    runner.start();
+    await until(row.campaign_id, 'sending');
+    while (messages(row).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await deliverAll();
+    await until(row.campaign_id, 'sent');
+    expect(messages(row).map(({ recipient }) => recipient)).toEqual([ADA]);
+    expect(progress(row.campaign_id)).toMatchObject({ queued: 1, skipped: { notRenderable: 1 } });
+  });
+
+  it('refuses long html with raw variables, and variables that are large', async () => {
+    const { send } = await startCampaigns();
+    const html = `{{{email}}}${'x'.repeat(256 * 1024)}${COMPLIANCE}`;
+    const refusals = [await send({ html }), await send({ templateVariables: { a: 'x'.repeat(64 * 1024) } })];
+    expect(refusals.map((refusal) => isRefusal(refusal) && refusal.extras.details?.[0]?.field)).toEqual([
+      'html',
+      'templateVariables',
+    ]);
+  });
+
   it('leaves out those who may not be written to, have no address, or have fields that cannot be shown', async () => {
     const setting = await startCampaigns();
     const { member, send, runner, until, messages, progress, tables, writer, groupId, onSuppressionChange } =

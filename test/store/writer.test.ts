@@ -32,6 +32,23 @@ describe('the group-commit writer', () => {
     expect(commitsInWal(dir) - before).toBe(1);
   });
 
+  it('leaves units that take long to several commits, in order', async () => {
+    const { dir, writer } = startStore();
+    const before = commitsInWal(dir);
+    const order: number[] = [];
+    await Promise.all(
+      Array.from({ length: 6 }, (_, n) =>
+        writer.run((tables) => {
+          order.push(n);
+          const { user } = process.cpuUsage();
+          while (process.cpuUsage().user - user < 15_000) tables.settings.put(`name ${n}`, String(n));
+        }),
+      ),
+    );
+    expect(order).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(commitsInWal(dir) - before).toBe(6);
+  });
+
   it('rolls a unit that throws back alone', async () => {
     const { tables, writer } = startStore();
     const results = await Promise.allSettled([

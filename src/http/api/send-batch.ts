@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
+import { nextSlice } from '../../core/slices.ts';
 import type { UseCase } from '../../store/domains.ts';
 import { refusalBody, successBody } from '../answers.ts';
+import { JsonElement } from '../json-parse.ts';
 import { unknownFields } from '../known-fields.ts';
 import { type Call, type Route, route } from '../route.ts';
 import { parseForm } from '../validation.ts';
@@ -30,6 +32,10 @@ const MAX_ITEMS = 500;
 const MAX_BYTES = 32 * 1024 * 1024;
 /** Items at work at once: enough to share commits, few enough to leave room for other callers. */
 const AT_ONCE = 32;
+/** Bytes of the items at work at once, one item at least: what one commit may have to write. */
+const BYTES_AT_ONCE = 512 * 1024;
+/** Errors named for each item: a batch may have 500 items that are wrong. */
+const MAX_ITEM_DETAILS = 5;
 
 const batchBody = z.object({
   messages: z.array(z.unknown()).min(1).max(MAX_ITEMS).describe('Each as for a single send, at most 500.'),
@@ -93,22 +99,29 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
 
   async function sendOne(
     call: Call<unknown, unknown, unknown>,
-    item: unknown,
+    item: JsonElement,
     index: number,
     key: string | null,
-  ): Promise<string> {
-    const refused = (refusal: Refusal) => refusalBody(refusal, call.requestId);
-    const body = parseForm(stream.form, item, 'message');
+  ): Promise<ItemAnswer> {
+    const refused = (refusal: Refusal): ItemAnswer => ({
+      accepted: false,
+      body: refusalBody(refusal, call.requestId, MAX_ITEM_DETAILS),
+    });
+    await nextSlice();
+    const read = item.read();
+    if (isRefusal(read)) return refused(read);
+    const body = parseForm(stream.form, read.value, 'message');
     if (isRefusal(body)) return refused(body);
+    const warnings = warningsOf(read.value);
     const account = settings.account(call.caller.accountId);
     if (account === null) return refused(refuse('UNAUTHENTICATED', 'The account is gone'));
     const accepted = await settings.acceptance.accept({
       sender: { account, useCase: stream.useCase, allowFrom: call.caller.allowFrom },
       body,
       idempotency: key === null ? null : { endpoint: stream.endpoint, key: `${key}#${index}` },
-      envelope: (data) => successBody(data, warningsOf(item)),
+      envelope: (data) => successBody(data, warnings),
     });
-    return isRefusal(accepted) ? refused(accepted) : accepted.body;
+    return isRefusal(accepted) ? refused(accepted) : { accepted: true, body: accepted.body };
   }
 
   return route({
@@ -121,6 +134,7 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     scope: stream.scope,
     limit: MAX_BYTES,
     body: batchBody,
+    list: { name: 'messages', max: MAX_ITEMS },
     example: { messages: [stream.example] },
     headers: KEY_HEADER,
     answers: {
@@ -139,25 +153,53 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     handle: async (call) => {
       const key = idempotencyKey(call.headers['idempotency-key']);
       if (isRefusal(key)) return key;
-      const { messages } = call.body;
-      const bodies: string[] = [];
-      for (let from = 0; from < messages.length; from += AT_ONCE) {
-        const some = messages
-          .slice(from, from + AT_ONCE)
-          .map((item, n) => sendOne(call, item, from + n, key));
-        bodies.push(...(await Promise.all(some)));
+      const answers: ItemAnswer[] = [];
+      for (const group of groupsOf(call.body.messages)) {
+        const from = answers.length;
+        const work = group.map((item, n) => sendOne(call, item, from + n, key));
+        answers.push(...(await Promise.all(work)));
       }
-      const results: { success: boolean }[] = bodies.map((body) => JSON.parse(body));
-      const accepted = results.filter(({ success }) => success).length;
-      return {
-        status: stream.status,
-        data: {
-          message: `${accepted} of ${results.length} accepted`,
-          accepted,
-          refused: results.length - accepted,
-          results,
-        },
-      };
+      return { status: stream.status, raw: answerBody(answers, call.warnings) };
     },
   });
+}
+
+interface ItemAnswer {
+  accepted: boolean;
+  /** What a single send would answer. */
+  body: string;
+}
+
+/** Items that are worked on together, in order. */
+function* groupsOf(items: readonly unknown[]): Generator<JsonElement[]> {
+  let group: JsonElement[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    if (!(item instanceof JsonElement)) throw new Error('the route reads its list as elements');
+    if (group.length === AT_ONCE || (group.length > 0 && bytes + item.byteLength > BYTES_AT_ONCE)) {
+      yield group;
+      group = [];
+      bytes = 0;
+    }
+    group.push(item);
+    bytes += item.byteLength;
+  }
+  if (group.length > 0) yield group;
+}
+
+/** The items' answers go in as they are: together they may be megabytes. */
+function answerBody(answers: readonly ItemAnswer[], warnings: readonly string[]): string {
+  const accepted = answers.filter((answer) => answer.accepted).length;
+  const head = successBody(
+    {
+      message: `${accepted} of ${answers.length} accepted`,
+      accepted,
+      refused: answers.length - accepted,
+      results: [],
+    },
+    warnings,
+  );
+  // The first list of the envelope, as no text before it holds a bracket.
+  const at = head.indexOf('[]') + 1;
+  return `${head.slice(0, at)}${answers.map(({ body }) => body).join(',')}${head.slice(at)}`;
 }

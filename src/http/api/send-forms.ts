@@ -1,8 +1,12 @@
 import { z } from 'zod';
+import { MAX_ATTACHMENTS } from '../../sending/attachments.ts';
+import { MAX_HEADERS } from '../../sending/headers.ts';
+import { MAX_RECIPIENTS } from '../../sending/request.ts';
+import { atMost } from '../entry-counts.ts';
 
 /** What the send endpoints take and answer: the schemas, with what the documentation says of each field. */
 const oneOrMany = z.union(
-  [z.string(), z.array(z.string())],
+  [z.string(), atMost(z.array(z.string()), MAX_RECIPIENTS)],
   'must be an address, a comma-joined list, or an array of addresses',
 );
 
@@ -33,8 +37,7 @@ export const commonSendFields = {
       'A stored template in place of subject, html and text. A subject given beside it stands over its own.',
     ),
   replyTo: z.string().optional(),
-  headers: z
-    .record(z.string(), z.string())
+  headers: atMost(z.record(z.string(), z.string()), MAX_HEADERS)
     .optional()
     .describe('Own header fields, at most 50, 8 KiB together.'),
   templateVariables: z
@@ -54,7 +57,9 @@ export const transactionalBody = z.object({
   cc: oneOrMany.optional(),
   bcc: oneOrMany.optional().describe('Each gets a copy that names none of them; may stand without `to`.'),
   ...commonSendFields,
-  attachments: z.array(attachment).optional().describe('At most 10, 2 MB together after decoding.'),
+  attachments: atMost(z.array(attachment), MAX_ATTACHMENTS, 'TOO_MANY_ATTACHMENTS')
+    .optional()
+    .describe('At most 10, 2 MB together after decoding.'),
 });
 
 /** Refused by name: a field that was silently ignored would be mail that somebody thinks was sent. */

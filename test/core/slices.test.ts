@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { inSlices, nextSlice, type Work, withoutPause } from '../../src/core/slices.ts';
+
+/** Work of so many steps, each of which keeps the thread busy until the clock has moved. */
+function* busy(steps: number, log: string[] = [], name = ''): Work<string> {
+  for (let step = 0; step < steps; step++) {
+    const began = performance.now();
+    while (performance.now() - began < 2) log.length += 0;
+    log.push(name);
+    yield;
+  }
+  return name;
+}
+
+describe('sliced work', () => {
+  it('returns what the work returns', async () => {
+    expect(await inSlices(busy(3, [], 'done'))).toBe('done');
+    expect(withoutPause(busy(3, [], 'done'))).toBe('done');
+  });
+
+  it('rejects with what the work throws', async () => {
+    function* failing(): Work<void> {
+      yield;
+      throw new Error('no');
+    }
+    await expect(inSlices(failing())).rejects.toThrow('no');
+  });
+
+  it('lets the event loop turn in between', async () => {
+    let turns = 0;
+    let running = true;
+    const count = () => {
+      turns++;
+      if (running) setImmediate(count);
+    };
+    setImmediate(count);
+    await inSlices(busy(50));
+    running = false;
+    // 100 ms of work, at most some 7 ms of it in a turn.
+    expect(turns).toBeGreaterThan(8);
+  });
+
+  it('takes turns with other sliced work', async () => {
+    const log: string[] = [];
+    await Promise.all([inSlices(busy(40, log, 'a')), inSlices(busy(40, log, 'b'))]);
+    expect(log.indexOf('b')).toBeLessThan(log.lastIndexOf('a'));
+    expect(log.indexOf('a')).toBeLessThan(log.lastIndexOf('b'));
+    expect(log).toHaveLength(80);
+  });
+
+  it('shares one slice of a turn, whatever the number of tasks', async () => {
+    const perTurn: number[] = [];
+    let done = 0;
+    let running = true;
+    const look = () => {
+      perTurn.push(done);
+      done = 0;
+      if (running) setImmediate(look);
+    };
+    setImmediate(look);
+    function* counted(): Work<void> {
+      for (const step of busy(10)) {
+        done++;
+        yield step;
+      }
+    }
+    await Promise.all(Array.from({ length: 20 }, () => inSlices(counted())));
+    running = false;
+    // Three steps of 2 ms go into a slice, and one of another task's may begin in the same turn.
+    expect(Math.max(...perTurn)).toBeLessThan(10);
+  });
+
+  it('gives every waiter a turn of its own', async () => {
+    const order: number[] = [];
+    await Promise.all([1, 2, 3].map((n) => nextSlice().then(() => order.push(n))));
+    expect(order).toEqual([1, 2, 3]);
+  });
+});
