@@ -1,6 +1,7 @@
 import { needsSmtpUtf8 } from './address.ts';
 import type { Attachment, CopyDetails, MessageContent } from './content.ts';
 import { encodeText, wrapBase64 } from './encode.ts';
+import { flowText } from './flowed.ts';
 import { addressField, parameterField, textField, wordsField } from './headers.ts';
 import { personalise } from './personalise.ts';
 import { textFromHtml } from './text-part.ts';
@@ -121,7 +122,12 @@ function readableOf(
   boundary: Boundary,
 ): Entity {
   const words = content.text ?? textFromHtml(content.html);
-  const text = textEntity('plain', personalise(words, copy, 'text'));
+  const personal = personalise(words, copy, 'text');
+  // A caller's own text stays as it is; derived text has paragraphs as lines.
+  const text =
+    content.text === null
+      ? textEntity('plain', flowText(personal), '; format=flowed')
+      : textEntity('plain', personal);
   if (content.html === '') return text;
   const bare = textEntity('html', personalise(tracked(content.html, copy), copy, 'html'));
   const html =
@@ -129,9 +135,12 @@ function readableOf(
   return words === '' ? html : multipart('alternative', boundary('a'), [text, html]);
 }
 
-function textEntity(subtype: 'plain' | 'html', source: string): Entity {
+function textEntity(subtype: 'plain' | 'html', source: string, parameters = ''): Entity {
   const { encoding, body } = encodeText(source);
-  const fields = [`Content-Type: text/${subtype}; charset=utf-8`, `Content-Transfer-Encoding: ${encoding}`];
+  const fields = [
+    `Content-Type: text/${subtype}; charset=utf-8${parameters}`,
+    `Content-Transfer-Encoding: ${encoding}`,
+  ];
   return { fields, chunks: [body] };
 }
 
