@@ -3,17 +3,18 @@ import { schedule } from 'node-cron';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
+import { createAccountLimits } from './accounts/limits.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
 import { createCertificates } from './acme/service.ts';
 import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
 import type { Config } from './config/schema.ts';
 import { programVersion } from './config/version.ts';
-import { type Clock, HOUR, SECOND } from './core/clock.ts';
+import { type Clock, HOUR, monotonicClock, SECOND } from './core/clock.ts';
 import { createIds } from './core/ids.ts';
 import type { Log } from './core/log.ts';
 import type { Random } from './core/random.ts';
-import { createDeliveryEngine } from './delivery/engine.ts';
+import { createDeliveryEngine, type DeliveryEngine } from './delivery/engine.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
@@ -45,6 +46,7 @@ import { tlsCheckRoute } from './http/api/tls-check.ts';
 import { useCaseRoutes } from './http/api/use-cases.ts';
 import { webhookDeliveryRoutes } from './http/api/webhook-deliveries.ts';
 import { webhookRoutes } from './http/api/webhooks.ts';
+import { createProbe } from './http/health.ts';
 import { createPublicSide } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
@@ -80,12 +82,16 @@ import { createWebhooks } from './webhooks/service.ts';
  */
 export interface World {
   clock: Clock;
+  /** Default: the process's own. */
+  monotonic?: Clock;
   random: Random;
   log: Log;
   /** Default: our own resolver over `dns.resolvers`. */
   resolver?: Resolver;
   /** The delivery worker's program; default: the one beside this file. */
   workerScript?: URL;
+  /** The program of the thread that flushes the write-ahead log; default: the compiled one. */
+  flushScript?: URL;
   /** The program of the thread that reads incoming mail; default: the one beside this file. */
   readerScript?: URL;
 }
@@ -100,8 +106,11 @@ export interface Daemon {
   /** For `demo`, which plays the operator's part too. */
   accounts: Accounts;
   domains: Domains;
-  /** Ends what is under way (30 s at most), closes everything. */
-  stop(): Promise<void>;
+  /**
+   * Ends what is under way (30 s at most), closes everything. Resolves with the number of delivery outcomes that
+   * could not be recorded: those messages will be sent again.
+   */
+  stop(): Promise<number>;
 }
 
 const GRACE_MS = 30 * SECOND;
@@ -110,24 +119,23 @@ const GRACE_MS = 30 * SECOND;
 export async function startDaemon(config: Config, world: World): Promise<Daemon> {
   const { clock, random, log } = world;
   const undo: (() => Promise<void> | void)[] = [];
+  let unrecorded = 0;
   const stop = async () => {
     for (const step of undo.splice(0).toReversed()) await step();
+    return unrecorded;
   };
   try {
     const lock = lockDaemon(config.data.dir);
     undo.push(() => lock.release());
-    const db = openDatabase(config.data.dir, { lock });
+    const db = openDatabase(config.data.dir, { lock, busyTimeoutMs: 0 });
     undo.push(() => void db.close());
     const tables = createTables(db);
-    const wal = openWriteAheadLog(db);
+    const wal = openWriteAheadLog(db, { script: world.flushScript });
     undo.push(() => wal.close());
     const writer = createWriter(db, tables, {
       log: wal,
       onLost: (error) => {
-        log.fatal(
-          { err: error },
-          'the disk does not take what is written: ending, to start again from the disk',
-        );
+        log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
         setImmediate(() => {
           throw error;
         });
@@ -140,6 +148,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
 
     const ids = createIds(clock, random);
+    const limits = createAccountLimits({ tables, defaults: config.limits.account });
     const seal = await openSeal({
       file: config.data.masterKeyFile,
       random,
@@ -183,6 +192,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ...webhookParts,
       ids,
       allowPrivateNetworks,
+      mayAdd: limits.mayAdd.webhooks,
       onChange: webhookSender.changed,
     });
     const onSuppressionChange = createStatusFollower(clock);
@@ -205,6 +215,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       resolver,
       answersHttps: createHttpsProbe(resolver, Number(new URL(config.public.url).port || 443)),
       recordDomainEvent: (all, { domain, kind, data }) => recorder.domain(all, domain, kind, data),
+      mayAdd: limits.mayAdd.domains,
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
     });
 
@@ -215,6 +226,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ids,
       log,
       recorder,
+      mayAdd: limits.mayAdd.contacts,
       answersKeptMs: config.limits.idempotencyHours * HOUR,
     });
     audience.background.start();
@@ -289,6 +301,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     const engine = createDeliveryEngine({
       config,
       clock,
+      monotonic: world.monotonic ?? monotonicClock,
       random,
       log,
       tables,
@@ -302,9 +315,17 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       observe: (outcome) => outcomes.inc({ outcome }),
       workerScript: world.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
-    undo.push(() => engine.stop());
+    undo.push(async () => {
+      unrecorded = await engine.stop();
+    });
 
-    const pressure = createPressure({ tables, log, dir: config.data.dir, ...config.limits });
+    const pressure = createPressure({
+      tables,
+      log,
+      dir: config.data.dir,
+      unrecorded: engine.unrecorded,
+      ...config.limits,
+    });
     await pressure.start();
     undo.push(() => pressure.stop());
     const intoQueue = {
@@ -314,6 +335,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       writer,
       recorder,
       pressure,
+      limits,
       simulatorDomain: simulatorDomain(config.hostname),
       expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
       announce: engine.announce,
@@ -352,12 +374,18 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           });
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
-    registerGauges(registry, { queued: tables.queue.count, inFlight: engine.inFlight });
-    const { setupPerSecond, setupBurst, sendPerSecond } = config.limits;
+    registerGauges(registry, { queued: tables.queue.count, engine });
+    const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {
       setup: { burst: setupBurst, perSecond: setupPerSecond },
       send: sendPerSecond === undefined ? null : { burst: sendPerSecond, perSecond: sendPerSecond },
+      account: {
+        setup: {
+          burst: ofAccount.setupBurst ?? 2 * setupBurst,
+          perSecond: ofAccount.setupPerSecond ?? 2 * setupPerSecond,
+        },
+      },
     });
     const submission =
       config.submission.listen === 'off'
@@ -373,7 +401,20 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             startReader,
           });
     if (submission !== null) undo.push(() => submission.close(GRACE_MS));
-    const complianceTemplates = createComplianceTemplates({ tables, writer, clock, ids });
+    const databaseProbe = createProbe({
+      name: 'database',
+      log,
+      run: () => writer.run((all) => all.settings.put('ready-check', String(clock.now()))),
+    });
+    await databaseProbe.start();
+    undo.push(() => databaseProbe.stop());
+    const complianceTemplates = createComplianceTemplates({
+      tables,
+      writer,
+      clock,
+      ids,
+      mayAdd: limits.mayAdd.templates,
+    });
     const sends = {
       acceptance,
       account: tables.accounts.get,
@@ -386,6 +427,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       ids,
       authenticator,
       rateLimits,
+      concurrencyOf: (accountId) => limits.of(accountId).concurrentRequests,
       settled: writer.settled,
       routes: [
         ...useCaseRoutes({ domains }),
@@ -396,9 +438,18 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...sendBatchRoutes(sends),
         ...messageRoutes({ tables }),
         ...messageActionRoutes({
-          queuedMail: createQueuedMail({ tables, writer, clock, recorder, announce: engine.announce }),
+          queuedMail: createQueuedMail({
+            tables,
+            writer,
+            clock,
+            recorder,
+            announce: engine.announce,
+            obstacle: engine.obstacle,
+          }),
         }),
-        ...templateRoutes({ templates: createTemplates({ tables, writer, clock, ids }) }),
+        ...templateRoutes({
+          templates: createTemplates({ tables, writer, clock, ids, mayAdd: limits.mayAdd.templates }),
+        }),
         ...complianceTemplateRoutes({
           complianceTemplates,
           hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
@@ -427,12 +478,17 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         }),
       ],
       health: [
+        { name: 'database', check: databaseProbe.check },
+        { name: 'sends', check: () => pressure.refusal()?.message ?? null },
         {
-          name: 'database',
-          check: () =>
-            writer.run((all) => all.settings.put('ready-check', String(clock.now()))).then(() => null),
+          name: 'queue',
+          check: engine.stalled,
+          details: () => {
+            const parked = engine.parked();
+            return parked.length === 0 ? null : { parked };
+          },
         },
-        { name: 'queue', check: engine.stalled },
+        { name: 'outcomes', check: engine.unrecorded },
         {
           name: 'public',
           check: () => (publicSide.address() === null ? 'the listener is not up' : null),
@@ -481,7 +537,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
   }
 }
 
-function registerGauges(registry: Registry, read: { queued(): number; inFlight(): number }): void {
+function registerGauges(registry: Registry, read: { queued(): number; engine: DeliveryEngine }): void {
+  const { engine } = read;
   collectDefaultMetrics({ register: registry });
   const gauge = (name: string, help: string, value: () => number) =>
     new Gauge({
@@ -493,5 +550,19 @@ function registerGauges(registry: Registry, read: { queued(): number; inFlight()
       },
     });
   gauge('postrider_queue_messages', 'Messages waiting to be delivered.', read.queued);
-  gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', read.inFlight);
+  gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', engine.inFlight);
+  gauge('postrider_delivery_bytes_in_flight', 'Contents of those messages, in bytes.', engine.octetsInFlight);
+  gauge('postrider_delivery_unrecorded', '1 while outcomes cannot be recorded.', () =>
+    engine.unrecorded() === null ? 0 : 1,
+  );
+  const parked = new Gauge({
+    name: 'postrider_delivery_parked',
+    help: 'Domains and accounts whose mail cannot be prepared and is left alone for a while.',
+    labelNames: ['kind'],
+    registers: [],
+    collect() {
+      for (const kind of ['domain', 'account'] as const) this.set({ kind }, engine.parkedCount(kind));
+    },
+  });
+  registry.registerMetric(parked);
 }

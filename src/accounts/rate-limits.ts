@@ -62,17 +62,30 @@ export type RateLane = 'setup' | 'send';
 export interface RateLimits {
   /** Counts one call of a key; null where no limit is set. */
   take(keyId: string, lane: RateLane): RateReading | null;
+  /** Counts the same call of the key's account; null where no limit is set. */
+  takeOfAccount(accountId: string, lane: RateLane): RateReading | null;
 }
 
 const KEYS_REMEMBERED = 20_000;
 
-/** `send` null: unlimited. */
-export function createRateLimits(clock: Clock, rates: { setup: Rate; send: Rate | null }): RateLimits {
+/** Of each key; `account`: of all keys of an account together. Null: unlimited. */
+export interface Rates {
+  setup: Rate;
+  send: Rate | null;
+  account?: { setup: Rate };
+}
+
+export function createRateLimits(clock: Clock, rates: Rates): RateLimits {
   const lanes = {
     setup: createBuckets(clock, rates.setup, KEYS_REMEMBERED),
     send: rates.send === null ? null : createBuckets(clock, rates.send, KEYS_REMEMBERED),
   };
-  return { take: (keyId, lane) => lanes[lane]?.take(keyId) ?? null };
+  const ofAccount =
+    rates.account === undefined ? null : createBuckets(clock, rates.account.setup, KEYS_REMEMBERED);
+  return {
+    take: (keyId, lane) => lanes[lane]?.take(keyId) ?? null,
+    takeOfAccount: (accountId, lane) => (lane === 'setup' ? (ofAccount?.take(accountId) ?? null) : null),
+  };
 }
 
 export interface FailureLimits {

@@ -5,7 +5,7 @@ import type { ConsentRow } from '../store/consent.ts';
 import type { ContactFilter, KnownContact } from '../store/contacts.ts';
 import type { Page } from '../store/page.ts';
 import type { Membership } from '../store/subscriptions.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { Witness } from './consent.ts';
 import { addPerson, changePerson, findPerson, reread } from './people.ts';
@@ -44,9 +44,11 @@ export interface ContactsHouse {
   writer: Writer;
   clock: Clock;
   ids: Ids;
+  /** The limit on the number of an account's contacts. */
+  mayAdd: MayAdd;
 }
 
-export function createContacts({ tables, writer, clock, ids }: ContactsHouse): Contacts {
+export function createContacts({ tables, writer, clock, ids, mayAdd }: ContactsHouse): Contacts {
   const witness = ({ by, ipAddress, userAgent }: Caller): Witness => ({
     by,
     ipAddress,
@@ -68,6 +70,7 @@ export function createContacts({ tables, writer, clock, ids }: ContactsHouse): C
           source: 'api',
           defaultMethod: 'implicit_api',
           witness: witness(caller),
+          mayAdd,
         } as const;
         const seq = addPerson(all, ids, profile, person);
         return isRefusal(seq) ? seq : reread(all, seq);

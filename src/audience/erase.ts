@@ -7,7 +7,7 @@ import type { Writer } from '../store/writer.ts';
 import { type Eraser, erasingOf } from './erasers.ts';
 import { findPerson, identifiersOf } from './people.ts';
 import type { Person } from './scrub.ts';
-import { clearTraces, rewriteIfWanted } from './traces.ts';
+import { clearTraces, rewriteIfWanted, type TraceHouse } from './traces.ts';
 
 /**
  * Erases a person: their profile, memberships and history at once, then, portion by portion, every trace in
@@ -29,6 +29,7 @@ export interface ErasureHouse {
   clock: Clock;
   log: Log;
   erasers: readonly Eraser[];
+  claimFile?: NonNullable<TraceHouse['claimFile']>;
 }
 
 export function createErasure(house: ErasureHouse): Erasure {

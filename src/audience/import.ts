@@ -5,7 +5,7 @@ import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { KnownContact } from '../store/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { Witness } from './consent.ts';
 import type { Caller } from './contacts.ts';
@@ -93,8 +93,14 @@ export const NO_COUNTS: ImportCounts = {
   optedOut: 0,
 };
 
-export function createImporter(house: { writer: Writer; clock: Clock; ids: Ids }): Importer {
-  const { writer, clock, ids } = house;
+export function createImporter(house: {
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+  /** The limit on the number of an account's contacts. */
+  mayAdd: MayAdd;
+}): Importer {
+  const { writer, clock } = house;
 
   async function takeIn(job: ImportJob): Promise<ImportResult | Refusal> {
     const { reader, signal } = job;
@@ -104,7 +110,7 @@ export function createImporter(house: { writer: Writer; clock: Clock; ids: Ids }
     for await (const { rows, place } of batches(job.records, reader, job.batchRows)) {
       const began = performance.now();
       const batch = await writer.run((all): ImportBatch | Refusal => {
-        const done = applyBatch(all, ids, job, rows, { ...job.caller, at: clock.now() });
+        const done = applyBatch(all, house, job, rows, { ...job.caller, at: clock.now() });
         if (isRefusal(done)) return done;
         const result = { place, counts: sum(counts, done.counts), rejected: done.rejected };
         job.onBatch?.(all, result);
@@ -169,9 +175,15 @@ async function* batches(
   if (place !== null && rows.length > 0) yield { rows, place };
 }
 
+/** What a new contact needs beyond its row. */
+interface Adding {
+  ids: Ids;
+  mayAdd: MayAdd;
+}
+
 function applyBatch(
   tables: Tables,
-  ids: Ids,
+  adding: Adding,
   job: ImportJob,
   rows: ImportRow[],
   witness: Witness,
@@ -181,7 +193,7 @@ function applyBatch(
   const counts = { ...NO_COUNTS, rows: rows.length };
   const rejected: RejectedRow[] = [];
   for (const row of rows) {
-    const taken = isReadable(row) ? takeRow(tables, ids, job.accountId, row.profile, witness) : row.reason;
+    const taken = isReadable(row) ? takeRow(tables, adding, job.accountId, row.profile, witness) : row.reason;
     if (typeof taken === 'string') {
       counts.rejected++;
       rejected.push({ line: row.line, reason: taken });
@@ -219,7 +231,7 @@ interface Taken {
 /** What became of a row, or why it was not taken. */
 function takeRow(
   tables: Tables,
-  ids: Ids,
+  { ids, mayAdd }: Adding,
   accountId: string,
   profile: ProfileChanges,
   witness: Witness,
@@ -239,6 +251,7 @@ function takeRow(
       source: 'import',
       defaultMethod,
       witness,
+      mayAdd,
     });
     return isRefusal(seq) ? seq.message : { seq, became: 'created' };
   }

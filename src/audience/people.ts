@@ -4,7 +4,7 @@ import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { ConsentMethod } from '../store/consent.ts';
 import type { ContactRow, ContactSource, KnownContact } from '../store/contacts.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import { giveConsent, type Witness, withdrawConsent } from './consent.ts';
 import { mergeCustomFields } from './custom-fields.ts';
 import type { ProfileChanges } from './profile.ts';
@@ -22,6 +22,8 @@ export interface NewPerson {
   /** Of the consent, where none is named. */
   defaultMethod: ConsentMethod;
   witness: Witness;
+  /** The limit on the number of the account's contacts. */
+  mayAdd: MayAdd;
 }
 
 /** Returns the new contact's seq; a refusal when one of its identifiers is known already. */
@@ -41,10 +43,12 @@ export function addUnknownPerson(
   tables: Tables,
   ids: Ids,
   profile: ProfileChanges,
-  { accountId, source, defaultMethod, witness }: NewPerson,
+  { accountId, source, defaultMethod, witness, mayAdd }: NewPerson,
 ): number | Refusal {
   const early = futureConsent(profile, witness);
   if (early !== null) return early;
+  const full = mayAdd(tables, accountId);
+  if (full !== null) return full;
   const reach = reachOf({ email: profile.email ?? null, phone: profile.phone ?? null });
   const names = { first_name: profile.firstName ?? null, last_name: profile.lastName ?? null };
   const consent = profile.consent === null ? null : (profile.consent ?? {});

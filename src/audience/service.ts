@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type Contacts, createContacts } from './contacts.ts';
 import { createErasure, type Erasure } from './erase.ts';
@@ -10,6 +10,7 @@ import { createErasers, type Eraser } from './erasers.ts';
 import { createSubscriptionGroups, type SubscriptionGroups } from './groups.ts';
 import { createImporter, type Importer } from './import.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
+import type { TraceHouse } from './traces.ts';
 
 /** The audience: people, the groups they are in, what they consented to. Puts the parts of the room together. */
 export interface Audience {
@@ -29,8 +30,12 @@ export interface AudienceHouse {
   ids: Ids;
   log: Log;
   recorder: Recorder;
+  /** The limit on the number of an account's contacts. */
+  mayAdd: MayAdd;
   /** How long answers are kept for repeated requests, ms. */
   answersKeptMs: number;
+  /** See `TraceHouse`. */
+  claimFile?: NonNullable<TraceHouse['claimFile']>;
   /** For tables of other rooms in which people's addresses stand. */
   erasers?: readonly Eraser[];
 }

@@ -2,6 +2,7 @@ import { open, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, HOUR, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import type { DaemonLock } from '../store/database.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { Person } from './scrub.ts';
@@ -18,6 +19,11 @@ export interface TraceHouse {
   writer: Writer;
   clock: Clock;
   log: Log;
+  /**
+   * Takes the right to rewrite the file; null while a daemon in another process is running, which then does it
+   * itself within a minute. Default: for the daemon, who has the right.
+   */
+  claimFile?: () => DaemonLock | null;
 }
 
 const REWRITE_BYTES = 64 * 1024 * 1024;
@@ -54,14 +60,22 @@ export async function rewriteIfWanted(house: TraceHouse): Promise<void> {
   const { tables, writer, clock, log } = house;
   const last = Number(tables.settings.get(LAST_REWRITE) ?? 0);
   if (tables.settings.get(REWRITE_WANTED) !== 'yes' || clock.now() - last < REWRITE_EVERY) return;
+  const claim = house.claimFile === undefined ? HELD_ALREADY : house.claimFile();
+  if (claim === null) return;
+  try {
+    tables.erasures.rewrite();
+  } finally {
+    claim.release();
+  }
   await writer.run((all) => {
     all.settings.put(REWRITE_WANTED, 'no');
     all.settings.put(LAST_REWRITE, String(clock.now()));
   });
-  tables.erasures.rewrite();
   await emptyLog(house);
   log.info('the database was rewritten, so that nothing of erased people is left in its free space');
 }
+
+const HELD_ALREADY: DaemonLock = { release: () => {} };
 
 /** A reader in another process may be in the way for a moment. */
 async function emptyLog({ tables, log }: TraceHouse): Promise<void> {

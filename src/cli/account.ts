@@ -1,6 +1,13 @@
 import { Command } from 'commander';
 import { type AccountChanges, accountChangesForm, newAccountForm } from '../accounts/account-form.ts';
 import { type Account, type Accounts, createAccounts } from '../accounts/accounts.ts';
+import {
+  changeLimits,
+  LIMIT_NAMES,
+  type LimitChanges,
+  type LimitName,
+  readLimits,
+} from '../accounts/limits.ts';
 import { ADDRESS_FORM, parsePostalAddress } from '../accounts/postal-address.ts';
 import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
@@ -44,6 +51,7 @@ Examples:
     .option('--logo-url <url>', 'logo on the public pages')
     .option('--json', 'print JSON')
     .action((id: string, options: UpdateOptions) => update(context, id, options));
+  command.addCommand(limitsCommand(context));
   for (const { verb, status, does } of SWITCHES) {
     command
       .command(`${verb} <id>`)
@@ -141,6 +149,95 @@ async function change(
   if (isRefusal(account)) say(context, account);
   else if (json === true) context.printJson(record(account));
   else context.print(`account ${account.accountId} (${account.name}) is ${account.status}`);
+}
+
+/** `postrider account limits`. */
+function limitsCommand(context: CliContext): Command {
+  const command = new Command('limits')
+    .argument('<id>', 'the account')
+    .description('show or set the limits of an account; the daemon applies changes immediately')
+    .option('--json', 'print JSON')
+    .option('--default [names...]', 'return the named limits, or all, to the configured defaults')
+    .addHelpText(
+      'after',
+      `
+A value is a whole number or "unlimited". Defaults are set in [limits.account] of the configuration.
+
+Examples:
+  postrider account limits acct_8f3k2m9x0q1z
+  postrider account limits acct_8f3k2m9x0q1z --messages-per-hour 1000 --contacts 50000
+  postrider account limits acct_8f3k2m9x0q1z --default messages-per-hour
+  postrider account limits acct_8f3k2m9x0q1z --default`,
+    );
+  for (const name of LIMIT_NAMES) command.option(`--${flagOf(name)} <n>`, LIMIT_HELP[name]);
+  return command.action((id: string, options: LimitOptions) => limits(context, id, options));
+}
+
+const LIMIT_HELP: Record<LimitName, string> = {
+  domains: 'domains',
+  webhooks: 'webhooks',
+  templates: 'templates, with compliance templates',
+  contacts: 'contacts',
+  messagesPerHour: 'messages in any 60 minutes; each recipient counts',
+  messagesPerDay: 'messages in any 24 hours; each recipient counts',
+  concurrentRequests: 'API requests processed at the same time',
+};
+
+type LimitOptions = JsonOption & Partial<Record<LimitName, string>> & { default?: true | string[] };
+
+async function limits(context: CliContext, id: string, options: LimitOptions): Promise<void> {
+  const changes = limitChanges(options);
+  if (typeof changes === 'string') return context.usage(changes);
+  const house = await context.open();
+  const { tables, clock, config } = house;
+  if (tables.accounts.get(id) === null) return context.fail(`there is no account ${id}`);
+  if (Object.keys(changes).length > 0) {
+    const refusal = await changeLimits(house, id, changes);
+    if (refusal !== null) return context.fail(refusal.message);
+  }
+  const readings = readLimits(tables, config.limits.account, id, clock.now());
+  if (options.json === true) {
+    context.printJson({
+      accountId: id,
+      limits: Object.fromEntries(
+        readings.map(({ limit, value, isDefault, used }) => [limit, { value, isDefault, used }]),
+      ),
+    });
+    return;
+  }
+  const rows = readings.map(({ limit, value, isDefault, used }) => ({
+    limit: flagOf(limit),
+    value: value ?? 'unlimited',
+    set: isDefault ? 'default' : 'account',
+    used: used ?? '',
+  }));
+  context.printRows(rows, { json: false, empty: '' });
+}
+
+/** What the options change, or what is wrong with them. */
+function limitChanges(options: LimitOptions): LimitChanges | string {
+  const changes: LimitChanges = {};
+  const toDefault = options.default === true ? LIMIT_NAMES.map(flagOf) : (options.default ?? []);
+  for (const flag of toDefault) {
+    const name = LIMIT_NAMES.find((each) => flagOf(each) === flag);
+    if (name === undefined)
+      return `--default: there is no limit "${flag}"; limits are ${LIMIT_NAMES.map(flagOf).join(', ')}`;
+    changes[name] = 'default';
+  }
+  for (const name of LIMIT_NAMES) {
+    const text = options[name];
+    if (text === undefined) continue;
+    const least = name === 'concurrentRequests' ? 1 : 0;
+    if (text === 'unlimited') changes[name] = null;
+    else if (/^\d{1,15}$/.test(text) && Number(text) >= least) changes[name] = Number(text);
+    else return `--${flagOf(name)} must be a whole number of at least ${least}, or "unlimited"`;
+  }
+  return changes;
+}
+
+/** `messagesPerHour` is `messages-per-hour` on the command line. */
+function flagOf(name: LimitName): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 const BAD_ADDRESS = `--address must be: ${ADDRESS_FORM}`;

@@ -3,6 +3,7 @@ import { createStatusFollower } from '../audience/standing.ts';
 import { HOUR } from '../core/clock.ts';
 import { createLog } from '../core/log.ts';
 import { createRecorder } from '../events/record.ts';
+import { tryLockDaemon } from '../store/database.ts';
 import type { CliContext, House } from './context.ts';
 
 /** The audience room as a command uses it, without the daemon's background. */
@@ -18,7 +19,9 @@ export async function withAudience(
     ...house,
     log: createLog({ level: 'silent', hashAddresses: true }),
     recorder: createRecorder({ clock, ids, onSuppressionChange: createStatusFollower(clock) }),
+    mayAdd: house.limits.mayAdd.contacts,
     answersKeptMs: config.limits.idempotencyHours * HOUR,
+    claimFile: () => tryLockDaemon(config.data.dir),
   });
   await work(audience, house);
 }

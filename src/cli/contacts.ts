@@ -6,7 +6,7 @@ import { shownConsent, shownContact, shownMembership } from '../audience/shown.t
 import { isRefusal } from '../core/refusal.ts';
 import { emailIdentifier, IDENTIFIER, parsePhone, phoneIdentifier } from '../mail/identifier.ts';
 import { GLOBAL_STATUSES, type GlobalStatus, type KnownContact } from '../store/contacts.ts';
-import { lockDaemon, StoreFault } from '../store/database.ts';
+import { tryLockDaemon } from '../store/database.ts';
 import { withAudience } from './contacts-house.ts';
 import { contactsImportCommand } from './contacts-import.ts';
 import type { CliContext } from './context.ts';
@@ -160,18 +160,22 @@ async function erase(context: CliContext, person: string, { account, json }: Per
 }
 
 async function compact(context: CliContext): Promise<void> {
-  const { tables, config } = await context.open();
+  // Before the database is opened: compaction holds its write lock throughout, and is not for a running daemon.
+  const { dir } = context.config().data;
+  const lock = tryLockDaemon(dir);
+  if (lock === null)
+    return context.fail(
+      `contacts compact cannot run while a postrider daemon is running on ${dir}: stop the daemon first`,
+    );
   try {
-    const lock = lockDaemon(config.data.dir);
-    try {
-      tables.erasures.rewrite();
-      tables.erasures.emptyLog();
-    } finally {
-      lock.release();
-    }
-  } catch (error) {
-    if (error instanceof StoreFault) return context.fail(`${error.message}: stop it first`);
-    throw error;
+    const { tables } = await context.open({ lock });
+    tables.erasures.rewrite();
+    if (!tables.erasures.emptyLog())
+      return context.fail(
+        'the database has been rewritten, but another process is reading it: run this again when that has ended',
+      );
+  } finally {
+    lock.release();
   }
   context.print('the database has been rewritten');
 }

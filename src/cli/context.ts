@@ -1,13 +1,15 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
+import { type AccountLimits, createAccountLimits } from '../accounts/limits.ts';
 import { CONFIG_FILES, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { createIds, type Ids } from '../core/ids.ts';
 import { type Random, systemRandom } from '../core/random.ts';
 import type { Seal } from '../core/seal.ts';
-import { DATABASE_FILE, openDatabase, StoreFault } from '../store/database.ts';
+import { DATABASE_FILE, type DaemonLock, openDatabase } from '../store/database.ts';
+import { StoreFault } from '../store/failure.ts';
 import { openSeal } from '../store/master-key.ts';
 import { createTables, type Tables } from '../store/tables.ts';
 import { createWriter, type Writer } from '../store/writer.ts';
@@ -22,9 +24,9 @@ export interface CliContext {
   config(): Config;
   /**
    * The database of `data.dir`; works while the daemon runs. Throws StoreFault when there is none, unless `create`
-   * is set.
+   * is set. `lock`: held by a command that excludes the daemon.
    */
-  open(options?: { create?: boolean }): Promise<House>;
+  open(options?: { create?: boolean; lock?: DaemonLock }): Promise<House>;
   print(text: string): void;
   printJson(value: unknown): void;
   /** Rows as a table, or as a JSON array; `empty` is said to people when there are none. */
@@ -52,6 +54,7 @@ export interface House {
   clock: Clock;
   ids: Ids;
   random: Random;
+  limits: AccountLimits;
   /** Reads or makes the master key; rejects when it is not this database's. */
   seal(): Promise<Seal>;
 }
@@ -84,12 +87,12 @@ export function createContext(configFile: () => string | undefined, json = false
 
   return {
     config,
-    open: async ({ create = false } = {}) => {
+    open: async ({ create = false, ...options } = {}) => {
       if (house !== null) return house;
       const settings = config();
       if (create) refuseMovedData(settings);
       else requireData(settings);
-      const db = openDatabase(settings.data.dir);
+      const db = openDatabase(settings.data.dir, options);
       const tables = createTables(db);
       const writer = createWriter(db, tables);
       closeHouse = async () => {
@@ -103,6 +106,7 @@ export function createContext(configFile: () => string | undefined, json = false
         clock: systemClock,
         ids: createIds(systemClock, systemRandom),
         random: systemRandom,
+        limits: createAccountLimits({ tables, defaults: settings.limits.account }),
         seal: () =>
           openSeal({
             file: settings.data.masterKeyFile,

@@ -28,6 +28,7 @@ export async function withDomains(
       resolver,
       answersHttps: createHttpsProbe(resolver, Number(new URL(config.public.url).port || 443)),
       recordDomainEvent: (tables, { domain, kind, data }) => recorder.domain(tables, domain, kind, data),
+      mayAdd: house.limits.mayAdd.domains,
       dropQueued: (tables, domainId) => void dropQueued(recorder, tables, domainId),
     });
     await work({ ...house, domains });

@@ -3,8 +3,7 @@ import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { publicMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
-import { createQueuedMail, type QueuedMail } from '../sending/queued-mail.ts';
-import type { ListedMessage } from '../store/messages.ts';
+import { createQueuedMail, type QueuedMail, type Retried } from '../sending/queued-mail.ts';
 import { HELD, type QueuedMessage } from '../store/queue.ts';
 import type { CliContext } from './context.ts';
 
@@ -27,53 +26,48 @@ export function queueCommand(context: CliContext): Command {
     .description('one waiting message: when it is tried next and what happened so far')
     .option('--json', 'print JSON')
     .action((id: string, options: { json?: boolean }) => showQueued(context, id, options.json === true));
-  for (const { verb, does, done, act } of ACTIONS) {
+  for (const { verb, does, act } of ACTIONS) {
     command
       .command(`${verb} <ids...>`)
       .description(does)
       .option('--json', 'print JSON')
       .action((ids: string[], options: { json?: boolean }) =>
-        actOn(context, ids, act, done, options.json === true),
+        actOn(context, ids, act, options.json === true),
       );
   }
   return command;
 }
 
-type Action = (mail: QueuedMail, id: string) => Promise<ListedMessage | Refusal>;
+type Action = (mail: QueuedMail, id: string) => Promise<Retried | Refusal>;
 
-const ACTIONS: { verb: string; does: string; done: string; act: Action }[] = [
+const ACTIONS: { verb: string; does: string; act: Action }[] = [
   {
     verb: 'retry',
     does: 'try deferred messages again now',
-    done: 'is due now',
     act: (mail, id) => mail.retry(null, id),
   },
   {
     verb: 'cancel',
     does: 'call waiting messages off; what is being sent at this moment is not stopped',
-    done: 'is cancelled',
-    act: (mail, id) => mail.cancel(null, id),
+    act: async (mail, id) => {
+      const message = await mail.cancel(null, id);
+      return isRefusal(message) ? message : { message, report: 'is cancelled' };
+    },
   },
 ];
 
 /** Does what can be done, and says of the others why not. */
-async function actOn(
-  context: CliContext,
-  ids: readonly string[],
-  act: Action,
-  done: string,
-  json: boolean,
-): Promise<void> {
+async function actOn(context: CliContext, ids: readonly string[], act: Action, json: boolean): Promise<void> {
   const house = await context.open();
   const mail = createQueuedMail({ ...house, recorder: createRecorder(house) });
-  const changed: ListedMessage[] = [];
+  const changed: Retried[] = [];
   for (const id of ids) {
     const row = await act(mail, id);
     if (isRefusal(row)) context.fail(`${id}: ${row.message}`);
     else changed.push(row);
   }
-  if (json) context.printJson(changed.map(publicMessage));
-  else for (const { message_id } of changed) context.print(`${message_id} ${done}`);
+  if (json) context.printJson(changed.map(({ message }) => publicMessage(message)));
+  else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);
 }
 
 interface ListOptions {

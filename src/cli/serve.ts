@@ -15,8 +15,10 @@ export function serveCommand(configFile: () => string | undefined): Command {
       'after',
       `
 Signals:
-  SIGTERM, SIGINT   stop taking work, finish deliveries under way (up to 30 s), exit 0
+  SIGTERM, SIGINT   stop taking work, finish deliveries under way (up to 30 s), exit 0;
+                    exit 1 when outcomes of deliveries could not be recorded
   SIGHUP            read the configuration again and say what would change
+  SIGUSR1, SIGUSR2  ignored
 
 Examples:
   postrider serve
@@ -31,14 +33,20 @@ async function serve(file: string | undefined): Promise<void> {
   const config = loadConfig(options);
   refuseMovedData(config);
   const log = createLog(config.log);
-  const daemon = await startDaemon(config, { clock: systemClock, random: systemRandom, log });
+  // Before the start, which takes a while: a signal that arrives meanwhile is handled after it.
   process.on('SIGHUP', () => rereadConfig(log, config, () => loadConfig(options)));
-  const signal = await firstSignal();
-  log.info({ signal }, 'stopping');
-  // A second signal must not cut the stop short: what is under way is recorded first.
+  for (const ignored of ['SIGUSR1', 'SIGUSR2'] as const)
+    process.on(ignored, () => log.info({ signal: ignored }, 'signal ignored'));
+  const stopSignal = firstSignal();
+  const daemon = await startDaemon(config, { clock: systemClock, random: systemRandom, log });
+  const signal = await stopSignal;
+  // A second signal must not cut the stop short: deliveries under way are recorded first.
   for (const again of ['SIGTERM', 'SIGINT'] as const) process.on(again, () => log.info('already stopping'));
-  await daemon.stop();
-  log.info('stopped');
+  log.info({ signal }, 'stopping');
+  const unrecorded = await daemon.stop();
+  log.info({ unrecorded }, 'stopped');
+  // The messages are not lost, but some will be sent twice: whoever watches the service has to know.
+  if (unrecorded > 0) process.exitCode = 1;
 }
 
 function firstSignal(): Promise<string> {

@@ -68,9 +68,9 @@ interface ContentOptions extends Options {
 }
 
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
-  const { tables, ...rest } = await context.open();
-  if (tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
-  const page = createTemplates({ tables, ...rest }).list({ accountId: account, beforeSeq: null, limit });
+  const templates = await templatesOf(context, account);
+  if (templates === null) return;
+  const page = templates.list({ accountId: account, beforeSeq: null, limit });
   const rows = page.rows.map(shownTemplate);
   if (json === true) return context.printJson(rows);
   const columns = rows.map(({ templateId, name, type, subject, updatedAt }) => ({
@@ -119,15 +119,25 @@ async function contentOf({
   });
 }
 
+/** Null, and reported, when there is no such account. */
+async function templatesOf(context: CliContext, account: string): Promise<Templates | null> {
+  const { tables, limits, ...rest } = await context.open();
+  if (tables.accounts.get(account) === null) {
+    context.fail(`there is no account ${account}`);
+    return null;
+  }
+  return createTemplates({ tables, ...rest, mayAdd: limits.mayAdd.templates });
+}
+
 /** Prints the template that `work` returns, and on stderr what a send with it would be refused for. */
 async function one(
   context: CliContext,
   { account, json }: Options,
   work: (templates: Templates) => Promise<TemplateRow | Refusal> | TemplateRow | Refusal,
 ): Promise<void> {
-  const { tables, ...rest } = await context.open();
-  if (tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
-  const template = await work(createTemplates({ tables, ...rest }));
+  const templates = await templatesOf(context, account);
+  if (templates === null) return;
+  const template = await work(templates);
   if (isRefusal(template)) return context.fail(template.message);
   context.printRecord({ ...shownTemplate(template) }, { json: json === true });
   for (const warning of templateWarnings(template)) console.error(`warning: ${warning}`);

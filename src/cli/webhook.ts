@@ -119,7 +119,8 @@ async function withWebhooks(
     try {
       const log = createLog({ level: 'silent', hashAddresses: true });
       const secrets = createWebhookSecrets({ seal, random: house.random });
-      await work(createWebhooks({ ...house, log, secrets, caller, allowPrivateNetworks }));
+      const { webhooks: mayAdd } = house.limits.mayAdd;
+      await work(createWebhooks({ ...house, log, secrets, caller, allowPrivateNetworks, mayAdd }));
     } finally {
       await caller.close();
     }

@@ -25,10 +25,12 @@ const listen = z.string().refine((text) => parseListen(text) !== null, LISTEN_FO
 const listenOrOff = z.union([z.literal('off'), listen], `${LISTEN_FORM}, or "off"`);
 const HOST_NAME =
   /^(?=.{1,253}$)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
+const HOST_PATTERN = /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
 const hostName = z.string().regex(HOST_NAME, 'must be a host name such as "mail.example.com"');
 const port = z.int().min(1).max(65535);
 const ms = z.int().min(1);
 const count = z.int().min(1);
+const quota = z.int().min(0);
 const resolver = z
   .string()
   .regex(
@@ -242,8 +244,20 @@ export const configSchema = z.strictObject({
       .array(z.string())
       .default([])
       .describe('Proxies (address or CIDR) whose X-Forwarded-For is believed.'),
+    hosts: z
+      .array(
+        z.string().regex(HOST_PATTERN, 'must be a host name such as "api.example.com" or "*.example.com"'),
+      )
+      .default([])
+      .describe(
+        'Host names under which the API is called, besides "hostname", localhost, addresses and names without a dot; "*.example.com" covers subdomains.',
+      ),
+    connectionsPerAddress: count
+      .default(256)
+      .describe('Connections of one address (IPv6: /64) at once; not counted for trustedProxies.'),
     metricsKey: z.string().min(16).optional().meta({
-      description: 'Bearer token that /metrics asks of callers off loopback; none: loopback only.',
+      description:
+        'Bearer token that /metrics requires of every caller; none: loopback callers only, without a token.',
       shown: 'none',
     }),
   }),
@@ -281,7 +295,11 @@ export const configSchema = z.strictObject({
       ),
     mailBytes: count.default(20_971_520).describe('Largest mail that is taken.'),
     connections: count.default(1000).describe('Connections at once.'),
-    connectionsPerAddress: count.default(300).describe('Of them, from one address.'),
+    connectionsPerAddress: count
+      .default(30)
+      .describe(
+        'Of them, from one address (IPv4) or /64 (IPv6); the next one takes the place of the least useful.',
+      ),
   }),
   submission: section({
     listen: listenOrOff.default('off').describe('Authenticated SMTP submission, or "off".'),
@@ -295,7 +313,11 @@ export const configSchema = z.strictObject({
       .default([])
       .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.'),
     connections: count.default(1000).describe('Connections at once.'),
-    connectionsPerAddress: count.default(300).describe('Of them, from one address.'),
+    connectionsPerAddress: count
+      .default(100)
+      .describe(
+        'Of them, from one address (IPv4) or /64 (IPv6); the next one takes the place of the least useful.',
+      ),
   }),
   dns: section({
     resolvers: z.array(resolver).default([]).meta({
@@ -314,6 +336,16 @@ export const configSchema = z.strictObject({
       .max(64)
       .optional()
       .meta({ description: 'Threads that compose, sign and speak SMTP.', shown: 'cores - 1, at least 1' }),
+    connections: count.optional().meta({
+      description:
+        'Outbound SMTP sessions at once, over all destinations; as many connections again may be idle. Accounts and destinations share them.',
+      shown: '500, or a quarter of the open files that the process may have',
+    }),
+    inFlightBytes: count
+      .default(67_108_864)
+      .describe(
+        'Message contents that are being sent at once, in bytes; each takes about three times as much memory. Accounts and destinations share them.',
+      ),
     returnPath: z
       .enum(['customer', 'auto', 'platform'])
       .default('auto')
@@ -393,6 +425,29 @@ export const configSchema = z.strictObject({
     bodyDays: count.default(7).describe('Days that message bodies are kept after the final state.'),
     eventDays: count.default(90).describe('Days that events and message records are kept.'),
     idempotencyHours: count.default(24).describe('Hours that an Idempotency-Key is remembered.'),
+    account: section({
+      domains: quota.default(100).describe('Domains of an account that has no limit of its own.'),
+      webhooks: quota.default(50).describe('Webhooks of the same.'),
+      templates: quota.default(10_000).describe('Templates of the same.'),
+      contacts: quota.optional().meta({ description: 'Contacts of the same.', shown: 'unlimited' }),
+      messagesPerHour: quota.optional().meta({
+        description: 'Messages that it may send in any 60 minutes; each recipient counts.',
+        shown: 'unlimited',
+      }),
+      messagesPerDay: quota.optional().meta({
+        description: 'Messages that it may send in any 24 hours; each recipient counts.',
+        shown: 'unlimited',
+      }),
+      concurrentRequests: count.default(64).describe('API requests of the same that are processed at once.'),
+      setupPerSecond: count.optional().meta({
+        description: 'Requests a second on the setup interface, all keys of an account together.',
+        shown: 'twice limits.setupPerSecond',
+      }),
+      setupBurst: count.optional().meta({
+        description: 'Burst of the same.',
+        shown: 'twice limits.setupBurst',
+      }),
+    }),
   }),
   log: section({
     level: z

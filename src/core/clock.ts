@@ -9,6 +9,9 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() };
 
+/** Milliseconds since some moment in the past; never set back or forward. For durations, never for a date. */
+export const monotonicClock: Clock = { now: () => performance.now() };
+
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;

@@ -19,6 +19,8 @@ export interface Judgement {
   reply: Reply;
   /** Where the bounce came from: the destination, or ourselves. */
   source: 'smtp' | 'local';
+  /** Ours, where the message did not come as far as a reply. */
+  failure?: LocalFailure;
 }
 
 /** Judges a worker's report. */
@@ -27,6 +29,10 @@ export function judge(report: AttemptReport): Judgement {
   const deciding =
     report.sessions.findLast(({ reply }) => reply?.code === report.reply?.code) ?? report.sessions.at(-1);
   const host = deciding?.host ?? null;
+  if (report.conclusion === 'not-composed') {
+    const judgement = judgeLocal('not-composed');
+    return report.reply === null ? judgement : { ...judgement, reply: report.reply };
+  }
   if (report.reply !== null && report.conclusion !== 'unanswered') {
     const verdict = classify({ stage: report.stage, reply: report.reply, mxHost: host });
     return {
@@ -40,7 +46,7 @@ export function judge(report: AttemptReport): Judgement {
 }
 
 export function judgeLocal(failure: LocalFailure): Judgement {
-  return { ...classifyLocal(failure), source: 'local' };
+  return { ...classifyLocal(failure), source: 'local', failure };
 }
 
 export interface AttemptLog {
@@ -97,6 +103,12 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
 
   function bounce(tables: Tables, message: MessageRow, judgement: Judgement): Outcome {
     const { verdict, reply } = judgement;
+    if (judgement.failure === 'not-composed') {
+      // No destination refused it: the failure is this side's, and permanent.
+      const fields = { reason: 'content_invalid', ...replyFields(judgement) };
+      recorder.message(tables, message, 'email_failed', { fields });
+      return { status: 'failed', reply, nextAttemptAt: null };
+    }
     if (verdict.classification === 'routing-loop') {
       recorder.message(tables, message, 'email_failed', {
         fields: { reason: 'loop', ...replyFields(judgement) },

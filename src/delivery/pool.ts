@@ -1,101 +1,248 @@
 import { Worker } from 'node:worker_threads';
+import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { AttemptReport, DeliveryJob, FromWorker, ToWorker } from './worker/protocol.ts';
+import type { AttemptReport, DeliveryJob, FromWorker, ToWorker, WorkerSetup } from './worker/protocol.ts';
 
 /**
- * The worker threads. A connection slot keeps to one worker. When a worker dies, what it held is reported as
- * lost, so that each message is judged like any other whose connection broke, and a new worker takes its
- * place.
+ * The worker threads. A connection slot keeps to one worker. Every job that is sent comes back exactly once: as a
+ * report, or as one of the three below. When a worker dies another one takes its place, after a pause that grows
+ * while workers die before they have reported anything; jobs that are sent meanwhile wait for it.
  */
 export interface Pool {
   send(worker: number, job: DeliveryJob): void;
-  /** Lets the workers finish what is under way, `graceMs` at most. */
+  /** Threads that run at the moment. */
+  running(): number;
+  /** Ends threads that hold a job for far longer than any job may take. Call every now and then. */
+  check(): void;
+  /**
+   * Lets the workers finish what is under way, `graceMs` at most; resolves soon after that in any case. Jobs
+   * without a report are given back.
+   */
   stop(graceMs: number): Promise<void>;
 }
 
 export interface PoolSettings {
   script: URL;
   workers: number;
+  /** Idle connections that all workers together keep open at most. */
+  restingConnections: number;
+  monotonic: Clock;
   log: Log;
   onReports(reports: AttemptReport[]): void;
-  /** The worker died with these under way. */
-  onLost(jobs: DeliveryJob[]): void;
+  /** The worker died with these under way: they may have been sent. */
+  onLost(ids: number[]): void;
+  /** These were not begun. */
+  onReturned(ids: number[]): void;
+  /** The job cannot be handed to a thread. */
+  onUnsendable(id: number, error: unknown): void;
 }
 
-/** A worker that dies at start is not started again in a tight loop. */
-const RESTART_MS = 1000;
+const FIRST_PAUSE_MS = 200;
+const LONGEST_PAUSE_MS = 30 * SECOND;
+/** A worker bounds each message itself, at 15 minutes. */
+const JOB_TIMEOUT_MS = 20 * MINUTE;
+/** After the grace a thread has this long to say what it knows, and then this long to be terminated. */
+const FAREWELL_MS = 2 * SECOND;
 
-interface Hand {
-  thread: Worker;
-  held: Map<number, DeliveryJob>;
+interface Thread {
+  worker: Worker;
+  /** Counted by the thread: jobs that it began. */
+  begun: Int32Array;
+  posted: number;
+  /** It has reported something. */
+  worked: boolean;
+  exited: Promise<void>;
+}
+
+interface WorkerHandle {
+  index: number;
+  /** Null: it died, and the next one is not started yet. */
+  thread: Thread | null;
+  /** Posted and not reported; `order` counts the jobs of this thread from 0. */
+  held: Map<number, { order: number; postedAt: number }>;
   outbox: DeliveryJob[];
   flushing: boolean;
+  pause: number;
+  restart: NodeJS.Timeout | null;
 }
 
 export function createPool(settings: PoolSettings): Pool {
-  const { log } = settings;
+  const { log, monotonic } = settings;
   let stopping = false;
-  const hands = Array.from({ length: settings.workers }, (_, index) => start(index, new Map()));
+  const handles = Array.from({ length: settings.workers }, (_, index): WorkerHandle => {
+    const handle = {
+      index,
+      thread: null,
+      held: new Map(),
+      outbox: [],
+      flushing: false,
+      pause: 0,
+      restart: null,
+    };
+    start(handle);
+    return handle;
+  });
 
-  function start(index: number, held: Map<number, DeliveryJob>): Hand {
-    const thread = new Worker(settings.script);
-    const hand: Hand = { thread, held, outbox: [], flushing: false };
-    thread.on('message', (message: FromWorker) => receive(hand, message));
-    thread.on('error', (error) => log.error({ err: error, worker: index }, 'a delivery worker failed'));
-    thread.on('exit', () => {
-      if (!stopping) replace(index, hand);
-    });
-    return hand;
+  function start(handle: WorkerHandle): void {
+    const begun = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+    const workerData: WorkerSetup = {
+      begun,
+      restingConnections: Math.max(1, Math.floor(settings.restingConnections / settings.workers)),
+    };
+    const worker = new Worker(settings.script, { workerData });
+    const thread: Thread = {
+      worker,
+      begun: new Int32Array(begun),
+      posted: 0,
+      worked: false,
+      exited: new Promise((resolve) => {
+        // Everything that the thread said before its end comes before this.
+        worker.once('exit', () => {
+          died(handle, thread);
+          resolve();
+        });
+      }),
+    };
+    handle.thread = thread;
+    worker.on('message', (message: FromWorker) => receive(handle, message));
+    worker.on('error', (error) => log.error({ err: error, worker: handle.index }, 'delivery worker failed'));
+    flush(handle);
   }
 
-  function receive(hand: Hand, message: FromWorker): void {
+  function receive(handle: WorkerHandle, message: FromWorker): void {
     if (message.kind === 'fault')
-      log.error({ message: message.id, fault: message.error }, 'a delivery worker erred in one message');
+      log.error({ message: message.id, fault: message.error }, 'delivery worker failed on one message');
+    if (message.kind === 'stopped') {
+      // It begins nothing any more, and has reported what it began: the rest was offered to no host.
+      const left = [...handle.held.keys()];
+      handle.held.clear();
+      settings.onReturned(left);
+    }
     if (message.kind !== 'reports') return;
-    for (const report of message.reports) hand.held.delete(report.id);
-    settings.onReports(message.reports);
+    if (handle.thread !== null) handle.thread.worked = true;
+    const known = message.reports.filter(({ id }) => handle.held.delete(id));
+    settings.onReports(known);
   }
 
-  function replace(index: number, dead: Hand): void {
-    const lost = [...dead.held.values()];
-    log.error({ worker: index, messages: lost.length }, 'a delivery worker ended; starting another');
-    setTimeout(() => {
-      if (stopping) return;
-      hands[index] = start(index, new Map());
-      settings.onLost(lost);
-    }, RESTART_MS).unref();
+  function died(handle: WorkerHandle, thread: Thread): void {
+    handle.thread = null;
+    const begun = Atomics.load(thread.begun, 0);
+    const lost: number[] = [];
+    const returned: number[] = [];
+    for (const [id, { order }] of handle.held) (order < begun ? lost : returned).push(id);
+    handle.held.clear();
+    if (!stopping) scheduleRestart(handle, thread, { lost: lost.length, returned: returned.length });
+    else if (lost.length + returned.length > 0)
+      log.error(
+        { worker: handle.index, lost: lost.length, returned: returned.length },
+        'delivery worker ended early',
+      );
+    if (lost.length > 0) settings.onLost(lost);
+    if (returned.length > 0) settings.onReturned(returned);
+  }
+
+  function scheduleRestart(handle: WorkerHandle, thread: Thread, messages: object): void {
+    handle.pause =
+      thread.worked || handle.pause === 0 ? FIRST_PAUSE_MS : Math.min(handle.pause * 2, LONGEST_PAUSE_MS);
+    log.error(
+      { worker: handle.index, ...messages, restartMs: handle.pause },
+      'delivery worker ended; starting another',
+    );
+    restartLater(handle);
+  }
+
+  function restartLater(handle: WorkerHandle): void {
+    handle.restart = setTimeout(() => {
+      handle.restart = null;
+      try {
+        start(handle);
+      } catch (error) {
+        handle.pause = LONGEST_PAUSE_MS;
+        log.error({ err: error, worker: handle.index }, 'delivery worker could not be started; trying again');
+        restartLater(handle);
+      }
+    }, handle.pause);
   }
 
   /** Jobs that are sent in the same turn of the event loop travel together. */
-  function flush(hand: Hand): void {
-    hand.flushing = false;
-    const message: ToWorker = { kind: 'jobs', jobs: hand.outbox };
-    hand.outbox = [];
-    hand.thread.postMessage(message);
+  function flush(handle: WorkerHandle): void {
+    handle.flushing = false;
+    const { thread, outbox } = handle;
+    if (thread === null || outbox.length === 0) return;
+    handle.outbox = [];
+    try {
+      post(handle, thread, outbox);
+    } catch (error) {
+      if (outbox.length === 1 && outbox[0] !== undefined) {
+        settings.onUnsendable(outbox[0].id, error);
+        return;
+      }
+      // One of them cannot be cloned; nothing was posted.
+      for (const job of outbox) {
+        handle.outbox = [job];
+        flush(handle);
+      }
+    }
+  }
+
+  function post(handle: WorkerHandle, thread: Thread, jobs: DeliveryJob[]): void {
+    const message: ToWorker = { kind: 'jobs', jobs };
+    thread.worker.postMessage(
+      message,
+      jobs.map(({ content }) => content.buffer),
+    );
+    const postedAt = monotonic.now();
+    for (const { id } of jobs) handle.held.set(id, { order: thread.posted++, postedAt });
+  }
+
+  async function stopHandle(handle: WorkerHandle, graceMs: number): Promise<void> {
+    if (handle.restart !== null) clearTimeout(handle.restart);
+    const unsent = handle.outbox.splice(0).map(({ id }) => id);
+    if (unsent.length > 0) settings.onReturned(unsent);
+    const { thread } = handle;
+    if (thread === null) return;
+    const stop: ToWorker = { kind: 'stop', graceMs };
+    thread.worker.postMessage(stop);
+    if (await within(thread.exited, graceMs + FAREWELL_MS)) return;
+    log.error({ worker: handle.index }, 'delivery worker did not end in time; terminating it');
+    if (await within(Promise.all([thread.worker.terminate(), thread.exited]), FAREWELL_MS)) return;
+    died(handle, thread);
   }
 
   return {
     send: (worker, job) => {
-      const hand = hands[worker % hands.length];
-      if (hand === undefined) throw new Error('the pool has no workers');
-      hand.held.set(job.id, job);
-      hand.outbox.push(job);
-      if (hand.flushing) return;
-      hand.flushing = true;
-      setImmediate(flush, hand);
+      const handle = handles[worker % handles.length];
+      if (handle === undefined) throw new Error('the pool has no workers');
+      handle.outbox.push(job);
+      if (handle.flushing) return;
+      handle.flushing = true;
+      setImmediate(flush, handle);
+    },
+    running: () => handles.filter(({ thread }) => thread !== null).length,
+    check: () => {
+      const before = monotonic.now() - JOB_TIMEOUT_MS;
+      for (const { index, thread, held } of handles) {
+        // The first one that is held is the one posted first.
+        const [oldest] = held.values();
+        if (thread === null || oldest === undefined || oldest.postedAt > before) continue;
+        log.error({ worker: index }, 'delivery worker holds a message for too long; terminating it');
+        void thread.worker.terminate();
+      }
     },
     stop: async (graceMs) => {
       stopping = true;
-      await Promise.all(
-        hands.map(async ({ thread }) => {
-          const ended = new Promise<void>((resolve) => thread.once('exit', () => resolve()));
-          const stop: ToWorker = { kind: 'stop', graceMs };
-          thread.postMessage(stop);
-          const timer = setTimeout(() => void thread.terminate(), graceMs + 2000);
-          await ended;
-          clearTimeout(timer);
-        }),
-      );
+      await Promise.all(handles.map((handle) => stopHandle(handle, graceMs)));
     },
   };
+}
+
+/** Whether it settles in time. */
+async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const inTime = await Promise.race([work.then(() => true), late]);
+  clearTimeout(timer);
+  return inTime;
 }

@@ -14,7 +14,7 @@ export interface Prepare {
   (
     message: MessageRow,
     domain: DomainRow,
-    content: string,
+    content: DeliveryJob['content'],
     signers: Signer[],
   ): Pick<DeliveryJob, 'content' | 'copy' | 'envelope' | 'signers'>;
 }

@@ -1,13 +1,12 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Seal } from '../core/seal.ts';
-import { generateDkimKey } from '../mail/dkim-key.ts';
 import type { DkimKeyRow, DkimKeyState, Lane, SigningKeyRow } from '../store/domains.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
- * DKIM keys: made here, kept sealed, opened here for signing, and nowhere written out. A private key leaves
- * this file only as a KeyObject.
+ * DKIM keys: sealed here, opened here for signing, and nowhere written out. A private key leaves this file only
+ * as a KeyObject.
  */
 export interface NewKey {
   selector: string;
@@ -17,14 +16,19 @@ export interface NewKey {
 
 export type UnsavedKey = Omit<DkimKeyRow, 'key_id'>;
 
-/** Makes a key for a domain; some 100 ms, off the main thread. */
-export async function makeKey(seal: Seal, domainId: string, wish: NewKey, now: number): Promise<UnsavedKey> {
-  const key = await generateDkimKey();
+/** A generated private key as the row of a domain: sealed, with its public half beside it. */
+export function sealKey(
+  seal: Seal,
+  key: KeyObject,
+  domainId: string,
+  attributes: NewKey,
+  now: number,
+): UnsavedKey {
   const secret = key.export({ type: 'pkcs8', format: 'der' });
   return {
-    ...wish,
+    ...attributes,
     domain_id: domainId,
-    private_key: seal.seal(secret, sealContext(domainId, wish.selector)),
+    private_key: seal.seal(secret, sealContext(domainId, attributes.selector)),
     public_key: createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64'),
     created_at: now,
   };

@@ -37,7 +37,9 @@ const AFTER_FAULT = HOUR;
 
 export function createRecheck(house: RecheckHouse): Recheck {
   const { tables, writer, clock, log, verify, provision } = house;
-  const queue = new PQueue({ concurrency: CONCURRENCY });
+  const checks = new PQueue({ concurrency: CONCURRENCY });
+  /** One at a time, apart from the checks: each waits for its turn in the key queue. */
+  const provisions = new PQueue({ concurrency: 1 });
   const stopping = new AbortController();
   /** What is under way, by domain and kind of work. */
   const busy = new Set<string>();
@@ -45,7 +47,7 @@ export function createRecheck(house: RecheckHouse): Recheck {
   const faulty = new Map<string, number>();
   let timer: NodeJS.Timeout | null = null;
 
-  function take(id: string, work: () => Promise<unknown>, onFault: () => unknown): void {
+  function take(queue: PQueue, id: string, work: () => Promise<unknown>, onFault: () => unknown): void {
     if (busy.has(id)) return;
     busy.add(id);
     const run = async () => {
@@ -69,6 +71,7 @@ export function createRecheck(house: RecheckHouse): Recheck {
     for (const { domain_id } of tables.domains.unprovisioned()) {
       if ((faulty.get(domain_id) ?? 0) > now) continue;
       take(
+        provisions,
         `provision ${domain_id}`,
         () => provision(domain_id),
         () => faulty.set(domain_id, now + AFTER_FAULT),
@@ -78,6 +81,7 @@ export function createRecheck(house: RecheckHouse): Recheck {
     for (const { domain_id } of tables.domains.dueForCheck(now, CONCURRENCY + busy.size)) {
       const options = { fresh: false, automatic: true, signal: stopping.signal };
       take(
+        checks,
         `check ${domain_id}`,
         () => verify(domain_id, options),
         () => postpone(domain_id),
@@ -92,9 +96,13 @@ export function createRecheck(house: RecheckHouse): Recheck {
     });
   }
 
+  async function idle(): Promise<void> {
+    await Promise.all([checks.onIdle(), provisions.onIdle()]);
+  }
+
   function tick(): Promise<void> {
-    if (!stopping.signal.aborted && queue.size === 0) takeDue();
-    return queue.onIdle();
+    if (!stopping.signal.aborted && checks.size === 0) takeDue();
+    return idle();
   }
 
   return {
@@ -105,8 +113,9 @@ export function createRecheck(house: RecheckHouse): Recheck {
     stop: async () => {
       if (timer !== null) clearInterval(timer);
       stopping.abort();
-      queue.clear();
-      await queue.onIdle();
+      checks.clear();
+      provisions.clear();
+      await idle();
     },
   };
 }

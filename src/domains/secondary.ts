@@ -3,7 +3,8 @@ import type { Log } from '../core/log.ts';
 import type { Seal } from '../core/seal.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { makeKey } from './keys.ts';
+import type { KeyQueue } from './key-queue.ts';
+import { sealKey } from './keys.ts';
 import { secondarySelector } from './records.ts';
 
 /**
@@ -17,18 +18,19 @@ export interface ProvisionHouse {
   clock: Clock;
   log: Log;
   seal: Seal;
+  keyQueue: KeyQueue;
 }
 
 export type Provision = (domainId: string) => Promise<void>;
 
 /** Does nothing for a domain that is gone or has its lane already. */
 export function createProvision(house: ProvisionHouse): Provision {
-  const { tables, writer, clock, log, seal } = house;
+  const { tables, writer, clock, log, seal, keyQueue } = house;
   return async (domainId) => {
     const domain = tables.domains.byId(domainId);
     if (domain === null || domain.alt_provisioned === 1) return;
-    const wish = { selector: secondarySelector(domain), lane: 'secondary', state: 'active' } as const;
-    const key = await makeKey(seal, domainId, wish, clock.now());
+    const attributes = { selector: secondarySelector(domain), lane: 'secondary', state: 'active' } as const;
+    const key = sealKey(seal, await keyQueue.generateInBackground(), domainId, attributes, clock.now());
     const done = await writer.run(({ domains, dkimKeys }) => {
       const row = domains.byId(domainId);
       if (row === null || row.alt_provisioned === 1) return null;

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { type Clock, MINUTE } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
@@ -5,12 +6,14 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
+import { generateDkimKey } from '../mail/dkim-key.ts';
 import type { DomainRow, UseCase } from '../store/domains.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { createDnsView } from './dns-view.ts';
 import { createDomainGroups, type DomainGroups, findGroup } from './groups.ts';
-import { createSigningKeys, makeKey, type SigningKeys } from './keys.ts';
+import { createKeyQueue } from './key-queue.ts';
+import { createSigningKeys, type SigningKeys, sealKey } from './keys.ts';
 import { registrableDomain, trackingDomainUnder } from './names.ts';
 import { type Platform, type PlatformSettings, platformOf } from './platform.ts';
 import { platformZone } from './platform-zone.ts';
@@ -44,8 +47,12 @@ export interface DomainsHouse {
   /** Whether a host answers over HTTPS with a certificate that is valid for its name. */
   answersHttps: (host: string) => Promise<boolean>;
   recordDomainEvent: RecordDomainEvent;
+  /** The limit on the number of an account's domains. */
+  mayAdd: MayAdd;
   /** Drops the domain's queued mail, inside the unit that deletes it. */
   dropQueued: (tables: Tables, domainId: string, at: number) => void;
+  /** Default: RSA keys as RFC 8301 asks for. */
+  generateKey?: () => Promise<KeyObject>;
 }
 
 export interface DomainRecords {
@@ -93,7 +100,8 @@ export function createDomains(house: DomainsHouse): Domains {
   const { config, tables, writer, clock, ids, log, seal, resolver, dropQueued } = house;
   const platform = platformOf(config);
   const verify = createVerifier({ ...house, platform });
-  const provision = createProvision(house);
+  const keyQueue = createKeyQueue(house.generateKey ?? generateDkimKey);
+  const provision = createProvision({ ...house, keyQueue });
   const background = createRecheck({ ...house, verify, provision });
   const verifyLimit = createVerifyLimit(clock);
   const newSelector = () => `pr${ids.label(8)}`;
@@ -136,16 +144,23 @@ export function createDomains(house: DomainsHouse): Domains {
       const registered = (tables: Tables) => findRegistered(tables, accountId, name, useCase);
       const existing = registered(tables);
       if (existing !== undefined) return { domain: existing, created: false };
+      // Before the expensive key, and again in the unit of work, where it is exact.
+      const full = house.mayAdd(tables, accountId);
+      if (full !== null) return full;
 
       const row = newRow({ accountId, groupId: group, name, useCase, platform, ids, now: clock.now() });
-      // Made outside the unit, in vain when somebody else is faster: a unit must not wait.
-      const wishedKey = { selector: newSelector(), lane: 'primary', state: 'active' } as const;
-      const key = await makeKey(seal, row.domain_id, wishedKey, row.created_at);
+      // Outside the unit of work, which must not wait; unused when another request was faster.
+      const generated = await keyQueue.generate(accountId);
+      if (isRefusal(generated)) return generated;
+      const attributes = { selector: newSelector(), lane: 'primary', state: 'active' } as const;
+      const key = sealKey(seal, generated, row.domain_id, attributes, row.created_at);
       return writer.run((tables): { domain: DomainRow; created: boolean } | Refusal => {
         const meanwhile = registered(tables);
         if (meanwhile !== undefined) return { domain: meanwhile, created: false };
         const stillThere = groupFor(tables, accountId, wish.groupId);
         if (isRefusal(stillThere)) return stillThere;
+        const full = house.mayAdd(tables, accountId);
+        if (full !== null) return full;
         tables.domains.insert(row);
         tables.dkimKeys.insert(key);
         log.info(
@@ -199,8 +214,10 @@ export function createDomains(house: DomainsHouse): Domains {
       const row = findDomain(tables, accountId, domainId);
       if (isRefusal(row)) return row;
       if (pendingKey(tables.dkimKeys.of(domainId)) !== undefined) return { domain: row, started: false };
-      const wishedKey = { selector: newSelector(), lane: 'primary', state: 'pending' } as const;
-      const key = await makeKey(seal, domainId, wishedKey, clock.now());
+      const generated = await keyQueue.generate(accountId);
+      if (isRefusal(generated)) return generated;
+      const attributes = { selector: newSelector(), lane: 'primary', state: 'pending' } as const;
+      const key = sealKey(seal, generated, domainId, attributes, clock.now());
       return writer.run((tables): { domain: DomainRow; started: boolean } | Refusal => {
         const row = findDomain(tables, accountId, domainId);
         if (isRefusal(row)) return row;

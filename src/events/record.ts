@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
 import type { DomainRow } from '../store/domains.ts';
 import type { NewEvent } from '../store/events.ts';
 import type { MessageRow } from '../store/messages.ts';
@@ -24,6 +25,16 @@ export interface Recorder {
    * nothing, when the message is in a state in which this cannot happen.
    */
   message(tables: Tables, message: MessageRow, kind: MessageEventKind, data: EventData): boolean;
+  /**
+   * A message that was taken to be sent, and that no worker has begun, waits again: it was not attempted, so it
+   * is `queued` as before its first attempt, `deferred` after one. There is no event.
+   */
+  returned(tables: Tables, message: MessageRow): void;
+  /**
+   * Inserts an event, for a unit of work that returns the refusal and so leaves no trace: throws when events
+   * cannot be recorded.
+   */
+  tryInsert(tables: Tables): Refusal;
   /** Records what happened to a domain. */
   domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, data: Record<string, unknown>): void;
   /** A refused send: there is no message, but its account is told. */
@@ -126,6 +137,17 @@ export function createRecorder(settings: RecorderSettings): Recorder {
         ),
       });
       return true;
+    },
+    returned: (tables, message) => {
+      if (message.status !== 'sending') return;
+      const status = message.attempts === 0 ? 'queued' : 'deferred';
+      tables.messages.setState(message.seq, status, clock.now(), null, null);
+    },
+    tryInsert: (tables) => {
+      const at = clock.now();
+      const event = { event_id: ids.make('evt'), account_id: '', kind: 'email_sent', at, data: '{}' };
+      tables.events.insert({ ...event, message_seq: null, domain_id: null });
+      return refuse('UNAVAILABLE', 'only tried');
     },
     domain: (tables, domain, kind, data) => {
       keep(tables, {

@@ -9,7 +9,7 @@ import type { Answer, Page } from './route.ts';
 export interface Reply {
   status: number;
   contentType: string;
-  body: string;
+  body: string | Buffer;
   headers: Record<string, string>;
 }
 
@@ -60,6 +60,8 @@ export function refusalReply(
   if (retryAfter !== undefined) more['Retry-After'] = String(retryAfter);
   const { limit } = refusal.extras;
   if (limit !== undefined) Object.assign(more, reachedHeaders(limit, retryAfter ?? limit.seconds));
+  // RFC 9110 §15.5.9: the rest of the request is not waited for.
+  if (refusal.status === 408) more['Connection'] = 'close';
   // RFC 9110 §15.5.2: a 401 names a scheme.
   if (refusal.status === 401) more['WWW-Authenticate'] = 'ApiKey realm="postrider"';
   return {
@@ -83,17 +85,25 @@ export function refusalBody(
   requestId: string,
   maxDetails = Number.POSITIVE_INFINITY,
 ): string {
+  return JSON.stringify(refusalEnvelope(refusal, requestId, maxDetails));
+}
+
+export function refusalEnvelope(
+  refusal: Refusal,
+  requestId: string,
+  maxDetails = Number.POSITIVE_INFINITY,
+): object {
   const { code, extras } = refusal;
   const message = shortened(refusal.message, MAX_MESSAGE);
   const details = extras.details === undefined ? undefined : fittingDetails(extras.details, maxDetails);
-  return JSON.stringify({
+  return {
     success: false,
     error: { code, message, ...(details === undefined ? {} : { details }) },
     message,
     reasonCode: code,
     requestId,
     ...(extras.subscriptionStatus === undefined ? {} : { subscriptionStatus: extras.subscriptionStatus }),
-  });
+  };
 }
 
 /** The first details, as far as they fit; how many more there are is the last one. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { type BodyOwner, createBodyBudget } from './body-budget.ts';
 import { type JsonBody, joined, parseJson, parseJsonList } from './json-parse.ts';
 import { createJsonScan, type JsonList } from './json-scan.ts';
 import type { Upload } from './route.ts';
@@ -12,14 +13,14 @@ import type { Upload } from './route.ts';
  */
 export interface BodyReader {
   /**
-   * The value, a refusal, or null when the caller hung up in the middle. With `list` the elements of that list
-   * are `JsonElement`s: checked, but built only when they are asked for.
+   * The value, a refusal, or null when the caller hung up in the middle. `turn` is waited for when the body has
+   * arrived, before it is parsed. With `list` the elements of that list are `JsonElement`s: checked, but built only
+   * when they are asked for.
    */
   readJson(
     req: IncomingMessage,
     res: ServerResponse,
-    limit: number,
-    list?: JsonList,
+    reading: { limit: number; owner: BodyOwner; turn(): Promise<void>; list?: JsonList | undefined },
   ): Promise<JsonBody | Refusal | null>;
   /** A body of one of these media types, to be read by whoever wants it, in its own time. */
   openUpload(req: IncomingMessage, res: ServerResponse, types: readonly string[]): Upload | Refusal;
@@ -30,42 +31,67 @@ export interface BodyReader {
 /** The caller went away while its upload was being read. */
 export class HungUp extends Error {}
 
+/** The caller sent its upload too slowly. */
+export class TooSlow extends Error {}
+
 /** Bytes of all bodies together that wait in memory for their end. */
 const MAX_WAITING = 256 * 1024 * 1024;
-/** An upload of which nothing comes for so long is given up. */
-const IDLE_MS = 60_000;
+/** How slowly a body may arrive. */
+export interface Pace {
+  /** Nothing arrives for so long: given up. */
+  idleMs: number;
+  /** The rate is not looked at before. */
+  graceMs: number;
+  bytesPerSecond: number;
+}
 
-export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
-  let waiting = 0;
+export interface BodyPaces {
+  /** Bodies that wait in memory for their end. */
+  json: Pace;
+  /** Bodies that are read as they come hold no memory, and may be made while they are sent. */
+  upload: Pace;
+}
+
+const PACES: BodyPaces = {
+  json: { idleMs: 20_000, graceMs: 10_000, bytesPerSecond: 8192 },
+  upload: { idleMs: 60_000, graceMs: 60_000, bytesPerSecond: 1024 },
+};
+/** How often the pace of a body is looked at, at least. */
+const PACE_CHECK_MS = 1000;
+
+export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPaces } = {}): BodyReader {
+  const budget = createBodyBudget(options.maxWaiting ?? MAX_WAITING);
+  const paces = options.paces ?? PACES;
   const uploading = new WeakSet<Duplex>();
 
-  /** `inspect` sees every chunk; what it refuses is not read any further. */
+  /** `inspect` is called with every chunk; what it refuses is not read any further. */
   function collect(
     req: IncomingMessage,
     limit: number,
+    owner: BodyOwner,
     inspect: (chunk: Buffer) => Refusal | null,
   ): Promise<Buffer[] | Refusal | null> {
     return new Promise((resolve) => {
+      const share = budget.open(owner);
+      const pace = paceMeter(paces.json);
       const chunks: Buffer[] = [];
       let size = 0;
+      const slow = setInterval(() => {
+        if (pace.isTooSlow()) finish(tooSlow());
+      }, pace.checkMs);
       const finish = (result: Buffer[] | Refusal | null) => {
-        waiting -= size;
-        size = 0;
+        clearInterval(slow);
+        share.release();
         req.removeListener('data', onData).removeListener('end', onEnd);
         req.removeListener('close', onGone).removeListener('error', onGone);
         resolve(result);
       };
       const onData = (chunk: Buffer) => {
         size += chunk.length;
-        waiting += chunk.length;
-        if (size > limit) finish(tooLarge(limit));
-        else if (waiting > maxWaiting) {
-          finish(refuse('UNAVAILABLE', 'too many large requests are being read; try again'));
-        } else {
-          const refusal = inspect(chunk);
-          if (refusal === null) chunks.push(chunk);
-          else finish(refusal);
-        }
+        pace.count(chunk.length);
+        const refusal = size > limit ? tooLarge(limit) : (share.take(chunk.length) ?? inspect(chunk));
+        if (refusal === null) chunks.push(chunk);
+        else finish(refusal);
       };
       const onEnd = () => finish(chunks);
       const onGone = () => finish(null);
@@ -74,7 +100,7 @@ export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
   }
 
   return {
-    readJson: async (req, res, limit, list) => {
+    readJson: async (req, res, { limit, owner, turn, list }) => {
       if (!hasBody(req)) return { value: undefined };
       const type = mediaType(req, ['application/json']);
       if (isRefusal(type)) return type;
@@ -82,8 +108,9 @@ export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
       // RFC 9110 §10.1.1: the caller waits for our word before it sends the body.
       if (req.headers.expect !== undefined) res.writeContinue();
       const scan = createJsonScan(list);
-      const chunks = await collect(req, limit, scan.push);
+      const chunks = await collect(req, limit, owner, scan.push);
       if (chunks === null || isRefusal(chunks)) return chunks;
+      await turn();
       const bytes = await joined(chunks);
       const elements = scan.elements();
       return list === undefined || elements === null
@@ -93,7 +120,7 @@ export function createBodyReader(maxWaiting = MAX_WAITING): BodyReader {
     openUpload: (req, res, types) => {
       const type = mediaType(req, types);
       if (isRefusal(type)) return type;
-      return { type, bytes: uploaded(req, res, uploading) };
+      return { type, bytes: uploaded(req, res, uploading, paces.upload) };
     },
     isUploading: (connection) => uploading.has(connection),
   };
@@ -113,25 +140,89 @@ async function* uploaded(
   req: IncomingMessage,
   res: ServerResponse,
   uploading: WeakSet<Duplex>,
+  paceLimits: Pace,
 ): AsyncGenerator<Buffer> {
   if (req.headers.expect !== undefined) res.writeContinue();
   const { socket } = req;
   uploading.add(socket);
   // Left before its end, the rest is thrown away by the server: the caller is to see its answer.
-  const chunks = req.iterator({ destroyOnReturn: false });
+  const chunks: AsyncIterator<Buffer> = req.iterator({ destroyOnReturn: false });
+  const pace = paceMeter(paceLimits);
   try {
     for (;;) {
-      const idle = setTimeout(() => req.destroy(), IDLE_MS);
-      const { value, done } = await chunks.next().finally(() => clearTimeout(idle));
-      if (done === true) return;
-      yield value as Buffer;
+      pace.resume();
+      const next = await nextChunk(chunks, pace);
+      if (next.done === true) return;
+      pace.count(next.value.length);
+      // The time until the next chunk is asked for is ours, not the caller's.
+      pace.pause();
+      yield next.value;
     }
   } catch (error) {
+    if (error instanceof TooSlow) throw error;
     throw new HungUp('the caller hung up', { cause: error });
   } finally {
     uploading.delete(socket);
     await chunks.return?.();
   }
+}
+
+/** The next chunk; throws TooSlow when it does not come in time. */
+async function nextChunk(chunks: AsyncIterator<Buffer>, pace: PaceMeter): Promise<IteratorResult<Buffer>> {
+  let timer: NodeJS.Timeout | undefined;
+  const slow = new Promise<never>((_, reject) => {
+    timer = setInterval(() => {
+      if (pace.isTooSlow()) reject(new TooSlow('the upload is too slow'));
+    }, pace.checkMs);
+  });
+  try {
+    return await Promise.race([chunks.next(), slow]);
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+interface PaceMeter {
+  checkMs: number;
+  count(bytes: number): void;
+  isTooSlow(): boolean;
+  /** Time between the two is not counted. */
+  pause(): void;
+  resume(): void;
+}
+
+function paceMeter({ idleMs, graceMs, bytesPerSecond }: Pace): PaceMeter {
+  const began = performance.now();
+  let received = 0;
+  let lastAt = began;
+  let ownMs = 0;
+  let pausedAt = began;
+  return {
+    checkMs: Math.min(PACE_CHECK_MS, idleMs, graceMs),
+    count: (bytes) => {
+      received += bytes;
+      lastAt = performance.now();
+    },
+    isTooSlow: () => {
+      const now = performance.now();
+      if (now - lastAt >= idleMs) return true;
+      const late = now - began - ownMs - graceMs;
+      return late > 0 && received < (late / 1000) * bytesPerSecond;
+    },
+    pause: () => {
+      pausedAt = performance.now();
+    },
+    resume: () => {
+      lastAt = performance.now();
+      ownMs += lastAt - pausedAt;
+      pausedAt = lastAt;
+    },
+  };
+}
+
+/** The refusal of a body that arrives too slowly. */
+export function tooSlow(): Refusal {
+  return refuse('REQUEST_TIMEOUT', 'the body arrived too slowly: nothing was accepted of it');
 }
 
 /** The one of `types` that the body says it is, in UTF-8 and not packed. */

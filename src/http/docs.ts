@@ -2,26 +2,24 @@ import { createHash } from 'node:crypto';
 import { docsStyle } from './docs-style.ts';
 import type { OpenApiDocument, OpenApiOperation, OpenApiResponse } from './openapi.ts';
 import type { JsonSchema } from './openapi-schemas.ts';
-import type { OpenRoute, Page } from './route.ts';
+import type { OpenRoute } from './route.ts';
+import { staticPage } from './static-page.ts';
 
 /**
  * `/docs`: the OpenAPI document as a page for people. One file with its own style, no script, nothing from
  * elsewhere; every operation has an anchor.
  */
 export function docsRoute(document: OpenApiDocument): OpenRoute {
-  const page: Page = {
-    status: 200,
-    contentType: 'text/html; charset=utf-8',
-    body: docsPage(document),
-    headers: { 'Content-Security-Policy': policy(docsStyle), 'Referrer-Policy': 'no-referrer' },
-  };
   return {
     path: '/docs',
     operationId: 'getDocs',
     tag: 'Operations',
     summary: 'This page',
     answers: { 200: { description: 'The page.', contentType: 'text/html' } },
-    visit: () => page,
+    visit: staticPage('text/html; charset=utf-8', docsPage(document), {
+      'Content-Security-Policy': policy(docsStyle),
+      'Referrer-Policy': 'no-referrer',
+    }),
   };
 }
 

@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
-import type { Log } from '../core/log.ts';
+import { createErrorLog, type Log, type LogError } from '../core/log.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
+import { storageFailure } from '../store/failure.ts';
 import { type Reply, refusalReply } from './answers.ts';
 import { hasBody } from './body.ts';
 import type { CallerAddressOf } from './caller-address.ts';
@@ -17,6 +19,10 @@ export interface FrontDeps {
   metrics: HttpMetrics;
   callerAddressOf: CallerAddressOf;
   makeRequestId(): string;
+  /** Whether the API may be reached under the name in `Host`. */
+  isHostAllowed(host: string): boolean;
+  /** Whether the address is one of `api.trustedProxies`. */
+  isTrustedProxy(address: string): boolean;
   /** True from the moment the server is to close. */
   isStopping(): boolean;
 }
@@ -24,9 +30,12 @@ export interface FrontDeps {
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 /** A refused body is read on and thrown away up to here, so that its sender sees the answer; then cut off. */
 const LINGER_BYTES = 8 * 1024 * 1024;
+/** Bytes of a body that are handed to the connection together. */
+const PIECE_BYTES = 64 * 1024;
 
 export function createFront(deps: FrontDeps): Middleware {
   const { log, metrics } = deps;
+  const logError = createErrorLog(log);
   return async (ctx, next) => {
     const started = performance.now();
     const { req } = ctx;
@@ -41,11 +50,11 @@ export function createFront(deps: FrontDeps): Middleware {
     };
     ctx.state = state;
     try {
-      const refusal = refusedAtOnce(req, deps.isStopping());
+      const refusal = refusedAtOnce(req, deps);
       if (refusal === null) await next();
       else respond(ctx, refusalReply(refusal, state.requestId));
     } catch (error) {
-      respond(ctx, refusalReply(faultOf(error, state, log), state.requestId));
+      respond(ctx, refusalReply(faultOf(error, state, logError), state.requestId));
     }
     if (deps.isStopping()) ctx.set('Connection', 'close');
     if (!req.complete && hasBody(req)) discardRest(ctx);
@@ -70,7 +79,18 @@ export function respond(ctx: Context, reply: Reply | null): void {
   res.setHeader('X-Content-Type-Options', 'nosniff');
   for (const [name, value] of Object.entries(reply.headers)) res.setHeader(name, value);
   if (reply.contentType !== '') res.setHeader('Content-Type', reply.contentType);
-  ctx.body = reply.body;
+  if (Buffer.byteLength(reply.body) <= PIECE_BYTES) {
+    ctx.body = reply.body;
+    return;
+  }
+  const bytes = typeof reply.body === 'string' ? Buffer.from(reply.body) : reply.body;
+  ctx.body = Readable.from(piecesOf(bytes), { objectMode: false, highWaterMark: 1 });
+  ctx.length = bytes.length;
+}
+
+/** A large body is written as the client reads it: what waits in the socket shows whether it does. */
+function* piecesOf(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }
 
 function requestIdOf(req: IncomingMessage): string | null {
@@ -78,13 +98,39 @@ function requestIdOf(req: IncomingMessage): string | null {
   return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : null;
 }
 
-function refusedAtOnce(req: IncomingMessage, stopping: boolean): Refusal | null {
-  if (stopping) return refuse('UNAVAILABLE', 'the service is shutting down');
+function refusedAtOnce(req: IncomingMessage, deps: FrontDeps): Refusal | null {
+  if (deps.isStopping()) return refuse('UNAVAILABLE', 'the service is shutting down');
   // RFC 9112 §3.2: a request of HTTP/1.1 without Host is answered 400.
   if (req.headers.host === undefined && req.httpVersion === '1.1') {
     return invalid('Host', 'is required');
   }
+  const host = hostNotAllowed(req, deps);
+  if (host !== null) {
+    warnOnce(deps.log, host);
+    return refuse(
+      'HOST_NOT_ALLOWED',
+      `the API is not served under the host name "${host}": add it to api.hosts, or the proxy that passes it on to api.trustedProxies, in the configuration`,
+    );
+  }
   return originForm(req) ? null : invalid('path', 'is not a path');
+}
+
+const HOSTS_WARNED_OF = 100;
+const hostsWarnedOf = new Set<string>();
+
+function warnOnce(log: Log, host: string): void {
+  if (hostsWarnedOf.has(host) || hostsWarnedOf.size >= HOSTS_WARNED_OF) return;
+  hostsWarnedOf.add(host);
+  log.warn({ host, setting: 'api.hosts' }, 'request for an unknown host name refused');
+}
+
+/** The host name that the request is for, shortened, when the API is not served under it; else null. */
+function hostNotAllowed(req: IncomingMessage, deps: FrontDeps): string | null {
+  const { host } = req.headers;
+  if (host === undefined || deps.isHostAllowed(host)) return null;
+  // A proxy that the operator named passes on the name that its callers use.
+  if (deps.isTrustedProxy(req.socket.remoteAddress ?? '')) return null;
+  return host.slice(0, 100);
 }
 
 /** Makes `GET http://host/path` (RFC 9112 §3.2.2) a plain path, as what follows expects. */
@@ -96,18 +142,13 @@ function originForm(req: IncomingMessage): boolean {
   return pathname.startsWith('/');
 }
 
-/** A fault is logged here, once, and nothing of it is told. */
-function faultOf(error: unknown, state: RequestState, log: Log): Refusal {
+/** Logs an unexpected error with the request's id; the caller learns no more than whether to try again. */
+function faultOf(error: unknown, state: RequestState, logError: LogError): Refusal {
   const { requestId, operationId } = state;
-  log.error({ err: error, requestId, operationId }, 'request failed');
-  if (isDiskFull(error)) return refuse('UNAVAILABLE', 'the disk is full; nothing was accepted');
+  const failure = storageFailure(error);
+  logError(failure?.kind ?? null, { err: error, requestId, operationId }, 'request failed');
+  if (failure !== null) return refuse('UNAVAILABLE', `The request was not processed: ${failure.reason}`);
   return refuse('INTERNAL_ERROR', 'something went wrong here; the log has it under this request id');
-}
-
-function isDiskFull(error: unknown): boolean {
-  return (
-    error instanceof Error && 'code' in error && (error.code === 'SQLITE_FULL' || error.code === 'ENOSPC')
-  );
 }
 
 function discardRest(ctx: Context): void {

@@ -1,22 +1,29 @@
 import type { Authenticator, Caller } from '../accounts/authenticate.ts';
-import type { RateLimits } from '../accounts/rate-limits.ts';
+import type { RateLane, RateLimits, RateReading } from '../accounts/rate-limits.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { answerReply, refusalReply } from './answers.ts';
-import { type BodyReader, HungUp } from './body.ts';
+import { type BodyReader, HungUp, TooSlow, tooSlow } from './body.ts';
 import type { CallSignals } from './call-signals.ts';
+import type { InFlight } from './in-flight.ts';
 import { type FieldCheck, unknownFields } from './known-fields.ts';
 import { rateHeaders } from './rate-headers.ts';
 import type { Answer, Call, Route, Upload } from './route.ts';
 import type { Handler, Incoming } from './router.ts';
+import type { Turns } from './turns.ts';
 import { parseForm } from './validation.ts';
 
 /**
  * What every keyed request passes before its handler, in the order of contract §13.1: key, account, scope,
- * rate limit, body, form. Nobody's body is read before its key is known.
+ * rate limit, body, form. Nobody's body is read before its key is known. Parsing and all that follows waits for the
+ * account's turn.
  */
 export interface GuardDeps {
   authenticator: Authenticator;
   rateLimits: RateLimits;
+  /** How many requests of an account are processed at once; null: any number. */
+  concurrencyOf(accountId: string): number | null;
+  inFlight: InFlight;
+  turns: Turns;
   bodies: BodyReader;
   signals: CallSignals;
   /** Resolves when all that can be read is on disk: what a caller was shown stays true. */
@@ -41,16 +48,17 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     if (isRefusal(caller)) return refusalReply(caller, requestId);
     const reading = deps.rateLimits.take(caller.keyId, lane);
     const headers = reading === null ? {} : rateHeaders(lane, reading);
-    if (reading?.allowed === false) {
-      const refusal = refuse('RATE_LIMITED', 'this key has used up its calls for the moment', {
-        retryAfter: reading.retryAfterSeconds,
-      });
-      return refusalReply(refusal, requestId, headers);
-    }
-    const form = await readForm(incoming, route, limit, checks, deps.bodies);
+    const limited = overRate(deps, caller, lane, reading);
+    if (limited !== null) return refusalReply(limited, requestId, headers);
+    const slot = deps.inFlight.enter(caller.accountId, deps.concurrencyOf(caller.accountId));
+    if (isRefusal(slot)) return refusalReply(slot, requestId, headers);
+    incoming.res.once('close', slot.release);
+    // The caller may have hung up meanwhile.
+    if (incoming.res.closed) slot.release();
+    const form = await readForm(incoming, caller, route, limit, checks, deps);
     if (form === null) return null;
     if (isRefusal(form)) return refusalReply(form, requestId, headers);
-    const answer = await answerOf(route, callOf(incoming, caller, form, deps.signals));
+    const answer = await answerOf(route, callOf(incoming, caller, form, deps));
     if (answer === null) return null;
     // What writes has waited already.
     if (route.method === 'GET') await deps.settled();
@@ -69,8 +77,33 @@ async function answerOf(
     return await route.handle(call);
   } catch (error) {
     if (error instanceof HungUp) return null;
+    if (error instanceof TooSlow) return tooSlow();
     throw error;
   }
+}
+
+function overRate(
+  { rateLimits }: GuardDeps,
+  { accountId }: Caller,
+  lane: RateLane,
+  ofKey: RateReading | null,
+): Refusal | null {
+  if (ofKey?.allowed === false) {
+    return refuse(
+      'RATE_LIMITED',
+      `this key has reached its limit of ${ofKey.rate.perSecond} requests a second`,
+      {
+        retryAfter: ofKey.retryAfterSeconds,
+      },
+    );
+  }
+  const ofAccount = rateLimits.takeOfAccount(accountId, lane);
+  if (ofAccount?.allowed !== false) return null;
+  const { burst, perSecond } = ofAccount.rate;
+  return refuse('RATE_LIMITED', `this account has reached its limit of ${perSecond} requests a second`, {
+    retryAfter: ofAccount.retryAfterSeconds,
+    limit: { name: `${lane}-account`, calls: burst, seconds: Math.max(1, Math.ceil(burst / perSecond)) },
+  });
 }
 
 function authenticate(incoming: Incoming, route: Route, deps: GuardDeps): Caller | Refusal {
@@ -96,14 +129,18 @@ interface Form {
 
 async function readForm(
   incoming: Incoming,
+  owner: Caller,
   route: Route,
   limit: number,
   checks: { body: FieldCheck | null; query: FieldCheck | null },
-  bodies: BodyReader,
+  { bodies, turns }: GuardDeps,
 ): Promise<Form | Refusal | null> {
   let sent: unknown;
-  if (route.body !== undefined) {
-    const read = await bodies.readJson(incoming.req, incoming.res, limit, route.list);
+  const turn = () => turns.next(owner.accountId);
+  if (route.body === undefined) await turn();
+  else {
+    const { list } = route;
+    const read = await bodies.readJson(incoming.req, incoming.res, { limit, owner, turn, list });
     if (read === null || isRefusal(read)) return read;
     if (read.value === undefined && !route.body.safeParse(undefined).success) {
       return refuse('INVALID_JSON', 'the body is empty; JSON was expected');
@@ -147,7 +184,7 @@ function callOf(
   incoming: Incoming,
   caller: Caller,
   form: Form,
-  signals: CallSignals,
+  { signals, turns }: GuardDeps,
 ): Call<Record<string, unknown>, Record<string, unknown>, unknown> {
   let signal: AbortSignal | null = null;
   return {
@@ -160,6 +197,7 @@ function callOf(
     headers: incoming.req.headers,
     requestId: incoming.requestId,
     warnings: form.warnings,
+    turn: () => turns.next(caller.accountId),
     get signal() {
       signal ??= signals.of(incoming.res);
       return signal;

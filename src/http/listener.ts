@@ -28,8 +28,10 @@ export interface ConnectionLimits {
   checkMs: number;
   connections: number;
   headerBytes: number;
-  /** Connections of one caller; those of `trusted` ones (this machine, proxies) are not counted. */
-  ofOneCaller?: { connections: number; trusted(address: string): boolean };
+  /** A connection on which bytes wait and none is taken for so long is closed. */
+  writeStallMs: number;
+  /** How many connections the caller at an address may have; Infinity: they are not counted. */
+  ofOneCaller?(address: string): number;
 }
 
 /** The certificate for the host that a TLS client names; null: none. */
@@ -61,6 +63,7 @@ export function createListener(
   server.maxConnections = limits.connections;
   server.maxHeadersCount = MAX_HEADERS;
   if (limits.ofOneCaller !== undefined) limitCallers(server, limits.ofOneCaller);
+  const stalls = closeStalled(server, tls === null ? 'connection' : 'secureConnection', limits);
 
   return {
     server,
@@ -72,7 +75,7 @@ export function createListener(
         : { host: address.address, port: address.port };
     },
     close: (graceMs) => {
-      const closed = close(server, graceMs);
+      const closed = close(server, graceMs).finally(stalls.stop);
       tls?.endHandshakes();
       return closed;
     },
@@ -114,17 +117,15 @@ function tlsServer(
   };
 }
 
-function limitCallers(
-  server: Server,
-  { connections, trusted }: Required<ConnectionLimits>['ofOneCaller'],
-): void {
+function limitCallers(server: Server, limitOf: Required<ConnectionLimits>['ofOneCaller']): void {
   const open = new Map<string, number>();
   server.on('connection', (socket) => {
     const address = socket.remoteAddress ?? '';
-    if (trusted(address)) return;
+    const limit = limitOf(address);
+    if (limit === Number.POSITIVE_INFINITY) return;
     const caller = callerBlock(address);
     const count = (open.get(caller) ?? 0) + 1;
-    if (count > connections) {
+    if (count > limit) {
       socket.destroy();
       return;
     }
@@ -135,6 +136,31 @@ function limitCallers(
       else open.delete(caller);
     });
   });
+}
+
+/** Closes connections whose other side takes nothing of what was written for it. */
+function closeStalled(
+  server: Server,
+  event: 'connection' | 'secureConnection',
+  { checkMs, writeStallMs }: ConnectionLimits,
+): { stop(): void } {
+  /** Bytes that the system has taken, and when that number last changed. */
+  const progress = new Map<Socket, { taken: number; since: number }>();
+  server.on(event, (socket: Socket) => {
+    progress.set(socket, { taken: 0, since: performance.now() });
+    socket.once('close', () => progress.delete(socket));
+  });
+  const timer = setInterval(() => {
+    const now = performance.now();
+    for (const [socket, last] of progress) {
+      const taken = socket.bytesWritten - socket.writableLength;
+      if (socket.writableLength === 0 || taken !== last.taken) {
+        last.taken = taken;
+        last.since = now;
+      } else if (now - last.since >= writeStallMs) socket.destroy();
+    }
+  }, checkMs).unref();
+  return { stop: () => clearInterval(timer) };
 }
 
 function listen(server: Server, at: string, setting: string): Promise<void> {

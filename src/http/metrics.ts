@@ -36,7 +36,7 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
   };
 }
 
-/** `/metrics`: free to callers on this machine, elsewhere with the bearer token `metricsKey`; none: never. */
+/** `/metrics`: with `metricsKey` for those who send it as bearer token, without for callers on this machine. */
 export function metricsRoute(registry: Registry, metricsKey: string | undefined): OpenRoute {
   return {
     path: '/metrics',
@@ -44,10 +44,10 @@ export function metricsRoute(registry: Registry, metricsKey: string | undefined)
     tag: 'Operations',
     summary: 'Metrics in the Prometheus text format',
     description:
-      'Free to callers on the machine itself. Others send `Authorization: Bearer <api.metricsKey>`; a request that a proxy passed on is always one of the others.',
+      'With `api.metricsKey` configured, every caller sends `Authorization: Bearer <api.metricsKey>`. Without it, only callers on the machine itself are answered; a request that a proxy passed on is not one of them.',
     answers: { 200: { description: 'All metrics.', contentType: 'text/plain' } },
     visit: async (visit) => {
-      if (!isLocal(visit.from) && !hasToken(visit, metricsKey)) {
+      if (!mayReadMetrics(visit, metricsKey)) {
         return refuse('UNAUTHENTICATED', 'metrics need the bearer token of api.metricsKey');
       }
       return { status: 200, contentType: registry.contentType, body: await registry.metrics() };
@@ -55,10 +55,14 @@ export function metricsRoute(registry: Registry, metricsKey: string | undefined)
   };
 }
 
-function hasToken(visit: Visit, metricsKey: string | undefined): boolean {
+/** Whether the caller may see the inner state of the daemon. */
+export function mayReadMetrics(visit: Visit, metricsKey: string | undefined): boolean {
+  return metricsKey === undefined ? isLocal(visit.from) : hasToken(visit, metricsKey);
+}
+
+function hasToken(visit: Visit, metricsKey: string): boolean {
   const token = /^Bearer (\S+)$/i.exec(visit.headers.authorization ?? '')?.[1];
-  if (metricsKey === undefined || token === undefined) return false;
-  return timingSafeEqual(digest(token), digest(metricsKey));
+  return token !== undefined && timingSafeEqual(digest(token), digest(metricsKey));
 }
 
 /** Equal lengths, as the comparison needs them. */

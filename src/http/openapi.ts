@@ -4,6 +4,7 @@ import { JSON_TYPE } from './answers.ts';
 import { ERROR_SCHEMA, type JsonSchema, schemaOf } from './openapi-schemas.ts';
 import { REFUSAL_MEANINGS } from './refusal-meanings.ts';
 import type { OpenRoute, Route } from './route.ts';
+import { staticPage } from './static-page.ts';
 
 /**
  * The OpenAPI 3.1 document, made from the descriptions that also validate requests: it cannot promise what
@@ -58,6 +59,7 @@ const ALWAYS: RefusalCode[] = [
   'KEY_NOT_ALLOWED',
   'ACCOUNT_DISABLED',
   'INSUFFICIENT_SCOPE',
+  'HOST_NOT_ALLOWED',
   'RATE_LIMITED',
   'INTERNAL_ERROR',
   'UNAVAILABLE',
@@ -66,6 +68,7 @@ const WITH_BODY: RefusalCode[] = [
   'INVALID_JSON',
   'VALIDATION_ERROR',
   'PAYLOAD_TOO_LARGE',
+  'REQUEST_TIMEOUT',
   'UNSUPPORTED_MEDIA_TYPE',
 ];
 
@@ -103,21 +106,21 @@ export function openApiDocument(from: {
 
 /** `/openapi.json`, written once. */
 export function openApiRoute(document: OpenApiDocument): OpenRoute {
-  const page = { status: 200, contentType: JSON_TYPE, body: JSON.stringify(document) };
   return {
     path: '/openapi.json',
     operationId: 'getOpenApi',
     tag: 'Operations',
     summary: 'This interface as an OpenAPI document',
     answers: { 200: { description: 'The document.', contentType: 'application/json' } },
-    visit: () => page,
+    visit: staticPage(JSON_TYPE, JSON.stringify(document)),
   };
 }
 
 function keyedOperation(route: Route, schemas: Record<string, JsonSchema>): OpenApiOperation {
   const refusals = [...route.refusals, ...ALWAYS];
   if (route.body !== undefined) refusals.push(...WITH_BODY);
-  if (route.upload !== undefined) refusals.push('VALIDATION_ERROR', 'UNSUPPORTED_MEDIA_TYPE');
+  if (route.upload !== undefined)
+    refusals.push('VALIDATION_ERROR', 'REQUEST_TIMEOUT', 'UNSUPPORTED_MEDIA_TYPE');
   if (route.params !== undefined || route.query !== undefined) refusals.push('VALIDATION_ERROR');
   return {
     operationId: route.operationId,

@@ -28,9 +28,11 @@ export const REFUSAL_MEANINGS: Record<RefusalCode, string> = {
   USE_CASE_NOT_FOUND: 'There is no such use case.',
   NOT_FOUND: 'There is nothing at this path.',
   METHOD_NOT_ALLOWED: 'The path knows other methods; `Allow` names them.',
+  REQUEST_TIMEOUT: 'The body arrived too slowly.',
   CONTACT_ALREADY_EXISTS: 'There is a contact with this address or number already.',
   GROUP_NOT_EMPTY: 'The group still has domains, or is the default group.',
   INVALID_STATE: 'The thing is not in a state in which this can be done.',
+  LIMIT_REACHED: 'The account has as many of this resource as it may have; `details` names the limit.',
   IDEMPOTENCY_IN_PROGRESS: 'A request with the same `Idempotency-Key` is being worked on.',
   PAYLOAD_TOO_LARGE: 'The body is over its limit.',
   ATTACHMENTS_TOO_LARGE: 'The decoded attachments are over 2,097,152 bytes together.',
@@ -40,7 +42,10 @@ export const REFUSAL_MEANINGS: Record<RefusalCode, string> = {
   COMPANY_ADDRESS_MISSING: 'The account has no company and postal address to insert yet.',
   TEMPLATE_VARIABLE_MISSING: 'A variable has no value; `details` names it.',
   IDEMPOTENCY_KEY_REUSED: 'The same `Idempotency-Key` came with a different body.',
-  RATE_LIMITED: 'Too many calls, or too many failed authentications; `Retry-After` says when to come again.',
+  HOST_NOT_ALLOWED: 'The API is not served under the name in `Host`; `api.hosts` lists the names.',
+  RATE_LIMITED:
+    'Too many requests, requests at once, messages or failed authentications; the message names the limit, `Retry-After` says when to try again.',
   INTERNAL_ERROR: 'A fault of the service; its log has it under the request id.',
-  UNAVAILABLE: 'Shutting down, disk full or queue over its bound. Nothing was accepted; come again.',
+  UNAVAILABLE:
+    'Shutting down, database not available (disk full, I/O error, locked), or queue over its limit. Nothing was accepted; try again after `Retry-After`.',
 };

@@ -28,6 +28,11 @@ export interface Call<Params, Query, Body> {
    * handler that answers `raw` builds its body with `successBody(data, call.warnings)`.
    */
   warnings: readonly string[];
+  /**
+   * Waits for the account's next turn on the event loop: for handlers that do long work in portions, so that other
+   * accounts have theirs in between.
+   */
+  turn(): Promise<void>;
   /** Aborted when the caller hangs up or the daemon stops. */
   readonly signal: AbortSignal;
 }
@@ -103,11 +108,11 @@ export interface Visit {
   requestId: string;
 }
 
-/** What a page answers: a text as it stands. */
+/** What a page answers, as it stands. */
 export interface Page {
   status: number;
   contentType: string;
-  body: string;
+  body: string | Buffer;
   headers?: Record<string, string>;
 }
 

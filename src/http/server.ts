@@ -3,24 +3,29 @@ import type { Duplex } from 'node:stream';
 import Koa from 'koa';
 import type { Registry } from 'prom-client';
 import type { Authenticator } from '../accounts/authenticate.ts';
+import { isLoopback } from '../accounts/caller-addresses.ts';
 import type { RateLimits } from '../accounts/rate-limits.ts';
 import type { Config } from '../config/schema.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, refuse } from '../core/refusal.ts';
+import { createHostCheck } from './allowed-hosts.ts';
 import { pageReply, refusalBody, refusalReply } from './answers.ts';
 import { type BodyReader, createBodyReader } from './body.ts';
 import { createCallSignals } from './call-signals.ts';
-import { createCallerAddresses } from './caller-address.ts';
+import { createCallerAddresses, createTrust } from './caller-address.ts';
 import { docsRoute } from './docs.ts';
 import { createFront, respond } from './front.ts';
 import { type GuardDeps, guardedHandler } from './guard.ts';
 import { healthRoutes, type ReadyCheck } from './health.ts';
+import { createInFlight } from './in-flight.ts';
 import { type ConnectionLimits, createListener } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
 import { openApiDocument, openApiRoute } from './openapi.ts';
+import { oneAtATime } from './pipelining.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation, type RequestState } from './router.ts';
+import { createTurns } from './turns.ts';
 
 /**
  * The API listener: puts the parts of this room together and looks after connections, that is how many, how
@@ -45,14 +50,23 @@ const CONNECTION_LIMITS: ConnectionLimits = {
   checkMs: 2000,
   connections: 8192,
   headerBytes: 16 * 1024,
+  writeStallMs: 30_000,
 };
+/** Of all connections, what programs on this machine may have: a limit for them, too, but a wide one. */
+const LOCAL_SHARE = 0.5;
 
 export interface HttpServerOptions {
-  config: { api: Config['api']; limits: Pick<Config['limits'], 'setupBytes' | 'sendBytes'> };
+  config: {
+    hostname: string;
+    api: Config['api'];
+    limits: Pick<Config['limits'], 'setupBytes' | 'sendBytes'>;
+  };
   log: Log;
   ids: Ids;
   authenticator: Authenticator;
   rateLimits: RateLimits;
+  /** Requests of an account at once; null: any number. */
+  concurrencyOf(accountId: string): number | null;
   /** Resolves when all that can be read is on disk. */
   settled(): Promise<void>;
   routes: readonly Route[];
@@ -63,6 +77,7 @@ export interface HttpServerOptions {
   /** Of the program, for the documentation. */
   version: string;
   connectionLimits?: Partial<ConnectionLimits>;
+  bodies?: BodyReader;
 }
 
 /** Throws when the routes or the configuration contradict themselves. */
@@ -71,6 +86,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const signals = createCallSignals();
   let stopping = false;
 
+  const isTrustedProxy = createTrust(config.api.trustedProxies, 'api.trustedProxies');
   const app = new Koa();
   // Koa would print what it cannot handle; all that is left for it are callers who hang up.
   app.on('error', (error) => log.debug({ err: error }, 'connection failed'));
@@ -79,25 +95,38 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       log,
       metrics: createHttpMetrics(options.registry),
       callerAddressOf: createCallerAddresses(config.api.trustedProxies, 'api.trustedProxies'),
+      isHostAllowed: createHostCheck({ hostname: config.hostname, hosts: config.api.hosts }),
+      isTrustedProxy,
       makeRequestId: () => ids.uuid(),
       isStopping: () => stopping,
     }),
   );
-  const bodies = createBodyReader();
+  const bodies = options.bodies ?? createBodyReader();
   app.use(createRouter(operationsOf(options, signals, bodies), respond, METHODS));
   app.use((ctx) => {
     const { requestId }: RequestState = ctx.state;
     respond(ctx, refusalReply(refuse('NOT_FOUND', 'there is nothing at this path'), requestId));
   });
 
-  const limits = { ...CONNECTION_LIMITS, ...options.connectionLimits };
+  const limits: ConnectionLimits = {
+    ...CONNECTION_LIMITS,
+    ofOneCaller: (address) => {
+      if (isTrustedProxy(address)) return Number.POSITIVE_INFINITY;
+      const { connectionsPerAddress } = config.api;
+      return isLoopback(address)
+        ? Math.max(connectionsPerAddress, CONNECTION_LIMITS.connections * LOCAL_SHARE)
+        : connectionsPerAddress;
+    },
+    ...options.connectionLimits,
+  };
   const { server, listen, address, close } = createListener(config.api.listen, 'api.listen', limits);
   const handle = app.callback();
   /** The last request of each connection. */
   const exchanges = new WeakMap<Duplex, ServerResponse>();
+  const handleInOrder = oneAtATime((req, res) => void handle(req, res));
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
     exchanges.set(req.socket, res);
-    void handle(req, res);
+    handleInOrder(req, res);
   };
   server.on('request', onRequest);
   // Answered by the same rules: the body reader says 100 when it wants the body.
@@ -133,13 +162,16 @@ function operationsOf(
   const guard: GuardDeps = {
     authenticator: options.authenticator,
     rateLimits: options.rateLimits,
+    concurrencyOf: options.concurrencyOf,
+    inFlight: createInFlight(),
+    turns: createTurns(),
     settled: options.settled,
     bodies,
     signals,
     limits: { setup: config.limits.setupBytes, send: config.limits.sendBytes },
   };
   const described: OpenRoute[] = [
-    ...healthRoutes(options.health, options.log),
+    ...healthRoutes({ checks: options.health, log: options.log, metricsKey: config.api.metricsKey }),
     metricsRoute(registry, config.api.metricsKey),
     ...(options.openRoutes ?? []),
   ];

@@ -170,7 +170,8 @@ export type LocalFailure =
   | 'own-address'
   | 'private-network'
   | 'needs-smtputf8'
-  | 'too-large';
+  | 'too-large'
+  | 'not-composed';
 
 /** Each with the reply that we write in its place (RFC 3463 codes) and its outcome. */
 const LOCAL: Record<LocalFailure, { reply: Reply; outcome: Outcome }> = {
@@ -221,6 +222,7 @@ const LOCAL: Record<LocalFailure, { reply: Reply; outcome: Outcome }> = {
     'The message is larger than the mail host takes',
     OUTCOMES['message too large'],
   ),
+  'not-composed': local(554, '5.6.0', 'The message cannot be composed', OUTCOMES['not understood']),
 };
 
 /** Judges a failure that no server replied to; `reply` is ours, to be recorded in place of one. */

@@ -1,3 +1,4 @@
+import type { AccountLimits } from '../accounts/limits.ts';
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
@@ -11,7 +12,15 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { findCampaign } from './campaigns.ts';
 import { checkDomain, checkingSend, type Sender } from './checks.ts';
-import { type Draft, encodingContents, LANES, makeDraft, type SendResult, storeDraft } from './draft.ts';
+import {
+  countedCopies,
+  type Draft,
+  encodingContents,
+  LANES,
+  makeDraft,
+  type SendResult,
+  storeDraft,
+} from './draft.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { Pressure } from './pressure.ts';
@@ -51,6 +60,7 @@ export interface AcceptanceSettings {
   recorder: Recorder;
   keys: IdempotencyKeys;
   pressure: Pick<Pressure, 'refusal'>;
+  limits: Pick<AccountLimits, 'takeMessages'>;
   simulatorDomain: string;
   /** How long a message is tried, ms. */
   expire: Record<UseCase, number>;
@@ -88,9 +98,17 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       // Deleted while this request waited for its turn: then nothing of it is stored.
       if (all.domains.byId(checked.domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', 'The domain was deleted');
+      const { account_id } = sender.account;
+      const limited = settings.limits.takeMessages(
+        all,
+        account_id,
+        countedCopies(draft, settings),
+        clock.now(),
+      );
+      if (limited !== null) return limited;
       reservation?.keep(all, STATUS[sender.useCase], body);
       return storeDraft(all, draft, bodies, settings);
-    });
+    }, sender.account.account_id);
     return isRefusal(firstSeq) ? firstSeq : { draft, body, firstSeq };
   }
 

@@ -1,3 +1,4 @@
+import type { AccountLimits } from '../accounts/limits.ts';
 import { mayReceiveMarketing } from '../audience/eligibility.ts';
 import { type Clock, HOUR } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
@@ -26,6 +27,7 @@ export interface BatchMeans extends StoreSettings {
   /** Says why a member's mail could not be rendered. */
   log: Log;
   html: HtmlReader;
+  limits: Pick<AccountLimits, 'takeMessages' | 'allowance'>;
 }
 
 /** Every member has been dealt with. */
@@ -46,8 +48,8 @@ const UNWRITTEN = BATCH_CHARACTERS / 4;
 const PORTIONS_AN_HOUR = 240;
 
 /**
- * Stores at most `room` messages and returns where they go. A refusal: nothing may be sent any more, and nothing
- * was stored.
+ * Stores at most `room` messages, no more than the account's message limits allow, and returns where they go. A
+ * refusal: nothing may be sent any more, and nothing was stored.
  */
 export function queueBatch(
   tables: Tables,
@@ -58,6 +60,8 @@ export function queueBatch(
   const ready = stillReady(tables, send, means.html);
   if (isRefusal(ready)) return ready;
   const pace = paceOf(send.per_hour);
+  const allowed = means.limits.allowance(tables, send.account_id, means.clock.now()).left;
+  const most = Math.min(room, pace.atOnce, allowed);
   const members = tables.campaignSends.members({
     groupSeq: ready.group.seq,
     after: send.at_seq,
@@ -70,7 +74,7 @@ export function queueBatch(
   let counted = 0;
   let stopped = false;
   for (const member of members) {
-    stopped = copier.work() >= BATCH_CHARACTERS || after.queued - send.queued >= Math.min(room, pace.atOnce);
+    stopped = copier.work() >= BATCH_CHARACTERS || after.queued - send.queued >= most;
     if (stopped) break;
     after.at_seq = member.seq;
     const address = copier.store(member);
@@ -86,6 +90,10 @@ export function queueBatch(
   if (!stopped && members.length < BATCH) after.at_seq = send.last_seq ?? 0;
   const now = means.clock.now();
   after.next_at = now + Math.ceil((after.queued - send.queued) * pace.each);
+  if (counted > 0) {
+    const limited = means.limits.takeMessages(tables, send.account_id, counted, now);
+    if (limited !== null) return limited;
+  }
   tables.campaignSends.update(after);
   countQueued(tables, send.campaign_id, counted, now);
   return destinations;

@@ -133,6 +133,9 @@ export function createCampaignRunner(settings: CampaignRunnerSettings): Campaign
     if (ahead < BATCH) return FULL;
     const room = Math.min(ahead, pressure.room());
     if (room < 1) return FULL;
+    // The account's message limits: the campaign waits. A raised limit is seen within a second.
+    const { left, moreAt } = settings.limits.allowance(tables, send.account_id, now);
+    if (left < 1) return Math.max(FULL, Math.min(moreAt - now, TICK));
     await readAhead(tables, send, means.html);
     const batch = await writer.run((all) => {
       const current = all.campaignSends.get(seq);

@@ -4,7 +4,7 @@ import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { COMPLIANCE_KINDS, type ComplianceKind, complianceTemplateProblems } from '../mail/compliance.ts';
 import type { ComplianceTemplateFilter, ComplianceTemplateRow } from '../store/compliance-templates.ts';
 import type { Page } from '../store/page.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
@@ -44,8 +44,10 @@ export function createComplianceTemplates(house: {
   writer: Writer;
   clock: Clock;
   ids: Ids;
+  /** The limit on the number of an account's templates, which these count as. */
+  mayAdd: MayAdd;
 }): ComplianceTemplates {
-  const { tables, writer, clock, ids } = house;
+  const { tables, writer, clock, ids, mayAdd } = house;
 
   /** In a unit of work: another template no longer is what this one becomes. */
   function displace(all: Tables, row: Omit<ComplianceTemplateRow, 'seq'>): void {
@@ -60,7 +62,9 @@ export function createComplianceTemplates(house: {
     get: (accountId, templateId) => findComplianceTemplate(tables, accountId, templateId),
     create: async (accountId, { name, type, domain, htmlContent, isDefault }) =>
       contentRefusal(type, htmlContent) ??
-      writer.run((all): ComplianceTemplateRow => {
+      writer.run((all): ComplianceTemplateRow | Refusal => {
+        const full = mayAdd(all, accountId);
+        if (full !== null) return full;
         const now = clock.now();
         const chosen = isDefault ?? all.complianceTemplates.defaultOf(accountId, type, domain) === null;
         const row = {

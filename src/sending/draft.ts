@@ -205,6 +205,11 @@ export function isSimulated(address: string, { simulatorDomain }: Pick<StoreSett
   return domainOf(address) === simulatorDomain;
 }
 
+/** How many messages of a draft count: all but simulated ones. */
+export function countedCopies({ copies }: Draft, settings: Pick<StoreSettings, 'simulatorDomain'>): number {
+  return copies.filter(({ recipient }) => !isSimulated(recipient.mailbox.address, settings)).length;
+}
+
 /** Characters of all contents of a request as JSON, which are written in one unit of work. */
 const MAX_STORED = 16 * 1024 * 1024;
 /** Characters of one string that are encoded between two yields. */
@@ -289,7 +294,6 @@ export function storeDraft(
       settings,
     ),
   );
-  const counted = draft.copies.filter(({ recipient }) => !isSimulated(recipient.mailbox.address, settings));
-  if (send.campaignId !== null) countQueued(tables, send.campaignId, counted.length, now);
+  if (send.campaignId !== null) countQueued(tables, send.campaignId, countedCopies(draft, settings), now);
   return seqs[0] ?? 0;
 }

@@ -32,6 +32,8 @@ export function createPressure(settings: {
   dir: string;
   queuedMessages: number;
   freeDiskBytes: number;
+  /** Null while outcomes of deliveries can be recorded, else what is wrong. What is accepted could not be sent. */
+  unrecorded?: () => string | null;
 }): Pressure {
   const { tables, log, dir } = settings;
   let reason: string | null = null;
@@ -62,10 +64,12 @@ export function createPressure(settings: {
   }
 
   return {
-    refusal: () =>
-      reason === null
+    refusal: () => {
+      const why = reason ?? (settings.unrecorded?.() ? 'outcomes of deliveries cannot be recorded' : null);
+      return why === null
         ? null
-        : refuse('UNAVAILABLE', `Nothing was accepted: ${reason}`, { retryAfter: RETRY_AFTER_SECONDS }),
+        : refuse('UNAVAILABLE', `Nothing was accepted: ${why}`, { retryAfter: RETRY_AFTER_SECONDS });
+    },
     room: () => {
       const count = settings.queuedMessages <= COUNTED_AT_ONCE ? tables.queue.count() : queued;
       // Of a bound of one, too, campaigns may have something.

@@ -1,20 +1,26 @@
-import type { Clock } from '../core/clock.ts';
+import { type Clock, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import type { ListedMessage } from '../store/messages.ts';
-import type { QueueRow, Stream } from '../store/queue.ts';
+import { HELD, type QueuedMessage, type QueueRow, type Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * The hand on mail that waits: it may be called off as long as nobody is sending it, and sent sooner when it
- * waits for another try. What a worker holds is leaving already; what is final stays final.
+ * Cancels and retries mail that waits: it may be cancelled as long as it is not being sent, and retried when it
+ * is deferred. What a worker holds is leaving already; what is final stays final.
  */
 export interface QueuedMail {
   /** `accountId` null: the operator, who may touch any account's mail. */
   cancel(accountId: string | null, messageId: string): Promise<ListedMessage | Refusal>;
-  /** Makes a deferred message due now. */
-  retry(accountId: string | null, messageId: string): Promise<ListedMessage | Refusal>;
+  /** Makes a deferred message due now, and reports what that leads to. */
+  retry(accountId: string | null, messageId: string): Promise<Retried | Refusal>;
+}
+
+export interface Retried {
+  message: ListedMessage;
+  /** What happens to it now, in words. */
+  report: string;
 }
 
 export interface QueuedMailHouse {
@@ -24,10 +30,12 @@ export interface QueuedMailHouse {
   recorder: Recorder;
   /** Tells delivery of mail that is due (committed); without it, delivery finds it within a second or so. */
   announce?: (lane: 0 | 1, stream: Stream) => void;
+  /** Why delivery does not send a message although it is due, in words; null: nothing is known against it. */
+  obstacle?: (message: QueuedMessage) => string | null;
 }
 
 export function createQueuedMail(house: QueuedMailHouse): QueuedMail {
-  const { tables, writer, clock, recorder, announce } = house;
+  const { tables, writer, clock, recorder, announce, obstacle } = house;
   return {
     cancel: (accountId, messageId) =>
       writer.run((all): ListedMessage | Refusal => {
@@ -43,15 +51,46 @@ export function createQueuedMail(house: QueuedMailHouse): QueuedMail {
         const waiting = findWaiting(all, accountId, messageId);
         if (isRefusal(waiting)) return waiting;
         const { message, queued } = waiting;
-        if (message.status !== 'deferred') return wrongState(message, 'retried');
+        if (isHeld(all, message, queued)) return refuse('INVALID_STATE', HELD_BY_CAMPAIGN);
+        if (message.status !== 'deferred') return notDeferred(message, queued);
         all.queue.release(message.seq, clock.now());
         return queued;
       });
       if (isRefusal(retried)) return retried;
       announce?.(retried.lane, retried);
-      return findMessage(tables, accountId, messageId);
+      const message = findMessage(tables, accountId, messageId);
+      if (isRefusal(message)) return message;
+      const due = { ...message, ...retried, due_at: clock.now(), lease: null };
+      return { message, report: reportOf(obstacle === undefined ? undefined : obstacle(due)) };
     },
   };
+}
+
+const HELD_BY_CAMPAIGN = 'the message is held because its campaign is paused: resume the campaign to send it';
+
+/** It is held, or would be as soon as it is taken from the queue. */
+function isHeld(tables: Tables, { job_id }: ListedMessage, queued: QueueRow): boolean {
+  if (queued.due_at === HELD) return true;
+  return (
+    queued.campaign_seq !== null && job_id !== null && tables.campaignSends.statusOfJob(job_id) === 'paused'
+  );
+}
+
+function notDeferred(message: ListedMessage, queued: QueueRow): Refusal {
+  if (message.status !== 'queued') return wrongState(message, 'retried');
+  return refuse(
+    'INVALID_STATE',
+    queued.ready === 1
+      ? 'the message is in the queue and due already: it was not tried yet'
+      : `the message was not tried yet, and is due at ${iso(queued.due_at)}`,
+  );
+}
+
+/** `obstacle` undefined: delivery is another process, which cannot be asked. */
+function reportOf(obstacle: string | null | undefined): string {
+  if (obstacle === undefined)
+    return 'is due now; the running daemon tries it within a second, or as soon as its destination can be reached';
+  return obstacle === null ? 'is due now and is tried at once' : `is due now, but ${obstacle}`;
 }
 
 interface Waiting {

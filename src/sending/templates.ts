@@ -4,7 +4,7 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { missingCompliance } from '../mail/compliance.ts';
 import { parseTemplate } from '../mail/template.ts';
 import type { Page, PageFilter } from '../store/page.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import type { TemplateRow, TemplateType } from '../store/templates.ts';
 import type { Writer } from '../store/writer.ts';
 
@@ -27,7 +27,8 @@ export interface Templates {
   /** Newest first. */
   list(filter: PageFilter): Page<TemplateRow>;
   get(accountId: string, templateId: string): TemplateRow | Refusal;
-  create(accountId: string, fields: TemplateFields): Promise<TemplateRow>;
+  /** Refuses one more than the account may have (`LIMIT_REACHED`). */
+  create(accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal>;
   /** Changes the fields that are given. */
   update(
     accountId: string,
@@ -42,13 +43,17 @@ export function createTemplates(house: {
   writer: Writer;
   clock: Clock;
   ids: Ids;
+  /** The limit on the number of an account's templates. */
+  mayAdd: MayAdd;
 }): Templates {
-  const { tables, writer, clock, ids } = house;
+  const { tables, writer, clock, ids, mayAdd } = house;
   return {
     list: (filter) => tables.templates.list(filter),
     get: (accountId, templateId) => findTemplate(tables, accountId, templateId),
     create: (accountId, fields) =>
-      writer.run((all): TemplateRow => {
+      writer.run((all): TemplateRow | Refusal => {
+        const full = mayAdd(all, accountId);
+        if (full !== null) return full;
         const now = clock.now();
         const row = {
           ...fields,

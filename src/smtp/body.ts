@@ -1,114 +1,96 @@
 import type { SMTPServerDataStream } from 'smtp-server';
+import type { Upload } from './receive-budget.ts';
 
 /**
- * Takes in the mail itself, never more of it than is allowed: neither of one mail, nor of all that arrive at
- * once. What is too much is let pass by and forgotten.
+ * Receives the content of a mail within its limits: the size of one mail, and the memory for all that are being
+ * received. Content beyond a limit is read and discarded.
  */
-export type Body = Buffer | 'too-large' | 'too-much-at-once';
-
-/** Bytes of mails in hand, all connections together. */
-export interface HeldBytes {
-  /** False, and nothing taken, when there is no room. */
-  take(bytes: number): boolean;
-  give(bytes: number): void;
-}
-
-export function createHeldBytes(most: number): HeldBytes {
-  let held = 0;
-  return {
-    take: (bytes) => {
-      if (held + bytes > most) return false;
-      held += bytes;
-      return true;
-    },
-    give: (bytes) => {
-      held -= bytes;
-    },
-  };
-}
+export type Body = Buffer | 'too-large' | 'no-room';
 
 export interface BodyReading {
   /** Rejects when the client is gone before the end. */
   body: Promise<Body>;
-  /** Gives back the bytes that are held for it; call it once the mail is done with. */
+  /** Gives back the memory that is held for it: to be called when the mail has been processed. */
   release(): void;
 }
 
 /**
- * Pieces that one mail may come in. Each dot that is taken off begins a new one, and costs as much as thousands
- * of octets: a mail of nothing but dots would hold up everybody else.
+ * Chunks that one mail may come in. Each dot that is removed begins a new one, which costs as much as thousands
+ * of octets: a mail of nothing but dots would take all of the processor.
  */
-const MOST_PIECES = 100_000;
+const MAX_CHUNKS = 100_000;
 
 /**
- * Reads the stream of one DATA command to its end (RFC 5321 §4.5.2: dots are taken off already). `onTooLarge`
- * is called once when the client sends more than twice what it may, or in far too many pieces: it does not mean
- * to stop.
+ * Reads the stream of one DATA command to its end (RFC 5321 §4.5.2: dots have been removed). `onTooLarge` is called
+ * once when the client sends more than twice the limit, or in far too many chunks: it does not mean to stop.
  */
 export function readBody(
   stream: SMTPServerDataStream,
-  held: HeldBytes,
-  most: number,
+  upload: Upload,
+  maxBytes: number,
   onTooLarge: () => void,
 ): BodyReading {
-  let mail = createGrowing();
-  let taken = 0;
-  let pieces = 0;
-  let problem: 'too-large' | 'too-much-at-once' | null = null;
-  let told = false;
+  let content = createGrowingBuffer(upload, maxBytes);
+  let chunks = 0;
+  let problem: 'too-large' | 'no-room' | null = null;
+  let isHopeless = false;
 
   const release = () => {
-    held.give(taken);
-    taken = 0;
-    mail = createGrowing();
+    upload.release();
+    content = createGrowingBuffer(upload, maxBytes);
   };
-  const giveUp = (why: 'too-large' | 'too-much-at-once') => {
+  const giveUp = (why: 'too-large' | 'no-room') => {
     problem ??= why;
     release();
   };
   const take = (chunk: Buffer) => {
-    const isHopeless = ++pieces > MOST_PIECES || stream.byteLength > 2 * most;
-    if (isHopeless || stream.byteLength > most) giveUp('too-large');
-    if (!told && isHopeless) {
-      told = true;
+    upload.progress(chunk.length);
+    if (stream.byteLength > maxBytes) giveUp('too-large');
+    if (!isHopeless && (++chunks > MAX_CHUNKS || stream.byteLength > 2 * maxBytes)) {
+      isHopeless = true;
+      giveUp('too-large');
       onTooLarge();
     }
-    if (problem !== null) return;
-    if (held.take(chunk.length)) {
-      taken += chunk.length;
-      mail.add(chunk);
-    } else giveUp('too-much-at-once');
+    if (problem === null && !content.add(chunk)) giveUp('no-room');
   };
   const body = new Promise<Body>((resolve, reject) => {
     stream.on('data', take);
-    stream.once('end', () => resolve(problem ?? mail.content()));
+    stream.once('end', () => {
+      upload.finish();
+      resolve(problem ?? content.bytes());
+    });
     // An `error` is followed by `close`; after `end`, this changes nothing.
     stream.once('error', reject);
     stream.once('close', () => {
       if (!stream.readableEnded) release();
-      reject(new Error('the client went away in the middle of a mail'));
+      reject(new Error('the client disconnected before the end of the mail'));
     });
   });
   return { body, release };
 }
 
 /**
- * One buffer, grown by doubling. A list of the chunks would be many times as large as the mail where each
- * line begins with a dot, because each dot that is taken off ends a chunk.
+ * One buffer that grows by doubling. A list of the chunks would be many times as large as the mail where each line
+ * begins with a dot, because each dot that is removed ends a chunk.
  */
-function createGrowing() {
+function createGrowingBuffer(upload: Upload, maxBytes: number) {
   let buffer = Buffer.alloc(0);
   let length = 0;
   return {
-    add: (chunk: Buffer): void => {
+    /** False when there is no memory for it. */
+    add: (chunk: Buffer): boolean => {
       if (length + chunk.length > buffer.length) {
-        const larger = Buffer.allocUnsafe(Math.max(2 * buffer.length, length + chunk.length, 16_384));
+        const doubled = Math.min(Math.max(2 * buffer.length, 16_384), maxBytes);
+        const size = Math.max(doubled, length + chunk.length);
+        if (!upload.reserve(size - buffer.length)) return false;
+        const larger = Buffer.allocUnsafe(size);
         buffer.copy(larger, 0, 0, length);
         buffer = larger;
       }
       chunk.copy(buffer, length);
       length += chunk.length;
+      return true;
     },
-    content: (): Buffer => buffer.subarray(0, length),
+    bytes: (): Buffer => buffer.subarray(0, length),
   };
 }

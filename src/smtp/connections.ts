@@ -1,12 +1,12 @@
 import type { SMTPServerSession } from 'smtp-server';
-import { callerBlock } from '../accounts/caller-addresses.ts';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+import { type SmtpCaller, smtpCaller } from './caller.ts';
 import { SmtpReply } from './reply.ts';
 
 /**
- * Who is connected, and who has to go: clients that dribble, that hoard connections, that never end. A client
- * that finds its places taken gets one from the slowest of its own, so that whoever holds them all without
- * using them keeps out nobody, not even itself. What we are at work for is never cut.
+ * Which connections are open, and which one ends when all slots are taken. A connection is judged by its last
+ * completed message, never by its last command: a client that repeats MAIL and RSET, or sends a mail byte by byte,
+ * holds its slot only while nobody else needs it. A connection whose message is being processed is never ended.
  */
 export interface ConnectionLimits {
   connections: number;
@@ -24,64 +24,94 @@ export const CONNECTION_LIMITS: Pick<
   'messagesPerConnection' | 'transactionMs' | 'connectionMs'
 > = { messagesPerConnection: 1000, transactionMs: 10 * MINUTE, connectionMs: 120 * MINUTE };
 
-/** idle: between mails. mail: from MAIL on. ours: it waits for our answer. */
-export type Stage = 'idle' | 'mail' | 'ours';
+/** idle: between mails. mail: from MAIL on. processing: the client waits for the reply to its mail. */
+export type Stage = 'idle' | 'mail' | 'processing';
 
 export interface Connections {
-  /** A new one; the reply when there is no place for it. */
+  /** A new one; the reply when there is no slot for it. */
   admit(session: SMTPServerSession): SmtpReply | null;
-  /** MAIL; the reply when it has had its share. */
+  /** MAIL; the reply when the connection has sent all the messages it may. */
   begin(session: SMTPServerSession): SmtpReply | null;
   enter(session: SMTPServerSession, stage: Stage): void;
-  /** A recipient was refused; the reply when it asks for many that are not there. */
+  /** A message was accepted. */
+  complete(session: SMTPServerSession): void;
+  /** A recipient was refused; the reply when it tries many addresses that do not exist. */
   refused(session: SMTPServerSession): SmtpReply | null;
   left(session: SMTPServerSession): void;
-  /** Hangs up on those whose time is over: to be called every few seconds. */
+  /** Ends connections that are over their time: to be called every few seconds. */
   sweep(): void;
-  /** Hangs up on the idle ones now, and on each other when it becomes idle. */
+  /** Ends the idle connections now, and each other one when it becomes idle. */
   drain(): void;
   count(): number;
 }
 
 interface Held {
-  /** The caller's block of addresses. */
-  block: string;
+  caller: SmtpCaller;
   since: number;
   stage: Stage;
   /** When the stage began. */
   stageAt: number;
+  /** When the last message was completed, else when the connection began. */
+  productiveAt: number;
+  /** Messages that were accepted. */
+  completed: number;
   mails: number;
   refusals: number;
 }
 
-/** Nobody is called slow before. */
+/** A connection that completed a message keeps its slot this long, even when its network has too many. */
 const PATIENCE_MS = 5 * SECOND;
+/** And this long when its network has no more than its fair share. */
+const FAIR_PATIENCE_MS = 30 * SECOND;
 /** Addresses that do not exist, in one connection. */
 const REFUSALS = 20;
 
 export function createConnections(settings: {
   clock: Clock;
   limits: ConnectionLimits;
-  /** Says 421 and closes. */
+  /** Replies 421 and closes. */
   hangUp(session: SMTPServerSession, text: string): void;
 }): Connections {
   const { clock, limits, hangUp } = settings;
   const held = new Map<SMTPServerSession, Held>();
-  const blocks = new Map<string, number>();
+  const blocks = createCounter();
+  const networks = createCounter();
   let draining = false;
 
-  /** Takes the place of the slowest connection of a block; false when none is slow. */
-  function makeRoom(block: string): boolean {
-    const oldest = clock.now() - PATIENCE_MS;
-    let slowest: [SMTPServerSession, Held] | null = null;
-    for (const entry of held) {
-      const [, { block: of, stage, stageAt }] = entry;
-      if (of !== block || stage === 'ours' || stageAt > oldest) continue;
-      if (slowest === null || stageAt < slowest[1].stageAt) slowest = entry;
-    }
-    if (slowest === null) return false;
-    forget(slowest[0]);
-    hangUp(slowest[0], 'Others are waiting for this connection');
+  /** Connections without a message for so long that one of them may have to go. */
+  function unproductive(patienceMs: number): Candidate[] {
+    const latest = clock.now() - patienceMs;
+    return [...held].filter(
+      ([, { stage, productiveAt }]) => stage !== 'processing' && productiveAt <= latest,
+    );
+  }
+
+  /** The connection that makes room for one of this caller when all slots are taken. */
+  function victimFor({ network }: SmtpCaller): SMTPServerSession | null {
+    const own = networks.count(network) + 1;
+    const others = networks.count(network) === 0 ? networks.size() + 1 : networks.size();
+    const fairShare = Math.max(1, Math.floor(limits.connections / others));
+    // A network above its share takes slots only from itself and from larger ones.
+    const isAbove = ({ caller }: Held) => {
+      const size = caller.network === network ? own : networks.count(caller.network);
+      return size > fairShare && (own <= fairShare || size >= own);
+    };
+    const fromAbove = (candidates: Candidate[]) => {
+      const above = candidates.filter(([, entry]) => isAbove(entry));
+      const ofNetwork = largestGroup(above, ({ caller }) => caller.network);
+      return stalest(largestGroup(ofNetwork, ({ caller }) => caller.block));
+    };
+    const victim = fromAbove(unproductive(PATIENCE_MS));
+    if (victim !== null || own > fairShare) return victim;
+    // Clients that reconnect all the time are never old: without any message they have no patience to claim.
+    const fresh = [...held].filter(([, { stage, completed }]) => stage !== 'processing' && completed === 0);
+    return fromAbove(fresh) ?? stalest(unproductive(FAIR_PATIENCE_MS));
+  }
+
+  function evict(victim: SMTPServerSession | null): boolean {
+    if (victim === null) return false;
+    forget(victim);
+    hangUp(victim, 'Other clients need this connection');
     return true;
   }
 
@@ -89,34 +119,40 @@ export function createConnections(settings: {
     const entry = held.get(session);
     if (entry === undefined) return;
     held.delete(session);
-    const left = (blocks.get(entry.block) ?? 1) - 1;
-    if (left === 0) blocks.delete(entry.block);
-    else blocks.set(entry.block, left);
-  }
-
-  function largestBlock(): string {
-    let largest = '';
-    for (const [block, count] of blocks) if (count > (blocks.get(largest) ?? 0)) largest = block;
-    return largest;
+    blocks.add(entry.caller.block, -1);
+    networks.add(entry.caller.network, -1);
   }
 
   return {
     admit: (session) => {
-      const block = callerBlock(session.remoteAddress);
-      if ((blocks.get(block) ?? 0) >= limits.perAddress && !makeRoom(block))
+      const caller = smtpCaller(session.remoteAddress);
+      if (
+        blocks.count(caller.block) >= limits.perAddress &&
+        !evict(stalest(unproductive(PATIENCE_MS).filter(([, entry]) => entry.caller.block === caller.block)))
+      )
         return new SmtpReply(421, '4.7.0', 'Too many connections from your address');
-      if (held.size >= limits.connections && !makeRoom(largestBlock()))
+      if (held.size >= limits.connections && !evict(victimFor(caller)))
         return new SmtpReply(421, '4.3.2', 'Too many connections; please try again in a moment');
       const now = clock.now();
-      held.set(session, { block, since: now, stage: 'idle', stageAt: now, mails: 0, refusals: 0 });
-      blocks.set(block, (blocks.get(block) ?? 0) + 1);
+      held.set(session, {
+        caller,
+        since: now,
+        stage: 'idle',
+        stageAt: now,
+        productiveAt: now,
+        completed: 0,
+        mails: 0,
+        refusals: 0,
+      });
+      blocks.add(caller.block, 1);
+      networks.add(caller.network, 1);
       return null;
     },
     begin: (session) => {
       const entry = held.get(session);
       if (entry === undefined) return null;
       if (++entry.mails > limits.messagesPerConnection)
-        return new SmtpReply(421, '4.7.0', 'Enough mail for one connection; please open another');
+        return new SmtpReply(421, '4.7.0', 'Too many messages in one connection; please open another');
       entry.stage = 'mail';
       entry.stageAt = clock.now();
       return null;
@@ -127,6 +163,12 @@ export function createConnections(settings: {
       entry.stage = stage;
       entry.stageAt = clock.now();
       if (draining && stage === 'idle') hangUp(session, 'Shutting down');
+    },
+    complete: (session) => {
+      const entry = held.get(session);
+      if (entry === undefined) return;
+      entry.productiveAt = clock.now();
+      entry.completed++;
     },
     refused: (session) => {
       const entry = held.get(session);
@@ -140,7 +182,7 @@ export function createConnections(settings: {
       for (const [session, { stage, stageAt, since }] of held) {
         const late =
           (stage === 'mail' && now - stageAt > limits.transactionMs) ||
-          (stage !== 'ours' && now - since > limits.connectionMs);
+          (stage !== 'processing' && now - since > limits.connectionMs);
         if (!late) continue;
         forget(session);
         hangUp(session, 'This takes too long');
@@ -151,5 +193,40 @@ export function createConnections(settings: {
       for (const [session, { stage }] of held) if (stage === 'idle') hangUp(session, 'Shutting down');
     },
     count: () => held.size,
+  };
+}
+
+type Candidate = [SMTPServerSession, Held];
+
+/** The one whose last completed message is longest ago. */
+function stalest(candidates: Candidate[]): SMTPServerSession | null {
+  let found: Candidate | null = null;
+  for (const candidate of candidates)
+    if (found === null || candidate[1].productiveAt < found[1].productiveAt) found = candidate;
+  return found?.[0] ?? null;
+}
+
+function largestGroup(candidates: Candidate[], nameOf: (entry: Held) => string): Candidate[] {
+  const groups = new Map<string, Candidate[]>();
+  let largest: Candidate[] = [];
+  for (const candidate of candidates) {
+    const group = groups.get(nameOf(candidate[1])) ?? [];
+    group.push(candidate);
+    groups.set(nameOf(candidate[1]), group);
+    if (group.length > largest.length) largest = group;
+  }
+  return largest;
+}
+
+function createCounter() {
+  const counts = new Map<string, number>();
+  return {
+    add: (name: string, change: 1 | -1): void => {
+      const count = (counts.get(name) ?? 0) + change;
+      if (count === 0) counts.delete(name);
+      else counts.set(name, count);
+    },
+    count: (name: string): number => counts.get(name) ?? 0,
+    size: (): number => counts.size,
   };
 }

@@ -10,14 +10,16 @@ import type { Tokens } from '../mail/tokens.ts';
 import type { MessageRow } from '../store/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { createHeldBytes } from './body.ts';
+import { smtpCaller } from './caller.ts';
 import { createCertificateSource, filesOf } from './certificate.ts';
+import { MX_COMMAND_RATES } from './command-limits.ts';
 import { CONNECTION_LIMITS } from './connections.ts';
 import { createIntake } from './intake.ts';
 import { createListener, type Listener } from './listener.ts';
 import { createMailReader } from './parse-pool.ts';
 import { createRcptPolicy, type Purpose } from './rcpt-policy.ts';
 import { createReceiver } from './receive.ts';
+import { createReceiveBudget } from './receive-budget.ts';
 import { SmtpReply } from './reply.ts';
 
 /**
@@ -46,14 +48,19 @@ export interface MxSettings {
 const RECIPIENTS = 100;
 /** RFC 5321 §4.5.3.2.7. */
 const IDLE_MS = 5 * MINUTE;
-/** Of mails in hand, as many of the largest size. */
-const HELD_MAILS = 8;
+/** RFC 5321 §4.5.3.1.4 allows 512 octets, and extensions add to them. */
+const COMMAND_LENGTH = 2048;
+/** Memory for mails that are being received and read, in mails of the largest size. */
+const BUDGET_MAILS = 8;
+/** Parts of that memory: of one address, of one network, and for mail with a valid token alone. */
+const BUDGET_SHARES = { holderShare: 1 / 4, networkShare: 1 / 2, reserve: 1 / 4 };
 
 /** Rejects when it cannot be set up; `listen` is still to be called. */
 export async function createMx(settings: MxSettings): Promise<Listener> {
   const { config, clock, log, tables, tokens } = settings;
   const { mx, hostname } = config;
   const policy = createRcptPolicy({
+    clock,
     hostname,
     tokens,
     isRegistered: tables.domains.isRegistered,
@@ -63,6 +70,8 @@ export async function createMx(settings: MxSettings): Promise<Listener> {
     },
   });
   const intake = createIntake({ ...settings, hostname, feedbackLoops: mx.feedbackLoops });
+  /** Envelopes with a recipient whose token is valid. */
+  const proven = new WeakSet<SMTPServerSession['envelope']>();
   const certificate = createCertificateSource({ files: filesOf(mx.tls), hostname, clock, log });
 
   function busy(): SmtpReply | null {
@@ -96,18 +105,27 @@ export async function createMx(settings: MxSettings): Promise<Listener> {
       mailBytes: mx.mailBytes,
       recipients: RECIPIENTS,
       idleMs: IDLE_MS,
+      commandLength: COMMAND_LENGTH,
     },
-    held: createHeldBytes(HELD_MAILS * mx.mailBytes),
+    commandRates: MX_COMMAND_RATES,
+    budget: createReceiveBudget(clock, { bytes: BUDGET_MAILS * mx.mailBytes, ...BUDGET_SHARES }),
     clock,
     log,
     options: { disabledCommands: [...NOT_HERE], lenientAddressParsing: true },
     onMail: busy,
-    onRecipient: (address, { remoteAddress }) => {
+    onRecipient: (address, session) => {
       const verdict = policy.judge(address);
-      if (isPurpose(verdict)) return busy() ?? receiver.refusal(verdict, remoteAddress);
+      if (isPurpose(verdict)) {
+        if ('messageId' in verdict) proven.add(session.envelope);
+        return busy() ?? receiver.refusal(verdict, session.remoteAddress);
+      }
       return verdict === 'not-ours'
         ? new SmtpReply(550, '5.7.1', 'Relaying denied')
         : new SmtpReply(550, '5.1.1', 'No such address here');
+    },
+    uploader: (session) => {
+      const { block, network } = smtpCaller(session.remoteAddress);
+      return { holder: block, network, isProven: proven.has(session.envelope) };
     },
     onData: take,
   });

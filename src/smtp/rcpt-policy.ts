@@ -1,9 +1,12 @@
+import { LRUCache } from 'lru-cache';
+import { type Clock, SECOND } from '../core/clock.ts';
 import { normaliseDomain } from '../mail/address.ts';
 import type { Tokens } from '../mail/tokens.ts';
 
 /**
- * Who may be written to on the MX listener, and what for. A token that we signed names its message; a few
- * names are people's and reporters' to use; everything else is refused before anybody sends a byte of mail.
+ * Which recipients the MX listener accepts, and what for. A token that this server signed names its message; a few
+ * names are for people and for reports; everything else is refused before any mail is sent. The local part is
+ * checked first, so that guessed addresses cost one MAC and no database access.
  */
 export type Purpose =
   /** Came back to the envelope sender, or to the address for complaints, of this message. */
@@ -21,6 +24,7 @@ export interface RcptPolicy {
 }
 
 export interface RcptPolicySettings {
+  clock: Clock;
   hostname: string;
   tokens: Pick<Tokens, 'returnPath' | 'feedback' | 'unsubscribe'>;
   /** Whether any account has registered this domain. */
@@ -30,10 +34,23 @@ export interface RcptPolicySettings {
 }
 
 const RETURN_PREFIX = 'return-a.';
+/** Whether a domain is registered is remembered this long, for this many domains. */
+const DOMAIN_MEMORY_MS = 10 * SECOND;
+const DOMAINS_REMEMBERED = 1000;
 
 export function createRcptPolicy(settings: RcptPolicySettings): RcptPolicy {
   const { tokens } = settings;
   const hostname = settings.hostname.toLowerCase().replace(/\.$/, '');
+  const registered = new LRUCache<string, { is: boolean; at: number }>({ max: DOMAINS_REMEMBERED });
+
+  function isRegistered(domain: string): boolean {
+    const now = settings.clock.now();
+    const known = registered.get(domain);
+    if (known !== undefined && Math.abs(now - known.at) < DOMAIN_MEMORY_MS) return known.is;
+    const is = settings.isRegistered(domain);
+    registered.set(domain, { is, at: now });
+    return is;
+  }
 
   function signedFor(local: string): Purpose | null {
     const kinds = { bounce: tokens.returnPath, feedback: tokens.feedback, unsubscribe: tokens.unsubscribe };
@@ -44,6 +61,7 @@ export function createRcptPolicy(settings: RcptPolicySettings): RcptPolicy {
     return null;
   }
 
+  /** `domain` null: at the platform's own name. */
   function named(local: string, domain: string | null): Purpose | null {
     switch (local.toLowerCase()) {
       case 'postmaster':
@@ -67,16 +85,17 @@ export function createRcptPolicy(settings: RcptPolicySettings): RcptPolicy {
       if (at < 0) return address.toLowerCase() === 'postmaster' ? { kind: 'postmaster' } : 'no-such-address';
       const local = address.slice(0, at);
       const host = normaliseDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
-      const domain = host.startsWith(RETURN_PREFIX) ? host.slice(RETURN_PREFIX.length) : null;
-      if (host !== hostname && domain === null) return 'not-ours';
+      const isOwn = host === hostname;
+      if (!isOwn && !host.startsWith(RETURN_PREFIX)) return 'not-ours';
+      const domain = isOwn ? null : host.slice(RETURN_PREFIX.length);
       const signed = signedFor(local);
-      if (domain !== null && host !== hostname && !settings.isRegistered(domain)) {
-        // A domain that was deleted since: what was sent in its name still comes back.
-        const isLate =
-          signed !== null && 'messageId' in signed && settings.senderDomain(signed.messageId) === domain;
-        return isLate ? signed : 'not-ours';
-      }
-      return signed ?? named(local, host === hostname ? null : domain) ?? 'no-such-address';
+      const purpose = signed ?? named(local, domain);
+      if (purpose === null) return 'no-such-address';
+      if (domain === null || isRegistered(domain)) return purpose;
+      // A domain that was deleted since: what was sent in its name still comes back.
+      const isLate =
+        signed !== null && 'messageId' in signed && settings.senderDomain(signed.messageId) === domain;
+      return isLate ? signed : 'not-ours';
     },
   };
 }

@@ -1,13 +1,13 @@
 /**
- * What we say to an SMTP client instead of yes. The package behind our listeners takes an error for it, and
- * writes its code, then its text; it would pick the enhanced code by the code alone, so both are given as one.
+ * A negative SMTP reply. The package behind the listeners takes an error, and writes its code, then its text; it
+ * would choose the enhanced code by the code alone, so both are given as one.
  */
 export class SmtpReply extends Error {
-  /** `550 5.7.1`; 421 as a number, by which the package knows to hang up. */
+  /** `550 5.7.1`. 421 as a number, by which the package knows to hang up; its enhanced code begins the message. */
   readonly responseCode: string | 421;
 
   constructor(code: number, enhanced: string, text: string) {
-    super(text);
+    super(code === 421 ? `${enhanced} ${text}` : text);
     this.responseCode = code === 421 ? 421 : `${code} ${enhanced}`;
   }
 }

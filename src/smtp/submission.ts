@@ -5,18 +5,21 @@ import { isLoopback } from '../accounts/caller-addresses.ts';
 import type { RateLimits } from '../accounts/rate-limits.ts';
 import type { Config } from '../config/schema.ts';
 import { type Clock, MINUTE } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
+import { createErrorLog, type Log } from '../core/log.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { parseMailbox } from '../mail/address.ts';
 import type { Acceptance } from '../sending/accept.ts';
 import type { SendResult } from '../sending/draft.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { UseCase } from '../store/domains.ts';
-import { createHeldBytes } from './body.ts';
+import { storageFailure } from '../store/failure.ts';
+import { createAuthFailures } from './auth-failures.ts';
 import { createCertificateSource, filesOf } from './certificate.ts';
+import { SUBMISSION_COMMAND_RATES } from './command-limits.ts';
 import { CONNECTION_LIMITS } from './connections.ts';
 import { createListener, type Listener } from './listener.ts';
 import { createMailReader } from './parse-pool.ts';
+import { createReceiveBudget } from './receive-budget.ts';
 import { SmtpReply, tryLater } from './reply.ts';
 import { authReplyTo, replyTo } from './submission-replies.ts';
 import { submissionRequest, wantedStream } from './submission-request.ts';
@@ -42,8 +45,24 @@ export interface SubmissionSettings {
 /** As over HTTP; of a client that has more, the rest comes in a transaction of its own. */
 const RECIPIENTS = 50;
 const IDLE_MS = 5 * MINUTE;
-/** Of mails in hand, as many of the largest size. */
-const HELD_MAILS = 32;
+/** RFC 4954 §4: a response of AUTH may have 12,288 octets. */
+const COMMAND_LENGTH = 12_288 + 512;
+/** Memory for mails that are being received and read, in mails of the largest size. */
+const BUDGET_MAILS = 32;
+/** The part of one account. With two accounts that use up theirs, the slowest upload makes room for a third. */
+const BUDGET_SHARES = { holderShare: 1 / 2, networkShare: 1, reserve: 0 };
+/** AEAD suites with forward secrecy alone (RFC 9325 §4.2), for TLS 1.3 and 1.2. */
+const CIPHERS = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':');
 const SCOPES = { tx: 'transactional', mk: 'marketing' } as const;
 
 /** Who logged in: shown again with each mail, so that a key that was revoked since is out at once. */
@@ -55,7 +74,9 @@ interface User {
 export async function createSubmission(settings: SubmissionSettings): Promise<Listener> {
   const { config, clock, log, authenticator, rateLimits, acceptance } = settings;
   const { submission, hostname } = config;
+  const logError = createErrorLog(log);
   const users = new WeakMap<SMTPServerSession, User>();
+  const failures = createAuthFailures({ clock, log });
 
   /** The streams that these credentials open, or why none. */
   function logIn(credentials: Credentials): UseCase[] | Refusal {
@@ -73,12 +94,24 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
       from: { address: session.remoteAddress, forwarded: false },
     };
     const streams = logIn(credentials);
-    if (isRefusal(streams)) {
-      log.warn({ code: streams.code, remoteAddress: session.remoteAddress }, 'an SMTP login was refused');
-      return authReplyTo(streams);
-    }
+    if (isRefusal(streams)) return failures.count(session, streams.code) ?? authReplyTo(streams);
     users.set(session, { credentials, streams });
     return null;
+  }
+
+  /** The package does not catch errors of its callbacks: one that the database throws would end the process. */
+  function tryAuth(auth: SMTPServerAuthentication, session: SMTPServerSession): SmtpReply | null {
+    try {
+      return onAuth(auth, session);
+    } catch (error) {
+      logError(
+        storageFailure(error)?.kind ?? null,
+        { err: error, remoteAddress: session.remoteAddress },
+        'SMTP login failed',
+      );
+      // RFC 4954 §6
+      return new SmtpReply(454, '4.7.0', 'Temporary authentication failure; please try again later');
+    }
   }
 
   /** Where a password may be asked for. */
@@ -156,19 +189,22 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
       mailBytes: config.limits.sendBytes,
       recipients: RECIPIENTS,
       idleMs: IDLE_MS,
+      commandLength: COMMAND_LENGTH,
     },
-    held: createHeldBytes(HELD_MAILS * config.limits.sendBytes),
+    commandRates: SUBMISSION_COMMAND_RATES,
+    budget: createReceiveBudget(clock, { bytes: BUDGET_MAILS * config.limits.sendBytes, ...BUDGET_SHARES }),
     clock,
     log,
     options: {
       secure: submission.implicitTls,
+      ciphers: CIPHERS,
       disabledCommands: [...NOT_HERE],
       authMethods: ['PLAIN', 'LOGIN'],
       authRequiredMessage: AUTH_REQUIRED,
       // Where it is not to be, AUTH is not offered at all: see onConnect.
       allowInsecureAuth: true,
       onAuth: (auth, session, callback) => {
-        const refused = onAuth(auth, session);
+        const refused = tryAuth(auth, session);
         if (refused === null) callback(null, { user: auth.username });
         else callback(refused);
       },
@@ -186,13 +222,22 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
       const mailbox = parseMailbox(address);
       return typeof mailbox === 'string' ? new SmtpReply(553, '5.1.3', `The address ${mailbox}`) : null;
     },
+    uploader: (session) => ({
+      holder: users.get(session)?.credentials.accountId ?? '',
+      network: null,
+      isProven: false,
+    }),
     onData: take,
+    // An application may send much that is refused, to suppressed recipients for example.
+    countsRefused: (session) => users.has(session),
+    onSweep: failures.sweep,
   });
   const reader = createMailReader({ startThread: settings.startReader, log });
   return {
     ...listener,
     close: async (graceMs) => {
       await listener.close(graceMs);
+      failures.flush();
       await reader.stop();
     },
   };

@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import { isBusy, openingFault, StoreFault } from './failure.ts';
 
 /**
  * The database file: opening, pragmas, migrations and the lock that keeps a second daemon out. Nothing else
@@ -16,9 +17,8 @@ const LOCK_FILE = 'daemon.lock';
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 /** How long a command waits for another one that is bringing the schema up to date. */
 const PATIENCE_MS = 5000;
-
-/** Something an operator can mend; the message is for them. */
-export class StoreFault extends Error {}
+/** How long opening waits for a lock of another process, and in a command every write. Blocks the thread. */
+const BUSY_TIMEOUT_MS = 5000;
 
 /** Makes the data directory, only its owner may enter. */
 export function prepareDataDir(dir: string): void {
@@ -26,8 +26,7 @@ export function prepareDataDir(dir: string): void {
     makeDir(resolve(dir));
     chmodSync(dir, 0o700);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new StoreFault(`data.dir ${dir} cannot be used: ${why}`, { cause: error });
+    throw openingFault(`data.dir ${dir}`, error);
   }
 }
 
@@ -46,12 +45,30 @@ function makeDir(dir: string): void {
 /**
  * Opens the database in `dir`, making it if there is none, and brings its schema up to date. A copy is
  * written beside it before a migration touches data. Throws StoreFault when the database is newer than
- * this program, or when it is older and a daemon is running on it.
+ * this program, when it is older and a daemon is running on it, and when the file cannot be read or written.
  */
-export function openDatabase(dir: string, options: { lock?: DaemonLock } = {}): Database {
+export function openDatabase(dir: string, options: OpenOptions = {}): Database {
   prepareDataDir(dir);
   const file = join(dir, DATABASE_FILE);
-  const db = keeping(new Sqlite(file, { timeout: 5000 }));
+  try {
+    return openFile(file, dir, options);
+  } catch (error) {
+    throw openingFault(file, error);
+  }
+}
+
+export interface OpenOptions {
+  /** Held by the caller, who is the daemon. */
+  lock?: DaemonLock;
+  /**
+   * How long a statement blocks its thread for a lock of another process. The daemon's value is 0: its writer
+   * retries without blocking the event loop.
+   */
+  busyTimeoutMs?: number;
+}
+
+function openFile(file: string, dir: string, options: OpenOptions): Database {
+  const db = keeping(new Sqlite(file, { timeout: BUSY_TIMEOUT_MS }));
   try {
     chmodSync(file, 0o600);
     db.exec('PRAGMA journal_mode = WAL');
@@ -64,6 +81,7 @@ export function openDatabase(dir: string, options: { lock?: DaemonLock } = {}): 
     // 16 MiB: every commit looks through what is cached, and the system caches the file anyway.
     db.exec('PRAGMA cache_size = -16384');
     migrate(db, dir, options.lock);
+    db.exec(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`);
     return db;
   } catch (error) {
     db.close();
@@ -155,19 +173,33 @@ export interface DaemonLock {
 
 /**
  * The one-daemon lock of a data directory: an exclusive SQLite transaction on a file of its own, so that the
- * system lets go of it however the process ends. Throws StoreFault when it is still taken after `patienceMs`.
+ * system releases it however the process ends. Throws StoreFault when it is still taken after `patienceMs`.
  */
 export function lockDaemon(dir: string, patienceMs = 0): DaemonLock {
+  const lock = tryLockDaemon(dir, patienceMs);
+  if (lock === null) throw new StoreFault(`another postrider daemon is running on ${dir}`);
+  return lock;
+}
+
+/** Null when it is still taken after `patienceMs`. */
+export function tryLockDaemon(dir: string, patienceMs = 0): DaemonLock | null {
   prepareDataDir(dir);
-  const db = keeping(new Sqlite(join(dir, LOCK_FILE), { timeout: patienceMs }));
+  const file = join(dir, LOCK_FILE);
+  try {
+    return lockFile(file, patienceMs);
+  } catch (error) {
+    throw openingFault(file, error);
+  }
+}
+
+function lockFile(file: string, patienceMs: number): DaemonLock | null {
+  const db = keeping(new Sqlite(file, { timeout: patienceMs }));
   try {
     db.exec('BEGIN EXCLUSIVE');
+    return { release: () => db.close() };
   } catch (error) {
     db.close();
-    if (error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY') {
-      throw new StoreFault(`another postrider daemon is running on ${dir}`);
-    }
+    if (isBusy(error)) return null;
     throw error;
   }
-  return { release: () => db.close() };
 }

@@ -58,10 +58,15 @@ export function eventTable(db: Database) {
   const purge = db.prepare<[number, number]>(
     'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < ? ORDER BY seq LIMIT +?)',
   );
+  const last = db.prepare<[], { seq: number }>('SELECT * FROM events ORDER BY seq DESC LIMIT 1');
   const fed = preparedByText<EventFilter, EventRow>(db);
   return {
     /** Returns its seq. */
     insert: (row: NewEvent): number => Number(insert.run(row).lastInsertRowid),
+    /** Throws when the newest event cannot be read: then no further one can be written, either. */
+    checkReadable: (): void => {
+      last.get();
+    },
     /** Null when it is past its retention. */
     bySeq: (seq: number): EventRow | null => bySeq.get(seq) ?? null,
     /** The first event at or after a time, by halving: numbers and times rise together. Past the last: one more. */

@@ -7,13 +7,15 @@ import {
   linkSync,
   openSync,
   readFileSync,
+  statSync,
   unlinkSync,
   writeSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Random } from '../core/random.ts';
 import { createSeal, type Seal } from '../core/seal.ts';
-import { prepareDataDir, StoreFault } from './database.ts';
+import { prepareDataDir } from './database.ts';
+import { openingFault, StoreFault } from './failure.ts';
 import type { Tables } from './tables.ts';
 import type { Writer } from './writer.ts';
 
@@ -30,13 +32,20 @@ const FINGERPRINT = 'master-key-fingerprint';
  * `credentialsDirectory` is systemd's: it keeps others out itself, and shows its files group-readable.
  */
 export function loadMasterKey(file: string, random: Random, credentialsDirectory?: string): Buffer {
-  if (!existsSync(file)) makeKeyFile(file, random);
-  const fd = open(file);
+  if (!exists(file)) makeKeyFile(file, random);
+  try {
+    return readKeyFile(file, dirname(file) === credentialsDirectory);
+  } catch (error) {
+    throw openingFault(`data.masterKeyFile ${file}`, error);
+  }
+}
+
+function readKeyFile(file: string, fromSystemd: boolean): Buffer {
+  const fd = openSync(file, 'r');
   try {
     const status = fstatSync(fd);
     const { mode } = status;
     if (!status.isFile()) throw new StoreFault(`${file} is not a file`);
-    const fromSystemd = dirname(file) === credentialsDirectory;
     if ((mode & 0o077) !== 0 && !fromSystemd) {
       const shown = (mode & 0o777).toString(8);
       throw new StoreFault(`${file} can be read by others (mode ${shown}): chmod 600 it`);
@@ -68,7 +77,7 @@ export interface SealDeps {
  */
 export async function openSeal(deps: SealDeps): Promise<Seal> {
   const { file, random, tables, writer } = deps;
-  if (!existsSync(file) && tables.settings.get(FINGERPRINT) !== null) {
+  if (!exists(file) && tables.settings.get(FINGERPRINT) !== null) {
     throw new StoreFault(`${file} is missing: put back the key file that belongs to this database`);
   }
   const seal = createSeal(loadMasterKey(file, random, deps.credentialsDirectory), random);
@@ -84,11 +93,12 @@ export async function openSeal(deps: SealDeps): Promise<Seal> {
   return seal;
 }
 
-function open(file: string): number {
+/** A directory on the way that may not be entered is an error of its own, and not a missing file. */
+function exists(file: string): boolean {
   try {
-    return openSync(file, 'r');
+    return statSync(file, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    throw new StoreFault(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw openingFault(`data.masterKeyFile ${file}`, error);
   }
 }
 
@@ -111,7 +121,7 @@ function makeKeyFile(file: string, random: Random): void {
     linkQuietly(aside, file);
     flushDirectory(dir);
   } catch (error) {
-    throw new StoreFault(`${file} cannot be made: ${error instanceof Error ? error.message : String(error)}`);
+    throw openingFault(`data.masterKeyFile ${file}`, error);
   } finally {
     if (existsSync(aside)) unlinkSync(aside);
   }

@@ -72,6 +72,9 @@ export interface MessageFilter {
 export function messageTable(db: Database) {
   const insertContent = db.prepare<[string, number]>('INSERT INTO contents (body, created_at) VALUES (?, ?)');
   const content = db.prepare<[number], { body: string }>('SELECT body FROM contents WHERE content_id = ?');
+  const contentOctets = db
+    .prepare<[number], Buffer>('SELECT CAST(body AS BLOB) FROM contents WHERE content_id = ?')
+    .pluck();
   const insert = db.prepare<NewMessage>(`
     INSERT INTO messages (message_id, account_id, content_id, use_case, domain_id, job_id, campaign_id, subscription_group_id,
       from_address, recipient, recipient_hash, role, subject, status, simulated, track_clicks, track_opens, created_at,
@@ -115,6 +118,11 @@ export function messageTable(db: Database) {
     insertContent: (body: string, at: number): number => Number(insertContent.run(body, at).lastInsertRowid),
     /** MessageContent as JSON; null when it was purged. */
     content: (contentId: number): string | null => content.get(contentId)?.body ?? null,
+    /** The same as UTF-8, in memory of its own that can be transferred to another thread. */
+    contentOctets: (contentId: number): Uint8Array<ArrayBuffer> | null => {
+      const octets = contentOctets.get(contentId);
+      return octets === undefined ? null : ownMemory(octets);
+    },
     /** Returns its seq. */
     insert: (row: NewMessage): number => Number(insert.run(row).lastInsertRowid),
     bySeq: (seq: number): MessageRow | null => bySeq.get(seq) ?? null,
@@ -169,6 +177,14 @@ export function messageTable(db: Database) {
       return rows.length;
     },
   };
+}
+
+/** A view of a whole ArrayBuffer: only such a one can be transferred without taking other data with it. */
+function ownMemory(octets: Buffer): Uint8Array<ArrayBuffer> {
+  const { buffer, byteLength } = octets;
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
+    ? new Uint8Array(buffer)
+    : new Uint8Array(octets);
 }
 
 export interface AttemptRow {

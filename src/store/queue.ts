@@ -41,6 +41,24 @@ export type QueuedMessage = MessageRow & {
   due_at: number;
 };
 
+/** A message that is ready to be sent, with the size of its content. */
+export type ReadyMessage = QueuedMessage & { content_bytes: number };
+
+/** How the expiry of waiting messages moves. */
+export interface ExpiryShift {
+  /** Negative: they expire earlier. */
+  ms: number;
+  /** How long scheduled mail lives from its due time on: mail that was scheduled for a date keeps it. */
+  scheduledLife: number;
+}
+
+/** How the due times of waiting messages move: `ms` earlier, but not before `now`. */
+export interface QueueShift extends ExpiryShift {
+  now: number;
+  /** Only messages due after this. */
+  dueAfter: number;
+}
+
 export interface QueueFilter {
   accountId?: string;
   destination?: string;
@@ -61,10 +79,17 @@ export function queueTable(db: Database) {
     SELECT account_id, destination FROM queue
     WHERE lane = ? AND ready = 1 AND lease IS NULL AND (account_id, destination) > (?, ?)
     ORDER BY account_id, destination LIMIT 1`);
-  const ready = db.prepare<[number, string, string, number], QueuedMessage>(`
-    SELECT m.*, q.destination, q.lane, q.lease, q.due_at FROM queue q JOIN messages m USING (seq)
-    WHERE q.lane = ? AND q.account_id = ? AND q.destination = ? AND q.ready = 1 AND q.lease IS NULL
-    ORDER BY q.seq LIMIT +?`);
+  const readySeqs = db
+    .prepare<[number, string, string, number], number>(`
+      SELECT seq FROM queue
+      WHERE lane = ? AND account_id = ? AND destination = ? AND ready = 1 AND lease IS NULL
+      ORDER BY seq LIMIT +?`)
+    .pluck();
+  const ready = db.prepare<[number], ReadyMessage>(`
+    SELECT m.*, q.destination, q.lane, q.lease, q.due_at,
+      coalesce((SELECT octet_length(c.body) FROM contents c WHERE c.content_id = m.content_id), 0) AS content_bytes
+    FROM queue q JOIN messages m USING (seq)
+    WHERE q.seq = ? AND q.ready = 1 AND q.lease IS NULL`);
   const lease = db.prepare<[number, number]>(
     'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL',
   );
@@ -73,6 +98,28 @@ export function queueTable(db: Database) {
   );
   const defer = db.prepare<[number, number]>(
     'UPDATE queue SET lease = NULL, ready = 0, due_at = ? WHERE seq = ?',
+  );
+  const postpone = db.prepare<[number, number]>(
+    'UPDATE queue SET ready = 0, due_at = ? WHERE seq = ? AND lease IS NULL',
+  );
+  // Marketing mail whose life begins at its due time was scheduled for it by its sender.
+  const SCHEDULED = `q.ready = 0 AND q.lane = 1 AND m.status = 'queued' AND m.expires_at - q.due_at = @scheduledLife`;
+  const deferred = db
+    .prepare<QueueShift & { afterSeq: number; limit: number }, number>(`
+      SELECT q.seq FROM queue q JOIN messages m USING (seq)
+      WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD} AND NOT (${SCHEDULED}) AND q.seq > @afterSeq
+      ORDER BY q.seq LIMIT +@limit`)
+    .pluck();
+  const dueEarlier = db.prepare<[number, number, number]>(
+    'UPDATE queue SET due_at = max(?, due_at - ?) WHERE seq = ?',
+  );
+  const expiring = db
+    .prepare<Omit<ExpiryShift, 'ms'> & { afterSeq: number; limit: number }, number>(`
+      SELECT q.seq FROM queue q JOIN messages m USING (seq)
+      WHERE q.seq > @afterSeq AND NOT (${SCHEDULED}) ORDER BY q.seq LIMIT +@limit`)
+    .pluck();
+  const expireLater = db.prepare<[number, number]>(
+    'UPDATE messages SET expires_at = expires_at + ? WHERE seq = ?',
   );
   const freeLeases = db.prepare('UPDATE queue SET lease = NULL WHERE lease IS NOT NULL');
   const promote = db.prepare<[number, number], Stream & { lane: 0 | 1 }>(`
@@ -103,9 +150,11 @@ export function queueTable(db: Database) {
     streamAfter: (lane: number, after: Stream | null): Stream | null =>
       (after === null ? firstStream.get(lane) : nextStream.get(lane, after.account_id, after.destination)) ??
       null,
-    /** Ready mail of one stream, oldest first. */
-    ready: (lane: number, stream: Stream, limit: number): QueuedMessage[] =>
-      ready.all(lane, stream.account_id, stream.destination, limit),
+    /** Ready mail of one stream, oldest first. Reads nothing but the index. */
+    readySeqs: (lane: number, stream: Stream, limit: number): number[] =>
+      readySeqs.all(lane, stream.account_id, stream.destination, limit),
+    /** Null when it is gone, deferred or held meanwhile. */
+    ready: (seq: number): ReadyMessage | null => ready.get(seq) ?? null,
     /** False when it is gone, deferred or held meanwhile. */
     lease: (seq: number, generation: number): boolean => lease.run(generation, seq).changes === 1,
     /** Gives a held message back, ready at once. */
@@ -114,6 +163,28 @@ export function queueTable(db: Database) {
     },
     defer: (seq: number, dueAt: number): void => {
       defer.run(dueAt, seq);
+    },
+    /** Puts a message off that nobody holds; its state stays. */
+    postpone: (seq: number, dueAt: number): void => {
+      postpone.run(dueAt, seq);
+    },
+    /**
+     * Makes messages that wait for their due time due earlier, at most `limit`, from the one after `afterSeq` on.
+     * Returns the last one's seq; null when there are no more.
+     */
+    makeEarlier: (shift: QueueShift, afterSeq: number, limit: number): number | null => {
+      const seqs = deferred.all({ ...shift, afterSeq, limit });
+      for (const seq of seqs) dueEarlier.run(shift.now, shift.ms, seq);
+      return seqs.at(-1) ?? null;
+    },
+    /**
+     * Moves the expiry of waiting messages, at most `limit`, from the one after `afterSeq` on. Returns the last one's seq; null when there are no more.
+     */
+    moveExpiry: (shift: ExpiryShift, afterSeq: number, limit: number): number | null => {
+      const { ms, scheduledLife } = shift;
+      const seqs = expiring.all({ scheduledLife, afterSeq, limit });
+      for (const seq of seqs) expireLater.run(ms, seq);
+      return seqs.at(-1) ?? null;
     },
     /** At start, under the daemon lock: whoever held these is dead. */
     freeLeases: (): number => freeLeases.run().changes,

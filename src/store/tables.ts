@@ -1,3 +1,5 @@
+import type { Refusal } from '../core/refusal.ts';
+import { accountLimitTable, messageCountTable } from './account-limits.ts';
 import { accountTable } from './accounts.ts';
 import { apiKeyTable } from './api-keys.ts';
 import { campaignCountTable } from './campaign-counts.ts';
@@ -37,6 +39,8 @@ export function createTables(db: Database) {
   return {
     settings: settingsTable(db),
     accounts: accountTable(db),
+    accountLimits: accountLimitTable(db),
+    messageCounts: messageCountTable(db),
     apiKeys: apiKeyTable(db),
     domainGroups: domainGroupTable(db),
     domains: domainTable(db),
@@ -70,3 +74,6 @@ export function createTables(db: Database) {
 }
 
 export type Tables = ReturnType<typeof createTables>;
+
+/** Whether an account may have one more of a resource; called in the unit of work that inserts it. */
+export type MayAdd = (tables: Tables, accountId: string) => Refusal | null;

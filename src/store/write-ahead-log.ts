@@ -1,30 +1,80 @@
-import { closeSync, fdatasync, openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
 import type { Database } from './database.ts';
+import { StoreUnavailable } from './failure.ts';
+import type { FlushResult } from './flush-thread.ts';
 
 /**
- * Flushes the database's write-ahead log without holding up the event loop. SQLite's own way is to wait for the
- * disk inside the COMMIT, a millisecond or more in which nobody is served. With `synchronous = NORMAL` it leaves
- * that flush to us, and goes on flushing log and file around each checkpoint, so that the file is sound at any
- * moment (https://sqlite.org/wal.html, "Performance Considerations"). A commit is on disk when the `flush` that
- * began after it has ended.
+ * Flushes the database's write-ahead log without blocking the event loop. With `synchronous = FULL` SQLite waits
+ * for the disk inside each COMMIT, a millisecond or more in which nothing else runs. With `synchronous = NORMAL`
+ * it leaves that flush to us, and goes on flushing log and file around each checkpoint, so that the file is
+ * consistent at any moment (https://sqlite.org/wal.html, "Performance Considerations"). A commit is on disk when
+ * the `flush` that began after it has ended.
+ *
+ * The flush runs in a thread of its own. In libuv's pool, which has four threads for everything, it would wait
+ * behind key generation, file access and whatever else is queued there.
  */
 export interface WriteAheadLog {
-  /** Rejects when the disk does not take it. One at a time. */
+  /** Rejects when the disk reports an error, or when it is unknown whether it took the log. One at a time. */
   flush(): Promise<void>;
-  /** Before the database is closed. */
-  close(): void;
+  /** Must be called before the database is closed. */
+  close(): Promise<void>;
 }
 
-/** For the connection that writes; the log is there for as long as any connection is open. */
-export function openWriteAheadLog(db: Database): WriteAheadLog {
+export interface WriteAheadLogOptions {
+  /** The program of the flush thread; default: the compiled one beside this file. */
+  script?: URL | undefined;
+}
+
+/** The thread allocates next to nothing. */
+const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 };
+
+/** For the connection that writes; the log exists as long as any connection is open. */
+export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = {}): WriteAheadLog {
   db.exec('PRAGMA synchronous = NORMAL');
-  // SQLite's locks are on the other two files: closing this one drops none of them.
+  // SQLite's POSIX locks are on the other two files: closing this descriptor drops none of them.
   const fd = openSync(`${db.name}-wal`, 'r');
+  const thread = new Worker(options.script ?? new URL('./flush-thread.js', import.meta.url), {
+    workerData: { fd },
+    resourceLimits: THREAD_LIMITS,
+  });
+  let pending: { resolve(): void; reject(error: Error): void } | null = null;
+  /** Once set, every flush rejects: nothing says what the thread's last flush did. */
+  let broken: Error | null = null;
+
+  function breakDown(error: Error): void {
+    broken ??= error;
+    pending?.reject(broken);
+    pending = null;
+  }
+
+  thread.on('message', (result: FlushResult) => {
+    if (result.kind === 'failed') {
+      breakDown(Object.assign(new Error(result.message), { code: result.code }));
+      return;
+    }
+    pending?.resolve();
+    pending = null;
+  });
+  thread.on('error', (error) => {
+    breakDown(new StoreUnavailable('lost', 'the WAL flush thread failed', { cause: error }));
+  });
+  thread.on('exit', (code) => {
+    breakDown(new StoreUnavailable('lost', `the WAL flush thread ended with code ${code}`));
+  });
+
   return {
     flush: () =>
       new Promise((resolve, reject) => {
-        fdatasync(fd, (error) => (error === null ? resolve() : reject(error)));
+        if (broken !== null) return reject(broken);
+        if (pending !== null) return reject(new Error('a WAL flush is under way already'));
+        pending = { resolve, reject };
+        thread.postMessage('flush');
       }),
-    close: () => closeSync(fd),
+    close: async () => {
+      broken ??= new StoreUnavailable('closing', 'the write-ahead log is closed');
+      await thread.terminate();
+      closeSync(fd);
+    },
   };
 }

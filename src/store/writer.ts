@@ -1,27 +1,34 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isRefusal } from '../core/refusal.ts';
 import type { Database } from './database.ts';
+import { isBusy, StoreUnavailable } from './failure.ts';
 import type { Tables } from './tables.ts';
 import type { WriteAheadLog } from './write-ahead-log.ts';
 
 /**
- * The one way to write: units of work that arrive together share one commit (group commit), because a commit
- * costs a disk flush and a unit costs microseconds. Each unit runs in a savepoint of its own, so that one
- * that throws, or returns a Refusal, leaves no trace while its neighbours stand. A unit's promise settles
- * after the commit that holds its rows is on disk: an answer of success means it is stored. While one group is
- * on its way to the disk, the next one gathers.
+ * The only way to write: units of work that arrive together share one commit (group commit), because a commit
+ * costs a disk flush and a unit costs microseconds. Each unit runs in its own savepoint, so that one that throws,
+ * or returns a Refusal, leaves no trace while the others of its group are committed. A unit's promise settles
+ * after the commit that holds its rows is on disk: a success means that it is stored. While one group is being
+ * flushed, the next one gathers.
+ *
+ * Another process may hold the write lock (a command, a backup tool). The writer then retries from timers, for
+ * `lockWaitMs` per unit, and rejects with StoreUnavailable. With a busy timeout of 0 on the connection (see
+ * `openDatabase`) the event loop is never blocked by a lock.
  */
 export interface Writer {
   /**
    * Runs `unit` in the next group. The unit is synchronous by type: a promise inside a transaction would
-   * outlive it. Rejects with what the unit threw, or with the commit's error.
+   * outlive it. Rejects with what the unit threw, or with the commit's error. `share` names an account: where more
+   * units wait than a group holds, each share has its turn, and units of one share keep their order.
    */
-  run<T>(unit: Unit<T>): Promise<T>;
+  run<T>(unit: Unit<T>, share?: string): Promise<T>;
   /**
-   * What a plain read shows by now is on disk: for who tells it to somebody else, to whom it must never be
-   * untrue. At once, unless a commit is on its way there. Rejects when the disk does not take it.
+   * Resolves once everything readable so far is durable: immediately, unless a commit is being flushed. Callers
+   * that report what they read to somebody else wait for it. Rejects when the flush fails.
    */
   settled(): Promise<void>;
-  /** Commits what waits and refuses what comes after. */
+  /** Commits what waits and rejects what comes after. */
   close(): Promise<void>;
 }
 
@@ -31,76 +38,156 @@ interface Waiting {
   unit: (tables: Tables) => unknown;
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
+  /** Of the monotonic clock. */
+  since: number;
+}
+
+/** A unit that has run in the open transaction. */
+interface RunUnit {
+  entry: Waiting;
+  settle: () => void;
 }
 
 export interface WriterOptions {
-  /** Who flushes a commit to disk without holding up the event loop; left out: the commit itself does. */
-  log: WriteAheadLog;
+  /** Flushes a commit to disk without blocking the event loop; left out: the commit itself flushes. */
+  log?: WriteAheadLog;
   /**
-   * The disk did not take the log: what is in the file and what is only in memory cannot be told apart any more.
-   * All who wait are told, nothing is taken from here on; the process is to end, and the next one reads the disk.
+   * The flush failed: what is in the file and what is only in memory cannot be told apart any more. All waiting
+   * units are rejected and no more are accepted; the process has to exit, and the next one reads the disk.
    */
-  onLost(error: unknown): void;
+  onLost?(error: unknown): void;
+  /** How long a unit waits for a lock that another process holds. */
+  lockWaitMs?: number;
 }
 
-/** Units in one commit at most: bounds how long a group holds the event loop. */
-const GROUP = 256;
+/** Units in one commit at most: bounds how long a unit waits for others. */
+const GROUP = 64;
 /**
  * No further unit begins after so long, as some write megabytes: the rest goes into the next commit. Time in which
  * the process did not run at all does not count.
  */
 const GROUP_MS = 10;
+const LOCK_WAIT_MS = 5000;
+/** Pauses between attempts to get the lock: doubled each time. */
+const FIRST_RETRY_MS = 2;
+const LONGEST_RETRY_MS = 100;
 
-export function createWriter(db: Database, tables: Tables, options?: WriterOptions): Writer {
+export function createWriter(db: Database, tables: Tables, options: WriterOptions = {}): Writer {
+  const { log, lockWaitMs = LOCK_WAIT_MS } = options;
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
   const savepoint = db.prepare('SAVEPOINT unit');
   const release = db.prepare('RELEASE unit');
   const undo = db.prepare('ROLLBACK TO unit');
-  let waiting: Waiting[] = [];
+  /** By share, in the order of their turns. */
+  const waiting = new Map<string, Waiting[]>();
   let working: Promise<void> | null = null;
   let flushing: Promise<void> = Promise.resolve();
   let closed = false;
 
   async function work(): Promise<void> {
+    let retry = FIRST_RETRY_MS;
     do {
-      // Whoever comes in this turn of the event loop is still of the group.
+      // Units that arrive in this turn of the event loop still join the group.
       await new Promise(setImmediate);
-      const group = waiting.slice(0, GROUP);
-      waiting = waiting.slice(GROUP);
-      const settled = commitGroup(group);
-      try {
-        if (options !== undefined && settled.length > 0) {
-          flushing = options.log.flush();
-          await flushing;
-        }
-        for (const settle of settled) settle();
-      } catch (error) {
-        closed = true;
-        for (const entry of [...group, ...waiting.splice(0)]) entry.reject(error);
-        options?.onLost(error);
+      const locked = beginGroup();
+      if (locked !== null) {
+        rejectOverdue(locked);
+        await sleep(retry);
+        retry = Math.min(2 * retry, LONGEST_RETRY_MS);
+        continue;
       }
-    } while (waiting.length > 0);
+      retry = FIRST_RETRY_MS;
+      if (db.inTransaction) await flushGroup(commitGroup());
+    } while (waiting.size > 0);
     working = null;
   }
 
-  /** What is to be said to each once it is on disk; nothing when the commit failed, which they know then. */
-  function commitGroup(group: Waiting[]): (() => void)[] {
+  /** The error when another process holds the lock. Any other error rejects a group. */
+  function beginGroup(): unknown {
     try {
       begin.run();
-      const settled: (() => void)[] = [];
-      const isOver = stopwatch();
-      for (const [index, entry] of group.entries()) {
-        settled.push(runUnit(entry));
-        if (isOver()) waiting.unshift(...group.splice(index + 1));
+      return null;
+    } catch (error) {
+      if (isBusy(error)) return error;
+      for (const entry of takeUnits(GROUP)) entry.reject(error);
+      return null;
+    }
+  }
+
+  /** Units that have waited for the lock long enough are rejected; the others stay in line. */
+  function rejectOverdue(locked: unknown): void {
+    const overdue = performance.now() - lockWaitMs;
+    const error = new StoreUnavailable(
+      'busy',
+      `another process has held the lock of the database for ${lockWaitMs / 1000} s`,
+      { cause: locked },
+    );
+    for (const [share, units] of waiting) {
+      const left = units.filter(({ since }) => since > overdue);
+      for (const entry of units) if (entry.since <= overdue) entry.reject(error);
+      if (left.length === 0) waiting.delete(share);
+      else waiting.set(share, left);
+    }
+  }
+
+  /** The next unit of the share whose turn it is; undefined when none waits. */
+  function nextUnit(): Waiting | undefined {
+    const [first] = waiting;
+    if (first === undefined) return undefined;
+    const [share, units] = first;
+    const unit = units.shift();
+    // Put back, the share comes last.
+    waiting.delete(share);
+    if (units.length > 0) waiting.set(share, units);
+    return unit;
+  }
+
+  function takeUnits(most: number): Waiting[] {
+    const units: Waiting[] = [];
+    while (units.length < most) {
+      const unit = nextUnit();
+      if (unit === undefined) break;
+      units.push(unit);
+    }
+    return units;
+  }
+
+  /** Runs units in the open transaction and commits it. `settle` of each is to be called once it is on disk. */
+  function commitGroup(): RunUnit[] {
+    const group: RunUnit[] = [];
+    const isOver = stopwatch();
+    let current: Waiting | undefined;
+    try {
+      while (group.length < GROUP && !isOver()) {
+        current = nextUnit();
+        if (current === undefined) break;
+        group.push({ entry: current, settle: runUnit(current) });
       }
+      current = undefined;
       commit.run();
-      return settled;
+      return group;
     } catch (error) {
       if (db.inTransaction) rollback.run();
-      for (const entry of group) entry.reject(error);
+      for (const { entry } of group) entry.reject(error);
+      current?.reject(error);
       return [];
+    }
+  }
+
+  async function flushGroup(group: readonly RunUnit[]): Promise<void> {
+    try {
+      if (log !== undefined && group.length > 0) {
+        flushing = log.flush();
+        await flushing;
+      }
+      for (const { settle } of group) settle();
+    } catch (error) {
+      closed = true;
+      for (const { entry } of group) entry.reject(error);
+      for (const entry of takeUnits(Number.POSITIVE_INFINITY)) entry.reject(error);
+      options.onLost?.(error);
     }
   }
 
@@ -121,13 +208,20 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
   }
 
   return {
-    run: (unit) =>
+    run: (unit, share = '') =>
       new Promise((resolve, reject) => {
         if (closed) {
-          reject(new Error('the database is closing'));
+          reject(new StoreUnavailable('closing', 'the database is closing'));
           return;
         }
-        waiting.push({ unit, resolve: resolve as (value: unknown) => void, reject });
+        const units = waiting.get(share) ?? [];
+        units.push({
+          unit,
+          resolve: resolve as (value: unknown) => void,
+          reject,
+          since: performance.now(),
+        });
+        waiting.set(share, units);
         working ??= work();
       }),
     settled: () => flushing,
@@ -138,7 +232,7 @@ export function createWriter(db: Database, tables: Tables, options?: WriterOptio
   };
 }
 
-/** Says whether GROUP_MS have passed, by the clock and in CPU time of the process. */
+/** Tells whether GROUP_MS have passed, by the clock and in CPU time of the process. */
 function stopwatch(): () => boolean {
   const end = performance.now() + GROUP_MS;
   const before = process.cpuUsage();

@@ -2,7 +2,7 @@ import { type Clock, DAY } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import type { Tables } from '../store/tables.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
 import type { WebhookCaller } from './call.ts';
@@ -26,6 +26,8 @@ export interface WebhooksHouse {
   secrets: WebhookSecrets;
   caller: WebhookCaller;
   allowPrivateNetworks: boolean;
+  /** The limit on the number of an account's webhooks. */
+  mayAdd: MayAdd;
   /** Told after the commit: the sender, where there is one. */
   onChange?: (webhook: number) => void;
 }
@@ -44,7 +46,6 @@ export interface Webhooks extends WebhookHistory {
   test: WebhookTester;
 }
 
-export const WEBHOOKS_PER_ACCOUNT = 50;
 /** How long an old secret signs along, and how many may at once. */
 const ROTATION = DAY;
 const OLD_SECRETS = 5;
@@ -86,8 +87,8 @@ export function createWebhooks(house: WebhooksHouse): Webhooks {
       const fields = newFields(wish, allowPrivateNetworks);
       if (isRefusal(fields)) return fields;
       const made = await writer.run((all): WebhookRow | Refusal => {
-        if (all.webhooks.list(accountId).length >= WEBHOOKS_PER_ACCOUNT)
-          return refuse('INVALID_STATE', `an account may have ${WEBHOOKS_PER_ACCOUNT} webhooks`);
+        const full = house.mayAdd(all, accountId);
+        if (full !== null) return full;
         const now = clock.now();
         const row = {
           ...columns(fields),

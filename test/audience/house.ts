@@ -1,3 +1,4 @@
+import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { createAudience } from '../../src/audience/service.ts';
 import { createStatusFollower } from '../../src/audience/standing.ts';
 import { createLog } from '../../src/core/log.ts';
@@ -8,9 +9,9 @@ import type { SuppressionReason, SuppressionStream } from '../../src/store/suppr
 import { heldClock, insertAccount, startStore } from '../support/store.ts';
 
 /** The audience room over a real database, with one account and one subscription group. */
-export async function startAudience() {
+export async function startAudience(defaults: AccountLimitDefaults = {}) {
   const clock = heldClock();
-  const store = startStore(clock);
+  const store = startStore(clock, defaults);
   const { tables, writer, ids } = store;
   const follow = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids, onSuppressionChange: follow });
@@ -21,6 +22,7 @@ export async function startAudience() {
     ids,
     log: createLog({ level: 'silent', hashAddresses: false }),
     recorder,
+    mayAdd: store.limits.mayAdd.contacts,
     answersKeptMs: 86_400_000,
   });
   insertAccount(tables, 'acct_two', clock.now());

@@ -53,6 +53,7 @@ const audience = createAudience({
   ids,
   log: createLog({ level: 'silent', hashAddresses: true }),
   recorder: createRecorder({ clock, ids }),
+  mayAdd: () => null,
   answersKeptMs: 0,
 });
 const accountId = 'acct_bench';

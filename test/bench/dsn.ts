@@ -52,6 +52,8 @@ const daemon = await startDaemon({
   'delivery.port': sink.port,
   'delivery.allowPrivateNetworks': true,
   'mx.listen': `127.0.0.1:${mxPort}`,
+  // All reporters have one address here.
+  'mx.connectionsPerAddress': Math.max(30, Number(values.reporters)),
   'log.level': 'warn',
 });
 try {

@@ -178,3 +178,57 @@ describe('the program', () => {
     expect(await shell.json('account', 'list', '--json')).toHaveLength(2);
   }, 20_000);
 });
+
+describe('account limits', () => {
+  const make = () => shell.json('account', 'create', '--name', 'Shop', '--id', 'shop');
+  const read = async (...options: string[]) =>
+    (await shell.json('account', 'limits', 'shop', ...options, '--json')).limits;
+
+  it('shows every limit with its origin and use', async () => {
+    await make();
+    expect(await shell.json('account', 'limits', 'shop', '--json')).toEqual({
+      accountId: 'shop',
+      limits: {
+        domains: { value: 100, isDefault: true, used: 0 },
+        webhooks: { value: 50, isDefault: true, used: 0 },
+        templates: { value: 10_000, isDefault: true, used: 0 },
+        contacts: { value: null, isDefault: true, used: 0 },
+        messagesPerHour: { value: null, isDefault: true, used: 0 },
+        messagesPerDay: { value: null, isDefault: true, used: 0 },
+        concurrentRequests: { value: 64, isDefault: true, used: null },
+      },
+    });
+    const { out } = await shell.run('account', 'limits', 'shop');
+    expect(out).toMatch(/messages-per-hour.*unlimited.*default/);
+  });
+
+  it('sets limits, and returns some or all of them to the defaults', async () => {
+    await make();
+    const own = (value: number | null) => ({ value, isDefault: false });
+    expect(
+      await read('--domains', '0', '--messages-per-hour', '1000', '--templates', 'unlimited'),
+    ).toMatchObject({ domains: own(0), messagesPerHour: own(1000), templates: own(null) });
+    expect(await read('--concurrent-requests', '8', '--default', 'domains')).toMatchObject({
+      domains: { value: 100, isDefault: true },
+      messagesPerHour: own(1000),
+      concurrentRequests: own(8),
+    });
+    expect(await read('--default')).toMatchObject({
+      templates: { value: 10_000, isDefault: true },
+      messagesPerHour: { value: null, isDefault: true },
+      concurrentRequests: { value: 64, isDefault: true },
+    });
+  });
+
+  it.each([
+    ['an unknown account', ['none'], 1, 'there is no account none'],
+    ['no number', ['shop', '--domains', 'many'], 2, '--domains must be a whole number'],
+    ['no requests at all', ['shop', '--concurrent-requests', '0'], 2, 'of at least 1'],
+    ['an unknown limit', ['shop', '--default', 'mails'], 2, 'there is no limit "mails"'],
+  ])('refuses %s', async (_, args, status, message) => {
+    await make();
+    const outcome = await shell.run('account', 'limits', ...args);
+    expect(outcome.status).toBe(status);
+    expect(outcome.err).toContain(message);
+  });
+});

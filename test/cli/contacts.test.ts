@@ -134,7 +134,7 @@ describe('contacts list and show', () => {
     expect(await shell.json('contacts', 'list', '--account', 'other', '--json')).toEqual([]);
     expect(await contacts('list', '--search', 'x')).toMatchObject({ err: 'there are no such contacts' });
     expect((await contacts('list', '--limit', '1')).out).toMatch(
-      /grace@example\.net.*active[^]*there are more/,
+      /grace@example\.net[^]*active[^]*there are more/,
     );
   });
 
@@ -186,12 +186,31 @@ describe('contacts erase and compact', () => {
     });
   });
 
-  it('compact waits for the daemon to be stopped', async () => {
+  it('erase leaves the rewriting of the file to a daemon that is running', async () => {
+    const db = openDatabase(inDir('data'));
+    const tables = createTables(db);
+    await contacts('import', fileOf('people.csv', PEOPLE));
+    // A copy in free space, as page splits leave them: it makes the erasure want the file rewritten.
+    db.exec('PRAGMA secure_delete = OFF');
+    db.exec('CREATE TABLE elsewhere (text TEXT) STRICT');
+    for (const text of ['ada@example.net', 'kept']) db.prepare('INSERT INTO elsewhere VALUES (?)').run(text);
+    db.exec("DELETE FROM elsewhere WHERE text <> 'kept'");
+    const lock = lockDaemon(inDir('data'));
+    expect(await contacts('erase', 'ada@example.net')).toMatchObject({ status: 0 });
+    lock.release();
+    expect(tables.settings.get('rewrite-wanted')).toBe('yes');
+    expect(tables.settings.get('rewritten-at')).toBeNull();
+    db.close();
+  });
+
+  it('refuses to compact while a daemon is running', async () => {
     await shell.run('contacts', 'compact');
     const lock = lockDaemon(inDir('data'));
     const outcome = await shell.run('contacts', 'compact');
     lock.release();
     expect(outcome.status).toBe(1);
-    expect(outcome.err).toMatch(/another postrider daemon is running on .*: stop it first/);
+    expect(outcome.err).toMatch(
+      /contacts compact cannot run while a postrider daemon is running on .*: stop the daemon first/,
+    );
   });
 });

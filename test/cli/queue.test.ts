@@ -38,7 +38,12 @@ describe('queue retry', () => {
     const ids = messages.map(({ message_id }) => message_id);
     expect(await shell.run('queue', 'retry', ...ids)).toMatchObject({
       status: 0,
-      out: ids.map((id) => `${id} is due now`).join('\n'),
+      out: ids
+        .map(
+          (id) =>
+            `${id} is due now; the running daemon tries it within a second, or as soon as its destination can be reached`,
+        )
+        .join('\n'),
     });
     for (const { seq } of messages) expect(store((tables) => tables.queue.get(seq)?.ready)).toBe(1);
   });

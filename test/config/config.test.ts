@@ -65,7 +65,7 @@ describe('configuration', () => {
 
   it('starts relative paths from the directory of the file', () => {
     const file = fileWith(
-      '[data]\ndir = "state"\n[mx.tls]\ncertificateFile = "mx.pem"\nkeyFile = "/etc/mx.key"\n[[delivery.routes]]\nmatch = "*"\nhost = "relay.example"\npasswordFile = "relay.password"\n',
+      '[data]\ndir = "state"\n[mx.tls]\ncertificateFile = "mx.pem"\nkeyFile = "/etc/mx.key"\n[[delivery.routes]]\nmatch = "*"\nhost = "relay.example"\nuser = "u"\npasswordFile = "relay.password"\n',
     );
     expect(loadConfig({ file, env: {}, cwd: '/' })).toMatchObject({
       data: { dir: join(dir, 'state'), masterKeyFile: join(dir, 'state/master.key') },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseMoment } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
-import { createLog } from '../../src/core/log.ts';
+import { createErrorLog, createLog } from '../../src/core/log.ts';
 import { randomText, shuffled, systemRandom } from '../../src/core/random.ts';
 import { invalid, isRefusal, REFUSALS, refuse } from '../../src/core/refusal.ts';
 import { createSeal, mac } from '../../src/core/seal.ts';
@@ -127,5 +127,28 @@ describe('the log', () => {
     );
     expect(lines.map((line) => line.includes('ada@example.net'))).toEqual([false, true, true]);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'info', msg: 'x' });
+  });
+
+  it('writes one line per kind and interval, and counts those left out', () => {
+    const written: Record<string, unknown>[] = [];
+    let now = 0;
+    const log = createLog(
+      { level: 'info', hashAddresses: false },
+      { write: (line) => written.push(JSON.parse(line)) },
+    );
+    const logError = createErrorLog(log, () => now);
+    for (let n = 0; n < 1000; n++) logError('full', { requestId: `r${n}` }, 'request failed');
+    logError('io', { requestId: 'other' }, 'request failed');
+    for (let n = 0; n < 3; n++) logError(null, { requestId: 'bug' }, 'request failed');
+    now = 10_000;
+    logError('full', { requestId: 'later' }, 'request failed');
+    expect(written.map(({ requestId, suppressed }) => [requestId, suppressed])).toEqual([
+      ['r0', undefined],
+      ['other', undefined],
+      ['bug', undefined],
+      ['bug', undefined],
+      ['bug', undefined],
+      ['later', 999],
+    ]);
   });
 });

@@ -37,7 +37,7 @@ describe('what a worker is told of a message', () => {
       tokens,
       publicUrl: 'https://track.example.net',
     });
-    return { message, copy: prepare(message, domain, '{}', []).copy };
+    return { message, copy: prepare(message, domain, new Uint8Array(0), []).copy };
   };
 
   it("leads its pages to the domain's host, with all that they must know", () => {

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
+import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
@@ -18,11 +19,15 @@ import { heldClock, insertAccount, startStore } from '../support/store.ts';
  * from 192.0.2.25.
  */
 export async function startHouse(
-  wish: Partial<DomainsHouse> & { settings?: Partial<PlatformSettings>; timeoutMs?: number } = {},
+  wish: Partial<DomainsHouse> & {
+    settings?: Partial<PlatformSettings>;
+    timeoutMs?: number;
+    limits?: AccountLimitDefaults;
+  } = {},
 ) {
-  const { settings, timeoutMs = 1000, ...parts } = wish;
+  const { settings, timeoutMs = 1000, limits = {}, ...parts } = wish;
   const clock = heldClock();
-  const store = startStore(clock);
+  const store = startStore(clock, limits);
   const { tables, writer, ids } = store;
   tables.domains.remove('domain_one');
   insertAccount(tables, 'acct_two', clock.now());
@@ -53,6 +58,7 @@ export async function startHouse(
     answersHttps: () => Promise.resolve(true),
     recordDomainEvent: (_, { kind, domain, data }) => events.push({ kind, domain: domain.name, data }),
     dropQueued: () => {},
+    mayAdd: store.limits.mayAdd.domains,
     ...parts,
   });
   onTestFinished(async () => {

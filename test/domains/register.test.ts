@@ -270,3 +270,23 @@ describe('use cases', () => {
     expect(ready('acct_two')).toEqual([]);
   });
 });
+
+describe('the limit on domains', () => {
+  it('refuses one more than the account may have, but not a name it has', async () => {
+    const { domains } = await startHouse({ limits: { domains: 2 } });
+    const register = (domain: string, accountId = 'acct_one') =>
+      domains.register(accountId, { domain, useCaseId: 'tx-local' });
+    // Three at the same time: the check counts in the unit of work that inserts.
+    const results = await Promise.all(['a.example', 'b.example', 'c.example'].map((name) => register(name)));
+    const made = results.flatMap((result) => ('domain' in result ? [result.domain.name] : []));
+    expect(made).toHaveLength(2);
+    expect(await register('d.example')).toMatchObject({
+      code: 'LIMIT_REACHED',
+      status: 409,
+      message: 'this account has reached its limit of 2 domains',
+      extras: { details: [{ name: 'domains' }] },
+    });
+    expect(accepted(await register(made[0] ?? '')).created).toBe(false);
+    expect(accepted(await register('d.example', 'acct_two')).created).toBe(true);
+  });
+});

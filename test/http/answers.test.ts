@@ -95,6 +95,25 @@ describe('a fault', () => {
   });
 });
 
+describe('an I/O error of the database', () => {
+  it('is 503 with Retry-After, and logged once with the request id, however many requests meet it', async () => {
+    api.logged.length = 0;
+    for (let n = 0; n < 20; n++) {
+      const response = await send({ to: 'disk' }, { 'X-Request-Id': `trace-${n}` });
+      expect(response.status).toBe(503);
+      expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(await response.json()).toMatchObject({
+        success: false,
+        reasonCode: 'UNAVAILABLE',
+        message: 'The request was not processed: the disk reports an I/O error',
+      });
+    }
+    expect(api.logged).toMatchObject([
+      { level: 'error', requestId: 'trace-0', err: { code: 'SQLITE_IOERR_READ' } },
+    ]);
+  });
+});
+
 describe('X-Request-Id', () => {
   it.each([
     ['order-17.A_b', true],

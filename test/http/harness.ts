@@ -6,7 +6,7 @@ import { Registry } from 'prom-client';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import { createAuthenticator } from '../../src/accounts/authenticate.ts';
 import { createKeys } from '../../src/accounts/keys.ts';
-import { createFailureLimits, createRateLimits, type Rate } from '../../src/accounts/rate-limits.ts';
+import { createFailureLimits, createRateLimits, type Rates } from '../../src/accounts/rate-limits.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
@@ -20,7 +20,9 @@ import { createWriter } from '../../src/store/writer.ts';
 /** A whole API listener on a free port, over a real database, with a clock that the test holds. */
 export interface Wish {
   routes?: Route[];
-  rates?: { setup: Rate; send: Rate | null };
+  rates?: Rates;
+  /** Requests of an account at once. */
+  concurrency?: number;
   api?: Partial<HttpServerOptions['config']['api']>;
   limits?: Partial<HttpServerOptions['config']['limits']>;
   options?: Partial<HttpServerOptions>;
@@ -53,13 +55,21 @@ export async function startApi(wish: Wish = {}) {
   };
   const options: HttpServerOptions = {
     config: {
-      api: { listen: '127.0.0.1:0', trustedProxies: [], ...wish.api },
+      hostname: 'mail.example.net',
+      api: {
+        listen: '127.0.0.1:0',
+        trustedProxies: [],
+        hosts: [],
+        connectionsPerAddress: 256,
+        ...wish.api,
+      },
       limits: { setupBytes: 1000, sendBytes: 4000, ...wish.limits },
     },
     log,
     ids,
     authenticator: createAuthenticator({ tables, failures: createFailureLimits(clock) }),
     rateLimits: createRateLimits(clock, wish.rates ?? { setup: ROOMY, send: null }),
+    concurrencyOf: () => wish.concurrency ?? null,
     settled: writer.settled,
     routes: wish.routes ?? [],
     health: [],

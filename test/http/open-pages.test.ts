@@ -1,6 +1,8 @@
 import { Gauge } from 'prom-client';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
+import { createLog } from '../../src/core/log.ts';
 import { refuse } from '../../src/core/refusal.ts';
+import { createProbe } from '../../src/http/health.ts';
 import { type Api, jsonOf, startApi, type Wish } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
 
@@ -67,6 +69,89 @@ describe('/readyz', () => {
     });
     expect(api.logged).toMatchObject([{ check: 'queue', err: { message: 'secret path' } }]);
   });
+
+  it('is 503 with the results of all checks beside the error', async () => {
+    await start({ options: { health: [well, { name: 'sends', check: () => 'the disk is nearly full' }] } });
+    const response = await fetch(`${api.base}/readyz`);
+    expect(response.headers.get('retry-after')).toBe('10');
+    expect(await jsonOf(response)).toMatchObject({
+      success: false,
+      reasonCode: 'UNAVAILABLE',
+      data: {
+        status: 'not ready',
+        checks: [
+          { check: 'database', ok: true },
+          { check: 'sends', ok: false, message: 'the disk is nearly full' },
+        ],
+      },
+    });
+  });
+
+  it.each<[string, Record<string, string>, object]>([
+    ['shows details that fail no check to callers on the machine', {}, { details: { parked: 2 } }],
+    ['hides details from others', { 'X-Forwarded-For': '203.0.113.9' }, {}],
+  ])('%s', async (_, headers, shown) => {
+    const queue = { name: 'queue', check: () => null, details: () => ({ parked: 2 }) };
+    await start({ options: { health: [queue, { ...well, details: () => null }] } });
+    const response = await fetch(`${api.base}/readyz`, { headers });
+    expect(await jsonOf(response)).toEqual({
+      success: true,
+      data: {
+        status: 'ready',
+        checks: [
+          { check: 'queue', ok: true, ...shown },
+          { check: 'database', ok: true },
+        ],
+      },
+    });
+  });
+});
+
+describe('a readiness probe', () => {
+  function probe(run: () => Promise<unknown>) {
+    const logged: Record<string, unknown>[] = [];
+    const log = createLog(
+      { level: 'info', hashAddresses: false },
+      { write: (line) => logged.push(JSON.parse(line)) },
+    );
+    const clock = { now: 0 };
+    const made = createProbe({ name: 'database', log, run, intervalMs: 1, now: () => clock.now });
+    onTestFinished(made.stop);
+    return { ...made, logged, clock };
+  }
+
+  it('runs by itself, however often its result is asked for', async () => {
+    let runs = 0;
+    const { check, start, stop } = probe(async () => runs++);
+    await start();
+    stop();
+    for (let n = 0; n < 1000; n++) expect(check()).toBeNull();
+    expect(runs).toBe(1);
+  });
+
+  it('says why it fails, logs that once, and recovers', async () => {
+    const outcomes = ['SQLITE_FULL', 'SQLITE_FULL', 'SQLITE_FULL', null, null];
+    let runs = 0;
+    const { check, start, logged } = probe(async () => {
+      const code = outcomes[Math.min(runs++, outcomes.length - 1)];
+      if (typeof code === 'string') throw Object.assign(new Error('database or disk is full'), { code });
+    });
+    await start();
+    expect(check()).toBe('the disk is full');
+    await expect.poll(check).toBeNull();
+    expect(logged.map(({ msg }) => msg)).toEqual([
+      'readiness probe failed',
+      'readiness probe succeeds again',
+    ]);
+  });
+
+  it('fails while a run gets no answer', async () => {
+    const { check, start, clock } = probe(() => new Promise(() => {}));
+    void start();
+    expect(check()).toBeNull();
+    clock.now = 12_000;
+    expect(check()).toBe('no answer for 12 s');
+  });
 });
 
 describe('/metrics', () => {
@@ -75,7 +160,8 @@ describe('/metrics', () => {
 
   it.each<[string, string | undefined, Record<string, string>, number]>([
     ['the machine itself', undefined, {}, 200],
-    ['the machine itself, although there is a key', KEY, {}, 200],
+    ['the machine itself without the key that is configured', KEY, {}, 401],
+    ['the machine itself with the key', KEY, { Authorization: `Bearer ${KEY}` }, 200],
     ['another with the key', KEY, { ...FORWARDED, Authorization: `Bearer ${KEY}` }, 200],
     ['another with a wrong key', KEY, { ...FORWARDED, Authorization: `Bearer ${KEY}x` }, 401],
     ['another without', KEY, FORWARDED, 401],

@@ -85,6 +85,8 @@ export const sampleRoutes: Route[] = [
     refusals: ['RECIPIENT_SUPPRESSED', 'CONSENT_REQUIRED'],
     handle: ({ body }) => {
       if (body.to === 'boom') throw new Error('secret detail of /srv/postrider');
+      if (body.to === 'disk')
+        throw Object.assign(new Error('disk I/O error in /srv/postrider'), { code: 'SQLITE_IOERR_READ' });
       if (body.to === 'stranger') {
         return refuse('CONSENT_REQUIRED', 'no consent', {
           subscriptionStatus: 'not_subscribed',

@@ -402,3 +402,34 @@ describe('an idempotency key', () => {
     expect(parseIdempotencyKey(header)).toBe(expected);
   });
 });
+
+describe('the message limits of an account', () => {
+  it('count recipients of accepted sends only, exactly, however many come at once', async () => {
+    const { send, stored } = startAcceptance({ messagesPerHour: 10 });
+    const to = ['a@example.net', 'b@example.net', 'c@example.net'];
+    const refusedSends = Array.from({ length: 5 }, () => send({ to, from: 'x@unknown.example' }));
+    const sends = Array.from({ length: 8 }, () => send({ to }));
+    const [results] = await Promise.all([Promise.all(sends), Promise.all(refusedSends)]);
+    expect(results.filter((result) => !isRefusal(result))).toHaveLength(3);
+    accepted(await send());
+    expect(refused(await send())).toMatchObject({ code: 'RATE_LIMITED', status: 429 });
+    expect(stored()).toHaveLength(10);
+  });
+
+  it('do not stop a repeated request from getting its answer', async () => {
+    const { send } = startAcceptance({ messagesPerHour: 1 });
+    const idempotency = { endpoint: 'transactional/send', key: 'k' };
+    accepted(await send({}, { idempotency }));
+    expect(await send({}, { idempotency })).toMatchObject({ kind: 'replayed' });
+    const other = { endpoint: 'transactional/send', key: 'other' };
+    expect(refused(await send({}, { idempotency: other })).code).toBe('RATE_LIMITED');
+    // The refusal is not kept as the key's answer.
+    expect(refused(await send({}, { idempotency: other })).code).toBe('RATE_LIMITED');
+  });
+
+  it('leave simulated mail alone', async () => {
+    const { send } = startAcceptance({ messagesPerHour: 0 });
+    accepted(await send({ to: 'delivered@simulator.mail.test' }));
+    expect(refused(await send()).code).toBe('RATE_LIMITED');
+  });
+});

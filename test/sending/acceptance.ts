@@ -1,3 +1,4 @@
+import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { DAY, HOUR } from '../../src/core/clock.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { type Accepted, type AcceptRequest, createAcceptance } from '../../src/sending/accept.ts';
@@ -5,7 +6,7 @@ import type { TransactionalResult } from '../../src/sending/draft.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import type { Stream } from '../../src/store/queue.ts';
-import { startStore } from '../support/store.ts';
+import { heldClock, startStore } from '../support/store.ts';
 
 export const HTML = '<p>Hello {{name}}</p>{{company_address_html}}{{unsubscribe_email_html}}';
 export const BODY: SendRequest = {
@@ -17,8 +18,8 @@ export const BODY: SendRequest = {
 };
 
 /** The way in for transactional mail over a real database, with what delivery was told of. */
-export function startAcceptance() {
-  const store = startStore();
+export function startAcceptance(defaults: AccountLimitDefaults = {}) {
+  const store = startStore(heldClock(), defaults);
   const { tables, writer, recorder, ids, clock } = store;
   const announced: Stream[] = [];
   let pressed: Refusal | null = null;
@@ -30,6 +31,7 @@ export function startAcceptance() {
     recorder,
     keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
     pressure: { refusal: () => pressed },
+    limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: (_lane, stream) => announced.push(stream),

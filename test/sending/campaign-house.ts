@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest';
+import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { createAudience } from '../../src/audience/service.ts';
 import { createStatusFollower } from '../../src/audience/standing.ts';
 import { DAY } from '../../src/core/clock.ts';
@@ -12,7 +13,7 @@ import { createCampaigns } from '../../src/sending/campaigns.ts';
 import type { CampaignRow } from '../../src/store/campaigns.ts';
 import { TRANSACTIONAL_LANE } from '../../src/store/queue.ts';
 import { eventually } from '../support/eventually.ts';
-import { insertDomain, startStore } from '../support/store.ts';
+import { heldClock, insertDomain, startStore } from '../support/store.ts';
 
 export const COMPLIANCE = '{{company_address_html}}{{unsubscribe_email_html}}';
 export const BODY: Omit<CampaignRequest, 'subscriptionGroupId'> = {
@@ -23,8 +24,8 @@ export const BODY: Omit<CampaignRequest, 'subscriptionGroupId'> = {
 const CALLER = { by: 'key_one', ipAddress: null, userAgent: null };
 
 /** Campaigns over a real database: a verified marketing domain, a group, and a runner that starts when told to. */
-export async function startCampaigns() {
-  const store = startStore();
+export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
+  const store = startStore(heldClock(), defaults);
   const { tables, writer, ids, clock } = store;
   insertDomain(
     tables,
@@ -34,7 +35,7 @@ export async function startCampaigns() {
   const log = createLog({ level: 'silent', hashAddresses: true });
   const onSuppressionChange = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
-  const audience = createAudience({ ...store, log, recorder, answersKeptMs: DAY });
+  const audience = createAudience({ ...store, log, recorder, mayAdd: () => null, answersKeptMs: DAY });
   const makeGroup = async (name: string) =>
     (
       await audience.groups.create('acct_one', {
@@ -59,6 +60,7 @@ export async function startCampaigns() {
     recorder,
     log,
     pressure: { refusal: () => pressed, room: () => bound - tables.queue.count() },
+    limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: (_lane: 0 | 1, { destination }: { destination: string }) => announced.push(destination),

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { changeLimits } from '../../src/accounts/limits.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { refuse } from '../../src/core/refusal.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
@@ -537,5 +538,28 @@ describe('a custom field is known', () => {
     await knownCustomFields(setting.tables, 'acct_one', ['customFields.typo']);
     looking = false;
     expect(turns).toBeGreaterThanOrEqual(4);
+  });
+});
+
+describe("an account's message limits", () => {
+  it('make a campaign wait, not fail, and let it go on', async () => {
+    const setting = await startCampaigns({ messagesPerHour: 30 });
+    await crowd(setting, 70);
+    const row = granted(await setting.send());
+    const sent = (count: number) =>
+      eventually(`${count} messages`, () => (setting.messages(row).length === count ? true : null));
+    setting.runner.start();
+    await sent(30);
+    await setting.deliverAll();
+    setting.clock.advance(HOUR + 5 * MINUTE);
+    await sent(60);
+    expect(setting.campaign(row.campaign_id)).toMatchObject({ status: 'sending' });
+    // A limit that the operator raises is seen without a restart.
+    await changeLimits(setting, 'acct_one', { messagesPerHour: null });
+    await sent(70);
+    await setting.deliverAll();
+    await setting.until(row.campaign_id, 'sent');
+    const addresses = setting.messages(row).map(({ recipient }) => recipient);
+    expect(new Set(addresses).size).toBe(70);
   });
 });

@@ -3,6 +3,28 @@ import { createLog } from '../../src/core/log.ts';
 import { createPressure } from '../../src/sending/pressure.ts';
 import { startStore } from '../support/store.ts';
 
+describe('sends', () => {
+  it('are refused while outcomes of deliveries cannot be recorded', async () => {
+    const { tables } = startStore();
+    const log = createLog({ level: 'silent', hashAddresses: true });
+    let fault: string | null = null;
+    const limits = { queuedMessages: 100, freeDiskBytes: 0 };
+    const pressure = createPressure({ tables, log, dir: '.', unrecorded: () => fault, ...limits });
+    await pressure.start();
+    pressure.stop();
+    expect(pressure.refusal()).toBeNull();
+    fault = 'outcomes cannot be recorded since 3 s: database disk image is malformed';
+    expect(pressure.refusal()).toMatchObject({
+      code: 'UNAVAILABLE',
+      // The database's own words are not for callers.
+      message: 'Nothing was accepted: outcomes of deliveries cannot be recorded',
+      extras: { retryAfter: 30 },
+    });
+    fault = null;
+    expect(pressure.refusal()).toBeNull();
+  });
+});
+
 describe('the room that campaigns have in the queue', () => {
   it.each([
     { bound: 1000, before: 0, since: 0, room: 900, why: 'the last tenth is everybody else’s' },

@@ -3,15 +3,19 @@ import { HOUR } from '../../src/core/clock.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createQueuedMail } from '../../src/sending/queued-mail.ts';
 import type { MessageRow, MessageStatus } from '../../src/store/messages.ts';
-import type { Stream } from '../../src/store/queue.ts';
+import { HELD, type Stream } from '../../src/store/queue.ts';
 import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
-function start() {
+function start(obstacle?: () => string | null) {
   const store = startStore();
   const { tables, clock } = store;
   insertAccount(tables, 'acct_two', clock.now());
   const announced: Stream[] = [];
-  const mail = createQueuedMail({ ...store, announce: (_, stream) => announced.push(stream) });
+  const mail = createQueuedMail({
+    ...store,
+    announce: (_, stream) => announced.push(stream),
+    ...(obstacle === undefined ? {} : { obstacle }),
+  });
   /** A message in a state, with the queue row that belongs to it. */
   const inState = (state: string, wish: Partial<MessageRow> = {}): MessageRow => {
     const { status, lease = null, dueIn = 0 } = stateOf(state);
@@ -107,6 +111,39 @@ describe('retrying a message that is', () => {
       expect(tables.queue.get(seq)).toEqual(before);
       expect(announced).toEqual([]);
     }
+  });
+});
+
+describe('a retry says what it leads to', () => {
+  it.each<[what: string, obstacle: (() => string | null) | undefined, report: string]>([
+    ['nothing is known against it', () => null, 'is due now and is tried at once'],
+    [
+      'its site is suspended',
+      () => 'the mail hosts of example.net cannot be reached, and are tried again at 12:00',
+      'is due now, but the mail hosts of example.net cannot be reached, and are tried again at 12:00',
+    ],
+    [
+      'delivery is another process',
+      undefined,
+      'is due now; the running daemon tries it within a second, or as soon as its destination can be reached',
+    ],
+  ])('%s', async (_, obstacle, report) => {
+    const { mail, inState } = start(obstacle);
+    const { message_id } = inState('deferred');
+    expect(await mail.retry('acct_one', message_id)).toMatchObject({ report });
+  });
+
+  it.each([
+    ['taken, not yet sent', 'the message is being sent at this moment'],
+    ['queued', 'the message is in the queue and due already: it was not tried yet'],
+    ['queued for later', 'the message was not tried yet, and is due at 2026-01-15T13:00:00.000Z'],
+    ['held', 'the message is held because its campaign is paused: resume the campaign to send it'],
+    ['delivered', 'the message is delivered: nothing of it waits any more'],
+  ])('when it is refused: %s', async (state, message) => {
+    const { mail, inState, tables } = start();
+    const { seq, message_id } = inState(state === 'held' ? 'queued' : state);
+    if (state === 'held') tables.queue.defer(seq, HELD);
+    expect(await mail.retry('acct_one', message_id)).toMatchObject({ code: 'INVALID_STATE', message });
   });
 });
 

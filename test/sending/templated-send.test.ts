@@ -19,8 +19,8 @@ function start() {
   const setting = startAcceptance();
   const { tables, clock, stored } = setting;
   insertAccount(tables, 'acct_two', clock.now());
-  const templates = createTemplates(setting);
-  const complianceTemplates = createComplianceTemplates(setting);
+  const templates = createTemplates({ ...setting, mayAdd: () => null });
+  const complianceTemplates = createComplianceTemplates({ ...setting, mayAdd: () => null });
   const sent = () => {
     const message = stored()[0];
     if (message === undefined) throw new Error('nothing was stored');
@@ -32,10 +32,15 @@ function start() {
   return { ...setting, templates, complianceTemplates, sent };
 }
 
+function ok<Value>(value: Value | Refusal): Value {
+  if (isRefusal(value)) throw new Error(value.message);
+  return value;
+}
+
 describe('a send that names a template', () => {
   it('says what the template says, with the variables of the send', async () => {
     const { templates, send, sent } = start();
-    const { template_id } = await templates.create('acct_one', { ...TEMPLATE, text: 'Hello {{name}}' });
+    const { template_id } = ok(await templates.create('acct_one', { ...TEMPLATE, text: 'Hello {{name}}' }));
     accepted(await send({ ...NAMED, templateId: template_id }));
     expect(sent()).toMatchObject({ subject: 'Order 7', text: 'Hello <Ada>' });
     expect(sent().html).toContain('<p>Hello &lt;Ada&gt;</p>');
@@ -43,14 +48,14 @@ describe('a send that names a template', () => {
 
   it('may have a subject of its own', async () => {
     const { templates, send, sent } = start();
-    const { template_id } = await templates.create('acct_one', TEMPLATE);
+    const { template_id } = ok(await templates.create('acct_one', TEMPLATE));
     accepted(await send({ ...NAMED, subject: 'For you, {{name}}', templateId: template_id }));
     expect(sent().subject).toBe('For you, <Ada>');
   });
 
   it('says the same again for its idempotency key, whatever became of the template', async () => {
     const { templates, send, stored } = start();
-    const { template_id } = await templates.create('acct_one', TEMPLATE);
+    const { template_id } = ok(await templates.create('acct_one', TEMPLATE));
     const first = accepted(
       await send(
         { ...NAMED, templateId: template_id },
@@ -75,7 +80,7 @@ describe('a send that names a template', () => {
     ['a variable without a value', { html: `${HTML}{{who}}` }, {}, 'TEMPLATE_VARIABLE_MISSING', 'html'],
   ])('is refused for %s', async (_, template, changes, code, field) => {
     const { templates, send, stored } = start();
-    const { template_id } = await templates.create('acct_one', { ...TEMPLATE, ...template });
+    const { template_id } = ok(await templates.create('acct_one', { ...TEMPLATE, ...template }));
     const refusal = refused(await send({ ...NAMED, ...changes, templateId: template_id }));
     expect(refusal.code).toBe(code);
     expect(refusal.extras.details?.map((detail) => detail.field)).toContain(field);
@@ -84,8 +89,8 @@ describe('a send that names a template', () => {
 
   it('is told the same of an unknown template, a deleted one, and another account’s', async () => {
     const { templates, send } = start();
-    const theirs = (await templates.create('acct_two', TEMPLATE)).template_id;
-    const deleted = (await templates.create('acct_one', TEMPLATE)).template_id;
+    const theirs = ok(await templates.create('acct_two', TEMPLATE)).template_id;
+    const deleted = ok(await templates.create('acct_one', TEMPLATE)).template_id;
     await templates.remove('acct_one', deleted);
     for (const templateId of ['template_1_unknown', deleted, theirs]) {
       const { code, message } = refused(await send({ ...NAMED, templateId }));
@@ -95,7 +100,7 @@ describe('a send that names a template', () => {
 
   it('hears of the template before the domain, and of the domain before the html', async () => {
     const { templates, send } = start();
-    const { template_id } = await templates.create('acct_one', { ...TEMPLATE, html: '<p>Hi</p>' });
+    const { template_id } = ok(await templates.create('acct_one', { ...TEMPLATE, html: '<p>Hi</p>' }));
     const from = 'a@elsewhere.test';
     expect(refused(await send({ ...NAMED, from, templateId: 'template_x' })).code).toBe('TEMPLATE_NOT_FOUND');
     expect(refused(await send({ ...NAMED, from, templateId: template_id })).code).toBe(

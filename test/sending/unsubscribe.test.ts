@@ -41,7 +41,7 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
       all,
       ids,
       { email: ADA, phone: '+442071838750', consent: {} },
-      { accountId: 'acct_one', source: 'api', defaultMethod: 'implicit_api', witness },
+      { accountId: 'acct_one', source: 'api', defaultMethod: 'implicit_api', witness, mayAdd: () => null },
     );
     if (typeof contactSeq !== 'number') throw new Error(contactSeq.message);
     all.subscriptions.insert({

@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
-import { createHeldBytes } from '../../src/smtp/body.ts';
 import { createCertificateSource } from '../../src/smtp/certificate.ts';
+import { MX_COMMAND_RATES } from '../../src/smtp/command-limits.ts';
 import { CONNECTION_LIMITS } from '../../src/smtp/connections.ts';
 import { createListener, type ListenerSettings } from '../../src/smtp/listener.ts';
 import { makeOwnCertificate } from '../../src/smtp/own-certificate.ts';
+import { createReceiveBudget } from '../../src/smtp/receive-budget.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { heldClock, temporaryDir } from '../support/store.ts';
@@ -26,8 +27,11 @@ const LISTENER: Omit<ListenerSettings, 'certificate'> = {
     mailBytes: 10_000,
     recipients: 10,
     idleMs: MINUTE,
+    commandLength: 2048,
   },
-  held: createHeldBytes(10_000),
+  commandRates: MX_COMMAND_RATES,
+  budget: createReceiveBudget(heldClock(), { bytes: 10_000, holderShare: 1, networkShare: 1, reserve: 0 }),
+  uploader: () => ({ holder: '', network: null, isProven: false }),
   clock: heldClock(),
   log: createLog({ level: 'silent', hashAddresses: false }),
   options: {},

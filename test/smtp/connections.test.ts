@@ -40,22 +40,34 @@ describe('connections', () => {
     expect(hungUp).toEqual([]);
   });
 
-  it('give way to newer ones of their address, the slowest first', () => {
+  it('give way to newer ones of their address, the one with the oldest message first', () => {
     const { clock, connections, admit, hungUp } = setUp();
     const { session } = admit('a');
     admit('b');
     clock.advance(6 * SECOND);
     admit('c');
-    connections.begin(session);
+    connections.complete(session);
     clock.advance(6 * SECOND);
     expect(admit('d').refusal).toBeNull();
     expect(admit('e').refusal).toBeNull();
     expect(hungUp).toEqual(['b', 'a']);
   });
 
+  it('gain nothing by commands that complete no message', () => {
+    const { clock, connections, admit, hungUp } = setUp();
+    const { session } = admit('a');
+    clock.advance(SECOND);
+    for (const id of ['b', 'c']) admit(id);
+    clock.advance(6 * SECOND);
+    connections.begin(session);
+    connections.enter(session, 'idle');
+    expect(admit('d').refusal).toBeNull();
+    expect(hungUp).toEqual(['a']);
+  });
+
   it('that wait for our answer never give way', () => {
     const { clock, connections, admit } = setUp();
-    for (const id of ['a', 'b', 'c']) connections.enter(admit(id).session, 'ours');
+    for (const id of ['a', 'b', 'c']) connections.enter(admit(id).session, 'processing');
     clock.advance(HOUR);
     expect(admit('d').refusal).not.toBeNull();
   });
@@ -69,6 +81,64 @@ describe('connections', () => {
     clock.advance(6 * SECOND);
     expect(admit('h', '192.0.2.4').refusal).toBeNull();
     expect(hungUp).toEqual(['a']);
+  });
+
+  it('of a network above its fair share make room when all slots are taken', () => {
+    const { clock, admit, hungUp } = setUp();
+    // Two addresses of one /24, and others that have a slot or two each.
+    for (const id of ['a', 'b']) admit(id, '192.0.2.1');
+    for (const id of ['c', 'd']) admit(id, '192.0.2.2');
+    admit('e', '198.51.100.1');
+    admit('f', '203.0.113.1');
+    clock.advance(6 * SECOND);
+    expect(admit('g', '100.64.0.1').refusal).toBeNull();
+    expect(admit('h', '100.64.1.1').refusal).toBeNull();
+    expect(hungUp).toEqual(['a', 'c']);
+  });
+
+  it('of a network above its fair share make room even when they are always new', () => {
+    const { connections, admit, hungUp } = setUp();
+    for (const id of ['a', 'b', 'c']) admit(id, '192.0.2.1');
+    const { session } = admit('d', '192.0.2.2');
+    connections.complete(session);
+    for (const id of ['e', 'f']) admit(id, '192.0.2.2');
+    for (const n of [1, 2, 3]) expect(admit(`new${n}`, `10.0.${n}.1`).refusal).toBeNull();
+    expect(hungUp).toEqual(['a', 'b', 'e']);
+  });
+
+  it('of a network above its fair share take no slot from a smaller one', () => {
+    const { clock, admit, hungUp } = setUp();
+    for (const id of ['a', 'b']) admit(id, '192.0.2.1');
+    for (const id of ['c', 'd']) admit(id, '192.0.2.2');
+    for (const id of ['e', 'f']) admit(id, '198.51.100.1');
+    clock.advance(HOUR);
+    expect(admit('g', '192.0.2.3').refusal).toBeNull();
+    expect(admit('h', '192.0.2.3').refusal).toBeNull();
+    expect(hungUp).toEqual(['a', 'c']);
+  });
+
+  it('with recent messages keep their slots, however many they are', () => {
+    const { clock, connections, admit, hungUp } = setUp();
+    const busy = ['a', 'b', 'c'].map((id) => admit(id, '192.0.2.1').session);
+    for (const id of ['d', 'e', 'f']) admit(id, `198.51.100.${id.charCodeAt(0)}`);
+    clock.advance(31 * SECOND);
+    for (const session of busy) connections.complete(session);
+    for (const id of ['g', 'h']) expect(admit(id, '203.0.113.1').refusal).toBeNull();
+    expect(hungUp).toEqual(['d', 'e']);
+    // Now its network would have more than its fair share.
+    expect(admit('i', '203.0.113.1').refusal).toMatchObject({ responseCode: 421 });
+  });
+
+  it('of many small networks make room after half a minute without a message', () => {
+    const { clock, connections, admit, hungUp } = setUp();
+    const sessions = [1, 2, 3, 4, 5, 6].map((n) => admit(`s${n}`, `10.0.${n}.1`).session);
+    clock.advance(20 * SECOND);
+    expect(admit('early', '10.0.7.1').refusal).toMatchObject({ responseCode: 421 });
+    const [first] = sessions;
+    if (first !== undefined) connections.complete(first);
+    clock.advance(15 * SECOND);
+    expect(admit('late', '10.0.7.1').refusal).toBeNull();
+    expect(hungUp).toEqual(['s2']);
   });
 
   it.each([
@@ -101,7 +171,7 @@ describe('the sweep', () => {
   it.each([
     ['a mail that takes too long', 'mail', 11 * MINUTE, true],
     ['a mail that goes on', 'mail', 9 * MINUTE, false],
-    ['our own slowness', 'ours', 3 * HOUR, false],
+    ['our own slowness', 'processing', 3 * HOUR, false],
     ['a connection without end', 'idle', 2 * HOUR + SECOND, true],
     ['an idle connection', 'idle', HOUR, false],
   ] as const)('%s', (_, stage, ms, swept) => {
@@ -123,7 +193,7 @@ describe('at the end', () => {
     connections.begin(session);
     connections.drain();
     expect(hungUp).toEqual(['b']);
-    connections.enter(session, 'ours');
+    connections.enter(session, 'processing');
     connections.enter(session, 'idle');
     expect(hungUp).toEqual(['b', 'a']);
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
+import { StoreUnavailable } from '../../src/store/failure.ts';
 import { AUTO_REPLY, aggregateReport, arf, dsn, PLAIN_MAIL, tlsReport } from './mails.ts';
 import { HOST, RETURN, startMx } from './mx-house.ts';
 
@@ -261,6 +262,18 @@ describe('at the door', () => {
     ]);
     for (const command of ['AUTH PLAIN AGEAYg==', 'XCLIENT ADDR=192.0.2.1', 'WIZ please', 'EXPN staff'])
       expect(await client.say(command)).toMatch(/^500 /);
+  });
+
+  it('answers a mail 451 while another process holds the lock of the database', async () => {
+    const busy = new StoreUnavailable('busy', 'another process has held the lock of the database for 5 s');
+    const writer = {
+      run: () => Promise.reject(busy),
+      settled: () => Promise.resolve(),
+      close: () => Promise.resolve(),
+    };
+    const { client } = await startMx({ settings: { writer } });
+    const to = `postmaster@${HOST}`;
+    expect(await (await client()).mail('', to, 'Subject: hello\r\n\r\nhello')).toMatch(/^451 4\.3\.0 /);
   });
 
   it('is shut for mail while the disk is full, and open again after', async () => {

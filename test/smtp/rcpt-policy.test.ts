@@ -1,19 +1,27 @@
 import { describe, expect, it } from 'vitest';
+import { MINUTE, SECOND } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createSeal } from '../../src/core/seal.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
 import { createRcptPolicy } from '../../src/smtp/rcpt-policy.ts';
+import { heldClock } from '../support/store.ts';
 
 const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
 const strangers = createTokens(createSeal(Buffer.alloc(32, 2), systemRandom));
 const ids = createIds({ now: () => 1768478400000 }, systemRandom);
 const ID = ids.make('msg');
 
+const clock = heldClock();
+let lookups = 0;
 const policy = createRcptPolicy({
+  clock,
   hostname: 'MX.Postrider.example.',
   tokens,
-  isRegistered: (domain) => ['example.com', 'xn--bcher-kva.example'].includes(domain),
+  isRegistered: (domain) => {
+    lookups++;
+    return ['example.com', 'xn--bcher-kva.example'].includes(domain);
+  },
   senderDomain: (id) => (id === ID ? 'deleted.example' : null),
 });
 
@@ -46,11 +54,9 @@ describe('who may be written to', () => {
     expect(policy.judge(address)).toEqual(purpose);
   });
 
-  const lastFlipped = BOUNCE.slice(0, -1) + (BOUNCE.endsWith('a') ? 'b' : 'a');
-
   it.each([
     ['a name that nobody has', 'info@mx.postrider.example'],
-    ['a token with one character changed', `${lastFlipped}@return-a.example.com`],
+    ['a token with one character changed', `${lastFlipped(BOUNCE)}@return-a.example.com`],
     ['a token that another installation signed', `${strangers.returnPath.make(ID)}@return-a.example.com`],
     ['a token of another purpose', `b-${FEEDBACK.slice('fbl-'.length)}@return-a.example.com`],
     [
@@ -77,3 +83,33 @@ describe('who may be written to', () => {
     expect(policy.judge(address)).toBe('not-ours');
   });
 });
+
+describe('the cost of a recipient', () => {
+  it.each([
+    ['a guessed name', 'info@return-a.example.com'],
+    ['a forged token', `${lastFlipped(BOUNCE)}@return-a.example.com`],
+    ['a guessed name at a domain that nobody has', 'info@return-a.unknown.example'],
+    ['a host that is not ours', `${BOUNCE}@example.net`],
+  ])('is no database access for %s', (_, address) => {
+    lookups = 0;
+    expect(policy.judge(address)).toBeTypeOf('string');
+    expect(lookups).toBe(0);
+  });
+
+  it('is one database access for a domain within ten seconds, registered or not', () => {
+    lookups = 0;
+    clock.advance(MINUTE);
+    for (let n = 0; n < 100; n++) {
+      expect(policy.judge('postmaster@return-a.example.com')).toEqual({ kind: 'postmaster' });
+      expect(policy.judge('postmaster@return-a.nobody.example')).toBe('not-ours');
+    }
+    expect(lookups).toBe(2);
+    clock.advance(10 * SECOND);
+    policy.judge('postmaster@return-a.example.com');
+    expect(lookups).toBe(3);
+  });
+});
+
+function lastFlipped(token: string): string {
+  return token.slice(0, -1) + (token.endsWith('a') ? 'b' : 'a');
+}

@@ -34,7 +34,7 @@ async function upload(client: SmtpClient, to: string, mail: string): Promise<voi
 
 describe('many connections with packed XML', () => {
   it('to one’s own token: no attachment is opened, and a genuine bounce is answered', async () => {
-    const house = await startMx();
+    const house = await startMx({ mx: { connectionsPerAddress: 200 } });
     const [own, genuine] = [await house.delivered(), await house.delivered({ recipient: 'bob@example.net' })];
     const token = `${house.tokens.returnPath.make(own.message_id)}@${RETURN}`;
     const flood = await Promise.all(Array.from({ length: 100 }, () => house.client()));
@@ -54,7 +54,7 @@ describe('many connections with packed XML', () => {
   }, 60_000);
 
   it('to dmarc@: a genuine bounce waits for no more than the report in hand', async () => {
-    const house = await startMx();
+    const house = await startMx({ mx: { connectionsPerAddress: 200 } });
     const message = await house.delivered();
     const flood = await Promise.all(Array.from({ length: 60 }, () => house.client()));
     await Promise.all(flood.map((client) => upload(client, `dmarc@${RETURN}`, COSTLY)));
@@ -69,7 +69,10 @@ describe('many connections with packed XML', () => {
     expect(await honest.say('.')).toMatch(/^250 /);
     expect(parsed() - before).toBeLessThanOrEqual(2);
     await Promise.all(answers);
-    expect(replies.every((reply) => /^(?:250 |451 4\.(?:3\.2|7\.1) )/.test(reply))).toBe(true);
+    // Refused ones are told so by the parser's queue, the report limits, or the share of memory.
+    expect(replies.filter((reply) => !/^(?:250 |451 4\.(?:3\.2|7\.1) |452 4\.3\.1 )/.test(reply))).toEqual(
+      [],
+    );
     // 30 of one network may wait.
     expect(parsed()).toBeLessThanOrEqual(32);
     expect(house.readers()).toBe(1);
@@ -169,7 +172,7 @@ describe('mail for the operator', () => {
     expect(house.kept()).toMatchObject([{ box: 'bounce', message_seq: messages[0]?.seq }]);
   });
 
-  it('is not displaced by 26 transactions under 100 spellings each', async () => {
+  it('is not displaced by 26 transactions under 32 spellings each', async () => {
     const house = await startMx();
     const complaint = PLAIN_MAIL.replace('A question', 'A genuine complaint');
     const honest = await house.client({ from: '127.0.7.1' });
@@ -177,7 +180,7 @@ describe('mail for the operator', () => {
     const client = await house.client();
     const spelled = (n: number) =>
       Array.from('abuse', (char, at) => ((n >> at) & 1 ? char.toUpperCase() : char)).join('');
-    const spellings = Array.from({ length: 100 }, (_, n) => `${spelled(n)}@${n % 2 ? HOST : RETURN}`);
+    const spellings = Array.from({ length: 32 }, (_, n) => `${spelled(n)}@${n % 2 ? HOST : RETURN}`);
     for (let n = 0; n < 26; n++) expect(await client.mail('', spellings, PLAIN_MAIL)).toMatch(/^250 /);
     const kept = house.tables.keptMail.list('abuse', 5000);
     expect(kept).toHaveLength(27);

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { createAuthenticator } from '../../src/accounts/authenticate.ts';
 import { createKeys, type NewKey } from '../../src/accounts/keys.ts';
+import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { createFailureLimits, createRateLimits, type Rate } from '../../src/accounts/rate-limits.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { DAY, HOUR } from '../../src/core/clock.ts';
@@ -10,16 +11,23 @@ import { createAcceptance } from '../../src/sending/accept.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import { createSubmission } from '../../src/smtp/submission.ts';
 import { type ClientOptions, type SmtpClient, smtpClient } from '../support/smtp-client.ts';
-import { startStore } from '../support/store.ts';
+import { heldClock, startStore } from '../support/store.ts';
 import { startReader } from './mx-house.ts';
 
 const HOSTNAME = 'mx.postrider.example';
 
 /** A real submission listener over a real database, with an account that has a key for each stream. */
 export async function startSubmission(
-  changes: { submission?: object; sendRate?: Rate; limits?: object } = {},
+  changes: {
+    submission?: object;
+    sendRate?: Rate;
+    limits?: object;
+    account?: AccountLimitDefaults;
+    /** Called with each line of the log. */
+    log?: (line: string) => void;
+  } = {},
 ) {
-  const store = startStore();
+  const store = startStore(heldClock(), changes.account);
   const { clock, tables, writer, recorder, ids } = store;
   const config = loadConfig({ env: {}, cwd: store.dir });
   const keys = createKeys({ tables, writer, clock, ids });
@@ -31,6 +39,7 @@ export async function startSubmission(
     recorder,
     keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
     pressure: { refusal: () => null },
+    limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: () => {},
@@ -43,7 +52,10 @@ export async function startSubmission(
       limits: { ...config.limits, ...changes.limits },
     },
     clock,
-    log: createLog({ level: 'silent', hashAddresses: false }),
+    log: createLog(
+      { level: changes.log === undefined ? 'silent' : 'warn', hashAddresses: false },
+      { write: (line) => changes.log?.(line) },
+    ),
     authenticator: createAuthenticator({ tables, failures: createFailureLimits(clock) }),
     rateLimits: createRateLimits(clock, {
       setup: { burst: 1, perSecond: 1 },
@@ -70,6 +82,8 @@ export async function startSubmission(
   return {
     ...store,
     port,
+    close: () => submission.close(0),
+    connections: () => submission.connections(),
     keys,
     key,
     connect,

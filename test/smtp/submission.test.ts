@@ -1,6 +1,9 @@
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { createTransport } from 'nodemailer';
 import { describe, expect, it } from 'vitest';
-import { insertDomain } from '../support/store.ts';
+import { MINUTE } from '../../src/core/clock.ts';
+import { insertAccount, insertDomain } from '../support/store.ts';
+import { startMx } from './mx-house.ts';
 import { mail, plain, startSubmission } from './submission-house.ts';
 
 const ADA = 'ada@example.net';
@@ -181,6 +184,17 @@ describe('what HTTP refuses is refused', () => {
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
+  it('more messages than the account may send in an hour, for now', async () => {
+    const house = await startSubmission({ account: { messagesPerHour: 2 } });
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+    expect(await client.mail(FROM, [ADA, 'eve@example.net'], mail())).toMatch(
+      /^450 4\.7\.1 RATE_LIMITED: this account's limit of 2 messages per hour /,
+    );
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+    expect(house.stored()).toHaveLength(2);
+  });
+
   it('more bytes than over HTTP', async () => {
     const house = await startSubmission({ limits: { sendBytes: 2000 } });
     const client = await house.loggedIn();
@@ -273,14 +287,40 @@ describe('who may send', () => {
     await expect(house.loggedIn()).rejects.toThrow(/^525 5\.7\.13 ACCOUNT_DISABLED: /);
   });
 
-  it('whoever guesses keys is slowed down', async () => {
+  it('is disconnected at the tenth key that is not valid', async () => {
     const house = await startSubmission();
     const client = await house.connect();
     await client.say('EHLO app.example');
     const replies: string[] = [];
-    for (let n = 0; n < 101; n++) replies.push(await client.say(plain('acct_one', `pr_${n}`)));
-    expect(replies[99]).toMatch(/^535 /);
-    expect(replies[100]).toMatch(/^454 4\.7\.0 /);
+    for (let n = 0; n < 10; n++) replies.push(await client.say(plain('acct_one', `pr_${n}`)));
+    expect(replies.slice(0, 9).filter((reply) => reply.startsWith('535 5.7.8 '))).toHaveLength(9);
+    expect(replies[9]).toMatch(/^421 4\.7\.0 Too many failed logins/);
+    await client.end;
+    // Its address has one attempt per connection for a while; a valid key is accepted at any time.
+    const next = await house.connect();
+    await next.say('EHLO app.example');
+    expect(await next.say(plain('acct_one', 'pr_11'))).toMatch(/^421 /);
+    await next.end;
+    await house.loggedIn();
+    house.clock.advance(10 * MINUTE);
+    const later = await house.connect();
+    await later.say('EHLO app.example');
+    expect(await later.say(plain('acct_one', 'pr_12'))).toMatch(/^535 /);
+  });
+
+  it('logs failed logins as one line per address and minute', async () => {
+    const lines: string[] = [];
+    const house = await startSubmission({ log: (line) => lines.push(line) });
+    const client = await house.connect();
+    await client.say('EHLO app.example');
+    for (let n = 0; n < 10; n++) await client.say(plain('acct_one', `pr_${n}`));
+    await client.end;
+    const refusals = () => lines.filter((line) => line.includes('SMTP logins refused'));
+    expect(refusals()).toEqual([]);
+    await house.close();
+    expect(refusals().map((line): unknown => JSON.parse(line))).toEqual([
+      expect.objectContaining({ count: 10, code: 'UNAUTHENTICATED' }),
+    ]);
   });
 });
 
@@ -326,6 +366,73 @@ describe('where connections begin with TLS', () => {
   });
 });
 
+describe('an account that holds uploads without an end', () => {
+  it('keeps no other account out', async () => {
+    const house = await startSubmission({ limits: { sendBytes: 200_000 } });
+    insertAccount(house.tables, 'acct_two', house.clock.now());
+    insertDomain(
+      house.tables,
+      { account_id: 'acct_two', domain_id: 'domain_two', name: 'second.example' },
+      house.clock.now(),
+    );
+    for (let n = 0; n < 45; n++) {
+      const client = await house.loggedIn();
+      await client.say(`MAIL FROM:<${FROM}>`);
+      await client.say(`RCPT TO:<${ADA}>`);
+      await client.say('DATA');
+      client.write(`${'x'.repeat(78)}\r\n`.repeat(2480));
+    }
+    const { secret } = await house.key({ accountId: 'acct_two' });
+    const other = await house.connect();
+    await other.say('EHLO app.example');
+    expect(await other.say(plain('acct_two', secret))).toMatch(/^235 /);
+    const large = mail({
+      from: 'shop@second.example',
+      body: `{{company_address_html}}{{unsubscribe_email_html}}${'<p>Hello</p>\r\n'.repeat(11_000)}`,
+    });
+    expect(await other.mail('shop@second.example', ADA, large)).toMatch(/^250 /);
+  }, 30_000);
+});
+
+describe('the TLS of submission', () => {
+  const handshake = (port: number, options: ConnectionOptions) =>
+    new Promise<string>((resolve) => {
+      const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options });
+      socket.once('secureConnect', () => {
+        resolve(socket.getCipher().name);
+        socket.destroy();
+      });
+      socket.once('error', () => resolve('refused'));
+    });
+  const tls12 = { maxVersion: 'TLSv1.2' } as const;
+
+  it.each<[string, ConnectionOptions, RegExp]>([
+    ['uses TLS 1.3', {}, /^TLS_/],
+    ['uses AEAD suites in TLS 1.2', tls12, /^ECDHE-.*(?:GCM|POLY1305)/],
+    [
+      'refuses CBC suites',
+      { ...tls12, ciphers: 'ECDHE-ECDSA-AES128-SHA:ECDHE-ECDSA-AES256-SHA384' },
+      /^refused$/,
+    ],
+    ['refuses suites without forward secrecy', { ...tls12, ciphers: 'AES128-GCM-SHA256' }, /^refused$/],
+    [
+      'refuses TLS 1.1',
+      { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'ALL@SECLEVEL=0' },
+      /^refused$/,
+    ],
+  ])('%s', async (_, options, outcome) => {
+    const house = await startSubmission({ submission: { implicitTls: true } });
+    expect(await handshake(house.port, options)).toMatch(outcome);
+  });
+
+  it('is stricter than that of the MX listener', async () => {
+    const house = await startMx();
+    const client = await house.client();
+    const secure = await client.startTls({ ...tls12, ciphers: 'ECDHE-ECDSA-AES128-SHA' });
+    expect(secure.getCipher().name).toBe('ECDHE-ECDSA-AES128-SHA');
+  });
+});
+
 describe('off loopback', () => {
   /** The listener sees the address that a proxy tells it. */
   const AFAR = { first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 587\r\n' };
@@ -365,5 +472,29 @@ describe('off loopback', () => {
     await client.startTls();
     await client.say('EHLO app.example');
     expect(await client.say(`MAIL FROM:<${FROM}>`)).toMatch(/^530 /);
+  });
+});
+
+describe('trouble with the database', () => {
+  it('at AUTH is a temporary failure, and ends nothing', async () => {
+    const house = await startSubmission();
+    const { secret } = await house.key();
+    house.db.exec('ALTER TABLE api_keys RENAME TO elsewhere');
+    const client = await house.connect();
+    await client.say('EHLO app.example');
+    expect(await client.say(plain('acct_one', secret))).toMatch(
+      /^454 4\.7\.0 Temporary authentication failure/,
+    );
+    house.db.exec('ALTER TABLE elsewhere RENAME TO api_keys');
+    expect(await client.say(plain('acct_one', secret))).toMatch(/^235 /);
+  });
+
+  it('while a mail is stored is a temporary failure', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    house.db.exec('ALTER TABLE queue RENAME TO elsewhere');
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^451 4\.3\.0 /);
+    house.db.exec('ALTER TABLE elsewhere RENAME TO queue');
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 });

@@ -67,10 +67,10 @@ describe('the key file', () => {
     expect(readFileSync(file)).toHaveLength(length);
   });
 
-  it('that cannot be made says so', () => {
+  it('that cannot be created says so', () => {
     writeFileSync(join(dir, 'plain'), '');
     file = join(dir, 'plain', 'master.key');
-    expect(() => load()).toThrow('cannot be made');
+    expect(() => load()).toThrow(/master\.key cannot be used: ENOTDIR.*Check that the directory exists/);
   });
 
   it('that is a directory says so', () => {

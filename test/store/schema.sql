@@ -107,6 +107,17 @@ CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
 
 CREATE INDEX webhooks_by_account ON webhooks (account_id, number);
 
+CREATE TABLE account_limits (       -- NULL: the default of the configuration; -1: unlimited
+  account_id          TEXT PRIMARY KEY REFERENCES accounts (account_id),
+  domains             INTEGER,
+  webhooks            INTEGER,
+  templates           INTEGER,
+  contacts            INTEGER,
+  messages_per_hour   INTEGER,
+  messages_per_day    INTEGER,
+  concurrent_requests INTEGER
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE accounts (
   account_id      TEXT PRIMARY KEY,
   name            TEXT NOT NULL,
@@ -240,6 +251,11 @@ CREATE TABLE consents (
   recorded_at INTEGER NOT NULL,
   recorded_by TEXT NOT NULL,       -- an API key's id, import, or recipient
   PRIMARY KEY (contact_seq, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE contact_counts (
+  account_id TEXT PRIMARY KEY,
+  contacts   INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE contact_imports (
@@ -423,6 +439,13 @@ CREATE TABLE kept_mail (
   raw            BLOB NOT NULL     -- its beginning, where it is long
 , network TEXT NOT NULL DEFAULT '') STRICT;
 
+CREATE TABLE message_counts (
+  account_id TEXT NOT NULL,
+  slot       INTEGER NOT NULL,      -- epoch ms at which the five minutes begin
+  messages   INTEGER NOT NULL,
+  PRIMARY KEY (account_id, slot)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE messages (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   message_id     TEXT NOT NULL UNIQUE,
@@ -592,3 +615,11 @@ CREATE TABLE webhooks (
   created_at    INTEGER NOT NULL,
   updated_at    INTEGER NOT NULL
 ) STRICT;
+
+CREATE TRIGGER contacts_count_delete AFTER DELETE ON contacts BEGIN
+  UPDATE contact_counts SET contacts = contacts - 1 WHERE account_id = OLD.account_id;
+END;
+
+CREATE TRIGGER contacts_count_insert AFTER INSERT ON contacts BEGIN
+  INSERT INTO contact_counts VALUES (NEW.account_id, 1) ON CONFLICT (account_id) DO UPDATE SET contacts = contacts + 1;
+END;

@@ -1,11 +1,16 @@
+import { generateKeyPair } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { promisify } from 'node:util';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { isRefusal, refuse } from '../../src/core/refusal.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { StoreUnavailable, storageFailure } from '../../src/store/failure.ts';
+import { createTables } from '../../src/store/tables.ts';
 import { openWriteAheadLog } from '../../src/store/write-ahead-log.ts';
 import { createWriter } from '../../src/store/writer.ts';
 import { startStore } from '../support/store.ts';
+import { threadFromSource } from '../support/thread-from-source.ts';
 
 /** Commit frames in the write-ahead log: those that name a database size (https://sqlite.org/fileformat2.html §4.1). */
 function commitsInWal(dir: string): number {
@@ -123,7 +128,7 @@ describe('with a log of its own', () => {
       new Promise<void>((resolve, reject) => {
         flushes.push({ done: resolve, fail: reject });
       });
-    const log = { flush, close: () => {} };
+    const log = { flush, close: async () => {} };
     const writer = createWriter(db, tables, { log, onLost: (error) => lost.push(error) });
     const said: string[] = [];
     const put = (name: string) =>
@@ -211,12 +216,139 @@ describe('with a log of its own', () => {
     const { dir } = startStore();
     for (const round of ['first', 'second']) {
       const db = openDatabase(dir);
-      const log = openWriteAheadLog(db);
+      const log = openLog(db);
       expect(db.prepare('PRAGMA synchronous').pluck().get()).toBe(1);
       await log.flush();
-      log.close();
-      await expect(log.flush(), round).rejects.toThrow(/EBADF/);
+      await log.close();
+      await expect(log.flush(), round).rejects.toThrow(/closed/);
       db.close();
     }
   });
+});
+
+const openLog = (db: Database) =>
+  openWriteAheadLog(db, { script: threadFromSource('store/flush-thread.ts') });
+
+describe('the flush thread', () => {
+  /** As many calls of libuv's pool as it has threads, and some that wait for one: RSA keys, 100 ms each. */
+  function fillPool(): { done: number; all: Promise<unknown> } {
+    const state = { done: 0, all: Promise.resolve<unknown>(null) };
+    const keys = Array.from({ length: 12 }, async () => {
+      await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
+      state.done++;
+    });
+    state.all = Promise.all(keys);
+    return state;
+  }
+
+  it('flushes while the pool of libuv is busy', async () => {
+    const { dir } = startStore();
+    const db = openDatabase(dir);
+    const log = openLog(db);
+    await log.flush();
+    const pool = fillPool();
+    for (let n = 0; n < 5; n++) await log.flush();
+    // In the pool the first flush would have waited for nine keys, as the four threads take them in order.
+    expect(pool.done).toBeLessThan(6);
+    await pool.all;
+    await log.close();
+    db.close();
+  }, 60_000);
+
+  it('rejects every flush after it has died', async () => {
+    const { dir } = startStore();
+    const db = openDatabase(dir);
+    const script = new URL(
+      `data:text/javascript,${encodeURIComponent("import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => process.exit(3));")}`,
+    );
+    const log = openWriteAheadLog(db, { script });
+    await expect(log.flush()).rejects.toThrow('the WAL flush thread ended with code 3');
+    await expect(log.flush()).rejects.toThrow('the WAL flush thread ended with code 3');
+    await log.close();
+    db.close();
+  });
+
+  it('passes on the error of the disk', async () => {
+    const { dir } = startStore();
+    const db = openDatabase(dir);
+    const script = new URL(
+      `data:text/javascript,${encodeURIComponent("import { parentPort } from 'node:worker_threads'; parentPort.on('message', () => parentPort.postMessage({ kind: 'failed', code: 'EIO', message: 'EIO: i/o error, fdatasync' }));")}`,
+    );
+    const log = openWriteAheadLog(db, { script });
+    await expect(log.flush()).rejects.toMatchObject({ code: 'EIO', message: 'EIO: i/o error, fdatasync' });
+    await log.close();
+    db.close();
+  });
+});
+
+describe('with a lock held by another connection', () => {
+  function start(lockWaitMs: number) {
+    const { dir } = startStore();
+    const db = openDatabase(dir, { busyTimeoutMs: 0 });
+    const tables = createTables(db);
+    const writer = createWriter(db, tables, { lockWaitMs });
+    const other = openDatabase(dir);
+    onTestFinished(async () => {
+      await writer.close();
+      db.close();
+      other.close();
+    });
+    return { tables, writer, other };
+  }
+
+  it('waits without blocking the event loop, and commits in order when the lock is released', async () => {
+    const { tables, writer, other } = start(60_000);
+    other.exec('BEGIN IMMEDIATE');
+    const done: string[] = [];
+    const runs = ['one', 'two', 'three'].map((name) =>
+      writer.run((all) => all.settings.put(name, name)).then(() => done.push(name)),
+    );
+    // Timers fire while the lock is held: in a blocking wait none would, before the lock's holder is asked.
+    let ticks = 0;
+    while (ticks < 50) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      ticks++;
+    }
+    expect(done).toEqual([]);
+    expect(tables.settings.get('one')).toBeNull();
+    other.exec('COMMIT');
+    await Promise.all(runs);
+    expect(done).toEqual(['one', 'two', 'three']);
+  });
+
+  it('rejects a unit that has waited long enough, and takes the next one after the release', async () => {
+    const { tables, writer, other } = start(50);
+    other.exec('BEGIN IMMEDIATE');
+    const error = await writer.run((all) => all.settings.put('one', '1')).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(StoreUnavailable);
+    expect(storageFailure(error)).toMatchObject({ kind: 'busy' });
+    other.exec('ROLLBACK');
+    await writer.run((all) => all.settings.put('two', '2'));
+    expect([tables.settings.get('one'), tables.settings.get('two')]).toEqual([null, '2']);
+  });
+
+  it('rejects what waits when it closes, after the same time', async () => {
+    const { writer, other } = start(50);
+    other.exec('BEGIN IMMEDIATE');
+    const run = writer.run(() => 1).catch((thrown: unknown) => thrown);
+    await writer.close();
+    expect(await run).toBeInstanceOf(StoreUnavailable);
+    await expect(writer.run(() => 1)).rejects.toMatchObject({ reason: 'closing' });
+    other.exec('ROLLBACK');
+  });
+});
+
+it('gives each share a turn when more units wait than a group holds, and keeps the order of each', async () => {
+  const { writer } = startStore();
+  const order: string[] = [];
+  const run = (share: string, n: number) => writer.run(() => void order.push(`${share}${n}`), share);
+  const many = Array.from({ length: 500 }, (_, n) => run('many', n));
+  const few = Array.from({ length: 3 }, (_, n) => run('few', n));
+  await Promise.all(few);
+  // Not one of the few waits for more than a group of the others.
+  expect(order.filter((unit) => unit.startsWith('many')).length).toBeLessThan(100);
+  await Promise.all(many);
+  expect(order.filter((unit) => unit.startsWith('many'))).toEqual(
+    Array.from({ length: 500 }, (_, n) => `many${n}`),
+  );
 });

@@ -9,6 +9,9 @@ export interface Child {
   readonly exited: Promise<Exit>;
   /** Calls back with every line of stdout from now on. */
   onLine(call: (line: string) => void): void;
+  readonly pid: number;
+  /** Sends a signal that is not meant to end it. */
+  signal(signal: NodeJS.Signals): void;
   /** Sends a signal and waits for the end. */
   kill(signal: NodeJS.Signals): Promise<Exit>;
 }
@@ -48,6 +51,11 @@ export function startChild(
       return child.exitCode === null && child.signalCode === null;
     },
     exited,
+    get pid() {
+      if (child.pid === undefined) throw new Error('the program did not start');
+      return child.pid;
+    },
+    signal: (signal) => void child.kill(signal),
     onLine: (call) => {
       let rest = '';
       child.stdout.on('data', (chunk: string) => {

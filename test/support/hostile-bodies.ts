@@ -51,7 +51,7 @@ export function hostileBodies(own: { from: string; to: string }): Record<string,
     'a batch of one message with 590,000 attachments': raw(
       BATCH_PATH,
       () =>
-        `{"messages":[${JSON.stringify(mail({})).slice(0, -1)},"attachments":[${fill('{"name":"","content":"?","contentType":""},', BATCH - 2000)}{}]}]}`,
+        `{"messages":[${JSON.stringify(mail({})).slice(0, -1)},"attachments":[${fill('{"name":"","content":"?","contentType":""},', BATCH - 2000)}{"name":"","content":"?","contentType":""}]}]}`,
     ),
     'a batch of 500 messages with 1,100 attachments each': batch(() => ({
       attachments: numbered(1100, () => ({ name: '', contentType: '', content: '?' })),

@@ -11,6 +11,7 @@ import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { type ApiClient, createApiClient } from './api-client.ts';
 import { startDnsServer } from './dns-server.ts';
+import { threadFromSource } from './thread-from-source.ts';
 
 export const PLATFORM = 'mail.postrider.test';
 
@@ -36,6 +37,7 @@ export async function startInProcess() {
     'delivery.workers': 1,
     'limits.setupPerSecond': 10_000,
     'limits.setupBurst': 10_000,
+    'limits.account.concurrentRequests': 1000,
   };
   const env = Object.entries(settings).map(([path, value]) => [
     `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
@@ -49,7 +51,8 @@ export async function startInProcess() {
     clock: systemClock,
     random: systemRandom,
     log: createLog({ level: 'silent', hashAddresses: false }),
-    workerScript: workerFromSource(),
+    workerScript: threadFromSource('delivery/worker/main.ts'),
+    flushScript: threadFromSource('store/flush-thread.ts'),
   });
   const db = openDatabase(dataDir);
 
@@ -81,12 +84,3 @@ export async function startInProcess() {
 }
 
 export type InProcess = Awaited<ReturnType<typeof startInProcess>>;
-
-/** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
-function workerFromSource(): URL {
-  const program = new URL('../../src/delivery/worker/main.ts', import.meta.url).href;
-  const code = `import { register } from ${JSON.stringify(import.meta.resolve('tsx/esm/api'))};
-register();
-await import(${JSON.stringify(program)});`;
-  return new URL(`data:text/javascript,${encodeURIComponent(code)}`);
-}

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 
 /**
  * An SMTP client of a few lines that says exactly what a test tells it to, and waits for each reply:
@@ -18,13 +18,15 @@ export interface SmtpClient {
   reply(): Promise<string>;
   /** A whole mail: the reply to the first command that was refused, else to the final dot. */
   mail(from: string, to: string | string[], content: string | Buffer): Promise<string>;
-  startTls(options?: { ca?: string; servername?: string }): Promise<TLSSocket>;
+  startTls(options?: StartTlsOptions): Promise<TLSSocket>;
   readonly closed: boolean;
   /** Resolves when the server has hung up. */
   end: Promise<void>;
   /** Breaks the connection off. */
   destroy(): void;
 }
+
+export type StartTlsOptions = Pick<ConnectionOptions, 'ca' | 'servername' | 'maxVersion' | 'ciphers'>;
 
 export interface ClientOptions {
   host?: string;
@@ -98,16 +100,11 @@ export async function smtpClient(port: number, options: ClientOptions = {}): Pro
     mail,
     reply,
     write: (bytes) => void socket.write(bytes),
-    startTls: async ({ ca, servername } = {}) => {
+    startTls: async (options = {}) => {
       const answer = await say('STARTTLS');
       if (!answer.startsWith('220')) throw new Error(`no TLS: ${answer}`);
       socket.removeAllListeners('data');
-      const secure = connectTls({
-        socket,
-        rejectUnauthorized: ca !== undefined,
-        ...(ca === undefined ? {} : { ca }),
-        ...(servername === undefined ? {} : { servername }),
-      });
+      const secure = connectTls({ socket, rejectUnauthorized: options.ca !== undefined, ...options });
       await new Promise<void>((resolve, reject) => {
         secure.once('secureConnect', resolve);
         secure.once('error', reject);

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { type AccountLimitDefaults, createAccountLimits } from '../../src/accounts/limits.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
@@ -31,7 +32,7 @@ export function heldClock(start = Date.UTC(2026, 0, 15, 12)) {
 }
 
 /** A real database in a temporary directory, with one account, group and verified domain in it. */
-export function startStore(clock = heldClock()) {
+export function startStore(clock = heldClock(), defaults: AccountLimitDefaults = {}) {
   const dir = temporaryDir();
   const db = openDatabase(dir);
   const tables = createTables(db);
@@ -44,7 +45,8 @@ export function startStore(clock = heldClock()) {
   });
   insertAccount(tables, 'acct_one', clock.now());
   insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_one', name: 'example.com' }, clock.now());
-  return { dir, db, tables, writer, ids, recorder, clock };
+  const limits = createAccountLimits({ tables, defaults });
+  return { dir, db, tables, writer, ids, recorder, clock, limits };
 }
 
 export function insertAccount(tables: Tables, accountId: string, now: number): void {

@@ -17,6 +17,7 @@ async function startWithAda() {
   const audience = createAudience({
     ...house,
     log: createLog({ level: 'silent', hashAddresses: false }),
+    mayAdd: () => null,
     answersKeptMs: 86_400_000,
   });
   const by = { by: 'key_one', ipAddress: '192.0.2.1', userAgent: 'Shop/1' };

@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest';
+import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
@@ -11,7 +12,7 @@ import { createWebhookSecrets } from '../../src/webhooks/secrets.ts';
 import { createWebhookSender } from '../../src/webhooks/sender.ts';
 import { createWebhooks } from '../../src/webhooks/service.ts';
 import { startDnsServer } from '../support/dns-server.ts';
-import { enqueue, insertAccount, startStore } from '../support/store.ts';
+import { enqueue, heldClock, insertAccount, startStore } from '../support/store.ts';
 
 /** The webhooks room over a real database, a DNS server and a held clock; it calls real endpoints. */
 export interface Wish {
@@ -20,6 +21,7 @@ export interface Wish {
   timeoutMs?: number;
   trusted?: string;
   caller?: WebhookCaller;
+  limits?: AccountLimitDefaults;
 }
 
 /** Calls that get no answer, as those of a process that is killed in the middle. */
@@ -31,7 +33,7 @@ export const UNANSWERED: WebhookCaller = {
 export async function startHouse(wish: Wish = {}) {
   const { allowPrivateNetworks = true, timeoutMs = 5000, trusted } = wish;
   const dns = await startDnsServer();
-  const store = startStore();
+  const store = startStore(heldClock(), wish.limits);
   const { tables, writer, clock, ids } = store;
   insertAccount(tables, 'acct_two', clock.now());
   const resolver = createResolver({
@@ -60,6 +62,7 @@ export async function startHouse(wish: Wish = {}) {
     ids,
     caller,
     allowPrivateNetworks,
+    mayAdd: store.limits.mayAdd.webhooks,
     onChange: sender.changed,
   });
   onTestFinished(async () => {

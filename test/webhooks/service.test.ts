@@ -28,11 +28,15 @@ describe('making a webhook', () => {
     expect(webhooks.get('acct_one', made.webhookId)).toEqual(made);
   });
 
-  it('ends at fifty for an account', async () => {
-    const { webhooks } = await startHouse();
+  it('refuses one more than the account may have, and names the limit', async () => {
+    const { webhooks } = await startHouse({ limits: { webhooks: 2 } });
     const make = (accountId: string) => webhooks.create(accountId, { url: URL_, events: '*' });
-    for (let n = 0; n < 50; n++) granted(await make('acct_one'));
-    expect(code(await make('acct_one'))).toBe('INVALID_STATE');
+    for (let n = 0; n < 2; n++) granted(await make('acct_one'));
+    expect(await make('acct_one')).toMatchObject({
+      code: 'LIMIT_REACHED',
+      message: 'this account has reached its limit of 2 webhooks',
+      extras: { details: [{ name: 'webhooks' }] },
+    });
     expect(code(await make('acct_two'))).toBe('granted');
   });
 

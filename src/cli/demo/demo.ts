@@ -35,7 +35,7 @@ async function runDemo(
   print: (text: string) => void,
 ): Promise<void> {
   /** What was started, closed in reverse order however the demo ends. */
-  const cleanup: (() => Promise<void> | void)[] = [];
+  const cleanup: (() => Promise<unknown> | void)[] = [];
   try {
     const data = temporaryDataDir();
     cleanup.push(data.remove);

@@ -25,6 +25,8 @@ export interface ClientWorld {
   monotonic: Clock;
   dial: Dial;
   limits: Limits;
+  /** Idle connections that are kept open at most; default: no limit. */
+  restingConnections?: number;
   /** PEM certificates trusted beside the built-in ones. */
   authorities?: readonly string[];
 }
@@ -35,7 +37,7 @@ const GOODBYE_MS = 1000;
 export function createClient(world: ClientWorld): Client {
   const { clock, dial, limits } = world;
   const deadlines = createDeadlines(world.monotonic, limits.tick);
-  const slots = createSlots();
+  const slots = createSlots(world.restingConnections);
   const open: Client['open'] = new Set();
   const cutAll = (words: string) => {
     for (const wire of open) wire.cut(words);

@@ -1,39 +1,54 @@
 import { needsSmtpUtf8 } from '../../mail/address.ts';
-import { compose, messageBytes } from '../../mail/compose.ts';
+import { type ComposedMessage, compose, messageBytes } from '../../mail/compose.ts';
 import type { MessageContent } from '../../mail/content.ts';
 import { signDkim } from '../../mail/dkim.ts';
-import type { Reply } from '../../mail/reply.ts';
 import { attempt } from './attempt.ts';
 import type { Client } from './client.ts';
 import type { AttemptReport, DeliveryJob } from './protocol.ts';
 import type { OutgoingMessage } from './session.ts';
 
 /**
- * One job from content to report: compose, sign, deliver. Nothing that is wrong with a content may harm the
- * worker: it becomes a report that this side refuses to send it.
+ * One job from content to report: compose, sign, deliver. A content that cannot be composed must not harm the
+ * worker: it becomes a report that says so.
  */
+
+const decoder = new TextDecoder();
+const NO_CONTENT = new Uint8Array(0);
 
 /** `null`: the worker was stopped before anyone could have taken the message. */
 export async function runJob(job: DeliveryJob, client: Client): Promise<AttemptReport | null> {
+  const { id, slot } = job;
+  let composed: ComposedMessage;
+  try {
+    composed = composeJob(job);
+  } catch (error) {
+    // RFC 3463 §3.7: 5.6.0, other or undefined media error.
+    const reply = { code: 554, enhanced: '5.6.0', text: failureText('composed', error) };
+    return { id, slot, conclusion: 'not-composed', stage: 'connect', reply, sessions: [] };
+  }
   let message: OutgoingMessage;
   try {
-    message = prepare(job, client.clock.now());
+    message = sign(job, composed, client.clock.now());
   } catch (error) {
-    const { id, slot } = job;
-    const reply = cannotCompose(error);
+    // A key can be replaced, so the message waits. RFC 3463 §3.4: 4.3.0, other or undefined mail system status.
+    const reply = { code: 451, enhanced: '4.3.0', text: failureText('signed', error) };
     return { id, slot, conclusion: 'refused-locally', stage: 'connect', reply, sessions: [] };
   }
+  // The composed octets replace the content: a session may last for minutes, and needs only one of them.
+  job.content = NO_CONTENT;
   return attempt(job, message, client);
 }
 
-/** Composes and signs once, however many hosts will be asked. Throws when the content cannot be sent. */
-function prepare(job: DeliveryJob, now: number): OutgoingMessage {
-  const { from, to } = job.envelope;
-  checkPath(from);
-  checkPath(to);
+/** Composes once, however many hosts will be tried. Throws when the content cannot be sent. */
+function composeJob({ envelope, content, copy }: DeliveryJob): ComposedMessage {
+  checkPath(envelope.from);
+  checkPath(envelope.to);
   // Written by this program's own main thread into the database, and checked there.
-  const content = JSON.parse(job.content) as MessageContent;
-  const composed = compose(content, job.copy);
+  return compose(JSON.parse(decoder.decode(content)) as MessageContent, copy);
+}
+
+function sign(job: DeliveryJob, composed: ComposedMessage, now: number): OutgoingMessage {
+  const { from, to } = job.envelope;
   return {
     from,
     to,
@@ -42,13 +57,12 @@ function prepare(job: DeliveryJob, now: number): OutgoingMessage {
   };
 }
 
-/** The last door before the wire: a line break in an address would be a command of its own. */
+/** The last check before the wire: a line break in an address would be a command of its own. */
 function checkPath(path: string): void {
   if (/\p{Cc}/u.test(path)) throw new Error('an envelope address holds a control character');
 }
 
-/** RFC 3463 §3.7: 5.6.0, other or undefined media error. */
-function cannotCompose(error: unknown): Reply {
+function failureText(action: 'composed' | 'signed', error: unknown): string {
   const why = error instanceof Error ? error.message : String(error);
-  return { code: 554, enhanced: '5.6.0', text: `the message cannot be composed: ${why}`.slice(0, 500) };
+  return `the message cannot be ${action}: ${why}`.slice(0, 500);
 }

@@ -1,10 +1,10 @@
 import { performance } from 'node:perf_hooks';
-import { parentPort } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../core/clock.ts';
 import { createClient } from './client.ts';
 import { runJob } from './job.ts';
 import { STANDARD_LIMITS } from './limits.ts';
-import type { FromWorker, ToWorker } from './protocol.ts';
+import type { FromWorker, ToWorker, WorkerSetup } from './protocol.ts';
 import { createRunner } from './runner.ts';
 import { dialTcp } from './wire.ts';
 
@@ -15,14 +15,20 @@ import { dialTcp } from './wire.ts';
 const port = parentPort;
 if (port === null) throw new Error('this is a worker thread of postrider, not a program');
 
+// Written by the pool, which starts this thread.
+const setup = workerData as WorkerSetup;
+const begun = new Int32Array(setup.begun);
+
 const client = createClient({
   clock: systemClock,
   monotonic: { now: () => performance.now() },
   dial: dialTcp,
   limits: STANDARD_LIMITS,
+  restingConnections: setup.restingConnections,
 });
 const send = (message: FromWorker) => port.postMessage(message);
 const receive = createRunner({
+  begin: () => void Atomics.add(begun, 0, 1),
   run: (job) => runJob(job, client),
   send,
   closeIdle: () => client.slots.closeAll(),

@@ -36,8 +36,11 @@ export interface DeliveryJob {
    * keeps at most one open connection for each slot, so a site's limit is the number of its slots.
    */
   slot: string;
-  /** `MessageContent` as JSON, straight from the database. */
-  content: string;
+  /**
+   * `MessageContent` as JSON in UTF-8, straight from the database. Its memory is transferred to the worker, which
+   * drops it once the message is composed.
+   */
+  content: Uint8Array<ArrayBuffer>;
   copy: CopyDetails;
   /** Envelope: `to` is the one recipient. */
   envelope: { from: string; to: string };
@@ -85,9 +88,10 @@ export interface SessionRecord {
  * host came to a verdict; `stage` is how far the most telling session came, `reply` the 421 with which its
  * server closed, if it did, and `sessions` says why. unanswered: the connection was lost after the final dot,
  * so the message may have been accepted. refused-locally: this side would not hand it over (needs SMTPUTF8,
- * exceeds SIZE, needs TLS, cannot be composed); `reply` is ours and says why, 4xx where another try may help.
+ * exceeds SIZE, needs TLS); `reply` is ours and says why, 4xx where another try may help. not-composed: the
+ * content cannot be made into a message, now or later; `reply` says why, and no host was contacted.
  */
-export type Conclusion = 'replied' | 'unreachable' | 'unanswered' | 'refused-locally';
+export type Conclusion = 'replied' | 'unreachable' | 'unanswered' | 'refused-locally' | 'not-composed';
 
 export interface AttemptReport {
   id: number;
@@ -99,6 +103,17 @@ export interface AttemptReport {
   sessions: SessionRecord[];
 }
 
+/** What a worker thread is started with, as its `workerData`. */
+export interface WorkerSetup {
+  /**
+   * One 32-bit counter that outlives the thread: how many jobs it has begun, in the order in which they were
+   * posted. After the death of a thread it separates the jobs that nobody has seen from those that may be sent.
+   */
+  begun: SharedArrayBuffer;
+  /** Idle connections that the worker keeps open at most. */
+  restingConnections: number;
+}
+
 /** stop: nothing new is begun; what runs may finish for `graceMs`, then it is cut off. */
 export type ToWorker = { kind: 'jobs'; jobs: DeliveryJob[] } | { kind: 'stop'; graceMs: number };
 
@@ -107,5 +122,5 @@ export type FromWorker =
   | { kind: 'reports'; reports: AttemptReport[] }
   /** A fault of this program in one job, with its stack, to be logged; the job's report comes all the same. */
   | { kind: 'fault'; id: number; error: string }
-  /** The answer to stop; the thread ends by itself. Jobs without a report by now were offered to nobody. */
+  /** The answer to stop; the thread ends by itself. Jobs without a report by now were offered to no host. */
   | { kind: 'stopped' };

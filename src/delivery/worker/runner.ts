@@ -5,6 +5,8 @@ import type { AttemptReport, DeliveryJob, FromWorker, ToWorker } from './protoco
  * Slots keep the number of jobs at once in bounds; that is the main thread's business, not checked here.
  */
 export interface RunnerParts {
+  /** Called before each job, in the order in which they came. */
+  begin?(): void;
   /** Does a whole job; `null` = abandoned because of a stop. */
   run(job: DeliveryJob): Promise<AttemptReport | null>;
   send(message: FromWorker): void;
@@ -23,7 +25,7 @@ const STARTS_PER_TURN = 4;
 
 /** Takes messages from the main thread. */
 export function createRunner(parts: RunnerParts): (message: ToWorker) => void {
-  let waiting: DeliveryJob[] = [];
+  let waiting: (DeliveryJob | undefined)[] = [];
   let next = 0;
   let running = 0;
   let reports: AttemptReport[] = [];
@@ -31,7 +33,9 @@ export function createRunner(parts: RunnerParts): (message: ToWorker) => void {
 
   const startSome = () => {
     for (let started = 0; started < STARTS_PER_TURN && next < waiting.length; started++) {
-      const job = waiting[next++];
+      const job = waiting[next];
+      // Not kept until the last of its batch has begun.
+      waiting[next++] = undefined;
       if (job) void start(job);
     }
     if (next < waiting.length) setImmediate(startSome);
@@ -43,6 +47,7 @@ export function createRunner(parts: RunnerParts): (message: ToWorker) => void {
 
   const start = async (job: DeliveryJob) => {
     running++;
+    parts.begin?.();
     try {
       const report = await parts.run(job);
       if (report) submit(report);

@@ -83,12 +83,11 @@ async function skipReplies(wire: Wire, refusedAt: Stage, limits: Limits): Promis
 
 /** The message itself, and the reply to it. */
 async function sendMessage(wire: Wire, message: OutgoingMessage, limits: Limits): Promise<WireReply> {
-  const data = dataOctets(message.octets);
-  for (let start = 0; start < data.length; start += BLOCK) {
+  for (const block of dataBlocks(message.octets)) {
     const early = earlyRefusal(wire);
     if (early) return early;
     try {
-      await wire.writeBlock(data.subarray(start, start + BLOCK));
+      await wire.writeBlock(block);
     } catch (error) {
       const last = earlyRefusal(wire);
       if (last) return last;
@@ -120,14 +119,20 @@ const LINE_END = Buffer.from('\r\n');
 const FINAL_DOT = Buffer.from('.\r\n');
 const LINE_END_AND_FINAL_DOT = Buffer.from('\r\n.\r\n');
 
-/** With dots doubled at line starts and the final dot (RFC 5321 §4.5.2). Most messages have none to double. */
-function dataOctets(octets: Buffer): Buffer {
+/**
+ * The message in blocks, with dots doubled at line starts and the final dot (RFC 5321 §4.5.2). Most messages have
+ * none to double: those are sent as they are, without a copy of the whole.
+ */
+function* dataBlocks(octets: Buffer): Generator<Buffer> {
   const hasDots = octets[0] === DOT || octets.includes('\r\n.');
   const stuffed = hasDots
     ? Buffer.from(octets.toString('latin1').replace(/(^|\r\n)\./g, '$1..'), 'latin1')
     : octets;
   const endsWithLine = stuffed.length === 0 || stuffed.subarray(-2).equals(LINE_END);
-  return Buffer.concat([stuffed, endsWithLine ? FINAL_DOT : LINE_END_AND_FINAL_DOT]);
+  const end = endsWithLine ? FINAL_DOT : LINE_END_AND_FINAL_DOT;
+  let start = 0;
+  for (; stuffed.length - start > BLOCK; start += BLOCK) yield stuffed.subarray(start, start + BLOCK);
+  yield Buffer.concat([stuffed.subarray(start), end]);
 }
 
 function parameters({ offers }: Connection, message: OutgoingMessage): string {

@@ -13,7 +13,8 @@ export interface Slots {
   closeAll(): void;
 }
 
-export function createSlots(): Slots {
+/** `limit`: connections at rest at most; the one that has rested longest is closed for the next. */
+export function createSlots(limit = Number.POSITIVE_INFINITY): Slots {
   const resting = new Map<string, { connection: Connection; terms: Terms }>();
   const remove = (slot: string) => {
     const rest = resting.get(slot);
@@ -38,6 +39,10 @@ export function createSlots(): Slots {
         return;
       }
       remove(job.slot)?.connection.wire.quit();
+      for (const slot of resting.keys()) {
+        if (resting.size < limit) break;
+        remove(slot)?.connection.wire.quit();
+      }
       const { port, tls, auth, egress } = job;
       resting.set(job.slot, { connection, terms: { port, tls, egress, ...(auth ? { auth } : {}) } });
       wire.rest(job.idleMs, () => resting.delete(job.slot));

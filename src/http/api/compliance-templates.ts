@@ -107,7 +107,7 @@ function allTemplates(parts: ComplianceTemplateParts): Route[] {
       body: z.object({ name, type, htmlContent, domain, isDefault }),
       example: { name: EXAMPLE.name, type: EXAMPLE.type, htmlContent: EXAMPLE.htmlContent },
       answers: { 201: { description: 'Made.', data: one, example: { template: EXAMPLE } } },
-      refusals: [],
+      refusals: ['LIMIT_REACHED'],
       handle: async (call) => {
         const { caller, body } = call;
         const wanted = normalised(body.domain);

@@ -98,7 +98,7 @@ function allContacts(contacts: Contacts): Route[] {
       body: z.object(profileFields),
       example: EXAMPLES.profile,
       answers: { 201: { description: 'Added.', data: one, example } },
-      refusals: ['CONTACT_ALREADY_EXISTS'],
+      refusals: ['CONTACT_ALREADY_EXISTS', 'LIMIT_REACHED'],
       handle: async (call) => {
         const { body } = call;
         const profile = {

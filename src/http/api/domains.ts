@@ -54,7 +54,7 @@ function wholeList(domains: Domains): Route[] {
         200: { description: 'It was registered before.', data: registered, example: EXAMPLES.registered },
         201: { description: 'Registered.', data: registered, example: EXAMPLES.registered },
       },
-      refusals: ['USE_CASE_NOT_FOUND', 'GROUP_NOT_FOUND'],
+      refusals: ['USE_CASE_NOT_FOUND', 'GROUP_NOT_FOUND', 'LIMIT_REACHED'],
       handle: async ({ caller, body }) => {
         const result = await domains.register(caller.accountId, body);
         if (isRefusal(result)) return result;

@@ -36,6 +36,8 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
       operationId: 'retryMessage',
       tag: 'Messages and events',
       summary: 'Tries a deferred message again now',
+      description:
+        'It becomes due now. `message` says what that leads to: it is tried at once, or waits because its destination cannot be reached or its domain cannot send at present.',
       scope: 'setup',
       params: z.object({ id: z.string() }),
       answers: {
@@ -51,13 +53,16 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
         },
       },
       refusals: ['MESSAGE_NOT_FOUND', 'INVALID_STATE'],
-      handle: async ({ caller, params }) => answer(DUE, await queuedMail.retry(caller.accountId, params.id)),
+      handle: async ({ caller, params }) => {
+        const retried = await queuedMail.retry(caller.accountId, params.id);
+        return isRefusal(retried) ? retried : answer(`The message ${retried.report}.`, retried.message);
+      },
     }),
   ];
 }
 
 const CANCELLED = 'The message has been cancelled.';
-const DUE = 'The message is due now.';
+const DUE = 'The message is due now and is tried at once.';
 
 const changed = messageForm.extend({ message: z.string() });
 

@@ -30,7 +30,7 @@ import {
  */
 const MAX_ITEMS = 500;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Items at work at once: enough to share commits, few enough to leave room for other callers. */
+/** Items in progress at the same time: enough to share commits. Each waits for a turn of its own. */
 const AT_ONCE = 32;
 /** Bytes of the items at work at once, one item at least: what one commit may have to write. */
 const BYTES_AT_ONCE = 512 * 1024;
@@ -107,6 +107,8 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
       accepted: false,
       body: refusalBody(refusal, call.requestId, MAX_ITEM_DETAILS),
     });
+    // Other accounts' requests run in between.
+    await call.turn();
     await nextSlice();
     const read = item.read();
     if (isRefusal(read)) return refused(read);

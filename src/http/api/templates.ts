@@ -98,7 +98,7 @@ function allTemplates(templates: Templates): Route[] {
         html: EXAMPLE.html,
       },
       answers: { 201: { description: 'Made.', data: one, example: { template: EXAMPLE } } },
-      refusals: [],
+      refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body, warnings }) => {
         const { type = null, subject = null, text = null } = body;
         const made = await templates.create(caller.accountId, {
@@ -108,7 +108,7 @@ function allTemplates(templates: Templates): Route[] {
           subject,
           text,
         });
-        return answer(201, made, warnings);
+        return isRefusal(made) ? made : answer(201, made, warnings);
       },
     }),
   ];

@@ -48,7 +48,7 @@ function allWebhooks(webhooks: Webhooks): Route[] {
       body: z.object(webhookFields),
       example: { url: EXAMPLES.webhook.url, events: EXAMPLES.webhook.events, name: EXAMPLES.webhook.name },
       answers: { 201: { description: 'Made.', data: wholeWebhook, example: EXAMPLES.whole } },
-      refusals: ['INVALID_STATE'],
+      refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body }) => {
         const made = await webhooks.create(caller.accountId, body);
         return isRefusal(made) ? made : { status: 201, data: made };

@@ -29,6 +29,15 @@ export function tooLargePage(): PublicAnswer {
   return pageAnswer(413, 'That was too much', html`<p>Please open the link from the mail once more.</p>`);
 }
 
+export function tooOftenPage(retryAfterSeconds: number): PublicAnswer {
+  const page = pageAnswer(
+    429,
+    'Please try again later',
+    html`<p>This was changed many times within an hour. Nothing was changed now.</p>`,
+  );
+  return { ...page, headers: { ...page.headers, 'Retry-After': String(retryAfterSeconds) } };
+}
+
 export function faultPage(): PublicAnswer {
   const page = pageAnswer(
     503,

@@ -2,10 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Counter, type Registry } from 'prom-client';
 import { isLoopback } from '../../accounts/caller-addresses.ts';
 import type { Config } from '../../config/schema.ts';
-import type { Log } from '../../core/log.ts';
+import { createErrorLog, type Log } from '../../core/log.ts';
+import { storageFailure } from '../../store/failure.ts';
 import { hasBody } from '../body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import { type ConnectionLimits, type ContextFor, createListener } from '../listener.ts';
+import { oneAtATime } from '../pipelining.ts';
 import { COMMON_HEADERS, type PublicAnswer, type PublicPlace } from './answer.ts';
 import { type Fields, readFields } from './form-body.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
@@ -42,12 +44,14 @@ const LIMITS: Omit<ConnectionLimits, 'ofOneCaller'> = {
   connections: 8192,
   // A tracked link holds a whole address, and browsers add the cookies of the domain around it.
   headerBytes: 32 * 1024,
+  writeStallMs: 30_000,
 };
 const OF_ONE_CALLER = 256;
 const NO_FIELDS: Fields = new Map();
 
 export function createPublicServer(options: PublicServerOptions): PublicServer {
-  const { config, log } = options;
+  const { config } = options;
+  const logError = createErrorLog(options.log);
   const callerAddressOf = createCallerAddresses(config.trustedProxies, 'public.trustedProxies');
   const isProxy = createTrust(config.trustedProxies, 'public.trustedProxies');
   const places = new Map(options.places.map((place) => [place.name, place]));
@@ -59,10 +63,8 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   });
   const limits: ConnectionLimits = {
     ...LIMITS,
-    ofOneCaller: {
-      connections: OF_ONE_CALLER,
-      trusted: (address) => isLoopback(address) || isProxy(address),
-    },
+    ofOneCaller: (address) =>
+      isLoopback(address) || isProxy(address) ? Number.POSITIVE_INFINITY : OF_ONE_CALLER,
     ...options.limits,
   };
   const listener = createListener(config.listen, 'public.listen', limits);
@@ -75,7 +77,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { name, token } = placeOf(req.url ?? '');
     const answer = await answerTo(req, name, token).catch((error: unknown) => {
-      log.error({ err: error, place: name }, 'a public page failed');
+      logError(storageFailure(error)?.kind ?? null, { err: error, place: name }, 'a public page failed');
       return faultPage();
     });
     // The visitor hung up.
@@ -100,7 +102,10 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   }
 
   for (const { server } of listeners) {
-    server.on('request', (req: IncomingMessage, res: ServerResponse) => void handle(req, res));
+    server.on(
+      'request',
+      oneAtATime((req, res) => void handle(req, res)),
+    );
     server.on('clientError', (_error, socket) => {
       if (!socket.writable) socket.destroy();
       else

@@ -1,3 +1,5 @@
+import { createBuckets, type Rate } from '../../accounts/rate-limits.ts';
+import type { Clock } from '../../core/clock.ts';
 import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Choice, OptOutPart, Unsubscribing, Word } from '../../sending/unsubscribe.ts';
@@ -5,7 +7,7 @@ import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { PublicAnswer, PublicPlace } from './answer.ts';
 import { correspondents } from './correspondents.ts';
-import { unknownLinkPage } from './plain-pages.ts';
+import { tooOftenPage, unknownLinkPage } from './plain-pages.ts';
 import { askPage, inTheWay, stoppedPage, takenBackPage, type UnsubscribeView } from './unsubscribe-page.ts';
 
 /**
@@ -18,10 +20,20 @@ export interface UnsubscribeSettings {
   writer: Writer;
   tokens: Pick<Tokens, 'unsubscribeUrl'>;
   unsubscribing: Unsubscribing;
+  clock: Clock;
 }
+
+/**
+ * How often an opt-out may be taken back, for each recipient of an account. Only this side is limited: an opt-out
+ * always succeeds (RFC 8058 §3.1), and without taking one back there is nothing left to stop, so the events and
+ * consent records that links can cause are bounded as well.
+ */
+const UNDO_RATE: Rate = { burst: 10, perSecond: 10 / 3600 };
+const RECIPIENTS_REMEMBERED = 20_000;
 
 export function unsubscribePlace(settings: UnsubscribeSettings): PublicPlace {
   const { tables, writer, tokens, unsubscribing } = settings;
+  const undos = createBuckets(settings.clock, UNDO_RATE, RECIPIENTS_REMEMBERED);
 
   const viewOf = (mail: SentMail): UnsubscribeView => ({
     ...correspondents(tables, mail),
@@ -44,6 +56,8 @@ export function unsubscribePlace(settings: UnsubscribeSettings): PublicPlace {
   }
 
   async function undo(mail: SentMail, parts: readonly OptOutPart[], word: Word): Promise<PublicAnswer> {
+    const { allowed, retryAfterSeconds } = undos.take(`${mail.accountId} ${mail.recipientHash}`);
+    if (!allowed) return tooOftenPage(retryAfterSeconds);
     await writer.run((all) => unsubscribing.undo(all, mail, parts, word));
     return takenBackPage(viewOf(mail));
   }

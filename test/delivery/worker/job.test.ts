@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { runJob } from '../../../src/delivery/worker/job.ts';
 import type { DeliveryJob } from '../../../src/delivery/worker/protocol.ts';
 import { MARKS, type MessageContent } from '../../../src/mail/content.ts';
-import { client, gist, job, sink } from './rig.ts';
+import { client, gist, job, octets, sink } from './rig.ts';
 
 const CONTENT: MessageContent = {
   from: { name: 'Shop', address: 'shop@example.org' },
@@ -19,7 +19,7 @@ const CONTENT: MessageContent = {
   date: Date.UTC(2026, 0, 2, 3, 4, 5),
 };
 const { privateKey: key } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-const content = (changes: Partial<MessageContent> = {}) => JSON.stringify({ ...CONTENT, ...changes });
+const content = (changes: Partial<MessageContent> = {}) => octets(JSON.stringify({ ...CONTENT, ...changes }));
 
 describe('a job', () => {
   it('is composed, signed by every signer and delivered', async () => {
@@ -46,22 +46,9 @@ describe('a job', () => {
   });
 
   const BROKEN: [name: string, changes: Partial<DeliveryJob>, why: RegExp][] = [
-    ['content that is no JSON', { content: '{' }, /^the message cannot be composed: .*JSON/],
-    ['content of another shape', { content: '{}' }, /^the message cannot be composed: /],
-    ['content that is null', { content: 'null' }, /^the message cannot be composed: /],
-    [
-      'a signer with a public key',
-      {
-        signers: [
-          {
-            domain: 'example.org',
-            selector: 's',
-            key: generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey,
-          },
-        ],
-      },
-      /^the message cannot be composed: /,
-    ],
+    ['content that is no JSON', { content: octets('{') }, /^the message cannot be composed: .*JSON/],
+    ['content of another shape', { content: octets('{}') }, /^the message cannot be composed: /],
+    ['content that is null', { content: octets('null') }, /^the message cannot be composed: /],
     [
       'a recipient that would be a command',
       { envelope: { from: '', to: 'ann@example.test>\r\nRCPT TO:<bob@example.test' } },
@@ -78,11 +65,31 @@ describe('a job', () => {
     const by = client();
     const report = await runJob(job(to, { content: content(), ...changes }), by);
     expect(report).toMatchObject({
-      conclusion: 'refused-locally',
+      conclusion: 'not-composed',
       reply: { code: 554, enhanced: '5.6.0', text: expect.stringMatching(why) },
       sessions: [],
     });
     expect(to.sessions).toHaveLength(0);
     expect(await runJob(job(to, { content: content() }), by)).toMatchObject({ conclusion: 'replied' });
+  });
+
+  it('that cannot be signed is deferred: a key can be replaced', async () => {
+    const to = await sink();
+    const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const signers = [{ domain: 'example.org', selector: 's', key: publicKey }];
+    expect(await runJob(job(to, { content: content(), signers }), client())).toMatchObject({
+      conclusion: 'refused-locally',
+      reply: { code: 451, enhanced: '4.3.0', text: expect.stringMatching(/^the message cannot be signed: /) },
+    });
+    expect(to.sessions).toHaveLength(0);
+  });
+
+  it('gives its content up once the message is composed', async () => {
+    const to = await sink({ script: { greeting: 'silent' } });
+    const mine = job(to, { content: content() });
+    const by = client();
+    void runJob(mine, by);
+    await expect.poll(() => to.sessions.length).toBe(1);
+    expect(mine.content.byteLength).toBe(0);
   });
 });

@@ -64,13 +64,17 @@ export function host(name: string, ...addresses: string[]): TargetHost {
 
 let ids = 0;
 
+export function octets(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text);
+}
+
 /** A job for a sink, or for several as `mx1.example.test`, `mx2.example.test`, … in their order. */
 export function job(to: Sink | Sink[], changes: Partial<DeliveryJob> = {}): DeliveryJob {
   const hosts = [to].flat();
   return {
     id: ++ids,
     slot: 'slot',
-    content: '{}',
+    content: octets('{}'),
     copy: {
       recipient: 'ann@example.test',
       unsubscribeUrl: 'https://track.example.test/u/1',

@@ -2,9 +2,9 @@ import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { expect, it, onTestFinished } from 'vitest';
-import type { FromWorker, ToWorker } from '../../../src/delivery/worker/protocol.ts';
+import type { FromWorker, ToWorker, WorkerSetup } from '../../../src/delivery/worker/protocol.ts';
 import { createAuthority } from '../../support/certificates.ts';
-import { job, sink } from './rig.ts';
+import { job, octets, sink } from './rig.ts';
 
 /** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
 const START = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
@@ -35,7 +35,9 @@ it('the thread: says ready, delivers over TLS, reports, and ends when told to st
   }).privateKey;
   const signers = [{ domain: 'example.org', selector: 's', key: createPrivateKey(pem) }];
 
-  const worker = new Worker(START, { eval: true });
+  const begun = new SharedArrayBuffer(4);
+  const workerData: WorkerSetup = { begun, restingConnections: 10 };
+  const worker = new Worker(START, { eval: true, workerData });
   onTestFinished(async () => void (await worker.terminate()));
   const said: FromWorker[] = [];
   worker.on('message', (message: FromWorker) => said.push(message));
@@ -44,12 +46,13 @@ it('the thread: says ready, delivers over TLS, reports, and ends when told to st
   await expect.poll(() => said, { timeout: 10_000 }).toEqual([{ kind: 'ready' }]);
 
   const jobs = Array.from({ length: 10 }, (_, index) =>
-    job(to, { slot: `slot ${index % 3}`, content, signers }),
+    job(to, { slot: `slot ${index % 3}`, content: octets(content), signers }),
   );
   tell({ kind: 'jobs', jobs });
   const reports = () => said.flatMap((each) => (each.kind === 'reports' ? each.reports : []));
   await expect.poll(() => reports().length, { timeout: 10_000 }).toBe(10);
   expect(new Set(reports().map(({ id }) => id)).size).toBe(10);
+  expect(new Int32Array(begun)[0]).toBe(10);
   for (const report of reports()) {
     expect(report).toMatchObject({ conclusion: 'replied', stage: 'dot', reply: { code: 250 } });
     expect(report.sessions[0]?.tls).toMatchObject({

@@ -241,3 +241,26 @@ describe('a token that is not right', () => {
     expect(rig.suppressions(mail)).toEqual(['unsubscribe mk']);
   });
 });
+
+describe('taking opt-outs back again and again', () => {
+  it('ends after ten times an hour, and makes no more events; an opt-out still succeeds', async () => {
+    const rig = await startPublic();
+    const { mail } = rig.sent({ use_case: 'mk' });
+    const statuses: number[] = [];
+    for (let n = 0; n < 30; n++) {
+      expect((await rig.call(path(rig, mail), ONE_CLICK)).status).toBe(200);
+      statuses.push((await post(rig, mail, 'undo=mk')).status);
+    }
+    expect(statuses).toEqual([...Array(10).fill(200), ...Array(20).fill(429)]);
+    expect(rig.events()).toHaveLength(11);
+    expect(rig.suppressions(mail)).toEqual(['unsubscribe mk']);
+
+    // Another mail to the same person has another token, and the same limit.
+    const second = rig.sent({ use_case: 'mk' }).mail;
+    const refused = await post(rig, second, 'undo=mk');
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    rig.clock.advance(Number(refused.headers['retry-after']) * 1000);
+    expect((await post(rig, second, 'undo=mk')).status).toBe(200);
+  });
+});

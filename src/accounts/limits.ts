@@ -1,0 +1,258 @@
+import type { Config } from '../config/schema.ts';
+import { type Clock, DAY, HOUR } from '../core/clock.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import { type AccountLimitsRow, type CountedResource, MESSAGE_SLOT_MS } from '../store/account-limits.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+
+/**
+ * Limits per account. The values are read from the database at each use, so that a change by another process
+ * (the command line) applies to the next request. Counts are checked in the unit of work that inserts the row,
+ * which makes them exact under concurrency.
+ */
+export interface Limits {
+  domains: number | null;
+  webhooks: number | null;
+  templates: number | null;
+  contacts: number | null;
+  messagesPerHour: number | null;
+  messagesPerDay: number | null;
+  concurrentRequests: number | null;
+}
+
+/** Null in a value of `Limits`: unlimited. */
+export type LimitName = keyof Limits;
+
+const COLUMNS = {
+  domains: 'domains',
+  webhooks: 'webhooks',
+  templates: 'templates',
+  contacts: 'contacts',
+  messagesPerHour: 'messages_per_hour',
+  messagesPerDay: 'messages_per_day',
+  concurrentRequests: 'concurrent_requests',
+} as const satisfies Record<LimitName, keyof AccountLimitsRow>;
+
+// Sound: the compiler checks that COLUMNS has exactly these keys.
+export const LIMIT_NAMES = Object.keys(COLUMNS) as LimitName[];
+
+const MESSAGE_WINDOWS = [
+  { name: 'messagesPerHour', label: 'messages-per-hour', words: 'messages per hour', ms: HOUR },
+  { name: 'messagesPerDay', label: 'messages-per-day', words: 'messages per day', ms: DAY },
+] as const;
+
+/** How many more messages an account may send now, and when that number grows if it is 0. */
+export interface MessageAllowance {
+  left: number;
+  /** Epoch ms. */
+  moreAt: number;
+}
+
+export interface AccountLimits {
+  /** The limits in force. */
+  of(accountId: string): Limits;
+  /** A check for each counted resource, to be run in the unit of work that inserts one. */
+  mayAdd: Record<CountedResource, MayAdd>;
+  /**
+   * Counts `messages` of an account against its hour and its day, in the unit of work that stores them: all or
+   * none. A unit that is rolled back has counted nothing.
+   */
+  takeMessages(tables: Tables, accountId: string, messages: number, now: number): Refusal | null;
+  allowance(tables: Tables, accountId: string, now: number): MessageAllowance;
+}
+
+/** A limit as the operator sees it. */
+export interface LimitReading {
+  limit: LimitName;
+  /** Null: unlimited. */
+  value: number | null;
+  /** Whether the value is the configured default. */
+  isDefault: boolean;
+  /** Null for concurrent requests, which only the daemon knows. */
+  used: number | null;
+}
+
+/** A number, null for unlimited, or 'default'. */
+export type LimitChanges = Partial<Record<LimitName, number | null | 'default'>>;
+
+export type AccountLimitDefaults = Partial<Pick<Config['limits']['account'], LimitName>>;
+
+/** How unlimited is stored; NULL is the default. */
+const UNLIMITED = -1;
+
+export function createAccountLimits(deps: { tables: Tables; defaults: AccountLimitDefaults }): AccountLimits {
+  const { tables, defaults } = deps;
+  const mayAdd =
+    (resource: CountedResource): MayAdd =>
+    (all, accountId) => {
+      const limit = limitOf(all, defaults, accountId, resource);
+      if (limit === null || all.accountLimits.count(resource, accountId) < limit) return null;
+      return limitReached(resource, limit);
+    };
+  return {
+    of: (accountId) => limitsFrom(tables.accountLimits.get(accountId), defaults),
+    mayAdd: {
+      domains: mayAdd('domains'),
+      webhooks: mayAdd('webhooks'),
+      templates: mayAdd('templates'),
+      contacts: mayAdd('contacts'),
+    },
+    takeMessages: (all, accountId, messages, now) => {
+      const limits = limitsFrom(all.accountLimits.get(accountId), defaults);
+      for (const window of MESSAGE_WINDOWS) {
+        const limit = limits[window.name];
+        if (limit === null) continue;
+        const { left, enoughAt } = windowState(all, accountId, limit, window.ms, messages, now);
+        if (left < messages) return messagesRefused(window, limit, messages, enoughAt - now);
+      }
+      all.messageCounts.add(accountId, messages, now);
+      return null;
+    },
+    allowance: (all, accountId, now) => {
+      const limits = limitsFrom(all.accountLimits.get(accountId), defaults);
+      const allowance = { left: Number.POSITIVE_INFINITY, moreAt: now };
+      for (const { name, ms } of MESSAGE_WINDOWS) {
+        const limit = limits[name];
+        if (limit === null) continue;
+        const { left, enoughAt } = windowState(all, accountId, limit, ms, 1, now);
+        allowance.left = Math.min(allowance.left, left);
+        if (left === 0) allowance.moreAt = Math.max(allowance.moreAt, enoughAt);
+      }
+      return allowance;
+    },
+  };
+}
+
+/** What each limit of an account is, and how much of it is used. */
+export function readLimits(
+  tables: Tables,
+  defaults: AccountLimitDefaults,
+  accountId: string,
+  now: number,
+): LimitReading[] {
+  const row = tables.accountLimits.get(accountId);
+  const limits = limitsFrom(row, defaults);
+  const sent = (ms: number) => total(tables.messageCounts.within(accountId, ms, now));
+  const used: Record<LimitName, number | null> = {
+    domains: tables.accountLimits.count('domains', accountId),
+    webhooks: tables.accountLimits.count('webhooks', accountId),
+    templates: tables.accountLimits.count('templates', accountId),
+    contacts: tables.accountLimits.count('contacts', accountId),
+    messagesPerHour: sent(HOUR),
+    messagesPerDay: sent(DAY),
+    concurrentRequests: null,
+  };
+  return LIMIT_NAMES.map((limit) => ({
+    limit,
+    value: limits[limit],
+    isDefault: (row?.[COLUMNS[limit]] ?? null) === null,
+    used: used[limit],
+  }));
+}
+
+/** Sets limits of one account; those not named stay. Refuses an unknown account. */
+export function changeLimits(
+  deps: { writer: Writer; clock: Clock },
+  accountId: string,
+  changes: LimitChanges,
+): Promise<Refusal | null> {
+  return deps.writer.run((tables): Refusal | null => {
+    const account = tables.accounts.get(accountId);
+    if (account === null) return refuse('ACCOUNT_NOT_FOUND', `there is no account ${accountId}`);
+    const row = { ...(tables.accountLimits.get(accountId) ?? { ...NO_LIMITS, account_id: accountId }) };
+    for (const name of LIMIT_NAMES) {
+      const value = changes[name];
+      if (value === undefined) continue;
+      row[COLUMNS[name]] = value === 'default' ? null : (value ?? UNLIMITED);
+    }
+    tables.accountLimits.put(row);
+    return null;
+  });
+}
+
+const NO_LIMITS: Omit<AccountLimitsRow, 'account_id'> = {
+  domains: null,
+  webhooks: null,
+  templates: null,
+  contacts: null,
+  messages_per_hour: null,
+  messages_per_day: null,
+  concurrent_requests: null,
+};
+
+function limitOf(
+  tables: Tables,
+  defaults: AccountLimitDefaults,
+  accountId: string,
+  name: LimitName,
+): number | null {
+  return limitsFrom(tables.accountLimits.get(accountId), defaults)[name];
+}
+
+function limitsFrom(row: AccountLimitsRow | null, defaults: AccountLimitDefaults): Limits {
+  const value = (name: LimitName) => {
+    const own = row?.[COLUMNS[name]] ?? null;
+    if (own === null) return defaults[name] ?? null;
+    return own === UNLIMITED ? null : own;
+  };
+  return {
+    domains: value('domains'),
+    webhooks: value('webhooks'),
+    templates: value('templates'),
+    contacts: value('contacts'),
+    messagesPerHour: value('messagesPerHour'),
+    messagesPerDay: value('messagesPerDay'),
+    concurrentRequests: value('concurrentRequests'),
+  };
+}
+
+/**
+ * What is left of a sliding window, and when `wanted` messages fit. A slot counts until its last instant has
+ * left the window, so that no window, wherever it begins, holds more than the limit.
+ */
+function windowState(
+  tables: Tables,
+  accountId: string,
+  limit: number,
+  windowMs: number,
+  wanted: number,
+  now: number,
+): { left: number; enoughAt: number } {
+  const slots = tables.messageCounts.within(accountId, windowMs, now);
+  let used = total(slots);
+  const left = Math.max(0, limit - used);
+  let enoughAt = now;
+  for (const { slot, messages } of slots) {
+    if (limit - used >= wanted) break;
+    used -= messages;
+    enoughAt = slot + MESSAGE_SLOT_MS + windowMs;
+  }
+  // More than the limit allows in any window.
+  if (limit < wanted) enoughAt = now + windowMs;
+  return { left, enoughAt };
+}
+
+function total(slots: readonly { messages: number }[]): number {
+  return slots.reduce((sum, { messages }) => sum + messages, 0);
+}
+
+function messagesRefused(
+  { name, label, words, ms }: (typeof MESSAGE_WINDOWS)[number],
+  limit: number,
+  messages: number,
+  waitMs: number,
+): Refusal {
+  const recipients = messages === 1 ? '1 recipient' : `${messages} recipients`;
+  const message = `this account's limit of ${limit} ${words} does not allow ${recipients} now`;
+  return refuse('RATE_LIMITED', message, {
+    details: [{ field: 'to', name, message: `limit ${name} (${limit}) is reached` }],
+    retryAfter: Math.max(1, Math.ceil(waitMs / 1000)),
+    limit: { name: label, calls: limit, seconds: ms / 1000 },
+  });
+}
+
+function limitReached(resource: CountedResource, limit: number): Refusal {
+  return refuse('LIMIT_REACHED', `this account has reached its limit of ${limit} ${resource}`, {
+    details: [{ field: resource, name: resource, message: `limit ${resource} (${limit}) is reached` }],
+  });
+}

@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+import { CommanderError } from 'commander';
+import { ConfigFault } from '../config/load.ts';
+import { programVersion } from '../config/version.ts';
+import { DATABASE_FILE } from '../store/database.ts';
+import { StoreFault, usingFault } from '../store/failure.ts';
+import { type CliContext, createContext, FAILED, formatError, USAGE } from './context.ts';
+import { buildProgram } from './program.ts';
+
+/** Builds the command that was called, runs it, and turns what goes wrong into a message and an exit status. */
+export async function runProgram(args: string[]): Promise<void> {
+  let configFile: () => string | undefined = () => undefined;
+  const json = args.includes('--json');
+  const context = createContext(() => configFile(), json);
+
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    // `postrider account list | head -1`: a reader that has enough is no fault.
+    if (error.code === 'EPIPE') return;
+    process.stderr.write(`postrider: the output cannot be written: ${error.message}\n`);
+    process.exitCode = FAILED;
+  });
+
+  try {
+    const program = await buildProgram(context, programVersion(), args);
+    configFile = () => program.opts<{ config?: string }>().config;
+    if (args.length === 0) program.outputHelp();
+    else await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    process.exitCode = explain(error, context, json);
+  } finally {
+    await context.close();
+  }
+}
+
+/** Writes what went wrong, in one line where the operator can fix it; returns the exit status. */
+function explain(error: unknown, context: CliContext, json: boolean): number {
+  // Commander has reported it already; help and version are not errors.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
+  const fault = error instanceof ConfigFault ? error : usingFault(databaseFile(context), error);
+  const message = fault instanceof Error ? fault.message : String(fault);
+  const known =
+    fault instanceof ConfigFault ||
+    fault instanceof StoreFault ||
+    (fault instanceof Error && 'code' in fault);
+  process.stderr.write(`${formatError(`${known ? '' : 'internal error: '}${message}`, FAILED, json)}\n`);
+  return FAILED;
+}
+
+function databaseFile(context: CliContext): string {
+  try {
+    return join(context.config().data.dir, DATABASE_FILE);
+  } catch (error) {
+    // A configuration that cannot be read is reported by the command itself.
+    if (error instanceof ConfigFault) return DATABASE_FILE;
+    throw error;
+  }
+}

@@ -1,0 +1,42 @@
+import { type Refusal, refuse } from '../core/refusal.ts';
+
+/** How many requests of each account are being processed, from the valid key to the last byte of the response. */
+export interface InFlight {
+  /** Counts one request until `release` is called; a refusal when the account has `limit` of them already. */
+  enter(accountId: string, limit: number | null): { release(): void } | Refusal;
+}
+
+export function createInFlight(): InFlight {
+  const counts = new Map<string, number>();
+  return {
+    enter: (accountId, limit) => {
+      const count = counts.get(accountId) ?? 0;
+      if (limit !== null && count >= limit) return tooMany(limit);
+      counts.set(accountId, count + 1);
+      let held = true;
+      return {
+        release: () => {
+          if (!held) return;
+          held = false;
+          const left = (counts.get(accountId) ?? 1) - 1;
+          if (left > 0) counts.set(accountId, left);
+          else counts.delete(accountId);
+        },
+      };
+    },
+  };
+}
+
+function tooMany(limit: number): Refusal {
+  return refuse('RATE_LIMITED', `this account has reached its limit of ${limit} concurrent requests`, {
+    details: [
+      {
+        field: 'X-Id',
+        name: 'concurrentRequests',
+        message: `limit concurrentRequests (${limit}) is reached`,
+      },
+    ],
+    retryAfter: 1,
+    limit: { name: 'concurrent-requests', calls: limit, seconds: 1 },
+  });
+}

@@ -1,0 +1,50 @@
+import { type Clock, MINUTE } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+
+/**
+ * Logs what clients repeat as one line per address and window, with a count: a flood must not fill the log. The
+ * line is written when the window ends.
+ */
+export interface LogWindow {
+  count(remoteAddress: string, fields: Record<string, string>): void;
+  /** Writes the lines of windows that are over: to be called every few seconds. */
+  sweep(): void;
+  /** Writes all lines. */
+  flush(): void;
+}
+
+interface Entry {
+  since: number;
+  count: number;
+  /** Of the last occurrence. */
+  fields: Record<string, string>;
+}
+
+const WINDOW_MS = MINUTE;
+/** Further addresses share one line. */
+const MAX_ADDRESSES = 500;
+const OTHERS = 'others';
+
+export function createLogWindow(clock: Clock, log: Pick<Log, 'warn'>, message: string): LogWindow {
+  const entries = new Map<string, Entry>();
+  const write = (before: number): void => {
+    for (const [remoteAddress, { since, count, fields }] of entries) {
+      if (since > before) continue;
+      entries.delete(remoteAddress);
+      log.warn({ ...fields, remoteAddress, count }, message);
+    }
+  };
+  return {
+    count: (remoteAddress, fields) => {
+      const name = entries.has(remoteAddress) || entries.size < MAX_ADDRESSES ? remoteAddress : OTHERS;
+      const entry = entries.get(name);
+      if (entry === undefined) entries.set(name, { since: clock.now(), count: 1, fields });
+      else {
+        entry.count++;
+        entry.fields = fields;
+      }
+    },
+    sweep: () => write(clock.now() - WINDOW_MS),
+    flush: () => write(Infinity),
+  };
+}

@@ -1,0 +1,84 @@
+import type { Server, Socket } from 'node:net';
+import { callerBlock, canonicalAddress } from '../accounts/caller-addresses.ts';
+import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+
+/** Limits on TCP sockets that the SMTP session itself cannot enforce: before it begins, and when nobody reads. */
+
+/** Sockets of an address beyond its connections, while they are greeted or refused. */
+const ADDRESS_MARGIN = 10;
+/** A TLS handshake, or a PROXY header, takes no longer. */
+const HANDSHAKE_MS = 30 * SECOND;
+/** Replies that are not read hold a socket no longer. */
+export const WRITE_STALL_MS = MINUTE;
+
+/**
+ * Closes sockets of an address that has more than its connections and a margin, without a reply: before the greeting
+ * no other limit counts them. Sockets of proxies are counted by the address that the proxy names, elsewhere.
+ * Returns what forgets closed sockets: to be called every few seconds.
+ */
+export function boundSockets(server: Server, perAddress: number, proxies: readonly string[]): () => void {
+  const exempt = new Set(proxies.map(canonicalAddress));
+  const open = new Map<string, Set<Socket>>();
+  const listeners = server.listeners('connection');
+
+  // The package removes all listeners of a socket at STARTTLS: a closed one has to be looked for.
+  function count(block: string): number {
+    const sockets = open.get(block);
+    if (sockets === undefined) return 0;
+    for (const socket of sockets) if (socket.destroyed) sockets.delete(socket);
+    if (sockets.size === 0) open.delete(block);
+    return sockets.size;
+  }
+
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const address = socket.remoteAddress ?? '';
+    if (!exempt.has(canonicalAddress(address))) {
+      const block = callerBlock(address);
+      if (count(block) >= perAddress + ADDRESS_MARGIN) {
+        socket.destroy();
+        return;
+      }
+      const sockets = open.get(block);
+      if (sockets === undefined) open.set(block, new Set([socket]));
+      else sockets.add(socket);
+    }
+    for (const listener of listeners) listener.call(server, socket);
+  });
+  return () => {
+    for (const block of open.keys()) count(block);
+  };
+}
+
+/** Closes sockets that are still on their way to an SMTP session: to be called with them every few seconds. */
+export function createHandshakeCheck(clock: Clock): (sockets: Iterable<Socket>) => void {
+  const firstSeen = new WeakMap<Socket, number>();
+  return (sockets) => {
+    const now = clock.now();
+    for (const socket of sockets) {
+      const since = firstSeen.get(socket) ?? now;
+      firstSeen.set(socket, since);
+      if (now - since > HANDSHAKE_MS) socket.destroy();
+    }
+  };
+}
+
+export interface StallCheck {
+  /** Whether bytes have been waiting for a reader too long: to be asked every few seconds. */
+  isStalled(socket: Socket): boolean;
+}
+
+export function createStallCheck(clock: Clock): StallCheck {
+  const last = new WeakMap<Socket, { sent: number; at: number }>();
+  return {
+    isStalled: (socket) => {
+      const now = clock.now();
+      const sent = socket.bytesWritten - socket.writableLength;
+      const before = last.get(socket);
+      if (socket.writableLength === 0) last.delete(socket);
+      else if (before === undefined || before.sent !== sent) last.set(socket, { sent, at: now });
+      else return now - before.at >= WRITE_STALL_MS;
+      return false;
+    },
+  };
+}

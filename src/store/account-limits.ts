@@ -1,0 +1,80 @@
+import type { Database } from './database.ts';
+
+/** Limits set for single accounts. Null: the configured default applies; -1: unlimited. */
+export interface AccountLimitsRow {
+  account_id: string;
+  domains: number | null;
+  webhooks: number | null;
+  templates: number | null;
+  contacts: number | null;
+  messages_per_hour: number | null;
+  messages_per_day: number | null;
+  concurrent_requests: number | null;
+}
+
+/** Resources whose number is limited. */
+export type CountedResource = 'domains' | 'webhooks' | 'templates' | 'contacts';
+
+export function accountLimitTable(db: Database) {
+  const get = db.prepare<[string], AccountLimitsRow>('SELECT * FROM account_limits WHERE account_id = ?');
+  const put = db.prepare<AccountLimitsRow>(`
+    INSERT OR REPLACE INTO account_limits (account_id, domains, webhooks, templates, contacts, messages_per_hour,
+      messages_per_day, concurrent_requests)
+    VALUES (@account_id, @domains, @webhooks, @templates, @contacts, @messages_per_hour, @messages_per_day,
+      @concurrent_requests)`);
+  const counting = (sql: string) => db.prepare<[string], number>(sql).pluck();
+  const counts: Record<CountedResource, ReturnType<typeof counting>> = {
+    domains: counting('SELECT count(*) FROM domains WHERE account_id = ?'),
+    webhooks: counting('SELECT count(*) FROM webhooks WHERE account_id = ?'),
+    // Compliance templates count as templates.
+    templates: counting(`
+      SELECT count(*)
+      FROM (SELECT account_id FROM templates UNION ALL SELECT account_id FROM compliance_templates)
+      WHERE account_id = ?`),
+    contacts: counting('SELECT contacts FROM contact_counts WHERE account_id = ?'),
+  };
+  return {
+    get: (accountId: string): AccountLimitsRow | null => get.get(accountId) ?? null,
+    put: (row: AccountLimitsRow): void => {
+      put.run(row);
+    },
+    /** How many of a resource the account has. */
+    count: (resource: CountedResource, accountId: string): number => counts[resource].get(accountId) ?? 0,
+  };
+}
+
+/** Width of a slot of `message_counts`, ms. */
+export const MESSAGE_SLOT_MS = 300_000;
+/** Slots older than a day and the slot that overlaps its beginning are not needed. */
+const SLOTS_KEPT_MS = 86_400_000 + MESSAGE_SLOT_MS;
+
+export interface MessageCount {
+  /** Epoch ms at which the slot begins. */
+  slot: number;
+  messages: number;
+}
+
+export function messageCountTable(db: Database) {
+  const add = db.prepare<[number, string, number]>(
+    'UPDATE message_counts SET messages = messages + ? WHERE account_id = ? AND slot = ?',
+  );
+  const insert = db.prepare<[string, number, number]>(
+    'INSERT INTO message_counts (account_id, slot, messages) VALUES (?, ?, ?)',
+  );
+  const purge = db.prepare<[string, number]>('DELETE FROM message_counts WHERE account_id = ? AND slot < ?');
+  const since = db.prepare<[string, number, number], MessageCount>(
+    'SELECT slot, messages FROM message_counts WHERE account_id = ? AND slot > ? AND slot <= ? ORDER BY slot',
+  );
+  return {
+    /** Counts accepted messages; run in the unit of work that stores them. */
+    add: (accountId: string, messages: number, now: number): void => {
+      const slot = now - (now % MESSAGE_SLOT_MS);
+      if (add.run(messages, accountId, slot).changes === 1) return;
+      insert.run(accountId, slot, messages);
+      purge.run(accountId, now - SLOTS_KEPT_MS);
+    },
+    /** The slots that overlap the last `windowMs`, oldest first. */
+    within: (accountId: string, windowMs: number, now: number): MessageCount[] =>
+      since.all(accountId, now - windowMs - MESSAGE_SLOT_MS, now),
+  };
+}

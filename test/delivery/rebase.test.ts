@@ -1,0 +1,131 @@
+import { describe, expect, it } from 'vitest';
+import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
+import { createClockWatch } from '../../src/delivery/clock-watch.ts';
+import { createRebasing } from '../../src/delivery/rebase.ts';
+import type { MessageStatus } from '../../src/store/messages.ts';
+import { HELD } from '../../src/store/queue.ts';
+import { enqueue, heldClock, startStore } from '../support/store.ts';
+
+const LIFE = { tx: 2 * DAY, mk: 4 * DAY };
+
+function start() {
+  const monotonic = heldClock(0);
+  let offset = Date.UTC(2026, 0, 15, 12);
+  const clock = { now: () => offset + monotonic.now(), advance: monotonic.advance };
+  const store = startStore(clock);
+  const { tables } = store;
+  const rebasing = createRebasing({
+    clock,
+    watch: createClockWatch(clock, monotonic),
+    retry: { max: 4 * HOUR, expireMarketing: LIFE.mk },
+    writer: store.writer,
+    log: createLog({ level: 'silent', hashAddresses: true }),
+  });
+  const put = (status: MessageStatus, dueIn: number, lane: 0 | 1 = 0) => {
+    const dueAt = dueIn === HELD ? HELD : clock.now() + dueIn;
+    const life = lane === 0 ? LIFE.tx : LIFE.mk;
+    const message = enqueue(tables, clock.now(), { lane, dueAt, expires_at: clock.now() + life });
+    tables.messages.setState(message.seq, status, clock.now(), null, null);
+    return message.seq;
+  };
+  const dueIn = (seq: number) => (tables.queue.get(seq)?.due_at ?? Number.NaN) - clock.now();
+  const expiresIn = (seq: number) => (tables.messages.bySeq(seq)?.expires_at ?? Number.NaN) - clock.now();
+  const set = (ms: number) => {
+    offset += ms;
+  };
+  return { ...store, rebasing, put, dueIn, expiresIn, set, clock, monotonic };
+}
+
+describe('the clock set back', () => {
+  it.each([30_000, HOUR, 400 * DAY])(
+    'by %s ms: deferred mail keeps the wait and the life it had left',
+    async (back) => {
+      const { rebasing, put, dueIn, expiresIn, set, tables, clock } = start();
+      await rebasing.run();
+      const soon = put('deferred', 5 * MINUTE);
+      const later = put('deferred', 3 * HOUR);
+      const postponed = put('queued', 10 * MINUTE);
+      const held = put('queued', HELD, 1);
+      const waiting = put('queued', 0);
+      const date = clock.now() + 20 * DAY;
+      const scheduled = put('queued', 20 * DAY, 1);
+      tables.queue.moveExpiry({ ms: 20 * DAY, scheduledLife: 0 }, scheduled - 1, 1);
+      set(-back);
+      await rebasing.run();
+      expect(dueIn(soon)).toBe(5 * MINUTE);
+      expect(dueIn(later)).toBe(3 * HOUR);
+      expect(dueIn(postponed)).toBe(10 * MINUTE);
+      expect(expiresIn(soon)).toBe(LIFE.tx);
+      expect(expiresIn(waiting)).toBe(LIFE.tx);
+      // What is held, and what its sender wanted at a date, stays.
+      expect(tables.queue.get(held)?.due_at).toBe(HELD);
+      expect(tables.queue.get(scheduled)?.due_at).toBe(date);
+      expect(tables.messages.bySeq(scheduled)?.expires_at).toBe(date + LIFE.mk);
+    },
+  );
+
+  it('is done once', async () => {
+    const { rebasing, put, dueIn, set, monotonic } = start();
+    await rebasing.run();
+    const seq = put('deferred', HOUR);
+    set(-DAY);
+    await rebasing.run();
+    monotonic.advance(MINUTE);
+    await rebasing.run();
+    expect(dueIn(seq)).toBe(59 * MINUTE);
+  });
+
+  it('is done in the end when the database fails meanwhile', async () => {
+    const { rebasing, put, dueIn, set, tables } = start();
+    await rebasing.run();
+    const seq = put('deferred', HOUR);
+    set(-DAY);
+    const { makeEarlier } = tables.queue;
+    tables.queue.makeEarlier = () => {
+      throw new Error('database or disk is full');
+    };
+    await expect(rebasing.run()).rejects.toThrow('full');
+    tables.queue.makeEarlier = makeEarlier;
+    await rebasing.run();
+    expect(dueIn(seq)).toBe(HOUR);
+  });
+
+  it('before the start: no mail waits longer than any deferral can', async () => {
+    const { rebasing, put, dueIn } = start();
+    const stuck = put('deferred', 300 * DAY);
+    const usual = put('deferred', 4 * HOUR);
+    await rebasing.run();
+    expect(dueIn(stuck)).toBe(0);
+    expect(dueIn(usual)).toBe(4 * HOUR);
+  });
+});
+
+describe('the clock set forward', () => {
+  it('expires nothing: what waits keeps the life it had left', async () => {
+    const { rebasing, put, expiresIn, dueIn, set } = start();
+    await rebasing.run();
+    const seq = put('deferred', HOUR);
+    set(10 * DAY);
+    await rebasing.run();
+    expect(dueIn(seq)).toBeLessThan(0);
+    expect(expiresIn(seq)).toBe(LIFE.tx);
+    set(-10 * DAY);
+    await rebasing.run();
+    expect(expiresIn(seq)).toBe(LIFE.tx);
+  });
+});
+
+describe('no jump', () => {
+  it('is time that passes, or a clock that is slewed', async () => {
+    const { rebasing, put, dueIn, set, monotonic } = start();
+    await rebasing.run();
+    const seq = put('deferred', HOUR);
+    for (let n = 0; n < 100; n++) {
+      monotonic.advance(MINUTE / 10);
+      set(-100);
+      await rebasing.run();
+    }
+    expect(dueIn(seq)).toBe(50 * MINUTE + 10_000);
+  });
+});

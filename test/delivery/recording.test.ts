@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest';
+import { monotonicClock } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
+import type { Outcome } from '../../src/delivery/outcome.ts';
+import { createRecording } from '../../src/delivery/recording.ts';
+import { startStore } from '../support/store.ts';
+
+const OUTCOME: Outcome = {
+  status: 'delivered',
+  reply: { code: 250, enhanced: null, text: '' },
+  nextAttemptAt: null,
+};
+
+function start() {
+  const store = startStore();
+  const recorded: number[] = [];
+  const lines: string[] = [];
+  const recording = createRecording({
+    ...store,
+    monotonic: monotonicClock,
+    log: createLog(
+      { level: 'info', hashAddresses: true },
+      { write: (line) => void lines.push(String(JSON.parse(line).msg)) },
+    ),
+    recorded: (seq) => recorded.push(seq),
+  });
+  return { ...store, recording, recorded, lines };
+}
+
+const fails = () => {
+  throw new Error('database or disk is full');
+};
+
+describe('an outcome', () => {
+  it('is tried again until it is recorded', async () => {
+    const { recording, recorded } = start();
+    let tries = 0;
+    recording.persist(1, () => (++tries < 3 ? fails() : OUTCOME));
+    expect(recording.pending()).toBe(1);
+    await expect.poll(() => recorded, { timeout: 10_000 }).toEqual([1]);
+    expect(tries).toBe(3);
+    expect(recording.pending()).toBe(0);
+  }, 15_000);
+
+  it('that fails alone does not count as a failure of the database', async () => {
+    const { recording } = start();
+    let tries = 0;
+    recording.persist(1, () => {
+      tries++;
+      return fails();
+    });
+    await expect.poll(() => tries).toBe(1);
+    await recording.check();
+    expect(recording.unrecorded()).toBeNull();
+    expect(await recording.drain(monotonicClock.now())).toBe(1);
+  });
+});
+
+describe('outcomes cannot be recorded', () => {
+  it('while events cannot be inserted, and can again when that is over', async () => {
+    const { recording, tables, lines } = start();
+    const { insert } = tables.events;
+    tables.events.insert = fails;
+    recording.suspect(new Error('first'));
+    await recording.check();
+    expect(recording.unrecorded()).toMatch(
+      /^outcomes cannot be recorded since \d+ s: database or disk is full$/,
+    );
+    await recording.check();
+    expect(recording.unrecorded()).not.toBeNull();
+    tables.events.insert = insert;
+    await recording.check();
+    expect(recording.unrecorded()).toBeNull();
+    expect(lines).toEqual(['outcomes cannot be recorded', 'outcomes are recorded again']);
+  });
+
+  it('while the newest event cannot be read, though nothing is sent', async () => {
+    const { recording, tables } = start();
+    tables.events.checkReadable = fails;
+    await recording.check();
+    expect(recording.unrecorded()).not.toBeNull();
+  });
+
+  it('while several fail and none succeeds, though events can be inserted', async () => {
+    const { recording, recorded } = start();
+    let broken = true;
+    for (const seq of [1, 2, 3]) recording.persist(seq, () => (broken ? fails() : OUTCOME));
+    await expect.poll(() => recording.unrecorded()).not.toBeNull();
+    await recording.check();
+    expect(recording.unrecorded()).not.toBeNull();
+    broken = false;
+    await expect.poll(() => recorded.length, { timeout: 10_000 }).toBe(3);
+    expect(recording.unrecorded()).toBeNull();
+  }, 15_000);
+
+  it('and trying leaves no trace', async () => {
+    const { recording, tables } = start();
+    recording.suspect(new Error('first'));
+    await recording.check();
+    expect(tables.events.feed({ accountId: '', afterSeq: 0, limit: 10 })).toEqual([]);
+  });
+});
+
+describe('at the end', () => {
+  it('keeps trying until the time is over, and says how many are left', async () => {
+    const { recording } = start();
+    const tries = new Map<number, number>();
+    for (const seq of [1, 2])
+      recording.persist(seq, () => {
+        tries.set(seq, (tries.get(seq) ?? 0) + 1);
+        return fails();
+      });
+    await expect.poll(() => tries.size).toBe(2);
+    expect(await recording.drain(monotonicClock.now() + 1500)).toBe(2);
+    for (const count of tries.values()) expect(count).toBeGreaterThan(1);
+  });
+
+  it('records what can be recorded again before the time is over', async () => {
+    const { recording, recorded } = start();
+    let broken = true;
+    for (const seq of [1, 2]) recording.persist(seq, () => (broken ? fails() : OUTCOME));
+    await expect.poll(() => recording.pending()).toBe(2);
+    const left = recording.drain(monotonicClock.now() + 60_000);
+    broken = false;
+    expect(await left).toBe(0);
+    expect(recorded.toSorted((a, b) => a - b)).toEqual([1, 2]);
+  });
+});

@@ -1,0 +1,78 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Child, startChild } from '../support/child.ts';
+import { eventually } from '../support/eventually.ts';
+
+/*
+ * Signals other than those that stop the daemon, sent while it starts and when it is up.
+ */
+const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
+const IGNORED = ['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const;
+/** signal(7), Linux on x86 and ARM. */
+const NUMBERS = { SIGHUP: 1, SIGUSR1: 10, SIGUSR2: 12 };
+
+function start(...args: string[]): { child: Child; dir: string } {
+  const dir = mkdtempSync(join(tmpdir(), 'postrider-signals-'));
+  const env = {
+    PATH: process.env['PATH'],
+    POSTRIDER_HOSTNAME: '"mx.postrider.example"',
+    POSTRIDER_DATA__DIR: JSON.stringify(join(dir, 'data')),
+    POSTRIDER_API__LISTEN: '"127.0.0.1:0"',
+    POSTRIDER_PUBLIC__LISTEN: '"127.0.0.1:0"',
+    POSTRIDER_MX__LISTEN: '"off"',
+  };
+  const child = startChild(process.execPath, [PROGRAM, ...args], { env, cwd: dir });
+  onTestFinished(async () => {
+    await child.kill('SIGKILL');
+    rmSync(dir, { recursive: true, force: true });
+  });
+  return { child, dir };
+}
+
+/** Whether the process has a handler for the signal (proc(5), SigCgt). */
+function handles(child: Child, signal: keyof typeof NUMBERS): boolean {
+  const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
+  const mask = BigInt(`0x${/^SigCgt:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? '0'}`);
+  return ((mask >> BigInt(NUMBERS[signal] - 1)) & 1n) === 1n;
+}
+
+describe('serve', () => {
+  it('survives SIGHUP, SIGUSR1 and SIGUSR2 while it starts, and later, and opens no inspector', async () => {
+    const { child } = start('serve');
+    await eventually('the early handlers', () => handles(child, 'SIGHUP') && handles(child, 'SIGUSR2'), {
+      everyMs: 1,
+    });
+    expect(child.output).not.toContain('postrider is up');
+    for (const signal of IGNORED) child.signal(signal);
+    await eventually('the daemon to be up', () => child.output.includes('postrider is up'));
+    for (const signal of IGNORED) child.signal(signal);
+    await eventually('the configuration to be read again', () =>
+      child.output.includes('configuration read again'),
+    );
+    await eventually('the others to be logged', () => child.output.match(/signal ignored/g)?.length === 2);
+    expect(child.output).not.toMatch(/debugger|inspector/i);
+    expect(await child.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+  });
+
+  it('stops in good order when SIGTERM arrives while it starts', async () => {
+    const { child, dir } = start('serve');
+    await eventually('the start to be under way', () => existsSync(join(dir, 'data', 'daemon.lock')), {
+      everyMs: 1,
+    });
+    expect(child.output).not.toContain('postrider is up');
+    expect(await child.kill('SIGTERM')).toEqual({ code: 0, signal: null });
+    expect(child.output).toContain('"msg":"stopped"');
+  });
+});
+
+it('other commands ignore SIGUSR1 and SIGUSR2, and end when their terminal is gone', async () => {
+  const { child } = start('demo');
+  await eventually('the early handlers', () => handles(child, 'SIGUSR2'), { everyMs: 1 });
+  child.signal('SIGUSR1');
+  child.signal('SIGUSR2');
+  expect(handles(child, 'SIGHUP')).toBe(false);
+  expect(await child.kill('SIGHUP')).toEqual({ code: null, signal: 'SIGHUP' });
+  expect(child.output).not.toMatch(/debugger|inspector/i);
+});

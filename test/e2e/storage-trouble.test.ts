@@ -1,0 +1,170 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { openDatabase } from '../../src/store/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { faultsInEvents, readLedger } from '../support/ledger.ts';
+import { SHORT_MAIL } from '../support/recipients.ts';
+import { type Scene, startScene } from '../support/scene.ts';
+
+/*
+ * The database under a running daemon is locked by another process, or its disk is full.
+ */
+async function setUp(...wishes: Parameters<typeof startScene>): Promise<Scene> {
+  const scene = await startScene(...wishes);
+  onTestFinished(() => scene.stop());
+  return scene;
+}
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Sends to each user, all at a time; the user is the idempotency key. Returns the status codes. */
+async function sendAll({ daemon }: Scene, users: readonly string[]): Promise<number[]> {
+  return Promise.all(
+    users.map(async (user) => {
+      const body = { ...SHORT_MAIL, from: 'a@kunde.example', to: `${user}@empfang.example` };
+      const { status, headers } = await daemon.api.send(body, { 'Idempotency-Key': user });
+      if (status === 503) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+      return status;
+    }),
+  );
+}
+
+async function expectAllDelivered(scene: Scene, accepted: number): Promise<void> {
+  await scene.untilDone();
+  const ledger = { accepted, delivered: accepted, bounced: 0, failed: 0, queued: 0 };
+  expect(await readLedger(scene.daemon.api)).toEqual(ledger);
+  expect(scene.sink.count).toBe(accepted);
+  expect(await faultsInEvents(scene.daemon.api)).toEqual([]);
+}
+
+const users = (name: string, count: number) => Array.from({ length: count }, (_, n) => `${name}${n}`);
+
+describe('a lock held by another process', () => {
+  it('for 3 s delays sends, and blocks nothing else', async () => {
+    const scene = await setUp();
+    const other = openDatabase(scene.daemon.dataDir);
+    onTestFinished(() => void other.close());
+    other.exec('BEGIN IMMEDIATE');
+    const lock = { held: true };
+    const release = sleep(3000).then(() => {
+      other.exec('ROLLBACK');
+      lock.held = false;
+    });
+    const sends = sendAll(scene, users('during', 50));
+    // Requests that need no write are answered meanwhile, one after the other.
+    let answered = 0;
+    while (lock.held) {
+      const { ok } = await fetch(`${scene.daemon.baseUrl}/healthz`);
+      if (ok && lock.held) answered++;
+      await sleep(5);
+    }
+    await release;
+    expect(answered).toBeGreaterThan(40);
+    expect(new Set(await sends)).toEqual(new Set([200]));
+    await expectAllDelivered(scene, 50);
+  });
+
+  it('for longer is answered 503, shows in /readyz, and is over with the lock', async () => {
+    const scene = await setUp();
+    const { daemon } = scene;
+    const readiness = async () => {
+      const response = await fetch(`${daemon.baseUrl}/readyz`);
+      return { status: response.status, text: await response.text() };
+    };
+    const other = openDatabase(daemon.dataDir);
+    onTestFinished(() => void other.close());
+    other.exec('BEGIN IMMEDIATE');
+    const all = users('patient', 30);
+    expect(new Set(await sendAll(scene, all))).toEqual(new Set([503]));
+    await eventually('/readyz to report the database', async () =>
+      (await readiness()).text.includes('another process holds the lock of the database'),
+    );
+    other.exec('ROLLBACK');
+    expect(new Set(await sendAll(scene, all))).toEqual(new Set([200]));
+    await eventually('/readyz to recover', async () => (await readiness()).status === 200);
+    // 30 requests met the same trouble: one line, not thirty.
+    expect(daemon.log().match(/"msg":"request failed"/g)).toHaveLength(1);
+    await expectAllDelivered(scene, 30);
+  });
+});
+
+/** A small disk of its own; null where this process may not mount one (root in a container may not, either). */
+function mountDisk(): string | null {
+  const disk = mkdtempSync(join(tmpdir(), 'postrider-disk-'));
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', disk]);
+  if (status === 0) return disk;
+  rmSync(disk, { recursive: true, force: true });
+  return null;
+}
+
+const disk = mountDisk();
+afterAll(() => {
+  if (disk === null) return;
+  execFileSync('umount', ['--lazy', disk]);
+  rmSync(disk, { recursive: true, force: true });
+});
+
+describe.skipIf(disk === null)(
+  `a full disk${disk === null ? ' [skipped: this process may not mount a file system]' : ''}`,
+  () => {
+    it('is answered 503 and shows in /readyz; nothing that was accepted is lost', async () => {
+      if (disk === null) throw new Error('no disk');
+      const scene = await setUp({ 'data.dir': join(disk, 'data'), 'limits.freeDiskBytes': 0 });
+      const { daemon } = scene;
+      const before = users('before', 20);
+      expect(new Set(await sendAll(scene, before))).toEqual(new Set([200]));
+
+      fill(join(disk, 'filler'));
+      let accepted = before.length;
+      await eventually('a send to be refused', async () => {
+        const all = users(`during${Date.now()}x`, 20);
+        const statuses = await sendAll(scene, all);
+        const taken = statuses.filter((status) => status === 200).length;
+        const refused = statuses.filter((status) => status === 503).length;
+        expect(taken + refused).toBe(all.length);
+        accepted += taken;
+        return refused > 0;
+      });
+      await eventually('/readyz to report the disk', async () => {
+        const response = await fetch(`${daemon.baseUrl}/readyz`);
+        return response.status === 503 && (await response.text()).includes('the disk is full');
+      });
+
+      await daemon.kill('SIGKILL');
+      const start = await daemon.restart().then(
+        () => 'it started',
+        (error: Error) => error.message,
+      );
+      expect(start).toMatch(/postrider: \S+ cannot be used: SQLITE_\w+: .*Free space/);
+      expect(start).not.toMatch(/\n\s+at /);
+
+      rmSync(join(disk, 'filler'));
+      await daemon.restart();
+      await eventually('all to be delivered', async () => {
+        const ledger = await readLedger(daemon.api);
+        return ledger.accepted === accepted && ledger.delivered === ledger.accepted;
+      });
+    });
+  },
+);
+
+/** Writes until the disk takes no more. */
+function fill(file: string): void {
+  const fd = openSync(file, 'w');
+  try {
+    for (let size = 64 * 1024; size >= 512; size /= 2) writeUntilFull(fd, Buffer.alloc(size, 1));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function writeUntilFull(fd: number, chunk: Buffer): void {
+  try {
+    for (;;) writeSync(fd, chunk);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOSPC')) throw error;
+  }
+}

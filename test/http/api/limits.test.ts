@@ -1,0 +1,107 @@
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { runProgram } from '../../cli/run.ts';
+import type { ApiClient } from '../../support/api-client.ts';
+import { startInProcess } from '../../support/in-process-daemon.ts';
+import { insertDomain } from '../../support/store.ts';
+
+// The whole daemon takes part and a process for each command, perhaps on a busy machine.
+vi.setConfig({ testTimeout: 120_000 });
+
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
+
+const COMPLIANCE = '{{company_address_html}}{{unsubscribe_email_html}}';
+
+/** `postrider account limits`, as a process of its own. */
+async function setLimits(api: ApiClient, ...options: string[]): Promise<void> {
+  const args = ['account', 'limits', api.accountId, ...options];
+  const { status, err } = await runProgram(args, { POSTRIDER_DATA__DIR: daemon.dataDir });
+  if (status !== 0) throw new Error(err);
+}
+
+function verifiedDomain(api: ApiClient, name: string): void {
+  const ids = { account_id: api.accountId, domain_id: `domain_${name}`, name };
+  insertDomain(daemon.tables, { ...ids, group_id: groupOf(api) }, Date.now());
+}
+
+function groupOf(api: ApiClient): string {
+  const group = daemon.tables.domainGroups.defaultOf(api.accountId);
+  if (group === null) throw new Error('no default group');
+  return group.group_id;
+}
+
+describe('limits that the command line sets', () => {
+  it('apply to the running daemon: domains, with an existing one still answered 200', async () => {
+    const api = await daemon.account('Domains');
+    const domain = (name: string) => ({ domain: name, useCaseId: 'tx-local' });
+    expect((await api.put('/web-setup/domains', domain('a.example'))).status).toBe(201);
+    await setLimits(api, '--domains', '1');
+    const refused = await api.put('/web-setup/domains', domain('b.example'));
+    expect(refused.status).toBe(409);
+    expect(refused.error).toMatchObject({
+      code: 'LIMIT_REACHED',
+      message: 'this account has reached its limit of 1 domains',
+      details: [{ name: 'domains' }],
+    });
+    expect((await api.put('/web-setup/domains', domain('a.example'))).status).toBe(200);
+    await setLimits(api, '--default', 'domains');
+    expect((await api.put('/web-setup/domains', domain('b.example'))).status).toBe(201);
+  });
+
+  it('apply to templates, webhooks and contacts', async () => {
+    const api = await daemon.account('Counts');
+    await setLimits(api, '--templates', '1', '--webhooks', '0', '--contacts', '1');
+    const code = async (path: string, body: object) => {
+      const answer = await api.post(path, body);
+      return answer.status < 300 ? answer.status : answer.error.code;
+    };
+    const template = { name: 'Order', html: COMPLIANCE };
+    expect(await code('/web-setup/templates', template)).toBe(201);
+    expect(await code('/web-setup/templates', template)).toBe('LIMIT_REACHED');
+    const hook = { url: 'http://127.0.0.1:9/', events: ['email_sent'] };
+    expect(await code('/web-setup/webhooks', hook)).toBe('LIMIT_REACHED');
+    expect(await code('/web-setup/contacts', { email: 'a@example.net' })).toBe(201);
+    expect(await code('/web-setup/contacts', { email: 'b@example.net' })).toBe('LIMIT_REACHED');
+    const imported = await api.call<{ rejected: number; updated: number }>(
+      'POST',
+      '/web-setup/contacts/import',
+      {
+        rawBody: 'email,firstName\na@example.net,Ada\nb@example.net,Eve\n',
+        headers: { 'Content-Type': 'text/csv' },
+      },
+    );
+    expect(imported.data).toMatchObject({ rejected: 1, updated: 1 });
+  });
+
+  it('apply to messages, each recipient counted, in single and batch sends', async () => {
+    const api = await daemon.account('Messages');
+    verifiedDomain(api, 'messages.example');
+    const mail = (to: string | string[]) => ({
+      to,
+      from: 'shop@messages.example',
+      subject: 'Hello',
+      html: COMPLIANCE,
+    });
+    expect((await api.send(mail('a@example.net'))).status).toBe(200);
+    await setLimits(api, '--messages-per-hour', '4');
+    const three = ['b@example.net', 'c@example.net', 'd@example.net', 'e@example.net'];
+    const refused = await api.send(mail(three));
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3000);
+    expect(refused.headers.get('ratelimit-policy')).toBe('"messages-per-hour";q=4;w=3600');
+    expect(refused.error).toMatchObject({
+      code: 'RATE_LIMITED',
+      message: "this account's limit of 4 messages per hour does not allow 4 recipients now",
+      details: [{ name: 'messagesPerHour' }],
+    });
+    const batch = await api.call<{ accepted: number; results: { reasonCode?: string }[] }>(
+      'POST',
+      '/transactional/send-batch',
+      { body: { messages: three.map(mail) } },
+    );
+    expect(batch.data.accepted).toBe(3);
+    expect(batch.data.results.map(({ reasonCode }) => reasonCode).filter(Boolean)).toEqual(['RATE_LIMITED']);
+    await setLimits(api, '--messages-per-hour', 'unlimited');
+    expect((await api.send(mail(three))).status).toBe(200);
+  });
+});

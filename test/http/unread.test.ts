@@ -1,0 +1,183 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { connect, Socket } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { z } from 'zod';
+import { route } from '../../src/http/route.ts';
+import { staticPage } from '../../src/http/static-page.ts';
+import { type Api, exchange, startApi } from './harness.ts';
+import { sampleRoutes } from './sample-routes.ts';
+
+let api: Api;
+/** The server's ends of all connections. */
+let accepted: Socket[] = [];
+const accept = (message: unknown) => {
+  if (
+    message !== null &&
+    typeof message === 'object' &&
+    'socket' in message &&
+    message.socket instanceof Socket
+  )
+    accepted.push(message.socket);
+};
+const open = () => accepted.filter((socket) => socket.localPort === api.port && !socket.destroyed);
+
+beforeEach(() => {
+  accepted = [];
+  subscribe('net.server.socket', accept);
+});
+afterEach(async () => {
+  unsubscribe('net.server.socket', accept);
+  await api.stop();
+});
+
+/** An operation whose response is large, and that counts its calls. */
+function largeRoute(bytes: number) {
+  const calls: number[] = [];
+  const large = route({
+    method: 'GET',
+    path: '/web-setup/large',
+    operationId: 'large',
+    tag: 'Things',
+    summary: 'Is large',
+    scope: 'setup',
+    answers: { 200: { description: 'It.', data: z.object({ text: z.string() }) } },
+    refusals: [],
+    handle: () => {
+      calls.push(calls.length);
+      return { status: 200, data: { text: 'x'.repeat(bytes) } };
+    },
+  });
+  return { calls, large };
+}
+
+/** A connection that sends and reads nothing; whether the server has closed it. */
+function deaf(text: string): { socket: Socket; isClosed(): boolean } {
+  let closed = false;
+  const socket = connect(api.port, '127.0.0.1', () => socket.write(text));
+  socket.pause();
+  socket.on('close', () => {
+    closed = true;
+  });
+  // A reset while something is written shows as an error first.
+  socket.on('error', () => undefined);
+  onTestFinished(() => void socket.destroy());
+  return { socket, isClosed: () => closed };
+}
+
+const get = (path: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${api.secrets.setup}\r\nX-Id: ${api.account.accountId}\r\n\r\n`;
+
+describe('a client that reads no responses', () => {
+  it('gets one response written for it, whatever it pipelines', async () => {
+    const { calls, large } = largeRoute(8_000_000);
+    api = await startApi({ routes: [large] });
+    const { socket } = deaf(get('/web-setup/large').repeat(20));
+    await expect.poll(() => calls.length).toBe(1);
+    for (let n = 0; n < 20; n++) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(calls).toHaveLength(1);
+    // When it reads, it gets all of them.
+    socket.resume();
+    await expect.poll(() => calls.length, { timeout: 10_000 }).toBe(20);
+  });
+
+  it('is closed after a while, and not before it stops reading', async () => {
+    const { large } = largeRoute(40_000_000);
+    const connectionLimits = { checkMs: 50, writeStallMs: 1000 };
+    api = await startApi({ routes: [large], options: { connectionLimits } });
+    deaf(get('/web-setup/large'));
+    await expect.poll(() => open().length).toBe(1);
+    const slow = deaf(get('/web-setup/large'));
+    await expect.poll(() => open().length).toBe(2);
+    const [stalled, read] = open();
+    slow.socket.on('readable', () => undefined);
+    const reading = setInterval(() => slow.socket.read(), 20);
+    onTestFinished(() => clearInterval(reading));
+    await expect.poll(() => stalled?.destroyed, { timeout: 5000 }).toBe(true);
+    expect(slow.socket.bytesRead).toBeGreaterThan(0);
+    expect(slow.socket.bytesRead).toBeLessThan(40_000_000);
+    expect(read?.destroyed).toBe(false);
+  });
+
+  it('is closed when it pipelines more than any client does', async () => {
+    const { calls, large } = largeRoute(8_000_000);
+    api = await startApi({ routes: [large] });
+    deaf(get('/web-setup/large').repeat(100));
+    await expect.poll(() => calls.length).toBe(1);
+    await expect.poll(() => open().length).toBe(0);
+    expect(calls).toHaveLength(1);
+  });
+});
+
+describe('pipelined requests', () => {
+  it('are answered in order', async () => {
+    api = await startApi({ routes: sampleRoutes });
+    const last = get('/web-setup/things/c').replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
+    const answer = await exchange(
+      api.port,
+      get('/web-setup/things/a') + get('/web-setup/things/b') + get('/nowhere') + last,
+    );
+    expect(answer.match(/"thingId":"(.)"|NOT_FOUND/g)).toEqual([
+      '"thingId":"a"',
+      '"thingId":"b"',
+      'NOT_FOUND',
+      'NOT_FOUND',
+      '"thingId":"c"',
+    ]);
+  });
+});
+
+describe('the documents', () => {
+  it.each(['/openapi.json', '/docs'])('%s are compressed and validated', async (path) => {
+    api = await startApi({ routes: sampleRoutes });
+    const plain = await fetch(`${api.base}${path}`, { headers: { 'Accept-Encoding': 'identity' } });
+    expect([plain.status, plain.headers.get('content-encoding')]).toEqual([200, null]);
+    const text = await plain.text();
+    const packed = await exchange(
+      api.port,
+      `GET ${path} HTTP/1.1\r\nHost: x\r\nAccept-Encoding: br, gzip;q=0.8\r\nConnection: close\r\n\r\n`,
+    );
+    expect(packed).toMatch(/\r\nContent-Encoding: gzip\r\n/);
+    const body = Buffer.from(packed.slice(packed.indexOf('\r\n\r\n') + 4), 'latin1');
+    expect(gunzipSync(body).toString()).toBe(text);
+    expect(body.length).toBeLessThan(text.length / 2);
+
+    const etag = plain.headers.get('etag') ?? '';
+    const again = await fetch(`${api.base}${path}`, {
+      headers: { 'Accept-Encoding': 'identity', 'If-None-Match': `"other", W/${etag}` },
+    });
+    expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
+  });
+
+  it('are one buffer for all responses', () => {
+    const visit = staticPage('text/plain', 'text '.repeat(1000));
+    const asked = (encoding: string) =>
+      visit({
+        from: { address: '127.0.0.1', forwarded: false },
+        query: new URLSearchParams(),
+        headers: { 'accept-encoding': encoding },
+        requestId: 'r',
+      }).body;
+    expect(asked('gzip')).toBe(asked('gzip, br'));
+    expect(asked('identity')).toBe(asked('gzip;q=0'));
+    expect(asked('identity')).not.toBe(asked('*'));
+  });
+});
+
+describe('connections of one address', () => {
+  it('are not limited for programs on this machine as for others', async () => {
+    api = await startApi({ routes: sampleRoutes, api: { connectionsPerAddress: 2 } });
+    for (let n = 0; n < 5; n++) deaf('');
+    await expect.poll(() => open().length).toBe(5);
+  });
+
+  it('are limited, proxies excepted', async () => {
+    // 127.0.0.1 counts as a local program; the limit is that of the listener in its own test.
+    api = await startApi({
+      routes: sampleRoutes,
+      options: { connectionLimits: { ofOneCaller: () => 2 } },
+    });
+    for (let n = 0; n < 5; n++) deaf('');
+    await expect.poll(() => open().length).toBe(2);
+  });
+});

@@ -1,0 +1,168 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { PacedServer, type Pacing } from '../../src/smtp/paced-server.ts';
+import { SmtpReply } from '../../src/smtp/reply.ts';
+import { createStallCheck, WRITE_STALL_MS } from '../../src/smtp/sockets.ts';
+import { createTurns } from '../../src/smtp/turns.ts';
+import { eventually } from '../support/eventually.ts';
+import { smtpClient } from '../support/smtp-client.ts';
+import { heldClock } from '../support/store.ts';
+
+/** A server with nothing but pacing; returns the names of the commands that it was asked about. */
+async function start(verdict: Pacing['limits']['command'] = () => 0) {
+  const commands: string[] = [];
+  const refused: string[] = [];
+  const server = new PacedServer(
+    {
+      closeTimeout: 10,
+      disabledCommands: ['AUTH'],
+      disableReverseLookup: true,
+      hideENHANCEDSTATUSCODES: false,
+      logger: false,
+    },
+    {
+      limits: {
+        command: (session, name) => {
+          commands.push(name);
+          return verdict(session, name);
+        },
+      },
+      turns: createTurns(),
+      onRefused: (address) => void refused.push(address),
+    },
+  );
+  server.on('error', () => {});
+  server.listen(0, '127.0.0.1');
+  await once(server.server, 'listening');
+  onTestFinished(() => new Promise((resolve) => server.close(resolve)));
+  const address = server.server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  const { port } = address;
+  return { server, port, commands, refused };
+}
+
+describe('the server', () => {
+  it('asks for every command, in plain text and TLS, and answers in order', async () => {
+    const { port, commands } = await start();
+    const client = await smtpClient(port);
+    client.write('EHLO a.example\r\nNOOP\r\nVRFY x\r\nHELP\r\nNONSENSE\r\nRSET\r\n');
+    const replies: string[] = [];
+    for (let n = 0; n < 6; n++) replies.push((await client.reply()).slice(0, 3));
+    expect(replies).toEqual(['250', '250', '252', '214', '500', '250']);
+    await client.startTls();
+    client.write('EHLO a.example\r\nMAIL FROM:<>\r\nRCPT TO:<a@b.example>\r\nQUIT\r\n');
+    for (const code of ['250', '250', '250', '221']) expect((await client.reply()).slice(0, 3)).toBe(code);
+    const plain = ['EHLO', 'NOOP', 'VRFY', 'HELP', 'NONSENSE', 'RSET', 'STARTTLS'];
+    expect(commands).toEqual([...plain, 'EHLO', 'MAIL', 'RCPT', 'QUIT']);
+  });
+
+  it('delays a command, and those behind it', async () => {
+    const delays = [0, 30, 0];
+    const { port, commands } = await start(() => delays.shift() ?? 0);
+    const client = await smtpClient(port);
+    client.write('EHLO a.example\r\nNOOP\r\nRSET\r\n');
+    expect(await client.reply()).toMatch(/^250/);
+    expect(commands).toEqual(['EHLO', 'NOOP']);
+    expect(await client.reply()).toMatch(/OK$/);
+    expect(await client.reply()).toMatch(/Flushed$/);
+  });
+
+  it('replies 421 with the code of the refusal, closes, and runs nothing behind it', async () => {
+    const { port, commands, refused } = await start((_, name) =>
+      name === 'NOOP' ? new SmtpReply(421, '4.7.0', 'Too many') : 0,
+    );
+    const client = await smtpClient(port);
+    client.write('EHLO a.example\r\nNOOP\r\nRSET\r\nRSET\r\n');
+    expect(await client.reply()).toMatch(/^250/);
+    expect(await client.reply()).toBe('421 4.7.0 Too many');
+    await client.end;
+    expect(commands).toEqual(['EHLO', 'NOOP']);
+    expect(refused).toEqual(['127.0.0.1']);
+  });
+
+  it('forgets a client that is gone while its command waits', async () => {
+    const { server, port, commands } = await start((_, name) => (name === 'NOOP' ? 50 : 0));
+    const client = await smtpClient(port);
+    client.write('NOOP\r\nNOOP\r\nNOOP\r\n');
+    await eventually('the command to arrive', () => commands.length === 1);
+    client.destroy();
+    await eventually('the connection to be forgotten', () => server.connections.size === 0);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(commands).toEqual(['NOOP']);
+  });
+
+  it('sends the replies to commands that came together in few packets', async () => {
+    const { port } = await start();
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'data');
+    let packets = 0;
+    let received = '';
+    socket.on('data', (chunk) => {
+      packets++;
+      received += chunk.toString();
+    });
+    socket.write('NOOP\r\n'.repeat(1000));
+    await eventually('all replies', () => received.split('\r\n').length === 1001);
+    expect(packets).toBeLessThan(200);
+  });
+
+  it('closes the socket of a refused client that does not close its own', async () => {
+    const { server, port } = await start(() => new SmtpReply(421, '4.7.0', 'Too many'));
+    const socket: Socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => {});
+    await once(socket, 'data');
+    socket.write('NOOP\r\n');
+    await once(socket, 'end');
+    await eventually('the socket to be closed', () => sockets(server).then((count) => count === 0));
+  });
+});
+
+function sockets(server: PacedServer): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+  });
+}
+
+describe('a client that reads no replies', () => {
+  it('is not served further, and recognized after a minute', async () => {
+    const { server, port, commands } = await start();
+    const socket = connect(port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'data');
+    socket.pause();
+    const block = Buffer.from('HELP\r\n'.repeat(10_000));
+    const [connection] = server.connections;
+    if (connection === undefined) throw new Error('no connection');
+    const send = () => {
+      if (socket.writableLength === 0) socket.write(block);
+    };
+    await eventually(
+      'the replies to fill all buffers',
+      () => {
+        send();
+        return connection._socket.writableLength > 0 && socket.writableLength > 0;
+      },
+      { everyMs: 5 },
+    );
+    const clock = heldClock();
+    const { isStalled } = createStallCheck(clock);
+    // What the kernel holds may still move for a moment.
+    await eventually('the commands to stop', async () => {
+      const before = commands.length;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return commands.length === before;
+    });
+    expect(connection._socket.writableLength).toBeLessThan(100_000);
+    expect(isStalled(connection._socket)).toBe(false);
+    clock.advance(WRITE_STALL_MS - 1);
+    expect(isStalled(connection._socket)).toBe(false);
+    clock.advance(1);
+    expect(isStalled(connection._socket)).toBe(true);
+    socket.resume();
+    await eventually('the replies to be read', () => connection._socket.writableLength === 0);
+    expect(isStalled(connection._socket)).toBe(false);
+  });
+});

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { createTurns } from '../../src/smtp/turns.ts';
+
+function setUp(perTurn: number) {
+  const deferred: (() => void)[] = [];
+  const pauses: boolean[] = [];
+  const done: string[] = [];
+  const turns = createTurns({
+    perTurn,
+    defer: (callback, hasBacklog) => {
+      deferred.push(callback);
+      pauses.push(hasBacklog);
+    },
+  });
+  return {
+    turns,
+    done,
+    pauses,
+    run: (network: string, ...names: string[]) => {
+      for (const name of names) turns.run(network, () => void done.push(name));
+    },
+    nextTurn: () => {
+      for (const callback of deferred.splice(0)) callback();
+    },
+    isIdle: () => deferred.length === 0,
+  };
+}
+
+describe('turns', () => {
+  it('run so many commands and no more', () => {
+    const { run, done, nextTurn, turns, isIdle } = setUp(2);
+    run('a', '1', '2', '3', '4', '5');
+    expect(done).toEqual(['1', '2']);
+    nextTurn();
+    expect(done).toEqual(['1', '2', '3', '4']);
+    expect(turns.waiting()).toBe(1);
+    nextTurn();
+    expect(done).toHaveLength(5);
+    nextTurn();
+    expect(isIdle()).toBe(true);
+  });
+
+  it('go round among networks, so that a quiet one waits for one command of each other', () => {
+    const { run, done, nextTurn } = setUp(1);
+    run('a', 'a1', 'a2', 'a3', 'a4');
+    run('b', 'b1', 'b2');
+    run('quiet', 'q1');
+    for (let n = 0; n < 6; n++) nextTurn();
+    expect(done).toEqual(['a1', 'a2', 'b1', 'q1', 'a3', 'b2', 'a4']);
+  });
+
+  it('pause while commands wait, and only then', () => {
+    const { run, nextTurn, pauses } = setUp(2);
+    run('a', '1', '2', '3', '4', '5');
+    nextTurn();
+    nextTurn();
+    expect(pauses).toEqual([false, true]);
+  });
+
+  it('bound a client whose next command comes out of the one before', () => {
+    const { turns, nextTurn } = setUp(3);
+    let count = 0;
+    const command = () => {
+      count++;
+      turns.run('a', command);
+    };
+    turns.run('a', command);
+    expect(count).toBe(3);
+    nextTurn();
+    expect(count).toBe(6);
+  });
+});
