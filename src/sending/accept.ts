@@ -12,6 +12,7 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { findCampaign } from './campaigns.ts';
 import { checkDomain, checkingSend, type Sender } from './checks.ts';
+import { clippingWarnings } from './clipping.ts';
 import {
   countedCopies,
   type Draft,
@@ -36,12 +37,20 @@ export interface AcceptRequest {
   body: SendRequest;
   /** A well-formed Idempotency-Key with the endpoint it was given to, null when the caller gave none. */
   idempotency: { endpoint: string; key: string } | null;
-  /** Makes the answer's body from its data, as it will be sent and stored. */
-  envelope(data: SendResult): string;
+  /** Makes the answer's body from its data and from warnings, as it will be sent and stored. */
+  envelope(data: SendResult, warnings: readonly string[]): string;
 }
 
 export type Accepted =
-  | { kind: 'accepted'; status: number; data: SendResult; body: string; firstSeq: number }
+  | {
+      kind: 'accepted';
+      status: number;
+      data: SendResult;
+      /** Those that `body` was made with. */
+      warnings: readonly string[];
+      body: string;
+      firstSeq: number;
+    }
   | { kind: 'replayed'; status: number; body: string };
 
 export interface Acceptance {
@@ -62,6 +71,8 @@ export interface AcceptanceSettings {
   pressure: Pick<Pressure, 'refusal'>;
   limits: Pick<AccountLimits, 'takeMessages'>;
   simulatorDomain: string;
+  /** `public.url`, its port resolved: where links lead unless a domain has a host of its own for them. */
+  publicUrl: string;
   /** How long a message is tried, ms. */
   expire: Record<UseCase, number>;
   announce(lane: 0 | 1, stream: Stream): void;
@@ -78,7 +89,7 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     request: AcceptRequest,
     send: ParsedSend,
     reservation: Reservation | null,
-  ): Promise<{ draft: Draft; body: string; firstSeq: number } | Refusal> {
+  ): Promise<{ draft: Draft; warnings: string[]; body: string; firstSeq: number } | Refusal> {
     const { sender } = request;
     const busy = pressure.refusal() ?? checkNames(sender, send);
     if (busy !== null) return busy;
@@ -93,7 +104,11 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     const draft = makeDraft(sender, send, checked, ids, clock.now());
     const bodies = await inSlices(encodingContents(draft));
     if (isRefusal(bodies)) return bodies;
-    const body = request.envelope(draft.data);
+    const warnings = clippingWarnings(checked.rendered.html, {
+      ...send,
+      linkBase: `https://${checked.domain.tracking_host ?? new URL(settings.publicUrl).host}`,
+    });
+    const body = request.envelope(draft.data, warnings);
     const firstSeq = await writer.run((all) => {
       // Deleted while this request waited for its turn: then nothing of it is stored.
       if (all.domains.byId(checked.domain.domain_id) === null)
@@ -109,7 +124,7 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       reservation?.keep(all, STATUS[sender.useCase], body);
       return storeDraft(all, draft, bodies, settings);
     }, sender.account.account_id);
-    return isRefusal(firstSeq) ? firstSeq : { draft, body, firstSeq };
+    return isRefusal(firstSeq) ? firstSeq : { draft, warnings, body, firstSeq };
   }
 
   /** What the request names exists in this account; the template is looked for where it is read. */
@@ -173,10 +188,11 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       try {
         const stored = await checkAndStore(request, send, reservation);
         if (isRefusal(stored)) return stored;
-        const { draft, body, firstSeq } = stored;
+        const { draft, warnings, body, firstSeq } = stored;
         beforeAnnounce?.(firstSeq);
         announce(draft);
-        return { kind: 'accepted', status: STATUS[sender.useCase], data: draft.data, body, firstSeq };
+        const status = STATUS[sender.useCase];
+        return { kind: 'accepted', status, data: draft.data, warnings, body, firstSeq };
       } finally {
         reservation?.release();
       }

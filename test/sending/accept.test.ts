@@ -19,7 +19,7 @@ describe('an accepted send', () => {
       recipients: [{ email: 'ada@example.net', status: 'sent', role: 'to', messageId: data.messageId }],
       status: 'sent',
     });
-    expect(JSON.parse(body)).toEqual({ success: true, data });
+    expect(JSON.parse(body)).toEqual({ success: true, data: { ...data, warnings: [] } });
     const [message] = stored();
     expect(message).toMatchObject({
       message_id: data.messageId,

@@ -33,6 +33,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}) {
     pressure: { refusal: () => pressed },
     limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
+    publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: (_lane, stream) => announced.push(stream),
   });
@@ -45,7 +46,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}) {
     return acceptance.accept({
       sender: { account, useCase: 'tx', allowFrom: [] },
       idempotency: null,
-      envelope: (data) => JSON.stringify({ success: true, data }),
+      envelope: (data, warnings) => JSON.stringify({ success: true, data: { ...data, warnings } }),
       ...options,
       body: { ...BODY, ...changes },
     });

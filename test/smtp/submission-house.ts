@@ -41,6 +41,7 @@ export async function startSubmission(
     pressure: { refusal: () => null },
     limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
+    publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: () => {},
   });

@@ -3,6 +3,7 @@ import { isRefusal, refuse } from '../../core/refusal.ts';
 import type { CampaignSending } from '../../sending/campaign-send.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import type { CampaignRow } from '../../store/campaigns.ts';
+import { successBody } from '../answers.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { oneCampaignForm, SENDING_EXAMPLE, withProgress } from './campaign-forms.ts';
 import { commonSendFields } from './send-forms.ts';
@@ -127,15 +128,16 @@ function sendCampaign(sending: CampaignSending, account: (accountId: string) => 
       'TEMPLATE_VARIABLE_MISSING',
       'UNAVAILABLE',
     ],
-    handle: async ({ caller, params: { campaignId }, body }) => {
+    handle: async ({ caller, params: { campaignId }, body, warnings }) => {
       const row = account(caller.accountId);
       if (row === null) return refuse('UNAUTHENTICATED', 'The account is gone');
       const sender = { account: row, useCase: 'mk' as const, allowFrom: caller.allowFrom };
       const sent = await sending.send(sender, campaignId, body);
       if (isRefusal(sent)) return sent;
-      const campaign = withProgress(sending, sent);
-      const message = sent.status === 'scheduled' ? 'The campaign is scheduled.' : SENT;
-      return { status: 202, data: { message, jobId: campaign.progress?.jobId ?? '', campaign } };
+      const campaign = withProgress(sending, sent.campaign);
+      const message = sent.campaign.status === 'scheduled' ? 'The campaign is scheduled.' : SENT;
+      const data = { message, jobId: campaign.progress?.jobId ?? '', campaign };
+      return { status: 202, raw: successBody(data, [...warnings, ...sent.warnings]) };
     },
   });
 }

@@ -121,7 +121,7 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
       sender: { account, useCase: stream.useCase, allowFrom: call.caller.allowFrom },
       body,
       idempotency: key === null ? null : { endpoint: stream.endpoint, key: `${key}#${index}` },
-      envelope: (data) => successBody(data, warnings),
+      envelope: (data, more) => successBody(data, [...warnings, ...more]),
     });
     return isRefusal(accepted) ? refused(accepted) : { accepted: true, body: accepted.body };
   }
