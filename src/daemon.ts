@@ -560,6 +560,11 @@ function registerGauges(registry: Registry, read: { queued(): number; engine: De
   gauge('postrider_delivery_unrecorded', '1 while outcomes cannot be recorded.', () =>
     engine.unrecorded() === null ? 0 : 1,
   );
+  gauge(
+    'postrider_delivery_unreadable',
+    'Queues and rows that cannot be read and are tried again later.',
+    engine.unreadable,
+  );
   const parked = new Gauge({
     name: 'postrider_delivery_parked',
     help: 'Domains and accounts whose mail cannot be prepared and is left alone for a while.',

@@ -54,6 +54,8 @@ export interface DeliveryEngine {
   /** Domains and accounts whose mail cannot be prepared, 100 at most. */
   parked(): Parked[];
   parkedCount(kind: Parked['kind']): number;
+  /** Queues and rows that cannot be read at present and are tried again later. */
+  unreadable(): number;
   /** Why a message that waits is not sent at once although it is due, in words; null: nothing is known. */
   obstacle(message: QueuedMessage): string | null;
   /**
@@ -550,6 +552,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     unrecorded: () => recording.unrecorded(),
     parked: () => parking.list(),
     parkedCount: (kind) => parking.count(kind),
+    unreadable: () => scheduler.unreadable(),
     obstacle: (message) => {
       const waits = {
         domain: parking.domainWait(message.domain_id),

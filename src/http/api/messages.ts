@@ -133,7 +133,7 @@ function listEvents(tables: Tables): Route {
     tag: 'Messages and events',
     summary: 'The ordered feed of events, oldest first',
     description:
-      'Keep `nextKey` and ask again with it as `lastKey`: a consumer that was down catches up without a gap. `nextKey` is given whenever the page holds anything, so that the end of the feed can be waited at.\n\nEvents known from a mail that came in (`source` `dsn` or `arf`) carry `verified`. For a bounce or delay it is true when the report came to the message’s return path, for a complaint when the organization that received the message signed it (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses when it is repeated on another day or confirmed by a live reply.',
+      'Keep `nextKey` and ask again with it as `lastKey`: a consumer that was down catches up without a gap. `nextKey` is given whenever the page holds anything, so that the end of the feed can be waited at.\n\n`email_failed` has a `reason`: `expired`, `cancelled`, `domain_deleted`, `loop` or `content_invalid` (its stored content cannot be composed).\n\nEvents known from a mail that came in (`source` `dsn` or `arf`) carry `verified`. For a bounce or delay it is true when the report came to the message’s return path, for a complaint when the organization that received the message signed it (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses when it is repeated on another day or confirmed by a live reply.',
     scope: 'setup',
     query: z.object({
       ...filters,

@@ -50,7 +50,7 @@ export function readAggregateReport(
     return true;
   });
   if (!document.isComplete && records.length === 0) return 'too-large';
-  const root = child(document.root, 'feedback') ?? document.root;
+  const root = descendant(document.root, 'feedback') ?? document.root;
   const metadata = child(root, 'report_metadata');
   const range = child(metadata, 'date_range');
   const policy = child(root, 'policy_published');
@@ -87,9 +87,11 @@ function readRecord(record: XmlElement): AggregateRecord {
     disposition: value(evaluated, 'disposition').toLowerCase(),
     dkim: value(evaluated, 'dkim').toLowerCase(),
     spf: value(evaluated, 'spf').toLowerCase(),
-    overrides: all(evaluated, 'reason').map((reason) =>
-      [value(reason, 'type'), value(reason, 'comment')].filter((each) => each !== '').join(': '),
-    ),
+    overrides: all(evaluated, 'reason')
+      .map((reason) =>
+        [value(reason, 'type'), value(reason, 'comment')].filter((each) => each !== '').join(': '),
+      )
+      .filter((override) => override !== ''),
     headerFrom: value(identifiers, 'header_from').toLowerCase(),
     envelopeFrom: value(identifiers, 'envelope_from').toLowerCase(),
     dkimResults: all(results, 'dkim').map((dkim) => ({
@@ -106,6 +108,17 @@ function readRecord(record: XmlElement): AggregateRecord {
 
 function child(parent: XmlElement | undefined, name: string): XmlElement | undefined {
   return parent?.children.find((each) => each.name === name);
+}
+
+/** The first element of this name at any depth: some reporters wrap the report in an element of their own. */
+function descendant(parent: XmlElement, name: string): XmlElement | undefined {
+  const direct = child(parent, name);
+  if (direct !== undefined) return direct;
+  for (const each of parent.children) {
+    const found = descendant(each, name);
+    if (found !== undefined) return found;
+  }
+  return undefined;
 }
 
 function all(parent: XmlElement | undefined, name: string): XmlElement[] {

@@ -14,10 +14,26 @@ type ArchiveLimits = Pick<IncomingLimits, 'reportBytes' | 'reportRatio' | 'ratio
 export function open(bytes: Buffer, limits: ArchiveLimits): Opened {
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
     const maxOutputLength = maxContent(bytes, limits);
-    return inflated(() => gunzipSync(bytes, { maxOutputLength, finishFlush: SYNC_FLUSH }));
+    const opened = inflated(() => gunzipSync(bytes, { maxOutputLength, finishFlush: SYNC_FLUSH }));
+    if (!('problem' in opened) || opened.problem === 'too-large') return opened;
+    // Bytes behind the stream, such as a line end, are an error to zlib; the deflate stream inside knows its end.
+    const stream = bytes.subarray(gzipHeaderLength(bytes));
+    return inflated(() => inflateRawSync(stream, { maxOutputLength, finishFlush: SYNC_FLUSH }));
   }
   if (bytes.length > 4 && bytes.readUInt32LE(0) === LOCAL_HEADER) return openZip(bytes, limits);
   return bytes.length > limits.reportBytes ? { problem: 'too-large' } : { content: bytes };
+}
+
+/** RFC 1952 §2.3: ten octets, then the optional fields that the flags announce. */
+function gzipHeaderLength(bytes: Buffer): number {
+  const flags = bytes[3] ?? 0;
+  let length = 10;
+  if ((flags & 4) !== 0 && bytes.length >= length + 2) length += 2 + bytes.readUInt16LE(length);
+  for (const flag of [8, 16]) {
+    // File name and comment end with a zero octet.
+    if ((flags & flag) !== 0) length = bytes.indexOf(0, length) + 1 || bytes.length;
+  }
+  return (flags & 2) === 0 ? length : length + 2;
 }
 
 /** Bytes that `packed` may decompress to. */

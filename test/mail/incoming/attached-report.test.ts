@@ -25,6 +25,13 @@ const XML = `<?xml version="1.0"?>
   </record>
 </feedback>`;
 
+/** With a file name in the header (RFC 1952 §2.3.1), and `after` behind the stream. */
+function named(packed: Buffer, after: string): Buffer {
+  const header = Buffer.from(packed.subarray(0, 10));
+  header[3] = 8;
+  return Buffer.concat([header, Buffer.from('report.xml\0'), packed.subarray(10), Buffer.from(after)]);
+}
+
 function mailWith(
   type: string,
   filename: string,
@@ -46,6 +53,22 @@ Content-Transfer-Encoding: base64
 ${content.toString('base64')}
 --b--`);
 }
+
+it('keeps what a wrapper that is never closed holds', () => {
+  const wrapped = Buffer.from(XML.replace('<feedback', '<wrap><feedback'));
+  expect(parseIncoming(mailWith('text/xml', 'r.xml', wrapped)).aggregate).toMatchObject({
+    organization: 'Receiver & Co',
+    domain: 'example.com',
+    begin: 1_700_000_000_000,
+    end: 1_700_086_400_000,
+  });
+});
+
+it('drops an empty reason for an override', () => {
+  const xml = XML.replace(/<reason>.*<\/reason>/, '<reason><type/><comment></comment></reason>');
+  const { aggregate } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(xml)));
+  expect(aggregate?.records[0]?.overrides).toEqual([]);
+});
 
 describe('a report that costs too much to read', () => {
   const packed = (xml: string) => mailWith('application/gzip', 'r.xml.gz', gzipSync(Buffer.from(xml)));
@@ -145,6 +168,19 @@ describe('a DMARC aggregate report (RFC 9990)', () => {
     ],
     ['gzip that calls itself something else', 'application/octet-stream', 'report', gzipSync(XML)],
     ['gzip that was cut off', 'application/gzip', 'r.xml.gz', gzipSync(XML).subarray(0, -8)],
+    [
+      'gzip with a line end behind it',
+      'application/gzip',
+      'r.xml.gz',
+      Buffer.concat([gzipSync(XML), Buffer.from('\r\n')]),
+    ],
+    ['gzip with a file name in it', 'application/gzip', 'r.xml.gz', named(gzipSync(XML), '\r\n')],
+    [
+      'a wrapper that is never closed',
+      'text/xml',
+      'r.xml',
+      Buffer.from(XML.replace('<feedback', '<wrap><feedback')),
+    ],
     ['a byte order mark', 'text/xml', 'r.xml', Buffer.from(`\ufeff${XML}`)],
     ['UTF-16', 'text/xml', 'r.xml', Buffer.from(`\ufeff${XML}`, 'utf16le')],
     ['bytes that are no UTF-8', 'text/xml', 'r.xml', Buffer.from(XML.replace('Co<', 'C\xf6<'), 'latin1')],
