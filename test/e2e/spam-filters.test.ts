@@ -38,6 +38,39 @@ const ORDER = `<html><head><title>Your order</title></head><body>
 <a href="tel:+4930901820">030 901820</a>.</p>
 <p>{{company_address_html}} {{unsubscribe_email_html}}</p></body></html>`;
 
+const TEXT_ONLY = `Hello Ada,
+
+your order 2026-1041 left our warehouse today and will reach you tomorrow.
+You can follow it at https://www.kunde.example/orders/2026-1041
+
+{{company_address_text}}
+{{unsubscribe_email_text}}
+`;
+
+const INVITATION = `<p>Dear Ada,</p><p>we look forward to seeing you for the fitting of your rain jacket on
+14 March 2026 at 10:00 in our shop in Berlin. Please accept or decline the invitation.</p>
+<p>{{company_address_html}} {{unsubscribe_email_html}}</p>`;
+
+const CALENDAR = [
+  'BEGIN:VCALENDAR',
+  'VERSION:2.0',
+  'PRODID:-//Kunde GmbH//Shop//EN',
+  'METHOD:REQUEST',
+  'BEGIN:VEVENT',
+  'UID:fitting-1041@kunde.example',
+  'SEQUENCE:0',
+  'DTSTAMP:20260301T090000Z',
+  'DTSTART:20260314T090000Z',
+  'DTEND:20260314T093000Z',
+  'SUMMARY:Fitting',
+  'LOCATION:Hauptstrasse 1\\, 10115 Berlin',
+  'ORGANIZER;CN=Kunde Shop:mailto:events@kunde.example',
+  'ATTENDEE;CN=Ada Byron;PARTSTAT=NEEDS-ACTION;RSVP=TRUE:mailto:ada@empfang.example',
+  'END:VEVENT',
+  'END:VCALENDAR',
+  '',
+].join('\r\n');
+
 const NEWSLETTER = readFileSync(new URL('../mail/newsletter/newsletter.html', import.meta.url), 'utf8');
 
 describe.skipIf(parts.missing)(`spam filters${parts.reason}`, () => {
@@ -103,5 +136,30 @@ describe.skipIf(parts.missing)(`spam filters${parts.reason}`, () => {
     });
     const message = (await sink.waitFor(before + 1)).at(-1);
     await expectBelow('A newsletter of 200 links', message, { spamAssassin: 2.5, rspamd: 2 });
+  });
+
+  it('find little in a text-only message', async () => {
+    const before = scene.sink.count;
+    await scene.daemon.api.send({
+      from: 'Kunde Shop <orders@kunde.example>',
+      to: 'Ada Byron <ada@empfang.example>',
+      subject: 'Your parcel is on its way',
+      text: TEXT_ONLY,
+    });
+    const message = (await scene.sink.waitFor(before + 1)).at(-1);
+    await expectBelow('A text-only message', message, { spamAssassin: 1.5, rspamd: 1 });
+  });
+
+  it('find little in a calendar invitation', async () => {
+    const before = scene.sink.count;
+    await scene.daemon.api.send({
+      from: 'Kunde Shop <events@kunde.example>',
+      to: 'Ada Byron <ada@empfang.example>',
+      subject: 'Invitation: fitting on 14 March',
+      html: INVITATION,
+      calendar: { method: 'REQUEST', content: CALENDAR },
+    });
+    const message = (await scene.sink.waitFor(before + 1)).at(-1);
+    await expectBelow('A calendar invitation', message, { spamAssassin: 1.5, rspamd: 2 });
   });
 });
