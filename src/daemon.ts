@@ -57,6 +57,7 @@ import { createCampaignSending } from './sending/campaign-send.ts';
 import { createCampaigns } from './sending/campaigns.ts';
 import { createComplianceTemplates } from './sending/compliance-templates.ts';
 import { createIdempotencyKeys } from './sending/idempotency.ts';
+import { createOneClickNotice } from './sending/one-click.ts';
 import { createPressure } from './sending/pressure.ts';
 import { createQueuedMail } from './sending/queued-mail.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
@@ -340,9 +341,11 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
       announce: engine.announce,
     };
+    const oneClick = createOneClickNotice({ publicUrl: publicSide.url(), log });
     const acceptance = createAcceptance({
       ...intoQueue,
       publicUrl: publicSide.url(),
+      oneClick,
       keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: config.limits.idempotencyHours * HOUR }),
     });
     const campaignRunner = createCampaignRunner({ ...intoQueue, log });
@@ -463,6 +466,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           campaigns: createCampaigns({ tables, writer, clock, ids }),
           sending: campaignSending,
           account: tables.accounts.get,
+          oneClick,
         }),
         ...webhookRoutes({ webhooks }),
         ...webhookDeliveryRoutes({ webhooks }),

@@ -86,6 +86,8 @@ export function createAccounts(deps: AccountDeps): Accounts {
           scopes: [scope],
           allowIps: [],
           allowFrom: [],
+          allowEssential: true,
+          strictCompliance: false,
         });
       const keys = {
         setup: fresh('setup'),

@@ -15,6 +15,10 @@ export interface Caller {
   keyId: string;
   /** From domains the key is tied to, empty: any. */
   allowFrom: string[];
+  /** The key may send essential mail. */
+  allowEssential: boolean;
+  /** The compliance footer is not appended to mail that the key submits over SMTP. */
+  strictCompliance: boolean;
 }
 
 /** Where a call comes from, as far as it can be known. */
@@ -87,7 +91,13 @@ export function createAuthenticator(deps: { tables: Tables; failures: FailureLim
       if (!parseList<Scope>(key.scopes).includes(scope)) {
         return refuse('INSUFFICIENT_SCOPE', `this key does not have the scope "${scope}"`);
       }
-      return { accountId: key.account_id, keyId: key.key_id, allowFrom: parseList(key.allow_from) };
+      return {
+        accountId: key.account_id,
+        keyId: key.key_id,
+        allowFrom: parseList(key.allow_from),
+        allowEssential: key.allow_essential === 1,
+        strictCompliance: key.strict_compliance === 1,
+      };
     },
   };
 }

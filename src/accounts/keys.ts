@@ -25,6 +25,10 @@ export interface ApiKey {
   allowIps: string[];
   /** From domains it may send for, lower-case A-labels, empty: any. */
   allowFrom: string[];
+  /** May send essential mail, which ignores a transactional opt-out. */
+  allowEssential: boolean;
+  /** Mail submitted over SMTP without the compliance variables is refused; else the footer is appended to it. */
+  strictCompliance: boolean;
   /** Epoch ms. */
   createdAt: number;
   revokedAt: number | null;
@@ -37,6 +41,10 @@ export interface NewKey {
   scopes: string[];
   allowIps?: string[];
   allowFrom?: string[];
+  /** Default: true. */
+  allowEssential?: boolean;
+  /** Default: false. */
+  strictCompliance?: boolean;
 }
 
 export interface CreatedKey {
@@ -113,6 +121,8 @@ export function makeKey(
     scopes: JSON.stringify(key.scopes),
     allow_ips: JSON.stringify(key.allowIps),
     allow_from: JSON.stringify(key.allowFrom),
+    allow_essential: key.allowEssential ? 1 : 0,
+    strict_compliance: key.strictCompliance ? 1 : 0,
     created_at: key.createdAt,
     revoked_at: null,
   };
@@ -144,7 +154,8 @@ function checkKey(wish: NewKey): (Required<Omit<NewKey, 'scopes'>> & { scopes: S
   if (isRefusal(allowIps)) return allowIps;
   const allowFrom = readEach('allowFrom', wish.allowFrom, 'a domain such as example.com', normaliseDomain);
   if (isRefusal(allowFrom)) return allowFrom;
-  return { accountId: wish.accountId, name, scopes: [...scopes], allowIps, allowFrom };
+  const { accountId, allowEssential = true, strictCompliance = false } = wish;
+  return { accountId, name, scopes: [...scopes], allowIps, allowFrom, allowEssential, strictCompliance };
 }
 
 function readEach(
@@ -170,6 +181,8 @@ function apiKeyOf(row: ApiKeyRow): ApiKey {
     scopes: parseList<Scope>(row.scopes),
     allowIps: parseList(row.allow_ips),
     allowFrom: parseList(row.allow_from),
+    allowEssential: row.allow_essential === 1,
+    strictCompliance: row.strict_compliance === 1,
     createdAt: row.created_at,
     revokedAt: row.revoked_at,
   };

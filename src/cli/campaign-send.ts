@@ -95,7 +95,7 @@ async function send(context: CliContext, id: string, options: SendOptions): Prom
   } catch (error) {
     return context.fail(error instanceof Error ? error.message : String(error));
   }
-  const sent = await sending.send({ account, useCase: 'mk', allowFrom: [] }, id, {
+  const sent = await sending.send({ account, useCase: 'mk', allowFrom: [], allowEssential: false }, id, {
     subscriptionGroupId: options.group,
     from: options.from,
     replyTo: options.replyTo,

@@ -24,6 +24,11 @@ Examples:
     .option('--name <name>', 'name, for the list', '')
     .option('--allow-ip <cidr...>', 'addresses and networks it may be used from (default: any)')
     .option('--allow-from <domain...>', 'From domains it may send for (default: any of the account)')
+    .option('--no-essential', 'refuse mail marked as essential, which ignores a transactional opt-out')
+    .option(
+      '--strict-compliance',
+      'refuse mail submitted over SMTP without the compliance variables, instead of appending the footer',
+    )
     .option('--json', 'print JSON (it always does)')
     .action((options: CreateOptions) => create(context, options));
   command
@@ -46,6 +51,8 @@ interface CreateOptions {
   name: string;
   allowIp?: string[];
   allowFrom?: string[];
+  essential: boolean;
+  strictCompliance?: boolean;
 }
 
 interface ListOptions {
@@ -60,6 +67,8 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
     scopes: parts(options.scope),
     allowIps: parts(options.allowIp),
     allowFrom: parts(options.allowFrom),
+    allowEssential: options.essential,
+    strictCompliance: options.strictCompliance === true,
   });
   if (isRefusal(made)) say(context, made);
   else context.printJson({ ...record(made.key), key: made.secret });
@@ -80,6 +89,7 @@ async function list(context: CliContext, { account, json }: ListOptions): Promis
       name: key.name,
       scopes: key.scopes.join(', '),
       'tied to': [...key.allowIps, ...key.allowFrom].join(', '),
+      limits: limitsOf(key).join(', '),
       created: iso(key.createdAt),
       revoked: key.revokedAt === null ? '' : iso(key.revokedAt),
     }));
@@ -92,6 +102,11 @@ async function revoke(context: CliContext, keyId: string, json: boolean): Promis
   if (isRefusal(key)) say(context, key);
   else if (json) context.printJson(record(key));
   else context.print(`key ${key.keyId} is revoked`);
+}
+
+/** What the key is barred from, in the words of its options. */
+function limitsOf({ allowEssential, strictCompliance }: ApiKey): string[] {
+  return [...(allowEssential ? [] : ['no-essential']), ...(strictCompliance ? ['strict-compliance'] : [])];
 }
 
 /** Bad input is bad usage; the rest failed. */

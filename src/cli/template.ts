@@ -4,7 +4,13 @@ import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { given } from '../http/api/given.ts';
 import { templateForm } from '../http/api/templates.ts';
 import { parseForm } from '../http/validation.ts';
-import { createTemplates, shownTemplate, type Templates, templateWarnings } from '../sending/templates.ts';
+import {
+  contentFault,
+  createTemplates,
+  shownTemplate,
+  type Templates,
+  templateWarnings,
+} from '../sending/templates.ts';
 import type { TemplateRow } from '../store/templates.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
@@ -38,7 +44,7 @@ Examples:
   add('show <id>', 'Show a template with its content').action((id: string, options: Options) =>
     one(context, options, (templates) => templates.get(options.account, id)),
   );
-  withContent(add('create', 'Create a template; --name and --html are required')).action(
+  withContent(add('create', 'Create a template; --name and --html or --text are required')).action(
     (options: ContentOptions) => create(context, options),
   );
   withContent(add('update <id>', 'Change what the options name')).action(
@@ -84,11 +90,14 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
 }
 
 async function create(context: CliContext, options: ContentOptions): Promise<void> {
-  if (options.name === undefined || options.html === undefined)
-    return context.usage('--name and --html are required');
+  if (options.name === undefined || (options.html ?? options.text) === undefined)
+    return context.usage('--name and --html or --text are required');
   const input = parseForm(templateForm, await contentOf(options), 'template');
   if (isRefusal(input)) return context.usage(input.message);
-  const { type = null, subject = null, text = null, name, html } = input;
+  const { type = null, subject = null, text = null, name } = input;
+  const html = input.html ?? '';
+  const empty = contentFault({ html, text });
+  if (empty !== null) return context.usage(empty.message);
   await one(context, options, (templates) =>
     templates.create(options.account, { type, subject, text, name, html }),
   );
@@ -99,7 +108,9 @@ async function update(context: CliContext, id: string, options: ContentOptions):
   if (Object.keys(content).length === 0) return context.usage('nothing to change: name at least one option');
   const input = parseForm(templateForm.partial(), content, 'template');
   if (isRefusal(input)) return context.usage(input.message);
-  await one(context, options, (templates) => templates.update(options.account, id, given(input)));
+  await one(context, options, (templates) =>
+    templates.update(options.account, id, given({ ...input, html: input.html ?? undefined })),
+  );
 }
 
 /** Only what the options name, with the content of the files. */

@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts';
-import type { CopyDetails, Tracking } from '../mail/content.ts';
+import type { CopyDetails, MailKind, Tracking } from '../mail/content.ts';
 import { sentMailOf } from '../mail/sent-mail.ts';
 import type { Tokens } from '../mail/tokens.ts';
 import type { DomainRow, Lane } from '../store/domains.ts';
@@ -59,13 +59,14 @@ export function createPrepare({ config, tokens, publicUrl }: PrepareSettings): P
     const mail = sentMailOf(message);
     const base = linkBase(publicUrl, domain);
     const copy: CopyDetails = {
+      kind: kindOf(message),
       recipient: message.recipient,
       unsubscribeUrl: `${base}/u/${tokens.unsubscribeUrl.make(mail)}`,
       reportAbuseUrl: `${base}/r/${tokens.reportUrl.make(mail)}`,
       unsubscribeAddress: `${tokens.unsubscribe.make(id)}@${customerReturnHost(domain)}`,
       signedId: tokens.signedId.make(id),
       feedbackAddress: `${tokens.feedback.make(id)}@${customerReturnHost(domain)}`,
-      feedbackId: `${message.campaign_id ?? 'none'}:${message.account_id}:${message.use_case}:postrider`,
+      feedbackId: feedbackIdOf(message),
       ...(message.track_clicks + message.track_opens > 0 ? { tracking: trackingOf(message, base) } : {}),
     };
     return {
@@ -78,6 +79,16 @@ export function createPrepare({ config, tokens, publicUrl }: PrepareSettings): P
       signers,
     };
   };
+}
+
+function kindOf({ use_case, essential }: MessageRow): MailKind {
+  if (use_case === 'mk') return 'marketing';
+  return essential === 1 ? 'essential' : 'transactional';
+}
+
+/** What the first field names is what the large receivers report complaint rates for. */
+function feedbackIdOf({ campaign_id, subscription_group_id, account_id, use_case }: MessageRow): string {
+  return `${campaign_id ?? subscription_group_id ?? use_case}:${account_id}:${use_case}:postrider`;
 }
 
 /** Finds the keys that sign a domain's mail in a lane; empty when there is none yet. */

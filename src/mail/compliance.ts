@@ -24,6 +24,11 @@ export type RequiredVariable = 'company_address_html' | 'unsubscribe_email_html'
 
 const REQUIRED: readonly RequiredVariable[] = ['company_address_html', 'unsubscribe_email_html'];
 
+/** What a message must use; essential mail cannot be unsubscribed from. */
+export function requiredVariables({ essential }: { essential: boolean }): readonly RequiredVariable[] {
+  return essential ? ['company_address_html'] : REQUIRED;
+}
+
 /** The kinds of compliance template an account may replace by its own. */
 export const COMPLIANCE_KINDS = ['unsubscribe', 'report_abuse', 'company_address'] as const;
 
@@ -62,8 +67,18 @@ const PLACEHOLDERS: readonly string[] = [
   'recipient_email',
 ];
 
-/** The service's variables that insert html. */
-const INSERTED = ['unsubscribe_email_html', 'report_abuse_email_html', 'company_address_html'] as const;
+/** The service's variables that insert a snippet, and their aliases: each gives html in html, and text in text. */
+const INSERTED = [
+  ['unsubscribe_email_html', 'unsubscribe_email_text'],
+  ['report_abuse_email_html', 'report_abuse_email_text'],
+  ['company_address_html', 'company_address_text'],
+] as const;
+
+/** What satisfies a requirement in the text of a message without html. */
+const REQUIRED_IN_TEXT: Record<RequiredVariable, readonly ServiceVariable[]> = {
+  company_address_html: ['company_address_html', 'company_address_text', 'company_address'],
+  unsubscribe_email_html: ['unsubscribe_email_html', 'unsubscribe_email_text', 'unsubscribe_url'],
+};
 
 /** What each kind is there for: a template without it would do nothing. */
 const PURPOSE: Record<ComplianceKind, string> = {
@@ -131,6 +146,11 @@ function* findingShown(html: string, places: readonly Place[]): Work<RequiredVar
   };
   yield* walkingHtml(html, visitor, DISPLAY_ATTRIBUTES);
   return REQUIRED.filter((name) => !shown.has(name));
+}
+
+/** The required variables that the text template of a message without html does not use. */
+export function missingInText({ names }: Pick<Template, 'names'>): RequiredVariable[] {
+  return REQUIRED.filter((name) => !REQUIRED_IN_TEXT[name].some((form) => names.includes(form)));
 }
 
 /** What is wrong with an account's own compliance template; empty when it can be used. */
@@ -213,11 +233,13 @@ export function complianceVariables({ account, from, templates = {} }: Complianc
     html.company_address = escapeHtml(`${name}, ${address}`);
     text.company_address = `${name}, ${address}`;
   }
-  for (const variable of INSERTED) {
+  for (const [variable, alias] of INSERTED) {
     const value = html[variable];
-    // Hardly any text uses these, and every send comes by here: worked out when asked for.
-    if (value !== undefined) {
-      Object.defineProperty(text, variable, { enumerable: true, get: () => textFromHtml(value) });
+    if (value === undefined) continue;
+    html[alias] = value;
+    for (const name of [variable, alias]) {
+      // Few texts use these, and every send passes here: derived when it is asked for.
+      Object.defineProperty(text, name, { enumerable: true, get: () => textFromHtml(value) });
     }
   }
   return { html, text };

@@ -1,8 +1,8 @@
-import { needsSmtpUtf8 } from './address.ts';
-import type { Attachment, CopyDetails, MessageContent } from './content.ts';
+import { domainOf, needsSmtpUtf8 } from './address.ts';
+import type { Alternative, Attachment, CopyDetails, MessageContent } from './content.ts';
 import { encodeText, wrapBase64 } from './encode.ts';
 import { flowText } from './flowed.ts';
-import { addressField, parameterField, textField, wordsField } from './headers.ts';
+import { addressField, listIdField, parameterField, textField, wordsField } from './headers.ts';
 import { personalise } from './personalise.ts';
 import { textFromHtml } from './text-part.ts';
 import { tracked } from './tracked.ts';
@@ -65,32 +65,57 @@ function recipientFields({ to, cc }: MessageContent): string[] {
   return fields.length > 0 ? fields : ['To: undisclosed-recipients:;'];
 }
 
-/**
- * The service's own fields and the caller's. List-Unsubscribe and List-Unsubscribe-Post stand or fall together
- * (RFC 8058 §3.1): a caller's own List-Unsubscribe takes our Post field away, and a caller's Post field counts
- * only beside an https link.
- */
+/** The service's own fields and the caller's, which replace ours of the same name. */
 function serviceFields(content: MessageContent, copy: CopyDetails): string[] {
   const own = (name: string) => content.headers.find(([given]) => given.toLowerCase() === name)?.[1];
-  const ownList = own('list-unsubscribe');
-  const fields = [textField('Feedback-ID', copy.feedbackId), wordsField('X-Postrider-Id', [copy.signedId])];
-  if (ownList === undefined) {
-    const url = `<${copy.unsubscribeUrl}>`;
-    const address = copy.unsubscribeAddress;
-    fields.push(
-      wordsField('List-Unsubscribe', address === null ? [url] : [`${url},`, `<mailto:${address}>`]),
-    );
-    if (own('list-unsubscribe-post') === undefined)
-      fields.push('List-Unsubscribe-Post: List-Unsubscribe=One-Click');
-  }
+  const { fields: unsubscribe, takesOwnPost } = unsubscribeFields(copy, own);
+  const fields = [
+    textField('Feedback-ID', copy.feedbackId),
+    wordsField('X-Postrider-Id', [copy.signedId]),
+    ...unsubscribe,
+    ...(copy.kind === 'marketing' ? bulkFields(content, own) : []),
+  ];
   if (copy.feedbackAddress !== null) {
     fields.push(wordsField('CFBL-Address', [`${copy.feedbackAddress};`, 'report=arf']));
   }
-  const postIsVoid = ownList !== undefined && !/<\s*https:/i.test(ownList);
   for (const [name, value] of content.headers) {
-    if (postIsVoid && name.toLowerCase() === 'list-unsubscribe-post') continue;
+    if (!takesOwnPost && name.toLowerCase() === 'list-unsubscribe-post') continue;
     fields.push(textField(name, value));
   }
+  return fields;
+}
+
+type OwnField = (name: string) => string | undefined;
+
+/**
+ * List-Unsubscribe and List-Unsubscribe-Post stand or fall together, and need an https link (RFC 8058 §3.1, §4): a
+ * caller's own List-Unsubscribe removes our Post field, and a caller's Post field counts only beside an https link.
+ * One click in a mail client must not block sign-in codes: our link in transactional mail has no Post field.
+ */
+function unsubscribeFields(copy: CopyDetails, own: OwnField): { fields: string[]; takesOwnPost: boolean } {
+  const ownList = own('list-unsubscribe');
+  if (ownList !== undefined) return { fields: [], takesOwnPost: /<\s*https:/i.test(ownList) };
+  if (copy.kind === 'essential') return { fields: [], takesOwnPost: false };
+  const url = `<${copy.unsubscribeUrl}>`;
+  const address = copy.unsubscribeAddress;
+  const words = address === null ? [url] : [`${url},`, `<mailto:${address}>`];
+  const oneClick = copy.kind === 'marketing' && copy.unsubscribeUrl.startsWith('https:');
+  const post =
+    oneClick && own('list-unsubscribe-post') === undefined
+      ? ['List-Unsubscribe-Post: List-Unsubscribe=One-Click']
+      : [];
+  return { fields: [wordsField('List-Unsubscribe', words), ...post], takesOwnPost: oneClick };
+}
+
+/** RFC 2919 §2: at most 255 octets. */
+const MAX_LIST_ID = 255;
+
+function bulkFields({ list, from }: MessageContent, own: OwnField): string[] {
+  const fields = [];
+  const id = list === undefined ? '' : `${list.id}.${domainOf(from.address)}`;
+  if (list !== undefined && id.length <= MAX_LIST_ID && own('list-id') === undefined)
+    fields.push(listIdField(list.name, id));
+  if (own('precedence') === undefined) fields.push('Precedence: bulk');
   return fields;
 }
 
@@ -114,25 +139,47 @@ function bodyOf(content: MessageContent, copy: CopyDetails): Entity {
   return attached.length > 0 ? multipart('mixed', boundary('m'), [readable, ...attached]) : readable;
 }
 
-/** alternative( text, related( html, inline… ) ), leaving out what there is none of. */
+/** alternative( text, related( html, inline… ), alternative… ), without what the content lacks. */
 function readableOf(
   content: MessageContent,
   copy: CopyDetails,
   inline: Entity[],
   boundary: Boundary,
 ): Entity {
-  const words = content.text ?? textFromHtml(content.html);
-  const personal = personalise(words, copy, 'text');
-  // A caller's own text stays as it is; derived text has paragraphs as lines.
-  const text =
-    content.text === null
-      ? textEntity('plain', flowText(personal), '; format=flowed')
-      : textEntity('plain', personal);
-  if (content.html === '') return text;
-  const bare = textEntity('html', personalise(tracked(content.html, copy), copy, 'html'));
-  const html =
-    inline.length > 0 ? multipart('related', boundary('r'), [bare, ...inline], { type: 'text/html' }) : bare;
-  return words === '' ? html : multipart('alternative', boundary('a'), [text, html]);
+  const { html, text, alternatives = [] } = content;
+  const words = text ?? textFromHtml(html);
+  const at = (position: Alternative['position']) =>
+    alternatives.filter((alternative) => alternative.position === position).map(alternativeEntity);
+  const forms = [
+    ...at('before-text'),
+    ...(words !== '' || html === '' ? [textOf(words, copy, text === null)] : []),
+    ...at('before-html'),
+    ...(html === '' ? [] : [htmlOf(html, copy, inline, boundary)]),
+    ...at('after-html'),
+  ];
+  const [only, ...more] = forms;
+  return only !== undefined && more.length === 0 ? only : multipart('alternative', boundary('a'), forms);
+}
+
+/** A caller's own text stays as it is; derived text has paragraphs as lines. */
+function textOf(words: string, copy: CopyDetails, isDerived: boolean): Entity {
+  const source = personalise(words, copy, 'text');
+  return isDerived ? textEntity('plain', flowText(source), '; format=flowed') : textEntity('plain', source);
+}
+
+function htmlOf(source: string, copy: CopyDetails, inline: Entity[], boundary: Boundary): Entity {
+  const html = textEntity('html', personalise(tracked(source, copy), copy, 'html'));
+  if (inline.length === 0) return html;
+  return multipart('related', boundary('r'), [html, ...inline], { type: 'text/html' });
+}
+
+function alternativeEntity({ contentType, content }: Alternative): Entity {
+  const type = wordsField('Content-Type', contentType.split(/(?<=;) /));
+  if (!/^text\//i.test(contentType)) {
+    return { fields: [type, 'Content-Transfer-Encoding: base64'], chunks: [wrapBase64(content)] };
+  }
+  const { encoding, body } = encodeText(Buffer.from(content, 'base64').toString());
+  return { fields: [type, `Content-Transfer-Encoding: ${encoding}`], chunks: [body] };
 }
 
 function textEntity(subtype: 'plain' | 'html', source: string, parameters = ''): Entity {

@@ -23,6 +23,24 @@ export interface Attachment {
   contentId?: string | undefined;
 }
 
+/** A form of the message beside its text and html, for readers that know it: an invitation, AMP html. */
+export interface Alternative {
+  /** Where it stands among them: readers show the last form that they know (RFC 2046 §5.1.4). */
+  position: 'before-text' | 'before-html' | 'after-html';
+  /** Type and parameters, separated by `; `. Of a text type, the charset is utf-8. */
+  contentType: string;
+  /** Base64 without line breaks. */
+  content: string;
+}
+
+/** The list that a marketing mail belongs to (RFC 2919). */
+export interface MailingList {
+  /** Id of the subscription group, else of the campaign. */
+  id: string;
+  /** Name of the group, '' for none. */
+  name: string;
+}
+
 /** RFC 6838 §4.2, perhaps with parameters. */
 export const MEDIA_TYPE = /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}(?: *;[ -~]{0,200})?$/;
 
@@ -36,12 +54,15 @@ export interface MessageContent {
   cc: Mailbox[];
   replyTo: Mailbox | null;
   subject: string;
+  /** '' when the message is text only. */
   html: string;
   /** Null: derived from the html when the message is composed. */
   text: string | null;
   /** The caller's own header fields, in order; names are unique apart from letter case. */
   headers: [name: string, value: string][];
   attachments: Attachment[];
+  alternatives?: Alternative[];
+  list?: MailingList;
   /** Without angle brackets. */
   messageId: string;
   /** Epoch ms of the Date field: when it was accepted. */
@@ -59,8 +80,12 @@ export interface Tracking {
   pixelUrl: string | null;
 }
 
+/** Decides which fields for unsubscribing and for bulk mail a message carries. */
+export type MailKind = 'marketing' | 'transactional' | 'essential';
+
 /** What is one copy's own. */
 export interface CopyDetails {
+  kind: MailKind;
   recipient: string;
   unsubscribeUrl: string;
   reportAbuseUrl: string;
@@ -70,7 +95,7 @@ export interface CopyDetails {
   signedId: string;
   /** RFC 9477 address for complaint feedback; null when there is none. */
   feedbackAddress: string | null;
-  /** `<campaign>:<account>:<stream>:postrider`. */
+  /** `<campaign, else group, else stream>:<account>:<stream>:postrider`. */
   feedbackId: string;
   /** Not there: nothing is tracked. */
   tracking?: Tracking;

@@ -1,11 +1,12 @@
 import { createHash, type KeyObject, sign } from 'node:crypto';
 
 /**
- * Signs messages (RFC 6376): rsa-sha256, relaxed/relaxed, no `l=`. Every field of the list below is signed once
- * more than it occurs, so that adding one breaks the signature as surely as changing one (§5.4.2, §8.15). Only
- * signs: keys are made in dkim-key.ts, and which of them sign is decided elsewhere.
+ * Signs messages (RFC 6376): rsa-sha256, relaxed/relaxed, no `l=`. Only signs: keys are created in dkim-key.ts, and
+ * which of them sign is decided elsewhere.
  */
-const SIGNED_FIELDS = [
+
+/** Signed once more than they occur, so that adding one breaks the signature, too (§5.4.2, §8.15). */
+const OVERSIGNED_FIELDS = [
   'From',
   'To',
   'Subject',
@@ -20,6 +21,9 @@ const SIGNED_FIELDS = [
   'Content-Type',
   'CFBL-Address',
 ];
+
+/** Signed where they occur. */
+const SIGNED_FIELDS = ['In-Reply-To', 'References', 'List-Id', 'Precedence', 'Content-Transfer-Encoding'];
 
 export interface DkimSigner {
   /** `d=`, as A-labels. */
@@ -66,14 +70,19 @@ function signedHeader(header: readonly string[]): { names: string[]; canonical: 
   }
   const names: string[] = [];
   let canonical = '';
-  for (const name of SIGNED_FIELDS) {
-    // §5.4.2: of several the last is taken first. One name more than there are fields signs their absence.
+  const signOccurrences = (name: string) => {
+    // §5.4.2: of several the last is taken first.
     for (const field of (occurrences.get(name.toLowerCase()) ?? []).toReversed()) {
       names.push(name);
       canonical += `${relaxedField(field)}\r\n`;
     }
+  };
+  for (const name of OVERSIGNED_FIELDS) {
+    signOccurrences(name);
+    // One name more than there are fields signs their absence.
     names.push(name);
   }
+  for (const name of SIGNED_FIELDS) signOccurrences(name);
   return { names, canonical };
 }
 

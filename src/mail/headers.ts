@@ -65,6 +65,13 @@ export function addressField(name: string, mailboxes: readonly Mailbox[]): strin
   return wordsField(name, words);
 }
 
+/** List-Id (RFC 2919 §3): the list's name as a phrase, and its identifier. */
+export function listIdField(name: string, id: string): string {
+  const field = 'List-Id';
+  const words = name === '' ? [] : quotedPhrase(name, LINE - field.length - 2);
+  return wordsField(field, [...words, `<${id}>`]);
+}
+
 /**
  * `value; name=value; …` (RFC 2045 §5.1). What is not plain ASCII goes as RFC 2231 asks, with an ASCII stand-in
  * for readers that do not know it.
@@ -79,11 +86,16 @@ export function parameterField(name: string, value: string, parameters: Record<s
 
 /** A display name as words that may stand in a header (RFC 5322 §3.2.5 phrase). */
 function phrase(display: string, first: number): string[] {
-  // What looks like an encoded-word would be decoded, so it is encoded itself.
-  if (!PRINTABLE.test(display) || display.includes('=?') || display.length > MAX_QUOTED) {
-    return encodedWords(display, first);
-  }
-  return ATOMS.test(display) ? display.split(' ') : [quoted(display)];
+  return ATOMS.test(display) && !mustBeEncoded(display) ? display.split(' ') : quotedPhrase(display, first);
+}
+
+function quotedPhrase(display: string, first: number): string[] {
+  return mustBeEncoded(display) ? encodedWords(display, first) : [quoted(display)];
+}
+
+/** What looks like an encoded-word would be decoded, so it is encoded itself. */
+function mustBeEncoded(display: string): boolean {
+  return !PRINTABLE.test(display) || display.includes('=?') || display.length > MAX_QUOTED;
 }
 
 function piecesOf(value: string): Piece[] {

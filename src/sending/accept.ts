@@ -24,6 +24,7 @@ import {
 } from './draft.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
+import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
 import { type Wording, wordingOf } from './wording.ts';
@@ -37,6 +38,8 @@ export interface AcceptRequest {
   body: SendRequest;
   /** A well-formed Idempotency-Key with the endpoint it was given to, null when the caller gave none. */
   idempotency: { endpoint: string; key: string } | null;
+  /** Only of mail submitted over SMTP: the compliance variables that it lacks are appended. */
+  appendFooter?: boolean;
   /** Makes the answer's body from its data and from warnings, as it will be sent and stored. */
   envelope(data: SendResult, warnings: readonly string[]): string;
 }
@@ -70,6 +73,7 @@ export interface AcceptanceSettings {
   keys: IdempotencyKeys;
   pressure: Pick<Pressure, 'refusal'>;
   limits: Pick<AccountLimits, 'takeMessages'>;
+  oneClick: OneClickNotice;
   simulatorDomain: string;
   /** `public.url`, its port resolved: where links lead unless a domain has a host of its own for them. */
   publicUrl: string;
@@ -95,7 +99,8 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     if (busy !== null) return busy;
     const wording = wordingOf(tables, sender, send.wording);
     if (isRefusal(wording)) return wording;
-    const means = { html, simulatorDomain: settings.simulatorDomain };
+    const { simulatorDomain, oneClick } = settings;
+    const means = { html, appendFooter: request.appendFooter === true, simulatorDomain };
     const checked = await inSlices(checkingSend(tables, sender, send, wording, means));
     if (isRefusal(checked)) {
       await tellRefusal(sender, send, wording, checked);
@@ -104,10 +109,13 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     const draft = makeDraft(sender, send, checked, ids, clock.now());
     const bodies = await inSlices(encodingContents(draft));
     if (isRefusal(bodies)) return bodies;
-    const warnings = clippingWarnings(checked.rendered.html, {
+    const isMarketing = sender.useCase === 'mk';
+    const clipping = clippingWarnings(checked.rendered.html, {
       ...send,
       linkBase: `https://${checked.domain.tracking_host ?? new URL(settings.publicUrl).host}`,
     });
+    const unavailable = isMarketing ? oneClick.warnings(sender.account.account_id) : [];
+    const warnings = [...send.warnings, ...clipping, ...unavailable];
     const body = request.envelope(draft.data, warnings);
     const firstSeq = await writer.run((all) => {
       // Deleted while this request waited for its turn: then nothing of it is stored.
@@ -124,7 +132,9 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       reservation?.keep(all, STATUS[sender.useCase], body);
       return storeDraft(all, draft, bodies, settings);
     }, sender.account.account_id);
-    return isRefusal(firstSeq) ? firstSeq : { draft, warnings, body, firstSeq };
+    if (isRefusal(firstSeq)) return firstSeq;
+    if (isMarketing) oneClick.sent(sender.account.account_id);
+    return { draft, warnings, body, firstSeq };
   }
 
   /** What the request names exists in this account; the template is looked for where it is read. */
@@ -181,7 +191,11 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       const reservation =
         idempotency === null
           ? null
-          : keys.begin({ ...idempotency, accountId: sender.account.account_id, body: request.body });
+          : keys.begin({
+              ...idempotency,
+              accountId: sender.account.account_id,
+              body: fingerprinted(request.body),
+            });
       if (isRefusal(reservation)) return reservation;
       if (reservation?.kind === 'stored')
         return { kind: 'replayed', status: reservation.status, body: reservation.body };
@@ -198,4 +212,9 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       }
     },
   };
+}
+
+/** What makes two requests the same: a program that submits a mail again often gives it another Message-ID. */
+function fingerprinted(body: SendRequest): SendRequest {
+  return { ...body, messageId: undefined };
 }

@@ -17,13 +17,17 @@ export function tooManyAttachments(attachments: readonly Attachment[]): Refusal 
   return refuse('TOO_MANY_ATTACHMENTS', message, { details: [{ field: 'attachments', message }] });
 }
 
-/** Tells faults of form; returns the refusal of a limit that is passed, which counts only when all is well-formed. */
+/**
+ * Reports faults of form; returns the refusal of a limit that is passed, which counts only when all is well-formed.
+ * `otherBytes`: of what is attached in another form.
+ */
 export function checkAttachments(
   attachments: Attachment[],
   fault: (field: string, message: string) => void,
+  otherBytes = 0,
 ): Refusal | null {
   const ids = new Set<string>();
-  let total = 0;
+  let total = otherBytes;
   for (const [index, attachment] of attachments.entries()) {
     const field = `attachments[${index}]`;
     const { name, contentType, content, contentId } = attachment;
@@ -53,7 +57,8 @@ export function checkAttachments(
   return null;
 }
 
-function decodedLength(base64: string): number {
+/** Octets of valid base64. */
+export function decodedLength(base64: string): number {
   const padding = base64.endsWith('==') ? 2 : base64.endsWith('=') ? 1 : 0;
   return (base64.length / 4) * 3 - padding;
 }

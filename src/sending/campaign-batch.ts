@@ -115,7 +115,7 @@ type Skipped = { skipped: 'without_email' | 'not_eligible' | 'not_renderable' };
 function copierOf(
   tables: Tables,
   send: CampaignSend,
-  { domain, prepared, mail }: ReadyCampaign & { mail: CampaignMail },
+  { domain, group, prepared, mail }: ReadyCampaign & { mail: CampaignMail },
   means: BatchMeans,
 ) {
   const optional = new Set(mail.optional);
@@ -159,6 +159,7 @@ function copierOf(
         replyTo: mail.replyTo,
         headers: [],
         attachments: [],
+        list: { id: group.subscription_group_id, name: group.name },
         messageId: `${messageId}@${mail.fromDomain}`,
         date: now,
       };
@@ -179,6 +180,7 @@ function copierOf(
           subject: rendered.subject,
           trackClicks: mail.trackClicks,
           trackOpens: mail.trackOpens,
+          essential: false,
           now,
           dueAt: now,
         },

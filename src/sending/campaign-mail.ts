@@ -78,7 +78,13 @@ export function readyCampaign(
   }
   const domain = checkDomain(tables, sender, mail);
   if (isRefusal(domain)) return domain;
-  const prepared = prepareWording(tables, account, { ...mail, groupId }, mail.wording, html);
+  const prepared = prepareWording(
+    tables,
+    account,
+    { ...mail, groupId, essential: false },
+    mail.wording,
+    html,
+  );
   return isRefusal(prepared) ? prepared : { domain, group, prepared };
 }
 
@@ -105,7 +111,7 @@ export function stillReady(
   const account = tables.accounts.get(send.account_id);
   if (account === null) throw new Error(`the account of ${send.campaign_id} is gone`);
   const mail = keptMail(tables, send);
-  const sender: Sender = { account, useCase: 'mk', allowFrom: [] };
+  const sender: Sender = { account, useCase: 'mk', allowFrom: [], allowEssential: false };
   const ready = readyCampaign(tables, sender, send.subscription_group_id, mail, html);
   return isRefusal(ready) ? ready : { ...ready, mail };
 }

@@ -3,10 +3,13 @@ import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse, type SubscriptionStatus } from '../core/refusal.ts';
 import type { Work } from '../core/slices.ts';
 import { domainOf } from '../mail/address.ts';
+import { requiredVariables } from '../mail/compliance.ts';
+import type { MailingList } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { DomainRow, UseCase } from '../store/domains.ts';
 import type { Tables } from '../store/tables.ts';
+import { appendingFooter } from './footer.ts';
 import type { HtmlReader } from './html-reader.ts';
 import { type Rendered, renderingSend } from './render.ts';
 import type { ParsedSend } from './request.ts';
@@ -22,11 +25,14 @@ export interface Sender {
   useCase: UseCase;
   /** From domains the key is tied to, empty: any. */
   allowFrom: string[];
+  /** May send essential mail. */
+  allowEssential: boolean;
 }
 
 export interface Checked {
   domain: DomainRow;
   rendered: Rendered;
+  list: MailingList | null;
 }
 
 /** In steps. `wording`: what was found under the names that the request gives, which is checked before all this. */
@@ -39,19 +45,35 @@ export function* checkingSend(
 ): Work<Checked | Refusal> {
   const domain = checkDomain(tables, sender, send);
   if (isRefusal(domain)) return domain;
-  const rendered = yield* renderingSend(tables, sender.account, send, wording, means.html);
+  if (send.essential && !sender.allowEssential) return essentialNotAllowed();
+  const complete = means.appendFooter
+    ? yield* appendingFooter(wording, requiredVariables(send), means.html)
+    : wording;
+  const rendered = yield* renderingSend(tables, sender.account, send, complete, means.html);
   if (isRefusal(rendered)) return rendered;
   const refused =
     sender.useCase === 'mk'
       ? checkConsent(tables, sender, send, means.simulatorDomain)
       : checkSuppression(tables, sender, send);
-  return refused ?? { domain, rendered };
+  return refused ?? { domain, rendered, list: listOf(tables, sender, send) };
 }
 
 export interface CheckMeans {
   html: HtmlReader;
+  /** Append the compliance variables that the wording lacks, instead of refusing it. */
+  appendFooter: boolean;
   /** Its addresses are nobody's: they need no consent. */
   simulatorDomain: string;
+}
+
+/** The list that the mail belongs to: its group, else its campaign, whose name is the account's own business. */
+function listOf(
+  tables: Tables,
+  { account }: Sender,
+  { groupId, campaignId }: Pick<ParsedSend, 'groupId' | 'campaignId'>,
+): MailingList | null {
+  if (groupId === null) return campaignId === null ? null : { id: campaignId, name: '' };
+  return { id: groupId, name: tables.subscriptionGroups.get(account.account_id, groupId)?.name ?? '' };
 }
 
 /** The From domain is registered here, verified, for this use case, and the key may use it. */
@@ -103,10 +125,19 @@ export function checkDomain(
   return fitting;
 }
 
+function essentialNotAllowed(): Refusal {
+  return refuse('KEY_NOT_ALLOWED', 'This API key may not send essential mail', {
+    details: [{ field: 'essential', message: 'the key was created with --no-essential' }],
+  });
+}
+
 /** Nobody among the recipients is suppressed. */
 export function checkSuppression(tables: Tables, sender: Sender, send: ParsedSend): Refusal | null {
   return refusePeople(send, (address, role) => {
-    const found = suppressedFor(tables, sender.account.account_id, emailIdentifier(address), sender.useCase);
+    const found = suppressedFor(tables, sender.account.account_id, emailIdentifier(address), {
+      useCase: sender.useCase,
+      essential: send.essential,
+    });
     return found === null ? null : { status: found.status, detail: suppressionDetail(role, address, found) };
   });
 }

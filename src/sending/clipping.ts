@@ -46,6 +46,7 @@ function finalSize(html: string, { trackClicks, trackOpens, linkBase }: LinkOpti
     reportAbuseUrl: `${linkBase}/r/${token}`,
     unsubscribeAddress: null,
     signedId: '',
+    kind: 'transactional',
     feedbackAddress: null,
     feedbackId: '',
     tracking: {

@@ -68,7 +68,7 @@ export const LANES: Record<UseCase, 0 | 1> = { tx: TRANSACTIONAL_LANE, mk: MARKE
 export function makeDraft(
   sender: Sender,
   send: ParsedSend,
-  { domain, rendered }: Checked,
+  { domain, rendered, list }: Checked,
   ids: Ids,
   now: number,
 ): Draft {
@@ -84,7 +84,9 @@ export function makeDraft(
     replyTo: send.replyTo,
     headers: send.headers,
     attachments: send.attachments,
-    messageId: `${messageId}@${send.fromDomain}`,
+    ...(send.alternatives.length === 0 ? {} : { alternatives: send.alternatives }),
+    ...(list === null ? {} : { list }),
+    messageId: send.messageId ?? `${messageId}@${send.fromDomain}`,
     date: now,
   });
   const having = (role: string) => send.recipients.filter((recipient) => recipient.role === role);
@@ -156,6 +158,7 @@ export interface NewMail {
   subject: string;
   trackClicks: boolean;
   trackOpens: boolean;
+  essential: boolean;
   /** Epoch ms: accepted, and to be sent. */
   now: number;
   dueAt: number;
@@ -183,6 +186,7 @@ export function storeMessage(tables: Tables, mail: NewMail, settings: StoreSetti
     simulated: isSimulated(address, settings) ? 1 : 0,
     track_clicks: mail.trackClicks ? 1 : 0,
     track_opens: mail.trackOpens ? 1 : 0,
+    essential: mail.essential ? 1 : 0,
     created_at: now,
     expires_at: dueAt + settings.expire[useCase],
   });
@@ -288,6 +292,7 @@ export function storeDraft(
         subject: draft.contents[content]?.subject ?? '',
         trackClicks: send.trackClicks,
         trackOpens: send.trackOpens,
+        essential: send.essential,
         now,
         dueAt,
       },

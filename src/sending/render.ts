@@ -5,6 +5,9 @@ import {
   complianceVariables,
   findingHidden,
   hasRawVariables,
+  missingInText,
+  type RequiredVariable,
+  requiredVariables,
 } from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
 import {
@@ -33,7 +36,10 @@ export type Rendered = Pick<MessageContent, 'subject' | 'html' | 'text'>;
 
 /** Most that variables may blow a part up to, in characters. */
 const MAX_RENDERED = 8 * 1024 * 1024;
-const COMPANY_VARIABLES = ['company_address_html', 'company_address'];
+const COMPANY_VARIABLES = ['company_address_html', 'company_address_text', 'company_address'];
+
+/** What decides which compliance variables a wording needs, and what they insert. */
+export type WordingSender = Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId' | 'essential'>;
 
 interface Part {
   field: 'subject' | 'html' | 'text';
@@ -45,13 +51,15 @@ interface Part {
 export interface PreparedWording {
   parts: Part[];
   service: ComplianceVariables;
+  /** Compliance variables that the rendered html must show. */
+  required: readonly RequiredVariable[];
 }
 
 /** Checks what does not depend on variables: compliance, and the company address where it is used. */
 export function prepareWording(
   tables: Tables,
   account: AccountRow,
-  send: Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId'>,
+  send: WordingSender,
   wording: Wording,
   html: HtmlReader,
 ): PreparedWording | Refusal {
@@ -62,20 +70,23 @@ export function prepareWording(
 function* preparingWording(
   tables: Tables,
   account: AccountRow,
-  send: Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId'>,
+  send: WordingSender,
   wording: Wording,
   html: HtmlReader,
 ): Work<PreparedWording | Refusal> {
   const unfit = subjectTemplateFault(wording.subject);
   if (unfit !== null) return invalid('subject', unfit);
-  const { missing, template } = yield* html.reading(wording.html);
-  if (template.tooLong) return tooManySlots('html');
-  if (missing.length > 0) return complianceMissing(missing);
+  const read = wording.html === '' ? null : yield* html.reading(wording.html);
+  if (read?.template.tooLong === true) return tooManySlots('html');
   const text = wording.text === null ? null : yield* html.readingText(wording.text);
   if (text?.tooLong === true) return tooManySlots('text');
+  const required = requiredVariables(send);
+  const missing = read === null ? missingInText(text ?? { names: [] }) : read.missing;
+  const lacking = required.filter((name) => missing.includes(name));
+  if (lacking.length > 0) return complianceMissing(lacking, read === null ? 'text' : 'html');
   const parts: Part[] = [
     { field: 'subject', kind: 'subject', template: parseTemplate(wording.subject) },
-    { field: 'html', kind: 'html', template },
+    ...(read === null ? [] : [{ field: 'html', kind: 'html', template: read.template } as const]),
     ...(text === null ? [] : [{ field: 'text', kind: 'text', template: text } as const]),
   ];
   const company = companyOf(account);
@@ -90,7 +101,7 @@ function* preparingWording(
     from: send.from.address,
     templates: complianceTexts(tables, account.account_id, send),
   });
-  return { parts, service };
+  return { parts, service, required };
 }
 
 function tooManySlots(field: string): Refusal {
@@ -104,7 +115,7 @@ export function namesOf(parts: readonly Part[]): string[] {
 
 /** Parses a wording ahead of `prepareWording`, which then finds it with the reader. */
 export function* readingWording({ html, text }: Wording, reader: HtmlReader): Work<void> {
-  yield* reader.reading(html);
+  if (html !== '') yield* reader.reading(html);
   if (text !== null) yield* reader.readingText(text);
 }
 
@@ -119,7 +130,7 @@ export function renderWording(
 
 /** The same in steps. */
 export function* renderingWording(
-  { parts, service }: PreparedWording,
+  { parts, service, required }: PreparedWording,
   variables: Readonly<Record<string, unknown>>,
   optional?: ReadonlySet<string>,
 ): Work<Rendered | Refusal> {
@@ -140,14 +151,15 @@ export function* renderingWording(
   const html = parts.find(({ field }) => field === 'html')?.template;
   if (html === undefined || !hasRawVariables(html)) return rendered;
   const options = { limit: MAX_RENDERED, ...(optional === undefined ? {} : { optional }) };
-  const hidden = yield* findingHidden(html, variables, service.html, options);
+  const found = yield* findingHidden(html, variables, service.html, options);
+  const hidden = required.filter((name) => found.includes(name));
   return hidden.length > 0 ? complianceHidden(hidden, html) : rendered;
 }
 
 export function* renderingSend(
   tables: Tables,
   account: AccountRow,
-  send: Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId' | 'variables'>,
+  send: WordingSender & Pick<ParsedSend, 'variables'>,
   wording: Wording,
   html: HtmlReader,
 ): Work<Rendered | Refusal> {
@@ -160,13 +172,11 @@ function companyOf(account: AccountRow): { name: string; address: PostalAddress 
   return { name: account.company_name, address: JSON.parse(account.company_address) };
 }
 
-function complianceMissing(names: string[]): Refusal {
-  const details = names.map(
-    (name): RefusalDetail => ({ field: 'html', message: `must include {{${name}}}`, name }),
-  );
+function complianceMissing(names: readonly string[], field: 'html' | 'text'): Refusal {
+  const details = names.map((name): RefusalDetail => ({ field, message: `must include {{${name}}}`, name }));
   return refuse(
     'COMPLIANCE_TEMPLATE_MISSING',
-    `The html must include ${names.map((name) => `{{${name}}}`).join(' and ')}`,
+    `The ${field} must include ${names.map((name) => `{{${name}}}`).join(' and ')}`,
     { details },
   );
 }

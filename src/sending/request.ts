@@ -1,10 +1,11 @@
 import { DAY, parseMoment } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse, shortened } from '../core/refusal.ts';
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
-import type { Attachment, Mailbox } from '../mail/content.ts';
+import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
 import { isServiceVariable } from '../mail/template.ts';
 import type { Role } from '../store/messages.ts';
-import { checkAttachments, tooManyAttachments } from './attachments.ts';
+import { checkAttachments, decodedLength, tooManyAttachments } from './attachments.ts';
+import { type CalendarInput, parseCalendar } from './calendar.ts';
 import { checkHeaders } from './headers.ts';
 import { textFault } from './text.ts';
 import type { TemplateWording, Wording } from './wording.ts';
@@ -34,6 +35,14 @@ export interface SendRequest extends MailRequest {
   bcc?: string | string[] | undefined;
   headers?: Record<string, string> | undefined;
   attachments?: Attachment[] | undefined;
+  /** An iCalendar object: an alternative of the text, and a file. Transactional only. */
+  calendar?: CalendarInput | undefined;
+  /** Ignores a transactional opt-out, and carries no way to unsubscribe. Transactional only. */
+  essential?: boolean | undefined;
+  /** Only of a mail submitted over SMTP, as is the next: other forms of its text. */
+  alternatives?: Alternative[] | undefined;
+  /** Without angle brackets. */
+  messageId?: string | undefined;
   /** Marketing only, as is the next. */
   campaignId?: string | undefined;
   subscriptionGroupId?: string | undefined;
@@ -55,6 +64,8 @@ export interface ParsedMail {
   trackOpens: boolean;
   /** Epoch ms; null: at once. */
   scheduledAt: number | null;
+  /** What of the request has no effect, in words. */
+  warnings: string[];
 }
 
 export interface ParsedSend extends ParsedMail {
@@ -64,6 +75,10 @@ export interface ParsedSend extends ParsedMail {
   recipients: Recipient[];
   headers: [name: string, value: string][];
   attachments: Attachment[];
+  alternatives: Alternative[];
+  /** Null: made of the message's id. */
+  messageId: string | null;
+  essential: boolean;
   campaignId: string | null;
   groupId: string | null;
 }
@@ -75,23 +90,28 @@ const FARTHEST_AHEAD = 30 * DAY;
 
 /** The request in narrow types, or a VALIDATION_ERROR with every fault, or an attachment limit's refusal. */
 export function parseSend(request: SendRequest, now: number): ParsedSend | Refusal {
-  const attachments = request.attachments ?? [];
+  const { attachments = [], alternatives = [] } = request;
   const tooMany = tooManyAttachments(attachments);
   if (tooMany !== null) return tooMany;
   const parsed = collectFaults((fault) => {
     const mail = parseMail(request, now, fault);
     const recipients = parseRecipients(request, fault);
     const headers = checkHeaders(request.headers ?? {}, fault);
-    const tooMuch = checkAttachments(attachments, fault);
-    return mail === null ? null : { ...mail, recipients, headers, tooMuch };
+    const calendar = request.calendar === undefined ? null : parseCalendar(request.calendar, fault);
+    const tooMuch = checkAttachments(attachments, fault, (calendar?.bytes ?? 0) + bytesOf(alternatives));
+    return mail === null ? null : { ...mail, recipients, headers, calendar, tooMuch };
   });
   if (isRefusal(parsed)) return parsed;
-  const { tooMuch, ...rest } = parsed;
+  const { tooMuch, calendar, ...rest } = parsed;
   if (tooMuch !== null) return tooMuch;
   return {
     ...rest,
+    warnings: [...rest.warnings, ...(calendar?.warnings ?? [])],
     fromAsGiven: request.from,
-    attachments,
+    attachments: calendar === null ? attachments : [...attachments, calendar.file],
+    alternatives: calendar === null ? alternatives : [...alternatives, calendar.alternative],
+    messageId: request.messageId ?? null,
+    essential: request.essential ?? false,
     campaignId: request.campaignId ?? null,
     groupId: request.subscriptionGroupId ?? null,
   };
@@ -139,7 +159,23 @@ export function parseMail(request: MailRequest, now: number, fault: Fault): Pars
     trackClicks: request.enableClickTracking ?? false,
     trackOpens: request.enableOpenTracking ?? false,
     scheduledAt,
+    warnings: isTextOnly(wording) ? trackingWarnings(request) : [],
   };
+}
+
+function isTextOnly(wording: Wording | TemplateWording): boolean {
+  return !('templateId' in wording) && wording.html === '';
+}
+
+/** Opens are seen by an image, and clicks by the links of the html. */
+function trackingWarnings(request: MailRequest): string[] {
+  return (['enableClickTracking', 'enableOpenTracking'] as const)
+    .filter((field) => request[field] === true)
+    .map((field) => `${field} has no effect on a message without html`);
+}
+
+function bytesOf(alternatives: readonly Alternative[]): number {
+  return alternatives.reduce((sum, { content }) => sum + decodedLength(content), 0);
 }
 
 /** A time that has passed means at once: clocks differ, and nobody wants the mail lost for that. */
@@ -203,7 +239,9 @@ function parseWording(request: MailRequest, fault: Fault): Wording | TemplateWor
     return { templateId, subject: subject ?? null };
   }
   if (subject === undefined) fault('subject', 'is required');
-  if (html === undefined) fault('html', 'is required');
+  if (html === undefined && text === undefined) fault('html', 'is required, unless text is given');
+  // An empty text says that the html has no text part, and is no message of its own.
+  else if (html === undefined && text === '') fault('text', 'must not be empty without html');
   return { subject: subject ?? '', html: html ?? '', text: text ?? null };
 }
 

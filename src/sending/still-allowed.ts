@@ -19,7 +19,10 @@ export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | nu
     const ended = mayReceiveMarketing(tables, account_id, recipient_hash, subscription_group_id);
     return ended === null ? null : suppressed('CONSENT_WITHDRAWN', ended.status);
   }
-  const found = suppressedFor(tables, message.account_id, message.recipient_hash, message.use_case);
+  const found = suppressedFor(tables, message.account_id, message.recipient_hash, {
+    useCase: message.use_case,
+    essential: message.essential === 1,
+  });
   return found === null ? null : suppressed(found.code, found.row.reason);
 }
 

@@ -30,16 +30,20 @@ const WORDS: Record<SuppressionReason, string> = {
 /** What stands in the way of one person; the first person's code is the whole request's. */
 export type PersonDetail = RefusalDetail & { code: RefusalCode };
 
-/** The suppression that stands in the way of this stream, or null. */
+/**
+ * The suppression that stands in the way of this stream, or null. Essential mail (sign-in codes, legal notices)
+ * ignores the recipient's own opt-out, and no other reason.
+ */
 export function suppressedFor(
   tables: Tables,
   accountId: string,
   recipientHash: string,
-  useCase: UseCase,
+  { useCase, essential }: { useCase: UseCase; essential: boolean },
 ): Suppressed | null {
   const rows = tables.suppressions
     .of(accountId, recipientHash)
-    .filter(({ stream }) => stream === 'all' || stream === useCase);
+    .filter(({ stream }) => stream === 'all' || stream === useCase)
+    .filter(({ reason }) => !essential || reason !== 'unsubscribe');
   const row = rows.find(({ reason }) => reason !== 'unsubscribe') ?? rows[0];
   if (row === undefined) return null;
   return {

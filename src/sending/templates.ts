@@ -1,7 +1,7 @@
 import { type Clock, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
-import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { missingCompliance } from '../mail/compliance.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { missingCompliance, missingInText } from '../mail/compliance.ts';
 import { parseTemplate } from '../mail/template.ts';
 import type { Page, PageFilter } from '../store/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
@@ -18,6 +18,7 @@ export interface TemplateFields {
   type: TemplateType | null;
   /** Null: every send gives its own. */
   subject: string | null;
+  /** '' when its mail is text only. */
   html: string;
   /** Null: derived from the html. */
   text: string | null;
@@ -69,6 +70,8 @@ export function createTemplates(house: {
         const template = findTemplate(all, accountId, templateId);
         if (isRefusal(template)) return template;
         const changed = { ...template, ...fields, updated_at: clock.now() };
+        const empty = contentFault(changed);
+        if (empty !== null) return empty;
         all.templates.update(changed);
         return changed;
       }),
@@ -81,6 +84,13 @@ export function createTemplates(house: {
   };
 }
 
+/** A template is of html, of text, or of both. */
+export function contentFault({ html, text }: Pick<TemplateFields, 'html' | 'text'>): Refusal | null {
+  return html === '' && (text === null || text === '')
+    ? invalid('html', 'is required, unless text is given')
+    : null;
+}
+
 /** The same refusal for an unknown template and for another account's. */
 export function findTemplate(tables: Tables, accountId: string, templateId: string): TemplateRow | Refusal {
   return (
@@ -91,8 +101,12 @@ export function findTemplate(tables: Tables, accountId: string, templateId: stri
 
 /** In words, what a send with this template would be refused for, and what looks like a slip. */
 export function templateWarnings({ subject, html, text }: TemplateRow): string[] {
-  const missing = missingCompliance(html).map(
-    (name) => `html does not show {{${name}}}: a send with this template will be refused`,
+  const [part, lacking] =
+    html === ''
+      ? (['text', missingInText(parseTemplate(text ?? ''))] as const)
+      : (['html', missingCompliance(html)] as const);
+  const missing = lacking.map(
+    (name) => `${part} does not show {{${name}}}: a send with this template will be refused`,
   );
   const slips = Object.entries({ subject, html, text }).flatMap(([field, source]) =>
     parseTemplate(source ?? '').leftovers.map(

@@ -7,6 +7,7 @@ import { findTemplate } from './templates.ts';
 /** What a send says, its variables not yet filled in: in its own words, or in those of a template kept here. */
 export interface Wording {
   subject: string;
+  /** '' when the message is text only. */
   html: string;
   /** Null: derived from the html. */
   text: string | null;

@@ -1,10 +1,11 @@
+import { getDomain } from 'tldts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
-import { formatMailbox, parseMailbox } from '../mail/address.ts';
+import { domainOf, formatMailbox, parseMailbox } from '../mail/address.ts';
 import type { Mailbox } from '../mail/content.ts';
 import { parseIdempotencyKey } from '../sending/idempotency.ts';
 import type { SendRequest } from '../sending/request.ts';
 import type { UseCase } from '../store/domains.ts';
-import { htmlOfText, type SubmittedMail } from './submitted-mail.ts';
+import type { SubmittedMail } from './submitted-mail.ts';
 
 /**
  * A submitted mail as the request that it would be over HTTP. Who gets it stands in the envelope; the To and Cc
@@ -18,7 +19,12 @@ export interface SubmissionRequest {
 
 /** Fields that ask for a marketing mail. */
 const MARKETING_CONTROLS: ReadonlySet<string> = new Set(['campaign', 'group']);
-const CONTROLS: ReadonlySet<string> = new Set([...MARKETING_CONTROLS, 'idempotency-key', 'track']);
+const CONTROLS: ReadonlySet<string> = new Set([
+  ...MARKETING_CONTROLS,
+  'essential',
+  'idempotency-key',
+  'track',
+]);
 
 /** The stream that a mail is for when its key may send in both. */
 export function wantedStream(mail: SubmittedMail): UseCase {
@@ -48,11 +54,35 @@ export function submissionRequest(
     ...(replyTo === undefined ? {} : { replyTo: formatMailbox(replyTo) }),
     ...(mail.subject === '' ? {} : { subject: mail.subject }),
     ...(mail.text === null ? {} : { text: mail.text }),
-    html: mail.html ?? htmlOfText(mail.text ?? ''),
+    ...(mail.html === null ? {} : { html: mail.html }),
     headers: Object.fromEntries(mail.headers),
     attachments: mail.attachments,
+    ...(mail.alternatives.length === 0 ? {} : { alternatives: mail.alternatives }),
+    ...(isAligned(mail.messageId, from.address) ? { messageId: mail.messageId } : {}),
   };
   return { body, idempotencyKey };
+}
+
+/**
+ * A Message-ID is kept when its domain and the From domain belong to one organization, so that replies and References
+ * find it; another one would be a sign of forgery to mail filters.
+ */
+function isAligned(messageId: string | null, from: string): messageId is string {
+  if (messageId === null) return false;
+  const domain = domainOf(messageId).toLowerCase();
+  const sender = comparableDomain(from);
+  return (
+    domain === sender || (organization(domain) !== null && organization(domain) === organization(sender))
+  );
+}
+
+/** The registrable domain: customers of one host under a private suffix are strangers to each other. */
+function organization(domain: string): string | null {
+  return getDomain(domain, { allowPrivateDomains: true });
+}
+
+function comparableDomain(address: string): string {
+  return domainOf(comparable(address));
 }
 
 type Roles = Pick<SendRequest, 'to' | 'cc' | 'bcc'>;
@@ -92,7 +122,7 @@ function comparable(address: string): string {
 
 type Asked = Pick<
   SendRequest,
-  'campaignId' | 'subscriptionGroupId' | 'enableClickTracking' | 'enableOpenTracking'
+  'campaignId' | 'subscriptionGroupId' | 'enableClickTracking' | 'enableOpenTracking' | 'essential'
 > & { idempotencyKey: string | null };
 
 function readControls({ controls }: SubmittedMail, useCase: UseCase): Asked | Refusal {
@@ -101,6 +131,11 @@ function readControls({ controls }: SubmittedMail, useCase: UseCase): Asked | Re
   if (unknown !== undefined) return invalid(`X-Postrider-${unknown}`, 'is no field that can be set');
   const misplaced = [...given.keys()].find((name) => useCase === 'tx' && MARKETING_CONTROLS.has(name));
   if (misplaced !== undefined) return invalid(`X-Postrider-${misplaced}`, 'is for marketing mail only');
+  const essential = given.get('essential')?.trim().toLowerCase();
+  if (essential !== undefined && essential !== 'yes' && essential !== 'no')
+    return invalid('X-Postrider-Essential', 'must be "yes" or "no"');
+  if (essential !== undefined && useCase === 'mk')
+    return invalid('X-Postrider-Essential', 'is for transactional mail only');
   const track = readTrack(given.get('track') ?? '');
   if (isRefusal(track)) return track;
   const key = given.get('idempotency-key');
@@ -112,6 +147,7 @@ function readControls({ controls }: SubmittedMail, useCase: UseCase): Asked | Re
   return {
     ...track,
     idempotencyKey,
+    ...(essential === 'yes' ? { essential: true } : {}),
     ...(campaignId === undefined ? {} : { campaignId }),
     ...(subscriptionGroupId === undefined ? {} : { subscriptionGroupId }),
   };

@@ -154,8 +154,9 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
     if (isRefusal(request)) return request;
     const { body, idempotencyKey: key } = request;
     const accepted = await acceptance.accept({
-      sender: { account, useCase, allowFrom: caller.allowFrom },
+      sender: { account, useCase, allowFrom: caller.allowFrom, allowEssential: caller.allowEssential },
       body,
+      appendFooter: !caller.strictCompliance,
       idempotency: key === null ? null : { endpoint: `submission/${SCOPES[useCase]}`, key },
       envelope: (data) => JSON.stringify(data),
     });

@@ -1,5 +1,5 @@
 import addressparser from 'nodemailer/lib/addressparser';
-import type { Attachment, Mailbox } from '../mail/content.ts';
+import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
 import { CONTENT_ID, MEDIA_TYPE } from '../mail/content.ts';
 import { decodeWords, type Fields } from '../mail/incoming/fields.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from '../mail/incoming/limits.ts';
@@ -21,6 +21,10 @@ export interface SubmittedMail {
   html: string | null;
   text: string | null;
   attachments: Attachment[];
+  /** Other forms of the text, in their order. */
+  alternatives: Alternative[];
+  /** Without angle brackets; null when there is none, or more than one, or it is malformed. */
+  messageId: string | null;
   /** The program's own fields, each name once; what the service sets itself is left out. */
   headers: [name: string, value: string][];
   /** `X-Postrider-…`, lower case and without that beginning. */
@@ -36,9 +40,9 @@ export function readSubmitted(raw: Buffer): Submitted {
   const mail = readMail(raw, LIMITS);
   const problem = incomplete(raw, mail);
   if (problem !== null) return { problem };
-  const bodies: Body[] = [];
-  const files: Part[] = [];
-  collect(mail, bodies, files);
+  const found: Found = { bodies: [], files: [], alternatives: [] };
+  collect(mail, found);
+  const { bodies, files, alternatives } = found;
   if (bodies.length === 0) return { problem: 'the mail holds no text: neither text/plain nor text/html' };
   const { html, text } = joined(bodies);
   const { fields } = mail;
@@ -51,6 +55,8 @@ export function readSubmitted(raw: Buffer): Submitted {
     html,
     text,
     attachments: files.map((file, index) => attachment(file, index, html ?? '')),
+    alternatives,
+    messageId: messageIdOf(fields),
     ...ownFields(fields),
   };
 }
@@ -86,20 +92,74 @@ interface Body {
   html: string | null;
 }
 
-function collect(part: Part, bodies: Body[], files: Part[]): void {
-  if (part.type === 'multipart/alternative') {
-    const choices: Body[] = [];
-    for (const child of part.children) collect(child, choices, files);
-    // The plainest first, the richest last (RFC 2046 §5.1.4).
-    const text = choices.find((choice) => choice.text !== null)?.text ?? null;
-    const html = choices.findLast((choice) => choice.html !== null)?.html ?? null;
-    if (choices.length > 0) bodies.push({ text, html });
-  } else if (part.children.length > 0) {
-    for (const child of part.children) collect(child, bodies, files);
-  } else if (isRead(part, 'text/plain')) bodies.push({ text: textOf(part, part.body.length), html: null });
+/** What a mail consists of, in the order of its parts. */
+interface Found {
+  bodies: Body[];
+  files: Part[];
+  alternatives: Alternative[];
+}
+
+function collect(part: Part, found: Found): void {
+  const { bodies, files } = found;
+  if (part.type === 'multipart/alternative') collectForms(part, found);
+  else if (part.children.length > 0) for (const child of part.children) collect(child, found);
+  else if (isRead(part, 'text/plain')) bodies.push({ text: textOf(part, part.body.length), html: null });
   else if (isRead(part, 'text/html')) bodies.push({ text: null, html: textOf(part, part.body.length) });
   else files.push(part);
 }
+
+/** The forms of one text: the plainest first, the richest last (RFC 2046 §5.1.4). */
+function collectForms({ children }: Part, { bodies, files, alternatives }: Found): void {
+  const choices: (Body & { at: number })[] = [];
+  const others: { part: Part; at: number }[] = [];
+  for (const [at, child] of children.entries()) {
+    if (isOtherForm(child)) {
+      others.push({ part: child, at });
+      continue;
+    }
+    const inside: Body[] = [];
+    collect(child, { bodies: inside, files, alternatives });
+    choices.push(...inside.map((body) => ({ ...body, at })));
+  }
+  const text = choices.find((choice) => choice.text !== null);
+  const html = choices.findLast((choice) => choice.html !== null);
+  if (choices.length > 0) bodies.push({ text: text?.text ?? null, html: html?.html ?? null });
+  for (const { part, at } of others) {
+    const beforeText = text !== undefined && at < text.at;
+    const afterHtml = html !== undefined && at > html.at;
+    const position = beforeText ? 'before-text' : afterHtml ? 'after-html' : 'before-html';
+    alternatives.push(alternative(part, position));
+  }
+}
+
+/** Neither text nor html, nor one of the files that some programs put here. */
+function isOtherForm(part: Part): boolean {
+  const { type, fields, filename, children } = part;
+  if (children.length > 0 || isRead(part, 'text/plain') || isRead(part, 'text/html')) return false;
+  if (/^(?:message|multipart)\//.test(type) || !MEDIA_TYPE.test(type)) return false;
+  if (/^attachment\b/i.test(fields.get('content-disposition'))) return false;
+  if (type === 'text/calendar') return true;
+  return filename === '' && (type.startsWith('text/') || fields.get('content-id') === '');
+}
+
+/** Text is stored as UTF-8, whatever its charset was. */
+function alternative(part: Part, position: Alternative['position']): Alternative {
+  const isText = part.type.startsWith('text/');
+  const parameters = [...part.parameters]
+    .filter(([name, value]) => !(isText && name === 'charset') && SAFE_PARAMETER.test(`${name}=${value}`))
+    .slice(0, MAX_PARAMETERS)
+    .map(([name, value]) => `${name}=${value}`);
+  const content = isText ? Buffer.from(textOf(part, part.body.length)) : contentOf(part, part.body.length);
+  return {
+    position,
+    contentType: [part.type, ...(isText ? ['charset=utf-8'] : []), ...parameters].join('; '),
+    content: content.toString('base64'),
+  };
+}
+
+/** A parameter that needs no quotes (RFC 2045 §5.1). */
+const SAFE_PARAMETER = /^[a-z0-9-]{1,40}=[\w.+-]{1,100}$/;
+const MAX_PARAMETERS = 10;
 
 function isRead({ type, filename, fields }: Part, wanted: string): boolean {
   return type === wanted && filename === '' && !/^attachment\b/i.test(fields.get('content-disposition'));
@@ -115,7 +175,7 @@ function joined(bodies: readonly Body[]): Body {
 }
 
 /** Text as html that shows it as it is; the plain compliance variables become those that html must use. */
-export function htmlOfText(text: string): string {
+function htmlOfText(text: string): string {
   const html = escapeHtml(text)
     .replaceAll(/\{\{\s*company_address\s*\}\}/g, '{{company_address_html}}')
     .replaceAll(/\{\{\s*unsubscribe_url\s*\}\}/g, '{{unsubscribe_email_html}}');
@@ -168,6 +228,14 @@ function addresses(fields: Fields, name: string): Mailbox[] {
       return [{ name: decodeWords(name), address }];
     })
     .filter(({ address, name }) => address !== '' || name !== '');
+}
+
+/** `id-left@id-right` of RFC 5322 §3.6.4, without quoted strings, domain literals and comments. */
+const MESSAGE_ID = /^<([!-;=?A-~]{1,200}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?)>$/;
+
+function messageIdOf(fields: Fields): string | null {
+  const [value = '', ...others] = fields.all('message-id');
+  return others.length > 0 ? null : (MESSAGE_ID.exec(value.trim())?.[1] ?? null);
 }
 
 /** Set by the service, or trace of how the mail came here. */

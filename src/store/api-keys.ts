@@ -11,6 +11,8 @@ export interface ApiKeyRow {
   scopes: string;
   allow_ips: string;
   allow_from: string;
+  allow_essential: 0 | 1;
+  strict_compliance: 0 | 1;
   created_at: number;
   revoked_at: number | null;
 }
@@ -19,8 +21,10 @@ export type ApiKeyWithAccount = ApiKeyRow & { account_status: AccountRow['status
 
 export function apiKeyTable(db: Database) {
   const insert = db.prepare<ApiKeyRow>(`
-    INSERT INTO api_keys (key_id, account_id, name, hash, scopes, allow_ips, allow_from, created_at, revoked_at)
-    VALUES (@key_id, @account_id, @name, @hash, @scopes, @allow_ips, @allow_from, @created_at, @revoked_at)`);
+    INSERT INTO api_keys (key_id, account_id, name, hash, scopes, allow_ips, allow_from, allow_essential,
+      strict_compliance, created_at, revoked_at)
+    VALUES (@key_id, @account_id, @name, @hash, @scopes, @allow_ips, @allow_from, @allow_essential,
+      @strict_compliance, @created_at, @revoked_at)`);
   const byHash = db.prepare<[Buffer], ApiKeyWithAccount>(`
     SELECT k.*, a.status AS account_status FROM api_keys k JOIN accounts a USING (account_id) WHERE k.hash = ?`);
   const get = db.prepare<[string], ApiKeyRow>('SELECT * FROM api_keys WHERE key_id = ?');

@@ -35,6 +35,8 @@ export interface MessageRow {
   simulated: 0 | 1;
   track_clicks: 0 | 1;
   track_opens: 0 | 1;
+  /** Sent whatever the recipient's transactional opt-out says. */
+  essential: 0 | 1;
   created_at: number;
   updated_at: number;
   expires_at: number;
@@ -77,10 +79,10 @@ export function messageTable(db: Database) {
     .pluck();
   const insert = db.prepare<NewMessage>(`
     INSERT INTO messages (message_id, account_id, content_id, use_case, domain_id, job_id, campaign_id, subscription_group_id,
-      from_address, recipient, recipient_hash, role, subject, status, simulated, track_clicks, track_opens, created_at,
-      updated_at, expires_at)
+      from_address, recipient, recipient_hash, role, subject, status, simulated, track_clicks, track_opens, essential,
+      created_at, updated_at, expires_at)
     VALUES (@message_id, @account_id, @content_id, @use_case, @domain_id, @job_id, @campaign_id, @subscription_group_id,
-      @from_address, @recipient, @recipient_hash, @role, @subject, 'queued', @simulated, @track_clicks, @track_opens,
+      @from_address, @recipient, @recipient_hash, @role, @subject, 'queued', @simulated, @track_clicks, @track_opens, @essential,
       @created_at, @created_at, @expires_at)`);
   const bySeq = db.prepare<[number], MessageRow>('SELECT * FROM messages WHERE seq = ?');
   const byId = db.prepare<[string], ListedMessage>(

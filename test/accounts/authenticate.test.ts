@@ -32,18 +32,22 @@ async function tiedKey(allowIps: string[]): Promise<string> {
 }
 
 describe('a valid key', () => {
-  it('names its account and the From domains it is tied to', async () => {
+  it('names its account, the From domains it is tied to and what it is barred from', async () => {
     const wish = {
       accountId: account.accountId,
       name: '',
       scopes: ['transactional'],
       allowFrom: ['example.com'],
+      allowEssential: false,
+      strictCompliance: true,
     };
     const { key, secret } = granted(await createKeys(store).create(wish));
     expect(authenticator().authenticate(showing({ secret }), 'transactional')).toEqual({
       accountId: account.accountId,
       keyId: key.keyId,
       allowFrom: ['example.com'],
+      allowEssential: false,
+      strictCompliance: true,
     });
   });
 

@@ -31,6 +31,8 @@ describe('a new key', () => {
       scopes: ['setup', 'transactional'],
       allowIps: ['192.0.2.0/24', '192.0.2.7', '2001:db8::/32', '198.51.100.1'],
       allowFrom: ['example.com', 'xn--bcher-kva.example'],
+      allowEssential: true,
+      strictCompliance: false,
       revokedAt: null,
     });
     expect(createKeys(store).list('shop')).toContainEqual(key);

@@ -18,6 +18,8 @@ describe('key create', () => {
       scopes: ['setup'],
       allowIps: [],
       allowFrom: [],
+      allowEssential: true,
+      strictCompliance: false,
       createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
       revokedAt: null,
       key: expect.stringMatching(/^pr_[0-9A-Za-z]{43}$/),
@@ -47,6 +49,13 @@ describe('key create', () => {
       allowIps: ['192.0.2.0/24', '2001:db8::/32'],
       allowFrom: ['shop.example', 'b.example', 'c.example'],
     });
+  });
+
+  it('bars a key from essential mail and from the automatic footer', async () => {
+    const args = ['--account', 'shop', '--scope', 'transactional', '--no-essential', '--strict-compliance'];
+    const created = await shell.json('key', 'create', ...args);
+    expect(created).toMatchObject({ allowEssential: false, strictCompliance: true });
+    expect((await shell.run('key', 'list')).out).toMatch(/no-essential, strict-compliance/);
   });
 
   it.each([

@@ -56,6 +56,29 @@ describe('what a worker is told of a message', () => {
     expect(copy.unsubscribeAddress).toMatch(/^unsubscribe-[a-z2-7]{40}@return-a\.example\.org$/);
   });
 
+  const groupId = 'sgroup_1700000000000_abcdefghijkl';
+  it.each([
+    [
+      'a campaign',
+      { lane: 1, campaign_id: 'campaign_1', subscription_group_id: groupId },
+      'campaign_1',
+      'mk',
+    ],
+    ['a group', { lane: 1, subscription_group_id: groupId }, groupId, 'mk'],
+    ['neither, marketing', { lane: 1 }, 'mk', 'mk'],
+    ['neither, transactional', {}, 'tx', 'tx'],
+  ] as const)('names %s first in Feedback-ID', (_, wish, first, stream) => {
+    expect(prepared(wish).copy.feedbackId).toBe(`${first}:acct_one:${stream}:postrider`);
+  });
+
+  it.each([
+    [{ lane: 1 }, 'marketing'],
+    [{}, 'transactional'],
+    [{ essential: 1 }, 'essential'],
+  ] as const)('says what kind of mail it is: %j, %s', (wish, kind) => {
+    expect(prepared(wish).copy.kind).toBe(kind);
+  });
+
   it('leads them to the platform while the domain has no host that works', () => {
     expect(prepared({}, null).copy.unsubscribeUrl).toMatch(/^https:\/\/track\.example\.net\/u\/[\w-]+$/);
   });

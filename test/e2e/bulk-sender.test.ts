@@ -368,6 +368,17 @@ describe.skipIf(parts.missing)(`the bulk sender requirements${parts.reason}`, ()
     ],
     [
       both,
+      'it says that it is bulk and which list it belongs to, signed',
+      ({ fields, signatures }) => {
+        expect(only(fields, 'precedence')).toBe('bulk');
+        expect(only(fields, 'list-id')).toBe(
+          `"News" <${String(newsletter['subscriptionGroupId'])}.kunde.example>`,
+        );
+        for (const name of ['precedence', 'list-id']) expect(signatures[0]?.signedFields).toContain(name);
+      },
+    ],
+    [
+      both,
       'a link in the body can be seen, says what it does, and leads to a page without a login',
       async ({ mail }) => {
         const [, href = '', words = ''] = /<a\b[^>]*href="([^"]*\/u\/[^"]*)"[^>]*>([^<]+)<\/a>/.exec(

@@ -225,6 +225,7 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
       const prefix = `${rig.base}/c/`;
       const changed = tracked(html, {
         recipient: 'ada@example.net',
+        kind: 'marketing',
         unsubscribeUrl: '',
         reportAbuseUrl: '',
         unsubscribeAddress: null,

@@ -189,7 +189,7 @@ describe('one click', () => {
     const { daemon, sink } = scene;
     const { messageId, html } = await sendTracked(FOOTER, { to: 'bob@empfang.example' });
     const raw = sink.messages.at(-1)?.raw.replace(/\r\n[ \t]+/g, ' ') ?? '';
-    expect(raw).toMatch(/^List-Unsubscribe-Post: List-Unsubscribe=One-Click\r$/m);
+    expect(raw).not.toMatch(/^List-Unsubscribe-Post:/m);
     const [, url = ''] = /^List-Unsubscribe: <([^>]*)>/m.exec(raw) ?? [];
     expect(html).toContain(url);
     expect((await visit(url)).status).toBe(200);

@@ -3,6 +3,7 @@ import { type ParsedMail, simpleParser } from 'mailparser';
 import { describe, expect, it } from 'vitest';
 import { compose, messageBytes } from '../../src/mail/compose.ts';
 import {
+  type Alternative,
   type Attachment,
   CONTENT_ID,
   type CopyDetails,
@@ -27,6 +28,7 @@ const content = (changes: Partial<MessageContent> = {}): MessageContent => ({
 
 const copy = (changes: Partial<CopyDetails> = {}): CopyDetails => ({
   recipient: 'bob@example.net',
+  kind: 'marketing',
   unsubscribeUrl: 'https://t.example.com/u/abc',
   reportAbuseUrl: 'https://t.example.com/r/abc',
   unsubscribeAddress: 'unsubscribe-abc@return-a.example.com',
@@ -85,6 +87,7 @@ describe('a composed message', () => {
       'List-Unsubscribe: <https://t.example.com/u/abc>,',
       ' <mailto:unsubscribe-abc@return-a.example.com>',
       'List-Unsubscribe-Post: List-Unsubscribe=One-Click',
+      'Precedence: bulk',
       'CFBL-Address: fbl-abc@return-a.example.com; report=arf',
       'X-Order: 17',
       'MIME-Version: 1.0',
@@ -178,6 +181,60 @@ describe('a composed message', () => {
   });
 });
 
+describe('alternatives', () => {
+  const alternative = (position: Alternative['position'], contentType: string, data = 'x'): Alternative => ({
+    position,
+    contentType,
+    content: Buffer.from(data).toString('base64'),
+  });
+  const invitation = alternative(
+    'after-html',
+    'text/calendar; charset=utf-8; method=REQUEST',
+    'BEGIN:VCALENDAR\r\n',
+  );
+
+  it.each<[string, Partial<MessageContent>, string]>([
+    ['html', { alternatives: [invitation] }, 'alternative(text/plain,text/html,text/calendar)'],
+    ['text alone', { html: '', alternatives: [invitation] }, 'alternative(text/plain,text/calendar)'],
+    [
+      'files',
+      {
+        alternatives: [invitation],
+        attachments: [attachment('invite.ics', 'x', { contentType: 'application/ics' })],
+      },
+      'mixed(alternative(text/plain,text/html,text/calendar),application/ics)',
+    ],
+    [
+      'others, in their order',
+      {
+        alternatives: [
+          alternative('before-text', 'text/enriched; charset=utf-8'),
+          alternative('before-html', 'text/x-amp-html; charset=utf-8'),
+          alternative('before-html', 'text/watch-html; charset=utf-8'),
+          alternative('after-html', 'image/png'),
+        ],
+      },
+      'alternative(text/enriched,text/plain,text/x-amp-html,text/watch-html,text/html,image/png)',
+    ],
+  ])('stand beside %s', (_, changes, expected) => {
+    expect(outline(made(changes).toString())).toBe(expected);
+  });
+
+  it('keep their type, parameters and content', async () => {
+    const event = 'BEGIN:VCALENDAR\r\nSUMMARY:Grüße — 漢字\r\nEND:VCALENDAR\r\n';
+    const message = made({
+      alternatives: [
+        alternative('after-html', 'text/calendar; charset=utf-8; method=REQUEST', event),
+        alternative('after-html', 'image/png', '\u0000\n\r'),
+      ],
+    });
+    expect(message.toString()).toContain('Content-Type: text/calendar; charset=utf-8; method=REQUEST\r\n');
+    const [calendar, image] = (await simpleParser(message)).attachments;
+    expect(calendar?.content.toString()).toBe(event);
+    expect(image?.content.toString()).toBe('\u0000\n\r');
+  });
+});
+
 describe('the fields', () => {
   it('name no blind recipient, and say so when there is no other', () => {
     const message = made({ to: [], cc: [] }, { recipient: 'blind@example.net' });
@@ -229,6 +286,89 @@ describe('the fields', () => {
     const message = made({ headers });
     expect(fieldsOf(message, 'List-Unsubscribe')).toEqual(list);
     expect(fieldsOf(message, 'List-Unsubscribe-Post')).toEqual(post);
+  });
+
+  it.each<[string, Partial<CopyDetails>, [string, string][], string[], string[]]>([
+    ['transactional mail', { kind: 'transactional' }, [], [ours], []],
+    [
+      'transactional mail with a Post field alone',
+      { kind: 'transactional' },
+      [['List-Unsubscribe-Post', oneClick]],
+      [ours],
+      [],
+    ],
+    [
+      'transactional mail with both fields',
+      { kind: 'transactional' },
+      [
+        ['List-Unsubscribe', '<https://x.example/u>'],
+        ['List-Unsubscribe-Post', oneClick],
+      ],
+      ['<https://x.example/u>'],
+      [oneClick],
+    ],
+    ['essential mail', { kind: 'essential' }, [], [], []],
+    [
+      'essential mail with a Post field',
+      { kind: 'essential' },
+      [['List-Unsubscribe-Post', oneClick]],
+      [],
+      [],
+    ],
+    [
+      'essential mail with its own link',
+      { kind: 'essential' },
+      [['List-Unsubscribe', '<https://x.example/u>']],
+      ['<https://x.example/u>'],
+      [],
+    ],
+    [
+      'marketing mail with an http link',
+      { unsubscribeUrl: 'http://t.example.com/u/abc' },
+      [],
+      ['<http://t.example.com/u/abc>, <mailto:unsubscribe-abc@return-a.example.com>'],
+      [],
+    ],
+    [
+      'marketing mail with an http link and a Post field',
+      { unsubscribeUrl: 'http://t.example.com/u/abc' },
+      [['List-Unsubscribe-Post', oneClick]],
+      ['<http://t.example.com/u/abc>, <mailto:unsubscribe-abc@return-a.example.com>'],
+      [],
+    ],
+  ])('of unsubscribing in %s', (_, details, headers, list, post) => {
+    const message = made({ headers }, details);
+    expect(fieldsOf(message, 'List-Unsubscribe')).toEqual(list);
+    expect(fieldsOf(message, 'List-Unsubscribe-Post')).toEqual(post);
+  });
+
+  const id = 'sgroup_1700000000000_abcdefghijkl';
+  it.each<[string, Partial<MessageContent>, string[]]>([
+    ['no list', {}, []],
+    ['a name', { list: { id, name: 'Monthly "news"' } }, [`"Monthly \\"news\\"" <${id}.example.com>`]],
+    ['no name', { list: { id, name: '' } }, [`<${id}.example.com>`]],
+    [
+      'a name beyond ASCII',
+      { list: { id, name: 'Grüße' } },
+      [`=?utf-8?b?R3LDvMOfZQ==?= <${id}.example.com>`],
+    ],
+    ['an identifier above 255 octets', { list: { id: 'x'.repeat(250), name: '' } }, []],
+    [
+      "the caller's own",
+      { list: { id, name: 'News' }, headers: [['list-id', '<mine.example.com>']] },
+      ['<mine.example.com>'],
+    ],
+  ])('of marketing mail name the list, with %s', (_, changes, expected) => {
+    expect(fieldsOf(made(changes), 'List-Id')).toEqual(expected);
+    expect(fieldsOf(made(changes, { kind: 'transactional' }), 'List-Id')).toEqual(
+      changes.headers === undefined ? [] : expected,
+    );
+  });
+
+  it('of marketing mail say that it is bulk, once', () => {
+    expect(fieldsOf(made(), 'Precedence')).toEqual(['bulk']);
+    expect(fieldsOf(made({ headers: [['Precedence', 'list']] }), 'Precedence')).toEqual(['list']);
+    expect(fieldsOf(made({}, { kind: 'transactional' }), 'Precedence')).toEqual([]);
   });
 
   it("carry the caller's own, in order", async () => {

@@ -129,6 +129,31 @@ describe('a signature', () => {
   });
 });
 
+describe('the fields that are signed where they occur', () => {
+  const fields = [
+    'In-Reply-To: <a@example.net>',
+    'References: <a@example.net>\r\n <b@example.net>',
+    'List-Id: "News" <sgroup_1.example.com>',
+    'Precedence: bulk',
+    'Content-Transfer-Encoding: 7bit',
+  ];
+  const raw = signed({ ...simple, header: [...simple.header, ...fields] }).toString();
+
+  it('stand once each behind those that are signed once more', async () => {
+    const [, list = ''] = /h=([^;]+);/.exec(raw) ?? [];
+    expect(list.replace(/\s/g, '')).toMatch(
+      /:CFBL-Address:In-Reply-To:References:List-Id:Precedence:Content-Transfer-Encoding$/,
+    );
+    expect(await verdicts(raw)).toEqual(['pass']);
+  });
+
+  it.each(fields)('%j cannot be changed or removed', async (field) => {
+    expect(raw).toContain(`${field}\r\n`);
+    expect(await verdicts(raw.replace(field, `${field}x`))).not.toContain('pass');
+    expect(await verdicts(raw.replace(`${field}\r\n`, ''))).not.toContain('pass');
+  });
+});
+
 describe('a changed message', () => {
   const raw = signed(simple).toString();
 
@@ -164,6 +189,7 @@ describe('a composed message', () => {
     .map((all) => all.join(''));
   const copy: CopyDetails = {
     recipient: 'bob@example.net',
+    kind: 'marketing',
     unsubscribeUrl: 'https://t.example.com/u/abc',
     reportAbuseUrl: 'https://t.example.com/r/abc',
     unsubscribeAddress: 'unsubscribe-abc@return-a.example.com',

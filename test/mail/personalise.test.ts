@@ -4,6 +4,7 @@ import { personalise } from '../../src/mail/personalise.ts';
 
 const copy: CopyDetails = {
   recipient: `"a&b"@example.com`,
+  kind: 'marketing',
   unsubscribeUrl: 'https://t.example/u/x?a=1&b=$&',
   reportAbuseUrl: 'https://t.example/r/x',
   unsubscribeAddress: null,

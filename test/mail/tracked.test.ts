@@ -16,6 +16,7 @@ const PIXEL = `<img src="${BASE}/o/x.gif" width="1" height="1" alt="" style="dis
 function copy(tracking: Partial<Tracking> | null = {}): CopyDetails {
   return {
     recipient: 'ada+news@example.net',
+    kind: 'marketing',
     unsubscribeUrl: `${BASE}/u/ada`,
     reportAbuseUrl: `${BASE}/r/ada`,
     unsubscribeAddress: null,

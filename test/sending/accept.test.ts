@@ -19,7 +19,7 @@ describe('an accepted send', () => {
       recipients: [{ email: 'ada@example.net', status: 'sent', role: 'to', messageId: data.messageId }],
       status: 'sent',
     });
-    expect(JSON.parse(body)).toEqual({ success: true, data: { ...data, warnings: [] } });
+    expect(JSON.parse(body)).toEqual({ success: true, data });
     const [message] = stored();
     expect(message).toMatchObject({
       message_id: data.messageId,
@@ -236,7 +236,12 @@ describe('a refused send', () => {
     const account = tables.accounts.get('acct_one');
     if (account === null) throw new Error('no account');
     expect(
-      refused(await send({}, { sender: { account, useCase: 'tx', allowFrom: ['other.test'] } })).code,
+      refused(
+        await send(
+          {},
+          { sender: { account, useCase: 'tx', allowFrom: ['other.test'], allowEssential: true } },
+        ),
+      ).code,
     ).toBe('KEY_NOT_ALLOWED');
   });
 

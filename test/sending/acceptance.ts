@@ -1,9 +1,12 @@
 import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
 import { DAY, HOUR } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
+import type { MessageContent } from '../../src/mail/content.ts';
 import { type Accepted, type AcceptRequest, createAcceptance } from '../../src/sending/accept.ts';
 import type { TransactionalResult } from '../../src/sending/draft.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
+import { createOneClickNotice } from '../../src/sending/one-click.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import type { Stream } from '../../src/store/queue.ts';
 import { heldClock, startStore } from '../support/store.ts';
@@ -18,11 +21,16 @@ export const BODY: SendRequest = {
 };
 
 /** The way in for transactional mail over a real database, with what delivery was told of. */
-export function startAcceptance(defaults: AccountLimitDefaults = {}) {
+export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl = 'https://track.mail.test') {
   const store = startStore(heldClock(), defaults);
   const { tables, writer, recorder, ids, clock } = store;
   const announced: Stream[] = [];
   let pressed: Refusal | null = null;
+  const logged: string[] = [];
+  const log = createLog(
+    { level: 'warn', hashAddresses: false },
+    { write: (line) => logged.push(JSON.parse(line).msg) },
+  );
   const acceptance = createAcceptance({
     clock,
     ids,
@@ -32,6 +40,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}) {
     keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
     pressure: { refusal: () => pressed },
     limits: store.limits,
+    oneClick: createOneClickNotice({ publicUrl, log }),
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
@@ -44,9 +53,10 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}) {
     const account = tables.accounts.get(options.accountId ?? 'acct_one');
     if (account === null) throw new Error('no such account');
     return acceptance.accept({
-      sender: { account, useCase: 'tx', allowFrom: [] },
+      sender: { account, useCase: 'tx', allowFrom: [], allowEssential: true },
       idempotency: null,
-      envelope: (data, warnings) => JSON.stringify({ success: true, data: { ...data, warnings } }),
+      envelope: (data, warnings) =>
+        JSON.stringify({ success: true, data: warnings.length === 0 ? data : { ...data, warnings } }),
       ...options,
       body: { ...BODY, ...changes },
     });
@@ -55,7 +65,10 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}) {
   const press = (refusal: Refusal | null) => {
     pressed = refusal;
   };
-  return { ...store, announced, send, stored, press };
+  /** Messages' contents, newest message first. */
+  const contents = (): MessageContent[] =>
+    stored().map(({ content_id }) => JSON.parse(tables.messages.content(content_id) ?? ''));
+  return { ...store, announced, send, stored, contents, press, logged };
 }
 
 /** The acceptance of a transactional send. */

@@ -114,7 +114,12 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
       changes: Partial<CampaignRequest> = {},
       options: { allowFrom?: string[]; id?: string } = {},
     ) => {
-      const sender = { account: account(), useCase: 'mk' as const, allowFrom: options.allowFrom ?? [] };
+      const sender = {
+        account: account(),
+        useCase: 'mk' as const,
+        allowFrom: options.allowFrom ?? [],
+        allowEssential: true,
+      };
       const id = options.id ?? (await setting.draft());
       const sent = await sending.send(sender, id, { ...BODY, subscriptionGroupId: groupId, ...changes });
       return isRefusal(sent) ? sent : sent.campaign;

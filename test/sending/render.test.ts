@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
-import { complianceVariables } from '../../src/mail/compliance.ts';
+import { complianceVariables, requiredVariables } from '../../src/mail/compliance.ts';
 import { MAX_PROBLEMS, MAX_SLOTS, parseTemplate } from '../../src/mail/template.ts';
 import { type Rendered, renderWording } from '../../src/sending/render.ts';
 
@@ -15,7 +15,10 @@ const FOOTER = '<p>{{company_address_html}}</p><p>{{unsubscribe_email_html}}</p>
 
 function render(source: string, variables: Record<string, unknown> = {}): Rendered | Refusal {
   const parts = [{ field: 'html', kind: 'html', template: parseTemplate(source) } as const];
-  return renderWording({ parts: [...parts], service: SERVICE }, variables);
+  return renderWording(
+    { parts: [...parts], service: SERVICE, required: requiredVariables({ essential: false }) },
+    variables,
+  );
 }
 
 function refused(result: Rendered | Refusal): Refusal {

@@ -46,14 +46,16 @@ function granted<T>(value: T | Refusal): T {
   return value;
 }
 
+const TX = { useCase: 'tx', essential: false } as const;
+
 describe('a suppression', () => {
   it('stands from the moment it is set, for its account alone', async () => {
     const { add, tables, clock } = start();
     const { row, created } = granted(await add('Ada <Ada@Example.net>'));
     expect(created).toBe(true);
     expect(row).toMatchObject({ recipient_hash: HASH, email: 'Ada@example.net', created_at: clock.now() });
-    expect(suppressedFor(tables, 'acct_one', HASH, 'tx')?.code).toBe('RECIPIENT_SUPPRESSED');
-    expect(suppressedFor(tables, 'acct_two', HASH, 'tx')).toBeNull();
+    expect(suppressedFor(tables, 'acct_one', HASH, TX)?.code).toBe('RECIPIENT_SUPPRESSED');
+    expect(suppressedFor(tables, 'acct_two', HASH, TX)).toBeNull();
   });
 
   it('is one, however often it is set', async () => {

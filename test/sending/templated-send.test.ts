@@ -110,11 +110,14 @@ describe('a send that names a template', () => {
 });
 
 describe('a send that names none', () => {
-  it.each(['subject', 'html'] as const)('needs its own %s', async (field) => {
+  it.each([
+    ['subject', 'is required'],
+    ['html', 'is required, unless text is given'],
+  ] as const)('needs its own %s', async (field, message) => {
     const { send } = start();
     const refusal = refused(await send({ [field]: undefined }));
     expect(refusal.code).toBe('VALIDATION_ERROR');
-    expect(refusal.extras.details).toEqual([{ field, message: 'is required' }]);
+    expect(refusal.extras.details).toEqual([{ field, message }]);
   });
 });
 

@@ -40,6 +40,7 @@ export async function startSubmission(
     keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: 24 * HOUR }),
     pressure: { refusal: () => null },
     limits: store.limits,
+    oneClick: { warnings: () => [], sent: () => undefined },
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },

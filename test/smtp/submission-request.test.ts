@@ -15,6 +15,8 @@ const MAIL: SubmittedMail = {
   html: '<p>Hello</p>',
   text: 'Hello',
   attachments: [],
+  alternatives: [],
+  messageId: null,
   headers: [['X-Order', '1']],
   controls: [],
 };
@@ -74,15 +76,47 @@ describe('a submitted mail as a request', () => {
     expect([to, bcc]).toEqual([['A <a@bücher.example>'], undefined]);
   });
 
-  it('makes html of text, in which the plain compliance variables count', () => {
-    const { html, text } = request(
-      { html: null, text: 'Hi <you>\n{{company_address}} {{ unsubscribe_url }}' },
-      ['ada@example.net'],
-    ).body;
-    expect(text).toBe('Hi <you>\n{{company_address}} {{ unsubscribe_url }}');
-    expect(html).toBe(
-      '<pre style="font:inherit;white-space:pre-wrap">Hi &lt;you&gt;\n{{company_address_html}} {{unsubscribe_email_html}}</pre>',
-    );
+  it('leaves a mail without html as text', () => {
+    const { body } = request({ html: null, text: 'Hi <you>\n{{company_address}}' }, ['ada@example.net']);
+    expect(body.text).toBe('Hi <you>\n{{company_address}}');
+    expect(body).not.toHaveProperty('html');
+  });
+
+  it.each<[string, string | null, boolean]>([
+    ['of the From domain', '1@example.com', true],
+    ['of a host below it, in capitals', '1@Mail.EXAMPLE.com', true],
+    ['of another domain', '1@example.net', false],
+    ['of a domain that ends alike', '1@badexample.com', false],
+    ['of no public domain', '1@localhost', false],
+    ['that is not there', null, false],
+  ])('keeps a Message-ID %s: %s', (_, messageId, kept) => {
+    const { body } = request({ messageId }, ['ada@example.net']);
+    expect(body.messageId).toBe(kept ? messageId : undefined);
+  });
+
+  it('keeps a Message-ID of the organization that a From domain below it belongs to', () => {
+    const ids = (messageId: string, address: string) =>
+      request({ messageId, from: [box(address)] }, ['ada@example.net']).body.messageId;
+    expect(ids('1@shop.example.co.uk', 'a@news.example.co.uk')).toBe('1@shop.example.co.uk');
+    expect(ids('1@other.co.uk', 'a@news.example.co.uk')).toBeUndefined();
+    // A private suffix of the Public Suffix List: its customers are strangers to each other.
+    expect(ids('1@one.github.io', 'a@two.github.io')).toBeUndefined();
+  });
+
+  it('keeps the other forms of the text', () => {
+    const alternatives = [
+      { position: 'after-html', contentType: 'text/calendar; charset=utf-8', content: 'eA==' } as const,
+    ];
+    expect(request({ alternatives }, ['ada@example.net']).body.alternatives).toEqual(alternatives);
+  });
+
+  it('marks it as essential', () => {
+    const essential = (value: string) =>
+      request({ controls: [['essential', value]] }, ['ada@example.net']).body;
+    expect(essential('Yes').essential).toBe(true);
+    expect(essential('no').essential).toBeUndefined();
+    expect(fault({ controls: [['essential', 'maybe']] })).toMatch(/X-Postrider-Essential: must be/);
+    expect(fault({ controls: [['essential', 'yes']] }, 'mk')).toMatch(/transactional mail only/);
   });
 
   it('takes what its fields ask for', () => {

@@ -61,15 +61,93 @@ describe('a mail handed in over SMTP', () => {
     expect(await client.mail(FROM, ADA, other)).toMatch(/^554 5\.5\.4 IDEMPOTENCY_KEY_REUSED: /);
   });
 
-  it('of text alone gets html, of which the rules hold', async () => {
+  const textMail = (body: string) => mail({ body }).replace('text/html', 'text/plain');
+
+  it('of text alone stays text', async () => {
     const house = await startSubmission();
     const client = await house.loggedIn();
-    const text = (body: string) => mail({ body }).replace('text/html', 'text/plain');
-    expect(await client.mail(FROM, ADA, text('Hi!'))).toMatch(/^554 5\.6\.0 COMPLIANCE_TEMPLATE_MISSING: /);
-    expect(await client.mail(FROM, ADA, text('Hi! {{company_address}} {{unsubscribe_url}}'))).toMatch(
+    const text = 'Hi! {{company_address}} {{unsubscribe_url}}';
+    expect(await client.mail(FROM, ADA, textMail(text))).toMatch(/^250 /);
+    const [{ content } = { content: null }] = house.stored();
+    expect(content.html).toBe('');
+    expect(content.text).toContain('Hi! Example Ltd, 1 Main St');
+    expect(content.text).not.toContain('This message was sent to');
+  });
+
+  it('without the compliance variables gets the footer, in text and in html', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, textMail('Hi!'))).toMatch(/^250 /);
+    expect(await client.mail(FROM, ADA, mail({ body: '<html><body><p>Hi!</p></body></html>' }))).toMatch(
       /^250 /,
     );
-    expect(house.stored()[0]?.content.text).toContain('Hi! Example Ltd, 1 Main St');
+    const half = '<p>Hi!</p>{{company_address_html}}';
+    expect(await client.mail(FROM, ADA, mail({ body: half }))).toMatch(/^250 /);
+    const both = `--b\r\n\r\nHi!\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>Hi!</p>\r\n--b--`;
+    const alternative = mail({ body: both }).replace('text/html', 'multipart/alternative; boundary=b');
+    expect(await client.mail(FROM, ADA, alternative)).toMatch(/^250 /);
+    const [text, html, completed, pair] = house.stored().map(({ content }) => content);
+    const inText =
+      /^Hi!\n\nExample Ltd\n1 Main St, Town, 12345, GB\n\nThis message was sent to .* Unsubscribe \[.*\]\n$/;
+    expect(text.html).toBe('');
+    expect(text.text).toMatch(inText);
+    expect(html.html).toMatch(
+      /^<html><body><p>Hi!<\/p>\n<p><span .*Example Ltd.*<\/p>\n<p><span .*Unsubscribe.*<\/p>\n<\/body><\/html>\s*$/s,
+    );
+    expect(html.text).toBeNull();
+    expect(completed.html.match(/Example Ltd/g)).toHaveLength(1);
+    expect(completed.html).toContain('>Unsubscribe</a>');
+    expect(pair.text).toMatch(inText);
+    expect(pair.html).toContain('>Unsubscribe</a>');
+  });
+
+  it('without the compliance variables is rejected of a strict key', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn({ strictCompliance: true });
+    expect(await client.mail(FROM, ADA, textMail('Hi!'))).toMatch(
+      /^554 5\.6\.0 COMPLIANCE_TEMPLATE_MISSING: /,
+    );
+    expect(await client.mail(FROM, ADA, mail({ body: 'Hi!' }))).toMatch(
+      /^554 5\.6\.0 COMPLIANCE_TEMPLATE_MISSING: /,
+    );
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+  });
+
+  it('whose markup would hide the footer is rejected', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, mail({ body: '<p>Hi!</p><!-- ' }))).toMatch(
+      /^554 5\.6\.0 COMPLIANCE_TEMPLATE_MISSING: /,
+    );
+  });
+
+  it('that is essential gets no way to unsubscribe, and needs a key that may send it', async () => {
+    const house = await startSubmission();
+    const essential = mail({ head: 'X-Postrider-Essential: yes\r\n', body: '<p>1234</p>' });
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, essential)).toMatch(/^250 /);
+    const [stored] = house.stored();
+    expect(stored?.essential).toBe(1);
+    expect(stored?.content.html).toContain('Example Ltd');
+    expect(stored?.content.html).not.toContain('Unsubscribe');
+    const barred = await house.loggedIn({ allowEssential: false });
+    expect(await barred.mail(FROM, ADA, essential)).toMatch(/^550 5\.7\.1 KEY_NOT_ALLOWED: /);
+  });
+
+  it('keeps its Message-ID, which is no part of what an idempotency key is compared by', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    const key = 'X-Postrider-Idempotency-Key: order-2\r\nReferences: <0@example.com>\r\n';
+    const sent = (id: string) => client.mail(FROM, ADA, mail({ head: `${key}Message-ID: <${id}>\r\n` }));
+    const first = await sent('1@mail.example.com');
+    expect(await sent('2@mail.example.com')).toBe(first);
+    expect(house.stored()).toHaveLength(1);
+    expect(house.stored()[0]?.content).toMatchObject({
+      messageId: '1@mail.example.com',
+      headers: [['References', '<0@example.com>']],
+    });
+    await client.mail(FROM, ADA, mail({ head: 'Message-ID: <1@elsewhere.example>\r\n' }));
+    expect(house.stored()[1]?.content.messageId).toMatch(/^msg_\d+_\w+@example\.com$/);
   });
 });
 
@@ -80,7 +158,6 @@ describe('what HTTP refuses is refused', () => {
     ['a From for the other stream', { from: 'a@news.example' }, /^550 5\.7\.1 USE_CASE_MISMATCH: /],
     ['no From', { from: '' }, /^554 5\.6\.0 VALIDATION_ERROR: From: is required/],
     ['two From', { from: 'a@example.com, b@example.com' }, /^554 5\.6\.0 VALIDATION_ERROR: From: /],
-    ['no compliance', { body: '<p>Hello</p>' }, /^554 5\.6\.0 COMPLIANCE_TEMPLATE_MISSING: /],
     [
       'a variable without value',
       { body: '{{name}}{{company_address_html}}{{unsubscribe_email_html}}' },

@@ -160,6 +160,86 @@ A note
   });
 });
 
+describe('the alternatives', () => {
+  const form = (type: string, body: string) => `--b\nContent-Type: ${type}\n\n${body}\n`;
+  const forms = (...parts: string[]) =>
+    read(`${HEAD}Content-Type: multipart/alternative; boundary=b\n\n${parts.join('')}--b--\n`);
+  const shown = ({ alternatives }: SubmittedMail) =>
+    alternatives.map(({ position, contentType, content }) => [
+      position,
+      contentType,
+      Buffer.from(content, 'base64').toString(),
+    ]);
+
+  it('beside text and html are kept in their order, and are no attachments', () => {
+    const mail = forms(
+      form('text/enriched', '<bold>Hello</bold>'),
+      form('text/plain', 'Hello'),
+      form('text/x-amp-html', '<html amp4email></html>'),
+      form('text/watch-html', '<b>Hi</b>'),
+      form('text/html', '<p>Hello</p>'),
+      form('text/calendar; method=REQUEST; charset="utf-8"; name="invite.ics"', 'BEGIN:VCALENDAR'),
+    );
+    expect(mail).toMatchObject({ text: 'Hello', html: '<p>Hello</p>', attachments: [] });
+    expect(shown(mail)).toEqual([
+      ['before-text', 'text/enriched; charset=utf-8', '<bold>Hello</bold>'],
+      ['before-html', 'text/x-amp-html; charset=utf-8', '<html amp4email></html>'],
+      ['before-html', 'text/watch-html; charset=utf-8', '<b>Hi</b>'],
+      ['after-html', 'text/calendar; charset=utf-8; method=REQUEST; name=invite.ics', 'BEGIN:VCALENDAR'],
+    ]);
+  });
+
+  it('beside text alone leave it text', () => {
+    const mail = forms(form('text/plain', 'Hello'), form('text/calendar; method=CANCEL', 'BEGIN:VCALENDAR'));
+    expect(mail).toMatchObject({ text: 'Hello', html: null });
+    expect(shown(mail)).toEqual([
+      ['before-html', 'text/calendar; charset=utf-8; method=CANCEL', 'BEGIN:VCALENDAR'],
+    ]);
+  });
+
+  it('in another charset become UTF-8, and octets stay as they are', () => {
+    const mail = forms(
+      form('text/plain', 'x'),
+      '--b\nContent-Type: text/calendar; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\nGr=FC=DFe\n',
+      '--b\nContent-Type: application/x-form\nContent-Transfer-Encoding: base64\n\nAP8=\n',
+    );
+    expect(shown(mail)[0]?.[2]).toBe('Grüße');
+    expect(mail.alternatives[1]).toMatchObject({ contentType: 'application/x-form', content: 'AP8=' });
+  });
+
+  it('that are files stay attachments', () => {
+    const mail = forms(
+      form('text/plain', 'x'),
+      '--b\nContent-Type: application/pdf; name=a.pdf\n\nx\n',
+      '--b\nContent-Type: text/calendar\nContent-Disposition: attachment; filename=b.ics\n\nx\n',
+      '--b\nContent-Type: image/png\nContent-ID: <logo@x>\n\nx\n',
+      form('message/rfc822', 'Subject: x\n\nx'),
+    );
+    expect(mail.alternatives).toEqual([]);
+    expect(mail.attachments.map(({ name }) => name)).toEqual([
+      'a.pdf',
+      'b.ics',
+      'attachment-3',
+      'message-4.eml',
+    ]);
+  });
+});
+
+describe('the Message-ID', () => {
+  it.each<[string, string, string | null]>([
+    ['one', 'Message-ID: <a.b$1=c@mail.example.com>\n', 'a.b$1=c@mail.example.com'],
+    ['none', '', null],
+    ['two', 'Message-ID: <a@example.com>\nMessage-ID: <b@example.com>\n', null],
+    ['one without brackets', 'Message-ID: a@example.com\n', null],
+    ['one with blanks', 'Message-ID: <a b@example.com>\n', null],
+    ['one without a domain', 'Message-ID: <a>\n', null],
+    ['two in one field', 'Message-ID: <a@example.com> <b@example.com>\n', null],
+    ['one beyond ASCII', 'Message-ID: <ä@example.com>\n', null],
+  ])('is read when there is %s', (_, field, expected) => {
+    expect(read(`${field}${HEAD}\nx`).messageId).toBe(expected);
+  });
+});
+
 describe('the header fields', () => {
   it("are the program's own; what the service sets or servers left is not", () => {
     const mail = read(`Received: from somewhere

@@ -140,7 +140,7 @@ CREATE TABLE api_keys (
   allow_from TEXT NOT NULL,        -- JSON array of From domains, empty: any
   created_at INTEGER NOT NULL,
   revoked_at INTEGER
-) STRICT;
+, allow_essential INTEGER NOT NULL DEFAULT 1 CHECK (allow_essential IN (0, 1)), strict_compliance INTEGER NOT NULL DEFAULT 0 CHECK (strict_compliance IN (0, 1))) STRICT;
 
 CREATE TABLE attempts (
   message_seq INTEGER NOT NULL REFERENCES messages (seq),
@@ -471,7 +471,7 @@ CREATE TABLE messages (
   expires_at     INTEGER NOT NULL,
   sent_at        INTEGER,          -- email_sent was recorded
   final_at       INTEGER           -- no further delivery attempt
-, visits INTEGER NOT NULL DEFAULT 0) STRICT;
+, visits INTEGER NOT NULL DEFAULT 0, essential INTEGER NOT NULL DEFAULT 0 CHECK (essential IN (0, 1))) STRICT;
 
 CREATE TABLE queue (
   seq        INTEGER PRIMARY KEY REFERENCES messages (seq),

@@ -135,6 +135,7 @@ export function enqueue(
     simulated: 0,
     track_clicks: 0,
     track_opens: 0,
+    essential: 0,
     created_at: now,
     expires_at: now + 2 * 86_400_000,
     ...columns,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isRefusal, refuse } from '../../core/refusal.ts';
 import type { CampaignSending } from '../../sending/campaign-send.ts';
+import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import type { CampaignRow } from '../../store/campaigns.ts';
 import { successBody } from '../answers.ts';
@@ -9,10 +10,8 @@ import { oneCampaignForm, SENDING_EXAMPLE, withProgress } from './campaign-forms
 import { commonSendFields } from './send-forms.ts';
 
 /** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
-export function campaignSendingRoutes(
-  sending: CampaignSending,
-  account: (accountId: string) => AccountRow | null,
-): Route[] {
+export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
+  const { sending } = house;
   const act = (
     verb: 'pause' | 'resume' | 'cancel',
     texts: Pick<RouteDescription, 'summary' | 'description'> & { status: CampaignRow['status'] },
@@ -42,7 +41,7 @@ export function campaignSendingRoutes(
       },
     });
   return [
-    sendCampaign(sending, account),
+    sendCampaign(house),
     act('pause', {
       summary: 'Pauses a campaign',
       description:
@@ -68,6 +67,13 @@ export function campaignSendingRoutes(
   ];
 }
 
+/** What the routes need. */
+interface CampaignSendingHouse {
+  sending: CampaignSending;
+  account(accountId: string): AccountRow | null;
+  oneClick: OneClickNotice;
+}
+
 const COMMON = { tag: 'Campaigns', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ campaignId: z.string() });
 const STANDS_IN_THE_WAY: RouteDescription['refusals'] = [
@@ -81,7 +87,7 @@ const STANDS_IN_THE_WAY: RouteDescription['refusals'] = [
 const { headers: _headers, ...mailFields } = commonSendFields;
 const MAX_PER_HOUR = 10_000_000;
 
-function sendCampaign(sending: CampaignSending, account: (accountId: string) => AccountRow | null): Route {
+function sendCampaign({ sending, account, oneClick }: CampaignSendingHouse): Route {
   return route({
     ...COMMON,
     method: 'POST',
@@ -131,13 +137,16 @@ function sendCampaign(sending: CampaignSending, account: (accountId: string) => 
     handle: async ({ caller, params: { campaignId }, body, warnings }) => {
       const row = account(caller.accountId);
       if (row === null) return refuse('UNAUTHENTICATED', 'The account is gone');
-      const sender = { account: row, useCase: 'mk' as const, allowFrom: caller.allowFrom };
+      const { allowFrom, allowEssential } = caller;
+      const sender = { account: row, useCase: 'mk' as const, allowFrom, allowEssential };
       const sent = await sending.send(sender, campaignId, body);
       if (isRefusal(sent)) return sent;
       const campaign = withProgress(sending, sent.campaign);
       const message = sent.campaign.status === 'scheduled' ? 'The campaign is scheduled.' : SENT;
       const data = { message, jobId: campaign.progress?.jobId ?? '', campaign };
-      return { status: 202, raw: successBody(data, [...warnings, ...sent.warnings]) };
+      const noted = [...warnings, ...sent.warnings, ...oneClick.warnings(caller.accountId)];
+      oneClick.sent(caller.accountId);
+      return { status: 202, raw: successBody(data, noted) };
     },
   });
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { invalid, isRefusal } from '../../core/refusal.ts';
 import type { CampaignSending } from '../../sending/campaign-send.ts';
 import { ANALYTICS_INTERVALS, type Campaigns, shownAnalytics } from '../../sending/campaigns.ts';
+import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import { CAMPAIGN_COUNTS, type CampaignCount } from '../../store/campaign-counts.ts';
 import { readPageKey } from '../page-key.ts';
@@ -17,7 +18,7 @@ export function campaignRoutes(house: CampaignHouse): Route[] {
   return [
     ...allCampaigns(house),
     ...oneCampaign(house),
-    ...campaignSendingRoutes(house.sending, house.account),
+    ...campaignSendingRoutes(house),
     analytics(house.campaigns),
   ];
 }
@@ -26,6 +27,7 @@ export interface CampaignHouse {
   campaigns: Campaigns;
   sending: CampaignSending;
   account(accountId: string): AccountRow | null;
+  oneClick: OneClickNotice;
 }
 
 const COMMON = { tag: 'Campaigns', scope: 'setup' } satisfies Partial<RouteDescription>;

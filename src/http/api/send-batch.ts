@@ -117,8 +117,9 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     const warnings = warningsOf(read.value);
     const account = settings.account(call.caller.accountId);
     if (account === null) return refused(refuse('UNAUTHENTICATED', 'The account is gone'));
+    const { allowFrom, allowEssential } = call.caller;
     const accepted = await settings.acceptance.accept({
-      sender: { account, useCase: stream.useCase, allowFrom: call.caller.allowFrom },
+      sender: { account, useCase: stream.useCase, allowFrom, allowEssential },
       body,
       idempotency: key === null ? null : { endpoint: stream.endpoint, key: `${key}#${index}` },
       envelope: (data, more) => successBody(data, [...warnings, ...more]),

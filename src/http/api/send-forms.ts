@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MAX_ATTACHMENTS } from '../../sending/attachments.ts';
+import { CALENDAR_METHODS } from '../../sending/calendar.ts';
 import { MAX_HEADERS } from '../../sending/headers.ts';
 import { MAX_RECIPIENTS } from '../../sending/request.ts';
 import { atMost } from '../entry-counts.ts';
@@ -17,6 +18,11 @@ const attachment = z.object({
   contentId: z.string().optional().describe('Makes it inline: the html refers to it as `cid:<contentId>`.'),
 });
 
+const calendar = z.object({
+  method: z.string().describe(`iTIP method (RFC 5546): ${CALENDAR_METHODS.join(', ')}.`),
+  content: z.string().describe('The iCalendar object (RFC 5545), from `BEGIN:VCALENDAR` to `END:VCALENDAR`.'),
+});
+
 /** The fields of both streams. */
 export const commonSendFields = {
   from: z.string().describe('Sender, plain or with display name; its domain must be verified.'),
@@ -26,9 +32,14 @@ export const commonSendFields = {
     .min(1)
     .optional()
     .describe(
-      'Must use `{{company_address_html}}` and `{{unsubscribe_email_html}}`. Required, unless a template is named.',
+      'Must use `{{company_address_html}}` and `{{unsubscribe_email_html}}`. Required, unless `text` is given or a template is named.',
     ),
-  text: z.string().optional().describe('Plain text version; made from the html when absent.'),
+  text: z
+    .string()
+    .optional()
+    .describe(
+      'Plain text version; derived from the html when absent. Without html the message is text only, and the text must use the two variables, which insert text here (or their aliases `{{company_address_text}}` and `{{unsubscribe_email_text}}`).',
+    ),
   templateId: z
     .string()
     .max(100)
@@ -60,6 +71,17 @@ export const transactionalBody = z.object({
   attachments: atMost(z.array(attachment), MAX_ATTACHMENTS, 'TOO_MANY_ATTACHMENTS')
     .optional()
     .describe('At most 10, 2 MB together after decoding.'),
+  calendar: calendar
+    .optional()
+    .describe(
+      'An invitation or its answer: sent as a `text/calendar` alternative and as the file `invite.ics`. Counts to the size of the attachments.',
+    ),
+  essential: z
+    .boolean()
+    .optional()
+    .describe(
+      'For sign-in codes, password resets and legal notices: is sent to recipients who unsubscribed from transactional mail as well (never after a hard bounce, a complaint or a manual suppression), carries no List-Unsubscribe and need not use `{{unsubscribe_email_html}}`.',
+    ),
 });
 
 /** Refused by name: a field that was silently ignored would be mail that somebody thinks was sent. */
@@ -76,6 +98,8 @@ export const marketingBody = z.object({
   cc: transactionalOnly,
   bcc: transactionalOnly,
   attachments: transactionalOnly,
+  calendar: transactionalOnly,
+  essential: transactionalOnly,
   ...commonSendFields,
   subscriptionGroupId: z
     .string()

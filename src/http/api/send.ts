@@ -139,8 +139,9 @@ function acceptRequest(
   if (account === null) return refuse('UNAUTHENTICATED', 'The account is gone');
   const key = idempotencyKey(call.headers['idempotency-key']);
   if (isRefusal(key)) return key;
+  const { allowFrom, allowEssential } = call.caller;
   return {
-    sender: { account, useCase, allowFrom: call.caller.allowFrom },
+    sender: { account, useCase, allowFrom, allowEssential },
     body: call.body,
     idempotency: key === null ? null : { endpoint, key },
     envelope: (data, warnings) => successBody(data, [...call.warnings, ...warnings]),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
-import { shownTemplate, type Templates, templateWarnings } from '../../sending/templates.ts';
+import { contentFault, shownTemplate, type Templates, templateWarnings } from '../../sending/templates.ts';
 import { subjectTemplateFault } from '../../sending/text.ts';
 import type { TemplateRow } from '../../store/templates.ts';
 import { successBody } from '../answers.ts';
@@ -37,7 +37,11 @@ const fields = {
 const name = line(200);
 const html = lines()
   .min(1)
-  .describe('May hold `{{name}}`, and must hold the compliance variables to be sent.');
+  .nullable()
+  .optional()
+  .describe(
+    'May hold `{{name}}`, and must hold the compliance variables to be sent. Left out or `null`, with a `text`: its mail is text only.',
+  );
 
 /** What a template may hold when it is created. */
 export const templateForm = z.object({ name, ...fields, html });
@@ -47,7 +51,7 @@ const template = z.object({
   name: z.string(),
   type: z.enum(['transactional', 'marketing']).nullable(),
   subject: z.string().nullable(),
-  html: z.string(),
+  html: z.string().describe('Empty when its mail is text only.'),
   text: z.string().nullable(),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
@@ -101,9 +105,12 @@ function allTemplates(templates: Templates): Route[] {
       refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body, warnings }) => {
         const { type = null, subject = null, text = null } = body;
+        const html = body.html ?? '';
+        const empty = contentFault({ html, text });
+        if (empty !== null) return empty;
         const made = await templates.create(caller.accountId, {
           name: body.name,
-          html: body.html,
+          html,
           type,
           subject,
           text,
@@ -139,14 +146,15 @@ function oneTemplate(templates: Templates): Route[] {
       description:
         'Fields that are given replace what was there, others stay, `null` takes a value away. Mail that was accepted before stays as it was.',
       params,
-      body: z.object({ name: name.optional(), ...fields, html: html.optional() }),
+      body: z.object({ name: name.optional(), ...fields, html }),
       example: { subject: 'Your order {{orderNumber}} is on its way' },
       answers: {
         200: { description: 'The template as it is now.', data: one, example: { template: EXAMPLE } },
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, params, body, warnings }) => {
-        const changed = await templates.update(caller.accountId, params.templateId, given(body));
+        const changes = given({ ...body, html: body.html === null ? '' : body.html });
+        const changed = await templates.update(caller.accountId, params.templateId, changes);
         return isRefusal(changed) ? changed : answer(200, changed, warnings);
       },
     }),

@@ -77,6 +77,7 @@ export function job(to: Sink | Sink[], changes: Partial<DeliveryJob> = {}): Deli
     content: octets('{}'),
     copy: {
       recipient: 'ann@example.test',
+      kind: 'transactional',
       unsubscribeUrl: 'https://track.example.test/u/1',
       reportAbuseUrl: 'https://track.example.test/r/1',
       unsubscribeAddress: null,

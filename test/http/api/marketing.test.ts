@@ -107,6 +107,7 @@ describe('a marketing send', () => {
           messageId: expect.stringMatching(/^msg_/),
         },
       ],
+      warnings: [expect.stringContaining('public.url is not https')],
     });
     const { messages } = (await call('GET', `/web-setup/messages?jobId=${body.data.jobId}`)).body.data;
     expect(messages).toHaveLength(1);

@@ -42,6 +42,22 @@ describe('a template', () => {
     expect(data.template).toMatchObject({ type: null, subject: null, text: null });
   });
 
+  it('may be text only, and names what its text lacks', async () => {
+    const api = await house.account('A');
+    const text = '{{company_address_text}} {{unsubscribe_email_text}}';
+    const { status, data } = await api.post<Answer>('/web-setup/templates', { name: 'Code', text });
+    expect([status, data]).toMatchObject([201, { template: { html: '', text } }]);
+    expect(data.warnings).toBeUndefined();
+    const path = `/web-setup/templates/${data.template.templateId}`;
+    expect((await api.put<Answer>(path, { text: 'Hello' })).data.warnings).toEqual([
+      expect.stringContaining('text does not show {{company_address_html}}'),
+      expect.stringContaining('text does not show {{unsubscribe_email_html}}'),
+    ]);
+    expect((await api.call('PUT', path, { body: { text: null } })).error.details?.[0]?.field).toBe('html');
+    const { error } = await api.call('POST', '/web-setup/templates', { body: { name: 'Empty' } });
+    expect(error.details?.[0]?.message).toBe('is required, unless text is given');
+  });
+
   it('changes where it is told to, and gives up what is null', async () => {
     const api = await house.account('A');
     const { data } = await api.post<Answer>('/web-setup/templates', { ...GOOD, type: 'transactional' });

@@ -45,7 +45,7 @@ export async function sendANewsletter(scene: Scene): Promise<string> {
 
   tell.step('Zoë presses "Unsubscribe" in her mail program');
   const { address, body } = oneClick(received.mail.headerLines);
-  tell.line(`it sends ${body.toString()}, as the mail's header says:`);
+  tell.line(`it sends ${body.toString()}, as it would with the https address of a server on the Internet:`);
   await visit(scene, address, { method: 'POST', body, status: 200 });
   tell.webhook(await shop.told('email_unsubscribed'));
   const late = await call('POST', '/marketing/send', 403, newsletter);
@@ -54,7 +54,10 @@ export async function sendANewsletter(scene: Scene): Promise<string> {
   return subscriptionGroupId;
 }
 
-/** What the mail says to POST, and where to (RFC 8058 §3.1). */
+/**
+ * What a mail program sends, and where to (RFC 8058 §3.1). The demo's pages are http, so its mail has no
+ * List-Unsubscribe-Post field.
+ */
 function oneClick(headers: readonly { key: string; line: string }[]): {
   address: string;
   body: URLSearchParams;
@@ -62,7 +65,7 @@ function oneClick(headers: readonly { key: string; line: string }[]): {
   const value = (name: string) =>
     (headers.find(({ key }) => key === name)?.line ?? '').replace(/^[^:]*:/, '').replace(/\s/g, '');
   const [, address = ''] = /<(https?:[^>]+)>/.exec(value('list-unsubscribe')) ?? [];
-  const body = new URLSearchParams(value('list-unsubscribe-post'));
-  expectThat(address !== '' && body.size === 1, 'the mail has no button to unsubscribe');
+  const body = new URLSearchParams({ 'List-Unsubscribe': 'One-Click' });
+  expectThat(address !== '', 'the mail has no button to unsubscribe');
   return { address, body };
 }
