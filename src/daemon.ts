@@ -344,12 +344,17 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     const oneClick = createOneClickNotice({ publicUrl: publicSide.url(), log });
     const acceptance = createAcceptance({
       ...intoQueue,
+      publicUrl: publicSide.url(),
       oneClick,
       keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: config.limits.idempotencyHours * HOUR }),
     });
     const campaignRunner = createCampaignRunner({ ...intoQueue, log });
     undo.push(() => campaignRunner.stop());
-    const campaignSending = createCampaignSending({ ...intoQueue, onChange: campaignRunner.wake });
+    const campaignSending = createCampaignSending({
+      ...intoQueue,
+      publicUrl: publicSide.url(),
+      onChange: campaignRunner.wake,
+    });
 
     const startReader = () =>
       new Worker(world.readerScript ?? new URL('./smtp/parse-worker.js', import.meta.url), {

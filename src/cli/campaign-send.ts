@@ -42,7 +42,13 @@ export function sendCampaignCommand(context: CliContext, command: Command): void
 /** Campaigns over a command's database. */
 export function campaignSending(house: House): CampaignSending {
   // The daemon minds the machine, and finds by itself what changed.
-  return createCampaignSending({ ...house, pressure: { refusal: () => null }, onChange: () => {} });
+  const publicUrl = house.config.public.url;
+  return createCampaignSending({
+    ...house,
+    publicUrl,
+    pressure: { refusal: () => null },
+    onChange: () => {},
+  });
 }
 
 const ACTIONS = [
@@ -103,8 +109,10 @@ async function send(context: CliContext, id: string, options: SendOptions): Prom
     scheduledAt: options.at,
     perHour: options.perHour,
   });
-  const done = isRefusal(sent) || sent.status !== 'scheduled' ? 'is being sent' : 'is scheduled';
-  report(context, sending, sent, done, options.json);
+  if (isRefusal(sent)) return context.fail(sent.message);
+  for (const warning of sent.warnings) console.error(`warning: ${warning}`);
+  const done = sent.campaign.status === 'scheduled' ? 'is scheduled' : 'is being sent';
+  report(context, sending, sent.campaign, done, options.json);
 }
 
 function report(

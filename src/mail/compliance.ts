@@ -51,6 +51,12 @@ export const DEFAULT_COMPLIANCE_TEMPLATES: Readonly<Record<ComplianceKind, strin
   company_address: `<span style="${STYLE}"><strong>{{company_name}}</strong><br>{{company_address}}</span>`,
 };
 
+/**
+ * Around every snippet, so that it starts on its own line wherever it is inserted: in a paragraph, where no block
+ * element may stand, as well as in a table cell. Outlook for Windows does not support `display` and gets a break.
+ */
+const OWN_LINE = ['<span style="display:block"><!--[if mso]><br><![endif]-->', '</span>'] as const;
+
 /** The placeholders that compliance templates may use. */
 const PLACEHOLDERS: readonly string[] = [
   'unsubscribe_url',
@@ -210,7 +216,7 @@ export function complianceVariables({ account, from, templates = {} }: Complianc
     company_address: escapeHtml(address ?? ''),
   };
   const snippet = (kind: ComplianceKind) =>
-    insert(templates[kind] ?? DEFAULT_COMPLIANCE_TEMPLATES[kind], placeholders);
+    OWN_LINE[0] + insert(templates[kind] ?? DEFAULT_COMPLIANCE_TEMPLATES[kind], placeholders) + OWN_LINE[1];
 
   const html: ComplianceVariables['html'] = {
     unsubscribe_email_html: snippet('unsubscribe'),

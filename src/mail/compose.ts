@@ -1,6 +1,7 @@
 import { domainOf, needsSmtpUtf8 } from './address.ts';
 import type { Alternative, Attachment, CopyDetails, MessageContent } from './content.ts';
 import { encodeText, wrapBase64 } from './encode.ts';
+import { flowText } from './flowed.ts';
 import { addressField, listIdField, parameterField, textField, wordsField } from './headers.ts';
 import { personalise } from './personalise.ts';
 import { textFromHtml } from './text-part.ts';
@@ -151,13 +152,19 @@ function readableOf(
     alternatives.filter((alternative) => alternative.position === position).map(alternativeEntity);
   const forms = [
     ...at('before-text'),
-    ...(words !== '' || html === '' ? [textEntity('plain', personalise(words, copy, 'text'))] : []),
+    ...(words !== '' || html === '' ? [textOf(words, copy, text === null)] : []),
     ...at('before-html'),
     ...(html === '' ? [] : [htmlOf(html, copy, inline, boundary)]),
     ...at('after-html'),
   ];
   const [only, ...more] = forms;
   return only !== undefined && more.length === 0 ? only : multipart('alternative', boundary('a'), forms);
+}
+
+/** A caller's own text stays as it is; derived text has paragraphs as lines. */
+function textOf(words: string, copy: CopyDetails, isDerived: boolean): Entity {
+  const source = personalise(words, copy, 'text');
+  return isDerived ? textEntity('plain', flowText(source), '; format=flowed') : textEntity('plain', source);
 }
 
 function htmlOf(source: string, copy: CopyDetails, inline: Entity[], boundary: Boundary): Entity {
@@ -175,9 +182,12 @@ function alternativeEntity({ contentType, content }: Alternative): Entity {
   return { fields: [type, `Content-Transfer-Encoding: ${encoding}`], chunks: [body] };
 }
 
-function textEntity(subtype: 'plain' | 'html', source: string): Entity {
+function textEntity(subtype: 'plain' | 'html', source: string, parameters = ''): Entity {
   const { encoding, body } = encodeText(source);
-  const fields = [`Content-Type: text/${subtype}; charset=utf-8`, `Content-Transfer-Encoding: ${encoding}`];
+  const fields = [
+    `Content-Type: text/${subtype}; charset=utf-8${parameters}`,
+    `Content-Transfer-Encoding: ${encoding}`,
+  ];
   return { fields, chunks: [body] };
 }
 

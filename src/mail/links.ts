@@ -9,8 +9,11 @@ import { escapeHtml } from './template.ts';
  * there. One with `data-no-track` or `clicktracking="off"` is left alone.
  */
 export interface LinkChanges {
-  /** The new address for a link's value, entities decoded; null leaves it as it is, to the byte. */
-  address(href: string): string | null;
+  /**
+   * The new address for a link's value, entities decoded; null leaves it as it is, to the byte. `text`: the
+   * beginning of what the link shows.
+   */
+  address(href: string, text: string): string | null;
   /** Html to be put in before the body ends; '' for none. */
   atEnd: string;
 }
@@ -23,7 +26,15 @@ const CONDITIONAL = /^\[if[\s(!][^\]]*\]>/i;
 /** Conditional comments that are looked into: each is walked like html of its own. */
 const MAX_CONDITIONAL = 1000;
 
+/** Characters of a link's text that are collected. */
+const MAX_TEXT = 300;
+
 interface Splice extends Span {
+  text: string;
+}
+
+interface Link extends Span {
+  href: string;
   text: string;
 }
 
@@ -33,26 +44,50 @@ export function changeLinks(html: string, { address, atEnd }: LinkChanges): stri
   let bodyEnd = -1;
   let htmlEnd = -1;
 
+  const links: Link[] = [];
+  /** The `<a>` whose end has not been reached. */
+  let current: Link | null = null;
+
   const visitor = (source: string, offset: number): HtmlVisitor => ({
     open: (name, attributes, spans) => {
+      if (!LINKS.has(name)) return;
+      // An anchor ends the one before it (HTML Standard §13.2.6.4.7).
+      if (name === 'a') current = null;
       const span = spans.get('href');
-      if (!LINKS.has(name) || span === undefined || isLeftAlone(attributes)) return;
-      const changed = address(attributes.get('href') ?? '');
-      if (changed === null) return;
-      splices.push({ start: offset + span.start, end: offset + span.end, text: escapeHtml(changed) });
+      if (span === undefined || isLeftAlone(attributes)) return;
+      const link = {
+        start: offset + span.start,
+        end: offset + span.end,
+        href: attributes.get('href') ?? '',
+        text: '',
+      };
+      links.push(link);
+      if (name === 'a') current = link;
+    },
+    text: (piece) => {
+      if (current !== null && current.text.length < MAX_TEXT) current.text += piece.slice(0, MAX_TEXT);
     },
     close: (name, start) => {
-      if (name === 'body') bodyEnd = offset + start;
+      if (name === 'a') current = null;
+      else if (name === 'body') bodyEnd = offset + start;
       else if (name === 'html') htmlEnd = offset + start;
     },
     comment: ({ start, end }) => {
       const opening = CONDITIONAL.exec(source.slice(start, end))?.[0];
       if (opening === undefined || ++conditional > MAX_CONDITIONAL) return;
-      const { open } = visitor('', offset + start + opening.length);
-      if (open) walkHtml(source.slice(start + opening.length, end), { open }, WANTED);
+      const { open, text } = visitor('', offset + start + opening.length);
+      const close = (name: string) => {
+        if (name === 'a') current = null;
+      };
+      if (open && text) walkHtml(source.slice(start + opening.length, end), { open, text, close }, WANTED);
     },
   });
   walkHtml(html, visitor(html, 0), WANTED);
+
+  for (const { start, end, href, text } of links) {
+    const changed = address(href, text);
+    if (changed !== null) splices.push({ start, end, text: escapeHtml(changed) });
+  }
 
   if (atEnd !== '') {
     const place = bodyEnd >= 0 ? bodyEnd : htmlEnd >= 0 ? htmlEnd : html.length;

@@ -188,6 +188,8 @@ export function* renderingTemplate(
   /** Values as they go in, by slot: a long one may be used thousands of times. */
   const filled = new Map<string, string | Unusable>();
   const pieces = [template.texts[0] ?? ''];
+  /** Whether only blanks follow the last line break. */
+  let isLineStart = endsAtLineStart(pieces[0] ?? '', true);
   let length = pieces[0]?.length ?? 0;
   for (const [index, slot] of template.slots.entries()) {
     if (index % SLOTS_PER_STEP === SLOTS_PER_STEP - 1) yield;
@@ -199,14 +201,30 @@ export function* renderingTemplate(
     }
     if (places !== undefined && isServiceVariable(slot.name)) places.push({ name: slot.name, start: length });
     const text = template.texts[index + 1] ?? '';
-    if (typeof value === 'string') pieces.push(value, text);
-    else if (value === TOO_LONG) return [{ name: slot.name, reason: 'too-long' }];
+    if (typeof value === 'string') {
+      if (kind === 'text' && value !== '' && !isLineStart && OWN_LINE.test(slot.name)) {
+        pieces.push('\n');
+        length++;
+      }
+      pieces.push(value, text);
+      if (kind === 'text') isLineStart = endsAtLineStart(text, endsAtLineStart(value, isLineStart));
+    } else if (value === TOO_LONG) return [{ name: slot.name, reason: 'too-long' }];
     else problems.set(slot.name, { name: slot.name, reason: value.reason });
     length += text.length + (typeof value === 'string' ? value.length : 0);
     if (length > limit) return [{ name: slot.name, reason: 'too-long' }];
     if (problems.size === MAX_PROBLEMS) break;
   }
   return problems.size > 0 ? [...problems.values()] : pieces.join('');
+}
+
+/** Compliance snippets: in text each starts on its own line. In HTML their own element sees to that. */
+const OWN_LINE = /^(?:company_address|unsubscribe_email|report_abuse_email)_(?:html|text)$/;
+
+/** `before`: whether what precedes `text` does. */
+function endsAtLineStart(text: string, before: boolean): boolean {
+  let at = text.length - 1;
+  while (at >= 0 && (text[at] === ' ' || text[at] === '\t')) at--;
+  return at < 0 ? before : text[at] === '\n' || text[at] === '\r';
 }
 
 type Unusable = Pick<TemplateProblem, 'reason'>;

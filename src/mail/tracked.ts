@@ -1,5 +1,5 @@
 import { type CopyDetails, MARKS } from './content.ts';
-import { linkAddress } from './link-address.ts';
+import { linkAddress, organizationalDomain, shownDomain } from './link-address.ts';
 import { changeLinks } from './links.ts';
 import { personalise } from './personalise.ts';
 import { clickTokens } from './tokens.ts';
@@ -9,17 +9,21 @@ const MAX_LINKS = 5000;
 
 /**
  * One copy's html with its links led through us and the picture that tells of its opening, where that was
- * asked for. The service's own links, those with its marks, stay as they are.
+ * asked for. The service's own links, those with its marks, stay as they are, and so do links whose text is a URL
+ * or host name of another organizational domain than that of our links.
  */
 export function tracked(html: string, copy: CopyDetails): string {
   const { tracking } = copy;
   if (tracking === undefined) return html;
   const { linkPrefix, clickKey, messageId, pixelUrl } = tracking;
-  const tokenOf = clickKey === null ? null : clickTokens(clickKey, messageId, new URL(linkPrefix).hostname);
+  const { hostname } = new URL(linkPrefix);
+  const tokenOf = clickKey === null ? null : clickTokens(clickKey, messageId, hostname);
+  const linkDomain = organizationalDomain(hostname);
   let links = 0;
   return changeLinks(html, {
-    address: (href) => {
+    address: (href, text) => {
       if (tokenOf === null || links === MAX_LINKS || isOurs(href)) return null;
+      if ((shownDomain(text) ?? linkDomain) !== linkDomain) return null;
       const address = linkAddress(personalise(href, copy, 'text'));
       if (address === null || address.startsWith(linkPrefix)) return null;
       links++;

@@ -12,6 +12,7 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { findCampaign } from './campaigns.ts';
 import { checkDomain, checkingSend, type Sender } from './checks.ts';
+import { clippingWarnings } from './clipping.ts';
 import {
   countedCopies,
   type Draft,
@@ -39,12 +40,20 @@ export interface AcceptRequest {
   idempotency: { endpoint: string; key: string } | null;
   /** Only of mail submitted over SMTP: the compliance variables that it lacks are appended. */
   appendFooter?: boolean;
-  /** Makes the answer's body from its data and from what had no effect, as it will be sent and stored. */
+  /** Makes the answer's body from its data and from warnings, as it will be sent and stored. */
   envelope(data: SendResult, warnings: readonly string[]): string;
 }
 
 export type Accepted =
-  | { kind: 'accepted'; status: number; data: SendResult; body: string; firstSeq: number }
+  | {
+      kind: 'accepted';
+      status: number;
+      data: SendResult;
+      /** Those that `body` was made with. */
+      warnings: readonly string[];
+      body: string;
+      firstSeq: number;
+    }
   | { kind: 'replayed'; status: number; body: string };
 
 export interface Acceptance {
@@ -66,6 +75,8 @@ export interface AcceptanceSettings {
   limits: Pick<AccountLimits, 'takeMessages'>;
   oneClick: OneClickNotice;
   simulatorDomain: string;
+  /** `public.url`, its port resolved: where links lead unless a domain has a host of its own for them. */
+  publicUrl: string;
   /** How long a message is tried, ms. */
   expire: Record<UseCase, number>;
   announce(lane: 0 | 1, stream: Stream): void;
@@ -82,7 +93,7 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     request: AcceptRequest,
     send: ParsedSend,
     reservation: Reservation | null,
-  ): Promise<{ draft: Draft; body: string; firstSeq: number } | Refusal> {
+  ): Promise<{ draft: Draft; warnings: string[]; body: string; firstSeq: number } | Refusal> {
     const { sender } = request;
     const busy = pressure.refusal() ?? checkNames(sender, send);
     if (busy !== null) return busy;
@@ -99,8 +110,13 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     const bodies = await inSlices(encodingContents(draft));
     if (isRefusal(bodies)) return bodies;
     const isMarketing = sender.useCase === 'mk';
+    const clipping = clippingWarnings(checked.rendered.html, {
+      ...send,
+      linkBase: `https://${checked.domain.tracking_host ?? new URL(settings.publicUrl).host}`,
+    });
     const unavailable = isMarketing ? oneClick.warnings(sender.account.account_id) : [];
-    const body = request.envelope(draft.data, [...send.warnings, ...unavailable]);
+    const warnings = [...send.warnings, ...clipping, ...unavailable];
+    const body = request.envelope(draft.data, warnings);
     const firstSeq = await writer.run((all) => {
       // Deleted while this request waited for its turn: then nothing of it is stored.
       if (all.domains.byId(checked.domain.domain_id) === null)
@@ -118,7 +134,7 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     }, sender.account.account_id);
     if (isRefusal(firstSeq)) return firstSeq;
     if (isMarketing) oneClick.sent(sender.account.account_id);
-    return { draft, body, firstSeq };
+    return { draft, warnings, body, firstSeq };
   }
 
   /** What the request names exists in this account; the template is looked for where it is read. */
@@ -186,10 +202,11 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       try {
         const stored = await checkAndStore(request, send, reservation);
         if (isRefusal(stored)) return stored;
-        const { draft, body, firstSeq } = stored;
+        const { draft, warnings, body, firstSeq } = stored;
         beforeAnnounce?.(firstSeq);
         announce(draft);
-        return { kind: 'accepted', status: STATUS[sender.useCase], data: draft.data, body, firstSeq };
+        const status = STATUS[sender.useCase];
+        return { kind: 'accepted', status, data: draft.data, warnings, body, firstSeq };
       } finally {
         reservation?.release();
       }

@@ -22,6 +22,7 @@ import {
 import { begin, pauseSend } from './campaign-run.ts';
 import { findCampaign } from './campaigns.ts';
 import type { Sender } from './checks.ts';
+import { clippingWarnings } from './clipping.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { Pressure } from './pressure.ts';
 import { namesOf, type PreparedWording, readingWording, renderingWording } from './render.ts';
@@ -33,7 +34,7 @@ import { wordingOf } from './wording.ts';
  * off; neither reaches what is being sent at that moment.
  */
 export interface CampaignSending {
-  send(sender: Sender, campaignId: string, request: CampaignRequest): Promise<CampaignRow | Refusal>;
+  send(sender: Sender, campaignId: string, request: CampaignRequest): Promise<SentCampaign | Refusal>;
   pause(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
   /** Refused for what would only have it paused again. */
   resume(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
@@ -42,26 +43,34 @@ export interface CampaignSending {
   progress(campaign: CampaignRow): CampaignProgress | null;
 }
 
+export interface SentCampaign {
+  campaign: CampaignRow;
+  /** Whole sentences about what recipients will not see as intended. */
+  warnings: string[];
+}
+
 export interface CampaignSendingHouse {
   tables: Tables;
   writer: Writer;
   clock: Clock;
   ids: Ids;
   pressure: Pick<Pressure, 'refusal'>;
+  /** `public.url`, its port resolved: where links lead unless a domain has a host of its own for them. */
+  publicUrl: string;
   /** Told after the commit. */
   onChange(): void;
 }
 
 export function createCampaignSending(house: CampaignSendingHouse): CampaignSending {
-  const { tables, writer, clock, ids, pressure, onChange } = house;
+  const { tables, writer, clock, ids, pressure, publicUrl, onChange } = house;
   const html = createHtmlReader();
 
-  /** The mail as it will be kept, or why it cannot be sent. */
+  /** The mail as it will be kept, with warnings, or why it cannot be sent. */
   async function checkedMail(
     sender: Sender,
     campaignId: string,
     parsed: ParsedCampaign,
-  ): Promise<CampaignMail | Refusal> {
+  ): Promise<{ mail: CampaignMail; warnings: string[] } | Refusal> {
     const { account_id } = sender.account;
     const campaign = findCampaign(tables, account_id, campaignId);
     if (isRefusal(campaign)) return campaign;
@@ -83,7 +92,7 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
     const tried = await inSlices(renderingWording(ready.prepared, variables, optional));
     if (isRefusal(tried)) return tried;
     const { from, fromDomain, replyTo, trackClicks, trackOpens } = parsed;
-    return {
+    const mail = {
       from,
       fromDomain,
       replyTo,
@@ -93,6 +102,8 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
       trackOpens,
       optional: [...optional],
     };
+    const linkBase = `https://${ready.domain.tracking_host ?? new URL(publicUrl).host}`;
+    return { mail, warnings: clippingWarnings(tried.html, { trackClicks, trackOpens, linkBase }) };
   }
 
   /** Moves a campaign from one of these states, in one unit of work. */
@@ -122,8 +133,9 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
       if (isRefusal(parsed)) return parsed;
       const busy = pressure.refusal();
       if (busy !== null) return busy;
-      const mail = await checkedMail(sender, campaignId, parsed);
-      if (isRefusal(mail)) return mail;
+      const checked = await checkedMail(sender, campaignId, parsed);
+      if (isRefusal(checked)) return checked;
+      const { mail, warnings } = checked;
       const { account_id } = sender.account;
       const sent = await writer.run((all): CampaignRow | Refusal => {
         const campaign = findCampaign(all, account_id, campaignId);
@@ -148,8 +160,9 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
         if (!later) begin(all, campaign.seq, 'sending', now);
         return findCampaign(all, account_id, campaignId);
       });
-      if (!isRefusal(sent)) onChange();
-      return sent;
+      if (isRefusal(sent)) return sent;
+      onChange();
+      return { campaign: sent, warnings };
     },
     pause: (accountId, campaignId) =>
       change(accountId, campaignId, 'paused', ['scheduled', 'sending'], (all, send, now) => {

@@ -8,6 +8,7 @@ import {
 } from '../../src/mail/compliance.ts';
 import { MARKS } from '../../src/mail/content.ts';
 import { parseTemplate, renderTemplate, SERVICE_VARIABLES } from '../../src/mail/template.ts';
+import { textFromHtml } from '../../src/mail/text-part.ts';
 
 const ADDRESS = '{{company_address_html}}';
 const UNSUBSCRIBE = '{{unsubscribe_email_html}}';
@@ -164,10 +165,52 @@ describe("the service's variables", () => {
       unsubscribe: '<a href="{{unsubscribe_url}}">Leave {{ company_name }}, {{recipient_email}}</a>{{slip}}',
     };
     const { html } = complianceVariables({ account, from: 'a@example.com', templates });
-    expect(html.unsubscribe_email_html).toBe(
-      `<a href="${MARKS.unsubscribeUrl}">Leave Ann &amp; &quot;Bob&quot; &lt;Ltd&gt;, ${MARKS.recipient}</a>`,
+    expect(html.unsubscribe_email_html).toContain(
+      `><a href="${MARKS.unsubscribeUrl}">Leave Ann &amp; &quot;Bob&quot; &lt;Ltd&gt;, ${MARKS.recipient}</a></`,
     );
     expect(html.report_abuse_email_html).toContain('Report abuse');
+  });
+});
+
+describe('a compliance snippet', () => {
+  const { html, text } = complianceVariables({ account, from: 'a@example.com' });
+  const lines = [
+    'Regards',
+    'Ann & "Bob" <Ltd>',
+    '1 High St, Floor 2, Springfield, IL 62701, USA',
+    `This message was sent to ${MARKS.recipient} by a@example.com. Unsubscribe [${MARKS.unsubscribeUrl}]`,
+    `You did not ask for this message? Report abuse [${MARKS.reportAbuseUrl}]`,
+  ];
+  const snippets = 'Regards {{company_address_html}} {{unsubscribe_email_html}}{{report_abuse_email_html}}';
+  const rendered = (source: string, kind: 'html' | 'text') => {
+    const result = renderTemplate(parseTemplate(source), kind, {}, kind === 'html' ? html : text);
+    if (typeof result !== 'string') throw new Error(JSON.stringify(result));
+    return result;
+  };
+
+  it.each([
+    `<p>${snippets}</p>`,
+    `<table><tr><td>${snippets}</table>`,
+    `<div><span>${snippets}</span></div>`,
+  ])('starts on its own line in html: %s', (source) => {
+    expect(textFromHtml(rendered(source, 'html')).split('\n')).toEqual(lines);
+    expect(missingCompliance(source)).toEqual([]);
+  });
+
+  it('starts on its own line in text', () => {
+    expect(rendered(snippets, 'text').split(/ *\n/)).toEqual(lines);
+  });
+
+  it.each(['', '\n', 'Regards\n\n', 'Regards\r\n  ', '  \t'])(
+    'adds no line break in text after %j',
+    (before) => {
+      expect(rendered(`${before}{{report_abuse_email_html}}`, 'text')).toBe(`${before}${lines[4]}`);
+    },
+  );
+
+  it('adds no line break in text before the plain variables', () => {
+    const source = 'From {{company_address}}: {{unsubscribe_url}}';
+    expect(rendered(source, 'text')).toBe(`From ${text.company_address}: ${MARKS.unsubscribeUrl}`);
   });
 });
 

@@ -496,6 +496,26 @@ describe('a reader finds', () => {
   });
 });
 
+describe('the text part', () => {
+  const type = 'Content-Type: text/plain; charset=utf-8';
+
+  it('is flowed when it is derived', () => {
+    const html = `<p>${'Many words '.repeat(20)}</p><p>&gt; From</p>`;
+    const message = made({ html, text: null }).toString();
+    expect(message).toContain(`${type}; format=flowed\r\n`);
+    expect(message).toContain(`${'Many words '.repeat(6)}Many \r\n`);
+    expect(message).toContain('\r\n > From');
+  });
+
+  it("is the caller's own as it was written", () => {
+    const text = `${'Many words '.repeat(20)}\n> From`;
+    const message = made({ text }).toString();
+    expect(message).toContain(`${type}\r\n`);
+    expect(message).toContain('\r\n> From');
+    expect(message.replace(/\r\n/g, '\n')).toContain(text);
+  });
+});
+
 describe('whatever comes in', () => {
   const hostile = fc
     .array(

@@ -58,6 +58,47 @@ describe('tracked html', () => {
   });
 
   it.each([
+    'https://shop.example.org/a',
+    'shop.example.org',
+    '\n (www.example.org)',
+    '&ldquo;example.org&rdquo;: our shop',
+    '<img src="y"><b>exam</b>ple<!-- -->.org',
+    'example&#46;org',
+    'http://192.0.2.1/',
+    'bücher.example.org',
+    'bob.github.io',
+    '<!--[if mso]>example.org<![endif]-->',
+  ])('leaves a link alone that shows another domain: %s', (text) => {
+    const html = `<p><a href="https://x.example/">${text}</a> <a href="https://y.example/">more</a></p>`;
+    const changed = tracked(html, copy());
+    expect(changed).toContain('<a href="https://x.example/">');
+    expect(destinations(changed)).toEqual([{ id: MESSAGE, url: 'https://y.example/', madeForHost: true }]);
+  });
+
+  it.each([
+    'www.example.com',
+    'HTTPS://EXAMPLE.COM/sale',
+    'Read more on example.org',
+    'node.js',
+    'bob@example.org',
+    '24.12.',
+    'a',
+    '',
+    '<img src="y" alt="example.org">',
+    '</a>example.org',
+    '<a name="x">example.org</a>',
+  ])('tracks a link that shows no other domain: %s', (text) => {
+    expect(destinations(tracked(`<a href="https://x.example/">${text}</a>`, copy()))).toHaveLength(1);
+  });
+
+  it('tracks a link that shows the host of a platform without an organizational domain', () => {
+    const html =
+      '<a href="https://x.example/">http://localhost/</a><a href="https://x.example/">example.org</a>';
+    const changed = tracked(html, copy({ linkPrefix: 'http://localhost:8080/c/' }));
+    expect([...changed.matchAll(/localhost:8080/g)]).toHaveLength(1);
+  });
+
+  it.each([
     `<a href="${MARKS.unsubscribeUrl}">Unsubscribe</a>`,
     `<a href='${MARKS.reportAbuseUrl}'>Report</a>`,
     `<a href="https://x.example/leave?to=${MARKS.unsubscribeUrl}">Unsubscribe</a>`,

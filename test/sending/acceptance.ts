@@ -42,6 +42,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl =
     limits: store.limits,
     oneClick: createOneClickNotice({ publicUrl, log }),
     simulatorDomain: 'simulator.mail.test',
+    publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: (_lane, stream) => announced.push(stream),
   });

@@ -62,6 +62,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     pressure: { refusal: () => pressed, room: () => bound - tables.queue.count() },
     limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
+    publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: (_lane: 0 | 1, { destination }: { destination: string }) => announced.push(destination),
   };
@@ -120,7 +121,8 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
         allowEssential: true,
       };
       const id = options.id ?? (await setting.draft());
-      return sending.send(sender, id, { ...BODY, subscriptionGroupId: groupId, ...changes });
+      const sent = await sending.send(sender, id, { ...BODY, subscriptionGroupId: groupId, ...changes });
+      return isRefusal(sent) ? sent : sent.campaign;
     },
     campaign: (id: string) => granted(campaigns.get('acct_one', id)),
     progress: (id: string) => {

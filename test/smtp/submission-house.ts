@@ -42,6 +42,7 @@ export async function startSubmission(
     limits: store.limits,
     oneClick: { warnings: () => [], sent: () => undefined },
     simulatorDomain: 'simulator.mail.test',
+    publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: () => {},
   });

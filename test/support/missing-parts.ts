@@ -10,7 +10,17 @@ import { delimiter, join } from 'node:path';
  *     const parts = needParts('knot', 'postfix');
  *     describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => { … });
  */
-export type Part = 'knot' | 'postfix' | 'dkimpy' | 'pyspf' | 'chromium' | 'swaks' | 'pebble' | 'curl';
+export type Part =
+  | 'knot'
+  | 'postfix'
+  | 'dkimpy'
+  | 'pyspf'
+  | 'chromium'
+  | 'swaks'
+  | 'pebble'
+  | 'curl'
+  | 'spamassassin'
+  | 'rspamd';
 
 export interface Parts {
   missing: boolean;
@@ -58,6 +68,8 @@ const FAULTS: Record<Part, () => string | null> = {
   pebble: () => programs('Pebble (package pebble)', ['pebble']),
   swaks: () => programs('swaks (package swaks)', ['swaks']),
   curl: () => programs('curl', ['curl']),
+  spamassassin: () => programs('SpamAssassin (package spamassassin)', ['spamassassin']),
+  rspamd: () => programs('Rspamd (package rspamd)', ['rspamd']),
   pyspf: () => pythonModules('pyspf (packages python3-spf, python3-dnspython)', ['spf', 'dns']),
 };
 

@@ -141,12 +141,12 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingHouse): Rou
       const sender = { account: row, useCase: 'mk' as const, allowFrom, allowEssential };
       const sent = await sending.send(sender, campaignId, body);
       if (isRefusal(sent)) return sent;
-      const campaign = withProgress(sending, sent);
-      const message = sent.status === 'scheduled' ? 'The campaign is scheduled.' : SENT;
+      const campaign = withProgress(sending, sent.campaign);
+      const message = sent.campaign.status === 'scheduled' ? 'The campaign is scheduled.' : SENT;
       const data = { message, jobId: campaign.progress?.jobId ?? '', campaign };
-      const raw = successBody(data, [...warnings, ...oneClick.warnings(caller.accountId)]);
+      const noted = [...warnings, ...sent.warnings, ...oneClick.warnings(caller.accountId)];
       oneClick.sent(caller.accountId);
-      return { status: 202, raw };
+      return { status: 202, raw: successBody(data, noted) };
     },
   });
 }

@@ -96,7 +96,7 @@ function transactionalSend(settings: SendRouteSettings): Route {
       if (isRefusal(accepted)) return accepted;
       return waiting.outcome === undefined || accepted.kind === 'replayed'
         ? answerOf(accepted)
-        : withDelivery(settings, accepted, await waiting.outcome);
+        : withDelivery(settings, accepted, await waiting.outcome, call.warnings);
     },
   });
 }
@@ -159,6 +159,7 @@ function withDelivery(
   { statusOf }: SendRouteSettings,
   accepted: Extract<Accepted, { kind: 'accepted' }>,
   outcome: Outcome | null,
+  ignored: readonly string[],
 ): Answer {
   const delivery =
     outcome === null
@@ -172,7 +173,7 @@ function withDelivery(
         };
   return {
     status: accepted.status,
-    data: { ...accepted.data, delivery },
+    raw: successBody({ ...accepted.data, delivery }, [...ignored, ...accepted.warnings]),
     headers: { 'Preference-Applied': 'wait' },
   };
 }

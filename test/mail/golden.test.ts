@@ -1,0 +1,32 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { flowText } from '../../src/mail/flowed.ts';
+import { textFromHtml } from '../../src/mail/text-part.ts';
+
+/*
+ * Text parts of whole mails, as recipients get them. Each golden file was read and judged as one; a change of any
+ * has to be read again: `npx vitest -u` writes them, `git diff` shows them.
+ */
+const require = createRequire(import.meta.url);
+const ours = (name: string) => new URL(`golden/${name}.html`, import.meta.url);
+/** Foundation for Emails (MIT license): its templates as its users send them. */
+const foundation = (name: string) =>
+  join(dirname(require.resolve('foundation-emails/package.json')), '.download/templates', `${name}.html`);
+
+describe('the text part of a template', () => {
+  it.each([
+    ...['digest', 'receipt', 'sale'].map((name) => [name, ours(name)] as const),
+    ...['hero', 'newsletter', 'newsletter-2', 'order', 'password', 'sidebar-hero', 'welcome'].map(
+      (name) => [`foundation-${name}`, foundation(name)] as const,
+    ),
+  ])('%s is as its golden file', async (name, file) => {
+    const text = flowText(textFromHtml(readFileSync(file, 'utf8')));
+    await expect(`${text}\n`).toMatchFileSnapshot(`golden/${name}.txt`);
+    expect(text).not.toMatch(/\n{3}|[\u034f\u00a0\u00ad\u2000-\u200f\ufeff]/);
+    for (const line of text.split('\n')) {
+      if (line.length > 72) expect(line.trim()).not.toContain(' ');
+    }
+  });
+});
