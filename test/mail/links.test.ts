@@ -236,11 +236,12 @@ describe('any html', () => {
       .map(([quote, ways]) => {
         const endsIt = (char: string) => (quote === '' ? /[\s"'=<>`]/.test(char) : char === quote);
         const isPlain = (index: number) => ways[index] === 'plain' && !endsIt(text[index] ?? '');
-        // `&eth&#61;` is the letter eth (HTML, named character reference state), so such an `&` is no plain one.
+        // `&eth&#61;` is the letter eth and `&lt_` begins with `<` (HTML, named character reference state): only
+        // before a plain `=` is such an `&` itself.
         const beginsReference = (index: number) => {
           let end = index + 1;
           while (/[A-Za-z0-9]/.test(text[end] ?? '') && isPlain(end)) end++;
-          return text[index] === '&' && end < text.length && !isPlain(end);
+          return text[index] === '&' && !(text[end] === '=' && isPlain(end));
         };
         const written = Array.from(text, (char, index) => {
           const mustEscape = endsIt(char) || beginsReference(index);
