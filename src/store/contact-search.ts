@@ -26,7 +26,7 @@ const RANGE = 2 ** 17;
 /** Ranges that one call looks through. */
 const MAX_RANGES = 16;
 /** Terms of one word in a query; candidates are compared with the whole word anyway. */
-const MAX_TERMS = 40;
+const MAX_TERMS = 12;
 
 /** One word of a search. */
 export interface IndexWord {
@@ -137,9 +137,15 @@ function matchOf(scope: string, anyOf: IndexWord[][]): string {
   return anyOf.map((words) => all(words.map((word) => wordMatch(scope, word)))).join(' OR ');
 }
 
+/** Of an address the part before the domain, which many people share: its terms would only be read through. */
+function selective(word: string): string {
+  const part = word.slice(0, word.indexOf('@') + 2);
+  return Array.from(part).length < MIN_INDEXED ? word : part;
+}
+
 function wordMatch(scope: string, { text, identifier }: IndexWord): string {
   const inText = all(
-    textTerms(text)
+    textTerms(selective(text))
       .slice(0, MAX_TERMS)
       .map((term) => quoted(scope + term)),
   );
