@@ -1,4 +1,4 @@
-import type { ConsentMethod } from '../store/consent.ts';
+import type { ConsentMethod, ConsentRow } from '../store/consent.ts';
 import type { KnownContact } from '../store/contacts.ts';
 import type { Tables } from '../store/tables.ts';
 import type { ConsentWish } from './profile.ts';
@@ -10,11 +10,35 @@ import type { ConsentWish } from './profile.ts';
 export interface Witness {
   /** An API key's id, `import` or `recipient`. */
   by: string;
-  /** Where the word came from when nobody says otherwise; null: nowhere that means anything. */
+  /** The address of whoever calls: evidence of an implicit consent and of an opt-out, never of another consent. */
   ipAddress: string | null;
   userAgent: string | null;
   /** Epoch ms. */
   at: number;
+}
+
+/** What proves a consent. */
+type Evidence = Pick<ConsentRow, 'ip_address' | 'user_agent' | 'said_at'>;
+
+const NO_EVIDENCE: Evidence = { ip_address: null, user_agent: null, said_at: null };
+
+/**
+ * Evidence of a consent that replaces `before`: what the caller names, `before` for the rest. Without `before`,
+ * evidence that nobody names is null; only an implicit consent is proven by the call itself.
+ */
+export function evidenceOf(
+  wish: ConsentWish,
+  method: ConsentMethod,
+  witness: Witness,
+  before: Evidence | null = null,
+): Evidence {
+  const call = { ip_address: witness.ipAddress, user_agent: witness.userAgent, said_at: witness.at };
+  const known = before ?? (method === 'implicit_api' ? call : NO_EVIDENCE);
+  return {
+    ip_address: wish.ipAddress === undefined ? known.ip_address : wish.ipAddress,
+    user_agent: wish.userAgent === undefined ? known.user_agent : wish.userAgent,
+    said_at: wish.saidAt === undefined ? known.said_at : wish.saidAt,
+  };
 }
 
 /**
@@ -30,21 +54,30 @@ export function giveConsent(
   const { witness, groupId } = defaults;
   const method = wish.method ?? contact.consent_method ?? defaults.method;
   if (contact.consent_method !== null && repeats(contact, method, wish)) return false;
+  // A note and evidence belong to the way in which the consent was given.
+  const isSameWay = method === contact.consent_method;
+  const before = isSameWay ? evidenceOnRecord(contact) : null;
+  const details = isSameWay ? contact.consent_details : null;
   const n = tables.consents.add({
     contact_seq: contact.seq,
     action: 'given',
     subscription_group_id: groupId,
     method,
-    // An earlier note belongs to the way in which consent was given then.
-    details: wish.details ?? (method === contact.consent_method ? contact.consent_details : null),
-    ip_address: wish.ipAddress ?? witness.ipAddress,
-    user_agent: wish.userAgent ?? witness.userAgent,
-    said_at: wish.saidAt ?? witness.at,
+    details: wish.details === undefined ? details : wish.details,
+    ...evidenceOf(wish, method, witness, before),
     recorded_at: witness.at,
     recorded_by: witness.by,
   });
   tables.contacts.setConsent(contact.seq, n, witness.at);
   return true;
+}
+
+function evidenceOnRecord(contact: KnownContact): Evidence {
+  return {
+    ip_address: contact.consent_ip_address,
+    user_agent: contact.consent_user_agent,
+    said_at: contact.consented_at,
+  };
 }
 
 function repeats(contact: KnownContact, method: ConsentMethod, wish: ConsentWish): boolean {
@@ -58,6 +91,21 @@ function repeats(contact: KnownContact, method: ConsentMethod, wish: ConsentWish
   );
 }
 
+/**
+ * Whether a request gives a consent that may end an opt-out: an express method with evidence, not what is on
+ * record already, and not from before the opt-out.
+ */
+export function isNewConsent(contact: KnownContact | null, wish: ConsentWish | null, since: number): boolean {
+  if (wish?.method === undefined || NOT_EXPRESS.includes(wish.method)) return false;
+  const { saidAt, ipAddress, userAgent } = wish;
+  if (![saidAt, ipAddress, userAgent].some((value) => value !== undefined && value !== null)) return false;
+  if (typeof saidAt === 'number' && saidAt < since) return false;
+  return contact === null || !repeats(contact, wish.method, wish);
+}
+
+/** Methods by which nobody says anything at the time. */
+const NOT_EXPRESS: readonly ConsentMethod[] = ['implicit_api', 'imported'];
+
 /** From now on there is no consent. False when there was none. */
 export function withdrawConsent(tables: Tables, contact: KnownContact, witness: Witness): boolean {
   if (contact.consent_n === null) return false;
@@ -67,8 +115,8 @@ export function withdrawConsent(tables: Tables, contact: KnownContact, witness: 
     subscription_group_id: null,
     method: null,
     details: null,
-    ip_address: witness.ipAddress,
-    user_agent: witness.userAgent,
+    ip_address: null,
+    user_agent: null,
     said_at: witness.at,
     recorded_at: witness.at,
     recorded_by: witness.by,

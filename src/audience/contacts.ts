@@ -1,14 +1,16 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
+import type { Recorder } from '../events/record.ts';
 import type { ConsentRow } from '../store/consent.ts';
-import type { ContactFilter, KnownContact } from '../store/contacts.ts';
+import type { ContactFilter, GlobalStatus, KnownContact } from '../store/contacts.ts';
 import type { Page } from '../store/page.ts';
 import type { Membership } from '../store/subscriptions.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { Witness } from './consent.ts';
-import { addPerson, changePerson, findPerson, reread } from './people.ts';
+import { setStatus } from './marketing-status.ts';
+import { addPerson, changePerson, findPerson } from './people.ts';
 import type { ProfileChanges } from './profile.ts';
 import { type SearchFilter, type SearchPage, searchContacts } from './search.ts';
 
@@ -22,14 +24,19 @@ export interface Contacts {
   memberships(contact: KnownContact): Membership[];
   /** Newest first, before the entry of that number. */
   history(contact: KnownContact, before: number | null, limit: number): ConsentRow[];
-  create(accountId: string, profile: ProfileChanges, caller: Caller): Promise<KnownContact | Refusal>;
+  create(accountId: string, profile: ContactChanges, caller: Caller): Promise<KnownContact | Refusal>;
   /** `merge`: custom fields that are not named stay; else they are replaced as a whole. */
   update(
     accountId: string,
     identifier: string,
-    changes: ProfileChanges,
+    changes: ContactChanges,
     how: Caller & { merge: boolean },
   ): Promise<KnownContact | Refusal>;
+}
+
+/** A profile, and the status that is set with it: see `marketing-status`. */
+export interface ContactChanges extends ProfileChanges {
+  globalStatus?: GlobalStatus | undefined;
 }
 
 /** Who says it, for the record. */
@@ -44,11 +51,12 @@ export interface ContactsHouse {
   writer: Writer;
   clock: Clock;
   ids: Ids;
+  recorder: Pick<Recorder, 'optedOut'>;
   /** The limit on the number of an account's contacts. */
   mayAdd: MayAdd;
 }
 
-export function createContacts({ tables, writer, clock, ids, mayAdd }: ContactsHouse): Contacts {
+export function createContacts({ tables, writer, clock, ids, recorder, mayAdd }: ContactsHouse): Contacts {
   const witness = ({ by, ipAddress, userAgent }: Caller): Witness => ({
     by,
     ipAddress,
@@ -61,7 +69,7 @@ export function createContacts({ tables, writer, clock, ids, mayAdd }: ContactsH
     get: (accountId, identifier) => findPerson(tables, accountId, identifier),
     memberships: (contact) => tables.subscriptions.ofContact(contact.seq),
     history: (contact, before, limit) => tables.consents.history(contact.seq, before, limit),
-    create: async (accountId, profile, caller) => {
+    create: async (accountId, { globalStatus, ...profile }, caller) => {
       if (profile.email === undefined && profile.phone === undefined)
         return invalid('email', 'an e-mail address or a phone number is required');
       return writer.run((all): KnownContact | Refusal => {
@@ -73,16 +81,20 @@ export function createContacts({ tables, writer, clock, ids, mayAdd }: ContactsH
           mayAdd,
         } as const;
         const seq = addPerson(all, ids, profile, person);
-        return isRefusal(seq) ? seq : reread(all, seq);
+        if (isRefusal(seq)) return seq;
+        const change = { status: globalStatus, consent: profile.consent, before: null, at: clock.now() };
+        return setStatus(all, recorder, seq, change);
       });
     },
-    update: (accountId, identifier, changes, { merge, ...caller }) =>
+    update: (accountId, identifier, { globalStatus, ...changes }, { merge, ...caller }) =>
       writer.run((all): KnownContact | Refusal => {
         const contact = findPerson(all, accountId, identifier);
         if (isRefusal(contact)) return contact;
         const how = { merge, defaultMethod: 'implicit_api', witness: witness(caller) } as const;
         const changed = changePerson(all, contact, changes, how);
-        return isRefusal(changed) ? changed : reread(all, contact.seq);
+        if (isRefusal(changed)) return changed;
+        const change = { status: globalStatus, consent: changes.consent, before: contact, at: clock.now() };
+        return setStatus(all, recorder, contact.seq, change);
       }),
   };
 }

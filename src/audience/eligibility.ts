@@ -1,6 +1,7 @@
 import type { SubscriptionStatus } from '../core/refusal.ts';
 import type { SuppressionReason } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
+import { leftAt } from './opt-out.ts';
 import { marketingStanding } from './standing.ts';
 
 /**
@@ -45,7 +46,7 @@ export function mayReceiveMarketing(
         status: 'unsubscribed',
         reason: 'unsubscribe',
         message: 'the recipient unsubscribed from the group',
-        since: membership.updated_at,
+        since: leftAt(tables, group, contact) ?? membership.updated_at,
       };
     }
   }

@@ -218,8 +218,13 @@ function subscribe(
 ): { isNew: boolean; isActive: boolean } {
   const known = became === 'created' ? null : tables.subscriptions.get(group.seq, seq);
   if (known !== null) return { isNew: false, isActive: known.is_active === 1 };
-  const wish = { method: consent?.method, details: consent?.details ?? undefined };
-  const isActive = joinGroup(tables, group, reread(tables, seq), { ...wish, source: 'import', witness });
+  const isActive = joinGroup(tables, group, reread(tables, seq), {
+    // Evidence went into the contact's own consent with the row.
+    consent: { method: consent?.method, details: consent?.details ?? undefined },
+    defaultSource: 'import',
+    defaultMethod: 'imported',
+    witness,
+  });
   return { isNew: true, isActive };
 }
 

@@ -54,6 +54,14 @@ export function hasLeft(tables: Tables, group: SubscriptionGroupRow, contact: Kn
   return identifiersOf(contact).some((identifier) => tables.groupOptOuts.has(group.seq, identifier));
 }
 
+/** When this person left the group: the time of the opt-out itself. Null: never. */
+export function leftAt(tables: Tables, group: SubscriptionGroupRow, contact: KnownContact): number | null {
+  const times = identifiersOf(contact)
+    .map((identifier) => tables.groupOptOuts.since(group.seq, identifier))
+    .filter((time) => time !== null);
+  return times.length === 0 ? null : Math.min(...times);
+}
+
 function setActive(
   tables: Tables,
   group: SubscriptionGroupRow,

@@ -3,9 +3,9 @@ import type { Ids } from '../core/ids.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { ConsentMethod } from '../store/consent.ts';
-import type { ContactRow, ContactSource, KnownContact } from '../store/contacts.ts';
+import type { ContactRow, KnownContact } from '../store/contacts.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
-import { giveConsent, type Witness, withdrawConsent } from './consent.ts';
+import { evidenceOf, giveConsent, type Witness, withdrawConsent } from './consent.ts';
 import { mergeCustomFields } from './custom-fields.ts';
 import type { ProfileChanges } from './profile.ts';
 import { searchKeys } from './search-key.ts';
@@ -18,7 +18,8 @@ import { statusOf } from './standing.ts';
  */
 export interface NewPerson {
   accountId: string;
-  source: ContactSource;
+  /** Where none is named. */
+  source: string;
   /** Of the consent, where none is named. */
   defaultMethod: ConsentMethod;
   witness: Witness;
@@ -58,24 +59,23 @@ export function addUnknownPerson(
     ...reach,
     ...names,
     custom_fields: JSON.stringify(profile.customFields ?? {}),
-    global_status: statusOf(tables, accountId, reach.email_hash),
+    global_status: statusOf(tables, accountId, identifiersOf(reach)[0]),
     consent_n: consent === null ? null : 1,
-    source,
+    source: profile.source ?? source,
     added_by: witness.by,
     ...searchKeys({ ...reach, ...names }),
     created_at: witness.at,
     updated_at: witness.at,
   });
   if (consent !== null) {
+    const method = consent.method ?? defaultMethod;
     tables.consents.begin({
       contact_seq: seq,
       action: 'given',
       subscription_group_id: null,
-      method: consent.method ?? defaultMethod,
+      method,
       details: consent.details ?? null,
-      ip_address: consent.ipAddress ?? witness.ipAddress,
-      user_agent: consent.userAgent ?? witness.userAgent,
-      said_at: consent.saidAt ?? witness.at,
+      ...evidenceOf(consent, method, witness),
       recorded_at: witness.at,
       recorded_by: witness.by,
     });
@@ -109,20 +109,23 @@ export function changePerson(
     last_name: given(changes.lastName, contact.last_name),
   };
   const custom_fields = customFieldsAfter(contact, changes, how.merge);
+  const source = changes.source ?? contact.source;
   const changed =
     reach.email !== contact.email ||
     reach.phone !== contact.phone ||
     names.first_name !== contact.first_name ||
     names.last_name !== contact.last_name ||
-    custom_fields !== contact.custom_fields;
+    custom_fields !== contact.custom_fields ||
+    source !== contact.source;
   if (changed) {
-    carryOptOuts(tables, contact, reach, how.witness.at);
+    carryOptOuts(tables, contact, reach);
     tables.contacts.update({
       ...contact,
       ...reach,
       ...names,
       custom_fields,
-      global_status: statusOf(tables, contact.account_id, reach.email_hash),
+      source,
+      global_status: statusOf(tables, contact.account_id, identifiersOf(reach)[0]),
       ...searchKeys({ ...reach, ...names }),
       updated_at: how.witness.at,
     });
@@ -149,8 +152,8 @@ function customFieldsAfter(contact: KnownContact, { customFields }: ProfileChang
 }
 
 /** A day of grace: not every caller's clock or time zone is right. */
-function futureConsent({ consent }: ProfileChanges, { at }: Witness): Refusal | null {
-  return consent?.saidAt !== undefined && consent.saidAt > at + DAY
+export function futureConsent({ consent }: Pick<ProfileChanges, 'consent'>, { at }: Witness): Refusal | null {
+  return typeof consent?.saidAt === 'number' && consent.saidAt > at + DAY
     ? invalid('consentTimestamp', 'lies in the future')
     : null;
 }
@@ -187,27 +190,28 @@ function takenIdentifier(
 }
 
 /**
- * An opt-out is a person's word and goes with them to a new address or number; a bounce is about the old one
- * and stays there.
+ * An opt-out is a person's word and goes with them to a new address or number, with the time when it was said; a
+ * bounce is about the old one and stays there.
  */
-function carryOptOuts(tables: Tables, contact: KnownContact, reach: Reach, at: number): void {
+function carryOptOuts(tables: Tables, contact: KnownContact, reach: Reach): void {
   const before = identifiersOf(contact);
   for (const to of identifiersOf(reach)) {
     if (before.includes(to)) continue;
     for (const from of before) tables.groupOptOuts.copy(contact.account_id, from, to);
   }
-  const { email_hash: from } = contact;
-  if (from === null || reach.email_hash === null || reach.email_hash === from) return;
-  for (const { stream, reason } of tables.suppressions.of(contact.account_id, from)) {
+  const [from] = before;
+  const [to] = identifiersOf(reach);
+  if (from === undefined || to === undefined || to === from) return;
+  for (const { stream, reason, created_at } of tables.suppressions.of(contact.account_id, from)) {
     if (reason !== 'unsubscribe' && reason !== 'complaint') continue;
     tables.suppressions.add({
       account_id: contact.account_id,
-      recipient_hash: reach.email_hash,
+      recipient_hash: to,
       stream,
       reason,
       email: reach.email,
       message_seq: null,
-      created_at: at,
+      created_at,
     });
   }
 }

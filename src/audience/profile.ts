@@ -20,6 +20,8 @@ export interface ProfileChanges {
   lastName?: string | null | undefined;
   /** Checked by `customFieldsFault`. */
   customFields?: CustomFields | undefined;
+  /** Where the contact came from; as `readSource` returns it. */
+  source?: string | undefined;
   /** Null: it is withdrawn. */
   consent?: ConsentWish | null | undefined;
 }
@@ -30,11 +32,12 @@ export interface ConsentWish {
   details?: string | null | undefined;
   ipAddress?: string | null | undefined;
   userAgent?: string | null | undefined;
-  /** Epoch ms; default: now. */
-  saidAt?: number | undefined;
+  /** Epoch ms. */
+  saidAt?: number | null | undefined;
 }
 
 const MAX_NAME = 200;
+export const MAX_SOURCE = 100;
 const MAX_DETAILS = 2000;
 export const MAX_USER_AGENT = 1000;
 
@@ -58,6 +61,11 @@ export function readPhone(text: string): Read<string> {
 /** Any script and direction, one line. */
 export function readName(text: string): Read<string> {
   return readLine(text, MAX_NAME);
+}
+
+/** Where a contact or a membership came from: `api`, `import` or the caller's own word, such as `checkout`. */
+export function readSource(text: string): Read<string> {
+  return text.trim() === '' ? { fault: 'must not be empty' } : readLine(text, MAX_SOURCE);
 }
 
 export function readUserAgent(text: string): Read<string> {

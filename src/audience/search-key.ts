@@ -1,7 +1,7 @@
 /**
- * How people are searched for: by the beginning of their address, their full name or their last name, whatever
- * the letters' case and accents. The database keeps only the first few folded characters of each, in an index;
- * the rest is compared here. So an index is small, and no one's address or name stands in it.
+ * How people are searched for: by any part of their address, name or number, whatever the letters' case and accents.
+ * Words that are too short for the index of parts are looked for at the beginning of the address, the full name and
+ * the last name; of each the database keeps the first few folded characters in an index.
  */
 const KEY_LENGTH = 8;
 
@@ -30,17 +30,24 @@ export interface SearchKeys {
   email_key: string | null;
   name_key: string | null;
   last_name_key: string | null;
+  search_text: string;
 }
 
 export function searchKeys(person: {
   email: string | null;
   first_name: string | null;
   last_name: string | null;
+  phone: string | null;
 }): SearchKeys {
+  const name = fullName(person.first_name, person.last_name);
   const keyOf = (text: string | null) => (text === null ? null : searchKey(fold(text)));
   return {
     email_key: keyOf(person.email),
-    name_key: keyOf(fullName(person.first_name, person.last_name)),
+    name_key: keyOf(name),
     last_name_key: keyOf(person.last_name),
+    search_text: [person.email, name, person.phone]
+      .map((text) => fold(text ?? ''))
+      .filter((line) => line !== '')
+      .join('\n'),
   };
 }

@@ -1,6 +1,6 @@
 import { iso } from '../core/clock.ts';
 import type { ConsentAction, ConsentMethod, ConsentRow, OptOutMethod } from '../store/consent.ts';
-import type { ContactSource, GlobalStatus, KnownContact } from '../store/contacts.ts';
+import type { GlobalStatus, KnownContact } from '../store/contacts.ts';
 import type { ImportStatus, SubscriptionGroupRow } from '../store/subscription-groups.ts';
 import type { Member, Membership } from '../store/subscriptions.ts';
 import type { CustomFields } from './custom-fields.ts';
@@ -20,7 +20,7 @@ export interface ShownContact {
   consentIpAddress: string | null;
   consentUserAgent: string | null;
   consentTimestamp: string | null;
-  source: ContactSource;
+  source: string;
   addedBy: string;
   createdAt: string;
   updatedAt: string;
@@ -61,7 +61,7 @@ export interface ShownMembership {
   subscriptionGroupId: string;
   joinedAt: string;
   isActive: boolean;
-  source: ContactSource;
+  source: string;
 }
 
 export function shownMembership(row: Membership): ShownMembership {
@@ -80,7 +80,7 @@ export interface ShownConsent {
   details: string | null;
   ipAddress: string | null;
   userAgent: string | null;
-  timestamp: string;
+  timestamp: string | null;
   recordedAt: string;
   recordedBy: string;
 }
@@ -93,7 +93,7 @@ export function shownConsent(row: ConsentRow): ShownConsent {
     details: row.details,
     ipAddress: row.ip_address,
     userAgent: row.user_agent,
-    timestamp: iso(row.said_at),
+    timestamp: row.said_at === null ? null : iso(row.said_at),
     recordedAt: iso(row.recorded_at),
     recordedBy: row.recorded_by,
   };
@@ -107,7 +107,7 @@ export interface ShownSubscriber {
   userId: string;
   isActive: boolean;
   joinedAt: string;
-  source: ContactSource;
+  source: string;
   consentMethod: ConsentMethod;
   consentDetails: string;
 }
@@ -126,8 +126,8 @@ export function shownSubscriber(groupId: string, { contact, subscription }: Memb
   };
 }
 
-/** A membership merged with the contact's profile; without the user id. */
-export interface ShownSubscription extends Omit<ShownSubscriber, 'userId'> {
+/** A membership merged with the contact's profile, as lists have it. */
+export interface ShownMember extends ShownSubscriber {
   firstName: string;
   lastName: string;
   phone: string;
@@ -135,17 +135,22 @@ export interface ShownSubscription extends Omit<ShownSubscriber, 'userId'> {
   customFields: CustomFields;
 }
 
-export function shownSubscription(groupId: string, member: Member): ShownSubscription {
-  const { userId: _, ...subscriber } = shownSubscriber(groupId, member);
+export function shownMember(groupId: string, member: Member): ShownMember {
   const { contact } = member;
   return {
-    ...subscriber,
+    ...shownSubscriber(groupId, member),
     firstName: contact.first_name ?? '',
     lastName: contact.last_name ?? '',
     phone: contact.phone ?? '',
     globalStatus: contact.global_status,
     customFields: customFieldsOf(contact),
   };
+}
+
+/** One membership merged with the contact's profile; without the user id. */
+export function shownSubscription(groupId: string, member: Member): Omit<ShownMember, 'userId'> {
+  const { userId: _, ...subscription } = shownMember(groupId, member);
+  return subscription;
 }
 
 export interface ShownGroup {

@@ -29,10 +29,11 @@ export function marketingStanding(tables: Tables, accountId: string, recipientHa
   return row === undefined ? null : { status: STATUS[row.reason], row };
 }
 
-export function statusOf(tables: Tables, accountId: string, emailHash: string | null): GlobalStatus {
-  return emailHash === null
+/** `identifier`: the contact's first one. */
+export function statusOf(tables: Tables, accountId: string, identifier: string | undefined): GlobalStatus {
+  return identifier === undefined
     ? 'active'
-    : (marketingStanding(tables, accountId, emailHash)?.status ?? 'active');
+    : (marketingStanding(tables, accountId, identifier)?.status ?? 'active');
 }
 
 /** Lets a contact's status follow the suppressions of its address, in the unit of work that changes them. */

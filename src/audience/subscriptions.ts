@@ -3,7 +3,7 @@ import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { ConsentMethod } from '../store/consent.ts';
-import type { ContactSource, KnownContact } from '../store/contacts.ts';
+import type { KnownContact } from '../store/contacts.ts';
 import type { Page } from '../store/page.ts';
 import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
 import type { Member } from '../store/subscriptions.ts';
@@ -12,9 +12,9 @@ import type { Writer } from '../store/writer.ts';
 import { giveConsent, type Witness } from './consent.ts';
 import type { Caller } from './contacts.ts';
 import { findSubscriptionGroup } from './groups.ts';
-import { hasLeft, leaveGroup, returnToGroup } from './opt-out.ts';
-import { findPerson, identifiersOf, reread } from './people.ts';
-import type { ConsentWish } from './profile.ts';
+import { hasLeft, leaveGroup, leftAt, returnToGroup } from './opt-out.ts';
+import { changePerson, findPerson, futureConsent, identifiersOf, reread } from './people.ts';
+import type { ConsentWish, ProfileChanges } from './profile.ts';
 import { type SearchFilter, type SearchPage, searchContacts } from './search.ts';
 
 /**
@@ -51,11 +51,19 @@ export interface MemberListFilter {
 
 export interface MembershipWish {
   isActive?: boolean | undefined;
-  method?: ConsentMethod | undefined;
-  details?: string | undefined;
+  consent?: ConsentWish | undefined;
+  /** Where the membership came from. */
+  source?: string | undefined;
+  /** What changes in the contact's profile; custom fields one by one. */
+  profile?: MemberProfile | undefined;
 }
 
-/** As `readEmail` and `readPhone` return them; all that are given must name the same contact. */
+export type MemberProfile = Pick<ProfileChanges, 'firstName' | 'lastName' | 'phone' | 'customFields'>;
+
+/**
+ * As `readEmail` and `readPhone` return them; all that are given must name the same contact, but for a phone that is
+ * nobody's yet: it becomes that of a contact without one.
+ */
 export interface AddWish extends MembershipWish {
   email?: string | undefined;
   phone?: string | undefined;
@@ -66,6 +74,8 @@ export interface Joined {
   member: Member;
   /** There was none before. */
   created: boolean;
+  /** When the contact left the group; null: never, or it has returned. */
+  leftAt: number | null;
 }
 
 export interface SubscriptionsHouse {
@@ -83,7 +93,7 @@ export function createSubscriptions({ tables, writer, clock, recorder }: Subscri
     accountId: string,
     groupId: string,
     contactOf: (all: Tables) => KnownContact | Refusal,
-    work: (all: Tables, group: SubscriptionGroupRow, contact: KnownContact) => Joined,
+    work: (all: Tables, group: SubscriptionGroupRow, contact: KnownContact) => Joined | Refusal,
   ): Promise<Joined | Refusal> {
     return writer.run((all): Joined | Refusal => {
       const group = findSubscriptionGroup(all, accountId, groupId);
@@ -127,9 +137,13 @@ export function createSubscriptions({ tables, writer, clock, recorder }: Subscri
         (all) => findByAll(all, accountId, wish),
         (all, group, contact) => {
           if (all.subscriptions.get(group.seq, contact.seq) !== null)
-            return { member: memberNow(all, group, contact.seq), created: false };
-          joinGroup(all, group, contact, { ...wish, source: 'api', witness: witness(caller) });
-          return { member: memberNow(all, group, contact.seq), created: true };
+            return joinedNow(all, group, contact.seq, false);
+          const by = witness(caller);
+          const refusal =
+            futureConsent(wish, by) ?? changeProfile(all, contact, withPhone(contact, wish), by);
+          if (refusal !== null) return refusal;
+          joinGroup(all, group, reread(all, contact.seq), { ...wish, ...JOINED_BY_API, witness: by });
+          return joinedNow(all, group, contact.seq, true);
         },
       ),
     put: (accountId, groupId, identifier, wish, caller) =>
@@ -138,17 +152,25 @@ export function createSubscriptions({ tables, writer, clock, recorder }: Subscri
         groupId,
         (all) => findPerson(all, accountId, identifier),
         (all, group, contact) => {
-          const by = { method: 'api', witness: witness(caller) } as const;
+          const consentWitness = witness(caller);
+          const refusal =
+            futureConsent(wish, consentWitness) ?? changeProfile(all, contact, wish.profile, consentWitness);
+          if (refusal !== null) return refusal;
+          const by = { method: 'api', witness: optOutWitness(wish, consentWitness) } as const;
           const before = all.subscriptions.get(group.seq, contact.seq);
           if (wish.isActive === true) returnToGroup(all, group, identifier, by);
           if (before === null) {
-            joinGroup(all, group, contact, { ...wish, source: 'api', witness: by.witness });
+            joinGroup(all, group, reread(all, contact.seq), {
+              ...wish,
+              ...JOINED_BY_API,
+              witness: consentWitness,
+            });
           } else {
             if (wish.isActive === false) leaveGroup(all, group, identifier, by);
             if (wish.isActive === false && before.is_active === 1) tellOptOut(all, group, contact);
-            changeConsent(all, group, contact, wish, by.witness);
+            changeMembership(all, group, reread(all, contact.seq), wish, consentWitness);
           }
-          return { member: memberNow(all, group, contact.seq), created: before === null };
+          return joinedNow(all, group, contact.seq, before === null);
         },
       ),
     remove: (accountId, groupId, identifier) =>
@@ -161,6 +183,34 @@ export function createSubscriptions({ tables, writer, clock, recorder }: Subscri
   };
 }
 
+/** What is recorded of a membership that is added over the API, where the caller names nothing else. */
+const JOINED_BY_API = { defaultSource: 'api', defaultMethod: 'implicit_api' } as const;
+
+/** The phone of an add is the contact's from now on where it has none. */
+function withPhone(contact: KnownContact, { phone, profile }: AddWish): MemberProfile | undefined {
+  return phone === undefined || contact.phone !== null ? profile : { ...profile, phone };
+}
+
+function changeProfile(
+  tables: Tables,
+  contact: KnownContact,
+  profile: MemberProfile | undefined,
+  witness: Witness,
+): Refusal | null {
+  if (profile === undefined) return null;
+  const changed = changePerson(tables, contact, profile, {
+    merge: true,
+    defaultMethod: 'implicit_api',
+    witness,
+  });
+  return isRefusal(changed) ? changed : null;
+}
+
+/** An opt-out over the API proves only what the caller says of it. */
+function optOutWitness({ consent }: MembershipWish, witness: Witness): Witness {
+  return { ...witness, ipAddress: consent?.ipAddress ?? null, userAgent: consent?.userAgent ?? null };
+}
+
 /**
  * Makes a contact a member, inside a unit of work; there must be no membership yet. Who once left and never
  * came back is an inactive one. Returns whether the membership is active.
@@ -169,42 +219,52 @@ export function joinGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
-  wish: MembershipWish & { source: ContactSource; witness: Witness },
+  wish: MembershipWish & { defaultSource: string; defaultMethod: ConsentMethod; witness: Witness },
 ): boolean {
-  const { witness, source } = wish;
+  const { witness, consent = {} } = wish;
   const isActive = wish.isActive !== false && !hasLeft(tables, group, contact);
   tables.subscriptions.insert({
     group_seq: group.seq,
     contact_seq: contact.seq,
     is_active: isActive ? 1 : 0,
-    source,
-    consent_method: wish.method ?? (source === 'api' ? 'implicit_api' : 'imported'),
-    consent_details: wish.details ?? null,
+    source: wish.source ?? wish.defaultSource,
+    consent_method: consent.method ?? wish.defaultMethod,
+    consent_details: consent.details ?? null,
     joined_at: witness.at,
     updated_at: witness.at,
   });
   const identifier = identifiersOf(contact)[0];
   if (wish.isActive === false && identifier !== undefined)
-    leaveGroup(tables, group, identifier, { method: 'api', witness });
-  syncConsent(tables, group, contact, wish, witness);
+    leaveGroup(tables, group, identifier, { method: 'api', witness: optOutWitness(wish, witness) });
+  syncConsent(tables, group, contact, consent, witness);
   return isActive;
 }
 
-function changeConsent(
+/** A consent that repeats the membership's own, without evidence, says nothing new of the contact. */
+function changeMembership(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
   wish: MembershipWish,
   witness: Witness,
 ): void {
-  if (wish.method === undefined && wish.details === undefined) return;
-  const membership = tables.subscriptions.get(group.seq, contact.seq);
-  if (membership === null) throw new Error('the membership vanished inside its own unit of work');
-  const consent_method = wish.method ?? membership.consent_method;
-  const keepsNote = consent_method === membership.consent_method;
-  const consent_details = wish.details ?? (keepsNote ? membership.consent_details : null);
-  tables.subscriptions.update({ ...membership, consent_method, consent_details, updated_at: witness.at });
-  syncConsent(tables, group, contact, { ...wish, method: consent_method }, witness);
+  const { consent = {} } = wish;
+  const membership = memberNow(tables, group, contact.seq).subscription;
+  const source = wish.source ?? membership.source;
+  const consent_method = consent.method ?? membership.consent_method;
+  const keptDetails = consent_method === membership.consent_method ? membership.consent_details : null;
+  const consent_details = consent.details === undefined ? keptDetails : consent.details;
+  const isNew =
+    consent_method !== membership.consent_method || consent_details !== membership.consent_details;
+  if (isNew || source !== membership.source) {
+    const after = { ...membership, source, consent_method, consent_details, updated_at: witness.at };
+    tables.subscriptions.update(after);
+  }
+  const hasEvidence = [consent.ipAddress, consent.userAgent, consent.saidAt].some(
+    (value) => value !== undefined,
+  );
+  if (isNew || hasEvidence)
+    syncConsent(tables, group, contact, { ...consent, method: consent_method }, witness);
 }
 
 /** What is said here of consent is said of the person. What is not said changes nothing there. */
@@ -212,12 +272,11 @@ function syncConsent(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
-  { method, details }: MembershipWish,
+  consent: ConsentWish,
   witness: Witness,
 ): void {
-  if (method === undefined && details === undefined) return;
-  const wish: ConsentWish = { method, details };
-  giveConsent(tables, contact, wish, {
+  if (Object.values(consent).every((value) => value === undefined)) return;
+  giveConsent(tables, contact, consent, {
     method: 'implicit_api',
     groupId: group.subscription_group_id,
     witness,
@@ -230,16 +289,20 @@ function findByAll(
   accountId: string,
   { email, phone, contactIdentifier }: AddWish,
 ): KnownContact | Refusal {
-  const identifiers: string[] = [];
-  if (contactIdentifier !== undefined) identifiers.push(contactIdentifier);
-  if (email !== undefined) identifiers.push(emailIdentifier(email));
-  if (phone !== undefined) identifiers.push(phoneIdentifier(phone));
-  if (identifiers.length === 0) return invalid('email', 'email, phone or contactIdentifier is required');
-  const found = identifiers.map((identifier) => tables.contacts.byIdentifier(accountId, identifier));
-  const [first] = found;
-  if (found.some((contact) => contact?.seq !== first?.seq))
+  const named = [
+    ...(contactIdentifier === undefined ? [] : [contactIdentifier]),
+    ...(email === undefined ? [] : [emailIdentifier(email)]),
+  ].map((identifier) => tables.contacts.byIdentifier(accountId, identifier));
+  const byPhone =
+    phone === undefined ? undefined : tables.contacts.byIdentifier(accountId, phoneIdentifier(phone));
+  if (named.length === 0 && byPhone === undefined)
+    return invalid('email', 'email, phone or contactIdentifier is required');
+  const [contact = byPhone ?? null] = named;
+  const becomesTheirs = byPhone === null && contact !== null && contact.phone === null;
+  const found = byPhone === undefined || becomesTheirs ? named : [...named, byPhone];
+  if (found.some((other) => other?.seq !== contact?.seq))
     return invalid('contactIdentifier', 'email, phone and contactIdentifier do not name the same contact');
-  return first ?? refuse('CONTACT_NOT_FOUND', 'there is no such contact: add it to the contacts first');
+  return contact ?? refuse('CONTACT_NOT_FOUND', 'there is no such contact: add it to the contacts first');
 }
 
 function findMember(
@@ -261,4 +324,14 @@ function memberNow(tables: Tables, group: SubscriptionGroupRow, contactSeq: numb
   const subscription = tables.subscriptions.get(group.seq, contactSeq);
   if (subscription === null) throw new Error('the membership vanished inside its own unit of work');
   return { contact: reread(tables, contactSeq), subscription };
+}
+
+function joinedNow(
+  tables: Tables,
+  group: SubscriptionGroupRow,
+  contactSeq: number,
+  created: boolean,
+): Joined {
+  const member = memberNow(tables, group, contactSeq);
+  return { member, created, leftAt: leftAt(tables, group, member.contact) };
 }

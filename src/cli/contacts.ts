@@ -27,9 +27,9 @@ Examples:
   command.addCommand(contactsImportCommand(context));
   command
     .command('list')
-    .description('contacts of an account, newest first; found ones by what was found')
+    .description('list contacts of an account, newest first')
     .requiredOption('--account <id>', 'the account')
-    .option('--search <text>', 'only those whose address, full or last name begins with it')
+    .option('--search <text>', 'only those with it in their address, name, phone number or identifier')
     .addOption(new Option('--status <status>', 'only of this status').choices(GLOBAL_STATUSES))
     .option('--limit <n>', 'rows at most', rowLimit, ROWS)
     .option('--json', 'print JSON')

@@ -7,6 +7,7 @@ import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
 import { type FieldCheck, unknownFields } from './known-fields.ts';
 import { rateHeaders } from './rate-headers.ts';
+import type { ReadOnlyCheck } from './read-only.ts';
 import type { Answer, Call, Route, Upload } from './route.ts';
 import type { Handler, Incoming } from './router.ts';
 import type { Turns } from './turns.ts';
@@ -33,13 +34,18 @@ export interface GuardDeps {
 }
 
 /** The guarded form of an operation. Throws when the description contradicts itself. */
-export function guardedHandler(route: Route, deps: GuardDeps): Handler {
+export function guardedHandler(
+  route: Route,
+  deps: GuardDeps,
+  readOnly: ReadOnlyCheck | null = null,
+): Handler {
   checkDescription(route);
   const lane = route.scope === 'setup' ? 'setup' : 'send';
   const limit = typeof route.limit === 'number' ? route.limit : deps.limits[route.limit ?? 'setup'];
   const checks = {
     body: route.body === undefined ? null : unknownFields(route.body, 'field'),
     query: route.query === undefined ? null : unknownFields(route.query, 'query parameter'),
+    readOnly,
   };
 
   return async (incoming) => {
@@ -58,7 +64,9 @@ export function guardedHandler(route: Route, deps: GuardDeps): Handler {
     const form = await readForm(incoming, caller, route, limit, checks, deps);
     if (form === null) return null;
     if (isRefusal(form)) return refusalReply(form, requestId, headers);
-    const answer = await answerOf(route, callOf(incoming, caller, form, deps));
+    const call = callOf(incoming, caller, form, deps);
+    if (readOnly !== null) form.warnings.push(...(await readOnly.warnings(form.sent, call)));
+    const answer = await answerOf(route, call);
     if (answer === null) return null;
     // What writes has waited already.
     if (route.method === 'GET') await deps.settled();
@@ -123,6 +131,8 @@ interface Form {
   params: Record<string, unknown>;
   query: Record<string, unknown>;
   body: unknown;
+  /** The body as it came. */
+  sent: unknown;
   upload: Upload | null;
   warnings: string[];
 }
@@ -132,7 +142,7 @@ async function readForm(
   owner: Caller,
   route: Route,
   limit: number,
-  checks: { body: FieldCheck | null; query: FieldCheck | null },
+  checks: { body: FieldCheck | null; query: FieldCheck | null; readOnly: ReadOnlyCheck | null },
   { bodies, turns }: GuardDeps,
 ): Promise<Form | Refusal | null> {
   let sent: unknown;
@@ -161,8 +171,9 @@ async function readForm(
   const body = route.body === undefined ? undefined : parseForm(route.body, sent, 'body');
   if (isRefusal(body)) return body;
   const warnings = checks.query?.(given) ?? [];
-  if (checks.body !== null) warnings.push(...checks.body(sent));
-  return { params, query, body, upload, warnings };
+  const { readOnly } = checks;
+  if (checks.body !== null) warnings.push(...checks.body(readOnly === null ? sent : readOnly.without(sent)));
+  return { params, query, body, sent, upload, warnings };
 }
 
 /** Each parameter once: of two values, one would be silently ignored. */

@@ -72,7 +72,7 @@ const WITH_BODY: RefusalCode[] = [
   'UNSUPPORTED_MEDIA_TYPE',
 ];
 
-const DESCRIPTION = `Every keyed request carries \`X-Api-Key\` and \`X-Id\`. A success is \`{ "success": true, "data": … }\`; an error carries a code, a sentence and the request id. Fields of a body that are not known are ignored and named in \`data.warnings\`. Every answer carries \`X-Request-Id\`.`;
+const DESCRIPTION = `Every keyed request carries \`X-Api-Key\` and \`X-Id\`. A success is \`{ "success": true, "data": … }\`; an error carries a code, a sentence and the request id. Fields of a body that are not known are ignored and named in \`data.warnings\`; so are read-only fields of a resource, unless they have the value that the resource has. Every answer carries \`X-Request-Id\`.`;
 
 export function openApiDocument(from: {
   routes: readonly Route[];

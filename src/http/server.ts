@@ -23,6 +23,7 @@ import { type ConnectionLimits, createListener } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
 import { openApiDocument, openApiRoute } from './openapi.ts';
 import { oneAtATime } from './pipelining.ts';
+import { readOnlyCheck } from './read-only.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation, type RequestState } from './router.ts';
 import { createTurns } from './turns.ts';
@@ -179,7 +180,10 @@ function operationsOf(
   const documents = [openApiRoute(document), docsRoute(document)];
   const turn = () => guard.turns.next(DOCUMENTS);
   return [
-    ...routes.map((route) => ({ ...route, handler: guardedHandler(route, guard) })),
+    ...routes.map((route) => ({
+      ...route,
+      handler: guardedHandler(route, guard, readOnlyCheck(route, routes)),
+    })),
     ...described.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
     ...documents.map((route) => ({ ...route, method: 'GET', handler: openHandler(route, turn) })),
   ];

@@ -31,8 +31,8 @@ export interface ConsentRow {
   details: string | null;
   ip_address: string | null;
   user_agent: string | null;
-  /** When the person said it, as far as the caller knows. */
-  said_at: number;
+  /** When the person said it, as far as the caller knows; null: nobody told. */
+  said_at: number | null;
   recorded_at: number;
   /** An API key's id, `import` or `recipient`. */
   recorded_by: string;

@@ -1,4 +1,10 @@
 import type { ConsentMethod } from './consent.ts';
+import {
+  contactSearchIndex,
+  type IndexedContact,
+  type IndexHits,
+  type IndexQuery,
+} from './contact-search.ts';
 import type { Database } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './page.ts';
 
@@ -24,17 +30,18 @@ export interface ContactRow {
   global_status: GlobalStatus;
   /** The entry of the consent history that holds now; null: there is none. */
   consent_n: number | null;
-  source: ContactSource;
+  /** `api`, `import`, or what the caller names. */
+  source: string;
   /** An API key's id, or `import`. */
   added_by: string;
   email_key: string | null;
   name_key: string | null;
   last_name_key: string | null;
+  /** What a search looks for inside: folded address, name and number, a line each. Null: not yet indexed. */
+  search_text: string | null;
   created_at: number;
   updated_at: number;
 }
-
-export type ContactSource = 'api' | 'import';
 
 /** A contact with the consent that holds now; all null when there is none. */
 export type KnownContact = ContactRow & {
@@ -59,6 +66,9 @@ export type Candidate = Pick<
   'seq' | 'email' | 'first_name' | 'last_name' | 'global_status' | SearchKey
 >;
 
+/** What a search inside the text needs to know of a contact. */
+export type IndexCandidate = IndexedContact & Pick<ContactRow, 'phone' | 'global_status'>;
+
 /** Behind a text: every other text that begins with it sorts before the one, and after the other. */
 const BEYOND = '\u{10ffff}';
 const NEXT = '\u0000';
@@ -74,20 +84,26 @@ const SELECT_CONTACT = `SELECT ${CONTACT_COLUMNS} FROM contacts c ${WITH_CONSENT
 export function contactTable(db: Database) {
   const insert = db.prepare<Omit<ContactRow, 'seq'>>(`
     INSERT INTO contacts (account_id, user_id, email, email_hash, phone, phone_hash, first_name, last_name, custom_fields,
-      global_status, consent_n, source, added_by, email_key, name_key, last_name_key, created_at, updated_at)
+      global_status, consent_n, source, added_by, email_key, name_key, last_name_key, search_text, created_at, updated_at)
     VALUES (@account_id, @user_id, @email, @email_hash, @phone, @phone_hash, @first_name, @last_name, @custom_fields,
-      @global_status, @consent_n, @source, @added_by, @email_key, @name_key, @last_name_key, @created_at, @updated_at)`);
+      @global_status, @consent_n, @source, @added_by, @email_key, @name_key, @last_name_key, @search_text, @created_at,
+      @updated_at)`);
   const update = db.prepare<ContactRow>(`
     UPDATE contacts SET email = @email, email_hash = @email_hash, phone = @phone, phone_hash = @phone_hash,
       first_name = @first_name, last_name = @last_name, custom_fields = @custom_fields, global_status = @global_status,
-      email_key = @email_key, name_key = @name_key, last_name_key = @last_name_key, updated_at = @updated_at
+      source = @source, email_key = @email_key, name_key = @name_key, last_name_key = @last_name_key, search_text = @search_text,
+      updated_at = @updated_at
     WHERE seq = @seq`);
   const setConsent = db.prepare<[number | null, number, number]>(
     'UPDATE contacts SET consent_n = ?, updated_at = ? WHERE seq = ?',
   );
-  const setStatus = db.prepare<[GlobalStatus, number, string, string, GlobalStatus]>(`
-    UPDATE contacts SET global_status = ?, updated_at = ?
-    WHERE account_id = ? AND email_hash = ? AND global_status <> ?`);
+  const statusBy = (identifier: string) =>
+    db.prepare<[GlobalStatus, number, string, string, GlobalStatus]>(`
+      UPDATE contacts SET global_status = ?, updated_at = ?
+      WHERE account_id = ? AND ${identifier} = ? AND global_status <> ?`);
+  const setStatusByEmail = statusBy('email_hash');
+  // An address comes before a number: with both, the status is the address's.
+  const setStatusByPhone = statusBy('email_hash IS NULL AND phone_hash');
   const bySeq = db.prepare<[number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`);
   const byEmail = db.prepare<[string, string], KnownContact>(
     `${SELECT_CONTACT} WHERE c.account_id = ? AND c.email_hash = ?`,
@@ -119,20 +135,58 @@ export function contactTable(db: Database) {
     last_name_key: walkBy('last_name_key'),
   };
   const remove = db.prepare<[number]>('DELETE FROM contacts WHERE seq = ?');
+  const index = contactSearchIndex(db);
+  const indexed = db.prepare<[number], IndexedContact>(
+    'SELECT seq, account_id, user_id, email_hash, phone_hash, search_text FROM contacts WHERE seq = ?',
+  );
+  const candidate = db.prepare<[number], IndexCandidate>(`
+    SELECT seq, account_id, user_id, email_hash, phone_hash, phone, search_text, global_status
+    FROM contacts WHERE seq = ?`);
+  const anyUnindexed = db
+    .prepare<[string], number>(
+      'SELECT 1 FROM contacts INDEXED BY contacts_not_indexed WHERE account_id = ? AND search_text IS NULL LIMIT 1',
+    )
+    .pluck();
+  const unindexed = db.prepare<[number], ContactRow>(
+    'SELECT * FROM contacts INDEXED BY contacts_not_indexed WHERE search_text IS NULL LIMIT +?',
+  );
+  const setSearchText = db.prepare<[string | null, number]>(
+    'UPDATE contacts SET search_text = ? WHERE seq = ?',
+  );
 
   return {
     /** Returns its seq. Throws when one of its identifiers is taken in this account. */
-    insert: (row: Omit<ContactRow, 'seq'>): number => Number(insert.run(row).lastInsertRowid),
+    insert: (row: Omit<ContactRow, 'seq'>): number => {
+      const seq = Number(insert.run(row).lastInsertRowid);
+      index.add({ ...row, seq });
+      return seq;
+    },
     /** Writes every column but those that never change and the consent. */
     update: (row: ContactRow): void => {
+      const before = indexed.get(row.seq);
       update.run(row);
+      if (before === undefined || isIndexedAlike(before, row)) return;
+      index.remove(before);
+      index.add(row);
     },
+    /** Whether there are contacts of the account that the index does not have yet. */
+    isIndexing: (accountId: string): boolean => anyUnindexed.get(accountId) !== undefined,
+    /** Contacts, of any account, that the index does not have yet. */
+    unindexed: (limit: number): ContactRow[] => unindexed.all(limit),
+    addToIndex: (contact: ContactRow): void => {
+      setSearchText.run(contact.search_text, contact.seq);
+      index.add(contact);
+    },
+    /** Candidates of a search inside the text and the identifiers. */
+    find: (query: IndexQuery): IndexHits => index.find(query),
+    candidate: (seq: number): IndexCandidate | null => candidate.get(seq) ?? null,
     setConsent: (seq: number, n: number | null, at: number): void => {
       setConsent.run(n, at, seq);
     },
-    /** Of the contact with this address, if there is one. */
-    setStatus: (accountId: string, emailHash: string, status: GlobalStatus, at: number): void => {
-      setStatus.run(status, at, accountId, emailHash, status);
+    /** Of the contact whose first identifier this is, if there is one. */
+    setStatus: (accountId: string, identifier: string, status: GlobalStatus, at: number): void => {
+      const set = identifier.startsWith('phone_') ? setStatusByPhone : setStatusByEmail;
+      set.run(status, at, accountId, identifier, status);
     },
     bySeq: (seq: number): KnownContact | null => bySeq.get(seq) ?? null,
     /** By `email_<md5>` or `phone_<md5>`. */
@@ -168,7 +222,17 @@ export function contactTable(db: Database) {
     },
     /** Its memberships and its history must be gone already. */
     remove: (seq: number): void => {
+      const before = indexed.get(seq);
+      if (before !== undefined) index.remove(before);
       remove.run(seq);
     },
   };
+}
+
+function isIndexedAlike(one: IndexedContact, two: IndexedContact): boolean {
+  return (
+    one.search_text === two.search_text &&
+    one.email_hash === two.email_hash &&
+    one.phone_hash === two.phone_hash
+  );
 }

@@ -1,5 +1,5 @@
 import type { ConsentMethod, OptOutMethod } from './consent.ts';
-import { CONTACT_COLUMNS, type ContactSource, type KnownContact, WITH_CONSENT } from './contacts.ts';
+import { CONTACT_COLUMNS, type KnownContact, WITH_CONSENT } from './contacts.ts';
 import type { Database } from './database.ts';
 import { type Page, pageOf } from './page.ts';
 
@@ -11,7 +11,7 @@ export interface SubscriptionRow {
   group_seq: number;
   contact_seq: number;
   is_active: 0 | 1;
-  source: ContactSource;
+  source: string;
   consent_method: ConsentMethod;
   consent_details: string | null;
   joined_at: number;
@@ -45,8 +45,8 @@ export function subscriptionTable(db: Database) {
     INSERT INTO subscriptions (group_seq, contact_seq, is_active, source, consent_method, consent_details, joined_at, updated_at)
     VALUES (@group_seq, @contact_seq, @is_active, @source, @consent_method, @consent_details, @joined_at, @updated_at)`);
   const update = db.prepare<SubscriptionRow>(`
-    UPDATE subscriptions SET is_active = @is_active, consent_method = @consent_method, consent_details = @consent_details,
-      updated_at = @updated_at
+    UPDATE subscriptions SET is_active = @is_active, source = @source, consent_method = @consent_method,
+      consent_details = @consent_details, updated_at = @updated_at
     WHERE group_seq = @group_seq AND contact_seq = @contact_seq`);
   const remove = db.prepare<[number, number], Counted>(
     'DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq = ? RETURNING group_seq, is_active',
@@ -85,7 +85,7 @@ export function subscriptionTable(db: Database) {
       insert.run(row);
       count.run(1, row.is_active, row.group_seq);
     },
-    /** Writes activity and consent; when and how somebody joined never changes. */
+    /** Writes activity, source and consent; when somebody joined never changes. */
     update: (row: SubscriptionRow): void => {
       const before = get.get(row.group_seq, row.contact_seq);
       if (before === undefined) return;
@@ -121,7 +121,7 @@ type JoinedMember = KnownContact & {
   group_seq: number;
   is_active: 0 | 1;
   joined_at: number;
-  member_source: ContactSource;
+  member_source: string;
   member_consent_method: ConsentMethod;
   member_consent_details: string | null;
   member_updated_at: number;
@@ -161,9 +161,9 @@ export function groupOptOutTable(db: Database) {
   const add = db.prepare<OptOutRow>(`
     INSERT INTO group_opt_outs (group_seq, recipient_hash, method, created_at)
     VALUES (@group_seq, @recipient_hash, @method, @created_at) ON CONFLICT DO NOTHING`);
-  const has = db
+  const since = db
     .prepare<[number, string], number>(
-      'SELECT 1 FROM group_opt_outs WHERE group_seq = ? AND recipient_hash = ?',
+      'SELECT created_at FROM group_opt_outs WHERE group_seq = ? AND recipient_hash = ?',
     )
     .pluck();
   const remove = db.prepare<[number, string]>(
@@ -181,7 +181,11 @@ export function groupOptOutTable(db: Database) {
   return {
     /** Keeps the first; false when there was one. */
     add: (row: OptOutRow): boolean => add.run(row).changes === 1,
-    has: (groupSeq: number, recipientHash: string): boolean => has.get(groupSeq, recipientHash) !== undefined,
+    has: (groupSeq: number, recipientHash: string): boolean =>
+      since.get(groupSeq, recipientHash) !== undefined,
+    /** When the person left the group; null: never. */
+    since: (groupSeq: number, recipientHash: string): number | null =>
+      since.get(groupSeq, recipientHash) ?? null,
     /** False when there was none. */
     remove: (groupSeq: number, recipientHash: string): boolean =>
       remove.run(groupSeq, recipientHash).changes === 1,

@@ -108,7 +108,9 @@ describe('erasing', () => {
   it('leaves nothing of a person in the file', async () => {
     const house = await startWithAda();
     const { subscriptions, groupId, writer, tables, clock, recorder, send, bounce } = house;
-    ok(await subscriptions.add('acct_one', groupId, { email: ADA, details: 'Countess' }, CALLER));
+    ok(
+      await subscriptions.add('acct_one', groupId, { email: ADA, consent: { details: 'Countess' } }, CALLER),
+    );
     const [first] = await send([ADA]);
     await bounce(first?.seq ?? 0);
     await send([ADA], { lane: 1 });

@@ -33,14 +33,14 @@ const active = (joined: Awaited<ReturnType<Awaited<ReturnType<typeof startWithAd
 describe('adding', () => {
   it('makes a membership once; again it changes nothing', async () => {
     const { join, counts, contacts, contact } = await startWithAda();
-    const first = ok(await join({ method: 'web_form', details: 'A' }));
+    const first = ok(await join({ consent: { method: 'web_form', details: 'A' } }));
     expect(first).toMatchObject({
       created: true,
       member: {
         subscription: { is_active: 1, source: 'api', consent_method: 'web_form', consent_details: 'A' },
       },
     });
-    const again = ok(await join({ method: 'other', details: 'B', isActive: false }));
+    const again = ok(await join({ consent: { method: 'other', details: 'B' }, isActive: false }));
     expect(again).toMatchObject({
       created: false,
       member: { subscription: { is_active: 1, consent_method: 'web_form' } },
@@ -53,7 +53,7 @@ describe('adding', () => {
     const { join, put, contacts, contact, groupId } = await startWithAda();
     await join();
     expect(contacts.history(contact, null, 9)).toHaveLength(1);
-    await put({ method: 'double_opt_in', details: 'Form 7' });
+    await put({ consent: { method: 'double_opt_in', details: 'Form 7' } });
     expect(ok(contacts.get('acct_one', ADA_ID))).toMatchObject({
       consent_method: 'double_opt_in',
       consent_details: 'Form 7',
@@ -113,7 +113,7 @@ describe('an opt-out', () => {
     ['PUT isActive false, then POST', async (on: Ada) => void (await on.join())],
     [
       'PUT isActive false, then PUT without a word',
-      async (on: Ada) => void (await on.put({ method: 'web_form' })),
+      async (on: Ada) => void (await on.put({ consent: { method: 'web_form' } })),
     ],
     ['membership deleted, then POST', async (on: Ada) => void (await on.leave(), await on.join())],
     [
@@ -245,7 +245,7 @@ describe('counts', () => {
 describe('a group', () => {
   it('takes its memberships along, not its people, however many', async () => {
     const { groups, groupId, add, subscriptions, tables, contacts, join, contact } = await startWithAda();
-    await join({ method: 'web_form' });
+    await join({ consent: { method: 'web_form' } });
     for (let n = 0; n < 30; n++) {
       await add(`member${n}@example.net`);
       ok(

@@ -146,6 +146,7 @@ async function run(): Promise<void> {
     [`members, page ${count(PAGES)}`, measured(() => group(members))],
     ['search, a common beginning', measured(() => search('ma'))],
     ['search, a common beginning, deep', measured(() => deepSearch())],
+    ['search, part of a word', measured(() => search('chmid'))],
     ['search, one person', measured(() => search(addressOf(systemRandom.below(ROWS))))],
     ['search, a full name', measured(() => search('maria schmi'))],
     ['search, nobody', measured(() => search('qqq'))],

@@ -128,6 +128,7 @@ describe('contacts list and show', () => {
     const emails = async (...args: string[]) =>
       (await contactsJson('list', ...args)).map(({ email }: { email: string }) => email);
     expect(await emails('--search', 'HOPP')).toEqual(['grace@example.net']);
+    expect(await emails('--search', 'oppe')).toEqual(['grace@example.net']);
     expect(await emails('--limit', '1')).toEqual(['grace@example.net']);
     await shell.run('suppression', 'add', 'ada@example.net', '--account', 'shop');
     expect(await emails('--status', 'suppressed')).toEqual(['ada@example.net']);

@@ -37,6 +37,7 @@ async function crowd(setting: CampaignSetting, count: number, fields = (_n: numb
         email_key: null,
         name_key: null,
         last_name_key: null,
+        search_text: null,
         created_at: now,
         updated_at: now,
       });

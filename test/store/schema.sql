@@ -29,6 +29,8 @@ CREATE UNIQUE INDEX contacts_by_phone ON contacts (account_id, phone_hash) WHERE
 
 CREATE INDEX contacts_by_status ON contacts (account_id, global_status);
 
+CREATE INDEX contacts_not_indexed ON contacts (account_id, seq) WHERE search_text IS NULL;
+
 CREATE INDEX delay_notices_by_time ON delay_notices (at);
 
 CREATE INDEX dmarc_reports_by_end ON dmarc_reports (domain, end_at);
@@ -247,7 +249,7 @@ CREATE TABLE consents (
   details     TEXT,
   ip_address  TEXT,
   user_agent  TEXT,
-  said_at     INTEGER NOT NULL,    -- when the person said it, as far as the caller knows
+  said_at     INTEGER,    -- when the person said it, as far as the caller knows
   recorded_at INTEGER NOT NULL,
   recorded_by TEXT NOT NULL,       -- an API key's id, import, or recipient
   PRIMARY KEY (contact_seq, n)
@@ -269,6 +271,16 @@ CREATE TABLE contact_imports (
   updated_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE VIRTUAL TABLE contact_search USING fts5(
+  trigrams, content = '', columnsize = 0, detail = none, tokenize = "ascii tokenchars '_'"
+);
+
+CREATE TABLE 'contact_search_config'(k PRIMARY KEY, v) WITHOUT ROWID;
+
+CREATE TABLE 'contact_search_data'(id INTEGER PRIMARY KEY, block BLOB);
+
+CREATE TABLE 'contact_search_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
 CREATE TABLE contacts (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id     TEXT NOT NULL REFERENCES accounts (account_id),
@@ -289,7 +301,7 @@ CREATE TABLE contacts (
   name_key       TEXT,
   last_name_key  TEXT,
   created_at     INTEGER NOT NULL,
-  updated_at     INTEGER NOT NULL,
+  updated_at     INTEGER NOT NULL, search_text TEXT,
   CHECK (email IS NOT NULL OR phone IS NOT NULL)
 ) STRICT;
 

@@ -8,7 +8,7 @@ import { successBody } from '../answers.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Answer, type Call, type Route, type RouteDescription, route } from '../route.ts';
 import { given } from './given.ts';
-import { pageEnd, pageEndForm, paging } from './paging.ts';
+import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
 import { line, lines } from './text-form.ts';
 
 /** `/web-setup/compliance-templates`: what the three compliance variables insert in an account's mail. */
@@ -65,7 +65,7 @@ function allTemplates(parts: ComplianceTemplateParts): Route[] {
       query: z.object({
         type: type.optional(),
         domain: z.string().max(1000).optional().describe('Only those made for this From domain.'),
-        ...paging,
+        ...pagingWide,
       }),
       answers: {
         200: {

@@ -3,6 +3,7 @@ import type { Caller as ConsentCaller } from '../../audience/contacts.ts';
 import { customFieldsFault } from '../../audience/custom-fields.ts';
 import {
   type ConsentWish,
+  MAX_SOURCE,
   MAX_USER_AGENT,
   type Read,
   readDetails,
@@ -11,10 +12,11 @@ import {
   readMoment,
   readName,
   readPhone,
+  readSource,
   readUserAgent,
 } from '../../audience/profile.ts';
 import { IDENTIFIER } from '../../mail/identifier.ts';
-import { CONSENT_METHODS } from '../../store/consent.ts';
+import { CONSENT_METHODS, type ConsentMethod } from '../../store/consent.ts';
 import { GLOBAL_STATUSES } from '../../store/contacts.ts';
 import type { Call } from '../route.ts';
 
@@ -60,29 +62,77 @@ export const identifier = z
     '`email_` and the MD5 of the trimmed lower-cased address, or `phone_` and the MD5 of the E.164 number.',
   );
 
+const evidence = {
+  consentIpAddress: text(readIpAddress, 45)
+    .nullable()
+    .optional()
+    .describe("Where the person was. Never this call's address, except of an `implicit_api` consent."),
+  consentUserAgent: text(readUserAgent, MAX_USER_AGENT)
+    .nullable()
+    .optional()
+    .describe("The person's browser. Never this call's client, except of an `implicit_api` consent."),
+  consentTimestamp: text(readMoment, 40)
+    .nullable()
+    .optional()
+    .describe('When the person consented, ISO 8601.'),
+  source: text(readSource, MAX_SOURCE)
+    .nullable()
+    .transform((given) => given ?? undefined)
+    .optional()
+    .describe('Where it came from, such as `checkout`. Default: `api`.'),
+};
+
 export const profileFields = {
   email: email.nullable().optional(),
   phone: phone.nullable().optional(),
   firstName: name.nullable().optional(),
   lastName: name.nullable().optional(),
   customFields: customFields.optional(),
+  globalStatus: z
+    .enum(GLOBAL_STATUSES)
+    .optional()
+    .describe(
+      '`unsubscribed` records a marketing opt-out. `active` ends one, together with new consent only. Other values may only be sent back as they are.',
+    ),
   consentMethod: consentMethod.nullable().optional(),
   consentDetails: consentDetails.nullable().optional(),
-  consentIpAddress: text(readIpAddress, 45)
-    .nullable()
-    .optional()
-    .describe('Where the person was. Default: the address of this call.'),
-  consentUserAgent: text(readUserAgent, MAX_USER_AGENT).nullable().optional(),
-  consentTimestamp: text(readMoment, 40)
-    .optional()
-    .describe('When the person said so, ISO 8601. Default: now.'),
+  ...evidence,
 };
 
-type ProfileBody = z.output<z.ZodObject<typeof profileFields>>;
+/** Null for the empty text that a subscription shows where there is nothing. */
+function textOrNothing<Value>(form: z.ZodType<Value, string>) {
+  return z.union([z.literal('').transform(() => null), form]).nullable();
+}
+
+/** What a write of a subscription takes beyond the names of the contact. */
+export const membershipFields = {
+  consentMethod: consentMethod.optional(),
+  consentDetails: textOrNothing(consentDetails).optional(),
+  ...evidence,
+  firstName: textOrNothing(name).optional().describe("The contact's."),
+  lastName: textOrNothing(name).optional().describe("The contact's."),
+  customFields: customFields.optional().describe("The contact's, one by one: `null` removes a field."),
+};
+
+export const memberPhone = textOrNothing(phone).optional().describe("The contact's.");
+
+interface ConsentBody {
+  consentMethod?: ConsentMethod | null | undefined;
+  consentDetails?: string | null | undefined;
+  consentIpAddress?: string | null | undefined;
+  consentUserAgent?: string | null | undefined;
+  consentTimestamp?: number | null | undefined;
+}
 
 /** The consent that a body speaks of; undefined when it does not, null when it withdraws it. */
-export function consentOf(body: ProfileBody): ConsentWish | null | undefined {
-  if (body.consentMethod === null) return null;
+export function consentOf(body: ConsentBody): ConsentWish | null | undefined {
+  return body.consentMethod === null ? null : consentWishOf({ ...body, consentMethod: body.consentMethod });
+}
+
+/** The consent that a write of a subscription speaks of; undefined when it does not. */
+export function consentWishOf(
+  body: ConsentBody & { consentMethod?: ConsentMethod | undefined },
+): ConsentWish | undefined {
   const wish: ConsentWish = {
     method: body.consentMethod,
     details: body.consentDetails,
@@ -104,7 +154,7 @@ export function callerOf({ caller, address, headers }: Call<unknown, unknown, un
 }
 
 export const globalStatus = z.enum(GLOBAL_STATUSES);
-export const source = z.enum(['api', 'import']);
+export const source = z.string().describe('`api`, `import`, or what the caller named.');
 export const anyFields = z.record(z.string(), z.unknown());
 const time = z.iso.datetime();
 
@@ -121,7 +171,7 @@ export const contact = z.object({
   consentDetails: z.string().nullable(),
   consentIpAddress: z.string().nullable(),
   consentUserAgent: z.string().nullable(),
-  consentTimestamp: time.nullable(),
+  consentTimestamp: time.nullable().describe('When the person consented; `null`: nobody told.'),
   source,
   addedBy: z.string().describe('The API key, or `import`.'),
   createdAt: time,
@@ -148,15 +198,19 @@ const subscriberFields = {
 
 export const subscriber = z.object({ ...subscriberFields, userId: z.uuid() });
 
-/** Merged with the contact's profile, without its user id. */
-export const subscription = z.object({
-  ...subscriberFields,
+const memberFields = {
   firstName: z.string(),
   lastName: z.string(),
   phone: z.string(),
   globalStatus,
   customFields: anyFields,
-});
+};
+
+/** As lists have it: merged with the contact's profile. */
+export const member = subscriber.extend(memberFields);
+
+/** Merged with the contact's profile, without its user id. */
+export const subscription = z.object({ ...subscriberFields, ...memberFields });
 
 const TIME = '2026-01-31T12:00:00.000Z';
 const GROUP_ID = 'sgroup_1769860800000_4k2m9x7q1zab';
@@ -212,5 +266,11 @@ export const EXAMPLES = {
     ...SUBSCRIBER,
     userId: '019c1b2e-7f00-7c5e-9a55-3a1d5c0f2b11',
   } satisfies z.output<typeof subscriber>,
+  member: {
+    ...SUBSCRIBER,
+    userId: '019c1b2e-7f00-7c5e-9a55-3a1d5c0f2b11',
+    ...PROFILE,
+    globalStatus: 'active',
+  } satisfies z.output<typeof member>,
   subscription: { ...SUBSCRIBER, ...PROFILE, globalStatus: 'active' } satisfies z.output<typeof subscription>,
 };

@@ -3,10 +3,11 @@ import type { SearchPlace } from '../../audience/search.ts';
 import { invalid, type Refusal } from '../../core/refusal.ts';
 import { SEARCH_KEYS } from '../../store/contacts.ts';
 
-/** Page keys of searches among people: like those of `page-key.ts`, of a place in three indexes. */
+/** Page keys of searches among people: like those of `page-key.ts`, of a place in the index or in a walk. */
 const PREFIX = 'search:';
 
-const place = z.tuple([
+const indexPlace = z.tuple([z.int().min(0)]);
+const walkPlace = z.tuple([
   z
     .int()
     .min(0)
@@ -20,20 +21,24 @@ export const search = z
   .max(320)
   .optional()
   .describe(
-    'Beginning of the address, the full name or the last name; case and accents do not matter. A page may be short, even empty, and still have a `nextKey`.',
+    'Any part of the address, the name, the phone number or an identifier (`email_…`, `phone_…`, `userId`; of these at least 5 characters). Of several words each must be found. Case and accents do not matter. Words of one or two characters alone find beginnings of the address, the full name and the last name; so do all searches for a while after an upgrade from a version without this index. A page may be short, even empty, and still have a `nextKey`.',
   );
 
-export function searchKey({ walk, key, seq }: SearchPlace): string {
-  return Buffer.from(PREFIX + JSON.stringify([walk, key, seq])).toString('base64url');
+export function searchKey(place: SearchPlace): string {
+  const parts = 'before' in place ? [place.before] : [place.walk, place.key, place.seq];
+  return Buffer.from(PREFIX + JSON.stringify(parts)).toString('base64url');
 }
 
 /** Null when there is no key (or an empty one), a refusal when it is none that a search gave. */
 export function readSearchKey(key: string | undefined): SearchPlace | null | Refusal {
   if (key === undefined || key === '') return null;
   const text = Buffer.from(key, 'base64url').toString('utf8');
-  const read = text.startsWith(PREFIX) ? place.safeParse(parseJson(text.slice(PREFIX.length))) : null;
-  if (read?.success !== true) return invalid('lastKey', 'is not a nextKey that this list gave');
-  const [walk, prefix, seq] = read.data;
+  const parts = text.startsWith(PREFIX) ? parseJson(text.slice(PREFIX.length)) : null;
+  const inIndex = indexPlace.safeParse(parts);
+  if (inIndex.success) return { before: inIndex.data[0] };
+  const inWalk = walkPlace.safeParse(parts);
+  if (!inWalk.success) return invalid('lastKey', 'is not a nextKey that this list gave');
+  const [walk, prefix, seq] = inWalk.data;
   return { walk, key: prefix, seq };
 }
 

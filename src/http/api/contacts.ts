@@ -41,7 +41,7 @@ const consent = z.object({
   details: z.string().nullable(),
   ipAddress: z.string().nullable(),
   userAgent: z.string().nullable(),
-  timestamp: z.iso.datetime().describe('When the person said so.'),
+  timestamp: z.iso.datetime().nullable().describe('When the person said so; `null`: nobody told.'),
   recordedAt: z.iso.datetime(),
   recordedBy: z.string().describe('The API key, `import`, or `recipient`: the person themselves.'),
 });
@@ -94,11 +94,12 @@ function allContacts(contacts: Contacts): Route[] {
       path: '/web-setup/contacts',
       operationId: 'createContact',
       summary: 'Adds a contact',
-      description: '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded.',
+      description:
+        '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded, with the address and the client of this call. Of any other consent, evidence that is not given is `null`.',
       body: z.object(profileFields),
       example: EXAMPLES.profile,
       answers: { 201: { description: 'Added.', data: one, example } },
-      refusals: ['CONTACT_ALREADY_EXISTS', 'LIMIT_REACHED'],
+      refusals: ['CONTACT_ALREADY_EXISTS', 'LIMIT_REACHED', 'INVALID_STATE'],
       handle: async (call) => {
         const { body } = call;
         const profile = {
@@ -107,6 +108,8 @@ function allContacts(contacts: Contacts): Route[] {
           firstName: body.firstName,
           lastName: body.lastName,
           customFields: body.customFields,
+          source: body.source,
+          globalStatus: body.globalStatus,
           consent: consentOf(body),
         };
         const added = await contacts.create(call.caller.accountId, profile, callerOf(call));
@@ -222,18 +225,19 @@ function change(
     path: '/web-setup/contacts/{contactIdentifier}',
     operationId,
     summary,
-    description: `Fields that are given replace what was there, others stay, \`null\` takes a value away; \`consentMethod: null\` withdraws the consent.${custom} A new address takes the person's opt-outs along.`,
+    description: `Fields that are given replace what was there, others stay, \`null\` takes a value away; \`consentMethod: null\` withdraws the consent. Evidence of the consent stays as it is unless it is given or \`consentMethod\` changes.${custom} A new address takes the person's opt-outs along.`,
     params,
     body: z.object(profileFields),
     example: { firstName: 'Augusta Ada', customFields: { plan: 'gold', since: 2026 } },
     answers: { 200: { description: 'The contact as it is now.', data: one, example } },
-    refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS'],
+    refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS', 'INVALID_STATE'],
     handle: async (call) => {
-      const { email, phone, firstName, lastName, customFields } = call.body;
+      const { email, phone, firstName, lastName, customFields, source, globalStatus } = call.body;
+      const consent = consentOf(call.body);
       const changed = await contacts.update(
         call.caller.accountId,
         call.params.contactIdentifier,
-        { email, phone, firstName, lastName, customFields, consent: consentOf(call.body) },
+        { email, phone, firstName, lastName, customFields, source, globalStatus, consent },
         { ...callerOf(call), merge: method === 'PATCH' },
       );
       return isRefusal(changed) ? changed : { status: 200, data: { contact: shownContact(changed) } };

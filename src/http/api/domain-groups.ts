@@ -4,12 +4,14 @@ import type { GroupFields } from '../../domains/groups.ts';
 import type { Domains } from '../../domains/service.ts';
 import { shownGroup } from '../../domains/shown.ts';
 import { type Route, route } from '../route.ts';
+import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
 
 /** `/web-setup/domain-groups`: an account's own order among its domains. */
 export function domainGroupRoutes({ domains: { groups } }: { domains: Domains }): Route[] {
-  const listed = (accountId: string) => {
-    const domainGroups = groups.list(accountId).map(shownGroup);
-    return { status: 200, data: { domainGroups, count: domainGroups.length } };
+  const listed = (accountId: string, query: { limit: number; lastKey?: string | undefined }) => {
+    const page = pageOfAll('domain-groups', groups.list(accountId), query, ({ group_id }) => group_id);
+    if (isRefusal(page)) return page;
+    return { status: 200, data: { domainGroups: page.rows.map(shownGroup), ...page.end } };
   };
   return [
     route({
@@ -19,11 +21,12 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       tag: 'Domain groups',
       summary: 'All domain groups',
       scope: 'setup',
+      query: z.object(pagingWide),
       answers: {
         200: { description: 'Oldest first.', data: list, example: { domainGroups: [EXAMPLE], count: 1 } },
       },
       refusals: [],
-      handle: ({ caller }) => listed(caller.accountId),
+      handle: ({ caller, query }) => listed(caller.accountId, query),
     }),
     route({
       method: 'POST',
@@ -51,13 +54,14 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       description: 'The owner is the account of the key; any other answers 404.',
       scope: 'setup',
       params: z.object({ ownerId: z.string() }),
+      query: z.object(pagingWide),
       answers: {
         200: { description: 'Oldest first.', data: list, example: { domainGroups: [EXAMPLE], count: 1 } },
       },
       refusals: ['NOT_FOUND'],
-      handle: ({ caller, params }) =>
+      handle: ({ caller, params, query }) =>
         params.ownerId === caller.accountId
-          ? listed(caller.accountId)
+          ? listed(caller.accountId, query)
           : refuse('NOT_FOUND', `there is no owner ${params.ownerId}`),
     }),
     route({
@@ -157,7 +161,7 @@ const group = z.object({
   updatedAt: z.iso.datetime(),
 });
 const one = z.object({ domainGroup: group });
-const list = z.object({ domainGroups: z.array(group), count: z.int() });
+const list = z.object({ domainGroups: z.array(group), ...pageEndForm });
 
 const EXAMPLE_ID = 'dgroup_1769860800000_4k2m9x7q1zab';
 const EXAMPLE: z.output<typeof group> = {

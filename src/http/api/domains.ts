@@ -6,6 +6,7 @@ import { shownAltFlags, shownDomain, shownFlags } from '../../domains/shown.ts';
 import type { DomainRow } from '../../store/domains.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { domainRecord, EXAMPLES, recordsOfDomain, registered, rotated, verified } from './domain-forms.ts';
+import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
 
 /** `/web-setup/domains`: sending domains, what to publish for them, and whether it is there. */
 export function domainRoutes({ domains }: { domains: Domains }): Route[] {
@@ -23,17 +24,25 @@ function wholeList(domains: Domains): Route[] {
       path: '/web-setup/domains',
       operationId: 'listDomains',
       summary: 'All domains',
+      query: z.object(pagingWide),
       answers: {
         200: {
           description: 'Oldest first.',
-          data: z.object({ domains: z.array(domainRecord), total: z.int() }),
+          data: z.object({
+            domains: z.array(domainRecord),
+            total: z.int().describe('On all pages.'),
+            nextKey: pageEndForm.nextKey,
+          }),
           example: { domains: [EXAMPLES.domain], total: 1 },
         },
       },
       refusals: [],
-      handle: ({ caller }) => {
-        const all = domains.list(caller.accountId).map(shownDomain);
-        return { status: 200, data: { domains: all, total: all.length } };
+      handle: ({ caller, query }) => {
+        const all = domains.list(caller.accountId);
+        const page = pageOfAll('domains', all, query, ({ domain_id }) => domain_id);
+        if (isRefusal(page)) return page;
+        const { count: _, ...end } = page.end;
+        return { status: 200, data: { domains: page.rows.map(shownDomain), total: all.length, ...end } };
       },
     }),
     route({
@@ -157,7 +166,7 @@ function oneDomain(domains: Domains): Route[] {
       operationId: 'assignDomainGroup',
       summary: 'Moves a domain to a group',
       params,
-      body: z.object({ groupId: z.string().max(100) }),
+      body: z.object({ groupId: z.string().trim().min(1).max(100) }),
       example: { groupId: EXAMPLES.groupId },
       answers: {
         200: {

@@ -1,12 +1,22 @@
 import { z } from 'zod';
+import { invalid, type Refusal } from '../../core/refusal.ts';
 import type { Page } from '../../store/page.ts';
 import { pageKey } from '../page-key.ts';
 
+const MAX_ROWS = 200;
+
 /** The query of a list that is read page by page, and how a page's answer ends (contract §3). */
-export const paging = {
-  limit: z.coerce.number().int().min(1).max(200).default(50).describe('Rows in this page.'),
-  lastKey: z.string().max(200).optional().describe('`nextKey` of the page before.'),
-};
+export const paging = pagingBy(50);
+
+/** Of lists that clients read in one request. */
+export const pagingWide = pagingBy(MAX_ROWS);
+
+function pagingBy(rows: number) {
+  return {
+    limit: z.coerce.number().int().min(1).max(MAX_ROWS).default(rows).describe('Rows in this page.'),
+    lastKey: z.string().max(200).optional().describe('`nextKey` of the page before.'),
+  };
+}
 
 export const pageEndForm = {
   count: z.int().describe('Rows in this page.'),
@@ -23,4 +33,21 @@ export function pageEnd(
     count: rows.length,
     ...(more && last !== undefined ? { nextKey: pageKey(list, last.seq) } : {}),
   };
+}
+
+/** A page of a list that is short enough to be read as a whole. `idOf` gives what no two rows share. */
+export function pageOfAll<Row>(
+  list: string,
+  all: readonly Row[],
+  { limit, lastKey }: { limit: number; lastKey?: string | undefined },
+  idOf: (row: Row) => string,
+): { rows: Row[]; end: { count: number; nextKey?: string } } | Refusal {
+  const keyOf = (row: Row) => Buffer.from(`${list}:${idOf(row)}`).toString('base64url');
+  const isFirst = lastKey === undefined || lastKey === '';
+  const before = isFirst ? -1 : all.findIndex((row) => keyOf(row) === lastKey);
+  if (!isFirst && before === -1) return invalid('lastKey', 'is not a nextKey that this list gave');
+  const rows = all.slice(before + 1, before + 1 + limit);
+  const last = rows.at(-1);
+  const hasMore = last !== undefined && before + 1 + rows.length < all.length;
+  return { rows, end: { count: rows.length, ...(hasMore ? { nextKey: keyOf(last) } : {}) } };
 }

@@ -7,7 +7,7 @@ import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { EXAMPLES } from './contacts-forms.ts';
 import { given } from './given.ts';
-import { pageEnd, pageEndForm, paging } from './paging.ts';
+import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
 import { line, lines } from './text-form.ts';
 
 /** `/web-setup/contacts/subscription-groups`: lists that people are on. */
@@ -25,7 +25,7 @@ export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] 
       path: '/web-setup/contacts/subscription-groups',
       operationId: 'listSubscriptionGroups',
       summary: 'Subscription groups, newest first',
-      query: z.object(paging),
+      query: z.object(pagingWide),
       answers: {
         200: {
           description: 'A page of groups.',

@@ -1,17 +1,20 @@
 import { z } from 'zod';
-import { shownSubscriber, shownSubscription } from '../../audience/shown.ts';
-import type { Joined, Subscriptions } from '../../audience/subscriptions.ts';
+import { shownMember, shownSubscriber, shownSubscription } from '../../audience/shown.ts';
+import type { Joined, MembershipWish, Subscriptions } from '../../audience/subscriptions.ts';
+import { iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import type { Member } from '../../store/subscriptions.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
 import {
   callerOf,
-  consentDetails,
-  consentMethod,
+  consentWishOf,
   EXAMPLES,
   email,
   identifier,
+  member,
+  memberPhone,
+  membershipFields,
   phone,
   subscriber,
   subscription,
@@ -28,7 +31,6 @@ const COMMON = { tag: 'Subscriptions', scope: 'setup' } satisfies Partial<RouteD
 const groupParams = z.object({ subscriptionGroupId: z.string() });
 const params = groupParams.extend({ identifier });
 const joined = z.object({ message: z.string(), subscriber });
-const wish = { consentMethod: consentMethod.optional(), consentDetails: consentDetails.optional() };
 
 const JOINED = { message: 'Subscribed.', subscriber: EXAMPLES.subscriber };
 const UPDATED = { message: 'The subscription has been updated.', subscriber: EXAMPLES.subscriber };
@@ -46,8 +48,8 @@ function allOfGroup(subscriptions: Subscriptions): Route[] {
       answers: {
         200: {
           description: 'A page of subscribers.',
-          data: z.object({ subscribers: z.array(subscriber), ...pageEndForm }),
-          example: { subscribers: [EXAMPLES.subscriber], count: 1 },
+          data: z.object({ subscribers: z.array(member), ...pageEndForm }),
+          example: { subscribers: [EXAMPLES.member], count: 1 },
         },
       },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
@@ -70,14 +72,14 @@ function allOfGroup(subscriptions: Subscriptions): Route[] {
       operationId: 'addSubscription',
       summary: 'Adds an existing contact to a group',
       description:
-        '`email`, `phone` or `contactIdentifier` is required; all that are given must name the same contact. Who is in the group already stays as they are. Who once left it becomes an inactive member: only PUT or PATCH with `isActive: true` lifts an opt-out.',
+        '`email`, `phone` or `contactIdentifier` is required; all that are given must name the same contact, but for a phone number that no contact has: it is stored with a contact that has none. An existing membership stays as it is, and so does its contact. A contact that opted out of the group becomes an inactive member: only PUT or PATCH with `isActive: true` ends an opt-out. `message` and `subscriber.isActive` tell. Evidence that is not given is `null`, see `implicit_api`.',
       params: groupParams,
       body: z.object({
         email: email.optional(),
         phone: phone.optional(),
         contactIdentifier: identifier.optional(),
         isActive: z.boolean().default(true),
-        ...wish,
+        ...membershipFields,
       }),
       example: {
         email: EXAMPLES.subscriber.email,
@@ -100,10 +102,10 @@ function allOfGroup(subscriptions: Subscriptions): Route[] {
         const added = await subscriptions.add(
           call.caller.accountId,
           groupId,
-          { email, phone, contactIdentifier, isActive, ...consentOf(call.body) },
+          { email, phone, contactIdentifier, isActive, ...membershipOf(call.body) },
           callerOf(call),
         );
-        return answer(groupId, added, 'Already subscribed.');
+        return answer(groupId, added, existing);
       },
     }),
   ];
@@ -166,45 +168,65 @@ function put(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operationId:
     operationId,
     summary: 'Adds or updates a subscription',
     description:
-      'May be repeated. `isActive: false` is an opt-out, which outlives the membership; an express `isActive: true` lifts it. Consent is recorded with the contact, too.',
+      'May be repeated. `isActive: false` is an opt-out, which outlives the membership; an express `isActive: true` ends it. Consent and its evidence are recorded with the contact; what is not given stays as it is. `firstName`, `lastName`, `phone` and `customFields` change the contact.',
     params,
-    body: z.object({ isActive: z.boolean().optional(), ...wish }).prefault({}),
+    body: z
+      .object({ isActive: z.boolean().optional(), phone: memberPhone, ...membershipFields })
+      .prefault({}),
     example: { isActive: true, consentMethod: 'web_form', consentDetails: 'Preference page' },
     answers: {
       200: { description: 'Updated.', data: joined, example: UPDATED },
       201: { description: 'Added.', data: joined, example: JOINED },
     },
-    refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'CONTACT_NOT_FOUND'],
+    refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS'],
     handle: async (call) => {
       const groupId = call.params.subscriptionGroupId;
       const done = await subscriptions.put(
         call.caller.accountId,
         groupId,
         call.params.identifier,
-        { isActive: call.body.isActive, ...consentOf(call.body) },
+        { isActive: call.body.isActive, ...membershipOf(call.body, call.body.phone) },
         callerOf(call),
       );
-      return answer(groupId, done, UPDATED.message);
+      return answer(groupId, done, () => UPDATED.message);
     },
   });
 }
 
-function consentOf(body: { consentMethod?: Method | undefined; consentDetails?: string | undefined }) {
-  return { method: body.consentMethod, details: body.consentDetails };
-}
-type Method = z.output<typeof consentMethod>;
+type MembershipBody = z.output<z.ZodObject<typeof membershipFields>>;
 
-function answer(groupId: string, done: Joined | Refusal, otherwise: string): Answer | Refusal {
+function membershipOf(body: MembershipBody, phone?: string | null): MembershipWish {
+  const { firstName, lastName, customFields, source } = body;
+  const profile = { firstName, lastName, customFields, phone };
+  const isGiven = Object.values(profile).some((value) => value !== undefined);
+  return { consent: consentWishOf(body), source, profile: isGiven ? profile : undefined };
+}
+
+function answer(
+  groupId: string,
+  done: Joined | Refusal,
+  messageOf: (joined: Joined) => string,
+): Answer | Refusal {
   if (isRefusal(done)) return done;
   const { member, created } = done;
-  const isActive = member.subscription.is_active === 1;
-  const added = isActive
-    ? JOINED.message
-    : 'Added, but not active: the contact does not want the mail of this group.';
+  const added = member.subscription.is_active === 1 ? JOINED.message : ADDED_INACTIVE;
   return {
     status: created ? 201 : 200,
-    data: { message: created ? added : otherwise, subscriber: shownSubscriber(groupId, member) },
+    data: { message: created ? added : messageOf(done), subscriber: shownSubscriber(groupId, member) },
   };
+}
+
+const ADDED_INACTIVE = 'Added as an inactive member: the contact has opted out of this group.';
+
+/** What the membership is that was there already. */
+function existing({ member: { contact, subscription }, leftAt }: Joined): string {
+  if (subscription.is_active === 0) {
+    const since = leftAt === null ? '' : ` at ${iso(leftAt)}`;
+    return `Not subscribed: the contact opted out of this group${since}. PUT or PATCH with isActive: true ends the opt-out.`;
+  }
+  return contact.global_status === 'unsubscribed'
+    ? 'Already subscribed, but the contact has opted out of all marketing mail.'
+    : 'Already subscribed.';
 }
 
 interface ListWish {
@@ -253,5 +275,5 @@ function searched(
 }
 
 function shown(groupId: string, members: Member[]) {
-  return members.map((member) => shownSubscriber(groupId, member));
+  return members.map((member) => shownMember(groupId, member));
 }

@@ -7,7 +7,7 @@ import { successBody } from '../answers.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
 import { given } from './given.ts';
-import { pageEnd, pageEndForm, paging } from './paging.ts';
+import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
 import { line, lines } from './text-form.ts';
 
 /** `/web-setup/templates`: mails that are kept here, which a send may name in place of its own texts. */
@@ -67,7 +67,7 @@ function allTemplates(templates: Templates): Route[] {
       operationId: 'listTemplates',
       summary: 'Templates, newest first',
       description: 'A page may hold fewer than `limit` when the templates are large.',
-      query: z.object(paging),
+      query: z.object(pagingWide),
       answers: {
         200: {
           description: 'A page of templates.',

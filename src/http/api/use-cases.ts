@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { isRefusal } from '../../core/refusal.ts';
 import type { Domains } from '../../domains/service.ts';
 import { type Route, route } from '../route.ts';
+import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
 
 /** `/web-setup/use-cases`: what a domain can be registered for here. */
 export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
@@ -13,21 +15,27 @@ export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
       summary: 'Use cases',
       description: 'Two for every region. `id` is the `useCaseId` of a registration.',
       scope: 'setup',
+      query: z.object(pagingWide),
       answers: {
         200: {
           description: 'All use cases.',
-          data: z.object({ useCases: z.array(useCase), message: z.string() }),
+          data: z.object({
+            useCases: z.array(useCase),
+            message: z.string(),
+            nextKey: pageEndForm.nextKey,
+          }),
           example: EXAMPLE,
         },
       },
       refusals: [],
-      handle: ({ caller }) => {
+      handle: ({ caller, query }) => {
         const useCases = domains.useCases(caller.accountId);
         const ready = useCases.filter(({ canSendEmail }) => canSendEmail).length;
-        return {
-          status: 200,
-          data: { useCases, message: `${useCases.length} use cases, ${ready} with a domain that may send.` },
-        };
+        const page = pageOfAll('use-cases', useCases, query, ({ id }) => id);
+        if (isRefusal(page)) return page;
+        const { count: _, ...end } = page.end;
+        const message = `${useCases.length} use cases, ${ready} with a domain that may send.`;
+        return { status: 200, data: { useCases: page.rows, message, ...end } };
       },
     }),
   ];

@@ -3,6 +3,7 @@ import { isRefusal } from '../../core/refusal.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { given } from './given.ts';
+import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
 import { EXAMPLES, webhook, webhookFields, wholeWebhook } from './webhook-forms.ts';
 
 /** `/web-setup/webhooks`: endpoints that are told of an account's events. */
@@ -23,18 +24,20 @@ function allWebhooks(webhooks: Webhooks): Route[] {
       summary: 'The active webhooks',
       query: z.object({
         includeInactive: z.stringbool().default(false).describe('Those that are off as well.'),
+        ...pagingWide,
       }),
       answers: {
         200: {
           description: 'Oldest first.',
-          data: z.object({ webhooks: z.array(webhook), count: z.int() }),
+          data: z.object({ webhooks: z.array(webhook), ...pageEndForm }),
           example: { webhooks: [EXAMPLES.webhook], count: 1 },
         },
       },
       refusals: [],
       handle: ({ caller, query }) => {
         const all = webhooks.list(caller.accountId, query);
-        return { status: 200, data: { webhooks: all, count: all.length } };
+        const page = pageOfAll('webhooks', all, query, ({ webhookId }) => webhookId);
+        return isRefusal(page) ? page : { status: 200, data: { webhooks: page.rows, ...page.end } };
       },
     }),
     route({

@@ -47,7 +47,7 @@ describe('a campaign', () => {
     const { data } = await api.put(path, { status: 'sent' });
     expect(data).toMatchObject({
       campaign: { status: 'draft' },
-      warnings: ['unknown field "status" was ignored'],
+      warnings: ['read-only field "status" was ignored'],
     });
   });
 

@@ -196,11 +196,11 @@ describe('a contact over HTTP', () => {
     const answer = await api.post<{ warnings: string[] }>(CONTACTS, {
       email: ADA,
       firstname: 'Ada',
-      globalStatus: 'active',
+      createdAt: '2026-01-31T12:00:00.000Z',
     });
     expect(answer.data.warnings).toEqual([
       'unknown field "firstname" was ignored; did you mean "firstName"?',
-      'unknown field "globalStatus" was ignored',
+      'read-only field "createdAt" was ignored',
     ]);
   });
 

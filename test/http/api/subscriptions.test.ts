@@ -164,7 +164,7 @@ describe('a subscription', () => {
     expect([added.status, added.data.subscriber.isActive, added.data.message]).toEqual([
       201,
       false,
-      'Added, but not active: the contact does not want the mail of this group.',
+      'Added as an inactive member: the contact has opted out of this group.',
     ]);
   });
 

@@ -1,0 +1,129 @@
+import { iso } from '../core/clock.ts';
+import { invalid, type Refusal, refuse } from '../core/refusal.ts';
+import type { Recorder } from '../events/record.ts';
+import type { GlobalStatus, KnownContact } from '../store/contacts.ts';
+import type { Tables } from '../store/tables.ts';
+import { isNewConsent } from './consent.ts';
+import { identifiersOf, reread } from './people.ts';
+import type { ConsentWish } from './profile.ts';
+import { marketingStanding, statusOf } from './standing.ts';
+
+/**
+ * `globalStatus` as a caller sets it. `unsubscribed` records a marketing opt-out. `active` ends one, but only together
+ * with new consent; the other values follow from bounces, complaints and the suppression list and cannot be set.
+ */
+export interface StatusChange {
+  status: GlobalStatus | undefined;
+  consent: ConsentWish | null | undefined;
+  /** The contact before this request; null: it is new. */
+  before: KnownContact | null;
+  at: number;
+}
+
+/** Sets the status of the contact `seq`, inside a unit of work. Returns the contact as it is then. */
+export function setStatus(
+  tables: Tables,
+  recorder: Pick<Recorder, 'optedOut'>,
+  seq: number,
+  change: StatusChange,
+): KnownContact | Refusal {
+  const contact = reread(tables, seq);
+  const { status } = change;
+  if (status === undefined) return contact;
+  const refusal = statusRefusal(tables, recorder, contact, { ...change, status });
+  return refusal ?? reread(tables, seq);
+}
+
+function statusRefusal(
+  tables: Tables,
+  recorder: Pick<Recorder, 'optedOut'>,
+  contact: KnownContact,
+  change: StatusChange & { status: GlobalStatus },
+): Refusal | null {
+  const { status } = change;
+  if (status === 'unsubscribed') {
+    optOut(tables, recorder, contact, change.at);
+    return null;
+  }
+  if (status === contact.global_status) return null;
+  if (status === 'active') return endOptOut(tables, contact, change);
+  return invalid(
+    'globalStatus',
+    `cannot be set to "${status}": it follows bounces, complaints and the suppression list`,
+  );
+}
+
+/** An opt-out that is on record already stays as it is. */
+function optOut(
+  tables: Tables,
+  recorder: Pick<Recorder, 'optedOut'>,
+  contact: KnownContact,
+  at: number,
+): void {
+  const [identifier] = identifiersOf(contact);
+  if (identifier === undefined || optOutsOf(tables, contact.account_id, identifier).length > 0) return;
+  tables.suppressions.add({
+    account_id: contact.account_id,
+    recipient_hash: identifier,
+    stream: 'mk',
+    reason: 'unsubscribe',
+    email: contact.email,
+    message_seq: null,
+    created_at: at,
+  });
+  followStatus(tables, contact, identifier, at);
+  recorder.optedOut(tables, {
+    accountId: contact.account_id,
+    domainId: null,
+    fields: {
+      method: 'api',
+      scope: 'marketing',
+      useCase: 'mk',
+      ...(contact.email === null ? {} : { recipient: contact.email }),
+      contactIdentifier: identifier,
+    },
+  });
+}
+
+function endOptOut(
+  tables: Tables,
+  contact: KnownContact,
+  { consent, before, at }: StatusChange,
+): Refusal | null {
+  const { account_id: accountId } = contact;
+  const [identifier] = identifiersOf(contact);
+  const standing = identifier === undefined ? null : marketingStanding(tables, accountId, identifier);
+  if (identifier === undefined || standing === null) return null;
+  const since = iso(standing.row.created_at);
+  const refused = (message: string) =>
+    refuse('INVALID_STATE', message, {
+      details: [{ field: 'globalStatus', message, reason: standing.row.reason, since }],
+    });
+  if (standing.status !== 'unsubscribed')
+    return refused(
+      `The contact is ${standing.status} since ${since}: remove its suppression with DELETE /web-setup/suppressions before you set globalStatus to "active".`,
+    );
+  if (!isNewConsent(before, consent ?? null, standing.row.created_at))
+    return refused(
+      `The contact opted out of marketing mail at ${since}: globalStatus can be set to "active" only together with new consent, that is an express consentMethod and a consentTimestamp after the opt-out, a consentIpAddress or a consentUserAgent.`,
+    );
+  for (const row of optOutsOf(tables, accountId, identifier)) {
+    tables.suppressions.remove(row.seq);
+    // Consent to marketing says nothing of transactional mail.
+    if (row.stream === 'all') tables.suppressions.add({ ...row, stream: 'tx' });
+  }
+  followStatus(tables, contact, identifier, at);
+  return null;
+}
+
+/** Opt-outs that end marketing mail. */
+function optOutsOf(tables: Tables, accountId: string, identifier: string) {
+  return tables.suppressions
+    .of(accountId, identifier)
+    .filter(({ reason, stream }) => reason === 'unsubscribe' && stream !== 'tx');
+}
+
+function followStatus(tables: Tables, contact: KnownContact, identifier: string, at: number): void {
+  const status = statusOf(tables, contact.account_id, identifier);
+  tables.contacts.setStatus(contact.account_id, identifier, status, at);
+}

@@ -1,0 +1,452 @@
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { DAY } from '../../../src/core/clock.ts';
+import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
+import { startInProcess } from '../../support/in-process-daemon.ts';
+import { insertDomain } from '../../support/store.ts';
+
+/** What client libraries of this interface rely on: consent evidence, opt-outs, read-back fields, paging. */
+vi.setConfig({ testTimeout: 60_000 });
+
+const house = await startInProcess();
+afterAll(() => house.stop());
+
+const CONTACTS = '/web-setup/contacts';
+const GROUPS = '/web-setup/contacts/subscription-groups';
+const ADA = 'ada@example.net';
+const ADA_ID = emailIdentifier(ADA);
+const ADA_PATH = `${CONTACTS}/${ADA_ID}`;
+const THEN = '2025-05-01T08:00:00.000Z';
+const EVIDENCE = {
+  consentIpAddress: '2001:db8::1',
+  consentUserAgent: 'Browser/1',
+  consentTimestamp: THEN,
+};
+const NO_EVIDENCE = { consentIpAddress: null, consentUserAgent: null, consentTimestamp: null };
+
+type Fields = Record<string, unknown>;
+interface OneContact {
+  contact: Fields & { globalStatus: string; createdAt: string };
+  warnings?: string[];
+}
+interface Joined {
+  message: string;
+  subscriber: Fields & { isActive: boolean };
+  warnings?: string[];
+}
+
+async function start() {
+  const api = await house.account('A');
+  const made = await api.post<{ group: Fields & { subscriptionGroupId: string } }>(GROUPS, { name: 'News' });
+  const { group } = made.data;
+  const members = `${GROUPS}/${group.subscriptionGroupId}/subscriptions`;
+  return {
+    api,
+    group,
+    members,
+    member: `${members}/${ADA_ID}`,
+    add: (body: object = {}) => api.post<OneContact>(CONTACTS, { email: ADA, ...body }),
+    write: (method: string, path: string, body: object) =>
+      api.call<OneContact & Joined>(method, path, { body }),
+    contact: async () => (await api.get<OneContact>(ADA_PATH)).data.contact,
+    unsubscribedEvents: async () => {
+      const { events } = (await api.get<{ events: (Fields & { event: string })[] }>('/web-setup/events'))
+        .data;
+      return events.filter(({ event }) => event === 'email_unsubscribed');
+    },
+  };
+}
+
+describe('evidence of consent', () => {
+  it('is null where nobody gives it, on contacts and on subscriptions', async () => {
+    const { api, add, members, contact } = await start();
+    expect((await add({ consentMethod: 'web_form' })).data.contact).toMatchObject(NO_EVIDENCE);
+    await api.post(members, { email: ADA, consentMethod: 'double_opt_in' });
+    expect(await contact()).toMatchObject({ consentMethod: 'double_opt_in', ...NO_EVIDENCE });
+    interface History {
+      consents: Fields[];
+    }
+    const { consents } = (await api.get<History>(`${ADA_PATH}/consent-history`)).data;
+    expect(consents).toMatchObject(
+      ['double_opt_in', 'web_form'].map((method) => ({
+        method,
+        ipAddress: null,
+        userAgent: null,
+        timestamp: null,
+        recordedAt: expect.stringMatching(/Z$/),
+      })),
+    );
+  });
+
+  it('is the call itself for implicit consent only', async () => {
+    const { add, write } = await start();
+    const { contact } = (await add()).data;
+    expect(contact).toMatchObject({ consentMethod: 'implicit_api', consentIpAddress: '127.0.0.1' });
+    expect(contact['consentTimestamp']).toBe(contact.createdAt);
+    const changed = await write('PATCH', ADA_PATH, { consentMethod: 'single_opt_in' });
+    expect(changed.data.contact).toMatchObject(NO_EVIDENCE);
+  });
+
+  it.each(['PUT', 'PATCH'])(
+    'is accepted by %s of contacts, and stays when other fields change',
+    async (method) => {
+      const { add, write } = await start();
+      await add();
+      const evidence = { consentMethod: 'web_form', ...EVIDENCE, source: 'checkout' };
+      const given = await write(method, ADA_PATH, evidence);
+      expect(given.data.warnings).toBeUndefined();
+      expect(given.data.contact).toMatchObject(evidence);
+      const changes = { firstName: 'Ada', customFields: { plan: 'gold' }, consentDetails: 'Form 7' };
+      expect((await write(method, ADA_PATH, changes)).data.contact).toMatchObject({
+        ...evidence,
+        ...changes,
+      });
+    },
+  );
+
+  it.each(['POST', 'PUT', 'PATCH'])('is accepted by %s of subscriptions for the contact', async (method) => {
+    const { add, write, members, member, contact } = await start();
+    await add();
+    const [path, who] = method === 'POST' ? [members, { email: ADA }] : [member, {}];
+    const profile = { firstName: 'Ada', lastName: 'Lovelace', phone: '+442079460000' };
+    const body = { ...who, consentMethod: 'web_form', ...EVIDENCE, source: 'popup', ...profile };
+    const joined = await write(method, path, { ...body, customFields: { plan: 'gold' } });
+    expect([joined.status, joined.data.warnings]).toEqual([201, undefined]);
+    expect(joined.data.subscriber).toMatchObject({ source: 'popup', consentMethod: 'web_form' });
+    expect(await contact()).toMatchObject({
+      ...EVIDENCE,
+      ...profile,
+      consentMethod: 'web_form',
+      customFields: { plan: 'gold' },
+      source: 'api',
+    });
+    await write('PATCH', member, { isActive: true, consentMethod: 'web_form', customFields: { size: 38 } });
+    expect(await contact()).toMatchObject({ ...EVIDENCE, customFields: { plan: 'gold', size: 38 } });
+  });
+
+  it('from the future is refused, on subscriptions, too', async () => {
+    const { add, write, members } = await start();
+    await add();
+    const consentTimestamp = new Date(Date.now() + 3 * DAY).toISOString();
+    const answer = await write('POST', members, { email: ADA, consentMethod: 'web_form', consentTimestamp });
+    expect([answer.status, answer.error.details?.[0]?.field]).toEqual([400, 'consentTimestamp']);
+  });
+
+  it('of opt-outs and withdrawals is not the client of the API', async () => {
+    const { api, add, write, member } = await start();
+    await add();
+    await write('PUT', member, {});
+    await write('PUT', member, { isActive: false });
+    await write('PATCH', ADA_PATH, { consentMethod: null });
+    const { consents } = (await api.get<{ consents: Fields[] }>(`${ADA_PATH}/consent-history`)).data;
+    expect(consents.slice(0, 2)).toMatchObject([
+      { action: 'withdrawn', ipAddress: null, userAgent: null },
+      { action: 'left_group', ipAddress: null, userAgent: null },
+    ]);
+  });
+});
+
+describe('subscriptions in a list', () => {
+  it('have the fields of their contact', async () => {
+    const { api, add, members } = await start();
+    const profile = { firstName: 'Ada', lastName: 'Lovelace', phone: '+442079460000' };
+    await add({ ...profile, customFields: { plan: 'gold' } });
+    await api.post(members, { email: ADA });
+    for (const query of ['', '?search=lovelace']) {
+      const { subscribers } = (await api.get<{ subscribers: Fields[] }>(members + query)).data;
+      expect(subscribers).toMatchObject([
+        { email: ADA, ...profile, globalStatus: 'active', customFields: { plan: 'gold' } },
+      ]);
+    }
+  });
+
+  it('of a phone number of another contact are refused, of nobody’s become the contact’s', async () => {
+    const { api, add, write, members, member, contact } = await start();
+    await add();
+    await api.post(CONTACTS, { phone: '+4930123456' });
+    const taken = await write('POST', members, { email: ADA, phone: '+4930123456' });
+    expect([taken.status, taken.error.code]).toEqual([400, 'VALIDATION_ERROR']);
+    const put = await write('PUT', member, { phone: '+4930123456' });
+    expect([put.status, put.error.code]).toEqual([409, 'CONTACT_ALREADY_EXISTS']);
+    expect((await write('POST', members, { email: ADA, phone: '+442079460000' })).status).toBe(201);
+    expect(await contact()).toMatchObject({ phone: '+442079460000' });
+  });
+});
+
+describe('an opt-out over the API', () => {
+  it('is recorded once, as an event and a refusal of marketing mail', async () => {
+    const { api, add, write, unsubscribedEvents } = await start();
+    await add();
+    for (const method of ['PATCH', 'PUT']) {
+      const answer = await write(method, ADA_PATH, { globalStatus: 'unsubscribed' });
+      expect(answer.data.contact.globalStatus).toBe('unsubscribed');
+      expect(answer.data.warnings).toBeUndefined();
+    }
+    expect(await unsubscribedEvents()).toMatchObject([
+      { method: 'api', scope: 'marketing', recipient: ADA, contactIdentifier: ADA_ID },
+    ]);
+    const { suppressions } = (await api.get<{ suppressions: Fields[] }>('/web-setup/suppressions')).data;
+    expect(suppressions).toMatchObject([{ email: ADA, reason: 'unsubscribe', stream: 'mk' }]);
+  });
+
+  it('can be said when the contact is created, also of one with a phone number only', async () => {
+    const { api, add, write } = await start();
+    expect((await add({ globalStatus: 'unsubscribed' })).data.contact.globalStatus).toBe('unsubscribed');
+    const phone = '+442079460000';
+    const added = await api.post<OneContact>(CONTACTS, { phone, globalStatus: 'unsubscribed' });
+    expect(added.data.contact.globalStatus).toBe('unsubscribed');
+    // The opt-out goes along to the address.
+    const path = `${CONTACTS}/${phoneIdentifier(phone)}`;
+    const changed = await write('PATCH', path, { email: 'grace@example.net' });
+    expect(changed.data.contact.globalStatus).toBe('unsubscribed');
+  });
+
+  it.each<[string, object]>([
+    ['no consent', {}],
+    ['a method alone', { consentMethod: 'double_opt_in' }],
+    ['an implicit consent', { consentMethod: 'implicit_api', consentIpAddress: '192.0.2.1' }],
+    ['a consent from before', { consentMethod: 'web_form', consentTimestamp: '2025-06-01' }],
+    ['the consent on record', { consentMethod: 'web_form', ...EVIDENCE }],
+  ])('is not ended by %s', async (_, consent) => {
+    const { add, write, contact } = await start();
+    await add({ consentMethod: 'web_form', ...EVIDENCE, globalStatus: 'unsubscribed' });
+    const answer = await write('PATCH', ADA_PATH, { globalStatus: 'active', firstName: 'X', ...consent });
+    expect([answer.status, answer.error.code]).toEqual([409, 'INVALID_STATE']);
+    expect(await contact()).toMatchObject({ globalStatus: 'unsubscribed', firstName: null });
+  });
+
+  it('is ended by new consent in the same request', async () => {
+    const { add, write, contact } = await start();
+    await add({ globalStatus: 'unsubscribed' });
+    const consent = { consentMethod: 'double_opt_in', consentTimestamp: new Date().toISOString() };
+    const answer = await write('PATCH', ADA_PATH, { globalStatus: 'active', ...consent });
+    expect([answer.status, answer.data.contact.globalStatus]).toEqual([200, 'active']);
+    expect(await contact()).toMatchObject(consent);
+  });
+
+  it('is no way around a suppression, and other states cannot be set', async () => {
+    const { api, add, write } = await start();
+    await add();
+    await api.post('/web-setup/suppressions', { email: ADA, reason: 'manual', stream: 'all' });
+    const same = await write('PATCH', ADA_PATH, { globalStatus: 'suppressed' });
+    expect([same.status, same.data.contact.globalStatus]).toEqual([200, 'suppressed']);
+    const consent = { consentMethod: 'web_form', consentIpAddress: '192.0.2.1' };
+    const active = await write('PATCH', ADA_PATH, { globalStatus: 'active', ...consent });
+    expect([active.status, active.error.code]).toEqual([409, 'INVALID_STATE']);
+    const bounced = await write('PATCH', ADA_PATH, { globalStatus: 'bounced' });
+    expect([bounced.status, bounced.error.details?.[0]?.field]).toEqual([400, 'globalStatus']);
+  });
+
+  it('is dated by itself in a refusal, whatever changes later', async () => {
+    const { api, add, write, member, members, group } = await start();
+    insertDomain(
+      house.tables,
+      {
+        account_id: api.accountId,
+        group_id: house.tables.domainGroups.list(api.accountId)[0]?.group_id ?? '',
+        use_case: 'mk',
+        domain_id: `domain_1_${api.accountId}`,
+        name: 'shop.test',
+        next_check_at: Date.now() + DAY,
+      },
+      Date.now(),
+    );
+    await add();
+    await api.post(members, { email: ADA });
+    await write('PUT', member, { isActive: false });
+    const row = house.tables.subscriptionGroups.get(api.accountId, group.subscriptionGroupId);
+    const since = house.tables.groupOptOuts.since(row?.seq ?? 0, ADA_ID) ?? 0;
+    await expect.poll(() => Date.now()).toBeGreaterThan(since + 5);
+    await write('PATCH', member, { consentMethod: 'other', consentDetails: 'Later' });
+    const sent = await api.call('POST', '/marketing/send', {
+      headers: { 'X-Api-Key': api.keys.marketing },
+      body: {
+        to: ADA,
+        from: 'news@shop.test',
+        subject: 'News',
+        html: '<p>News</p>{{company_address_html}}{{unsubscribe_email_html}}',
+        subscriptionGroupId: group.subscriptionGroupId,
+      },
+    });
+    expect(sent.error.code).toBe('RECIPIENT_UNSUBSCRIBED');
+    expect(sent.error.details).toMatchObject([{ since: new Date(since).toISOString() }]);
+  });
+
+  it('of a member is told by POST, which does not end it', async () => {
+    const { api, add, write, members, member } = await start();
+    await add();
+    await api.post(members, { email: ADA });
+    expect((await api.post<Joined>(members, { email: ADA })).data.message).toBe('Already subscribed.');
+    await write('PUT', member, { isActive: false });
+    const again = await api.post<Joined>(members, { email: ADA });
+    expect([again.status, again.data.subscriber.isActive]).toEqual([200, false]);
+    expect(again.data.message).toMatch(/^Not subscribed: the contact opted out of this group at \d{4}-/);
+    await write('PUT', member, { isActive: true });
+    await write('PATCH', ADA_PATH, { globalStatus: 'unsubscribed' });
+    const active = await api.post<Joined>(members, { email: ADA });
+    expect(active.data.message).toBe(
+      'Already subscribed, but the contact has opted out of all marketing mail.',
+    );
+  });
+});
+
+describe('fields of a resource', () => {
+  it('that come back as they were read are taken without a word', async () => {
+    const { api, add, write, member, members, group } = await start();
+    await add({ phone: '+442079460000', consentMethod: 'web_form' });
+    await api.post(members, { email: ADA });
+    interface Read {
+      contact?: object;
+      group?: object;
+    }
+    const paths = [ADA_PATH, member, `${GROUPS}/${group.subscriptionGroupId}`];
+    for (const path of paths) {
+      const { data } = await api.get<Read & Fields>(path);
+      const resource = data.contact ?? data.group ?? data;
+      for (const method of ['PUT', 'PATCH']) {
+        const { data: before } = await api.get<Read>(path);
+        const current = before.contact ?? before.group ?? before;
+        const answer = await write(method, path, current);
+        expect([answer.status, answer.data.warnings], `${method} ${path}`).toEqual([200, undefined]);
+        const after = (await api.get<Read & Fields>(path)).data;
+        expect({ ...(after.contact ?? after.group ?? after), updatedAt: '' }).toEqual({
+          ...resource,
+          updatedAt: '',
+        });
+      }
+    }
+    const { consents } = (await api.get<{ consents: object[] }>(`${ADA_PATH}/consent-history`)).data;
+    expect(consents).toHaveLength(1);
+  });
+
+  it('that cannot be set are named as read-only, never as unknown', async () => {
+    const { api, add, write, members, member, group } = await start();
+    const readOnly = { userId: 'x', createdAt: THEN };
+    const warnings = ['read-only field "userId" was ignored', 'read-only field "createdAt" was ignored'];
+    expect((await add(readOnly)).data.warnings).toEqual(warnings);
+    expect((await write('PUT', ADA_PATH, readOnly)).data.warnings).toEqual(warnings);
+    const { subscriptionGroupId } = group;
+    const joined = await write('POST', members, { email: ADA, subscriptionGroupId, joinedAt: THEN });
+    expect(joined.data.warnings).toEqual(['read-only field "joinedAt" was ignored']);
+    const put = await write('PUT', member, { subscriptionGroupId, email: 'x@example.net' });
+    expect(put.data.warnings).toEqual(['read-only field "email" was ignored']);
+    const webhook = { url: 'https://example.com/hook', events: ['email_sent'], webhookId: 'x', secret: 'y' };
+    expect((await api.post<Joined>('/web-setup/webhooks', webhook)).data.warnings).toEqual([
+      'read-only field "webhookId" was ignored',
+      'read-only field "secret" was ignored',
+    ]);
+    const template = { name: 'T', html: '<p>x</p>', updatedAt: THEN };
+    expect((await api.post<Joined>('/web-setup/templates', template)).data.warnings).toContain(
+      'read-only field "updatedAt" was ignored',
+    );
+  });
+});
+
+describe('pages', () => {
+  const WIDE = [
+    '/web-setup/domains',
+    '/web-setup/use-cases',
+    '/web-setup/domain-groups',
+    '/web-setup/webhooks',
+    GROUPS,
+    '/web-setup/templates',
+    '/web-setup/compliance-templates',
+  ];
+
+  it('have 50 rows by default, 200 of lists that are read in one request, and never more', async () => {
+    const { api } = await start();
+    interface Parameter {
+      name: string;
+      schema: { default?: number; minimum?: number; maximum?: number };
+    }
+    const response = await fetch(`${house.url}/openapi.json`);
+    const { paths } = (await response.json()) as {
+      paths: Record<string, { get?: { parameters: Parameter[] } }>;
+    };
+    const lists = Object.entries(paths).flatMap(([path, { get }]) => {
+      const limit = get?.parameters.find(({ name }) => name === 'limit');
+      return limit === undefined ? [] : [[path, limit.schema] as const];
+    });
+    for (const [path, { default: rows, maximum }] of lists) {
+      const wide = WIDE.includes(path) || path.startsWith('/web-setup/domain-groups/owner/');
+      expect([path, rows, maximum]).toEqual([path, wide ? 200 : 50, 200]);
+    }
+    const known = lists.map(([path]) => path);
+    expect(WIDE.filter((path) => !known.includes(path))).toEqual([]);
+    for (const path of WIDE) {
+      expect((await api.get(`${path}?limit=201`)).status, path).toBe(400);
+      expect((await api.get(`${path}?limit=1&lastKey=abc`)).status, path).toBe(400);
+    }
+  });
+
+  it('of a short list follow each other, too', async () => {
+    const { api } = await start();
+    for (const name of ['B', 'C']) await api.post('/web-setup/domain-groups', { name });
+    interface Page {
+      domainGroups: { name: string }[];
+      count: number;
+      nextKey?: string;
+    }
+    const names: string[] = [];
+    let key = '';
+    do {
+      const page = (await api.get<Page>(`/web-setup/domain-groups?limit=1&lastKey=${key}`)).data;
+      expect(page.count).toBe(1);
+      names.push(...page.domainGroups.map(({ name }) => name));
+      key = page.nextKey ?? '';
+    } while (key !== '');
+    const all = (await api.get<Page>('/web-setup/domain-groups')).data;
+    expect(all.nextKey).toBeUndefined();
+    expect(names).toEqual(all.domainGroups.map(({ name }) => name));
+    expect(names).toHaveLength(3);
+  });
+
+  it('of subscription groups hold 60 where others hold 50', async () => {
+    const { api } = await start();
+    for (let n = 0; n < 59; n++) await api.post(GROUPS, { name: `G${n}` });
+    expect((await api.get<{ count: number }>(GROUPS)).data.count).toBe(60);
+  });
+});
+
+it('a domain is not moved to a group without an id', async () => {
+  const { api } = await start();
+  for (const groupId of ['', '  ']) {
+    const answer = await api.put('/web-setup/domains/domain_1_x/assign-group', { groupId });
+    expect([answer.status, answer.error.code]).toEqual([400, 'VALIDATION_ERROR']);
+  }
+});
+
+describe('a search of contacts', () => {
+  it('finds parts of words, numbers and identifiers', async () => {
+    const { api, add } = await start();
+    const { contact } = (await add({ firstName: 'Ada', lastName: 'Lovelace', phone: '+442079460000' })).data;
+    await api.post(CONTACTS, { email: 'grace@example.org', firstName: 'Grace' });
+    const found = async (text: string) => {
+      const query = new URLSearchParams({ search: text });
+      const { contacts } = (
+        await api.get<{ contacts: { email: string }[] }>(`${CONTACTS}?${query.toString()}`)
+      ).data;
+      return contacts.map(({ email }) => email);
+    };
+    const userId = String(contact['userId']);
+    for (const text of [
+      'velac',
+      'a@exam',
+      'LACE ada',
+      '7946',
+      '020 7946 0000',
+      '+44 20 7946',
+      '(0)20-7946',
+      ADA_ID,
+      ADA_ID.slice(8, 20),
+      ADA_ID.slice(-6),
+      phoneIdentifier('+442079460000'),
+      userId,
+      userId.slice(7, 16),
+    ])
+      expect(await found(text), text).toEqual([ADA]);
+    expect(await found('example')).toEqual(['grace@example.org', ADA]);
+    expect(await found('ad')).toEqual([ADA]);
+    for (const text of ['velax', 'ce', '9999', `${ADA_ID.slice(0, -1)}x`])
+      expect(await found(text)).toEqual([]);
+  });
+});
