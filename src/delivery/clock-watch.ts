@@ -6,7 +6,7 @@ import { type Clock, SECOND } from '../core/clock.ts';
  * set forward.
  */
 export interface ClockWatch {
-  /** Milliseconds by which the clock was set since the last call, negative: back; 0 when it was not. */
+  /** Whole milliseconds by which the clock was set since the last call, negative: back; 0 when it was not. */
   jumped(): number;
 }
 
@@ -19,7 +19,8 @@ export function createClockWatch(clock: Clock, monotonic: Clock): ClockWatch {
       const now = clock.now() - monotonic.now();
       const jump = now - offset;
       offset = now;
-      return Math.abs(jump) < SMALLEST_JUMP ? 0 : jump;
+      // A monotonic clock has fractions of a millisecond, which dates have not.
+      return Math.abs(jump) < SMALLEST_JUMP ? 0 : Math.round(jump);
     },
   };
 }
