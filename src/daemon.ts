@@ -560,7 +560,11 @@ function registerGauges(registry: Registry, read: { queued(): number; engine: De
     });
   gauge('postrider_queue_messages', 'Messages waiting to be delivered.', read.queued);
   gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', engine.inFlight);
-  gauge('postrider_delivery_bytes_in_flight', 'Contents of those messages, in bytes.', engine.octetsInFlight);
+  gauge(
+    'postrider_delivery_bytes_in_flight',
+    'Contents of those messages, in bytes, without the first 64 KB of each.',
+    engine.octetsInFlight,
+  );
   gauge('postrider_delivery_unrecorded', '1 while outcomes cannot be recorded.', () =>
     engine.unrecorded() === null ? 0 : 1,
   );

@@ -344,7 +344,7 @@ export const configSchema = z.strictObject({
     inFlightBytes: count
       .default(67_108_864)
       .describe(
-        'Message contents that are being sent at once, in bytes; each takes about three times as much memory. Accounts and destinations share them.',
+        'Message contents that are being sent at once, in bytes, without the first 64 KB of each; they take about three times as much memory. Accounts and destinations share them.',
       ),
     returnPath: z
       .enum(['customer', 'auto', 'platform'])

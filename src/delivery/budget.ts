@@ -4,7 +4,10 @@
  * one alone gets most of it, several get equal parts, and something is always left for the next one.
  */
 export interface Budget {
-  /** Whether the claim fits now. Whoever has nothing gets one claim wherever there is room for it at all. */
+  /**
+   * Whether the claim fits now. Whoever has nothing gets one claim wherever there is room for it at all; a claim of
+   * size 0 always fits.
+   */
   admits(claim: Claim): boolean;
   take(claim: Claim): void;
   release(claim: Claim): void;
@@ -43,6 +46,7 @@ export function createBudget(total: number): Budget {
 
   return {
     admits: ({ account, site, lane, size }) => {
+      if (size === 0) return true;
       // A claim larger than the whole goes alone, not never.
       if (used === 0) return true;
       const free = (lane === 0 ? total : total * MARKETING_SHARE) - used;

@@ -20,7 +20,8 @@ export function createClockWatch(clock: Clock, monotonic: Clock): ClockWatch {
       // A monotonic clock has fractions of a millisecond; due times do not.
       const jump = Math.round(now - offset);
       offset = now;
-      return Math.abs(jump) < SMALLEST_JUMP ? 0 : jump;
+      // A monotonic clock has fractions of a millisecond, which dates have not.
+      return Math.abs(jump) < SMALLEST_JUMP ? 0 : Math.round(jump);
     },
   };
 }

@@ -44,7 +44,7 @@ export interface DeliveryEngine {
   announce(lane: 0 | 1, stream: Stream): void;
   /** The first outcome of a message, or null after `ms` or when the signal aborts. Ask before announcing. */
   firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<Outcome | null>;
-  /** Messages with a worker at the moment, and the octets of their contents. */
+  /** Messages with a worker at the moment, and the octets of their contents that count towards the limit. */
   inFlight(): number;
   octetsInFlight(): number;
   /** Null while the queue advances, else what is wrong, in words. */
@@ -96,6 +96,11 @@ export interface EngineSettings {
 }
 
 const GRACE_MS = 30 * SECOND;
+/**
+ * Of each content, what does not count towards the limit of octets in flight: ordinary mail goes out whatever large
+ * mail is under way to hosts that do not take it. The number of sessions bounds it.
+ */
+const UNCOUNTED_OCTETS = 64 * 1024;
 /** For the outcomes of what ended in the last moment of the grace. */
 const LAST_OUTCOMES_MS = 2 * SECOND;
 /** The queue is looked through every second; much later than that, something holds it up. */
@@ -217,7 +222,8 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
 
   function sharesOf(site: Site, message: QueuedMessage & { content_bytes: number }) {
     const party = { account: message.account_id, site: site.key, lane: message.lane };
-    return { sessions: { ...party, size: 1 }, octets: { ...party, size: message.content_bytes } };
+    const counted = Math.max(0, message.content_bytes - UNCOUNTED_OCTETS);
+    return { sessions: { ...party, size: 1 }, octets: { ...party, size: counted } };
   }
 
   /** In a unit of work: leases the message and makes it `sending`, or records why not. False: it does not go. */

@@ -82,24 +82,35 @@ export function createRecording(deps: RecordingDeps): Recording {
 
   async function commit(seq: number, unit: OutcomeUnit, then?: () => void): Promise<void> {
     for (let tries = 1; ; tries++) {
+      let outcome: Outcome | null;
       try {
-        const outcome = await writer.run(unit);
-        failing.clear();
-        works();
-        deps.recorded(seq, outcome);
-        then?.();
-        return;
+        outcome = await writer.run(unit);
       } catch (error) {
         failing.set(seq, failing.get(seq) ?? monotonic.now());
         if (manyFail()) fails(messageOf(error));
         logFailure(error, seq, tries);
         void check(true);
+        if (givenUp) return;
+        await pause(
+          draining.signal.aborted ? SECOND : Math.min(FIRST_RETRY_MS * 2 ** (tries - 1), LONGEST_RETRY_MS),
+        );
+        if (givenUp) return;
+        continue;
       }
-      if (givenUp) return;
-      await pause(
-        draining.signal.aborted ? SECOND : Math.min(FIRST_RETRY_MS * 2 ** (tries - 1), LONGEST_RETRY_MS),
-      );
-      if (givenUp) return;
+      failing.clear();
+      works();
+      announce(seq, outcome, then);
+      return;
+    }
+  }
+
+  /** It is on disk: what fails from here on must not record it again. */
+  function announce(seq: number, outcome: Outcome | null, then?: () => void): void {
+    try {
+      deps.recorded(seq, outcome);
+      then?.();
+    } catch (error) {
+      log.error({ err: error, message: seq }, 'outcome recorded, but not announced');
     }
   }
 

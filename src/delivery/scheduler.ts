@@ -174,6 +174,12 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
     }
   }
 
+  /** Streams that were not read again long after their time have no more mail. */
+  function forgetQuarantined(): void {
+    for (const [key, { until }] of quarantine)
+      if (until + LONGEST_QUARANTINE < monotonic.now()) quarantine.delete(key);
+  }
+
   /** Reads what of a stream can go now; a stream that finds no room waits at its site. Returns how many it read. */
   function choose(lane: 0 | 1, stream: Stream, touched: Set<Site>): number {
     const known = claims.inStream(streamKey(lane, stream));
@@ -436,6 +442,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
     });
     claims.sweep();
     sites.sweep();
+    forgetQuarantined();
     await attempt('expire', expireWaiting);
     for (const site of sites.all()) await attempt('advance', () => advance(site));
     const ends = [

@@ -279,14 +279,14 @@ export function createSites(settings: SiteSettings): Sites {
   };
 }
 
-/** Removes and returns the first that is let through. What one account's first message is refused, all are. */
+/** Removes and returns the first that is let through. Where a message is refused, so is a larger one of its account. */
 function pick(list: Assignment[], admits: (assignment: Assignment) => boolean): Assignment | null {
-  const refused = new Set<string>();
+  const refused = new Map<string, number>();
   const index = list.findIndex((assignment) => {
-    const { account_id } = assignment.message;
-    if (refused.has(account_id)) return false;
+    const { account_id, content_bytes } = assignment.message;
+    if (content_bytes >= (refused.get(account_id) ?? Number.POSITIVE_INFINITY)) return false;
     if (admits(assignment)) return true;
-    refused.add(account_id);
+    refused.set(account_id, content_bytes);
     return false;
   });
   return index < 0 ? null : (list.splice(index, 1)[0] ?? null);

@@ -34,8 +34,8 @@ export class HungUp extends Error {}
 /** The caller sent its upload too slowly. */
 export class TooSlow extends Error {}
 
-/** Bytes of all bodies together that wait in memory for their end. */
-const MAX_WAITING = 256 * 1024 * 1024;
+/** Bytes of all bodies together, from their first byte to the end of their response. */
+const MAX_WAITING = 128 * 1024 * 1024;
 /** How slowly a body may arrive. */
 export interface Pace {
   /** Nothing arrives for so long: given up. */
@@ -64,9 +64,13 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
   const paces = options.paces ?? PACES;
   const uploading = new WeakSet<Duplex>();
 
-  /** `inspect` is called with every chunk; what it refuses is not read any further. */
+  /**
+   * `inspect` is called with every chunk; what it refuses is not read any further. A body that was read keeps its
+   * share until the response has ended: what is made of it takes at least as much memory.
+   */
   function collect(
     req: IncomingMessage,
+    res: ServerResponse,
     limit: number,
     owner: BodyOwner,
     inspect: (chunk: Buffer) => Refusal | null,
@@ -81,7 +85,8 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
       }, pace.checkMs);
       const finish = (result: Buffer[] | Refusal | null) => {
         clearInterval(slow);
-        share.release();
+        if (!Array.isArray(result) || res.closed) share.release();
+        else res.once('close', share.release);
         req.removeListener('data', onData).removeListener('end', onEnd);
         req.removeListener('close', onGone).removeListener('error', onGone);
         resolve(result);
@@ -108,7 +113,7 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
       // RFC 9110 §10.1.1: the caller waits for our word before it sends the body.
       if (req.headers.expect !== undefined) res.writeContinue();
       const scan = createJsonScan(list);
-      const chunks = await collect(req, limit, owner, scan.push);
+      const chunks = await collect(req, res, limit, owner, scan.push);
       if (chunks === null || isRefusal(chunks)) return chunks;
       await turn();
       const bytes = await joined(chunks);

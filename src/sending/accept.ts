@@ -6,6 +6,7 @@ import { inSlices } from '../core/slices.ts';
 import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
+import { MAX_SLOTS } from '../mail/template.ts';
 import type { UseCase } from '../store/domains.ts';
 import type { Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -26,6 +27,8 @@ import { createHtmlReader } from './html-reader.ts';
 import type { IdempotencyKeys, Reservation } from './idempotency.ts';
 import type { OneClickNotice } from './one-click.ts';
 import type { Pressure } from './pressure.ts';
+import { MAX_RENDERED } from './render.ts';
+import { createRenderQueue } from './render-queue.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
 import { type Wording, wordingOf } from './wording.ts';
 
@@ -88,6 +91,7 @@ const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
 export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   const { clock, ids, tables, writer, recorder, keys, pressure } = settings;
   const html = createHtmlReader();
+  const renderQueue = createRenderQueue();
 
   async function checkAndStore(
     request: AcceptRequest,
@@ -99,6 +103,19 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     if (busy !== null) return busy;
     const wording = wordingOf(tables, sender, send.wording);
     if (isRefusal(wording)) return wording;
+    const size = sizeOf(send, wording);
+    return renderQueue.run(sender.account.account_id, size, () =>
+      renderAndStore(request, send, wording, reservation),
+    );
+  }
+
+  async function renderAndStore(
+    request: AcceptRequest,
+    send: ParsedSend,
+    wording: Wording,
+    reservation: Reservation | null,
+  ): Promise<{ draft: Draft; warnings: string[]; body: string; firstSeq: number } | Refusal> {
+    const { sender } = request;
     const { simulatorDomain, oneClick } = settings;
     const means = { html, appendFooter: request.appendFooter === true, simulatorDomain };
     const checked = await inSlices(checkingSend(tables, sender, send, wording, means));
@@ -217,4 +234,25 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
 /** What makes two requests the same: a program that submits a mail again often gives it another Message-ID. */
 function fingerprinted(body: SendRequest): SendRequest {
   return { ...body, messageId: undefined };
+}
+
+/** An estimate of the characters that are rendered and encoded: each variable counts like the longest one. */
+function sizeOf({ attachments, variables }: ParsedSend, { html, text }: Wording): number {
+  const attached = attachments.reduce((sum, { content }) => sum + content.length, 0);
+  const given = html.length + (text?.length ?? 0);
+  const filled = (slotsIn(html) + slotsIn(text ?? '')) * longestText(variables);
+  return attached + given + Math.min(filled, MAX_RENDERED);
+}
+
+function slotsIn(template: string): number {
+  let slots = 0;
+  for (let at = template.indexOf('{{'); at >= 0 && slots < MAX_SLOTS; at = template.indexOf('{{', at + 2))
+    slots++;
+  return slots;
+}
+
+function longestText(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce<number>((longest, inner) => Math.max(longest, longestText(inner)), 0);
 }

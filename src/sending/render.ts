@@ -35,7 +35,7 @@ import type { Wording } from './wording.ts';
 export type Rendered = Pick<MessageContent, 'subject' | 'html' | 'text'>;
 
 /** Most that variables may blow a part up to, in characters. */
-const MAX_RENDERED = 8 * 1024 * 1024;
+export const MAX_RENDERED = 8 * 1024 * 1024;
 const COMPANY_VARIABLES = ['company_address_html', 'company_address_text', 'company_address'];
 
 /** What decides which compliance variables a wording needs, and what they insert. */

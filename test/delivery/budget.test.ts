@@ -63,6 +63,13 @@ describe('a budget', () => {
     expect(budget.admits(claim('two'))).toBe(true);
   });
 
+  it('admits what takes nothing of it, even when it is full', () => {
+    const budget = createBudget(100);
+    fill(budget, claim('one'));
+    budget.take(claim('two', { size: 100 - budget.used() }));
+    expect(budget.admits(claim('one', { size: 0 }))).toBe(true);
+  });
+
   it('of one is used by one at a time', () => {
     const budget = createBudget(1);
     expect(fill(budget, claim('one', { lane: 1 }), 5)).toBe(1);

@@ -195,11 +195,25 @@ describe('the limits of the engine', { timeout: 60_000 }, () => {
     }, 5);
     engine.start();
     await expect.poll(engine.inFlight, WAIT).toBeGreaterThan(8);
-    put(users(20), { account_id: 'acct_two', domain_id: 'domain_two', bytes: 20_000 });
+    put(users(20), { account_id: 'acct_two', domain_id: 'domain_two', bytes: 100_000 });
     await expect.poll(() => sink.count, WAIT).toBe(20);
     clearInterval(watch);
     expect(most).toBeLessThanOrEqual(LIMIT);
     expect(most).toBeGreaterThan(LIMIT / 2);
+  });
+
+  it("let an account's ordinary mail out while hosts that stall have its large mail", async () => {
+    const { engine, put, sink, dns } = await startEngine({ settings: { 'delivery.inFlightBytes': 2 << 20 } });
+    const stalled = await newSink({ host: '127.0.1.31', port: sink.port, script: { dot: 'silent' } });
+    publishMailHost(dns, 'stall.example', stalled.host);
+    put(users(10, 'stall.example'), { bytes: 800_000 });
+    engine.start();
+    await expect.poll(() => stalled.open, WAIT).toBeGreaterThan(0);
+    // One that is refused does not hold back the smaller ones behind it.
+    put(['large@empfang.example'], { bytes: 1_900_000 });
+    put(users(20), { bytes: 20_000 });
+    await expect.poll(() => sink.count, WAIT).toBe(20);
+    expect(engine.inFlight()).toBe(stalled.open);
   });
 
   it('bound the sessions over all sites', async () => {

@@ -68,6 +68,16 @@ describe('the clock set back', () => {
     },
   );
 
+  it('is done although the monotonic clock has fractions of a millisecond', async () => {
+    const { rebasing, put, dueIn, set, monotonic } = start();
+    await rebasing.run();
+    const seq = put('deferred', HOUR);
+    monotonic.advance(0.4);
+    set(-DAY - 0.4 + 0.7);
+    await rebasing.run();
+    expect(Math.abs(dueIn(seq) - HOUR)).toBeLessThanOrEqual(1);
+  });
+
   it('is done once', async () => {
     const { rebasing, put, dueIn, set, monotonic } = start();
     await rebasing.run();

@@ -11,7 +11,7 @@ const OUTCOME: Outcome = {
   nextAttemptAt: null,
 };
 
-function start() {
+function start(onRecorded: () => void = () => {}) {
   const store = startStore();
   const recorded: number[] = [];
   const lines: string[] = [];
@@ -22,7 +22,10 @@ function start() {
       { level: 'info', hashAddresses: true },
       { write: (line) => void lines.push(String(JSON.parse(line).msg)) },
     ),
-    recorded: (seq) => recorded.push(seq),
+    recorded: (seq) => {
+      recorded.push(seq);
+      onRecorded();
+    },
   });
   return { ...store, recording, recorded, lines };
 }
@@ -41,6 +44,21 @@ describe('an outcome', () => {
     expect(tries).toBe(3);
     expect(recording.pending()).toBe(0);
   }, 15_000);
+
+  it('is recorded once although what follows from it fails', async () => {
+    const { recording, recorded, lines } = start(() => {
+      throw new Error('a defect');
+    });
+    let units = 0;
+    recording.persist(1, () => {
+      units++;
+      return OUTCOME;
+    });
+    await expect.poll(() => recording.pending()).toBe(0);
+    expect(units).toBe(1);
+    expect(recorded).toEqual([1]);
+    expect(lines).toContain('outcome recorded, but not announced');
+  });
 
   it('that fails alone does not count as a failure of the database', async () => {
     const { recording } = start();

@@ -412,6 +412,18 @@ describe('what cannot be read', () => {
     expect(scheduler.unreadable()).toBe(0);
   });
 
+  it('a stream is forgotten when it has no more mail', async () => {
+    const { tables, clock, scheduler } = start();
+    const { seq } = enqueue(tables, clock.now(), { recipient: 'a@bad.test' });
+    tables.queue.readySeqs = corrupt;
+    scheduler.start();
+    await settle();
+    expect(scheduler.unreadable()).toBe(1);
+    tables.queue.remove(seq);
+    clock.advance(600_000);
+    await expect.poll(() => scheduler.unreadable(), { timeout: 10_000 }).toBe(0);
+  });
+
   it('a domain: its message is reported, the round goes on', async () => {
     const { tables, clock, scheduler, dispatched, unprepared } = start({ connections: 5 });
     insertDomain(

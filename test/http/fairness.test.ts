@@ -47,7 +47,14 @@ function routes() {
       return { status: 200, data: {} };
     },
   });
-  return { handled, waiting, routes: [...sampleRoutes, busy, hold] };
+  const holdBody = route({
+    ...hold,
+    path: '/web-setup/hold-body',
+    operationId: 'holdBody',
+    body: z.object({ to: z.string() }),
+    example: { to: 'ann' },
+  });
+  return { handled, waiting, routes: [...sampleRoutes, busy, hold, holdBody] };
 }
 
 const post = (path: string, headers: Record<string, string>) =>
@@ -247,5 +254,27 @@ describe('slow uploads', () => {
       body: '{"to":"ann"}',
     });
     expect(small.status).toBe(201);
+  });
+
+  it('keep their share of memory until their response has ended', async () => {
+    const total = 1024 * 1024;
+    const { routes: all, waiting } = routes();
+    api = await startApi({
+      routes: all,
+      limits: { setupBytes: total },
+      options: { bodies: createBodyReader({ maxWaiting: total }) },
+    });
+    const send = (path: string) =>
+      fetch(`${api.base}${path}`, {
+        method: 'POST',
+        headers: { ...api.as('setup'), 'Content-Type': 'application/json' },
+        body: JSON.stringify({ to: 'x'.repeat(300_000) }),
+      });
+    const held = send('/web-setup/hold-body');
+    await expect.poll(() => waiting.length).toBe(1);
+    expect((await send('/web-setup/things')).status).toBe(429);
+    waiting[0]?.();
+    expect((await held).status).toBe(200);
+    await expect.poll(async () => (await send('/web-setup/things')).status).toBe(201);
   });
 });
