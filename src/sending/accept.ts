@@ -85,13 +85,16 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     const wording = wordingOf(tables, sender, send.wording);
     if (isRefusal(wording)) return wording;
     const means = { html, simulatorDomain: settings.simulatorDomain };
-    const checked = await inSlices(checkingSend(tables, sender, send, wording, means));
+    const checked = await inSlices(
+      checkingSend(tables, sender, send, wording, means),
+      sender.account.account_id,
+    );
     if (isRefusal(checked)) {
       await tellRefusal(sender, send, wording, checked);
       return checked;
     }
     const draft = makeDraft(sender, send, checked, ids, clock.now());
-    const bodies = await inSlices(encodingContents(draft));
+    const bodies = await inSlices(encodingContents(draft), sender.account.account_id);
     if (isRefusal(bodies)) return bodies;
     const body = request.envelope(draft.data);
     const firstSeq = await writer.run((all) => {

@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest';
+import { createTurns, type Work } from '../../src/core/turns.ts';
+
+/** Turns over a clock that only the work itself moves: each piece of work takes as long as it says. */
+function start() {
+  let time = 0;
+  let cpu = 0;
+  const turns = createTurns({ now: () => time, cpu: () => cpu });
+  const order: string[] = [];
+  const work = async (accountId: string, ms: number) => {
+    await turns.next(accountId);
+    order.push(accountId);
+    spend(ms);
+  };
+  const spend = (ms: number) => {
+    time += ms;
+    cpu += ms;
+  };
+  /** Time in which the process does not run. */
+  const advance = (ms: number) => (time += ms);
+  /** Sliced work of so many steps. */
+  function* steps(count: number, ms: number, accountId = ''): Work<void> {
+    for (let n = 0; n < count; n++) {
+      order.push(accountId);
+      spend(ms);
+      yield;
+    }
+  }
+  return { turns, order, work, spend, advance, steps };
+}
+
+const times = <T>(count: number, make: (n: number) => T): T[] =>
+  Array.from({ length: count }, (_, n) => make(n));
+
+describe('turns', () => {
+  it('go to the account that has used the least time', async () => {
+    const { order, work } = start();
+    const heavy = times(20, () => work('heavy', 100));
+    const light = times(20, () => work('light', 1));
+    await Promise.all([...heavy, ...light]);
+    // The light account's whole work costs less than one turn of the other.
+    expect(order.slice(0, 22).filter((account) => account === 'heavy').length).toBeLessThanOrEqual(2);
+    expect(order).toHaveLength(40);
+  });
+
+  it('are equal shares of time for accounts that always want more', async () => {
+    const { order, work } = start();
+    const costs = { a: 10, b: 20, c: 40 };
+    const used = { a: 0, b: 0, c: 0 };
+    await Promise.all(
+      Object.entries(costs).flatMap(([account, ms]) => times(1000 / ms, () => work(account, ms))),
+    );
+    // Until the first has finished, each has had the same time.
+    for (const account of order) {
+      if (account === 'a' || account === 'b' || account === 'c') used[account] += costs[account];
+      if (used.a === 1000) break;
+    }
+    expect(used.b).toBeGreaterThan(900);
+    expect(used.c).toBeGreaterThan(900);
+  });
+
+  it('keep the order of one account', async () => {
+    const { turns } = start();
+    const order: number[] = [];
+    await Promise.all(times(50, (n) => turns.next('one').then(() => order.push(n))));
+    expect(order).toEqual(times(50, (n) => n));
+  });
+
+  it('come before those of an account that used much, for one that arrives late', async () => {
+    const { order, work } = start();
+    const others = ['x', 'y', 'z'].flatMap((account) => times(30, () => work(account, 50)));
+    while (order.length < 30) await new Promise(setImmediate);
+    const before = order.length;
+    const late = work('late', 1);
+    await late;
+    expect(order.indexOf('late') - before).toBeLessThanOrEqual(3);
+    await Promise.all(others);
+  });
+
+  it('cannot be saved up by an account that was idle', async () => {
+    const { order, work, advance } = start();
+    await work('saver', 1);
+    for (let n = 0; n < 100; n++) await work('busy', 10);
+    // The pass of the last turn ends first.
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    advance(10_000);
+    order.length = 0;
+    await Promise.all([...times(40, () => work('busy', 10)), ...times(40, () => work('saver', 10))]);
+    const first = order.slice(0, 40).filter((account) => account === 'saver').length;
+    expect(first).toBeGreaterThan(15);
+    expect(first).toBeLessThan(25);
+  });
+
+  it('charge no time in which the process did not run', async () => {
+    const { turns, order, work, advance } = start();
+    const unlucky = async () => {
+      await turns.next('unlucky');
+      order.push('unlucky');
+      advance(5000);
+    };
+    const others = ['x', 'y'].flatMap((account) => times(30, () => work(account, 10)));
+    await unlucky();
+    const before = order.length;
+    await work('unlucky', 1);
+    expect(order.slice(before).filter((account) => account !== 'unlucky').length).toBeLessThanOrEqual(4);
+    await Promise.all(others);
+  });
+
+  it('are not lost for long by an account whose last one took long', async () => {
+    const { order, work } = start();
+    const others = ['x', 'y'].flatMap((account) => times(50, () => work(account, 10)));
+    await work('light', 300);
+    while (order.at(-1) === 'light') await new Promise(setImmediate);
+    const before = order.length;
+    await work('light', 1);
+    // It owes 20 ms at most, which is two turns of each of the others.
+    expect(order.length - before).toBeLessThanOrEqual(8);
+    await Promise.all(others);
+  });
+
+  it('let several pieces of sliced work run in one iteration of the event loop', async () => {
+    const { turns, steps } = start();
+    let iterations = 0;
+    let running = true;
+    const count = () => {
+      iterations++;
+      if (running) setImmediate(count);
+    };
+    // Uses up what the first iteration has, so that all others have to wait.
+    const first = turns.run(steps(3, 10), 'first');
+    setImmediate(count);
+    await Promise.all([first, ...times(64, () => turns.run(steps(1, 0.1), 'many'))]);
+    running = false;
+    expect(iterations).toBeLessThan(16);
+  });
+
+  it('go to the sliced work of a light account before that of busy ones', async () => {
+    const { turns, order, steps } = start();
+    const busy = ['x', 'y', 'z'].flatMap((account) =>
+      times(60, () => turns.run(steps(4, 2, account), account)),
+    );
+    while (order.length < 60) await new Promise(setImmediate);
+    const before = order.length;
+    await turns.run(steps(2, 1, 'light'), 'light');
+    // A few slices of each busy account, instead of all that were there first.
+    expect(order.length - before).toBeLessThan(30);
+    await Promise.all(busy);
+  });
+
+  it('leave iterations to clients that connect, and go on while they do', async () => {
+    const { turns, order, work, spend } = start();
+    const perIteration: number[] = [];
+    let before = 0;
+    let running = true;
+    // A client in each iteration of the event loop, as Node accepts them.
+    const connect = () => {
+      perIteration.push(order.length - before);
+      before = order.length;
+      turns.connected();
+      spend(1);
+      if (running) setImmediate(connect);
+    };
+    setImmediate(connect);
+    await Promise.all(times(100, () => work('one', 2)));
+    running = false;
+    const without = perIteration.filter((count) => count === 0).length;
+    expect(without).toBeGreaterThan(perIteration.length - without);
+    expect(order).toHaveLength(100);
+  });
+});
