@@ -56,6 +56,8 @@ export interface WriterOptions {
    * units are rejected and no more are accepted; the process has to exit, and the next one reads the disk.
    */
   onLost?(error: unknown): void;
+  /** A checkpoint failed: nothing is lost, and it is tried again when the log has grown. */
+  onCheckpointFailed?(error: unknown): void;
   /** How long a unit waits for a lock that another process holds. */
   lockWaitMs?: number;
 }
@@ -100,6 +102,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       }
       retry = FIRST_RETRY_MS;
       if (db.inTransaction) await flushGroup(commitGroup());
+      if (log?.isLong() === true) await checkpoint(log);
     } while (waiting.size > 0);
     working = null;
   }
@@ -188,6 +191,14 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       for (const { entry } of group) entry.reject(error);
       for (const entry of takeUnits(Number.POSITIVE_INFINITY)) entry.reject(error);
       options.onLost?.(error);
+    }
+  }
+
+  async function checkpoint(ofLog: WriteAheadLog): Promise<void> {
+    try {
+      await ofLog.checkpoint();
+    } catch (error) {
+      options.onCheckpointFailed?.(error);
     }
   }
 
