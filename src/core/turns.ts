@@ -25,21 +25,17 @@ export interface Turns {
 
 export type Work<Result> = Generator<void, Result, void>;
 
-export interface TurnClock {
-  /** Monotonic, ms. */
-  now(): number;
-  /** CPU time of the process, ms. */
-  cpu(): number;
-}
-
 /** Turns in one iteration of the event loop: between them new requests are read. */
 const TURNS_PER_PASS = 16;
 /** What turns and sliced work may each use of an iteration, apart from the step in which the time ends. */
 const PASS_MS = 5;
 /** How long clients that connect may delay the next turns. */
 const CONNECTING_MS = 10;
-/** What an account that comes back still owes for its last turns, at most. */
-const LARGEST_DEBT_MS = 20;
+/**
+ * What one turn costs an account at most, and what one that comes back still owes. A turn that took longer than it
+ * should was interrupted: by the garbage collector, or by other processes.
+ */
+const LARGEST_CHARGE_MS = 20;
 
 interface Flow {
   waiting: (() => void)[];
@@ -47,21 +43,12 @@ interface Flow {
   start: number;
 }
 
-const CLOCK: TurnClock = {
-  now: () => performance.now(),
-  cpu: () => {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1000;
-  },
-};
-
-export function createTurns(clock: TurnClock = CLOCK): Turns {
-  const { now } = clock;
+export function createTurns(now: () => number = () => performance.now()): Turns {
   const flows = new Map<string, Flow>();
   let waiting = 0;
   /** Virtual time, ms: the start of the turn under way, or of the last one. */
   let virtual = 0;
-  let running: { flow: Flow; since: number; cpu: number } | null = null;
+  let running: { flow: Flow; since: number } | null = null;
   let passBegan: number | null = null;
   /** What sliced work may still use of this iteration. */
   let leftMs = PASS_MS;
@@ -84,11 +71,11 @@ export function createTurns(clock: TurnClock = CLOCK): Turns {
   }
 
   /** Iterations that only accept connections and read requests. */
-  function acceptUntil(end: number, cpuEnd: number): void {
-    if (!isConnecting || (now() >= end && clock.cpu() >= cpuEnd)) schedule();
+  function acceptUntil(end: number): void {
+    if (!isConnecting || now() >= end) schedule();
     else {
       isConnecting = false;
-      setImmediate(acceptUntil, end, cpuEnd);
+      setImmediate(acceptUntil, end);
     }
   }
 
@@ -99,7 +86,7 @@ export function createTurns(clock: TurnClock = CLOCK): Turns {
     if (waiting === 0 || at - (passBegan ?? at) > PASS_MS) return;
     const flow = nextFlow();
     virtual = flow.start;
-    running = { flow, since: at, cpu: clock.cpu() };
+    running = { flow, since: at };
     waiting--;
     // What waits for the promise runs before the next callback of this pass.
     flow.waiting.shift()?.();
@@ -110,7 +97,7 @@ export function createTurns(clock: TurnClock = CLOCK): Turns {
     charge(at);
     if (passBegan === null) beginPass(at);
     if (waiting > 0) {
-      acceptUntil(at + CONNECTING_MS, clock.cpu() + CONNECTING_MS);
+      acceptUntil(at + CONNECTING_MS);
       return;
     }
     scheduled = false;
@@ -120,10 +107,9 @@ export function createTurns(clock: TurnClock = CLOCK): Turns {
     }
   }
 
-  /** Time in which the process did not run is nobody's: it would put a light account behind all others. */
   function charge(at: number): void {
     if (running === null) return;
-    running.flow.start += Math.min(at - running.since, clock.cpu() - running.cpu);
+    running.flow.start += Math.min(at - running.since, LARGEST_CHARGE_MS);
     running = null;
   }
 
@@ -150,7 +136,7 @@ export function createTurns(clock: TurnClock = CLOCK): Turns {
         flows.set(accountId, flow);
       }
       if (flow.waiting.length === 0 && running?.flow !== flow)
-        flow.start = Math.min(Math.max(flow.start, virtual), virtual + LARGEST_DEBT_MS);
+        flow.start = Math.min(Math.max(flow.start, virtual), virtual + LARGEST_CHARGE_MS);
       flow.waiting.push(resolve);
       waiting++;
       if (!scheduled) schedule();
