@@ -69,6 +69,7 @@ const GROUP = 64;
  * the process did not run at all does not count.
  */
 const GROUP_MS = 10;
+const CROWDED = 16;
 const LOCK_WAIT_MS = 5000;
 /** Pauses between attempts to get the lock: doubled each time. */
 const FIRST_RETRY_MS = 2;
@@ -147,6 +148,16 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     return unit;
   }
 
+  /** Whether so many units wait that a group that is cut short by an interruption would cost many more commits. */
+  function isCrowded(): boolean {
+    let units = 0;
+    for (const { length } of waiting.values()) {
+      units += length;
+      if (units >= CROWDED) return true;
+    }
+    return false;
+  }
+
   function takeUnits(most: number): Waiting[] {
     const units: Waiting[] = [];
     while (units.length < most) {
@@ -160,7 +171,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   /** Runs units in the open transaction and commits it. `settle` of each is to be called once it is on disk. */
   function commitGroup(): RunUnit[] {
     const group: RunUnit[] = [];
-    const isOver = stopwatch();
+    const isOver = stopwatch(isCrowded());
     let current: Waiting | undefined;
     try {
       while (group.length < GROUP && !isOver()) {
@@ -243,12 +254,16 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   };
 }
 
-/** Tells whether GROUP_MS have passed, by the clock and in CPU time of the process. */
-function stopwatch(): () => boolean {
+/**
+ * Tells whether GROUP_MS have passed, by the clock and, if `withCpu`, in CPU time of the process. Reading that costs
+ * as much as a unit, as the system adds up all threads.
+ */
+function stopwatch(withCpu: boolean): () => boolean {
   const end = performance.now() + GROUP_MS;
-  const before = process.cpuUsage();
+  const before = withCpu ? process.cpuUsage() : null;
   return () => {
     if (performance.now() < end) return false;
+    if (before === null) return true;
     const { user, system } = process.cpuUsage(before);
     return (user + system) / 1000 >= GROUP_MS;
   };
