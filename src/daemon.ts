@@ -135,6 +135,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     undo.push(() => wal.close());
     const writer = createWriter(db, tables, {
       log: wal,
+      onCheckpointFailed: (error) => log.warn({ err: error }, 'WAL checkpoint failed; trying again later'),
       onLost: (error) => {
         log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
         setImmediate(() => {

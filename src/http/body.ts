@@ -116,11 +116,11 @@ export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPac
       const chunks = await collect(req, res, limit, owner, scan.push);
       if (chunks === null || isRefusal(chunks)) return chunks;
       await turn();
-      const bytes = await joined(chunks);
+      const bytes = await joined(chunks, owner.accountId);
       const elements = scan.elements();
       return list === undefined || elements === null
-        ? parseJson(bytes)
-        : parseJsonList(bytes, list.name, elements);
+        ? parseJson(bytes, owner.accountId)
+        : parseJsonList(bytes, list.name, elements, owner.accountId);
     },
     openUpload: (req, res, types) => {
       const type = mediaType(req, types);

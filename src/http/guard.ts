@@ -1,6 +1,7 @@
 import type { Authenticator, Caller } from '../accounts/authenticate.ts';
 import type { RateLane, RateLimits, RateReading } from '../accounts/rate-limits.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { Turns } from '../core/turns.ts';
 import { answerReply, refusalReply } from './answers.ts';
 import { type BodyReader, HungUp, TooSlow, tooSlow } from './body.ts';
 import type { CallSignals } from './call-signals.ts';
@@ -10,7 +11,6 @@ import { rateHeaders } from './rate-headers.ts';
 import type { ReadOnlyCheck } from './read-only.ts';
 import type { Answer, Call, Route, Upload } from './route.ts';
 import type { Handler, Incoming } from './router.ts';
-import type { Turns } from './turns.ts';
 import { parseForm } from './validation.ts';
 
 /**

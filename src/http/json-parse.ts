@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { type Refusal, refuse } from '../core/refusal.ts';
-import { inSlices, nextSlice, type Work } from '../core/slices.ts';
+import { eventLoopTurns, inSlices, type Work } from '../core/slices.ts';
 import type { Range } from './json-scan.ts';
 
 /** JSON bodies as values: a whole body, or a body whose list is parsed one element at a time. */
@@ -10,7 +10,7 @@ export interface JsonBody {
   value: unknown;
 }
 
-/** Smaller bodies are parsed without waiting for a turn. */
+/** Smaller bodies are parsed in the turn in which they were joined. */
 const SMALL_BYTES = 64 * 1024;
 /** Bytes of one element of a list; a larger one is refused alone, and not parsed. */
 const MAX_ELEMENT_BYTES = 4 * 1024 * 1024;
@@ -39,9 +39,9 @@ export class JsonElement {
 const CHUNKS_PER_STEP = 16;
 
 /** The chunks of a body as one. Copying megabytes takes a while, so it is done in slices. */
-export async function joined(chunks: readonly Buffer[]): Promise<Buffer> {
+export async function joined(chunks: readonly Buffer[], accountId: string): Promise<Buffer> {
   const [first] = chunks;
-  return first !== undefined && chunks.length === 1 ? first : inSlices(joining(chunks));
+  return first !== undefined && chunks.length === 1 ? first : inSlices(joining(chunks), accountId);
 }
 
 function* joining(chunks: readonly Buffer[]): Work<Buffer> {
@@ -55,9 +55,9 @@ function* joining(chunks: readonly Buffer[]): Work<Buffer> {
 }
 
 /** Parses a whole body, whose size and number of values are limited already. */
-export async function parseJson(bytes: Buffer): Promise<JsonBody | Refusal> {
+export async function parseJson(bytes: Buffer, accountId: string): Promise<JsonBody | Refusal> {
   if (bytes.length === 0) return { value: undefined };
-  if (bytes.length > SMALL_BYTES) await nextSlice();
+  if (bytes.length > SMALL_BYTES) await eventLoopTurns.next(accountId);
   return parse(bytes, '');
 }
 
@@ -66,13 +66,14 @@ export async function parseJsonList(
   bytes: Buffer,
   name: string,
   ranges: readonly Range[],
+  accountId: string,
 ): Promise<JsonBody | Refusal> {
-  const body = await parseJson(withoutElements(bytes, ranges));
+  const body = await parseJson(withoutElements(bytes, ranges), accountId);
   if (!('value' in body) || !isObject(body.value)) return body;
   const list = body.value[name];
   // The name may have been given again with another value, which counts then.
   if (!Array.isArray(list) || list.length !== ranges.length) return body;
-  const broken = await inSlices(checkElements(bytes, name, ranges));
+  const broken = await inSlices(checkElements(bytes, name, ranges), accountId);
   if (broken !== null) return broken;
   const elements = ranges.map(({ start, end }) => new JsonElement(bytes.subarray(start, end)));
   return { value: { ...body.value, [name]: elements } };

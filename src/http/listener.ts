@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { callerBlock } from '../accounts/caller-addresses.ts';
 import { parseListen } from '../config/schema.ts';
+import { eventLoopTurns } from '../core/slices.ts';
 
 /**
  * A listening HTTP server and its connections: how many, how slow, and how they end. It answers nothing: what
@@ -62,6 +63,7 @@ export function createListener(
   const server = tls?.server ?? createServer(options);
   server.maxConnections = limits.connections;
   server.maxHeadersCount = MAX_HEADERS;
+  server.on('connection', eventLoopTurns.connected);
   if (limits.ofOneCaller !== undefined) limitCallers(server, limits.ofOneCaller);
   const stalls = closeStalled(server, tls === null ? 'connection' : 'secureConnection', limits);
 

@@ -9,6 +9,7 @@ import type { Config } from '../config/schema.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, refuse } from '../core/refusal.ts';
+import { eventLoopTurns } from '../core/slices.ts';
 import { createHostCheck } from './allowed-hosts.ts';
 import { pageReply, refusalBody, refusalReply } from './answers.ts';
 import { type BodyReader, createBodyReader } from './body.ts';
@@ -26,7 +27,6 @@ import { oneAtATime } from './pipelining.ts';
 import { readOnlyCheck } from './read-only.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation, type RequestState } from './router.ts';
-import { createTurns } from './turns.ts';
 
 /**
  * The API listener: puts the parts of this room together and looks after connections, that is how many, how
@@ -165,7 +165,7 @@ function operationsOf(
     rateLimits: options.rateLimits,
     concurrencyOf: options.concurrencyOf,
     inFlight: createInFlight(),
-    turns: createTurns(),
+    turns: eventLoopTurns,
     settled: options.settled,
     bodies,
     signals,

@@ -118,13 +118,16 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     const { sender } = request;
     const { simulatorDomain, oneClick } = settings;
     const means = { html, appendFooter: request.appendFooter === true, simulatorDomain };
-    const checked = await inSlices(checkingSend(tables, sender, send, wording, means));
+    const checked = await inSlices(
+      checkingSend(tables, sender, send, wording, means),
+      sender.account.account_id,
+    );
     if (isRefusal(checked)) {
       await tellRefusal(sender, send, wording, checked);
       return checked;
     }
     const draft = makeDraft(sender, send, checked, ids, clock.now());
-    const bodies = await inSlices(encodingContents(draft));
+    const bodies = await inSlices(encodingContents(draft), sender.account.account_id);
     if (isRefusal(bodies)) return bodies;
     const isMarketing = sender.useCase === 'mk';
     const clipping = clippingWarnings(checked.rendered.html, {

@@ -96,10 +96,10 @@ function keptMail(tables: Tables, { campaign_seq }: Pick<CampaignSend, 'campaign
 /** Parses an accepted campaign's mail in slices, ahead of the unit of work that needs it. */
 export async function readAhead(
   tables: Tables,
-  send: Pick<CampaignSend, 'campaign_seq'>,
+  send: Pick<CampaignSend, 'campaign_seq' | 'account_id'>,
   html: HtmlReader,
 ): Promise<void> {
-  await inSlices(readingWording(keptMail(tables, send).wording, html));
+  await inSlices(readingWording(keptMail(tables, send).wording, html), send.account_id);
 }
 
 /** The same for a campaign that was accepted, as things are now; the key that it came with was allowed to. */

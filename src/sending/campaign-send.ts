@@ -80,7 +80,7 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
     if (isRefusal(wording)) return wording;
     const notNew = onlyOnce(campaign);
     if (notNew !== null) return notNew;
-    await inSlices(readingWording(wording, html));
+    await inSlices(readingWording(wording, html), account_id);
     const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording }, html);
     if (isRefusal(ready)) return ready;
     const tooMany = tooManyFields(ready.prepared.parts);
@@ -89,7 +89,7 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
     if (tooLong !== null) return tooLong;
     const optional = await knownCustomFields(tables, account_id, namesOf(ready.prepared.parts));
     const variables = { ...parsed.variables, ...NOBODY };
-    const tried = await inSlices(renderingWording(ready.prepared, variables, optional));
+    const tried = await inSlices(renderingWording(ready.prepared, variables, optional), account_id);
     if (isRefusal(tried)) return tried;
     const { from, fromDomain, replyTo, trackClicks, trackOpens } = parsed;
     const mail = {

@@ -1,6 +1,7 @@
 import type { Server, Socket } from 'node:net';
 import { callerBlock, canonicalAddress } from '../accounts/caller-addresses.ts';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+import { eventLoopTurns } from '../core/slices.ts';
 
 /** Limits on TCP sockets that the SMTP session itself cannot enforce: before it begins, and when nobody reads. */
 
@@ -32,6 +33,7 @@ export function boundSockets(server: Server, perAddress: number, proxies: readon
 
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
+    eventLoopTurns.connected();
     const address = socket.remoteAddress ?? '';
     if (!exempt.has(canonicalAddress(address))) {
       const block = callerBlock(address);

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { Database } from './database.ts';
 import { StoreUnavailable } from './failure.ts';
-import type { FlushResult } from './flush-thread.ts';
+import type { LogRequest, LogResult, LogThreadData } from './flush-thread.ts';
 
 /**
  * Flushes the database's write-ahead log without blocking the event loop. With `synchronous = FULL` SQLite waits
@@ -12,11 +12,19 @@ import type { FlushResult } from './flush-thread.ts';
  * the `flush` that began after it has ended.
  *
  * The flush runs in a thread of its own. In libuv's pool, which has four threads for everything, it would wait
- * behind key generation, file access and whatever else is queued there.
+ * behind key generation, file access and whatever else is queued there. The same thread runs the checkpoints, which
+ * SQLite would otherwise run inside a COMMIT, with two flushes and thousands of page copies on the event loop.
  */
 export interface WriteAheadLog {
   /** Rejects when the disk reports an error, or when it is unknown whether it took the log. One at a time. */
   flush(): Promise<void>;
+  /** Whether the last flush found the log so long that a checkpoint is due. */
+  isLong(): boolean;
+  /**
+   * Copies the log into the database, so that SQLite begins it anew. Nothing may be committed meanwhile: a log that
+   * grows during each checkpoint would never begin anew. Rejects when that failed; the log is then as before.
+   */
+  checkpoint(): Promise<void>;
   /** Must be called before the database is closed. */
   close(): Promise<void>;
 }
@@ -26,19 +34,21 @@ export interface WriteAheadLogOptions {
   script?: URL | undefined;
 }
 
-/** The thread allocates next to nothing. */
+/** The thread allocates next to nothing of JavaScript's. */
 const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 };
 
 /** For the connection that writes; the log exists as long as any connection is open. */
 export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = {}): WriteAheadLog {
   db.exec('PRAGMA synchronous = NORMAL');
+  db.exec('PRAGMA wal_autocheckpoint = 0');
   // SQLite's POSIX locks are on the other two files: closing this descriptor drops none of them.
   const fd = openSync(`${db.name}-wal`, 'r');
   const thread = new Worker(options.script ?? new URL('./flush-thread.js', import.meta.url), {
-    workerData: { fd },
+    workerData: { fd, file: db.name } satisfies LogThreadData,
     resourceLimits: THREAD_LIMITS,
   });
-  let pending: { resolve(): void; reject(error: Error): void } | null = null;
+  let pending: { request: LogRequest; resolve(): void; reject(error: Error): void } | null = null;
+  let isLong = false;
   /** Once set, every flush rejects: nothing says what the thread's last flush did. */
   let broken: Error | null = null;
 
@@ -48,13 +58,22 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
     pending = null;
   }
 
-  thread.on('message', (result: FlushResult) => {
+  thread.on('message', (result: LogResult) => {
+    const asked = pending;
     if (result.kind === 'failed') {
-      breakDown(Object.assign(new Error(result.message), { code: result.code }));
+      const error = Object.assign(new Error(result.message), { code: result.code });
+      if (asked?.request !== 'checkpoint') {
+        breakDown(error);
+        return;
+      }
+      pending = null;
+      isLong = false;
+      asked.reject(error);
       return;
     }
-    pending?.resolve();
+    isLong = result.kind === 'flushed' && result.isLong;
     pending = null;
+    asked?.resolve();
   });
   thread.on('error', (error) => {
     breakDown(new StoreUnavailable('lost', 'the WAL flush thread failed', { cause: error }));
@@ -63,14 +82,19 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
     breakDown(new StoreUnavailable('lost', `the WAL flush thread ended with code ${code}`));
   });
 
+  function ask(request: LogRequest): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (broken !== null) return reject(broken);
+      if (pending !== null) return reject(new Error(`a WAL ${pending.request} is under way already`));
+      pending = { request, resolve, reject };
+      thread.postMessage(request);
+    });
+  }
+
   return {
-    flush: () =>
-      new Promise((resolve, reject) => {
-        if (broken !== null) return reject(broken);
-        if (pending !== null) return reject(new Error('a WAL flush is under way already'));
-        pending = { resolve, reject };
-        thread.postMessage('flush');
-      }),
+    flush: () => ask('flush'),
+    isLong: () => isLong,
+    checkpoint: () => ask('checkpoint'),
     close: async () => {
       broken ??= new StoreUnavailable('closing', 'the write-ahead log is closed');
       await thread.terminate();

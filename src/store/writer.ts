@@ -56,6 +56,8 @@ export interface WriterOptions {
    * units are rejected and no more are accepted; the process has to exit, and the next one reads the disk.
    */
   onLost?(error: unknown): void;
+  /** A checkpoint failed: nothing is lost, and it is tried again when the log has grown. */
+  onCheckpointFailed?(error: unknown): void;
   /** How long a unit waits for a lock that another process holds. */
   lockWaitMs?: number;
 }
@@ -67,6 +69,7 @@ const GROUP = 64;
  * the process did not run at all does not count.
  */
 const GROUP_MS = 10;
+const CROWDED = 16;
 const LOCK_WAIT_MS = 5000;
 /** Pauses between attempts to get the lock: doubled each time. */
 const FIRST_RETRY_MS = 2;
@@ -100,6 +103,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       }
       retry = FIRST_RETRY_MS;
       if (db.inTransaction) await flushGroup(commitGroup());
+      if (log?.isLong() === true) await checkpoint(log);
     } while (waiting.size > 0);
     working = null;
   }
@@ -144,6 +148,16 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     return unit;
   }
 
+  /** Whether so many units wait that a group that is cut short by an interruption would cost many more commits. */
+  function isCrowded(): boolean {
+    let units = 0;
+    for (const { length } of waiting.values()) {
+      units += length;
+      if (units >= CROWDED) return true;
+    }
+    return false;
+  }
+
   function takeUnits(most: number): Waiting[] {
     const units: Waiting[] = [];
     while (units.length < most) {
@@ -157,7 +171,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   /** Runs units in the open transaction and commits it. `settle` of each is to be called once it is on disk. */
   function commitGroup(): RunUnit[] {
     const group: RunUnit[] = [];
-    const isOver = stopwatch();
+    const isOver = stopwatch(isCrowded());
     let current: Waiting | undefined;
     try {
       while (group.length < GROUP && !isOver()) {
@@ -188,6 +202,14 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       for (const { entry } of group) entry.reject(error);
       for (const entry of takeUnits(Number.POSITIVE_INFINITY)) entry.reject(error);
       options.onLost?.(error);
+    }
+  }
+
+  async function checkpoint(ofLog: WriteAheadLog): Promise<void> {
+    try {
+      await ofLog.checkpoint();
+    } catch (error) {
+      options.onCheckpointFailed?.(error);
     }
   }
 
@@ -232,12 +254,16 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   };
 }
 
-/** Tells whether GROUP_MS have passed, by the clock and in CPU time of the process. */
-function stopwatch(): () => boolean {
+/**
+ * Tells whether GROUP_MS have passed, by the clock and, if `withCpu`, in CPU time of the process. Reading that costs
+ * as much as a unit, as the system adds up all threads.
+ */
+function stopwatch(withCpu: boolean): () => boolean {
   const end = performance.now() + GROUP_MS;
-  const before = process.cpuUsage();
+  const before = withCpu ? process.cpuUsage() : null;
   return () => {
     if (performance.now() < end) return false;
+    if (before === null) return true;
     const { user, system } = process.cpuUsage(before);
     return (user + system) / 1000 >= GROUP_MS;
   };

@@ -24,6 +24,11 @@ export interface LoadJob {
   bound: number | null;
 }
 
+/** Ends the run after the answers under way. */
+export interface LoadStop {
+  kind: 'stop';
+}
+
 /** Lets the load go on up to so many messages of the run. */
 export interface LoadBound {
   kind: 'bound';
@@ -48,12 +53,16 @@ const DIGITS = 9;
 
 let bound = Number.POSITIVE_INFINITY;
 let goOn = () => {};
+let stop = () => {};
 
 answerParent((question): Promise<LoadReport> | null => {
-  const message = question as LoadJob | LoadBound;
+  const message = question as LoadJob | LoadBound | LoadStop;
   if (message.kind === 'run') return run(message);
-  bound = message.upTo;
-  goOn();
+  if (message.kind === 'stop') stop();
+  else {
+    bound = message.upTo;
+    goOn();
+  }
   return null;
 });
 
@@ -66,6 +75,7 @@ async function run(job: LoadJob): Promise<LoadReport> {
   const idle = new Set<() => void>();
   const sockets = new Set<Socket>();
   bound = job.bound ?? Number.POSITIVE_INFINITY;
+  let count = job.count;
 
   const finished = new Promise<void>((resolve, reject) => {
     const open = () => {
@@ -75,7 +85,7 @@ async function run(job: LoadJob): Promise<LoadReport> {
       let waits = false;
       let sentAt = 0;
       const next = () => {
-        if (started >= job.count) return;
+        if (started >= count) return;
         if (started >= bound) {
           idle.add(next);
           return;
@@ -93,7 +103,7 @@ async function run(job: LoadJob): Promise<LoadReport> {
           report.refused[status] = (report.refused[status] ?? 0) + 1;
           report.firstRefusal ||= answer();
         }
-        if (answered < job.count) next();
+        if (answered < count) next();
         else resolve();
       });
       socket.once('error', reject);
@@ -110,13 +120,17 @@ async function run(job: LoadJob): Promise<LoadReport> {
       idle.clear();
       for (const start of waiting) start();
     };
+    stop = () => {
+      count = started;
+      if (answered === count) resolve();
+    };
     for (let n = 0; n < job.connections; n++) open();
   });
   await finished;
   const endedAt = epochNow();
   for (const socket of sockets) socket.destroy();
-  times.sort();
-  const percentile = (part: number) => times[Math.min(job.count - 1, Math.floor(job.count * part))] ?? 0;
+  const sorted = times.subarray(0, count).sort();
+  const percentile = (part: number) => sorted[Math.min(count - 1, Math.floor(count * part))] ?? 0;
   return { ...report, startedAt, endedAt, p50: percentile(0.5), p99: percentile(0.99) };
 }
 

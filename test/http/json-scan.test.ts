@@ -17,8 +17,8 @@ async function read(body: string, { size = 7, list }: { size?: number; list?: ty
   const elements = scan.elements();
   const parsed =
     list === undefined || elements === null
-      ? await parseJson(bytes)
-      : await parseJsonList(bytes, list.name, elements);
+      ? await parseJson(bytes, 'account')
+      : await parseJsonList(bytes, list.name, elements, 'account');
   return isRefusal(parsed) ? { refusal: parsed.message } : { value: built(parsed.value) };
 }
 

@@ -1,5 +1,5 @@
 import { generateKeyPair } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -128,7 +128,7 @@ describe('with a log of its own', () => {
       new Promise<void>((resolve, reject) => {
         flushes.push({ done: resolve, fail: reject });
       });
-    const log = { flush, close: async () => {} };
+    const log = { flush, isLong: () => false, checkpoint: async () => {}, close: async () => {} };
     const writer = createWriter(db, tables, { log, onLost: (error) => lost.push(error) });
     const said: string[] = [];
     const put = (name: string) =>
@@ -278,6 +278,85 @@ describe('the flush thread', () => {
     await expect(log.flush()).rejects.toMatchObject({ code: 'EIO', message: 'EIO: i/o error, fdatasync' });
     await log.close();
     db.close();
+  });
+});
+
+describe('checkpoints', () => {
+  const FRAME = 24 + 4096;
+
+  function start(script = threadFromSource('store/flush-thread.ts')) {
+    const { dir } = startStore();
+    const db = openDatabase(dir, { busyTimeoutMs: 0 });
+    const log = openWriteAheadLog(db, { script });
+    const failures: unknown[] = [];
+    const writer = createWriter(db, createTables(db), {
+      log,
+      onCheckpointFailed: (error) => failures.push(error),
+    });
+    onTestFinished(async () => {
+      await writer.close();
+      await log.close();
+      db.close();
+    });
+    /** Each a commit of some 50 frames. */
+    const write = async (commits: number) => {
+      for (let n = 0; n < commits; n++)
+        await writer.run((all) => all.settings.put('large', String(n % 10).repeat(200_000)));
+    };
+    const frames = () => statSync(join(dir, 'postrider.db-wal')).size / FRAME;
+    return { dir, db, writer, failures, write, frames };
+  }
+
+  it('run in the thread of the log, which begins anew, and not in a COMMIT', async () => {
+    const { db, write, frames, failures } = start();
+    await write(100);
+    expect(failures).toEqual([]);
+    expect(db.prepare('PRAGMA wal_autocheckpoint').pluck().get()).toBe(0);
+    // Some 5000 frames were written.
+    expect(frames()).toBeGreaterThan(1000);
+    expect(frames()).toBeLessThan(1300);
+    // Nothing is left to copy but what came after the last one.
+    const [row] = db.prepare<[], { log: number }>('PRAGMA wal_checkpoint(PASSIVE)').all();
+    expect(row?.log).toBeLessThan(1300);
+  });
+
+  it('leave to a reader what it needs, and are run again when the log has grown', async () => {
+    const { dir, write, frames, failures } = start();
+    const reader = openDatabase(dir);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM settings').get();
+    await write(60);
+    const grown = frames();
+    expect(grown).toBeGreaterThan(2500);
+    reader.exec('COMMIT');
+    reader.close();
+    await write(120);
+    expect(frames()).toBeLessThan(grown + 2000);
+    expect(failures).toEqual([]);
+  });
+
+  it('may fail without a loss', async () => {
+    const code = `import { parentPort } from 'node:worker_threads';
+      parentPort.on('message', (request) => parentPort.postMessage(
+        request === 'flush' ? { kind: 'flushed', isLong: true } : { kind: 'failed', code: 'SQLITE_FULL', message: 'database or disk is full' }));`;
+    const { write, failures } = start(new URL(`data:text/javascript,${encodeURIComponent(code)}`));
+    await write(3);
+    // The last one is under way when its unit is settled.
+    await write(1);
+    expect(failures.length).toBeGreaterThanOrEqual(3);
+    expect(failures[0]).toMatchObject({ code: 'SQLITE_FULL' });
+  });
+
+  it('leave no log behind when the database is closed', async () => {
+    const { dir } = startStore();
+    const own = join(dir, 'own');
+    const db = openDatabase(own);
+    const log = openWriteAheadLog(db, { script: threadFromSource('store/flush-thread.ts') });
+    await log.flush();
+    await log.checkpoint();
+    await log.close();
+    db.close();
+    expect(readdirSync(own).toSorted()).toEqual(['daemon.lock', 'postrider.db']);
   });
 });
 

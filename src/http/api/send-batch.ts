@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
-import { nextSlice } from '../../core/slices.ts';
 import type { UseCase } from '../../store/domains.ts';
 import { refusalBody, successBody } from '../answers.ts';
 import { JsonElement } from '../json-parse.ts';
@@ -109,7 +108,6 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     });
     // Other accounts' requests run in between.
     await call.turn();
-    await nextSlice();
     const read = item.read();
     if (isRefusal(read)) return refused(read);
     const body = parseForm(stream.form, read.value, 'message');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createTurns } from '../../src/http/turns.ts';
+import { createTurns, type Work } from '../../src/core/turns.ts';
 
 /** Turns over a clock that only the work itself moves: each piece of work takes as long as it says. */
 function start() {
@@ -9,9 +9,18 @@ function start() {
   const work = async (accountId: string, ms: number) => {
     await turns.next(accountId);
     order.push(accountId);
-    time += ms;
+    advance(ms);
   };
-  return { turns, order, work, advance: (ms: number) => (time += ms) };
+  const advance = (ms: number) => (time += ms);
+  /** Sliced work of so many steps. */
+  function* steps(count: number, ms: number, accountId = ''): Work<void> {
+    for (let n = 0; n < count; n++) {
+      order.push(accountId);
+      advance(ms);
+      yield;
+    }
+  }
+  return { turns, order, work, advance, steps };
 }
 
 const times = <T>(count: number, make: (n: number) => T): T[] =>
@@ -75,5 +84,66 @@ describe('turns', () => {
     const first = order.slice(0, 40).filter((account) => account === 'saver').length;
     expect(first).toBeGreaterThan(15);
     expect(first).toBeLessThan(25);
+  });
+
+  it('are not lost for long by an account whose last one was interrupted', async () => {
+    const { order, work } = start();
+    const others = ['x', 'y'].flatMap((account) => times(50, () => work(account, 10)));
+    await work('light', 300);
+    const before = order.length;
+    await work('light', 1);
+    // It owes 20 ms at most, which is two turns of each of the others.
+    expect(order.length - before).toBeLessThanOrEqual(8);
+    await Promise.all(others);
+  });
+
+  it('let several pieces of sliced work run in one iteration of the event loop', async () => {
+    const { turns, steps } = start();
+    let iterations = 0;
+    let running = true;
+    const count = () => {
+      iterations++;
+      if (running) setImmediate(count);
+    };
+    // Uses up what the first iteration has, so that all others have to wait.
+    const first = turns.run(steps(3, 10), 'first');
+    setImmediate(count);
+    await Promise.all([first, ...times(64, () => turns.run(steps(1, 0.1), 'many'))]);
+    running = false;
+    expect(iterations).toBeLessThan(16);
+  });
+
+  it('go to the sliced work of a light account before that of busy ones', async () => {
+    const { turns, order, steps } = start();
+    const busy = ['x', 'y', 'z'].flatMap((account) =>
+      times(60, () => turns.run(steps(4, 2, account), account)),
+    );
+    while (order.length < 60) await new Promise(setImmediate);
+    const before = order.length;
+    await turns.run(steps(2, 1, 'light'), 'light');
+    // A few slices of each busy account, instead of all that were there first.
+    expect(order.length - before).toBeLessThan(30);
+    await Promise.all(busy);
+  });
+
+  it('leave iterations to clients that connect, and go on while they do', async () => {
+    const { turns, order, work, advance } = start();
+    const perIteration: number[] = [];
+    let before = 0;
+    let running = true;
+    // A client in each iteration of the event loop, as Node accepts them.
+    const connect = () => {
+      perIteration.push(order.length - before);
+      before = order.length;
+      turns.connected();
+      advance(1);
+      if (running) setImmediate(connect);
+    };
+    setImmediate(connect);
+    await Promise.all(times(100, () => work('one', 2)));
+    running = false;
+    const without = perIteration.filter((count) => count === 0).length;
+    expect(without).toBeGreaterThan(perIteration.length - without);
+    expect(order).toHaveLength(100);
   });
 });
