@@ -20,7 +20,7 @@ afterEach(() => shell.remove());
 function store<T>(work: (tables: Tables) => T): T {
   const db = openDatabase(join(dirname(shell.file), 'data'));
   try {
-    return work(createTables(db));
+    return db.transaction(() => work(createTables(db)))();
   } finally {
     db.close();
   }
@@ -167,7 +167,7 @@ describe('queue retry and cancel by filter', () => {
       out: '1 message cancelled',
     });
     expect([statusOf(two), statusOf(campaign)]).toEqual(['queued', 'cancelled']);
-  });
+  }, 30_000);
 
   it.each([
     ['neither ids nor a filter', ['retry'], 2, 'name message ids, or a filter'],
