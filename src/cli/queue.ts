@@ -248,7 +248,15 @@ async function listQueue(context: CliContext, options: ListOptions): Promise<voi
     }));
     const shown = json
       ? rows
-      : rows.map(({ transactional: _, oldestDueAt, ...row }) => ({ ...row, due: oldestDueAt ?? '' }));
+      : rows.map(({ destination, messages, sending, deferred, scheduled, paused, oldestDueAt }) => ({
+          destination,
+          messages,
+          sending,
+          deferred,
+          scheduled,
+          paused,
+          due: oldestDueAt ?? '',
+        }));
     return context.printRows(shown, { json, empty: 'the queue is empty' });
   }
   const rows = tables.queue.list(filter, options.limit + 1);
