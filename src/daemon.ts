@@ -8,11 +8,11 @@ import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts
 import { createCertificates } from './acme/service.ts';
 import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
-import type { Config } from './config/schema.ts';
+import { type Config, formatListen, type ListenAddress } from './config/schema.ts';
 import { programVersion } from './config/version.ts';
 import { type Clock, HOUR, monotonicClock, SECOND } from './core/clock.ts';
 import { createIds } from './core/ids.ts';
-import type { Log } from './core/log.ts';
+import { type AddressHasher, LOG_KEY_PURPOSE, type Log } from './core/log.ts';
 import type { Random } from './core/random.ts';
 import { createDeliveryEngine, type DeliveryEngine } from './delivery/engine.ts';
 import { createPrepare } from './delivery/prepare.ts';
@@ -87,6 +87,8 @@ export interface World {
   monotonic?: Clock;
   random: Random;
   log: Log;
+  /** Hashes addresses in the log; gets its key here. */
+  addresses?: AddressHasher;
   /** Default: our own resolver over `dns.resolvers`. */
   resolver?: Resolver;
   /** The delivery worker's program; default: the one beside this file. */
@@ -158,6 +160,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       writer,
       credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
     });
+    world.addresses?.useKey(seal.derive(LOG_KEY_PURPOSE));
     const tokens = createTokens(seal);
     const resolver =
       world.resolver ??
@@ -286,6 +289,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     // Before anything is sent: its links must lead somewhere.
     await publicSide.listen();
     undo.push(() => publicSide.close(GRACE_MS));
+    logListener(log, 'public', publicSide.address());
+    logListener(log, 'public.tls', publicSide.secureAddress());
     certificates?.start();
 
     const outcomes = new Counter({
@@ -518,8 +523,11 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
     await http.listen();
     undo.push(() => http.close(GRACE_MS));
+    logListener(log, 'api', http.address());
     await mx?.listen();
+    logListener(log, 'mx', mx?.address());
     await submission?.listen();
+    logListener(log, 'submission', submission?.address());
 
     const purge = schedule(
       '17 3 * * *',
@@ -534,7 +542,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     webhookSender.start();
 
     const bound = http.address();
-    const apiUrl = `http://${bound?.host.includes(':') ? `[${bound.host}]` : bound?.host}:${bound?.port}`;
+    if (bound === null) throw new Error('the API listener has no address');
+    const apiUrl = `http://${formatListen(bound)}`;
     log.info(
       { apiUrl, dataDir: config.data.dir, generation, queued: tables.queue.count() },
       'postrider is up',
@@ -545,6 +554,10 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     await stop();
     throw error;
   }
+}
+
+function logListener(log: Log, listener: string, address: ListenAddress | null | undefined): void {
+  if (address) log.info({ listener, address: formatListen(address) }, 'listening');
 }
 
 function registerGauges(registry: Registry, read: { queued(): number; engine: DeliveryEngine }): void {

@@ -1,6 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.ts';
+import { fileFault } from '../core/operator-fault.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import { createAuthority } from './authority.ts';
 import { createKeeper, type Keeper, type KeeperHouse } from './keeper.ts';
@@ -41,7 +42,7 @@ export function createCertificates(house: CertificatesHouse): Certificates {
   const authority = createAuthority({
     directory: config.directory,
     email: config.email ?? null,
-    trusted: config.directoryCaFile === undefined ? null : readFileSync(config.directoryCaFile, 'utf8'),
+    trusted: config.directoryCaFile === undefined ? null : readAuthorityFile(config.directoryCaFile),
     userAgent,
     resolver,
     accountKey,
@@ -52,4 +53,12 @@ export function createCertificates(house: CertificatesHouse): Certificates {
     ...createKeeper({ ...house, authority }),
     challengeAnswer: (token) => answers.get(token) ?? null,
   };
+}
+
+function readAuthorityFile(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw fileFault('public.tls.directoryCaFile', file, error);
+  }
 }

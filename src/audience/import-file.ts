@@ -3,9 +3,11 @@ import {
   closeSync,
   constants,
   createReadStream,
+  existsSync,
   fstatSync,
   ftruncateSync,
   openSync,
+  readSync,
   writeSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -17,11 +19,13 @@ import {
   type ImportCounts,
   type Importer,
   type ImportResult,
+  KEPT_REJECTED,
   NO_COUNTS,
   type RejectedRow,
 } from './import.ts';
 import { type Place, readRecords } from './import-records.ts';
-import { type ImportFormat, openSource } from './import-source.ts';
+import type { ImportRow, RowOptions } from './import-rows.ts';
+import { type ImportFormat, type ImportSource, openSource } from './import-source.ts';
 
 /**
  * Imports a file so that it may be interrupted at any moment, even by a kill: how far it has come is committed
@@ -33,7 +37,10 @@ export interface FileImport {
   format: ImportFormat;
   accountId: string;
   groupId: string | null;
-  /** Where the rejected rows go; made when there is the first. */
+  /** How rows are read. An import is resumed only with the same options. */
+  rows: RowOptions;
+  dryRun: boolean;
+  /** Where the rejected rows are written; created with the first, never by a dry run. */
   reportFile: string;
   signal: AbortSignal;
   /** Before the first row of this run. */
@@ -45,8 +52,9 @@ export interface FileImport {
 export interface FileImportResult extends ImportResult {
   /** It went on where an earlier run had stopped. */
   resumed: boolean;
-  /** Columns that mean nothing to us. */
+  /** Unknown columns, at most 50. */
   ignored: string[];
+  ignoredTruncated: boolean;
 }
 
 /** Of the file, what is looked at to know it again. */
@@ -62,13 +70,18 @@ export async function importFile(
 ): Promise<FileImportResult | Refusal> {
   const { tables, writer, importer, now } = house;
   const { key, size } = await identify(wish);
-  const source = await openSource(createReadStream(wish.file), wish.format);
+  const source = await openSource(createReadStream(wish.file), wish.format, wish.rows);
   if (typeof source === 'string') return refuse('VALIDATION_ERROR', source);
+  const first = await firstRow(source);
   await source.close();
+  // A CSV was refused for its header.
+  if (wish.rows.rejectUnknown === true && first !== null && source.reader.ignored.size > 0)
+    return refuse('VALIDATION_ERROR', `line ${first.line} ${'reason' in first ? first.reason : ''}`);
 
-  const before = tables.contactImports.get(key);
+  const before = wish.dryRun ? null : tables.contactImports.get(key);
   const place = before === null ? source.rowsAt : { byte: before.at_byte, line: before.at_line };
   const counts: ImportCounts = before === null ? NO_COUNTS : JSON.parse(before.counts);
+  const earlier = before === null ? [] : readReport(wish.reportFile, before.report_bytes);
   const report = createReport(wish.reportFile, before?.report_bytes ?? 0);
   const startedAt = before?.started_at ?? now();
   wish.onStart({ place, size, counts });
@@ -80,6 +93,7 @@ export async function importFile(
       reader: source.reader,
       records: readRecords(createReadStream(wish.file, { start: place.byte }), source.cut, place),
       counts,
+      dryRun: wish.dryRun,
       onBatch: (all, batch) =>
         all.contactImports.put({
           import_key: key,
@@ -97,8 +111,15 @@ export async function importFile(
       pauseShare: PAUSE_SHARE,
     });
     if (isRefusal(result)) return result;
-    if (result.complete) await writer.run((all) => all.contactImports.remove(key));
-    return { ...result, resumed: before !== null, ignored: [...source.reader.ignored] };
+    if (result.complete && !wish.dryRun) await writer.run((all) => all.contactImports.remove(key));
+    const rejected = [...earlier, ...result.rejected].slice(0, KEPT_REJECTED);
+    return {
+      ...result,
+      rejected,
+      resumed: before !== null,
+      ignored: [...source.reader.ignored],
+      ignoredTruncated: source.reader.ignoredTruncated(),
+    };
   } finally {
     report.close();
   }
@@ -111,12 +132,41 @@ async function identify(wish: FileImport): Promise<{ key: string; size: number }
     const { size, mtimeMs } = await handle.stat();
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
     const key = createHash('sha256')
-      .update(JSON.stringify([size, mtimeMs, wish.format, wish.accountId, wish.groupId]))
+      .update(JSON.stringify([size, mtimeMs, wish.format, wish.accountId, wish.groupId, ...rowOptions(wish)]))
       .update(buffer.subarray(0, bytesRead))
       .digest('hex');
     return { key, size };
   } finally {
     await handle.close();
+  }
+}
+
+/** What makes the same file another import. */
+function rowOptions({ rows }: FileImport): unknown[] {
+  return [[...(rows.columns ?? [])], rows.requireEmail === true, rows.rejectUnknown === true];
+}
+
+async function firstRow({ records, reader }: ImportSource): Promise<ImportRow | null> {
+  for await (const [record] of records) if (record !== undefined) return reader.read(record);
+  return null;
+}
+
+const REPORT_HEAD_BYTES = 64 * 1024;
+
+/** The first rejected rows of earlier runs, from their report. */
+function readReport(file: string, committed: number): RejectedRow[] {
+  if (committed === 0 || !existsSync(file)) return [];
+  const descriptor = openSync(file, constants.O_RDONLY);
+  try {
+    const head = Buffer.alloc(Math.min(committed, REPORT_HEAD_BYTES));
+    const text = head.toString('utf8', 0, readSync(descriptor, head, 0, head.length, 0));
+    const rows = text.matchAll(/^(\d+),"((?:[^"\n]|"")*)"$/gm);
+    return [...rows].slice(0, KEPT_REJECTED).map(([, line, reason = '']) => ({
+      line: Number(line),
+      reason: reason.replaceAll('""', '"'),
+    }));
+  } finally {
+    closeSync(descriptor);
   }
 }
 

@@ -32,9 +32,27 @@ interface Unreadable {
 }
 
 export interface RowReader {
-  /** Columns or fields that mean nothing to us, as far as they are known by now. */
+  /** Unknown columns or fields, as far as they are known by now; at most 50. */
   ignored: ReadonlySet<string>;
+  /** Whether there are more of them. */
+  ignoredTruncated(): boolean;
   read(record: ImportRecord): ImportRow;
+}
+
+/** How rows are read. Without options every row with an identifier is accepted and unknown columns are ignored. */
+export interface RowOptions {
+  /** Unknown columns and fields are faults: of a CSV the header, of NDJSON the row. */
+  rejectUnknown?: boolean;
+  /** Rows without an email are rejected. */
+  requireEmail?: boolean;
+  /** Names of columns in the file, and the fields that they hold. */
+  columns?: ReadonlyMap<string, string>;
+}
+
+/** The field as it is written here, or null: it is neither a field of a contact nor `customFields.<name>`. */
+export function fieldNamed(name: string): string | null {
+  const field = columnOf(name.trim());
+  return field === CUSTOM_PREFIX ? null : field;
 }
 
 export function isReadable(row: ImportRow): row is Readable {
@@ -60,29 +78,39 @@ const CUSTOM_PREFIX = 'customfields.';
 const MAX_COLUMNS = 2000;
 /** More than these are not remembered. */
 const MAX_IGNORED = 50;
+const MAX_LISTED = 20;
 
 /** `First Name`, `first_name` and `firstName` are one column, `E-Mail` is another. */
 const BY_COLUMN = new Map(FIELDS.map((field) => [field.toLowerCase(), field]));
 
 /** By the header, or why it cannot be one. */
-export function csvRowReader(header: ImportRecord): RowReader | string {
+export function csvRowReader(header: ImportRecord, options: RowOptions = {}): RowReader | string {
   if (header.fault !== null) return `the header ${header.fault}`;
   const delimiter = delimiterOf(header.text);
   const ignored = new Set<string>();
+  let truncated = false;
   const names = csvFields(header.text, delimiter);
   if (names.length > MAX_COLUMNS) return `the header names more than ${MAX_COLUMNS} columns`;
+  const given = options.columns ?? new Map<string, string>();
+  const absent = [...given.keys()].filter((name) => !names.some((each) => each.trim() === name));
+  if (absent.length > 0) return `the header has no column ${listed(absent)}; it has ${listed(names)}`;
   const columns = names.map((name) => {
-    const column = columnOf(name.trim());
-    if (column === null && name.trim() !== '') remember(ignored, name.trim());
+    const column = given.get(name.trim()) ?? columnOf(name.trim());
+    if (column === null && name.trim() !== '') truncated = !remember(ignored, name.trim()) || truncated;
     return column;
   });
   const known = columns.filter((column) => column !== null);
   const seen = new Set<string>();
   const twice = known.find((column) => seen.size === seen.add(column).size);
   if (twice !== undefined) return `the header names ${twice} twice`;
-  if (!known.includes('email') && !known.includes('phone')) return 'the header names neither email nor phone';
+  if (!known.includes('email') && !known.includes('phone'))
+    return `the header names neither email nor phone; its columns are ${listed(names)}`;
+  if (options.rejectUnknown === true && ignored.size > 0)
+    return `the header has unknown columns: ${listed(ignored)}`;
+  if (options.requireEmail === true && !known.includes('email')) return 'the header has phone, but no email';
   return {
     ignored,
+    ignoredTruncated: () => truncated,
     read: ({ line, text, fault }) => {
       if (fault !== null) return { line, reason: fault };
       const values = csvFields(text, delimiter);
@@ -97,7 +125,8 @@ export function csvRowReader(header: ImportRecord): RowReader | string {
         if (column.startsWith(CUSTOM_PREFIX)) custom[column.slice(CUSTOM_PREFIX.length)] = value;
         else fields[column] = value;
       }
-      return profileOf(line, fields, Object.keys(custom).length === 0 ? undefined : custom);
+      const customFields = Object.keys(custom).length === 0 ? undefined : custom;
+      return profileOf(line, fields, customFields, options);
     },
   };
 }
@@ -108,23 +137,54 @@ function columnOf(name: string): string | null {
 }
 
 /** Objects with the fields of the API. */
-export function ndjsonRowReader(): RowReader {
+export function ndjsonRowReader(options: RowOptions = {}): RowReader {
   const ignored = new Set<string>();
+  let truncated = false;
+  const { columns } = options;
   return {
     ignored,
+    ignoredTruncated: () => truncated,
     read: ({ line, text, fault }) => {
       if (fault !== null) return { line, reason: fault };
       const value = parseObject(text);
       if (value === null) return { line, reason: 'is not a JSON object' };
       const fields: Record<string, unknown> = {};
+      const custom: Record<string, unknown> = {};
+      const unknown = new Set<string>();
       for (const [name, inner] of Object.entries(value)) {
-        const field = FIELDS.find((known) => known === name);
-        if (field !== undefined && inner !== null) fields[field] = inner;
-        else if (field === undefined && name !== CUSTOM_FIELDS) remember(ignored, name);
+        const field = columns?.get(name) ?? FIELDS.find((known) => known === name);
+        if (field === undefined && name !== CUSTOM_FIELDS) remember(unknown, name);
+        if (field === undefined || inner === null) continue;
+        if (field.startsWith(CUSTOM_PREFIX)) custom[field.slice(CUSTOM_PREFIX.length)] = inner;
+        else fields[field] = inner;
       }
-      return profileOf(line, fields, value[CUSTOM_FIELDS] ?? undefined);
+      for (const name of unknown) truncated = !remember(ignored, name) || truncated;
+      if (options.rejectUnknown === true && unknown.size > 0)
+        return { line, reason: `has unknown fields: ${listed(unknown)}` };
+      return profileOf(line, fields, mergedCustomFields(value[CUSTOM_FIELDS], custom), options);
     },
   };
+}
+
+/** Mapped fields next to those of the row itself, which need not be an object yet. */
+function mergedCustomFields(given: unknown, mapped: Record<string, unknown>): unknown {
+  if (Object.keys(mapped).length === 0) return given ?? undefined;
+  return typeof given === 'object' && given !== null && !Array.isArray(given)
+    ? { ...given, ...mapped }
+    : mapped;
+}
+
+/** Names from a file as a person reads them: a few, each short and on one line. */
+function listed(names: Iterable<string>): string {
+  const all = [...names].map(
+    (name) =>
+      `"${name
+        .trim()
+        .slice(0, 80)
+        .replaceAll(/\p{Cc}/gu, ' ')}"`,
+  );
+  const shown = all.slice(0, MAX_LISTED).join(', ');
+  return all.length > MAX_LISTED ? `${shown} and ${all.length - MAX_LISTED} more` : shown;
 }
 
 function parseObject(text: string): Record<string, unknown> | null {
@@ -141,7 +201,12 @@ function parseObject(text: string): Record<string, unknown> | null {
 }
 
 /** Each field by its own rule; the first that breaks it is the reason. */
-function profileOf(line: number, fields: Partial<Record<Field, unknown>>, customFields: unknown): ImportRow {
+function profileOf(
+  line: number,
+  fields: Partial<Record<Field, unknown>>,
+  customFields: unknown,
+  { requireEmail = false }: RowOptions,
+): ImportRow {
   let reason: string | null = null;
   const read = <Value>(field: Field, reader: (text: string) => Read<Value>): Value | undefined => {
     const given = fields[field];
@@ -167,6 +232,7 @@ function profileOf(line: number, fields: Partial<Record<Field, unknown>>, custom
   if (reason !== null) return { line, reason };
   if (fields.email === undefined && fields.phone === undefined)
     return { line, reason: 'has neither email nor phone' };
+  if (requireEmail && fields.email === undefined) return { line, reason: 'has a phone, but no email' };
   if (customFields !== undefined) {
     const fault = customFieldsFault(customFields);
     if (fault !== null) {
@@ -184,6 +250,9 @@ function consentOf(wish: ConsentWish): ConsentWish | undefined {
   return Object.values(wish).every((value) => value === undefined) ? undefined : wish;
 }
 
-function remember(names: Set<string>, name: string): void {
-  if (names.size < MAX_IGNORED) names.add(name.slice(0, 80));
+/** False when there is no room for the name. */
+function remember(names: Set<string>, name: string): boolean {
+  const kept = name.slice(0, 80);
+  if (names.size < MAX_IGNORED) names.add(kept);
+  return names.has(kept);
 }

@@ -10,7 +10,7 @@ import {
   type Place,
   readRecords,
 } from './import-records.ts';
-import { csvRowReader, ndjsonRowReader, type RowReader } from './import-rows.ts';
+import { csvRowReader, ndjsonRowReader, type RowOptions, type RowReader } from './import-rows.ts';
 
 /**
  * What is imported, from its first byte on: a CSV's header is read before anything else, because it says what
@@ -32,15 +32,16 @@ export interface ImportSource {
 export async function openSource(
   bytes: AsyncIterable<Buffer>,
   format: ImportFormat,
+  options: RowOptions = {},
 ): Promise<ImportSource | string> {
   const iterator = bytes[Symbol.asyncIterator]();
   const close = async () => void (await iterator.return?.());
   if (format === 'ndjson') {
     const records = readRecords(afterwards(Buffer.alloc(0), iterator), lineCutter);
-    return { reader: ndjsonRowReader(), cut: lineCutter, rowsAt: BEGINNING, records, close };
+    return { reader: ndjsonRowReader(options), cut: lineCutter, rowsAt: BEGINNING, records, close };
   }
   const { header, head } = await readHeader(iterator);
-  const reader = header === undefined ? 'there is no header line' : csvRowReader(header);
+  const reader = header === undefined ? 'there is no header line' : csvRowReader(header, options);
   if (header === undefined || typeof reader === 'string') {
     await close();
     return typeof reader === 'string' ? reader : 'there is no header line';

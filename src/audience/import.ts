@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
-import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { KnownContact } from '../store/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
@@ -51,6 +51,8 @@ export interface ImportJob {
   onBatch?(tables: Tables, batch: ImportBatch): void;
   /** When a batch is on disk. */
   afterBatch?(batch: ImportBatch): void;
+  /** Counts and rejects as an import would, and rolls back each batch: nothing is stored. */
+  dryRun?: boolean;
   /** Ends the import after the batch under way. */
   signal: AbortSignal;
   /** Rows in a unit of work: how long everybody else waits for their turn. */
@@ -79,9 +81,13 @@ export interface Importer {
   run(job: ImportJob): Promise<ImportResult | Refusal>;
 }
 
-const KEPT_REJECTED = 100;
+/** Rejected rows in a result. */
+export const KEPT_REJECTED = 100;
 /** A batch ends after so many, whatever the number of its rows: one row may be as long as MAX_RECORD. */
 const BATCH_CHARACTERS = 256 * 1024;
+
+/** Returned by the unit of work of a dry run, so that the writer rolls it back. */
+const ROLL_BACK = refuse('INVALID_STATE', 'dry run');
 
 export const NO_COUNTS: ImportCounts = {
   rows: 0,
@@ -109,13 +115,19 @@ export function createImporter(house: {
     let complete = true;
     for await (const { rows, place } of batches(job.records, reader, job.batchRows)) {
       const began = performance.now();
-      const batch = await writer.run((all): ImportBatch | Refusal => {
+      let tried: ImportBatch | null = null;
+      const stored = await writer.run((all): ImportBatch | Refusal => {
         const done = applyBatch(all, house, job, rows, { ...job.caller, at: clock.now() });
         if (isRefusal(done)) return done;
         const result = { place, counts: sum(counts, done.counts), rejected: done.rejected };
+        if (job.dryRun === true) {
+          tried = result;
+          return ROLL_BACK;
+        }
         job.onBatch?.(all, result);
         return result;
       });
+      const batch = stored === ROLL_BACK && tried !== null ? tried : stored;
       if (isRefusal(batch)) return batch;
       job.afterBatch?.(batch);
       counts = batch.counts;
@@ -139,6 +151,7 @@ export function createImporter(house: {
 
   return {
     run: async (job) => {
+      if (job.dryRun === true) return takeIn(job);
       const refusal = await setStatus(job, 'running');
       if (refusal !== null) return refusal;
       let complete = false;

@@ -14,12 +14,12 @@ import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { parseForm } from '../http/validation.ts';
 import type { CliContext } from './context.ts';
 
-/** `postrider account`: whom the service works for. */
+/** `postrider account create|list|update|limits|disable|enable`. */
 export function accountCommand(context: CliContext): Command {
-  const command = new Command('account').description('make and change accounts').addHelpText(
+  const command = new Command('account').description('Manage accounts').addHelpText(
     'after',
     `
-An address is one line, its parts by comma: ${ADDRESS_FORM}.
+An address is one line, its parts separated by commas: ${ADDRESS_FORM}.
 The postal code may also stand with the city ("10115 Berlin") or the region ("IL 62701").
 
 Examples:
@@ -29,26 +29,28 @@ Examples:
   );
   command
     .command('create')
-    .description('make an account; prints its id and three fresh keys as JSON, shown once')
+    .description('Create an account; prints its id and three new keys as JSON, shown once')
     .requiredOption('--name <name>', 'name of the account')
-    .option('--company <name>', 'company name in the footer of every mail')
-    .option('--address <line>', 'postal address in the footer of every mail, parts by comma')
-    .option('--id <id>', 'own choice of account id')
-    .option('--json', 'print JSON (it always does)')
+    .option('--company <name>', 'company name in the footer of every message')
+    .option('--address <line>', 'postal address in the footer of every message, parts separated by commas')
+    .option('--id <id>', 'account id to use instead of a generated one')
+    .option('--json', 'print JSON (always the case)')
     .action((options: CreateOptions) => create(context, options));
   command
     .command('list')
-    .description('all accounts, oldest first')
+    .description('List accounts, oldest first')
     .option('--json', 'print JSON')
     .action((options: JsonOption) => list(context, options));
   command
     .command('update <id>')
-    .description('change an account; an empty value takes it away')
+    .description('Update an account')
     .option('--name <name>', 'name of the account')
-    .option('--company <name>', 'company name in the footer of every mail')
-    .option('--address <line>', 'postal address in the footer of every mail, parts by comma')
-    .option('--abuse-email <address>', 'where reports of abuse are sent')
+    .option('--company <name>', 'company name in the footer of every message')
+    .option('--address <line>', 'postal address in the footer of every message, parts separated by commas')
+    .option('--abuse-email <address>', 'where abuse reports are sent')
+    .option('--no-abuse-email', 'remove the address for abuse reports')
     .option('--logo-url <url>', 'logo on the public pages')
+    .option('--no-logo-url', 'remove the logo')
     .option('--json', 'print JSON')
     .action((id: string, options: UpdateOptions) => update(context, id, options));
   command.addCommand(limitsCommand(context));
@@ -65,8 +67,12 @@ Examples:
 }
 
 const SWITCHES = [
-  { verb: 'disable', status: 'disabled', does: 'refuse every call of an account; its queued mail goes on' },
-  { verb: 'enable', status: 'active', does: 'take calls of an account again' },
+  {
+    verb: 'disable',
+    status: 'disabled',
+    does: 'Disable an account: reject its requests; queued messages are still delivered',
+  },
+  { verb: 'enable', status: 'active', does: 'Enable a disabled account' },
 ] as const;
 
 interface JsonOption {
@@ -84,8 +90,9 @@ interface UpdateOptions extends JsonOption {
   name?: string;
   company?: string;
   address?: string;
-  abuseEmail?: string;
-  logoUrl?: string;
+  /** False: --no-abuse-email. */
+  abuseEmail?: string | false;
+  logoUrl?: string | false;
 }
 
 async function create(context: CliContext, options: CreateOptions): Promise<void> {
@@ -118,15 +125,19 @@ async function list(context: CliContext, { json }: JsonOption): Promise<void> {
       company: companyName,
       created: iso(createdAt),
     }));
-    context.printRows(rows, { json: false, empty: 'there are no accounts; make one with: account create' });
+    context.printRows(rows, { json: false, empty: 'there are no accounts; create one with: account create' });
   }
 }
 
 async function update(context: CliContext, id: string, options: UpdateOptions): Promise<void> {
+  const empty = EMPTY_VALUES.find(
+    ([name]) => typeof options[name] === 'string' && options[name].trim() === '',
+  );
+  if (empty !== undefined) return context.usage(empty[1]);
   const address = addressChange(options.address);
   const changes = {
     name: options.name,
-    companyName: orNull(options.company),
+    companyName: options.company,
     companyAddress: address,
     abuseEmail: orNull(options.abuseEmail),
     logoUrl: orNull(options.logoUrl),
@@ -155,7 +166,7 @@ async function change(
 function limitsCommand(context: CliContext): Command {
   const command = new Command('limits')
     .argument('<id>', 'the account')
-    .description('show or set the limits of an account; the daemon applies changes immediately')
+    .description('Show or set the limits of an account; the daemon applies changes immediately')
     .option('--json', 'print JSON')
     .option('--default [names...]', 'return the named limits, or all, to the configured defaults')
     .addHelpText(
@@ -240,6 +251,21 @@ function flagOf(name: LimitName): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
+/** Options whose empty value means nothing, with what to do instead. */
+const EMPTY_VALUES: readonly (readonly [keyof UpdateOptions, string])[] = [
+  ['name', '--name must not be empty'],
+  [
+    'company',
+    '--company must not be empty: the footer of every message names the company. Give the new name instead',
+  ],
+  [
+    'address',
+    '--address must not be empty: a postal address is required in the footer of every message. Give the new address instead',
+  ],
+  ['abuseEmail', '--abuse-email must not be empty: use --no-abuse-email to remove it'],
+  ['logoUrl', '--logo-url must not be empty: use --no-logo-url to remove it'],
+];
+
 const BAD_ADDRESS = `--address must be: ${ADDRESS_FORM}`;
 
 /** Bad input is bad usage; the rest failed. */
@@ -250,11 +276,12 @@ function say(context: CliContext, refusal: Refusal): void {
 
 function addressChange(line: string | undefined): AccountChanges['companyAddress'] | 'bad' {
   if (line === undefined) return undefined;
-  return line === '' ? null : (parsePostalAddress(line) ?? 'bad');
+  return parsePostalAddress(line) ?? 'bad';
 }
 
-function orNull(text: string | undefined): string | null | undefined {
-  return text === '' ? null : text;
+/** What a `--no-…` option removes is null. */
+function orNull(value: string | false | undefined): string | null | undefined {
+  return value === false ? null : value;
 }
 
 function record(account: Account): object {

@@ -1,33 +1,40 @@
 import { access } from 'node:fs/promises';
 import { SingleBar } from 'cli-progress';
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import type { ImportCounts } from '../audience/import.ts';
 import { type FileImportResult, importFile } from '../audience/import-file.ts';
+import { fieldNamed } from '../audience/import-rows.ts';
 import { formatOf, type ImportFormat } from '../audience/import-source.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { withAudience } from './contacts-house.ts';
 import type { CliContext } from './context.ts';
 
-/** `postrider contacts import FILE`: a file of contacts, of any length, that may be interrupted at any moment. */
+/** `postrider contacts import FILE`. The file may have any length, and the import may be interrupted at any time. */
 export function contactsImportCommand(context: CliContext): Command {
   return new Command('import')
-    .description('take in contacts from a CSV or NDJSON file; the same command goes on after an interruption')
+    .description('Import contacts from a CSV or NDJSON file; the same command resumes after an interruption')
     .argument('<file>', 'CSV with a header line, or NDJSON: one JSON object a line')
     .requiredOption('--account <id>', 'the account')
-    .option('--group <id>', 'make everybody a member of this subscription group')
-    .addOption(new Option('--format <format>', 'default: by the file’s ending').choices(['csv', 'ndjson']))
+    .option('--group <id>', 'subscribe every contact to this subscription group')
+    .addOption(new Option('--format <format>', 'default: by the file extension').choices(['csv', 'ndjson']))
+    .option('--map <column=field>', 'read a column as this field; may be repeated', addMapping, [])
+    .option('--ignore-unknown', 'ignore columns that are no field, instead of stopping before the first row')
+    .option('--allow-phone-only', 'accept rows with a phone and no email')
+    .option('--dry-run', 'count and check rows without writing anything')
     .option('--report <file>', 'where rejected rows are listed (default: <file>.rejected.csv)')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-Columns: email, phone, firstName, lastName, consentMethod, consentDetails, consentIpAddress,
-consentUserAgent, consentTimestamp and customFields.<name>; email or phone is needed. Separators are
-comma, semicolon or tab. A row that names a known contact changes what it names and keeps the rest.
-No import lifts an opt-out or a suppression.
+Fields: email, phone, firstName, lastName, consentMethod, consentDetails, consentIpAddress,
+consentUserAgent, consentTimestamp and customFields.<name>. Separators are comma, semicolon or tab.
+A row of a known contact updates the fields it has and leaves the others. No import lifts an opt-out
+or a suppression. --dry-run counts a contact that the file repeats much later as created again, and
+does not add up new contacts against the account's limit.
 
 Examples:
-  postrider contacts import people.csv --account acct_8f3k2m9x0q1z
+  postrider contacts import people.csv --account acct_8f3k2m9x0q1z --dry-run
+  postrider contacts import people.csv --account acct_8f3k2m9x0q1z --map "Email Address=email" --map "Plan=customFields.plan"
   postrider contacts import members.ndjson --account acct_8f3k2m9x0q1z --group sgroup_1769860800000_4k2m9x7q1zab`,
     )
     .action((file: string, options: ImportOptions) => run(context, file, options));
@@ -38,12 +45,32 @@ interface ImportOptions {
   group?: string;
   format?: ImportFormat;
   report?: string;
+  map: Mapping[];
+  ignoreUnknown?: boolean;
+  allowPhoneOnly?: boolean;
+  dryRun?: boolean;
   json?: boolean;
+}
+
+type Mapping = readonly [column: string, field: string];
+
+/** Reads `--map`; commander answers what it throws as bad usage. A column may contain "=", a field cannot. */
+function addMapping(text: string, before: Mapping[]): Mapping[] {
+  const at = text.lastIndexOf('=');
+  const [column, target] = [text.slice(0, at).trim(), text.slice(at + 1)];
+  if (at === -1 || column === '')
+    throw new InvalidArgumentError('must be COLUMN=FIELD, such as "Email Address=email"');
+  const field = fieldNamed(target);
+  if (field === null) throw new InvalidArgumentError(`"${target}" is not a field; see --help for the fields`);
+  if (before.some(([known]) => known === column))
+    throw new InvalidArgumentError(`"${column}" is mapped twice`);
+  return [...before, [column, field]];
 }
 
 async function run(context: CliContext, file: string, options: ImportOptions): Promise<void> {
   const format = options.format ?? formatOf(file);
-  if (format === null) return context.usage('the file’s ending does not tell what it is: use --format');
+  if (format === null)
+    return context.usage('the format does not follow from the file extension: use --format');
   if (!(await isReadable(file))) return context.fail(`${file} cannot be read`);
   const reportFile = options.report ?? `${file}.rejected.csv`;
   await withAudience(context, options.account, async ({ importer }, house) => {
@@ -57,6 +84,12 @@ async function run(context: CliContext, file: string, options: ImportOptions): P
           format,
           accountId: options.account,
           groupId: options.group ?? null,
+          rows: {
+            columns: new Map(options.map),
+            rejectUnknown: options.ignoreUnknown !== true,
+            requireEmail: options.allowPhoneOnly !== true,
+          },
+          dryRun: options.dryRun === true,
           reportFile,
           signal: interruption.signal,
           onStart: ({ size, place, counts }) => bar.start(size, place.byte, counts.rows),
@@ -64,8 +97,16 @@ async function run(context: CliContext, file: string, options: ImportOptions): P
         },
       );
       bar.stop();
-      if (isRefusal(result)) return context.fail(result.message);
-      tell(context, file, reportFile, result, options.json === true);
+      if (isRefusal(result)) {
+        const hint = result.code === 'VALIDATION_ERROR' ? `. ${HINT}` : '';
+        return context.fail(`${file}: ${result.message}${hint}`);
+      }
+      printResult(
+        context,
+        { file, reportFile, dryRun: options.dryRun === true },
+        result,
+        options.json === true,
+      );
     } finally {
       bar.stop();
       interruption.forget();
@@ -123,41 +164,47 @@ function createBar(shown: boolean) {
   };
 }
 
-function tell(
+const HINT =
+  'Nothing was imported: name the fields with --map "Email Address=email", or use --ignore-unknown or --allow-phone-only';
+
+function printResult(
   context: CliContext,
-  file: string,
-  reportFile: string,
-  { counts, rejected, complete, resumed, ignored }: FileImportResult,
+  { file, reportFile, dryRun }: { file: string; reportFile: string; dryRun: boolean },
+  { counts, rejected, complete, resumed, ignored, ignoredTruncated }: FileImportResult,
   json: boolean,
 ): void {
-  const report = counts.rejected === 0 ? null : reportFile;
+  const report = counts.rejected === 0 || dryRun ? null : reportFile;
   if (json) {
     context.printJson({
       file,
+      dryRun,
       complete,
       resumed,
       ...counts,
       rejectedRows: rejected,
+      rejectedRowsTruncated: counts.rejected > rejected.length,
       reportFile: report,
       ignoredColumns: ignored,
+      ignoredColumnsTruncated: ignoredTruncated,
     });
   } else {
     context.print(
       [
-        `${file}: ${summary(counts)}`,
+        `${file}: ${summary(counts)}${dryRun ? ' (dry run: nothing was written)' : ''}`,
         ...(ignored.length === 0 ? [] : [`ignored columns: ${ignored.join(', ')}`]),
-        ...(report === null
-          ? []
-          : rejected.slice(0, SHOWN).map(({ line, reason }) => `  line ${line}: ${reason}`)),
+        ...rejected.slice(0, SHOWN).map(({ line, reason }) => `  line ${line}: ${reason}`),
+        ...(dryRun && counts.rejected > SHOWN
+          ? [`  and ${(counts.rejected - SHOWN).toLocaleString('en')} more`]
+          : []),
         ...(report === null ? [] : [`every rejected row with its reason: ${report}`]),
       ].join('\n'),
     );
   }
-  if (!complete) context.fail('interrupted; run the same command again to continue');
+  if (!complete) context.fail(dryRun ? 'interrupted' : 'interrupted; run the same command again to continue');
   else if (counts.rejected > 0) context.partial();
 }
 
-/** Rejected rows that are shown at once. */
+/** Rejected rows in the output for people. */
 const SHOWN = 10;
 
 function summary(counts: ImportCounts): string {

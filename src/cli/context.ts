@@ -38,6 +38,8 @@ export interface CliContext {
    * returns false.
    */
   confirm(question: string): Promise<boolean>;
+  /** Writes a remark to stderr that changes no exit status; with `--json` as one JSON object. */
+  note(message: string): void;
   /** Reports a failure; the exit status will be 1. */
   fail(message: string): void;
   /** Reports an error in the command line; the exit status will be 2. */
@@ -143,6 +145,7 @@ export function createContext(configFile: () => string | undefined, json = false
         terminal.close();
       }
     },
+    note: (message) => console.error(json ? JSON.stringify({ note: message }) : `postrider: ${message}`),
     fail: (message) => complain(message, FAILED),
     usage: (message) => complain(message, USAGE),
     partial: (message) => {

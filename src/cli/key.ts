@@ -4,9 +4,9 @@ import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import type { CliContext } from './context.ts';
 
-/** `postrider key`: API keys of accounts. */
+/** `postrider key create|list|revoke`. */
 export function keyCommand(context: CliContext): Command {
-  const command = new Command('key').description('make, list and revoke API keys').addHelpText(
+  const command = new Command('key').description('Manage API keys').addHelpText(
     'after',
     `
 Scopes: ${SCOPES.join(', ')}.
@@ -18,28 +18,28 @@ Examples:
   );
   command
     .command('create')
-    .description('make a key; prints it as JSON, its secret is shown once')
+    .description('Create a key; prints it as JSON, its secret is shown once')
     .requiredOption('--account <id>', 'account of the key')
-    .requiredOption('--scope <scopes...>', `what it may do, by comma: ${SCOPES.join(', ')}`)
-    .option('--name <name>', 'name, for the list', '')
-    .option('--allow-ip <cidr...>', 'addresses and networks it may be used from (default: any)')
-    .option('--allow-from <domain...>', 'From domains it may send for (default: any of the account)')
+    .requiredOption('--scope <scopes...>', `permissions, separated by commas: ${SCOPES.join(', ')}`)
+    .option('--name <name>', 'name shown in lists', '')
+    .option('--allow-ip <cidr...>', 'addresses and networks that may use it (default: any)')
+    .option('--allow-from <domain...>', 'From domains that it may send for (default: all of the account)')
     .option('--no-essential', 'refuse mail marked as essential, which ignores a transactional opt-out')
     .option(
       '--strict-compliance',
       'refuse mail submitted over SMTP without the compliance variables, instead of appending the footer',
     )
-    .option('--json', 'print JSON (it always does)')
+    .option('--json', 'print JSON (always the case)')
     .action((options: CreateOptions) => create(context, options));
   command
     .command('list')
-    .description('all keys, or one account’s, revoked ones too')
+    .description('List keys, revoked ones included')
     .option('--account <id>', 'only this account')
     .option('--json', 'print JSON')
     .action((options: ListOptions) => list(context, options));
   command
     .command('revoke <keyId>')
-    .description('end a key for good, at once')
+    .description('Revoke a key, immediately and permanently')
     .option('--json', 'print JSON')
     .action((keyId: string, options: { json?: boolean }) => revoke(context, keyId, options.json === true));
   return command;
@@ -61,7 +61,8 @@ interface ListOptions {
 }
 
 async function create(context: CliContext, options: CreateOptions): Promise<void> {
-  const made = await createKeys(await context.open()).create({
+  const house = await context.open();
+  const made = await createKeys(house).create({
     accountId: options.account,
     name: options.name,
     scopes: parts(options.scope),
@@ -70,8 +71,14 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
     allowEssential: options.essential,
     strictCompliance: options.strictCompliance === true,
   });
-  if (isRefusal(made)) say(context, made);
-  else context.printJson({ ...record(made.key), key: made.secret });
+  if (isRefusal(made)) return say(context, made);
+  context.printJson({ ...record(made.key), key: made.secret });
+  for (const domain of made.key.allowFrom) {
+    if (house.tables.domains.named(options.account, domain).length > 0) continue;
+    context.note(
+      `warning: ${domain} is not registered in account ${options.account}: the key cannot send from it until "postrider domain add" is done`,
+    );
+  }
 }
 
 async function list(context: CliContext, { account, json }: ListOptions): Promise<void> {
@@ -93,7 +100,7 @@ async function list(context: CliContext, { account, json }: ListOptions): Promis
       created: iso(key.createdAt),
       revoked: key.revokedAt === null ? '' : iso(key.revokedAt),
     }));
-    context.printRows(rows, { json: false, empty: 'there are no keys; make one with: key create' });
+    context.printRows(rows, { json: false, empty: 'there are no keys; create one with: key create' });
   }
 }
 

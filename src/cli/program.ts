@@ -20,6 +20,7 @@ const COMMANDS: Record<
   message: async (context) => (await import('./message.ts')).messageCommand(context),
   bounce: async () => (await import('./bounce.ts')).bounceCommand(),
   contacts: async (context) => (await import('./contacts.ts')).contactsCommand(context),
+  log: async (context) => (await import('./log.ts')).logCommand(context),
   queue: async (context) => (await import('./queue.ts')).queueCommand(context),
   webhook: async (context) => (await import('./webhook.ts')).webhookCommand(context),
   suppression: async (context) => (await import('./suppression.ts')).suppressionCommand(context),

@@ -1,68 +1,129 @@
 import { Command } from 'commander';
-import { iso } from '../core/clock.ts';
+import { type Clock, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { publicMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
+import { normaliseDomain } from '../mail/address.ts';
 import { createQueuedMail, type QueuedMail, type Retried } from '../sending/queued-mail.ts';
-import { HELD, type QueuedMessage } from '../store/queue.ts';
-import type { CliContext } from './context.ts';
+import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/queue.ts';
+import type { Tables } from '../store/tables.ts';
+import type { CliContext, House } from './context.ts';
+import { ROWS, rowLimit } from './row-limit.ts';
 
-/** `postrider queue list|show|retry|cancel`: what waits to be delivered, and the operator's hand on it. */
+/** `postrider queue list|show|retry|cancel`. */
 export function queueCommand(context: CliContext): Command {
-  const command = new Command('queue').description(
-    'look at the delivery queue, try deferred mail now, call mail off',
+  const command = new Command('queue').description('Manage the delivery queue').addHelpText(
+    'after',
+    `
+States: queued, sending and deferred; paused, held with its campaign; scheduled, not due yet and never tried.
+
+Examples:
+  postrider queue list
+  postrider queue list --destination example.net
+  postrider queue retry msg_1769860800000_4kx0m2p9q8zt
+  postrider queue retry --destination example.net --yes
+  postrider queue cancel --campaign campaign_1769860800000_4kx0m2p9q8zt --account acct_8f3k2m9x0q1z`,
   );
-  command
-    .command('list')
-    .description('what waits, by destination; with a filter, message by message')
-    .option('--account <id>', 'only this account')
-    .option('--destination <domain>', 'only mail to this domain')
-    .option('--domain <id>', 'only mail from this sending domain (its id)')
-    .option('--limit <n>', 'rows at most', '50')
+  withFilters(command.command('list'))
+    .description('List queued messages by destination; with a filter, one by one')
+    .option('--domain <id>', 'only from this sending domain (its id)')
+    .option('--limit <n>', 'rows at most', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: ListOptions) => listQueue(context, options));
   command
     .command('show <id>')
-    .description('one waiting message: when it is tried next and what happened so far')
+    .description('Show a queued message: when it is tried next and the last reply')
     .option('--json', 'print JSON')
     .action((id: string, options: { json?: boolean }) => showQueued(context, id, options.json === true));
-  for (const { verb, does, act } of ACTIONS) {
-    command
-      .command(`${verb} <ids...>`)
-      .description(does)
+  for (const action of ACTIONS) {
+    withFilters(command.command(`${action.verb} [ids...]`))
+      .description(action.description)
+      .option('--yes', 'do not ask for confirmation')
       .option('--json', 'print JSON')
-      .action((ids: string[], options: { json?: boolean }) =>
-        actOn(context, ids, act, options.json === true),
-      );
+      .action((ids: string[], options: ActOptions) => act(context, ids, action, options));
   }
   return command;
 }
 
-type Action = (mail: QueuedMail, id: string) => Promise<Retried | Refusal>;
+function withFilters(command: Command): Command {
+  return command
+    .option('--account <id>', 'only of this account')
+    .option('--destination <domain>', 'only to this recipient domain')
+    .option('--campaign <id>', 'only of this campaign');
+}
 
-const ACTIONS: { verb: string; does: string; act: Action }[] = [
+interface FilterOptions {
+  account?: string;
+  destination?: string;
+  campaign?: string;
+}
+
+interface ListOptions extends FilterOptions {
+  domain?: string;
+  limit: number;
+  json?: boolean;
+}
+
+interface ActOptions extends FilterOptions {
+  yes?: boolean;
+  json?: boolean;
+}
+
+interface Action {
+  verb: 'retry' | 'cancel';
+  description: string;
+  /** What a filtered run did, after a number of messages. */
+  done: string;
+  apply(mail: QueuedMail, id: string): Promise<Retried | Refusal>;
+  /** The messages that a filtered run is about, as the question before it names them. */
+  question(counts: QueueCounts): { count: number; noun: string };
+}
+
+const ACTIONS: readonly Action[] = [
   {
     verb: 'retry',
-    does: 'try deferred messages again now',
-    act: (mail, id) => mail.retry(null, id),
+    description: 'Retry deferred messages now, by id or filter',
+    done: 'due now',
+    apply: (mail, id) => mail.retry(null, id),
+    question: ({ deferred }) => ({ count: deferred, noun: 'deferred' }),
   },
   {
     verb: 'cancel',
-    does: 'call waiting messages off; what is being sent at this moment is not stopped',
-    act: async (mail, id) => {
+    description: 'Cancel queued messages, by id or filter; a message that is being sent is not stopped',
+    done: 'cancelled',
+    apply: async (mail, id) => {
       const message = await mail.cancel(null, id);
       return isRefusal(message) ? message : { message, report: 'is cancelled' };
     },
+    question: ({ messages, sending }) => ({ count: messages - sending, noun: 'queued' }),
   },
 ];
 
-/** Does what can be done, and says of the others why not. */
-async function actOn(context: CliContext, ids: readonly string[], act: Action, json: boolean): Promise<void> {
+async function act(context: CliContext, ids: string[], action: Action, options: ActOptions): Promise<void> {
+  const filtered = [options.account, options.destination, options.campaign].some(
+    (value) => value !== undefined,
+  );
+  if (filtered === ids.length > 0)
+    return context.usage(
+      `name message ids, or a filter (--account, --destination, --campaign)${filtered ? ', not both' : ''}`,
+    );
   const house = await context.open();
   const mail = createQueuedMail({ ...house, recorder: createRecorder(house) });
+  if (!filtered) return actOnIds(context, ids, (id) => action.apply(mail, id), options.json === true);
+  const filter = filterOf(context, house.tables, options);
+  if (filter !== null) await actOnMatching(context, house, filter, { action, mail, options });
+}
+
+/** Does what can be done, and reports for each of the others why not. */
+async function actOnIds(
+  context: CliContext,
+  ids: readonly string[],
+  apply: (id: string) => Promise<Retried | Refusal>,
+  json: boolean,
+): Promise<void> {
   const changed: Retried[] = [];
   for (const id of ids) {
-    const row = await act(mail, id);
+    const row = await apply(id);
     if (isRefusal(row)) context.fail(`${id}: ${row.message}`);
     else changed.push(row);
   }
@@ -70,50 +131,154 @@ async function actOn(context: CliContext, ids: readonly string[], act: Action, j
   else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);
 }
 
-interface ListOptions {
-  account?: string;
-  destination?: string;
-  domain?: string;
-  limit: string;
-  json?: boolean;
+/** Messages in one commit. */
+const BATCH_SIZE = 200;
+
+async function actOnMatching(
+  context: CliContext,
+  { tables }: House,
+  filter: QueueFilter,
+  { action, mail, options }: { action: Action; mail: QueuedMail; options: ActOptions },
+): Promise<void> {
+  const counts = tables.queue.counts(filter);
+  const { count, noun } = action.question(counts);
+  const held = action.verb === 'retry' ? counts.paused : 0;
+  const which = `${noun} ${count === 1 ? 'message' : 'messages'}${describe(filter)}`;
+  const question = `${capitalized(action.verb)} ${count.toLocaleString('en')} ${which}?`;
+  if (count > 0 && options.yes !== true && !(await context.confirm(question))) return;
+
+  let changed = 0;
+  let skipped = 0;
+  const deferred = action.verb === 'retry';
+  for (let afterSeq = 0; changed + skipped < count; ) {
+    const page = tables.queue.waiting(filter, { deferred, afterSeq, limit: BATCH_SIZE });
+    const last = page.at(-1);
+    if (last === undefined) break;
+    afterSeq = last.seq;
+    const results = await Promise.all(page.map(({ message_id }) => action.apply(mail, message_id)));
+    const refused = results.filter(isRefusal).length;
+    skipped += refused;
+    changed += results.length - refused;
+  }
+
+  if (options.json === true) context.printJson({ matched: count, changed, skipped, held });
+  else if (count > 0) context.print(`${amount(changed)} ${action.done}`);
+  else if (held === 0) context.note(`no ${noun} message${describe(filter)}`);
+  const notes = [
+    ...(held === 0
+      ? []
+      : [`${amount(held)} still held: resume the campaign to send ${held === 1 ? 'it' : 'them'}`]),
+    ...(skipped === 0 ? [] : [`${amount(skipped)} changed meanwhile and were left alone`]),
+  ];
+  if (notes.length === 0) return;
+  if (changed > 0) context.partial(notes.join('; '));
+  else context.fail(notes.join('; '));
 }
 
-const MAX_ROWS = 1000;
+function amount(messages: number): string {
+  return `${messages.toLocaleString('en')} ${messages === 1 ? 'message' : 'messages'}`;
+}
+
+function capitalized(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+function describe({ accountId, destination, campaignId }: QueueFilter): string {
+  return [
+    destination === undefined ? '' : ` to ${destination}`,
+    accountId === undefined ? '' : ` of account ${accountId}`,
+    campaignId === undefined ? '' : ` of campaign ${campaignId}`,
+  ].join('');
+}
+
+/** Null when something that is named does not exist, which is reported. */
+function filterOf(
+  context: CliContext,
+  tables: Tables,
+  { account, destination, campaign, domain }: FilterOptions & { domain?: string },
+): QueueFilter | null {
+  const filter: QueueFilter = {};
+  if (account !== undefined) {
+    if (tables.accounts.get(account) === null) return missing(context, `there is no account ${account}`);
+    filter.accountId = account;
+  }
+  if (destination !== undefined) {
+    const name = normaliseDomain(destination);
+    if (name === null) {
+      context.usage(`--destination: ${destination} is not a domain name`);
+      return null;
+    }
+    filter.destination = name;
+  }
+  if (campaign !== undefined) {
+    const accounts = account === undefined ? tables.accounts.list().map((row) => row.account_id) : [account];
+    if (accounts.every((id) => tables.campaigns.get(id, campaign) === null))
+      return missing(context, `there is no campaign ${campaign}`);
+    filter.campaignId = campaign;
+  }
+  if (domain !== undefined) {
+    const row = tables.domains.byId(domain);
+    if (row === null || (account !== undefined && row.account_id !== account))
+      return missing(context, `there is no domain ${domain}`);
+    filter.domainId = domain;
+  }
+  return filter;
+}
+
+function missing(context: CliContext, message: string): null {
+  context.fail(message);
+  return null;
+}
 
 async function listQueue(context: CliContext, options: ListOptions): Promise<void> {
-  const limit = Number(options.limit);
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_ROWS)
-    return context.usage(`--limit must be a number from 1 to ${MAX_ROWS}`);
-  const { tables } = await context.open();
-  const { account, destination, domain } = options;
-  if (account === undefined && destination === undefined && domain === undefined) {
+  const { tables, clock } = await context.open();
+  const filter = filterOf(context, tables, options);
+  if (filter === null) return;
+  const json = options.json === true;
+  if (Object.keys(filter).length === 0) {
     const rows = tables.queue.byDestination().map((row) => ({
       destination: row.destination,
       messages: row.messages,
       sending: row.sending,
       deferred: row.deferred,
+      scheduled: row.scheduled,
+      paused: row.paused,
       transactional: row.transactional,
-      oldestDueAt: iso(row.oldest_due),
+      oldestDueAt: row.oldest_due === null ? null : iso(row.oldest_due),
     }));
-    context.printRows(rows, { json: options.json === true, empty: 'the queue is empty' });
-    return;
+    const shown = json
+      ? rows
+      : rows.map(({ destination, messages, sending, deferred, scheduled, paused, oldestDueAt }) => ({
+          destination,
+          messages,
+          sending,
+          deferred,
+          scheduled,
+          paused,
+          due: oldestDueAt ?? '',
+        }));
+    return context.printRows(shown, { json, empty: 'the queue is empty' });
   }
-  const rows = tables.queue
-    .list({
-      ...(account === undefined ? {} : { accountId: account }),
-      ...(destination === undefined ? {} : { destination: destination.toLowerCase() }),
-      ...(domain === undefined ? {} : { domainId: domain }),
-      limit,
-    })
-    .map(queuedView);
-  context.printRows(rows, { json: options.json === true, empty: 'nothing of that waits' });
+  const rows = tables.queue.list(filter, options.limit + 1);
+  const page = rows.slice(0, options.limit).map((row) => queuedView(row, clock));
+  const shown = json
+    ? page
+    : page.map(({ messageId, state, recipient, attempts, nextAttemptAt }) => ({
+        message: messageId,
+        state,
+        recipient,
+        attempts,
+        next: nextAttemptAt ?? '',
+      }));
+  context.printRows(shown, { json, empty: `no queued message${describe(filter)}` });
+  if (rows.length > options.limit) context.note(`there are more than ${options.limit}: see --limit`);
 }
 
 async function showQueued(context: CliContext, id: string, json: boolean): Promise<void> {
-  const { tables } = await context.open();
+  const { tables, clock } = await context.open();
   const message = tables.messages.byId(id);
-  const queued = message === null ? null : tables.queue.get(message.seq);
   if (message === null) return context.fail(`there is no message ${id}`);
+  const queued = tables.queue.listed(message.seq);
   if (queued === null)
     return context.fail(
       `${id} is not in the queue: it is ${message.status}; see "postrider message show ${id}"`,
@@ -122,32 +287,31 @@ async function showQueued(context: CliContext, id: string, json: boolean): Promi
   const lastReport: { reply?: unknown; classification?: string } =
     last === undefined ? {} : JSON.parse(last.report);
   const view = {
-    ...queuedView({ ...message, ...queued }),
+    ...queuedView(queued, clock),
     lastReply: lastReport.reply ?? null,
     lastClassification: lastReport.classification ?? null,
   };
-  if (json) context.printJson(view);
-  else
-    context.print(
-      Object.entries(view)
-        .map(
-          ([name, value]) =>
-            `${name.padEnd(20)} ${typeof value === 'string' ? value : JSON.stringify(value)}`,
-        )
-        .join('\n'),
-    );
+  context.printRecord(view, { json });
 }
 
-function queuedView(row: QueuedMessage) {
+function queuedView(row: ListedInQueue, clock: Clock) {
   return {
     messageId: row.message_id,
+    state: stateOf(row, clock),
     status: row.status,
     recipient: row.recipient,
     lane: row.lane === 0 ? 'transactional' : 'marketing',
     attempts: row.attempts,
-    // Null: it is held, with its campaign.
-    nextAttemptAt: row.due_at < HELD ? iso(row.due_at) : null,
+    // Held mail has no time.
+    nextAttemptAt: row.paused === 1 ? null : iso(row.due_at),
     accountId: row.account_id,
     expiresAt: iso(row.expires_at),
   };
+}
+
+/** As people ask for it: what is held or not due yet is neither plainly queued nor deferred. */
+function stateOf({ paused, lease, ready, status, due_at }: ListedInQueue, clock: Clock): string {
+  if (lease !== null) return 'sending';
+  if (paused === 1) return 'paused';
+  return status === 'queued' && ready === 0 && due_at > clock.now() ? 'scheduled' : status;
 }

@@ -2,8 +2,9 @@ import { join } from 'node:path';
 import { CommanderError } from 'commander';
 import { ConfigFault } from '../config/load.ts';
 import { programVersion } from '../config/version.ts';
+import { OperatorFault } from '../core/operator-fault.ts';
 import { DATABASE_FILE } from '../store/database.ts';
-import { StoreFault, usingFault } from '../store/failure.ts';
+import { usingFault } from '../store/failure.ts';
 import { type CliContext, createContext, FAILED, formatError, USAGE } from './context.ts';
 import { buildProgram } from './program.ts';
 
@@ -36,12 +37,9 @@ export async function runProgram(args: string[]): Promise<void> {
 function explain(error: unknown, context: CliContext, json: boolean): number {
   // Commander has reported it already; help and version are not errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
-  const fault = error instanceof ConfigFault ? error : usingFault(databaseFile(context), error);
+  const fault = error instanceof OperatorFault ? error : usingFault(databaseFile(context), error);
   const message = fault instanceof Error ? fault.message : String(fault);
-  const known =
-    fault instanceof ConfigFault ||
-    fault instanceof StoreFault ||
-    (fault instanceof Error && 'code' in fault);
+  const known = fault instanceof OperatorFault || (fault instanceof Error && 'code' in fault);
   process.stderr.write(`${formatError(`${known ? '' : 'internal error: '}${message}`, FAILED, json)}\n`);
   return FAILED;
 }

@@ -1,23 +1,24 @@
 import { Command } from 'commander';
-import { loadConfig } from '../config/load.ts';
+import { CONFIG_FILES, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { systemClock } from '../core/clock.ts';
-import { createLog, type Log } from '../core/log.ts';
+import { createAddressHasher, createLog, type Log } from '../core/log.ts';
 import { systemRandom } from '../core/random.ts';
 import { startDaemon } from '../daemon.ts';
 import { refuseMovedData } from './context.ts';
+import { reportHost } from './host-report.ts';
 
-/** `postrider serve`: the daemon, until it is told to stop. */
+/** `postrider serve`: runs the daemon until a signal stops it. */
 export function serveCommand(configFile: () => string | undefined): Command {
   return new Command('serve')
-    .description('run the daemon: API, delivery, background work')
+    .description('Run the daemon: API, delivery, background work')
     .addHelpText(
       'after',
       `
 Signals:
-  SIGTERM, SIGINT   stop taking work, finish deliveries under way (up to 30 s), exit 0;
+  SIGTERM, SIGINT   stop accepting work, finish deliveries in progress (up to 30 s), exit 0;
                     exit 1 when outcomes of deliveries could not be recorded
-  SIGHUP            read the configuration again and say what would change
+  SIGHUP            reload the configuration and log what needs a restart
   SIGUSR1, SIGUSR2  ignored
 
 Examples:
@@ -32,14 +33,24 @@ async function serve(file: string | undefined): Promise<void> {
   const options = file === undefined ? {} : { file };
   const config = loadConfig(options);
   refuseMovedData(config);
-  const log = createLog(config.log);
+  const addresses = createAddressHasher();
+  const log = createLog(config.log, undefined, addresses);
+  if (config.file === null) {
+    log.warn(
+      { searched: CONFIG_FILES },
+      'no configuration file was found: running on built-in defaults and POSTRIDER_ variables. Name the file with --config',
+    );
+  }
   // Before the start, which takes a while: a signal that arrives meanwhile is handled after it.
   process.on('SIGHUP', () => rereadConfig(log, config, () => loadConfig(options)));
   for (const ignored of ['SIGUSR1', 'SIGUSR2'] as const)
     process.on(ignored, () => log.info({ signal: ignored }, 'signal ignored'));
   const stopSignal = firstSignal();
-  const daemon = await startDaemon(config, { clock: systemClock, random: systemRandom, log });
+  const world = { clock: systemClock, random: systemRandom, log, addresses };
+  const daemon = await startDaemon(config, world);
+  const cancelReport = reportHost(config, world);
   const signal = await stopSignal;
+  cancelReport();
   // A second signal must not cut the stop short: deliveries under way are recorded first.
   for (const again of ['SIGTERM', 'SIGINT'] as const) process.on(again, () => log.info('already stopping'));
   log.info({ signal }, 'stopping');

@@ -2,14 +2,21 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import { z } from 'zod';
+import { OperatorFault } from '../core/operator-fault.ts';
 import { type Config, configSchema, defaultWorkers } from './schema.ts';
 
-/** Faults of the configuration, all of them at once, each with the path of its key. */
-export class ConfigFault extends Error {
+/**
+ * Faults of the configuration, all of them at once, each with the path of its key or the environment variable. A
+ * single fault is one line.
+ */
+export class ConfigFault extends OperatorFault {
   readonly faults: string[];
 
-  constructor(source: string, faults: string[]) {
-    super(`${source}:\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+  constructor(source: string | null, faults: string[]) {
+    const [only] = faults;
+    const prefix = source === null ? '' : `${source}:`;
+    if (only !== undefined && faults.length === 1) super(`${prefix} ${only}`.trimStart());
+    else super([prefix, ...faults.map((fault) => `  ${fault}`)].join('\n').replace(/^\n/, ''));
     this.faults = faults;
   }
 }
@@ -41,12 +48,13 @@ export function loadConfig(options: LoadOptions = {}): Config {
   const env = options.env ?? process.env;
   const cwd = options.cwd ?? process.cwd();
   const file = locateFile(options, env, cwd);
-  const source = file ?? 'built-in defaults';
   const tree = file === null ? {} : readToml(file);
   const faults = applyEnvironment(tree, env);
   const result = configSchema.safeParse(tree);
   if (!result.success) faults.push(...result.error.issues.flatMap(faultLines));
-  if (faults.length > 0 || !result.success) throw new ConfigFault(source, faults);
+  if (faults.length > 0 || !result.success) {
+    throw new ConfigFault(faults.every((fault) => fault.startsWith(ENV_PREFIX)) ? null : file, faults);
+  }
   return complete(result.data, file, env, file === null ? cwd : dirname(file));
 }
 
@@ -129,7 +137,9 @@ function applyEnvironment(tree: Tree, env: Environment): string[] {
     if (!name.startsWith(ENV_PREFIX) || ENV_NOT_SETTINGS.has(name) || value === undefined) continue;
     const path = settingPath(name.slice(ENV_PREFIX.length).split('__'));
     if (path === null) {
-      faults.push(`${name}: unknown setting; see config/postrider.example.toml for all keys`);
+      faults.push(
+        `${name}: there is no such setting. Unset the variable or correct its name; config/postrider.example.toml lists all keys`,
+      );
       continue;
     }
     let at = tree;

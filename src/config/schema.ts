@@ -21,6 +21,11 @@ export function parseListen(text: string): ListenAddress | null {
   return host === undefined || port > 65535 ? null : { host, port };
 }
 
+/** The form that `parseListen` reads. */
+export function formatListen({ host, port: at }: ListenAddress): string {
+  return host.includes(':') ? `[${host}]:${at}` : `${host}:${at}`;
+}
+
 const listen = z.string().refine((text) => parseListen(text) !== null, LISTEN_FORM);
 const listenOrOff = z.union([z.literal('off'), listen], `${LISTEN_FORM}, or "off"`);
 const HOST_NAME =

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { type DestinationStream, type Logger, pino } from 'pino';
 
 /**
@@ -14,19 +14,85 @@ export interface LogSettings {
   hashAddresses: boolean;
 }
 
-/** Fields that hold a person's address. */
-const ADDRESS_FIELDS = ['recipient', 'from', 'to'];
+/**
+ * Hashes addresses with a key of this installation, so that nobody can test guesses against a log. The key is in
+ * the data directory, which is opened after the first lines are logged: until `useKey` addresses are left out.
+ */
+export interface AddressHasher {
+  useKey(key: Buffer): void;
+  hash(address: string): string;
+}
 
-export function createLog(settings: LogSettings, destination?: DestinationStream): Log {
-  const hash = settings.hashAddresses && settings.level !== 'debug' && settings.level !== 'trace';
-  const options = {
-    level: settings.level,
-    base: {},
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label: string) => ({ level: label }) },
-    serializers: hash ? Object.fromEntries(ADDRESS_FIELDS.map((field) => [field, hashed])) : {},
+/** Name of the key in the seal. */
+export const LOG_KEY_PURPOSE = 'log-addresses';
+const HASH_DIGITS = 16;
+const NOT_KEYED = '[address]';
+
+export function createAddressHasher(): AddressHasher {
+  let key: Buffer | null = null;
+  return {
+    useKey: (given) => {
+      key = given;
+    },
+    hash: (address) => {
+      if (key === null) return NOT_KEYED;
+      const normalized = address.trim().toLowerCase();
+      return `hmac:${createHmac('sha256', key).update(normalized).digest('hex').slice(0, HASH_DIGITS)}`;
+    },
   };
-  return pino(options, destination ?? standardOutput());
+}
+
+/** Fields that may hold a person's address, and fields with text of other servers that may contain one. */
+const ADDRESS_FIELDS = ['recipient', 'from', 'to'];
+const TEXT_FIELDS = ['reply', 'diagnostic'];
+const MAX_TEXT = 500;
+
+/** `addresses`: without it, or before it has a key, addresses are left out where they would be hashed. */
+export function createLog(
+  settings: LogSettings,
+  destination?: DestinationStream,
+  addresses: AddressHasher = createAddressHasher(),
+): Log {
+  // Asked for each line: the level changes while the daemon runs.
+  const hashes = () => settings.hashAddresses && !log.isLevelEnabled('debug');
+  const ofAddress = (value: unknown) =>
+    // A state or an id is no address.
+    typeof value === 'string' && value.includes('@') && hashes() ? addresses.hash(value) : value;
+  const ofText = (value: unknown) => {
+    if (typeof value !== 'string') return value;
+    const text = oneLine(value);
+    return bounded(hashes() ? text.replaceAll(ADDRESS_IN_TEXT, (address) => addresses.hash(address)) : text);
+  };
+  const log: Log = pino(
+    {
+      level: settings.level,
+      base: {},
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label: string) => ({ level: label }) },
+      serializers: {
+        ...Object.fromEntries(ADDRESS_FIELDS.map((field) => [field, ofAddress])),
+        ...Object.fromEntries(TEXT_FIELDS.map((field) => [field, ofText])),
+      },
+    },
+    destination ?? standardOutput(),
+  );
+  return log;
+}
+
+/** An address as servers quote it; punctuation of the sentence around it is not part of it. */
+const ADDRESS_IN_TEXT =
+  /[^\s<>()[\]{}"',;:@|\\/]{1,256}@(?:\[[0-9a-f:.]{2,60}\]|[\p{L}\p{N}][\p{L}\p{N}_-]{0,62}(?:\.[\p{L}\p{N}_-]{1,63}){0,10})/giu;
+
+/** Control and format characters (line breaks, terminal escapes, bidirectional overrides) become spaces. */
+function oneLine(text: string): string {
+  return text
+    .slice(0, 4 * MAX_TEXT)
+    .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
+    .trim();
+}
+
+function bounded(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
 }
 
 /** Lines that wait while standard output takes none; more are dropped. */
@@ -39,12 +105,6 @@ function standardOutput(): DestinationStream {
     // Written again with the next line; there is no other place to report it.
   });
   return stream;
-}
-
-function hashed(value: unknown): unknown {
-  return typeof value === 'string'
-    ? `sha256:${createHash('sha256').update(value).digest('hex').slice(0, 16)}`
-    : value;
 }
 
 /**

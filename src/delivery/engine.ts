@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Config, Route } from '../config/schema.ts';
 import { type Clock, HOUR, iso, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import { fileFault } from '../core/operator-fault.ts';
 import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { Recorder } from '../events/record.ts';
@@ -17,7 +18,7 @@ import { createEgressPools } from './egress.ts';
 import { createGuard } from './guard.ts';
 import { createHostFinder } from './hosts.ts';
 import { defaultConnections, openFilesLimit } from './limits.ts';
-import { createOutcomes, judge, judgeLocal, type Outcome } from './outcome.ts';
+import { createOutcomes, type Judgement, judge, judgeLocal, type Outcome } from './outcome.ts';
 import { createParking, type Parked } from './parking.ts';
 import { createPool } from './pool.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
@@ -207,13 +208,16 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     arm,
     disarm: (message) => putBack(message, 0),
     failed: (message, { failure }) =>
-      conclude(message, (all) =>
-        outcomes.record(all, message.seq, judgeLocal(failure), {
+      conclude(message, (all) => {
+        const judgement = outcomes.judgeFailure(all, message.seq, failure);
+        const outcome = outcomes.record(all, message.seq, judgement, {
           lane: 'primary',
           conclusion: failure,
           sessions: [],
-        }),
-      ),
+        });
+        if (outcome !== null) logAttempt(message, judgement, { conclusion: failure });
+        return outcome;
+      }),
     simulate: (message) =>
       conclude(message, (all) => playSimulation({ outcomes, recorder, clock }, all, message.seq)),
     unprepared,
@@ -408,6 +412,17 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
   /** Ends a message that no worker has. One that is armed has left the queue's ready part: it is not let go. */
   function fail(message: QueuedMessage, fields: Record<string, unknown>, armed: boolean): void {
     const { seq } = message;
+    log.info(
+      {
+        messageId: message.message_id,
+        accountId: message.account_id,
+        recipient: message.recipient,
+        recipientDomain: message.destination,
+        reason: fields['reason'],
+        diagnostic: fields['lastDiagnostic'],
+      },
+      'message failed without another delivery attempt',
+    );
     const unit = (all: Tables) => {
       const current = all.messages.bySeq(seq);
       if (current !== null) recorder.message(all, current, 'email_failed', { fields });
@@ -464,16 +479,11 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
         'message cannot be composed; it fails',
       );
     else sites.answered(hold);
-    log.info(
-      {
-        messageId: message.message_id,
-        recipient: message.recipient,
-        action: judgement.verdict.action,
-        smtpCode: judgement.reply.code,
-        host: report.sessions.at(-1)?.host,
-      },
-      'delivery attempt',
-    );
+    logAttempt(message, judgement, {
+      conclusion: report.conclusion,
+      site: hold.site.key,
+      host: report.sessions.at(-1)?.host,
+    });
     recording.persist(report.id, (all) =>
       outcomes.record(all, report.id, judgement, {
         lane: 'primary',
@@ -484,13 +494,38 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
   }
 
   function lost(seq: number): void {
-    if (land(seq) === null) return;
+    const flight = land(seq);
+    if (flight === null) return;
+    const judgement = judgeLocal('connection-lost');
+    const conclusion = 'worker-lost';
+    logAttempt(flight.message, judgement, { conclusion, site: flight.hold.site.key });
     recording.persist(seq, (all) =>
-      outcomes.record(all, seq, judgeLocal('connection-lost'), {
-        lane: 'primary',
-        conclusion: 'worker-lost',
-        sessions: [],
-      }),
+      outcomes.record(all, seq, judgement, { lane: 'primary', conclusion, sessions: [] }),
+    );
+  }
+
+  /** One line for each attempt, with what a person asks for: whose, where to, what was answered. */
+  function logAttempt(
+    message: QueuedMessage,
+    { verdict, reply, source }: Judgement,
+    attempt: { conclusion: string; site?: string; host?: string | undefined },
+  ): void {
+    log.info(
+      {
+        messageId: message.message_id,
+        accountId: message.account_id,
+        recipient: message.recipient,
+        recipientDomain: message.destination,
+        ...attempt,
+        action: verdict.action,
+        ...(verdict.action === 'deliver' ? {} : { classification: verdict.classification }),
+        smtpCode: reply.code,
+        enhancedCode: reply.enhanced,
+        reply: reply.text,
+        // "local": no server said this.
+        source,
+      },
+      'delivery attempt',
     );
   }
 
@@ -621,11 +656,6 @@ function readPassword(route: Route, file: string): string {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw new Error(
-      `delivery.routes: the passwordFile of "${route.match}" cannot be read: ${messageOf(error)}`,
-      {
-        cause: error,
-      },
-    );
+    throw fileFault(`delivery.routes, passwordFile of "${route.match}"`, file, error);
   }
 }

@@ -105,7 +105,8 @@ export function createHostFinder(settings: HostSettings): HostFinder {
     if (looked.some((host) => host.outOfReach)) return failure('ipv6-only', ttl);
     if (refused.has('own-address')) return failure('own-address', ttl);
     if (refused.has('private-network')) return failure('private-network', ttl);
-    return failure(implicit ? 'no-such-domain' : 'no-mail-host', ttl);
+    // RFC 5321 §5.1: the name exists, but has neither an MX record nor an address.
+    return failure(implicit ? 'no-mail-service' : 'no-mail-host', ttl);
   }
 
   return { find };

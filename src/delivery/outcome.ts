@@ -1,5 +1,4 @@
-import type { Clock } from '../core/clock.ts';
-import { iso } from '../core/clock.ts';
+import { type Clock, DAY, iso } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
 import type { EventData, Recorder } from '../events/record.ts';
 import { classify, classifyLocal, type LocalFailure, type Verdict } from '../mail/classify.ts';
@@ -65,6 +64,11 @@ export interface Outcome {
 
 export interface Outcomes {
   /**
+   * Judges a failure before any connection. A domain without MX and address may be in the middle of a change: mail
+   * to it bounces only when an earlier attempt on another day (UTC) found the same. Call inside a unit of work.
+   */
+  judgeFailure(tables: Tables, seq: number, failure: LocalFailure): Judgement;
+  /**
    * Records an attempt and what follows from it. Call inside a unit of work. Null when the message is no
    * longer being sent (cancelled meanwhile): then only the attempt is kept.
    */
@@ -124,7 +128,22 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
     return { status: 'bounced', reply, nextAttemptAt: null };
   }
 
+  /** Whether an attempt on an earlier day ended with the same conclusion. */
+  function seenOnAnotherDay(tables: Tables, seq: number, conclusion: string): boolean {
+    const today = Math.floor(clock.now() / DAY);
+    return tables.messages.attemptsOf(seq).some(({ at, report }) => {
+      const attempt: { conclusion?: string } = JSON.parse(report);
+      return attempt.conclusion === conclusion && Math.floor(at / DAY) < today;
+    });
+  }
+
   return {
+    judgeFailure: (tables, seq, failure) =>
+      judgeLocal(
+        failure === 'no-mail-service' && seenOnAnotherDay(tables, seq, failure)
+          ? 'no-mail-service-again'
+          : failure,
+      ),
     record: (tables, seq, judgement, attempt) => {
       const message = tables.messages.bySeq(seq);
       if (message === null) return null;

@@ -42,7 +42,7 @@ export function askUdp<T>(
     const stop = () => fail(signal.reason);
     const end = () => {
       signal.removeEventListener('abort', stop);
-      socket.removeAllListeners().on('error', () => {}); // what comes after the end is nobody's concern
+      // While the socket is being bound it closes later, by listeners of its own: they must stay.
       socket.close();
     };
     let over = false;
@@ -54,8 +54,8 @@ export function askUdp<T>(
     };
     socket.on('error', fail);
     socket.on('message', (bytes) => {
-      const accepted = accept(bytes);
-      if (accepted === undefined || over) return;
+      const accepted = over ? undefined : accept(bytes);
+      if (accepted === undefined) return;
       over = true;
       end();
       resolve(accepted);

@@ -23,6 +23,7 @@ export interface DnsView {
   ns(name: string): Promise<Seen<string>>;
   a(name: string): Promise<Seen<string>>;
   aaaa(name: string): Promise<Seen<string>>;
+  ptr(name: string): Promise<Seen<string>>;
   /** The same answers in the form mailauth asks for. */
   resolve: ReturnType<typeof forMailauth>;
 }
@@ -46,6 +47,7 @@ export function createDnsView(resolver: Resolver, options: LookupOptions = {}): 
     ns: (name) => seen(recordsOf(once.ns(name))),
     a: (name) => seen(recordsOf(once.a(name))),
     aaaa: (name) => seen(recordsOf(once.aaaa(name))),
+    ptr: (name) => seen(recordsOf(once.ptr(name))),
     resolve: forMailauth(once),
   };
 }

@@ -83,7 +83,7 @@ export function createVerifier(house: VerifierHouse): Verifier {
           data: eventData(before, row, checks),
         });
         log.info(
-          { domainId, domain: row.name, from: before.status, to: row.status },
+          { domainId, domain: row.name, before: before.status, status: row.status },
           'domain status changed',
         );
       }

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { callerBlock } from '../accounts/caller-addresses.ts';
 import { parseListen } from '../config/schema.ts';
+import { listenFault } from '../core/operator-fault.ts';
 import { eventLoopTurns } from '../core/slices.ts';
 
 /**
@@ -169,9 +170,10 @@ function listen(server: Server, at: string, setting: string): Promise<void> {
   const address = parseListen(at);
   if (address === null) return Promise.reject(new Error(`${setting}: "${at}" is not an address`));
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    const onError = (error: Error) => reject(listenFault(setting, address, error));
+    server.once('error', onError);
     server.listen(address.port, address.host, () => {
-      server.removeListener('error', reject);
+      server.removeListener('error', onError);
       resolve();
     });
   });

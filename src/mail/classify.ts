@@ -158,6 +158,8 @@ const DELIVERED: Verdict = {
 /** What ended or delayed a message without any server's reply. */
 export type LocalFailure =
   | 'no-such-domain'
+  | 'no-mail-service'
+  | 'no-mail-service-again'
   | 'no-mail-host'
   | 'null-mx'
   | 'dns-trouble'
@@ -173,9 +175,14 @@ export type LocalFailure =
   | 'too-large'
   | 'not-composed';
 
+const NO_MAIL_SERVICE = 'The domain does not accept mail: it has neither an MX record nor an address';
+
 /** Each with the reply that we write in its place (RFC 3463 codes) and its outcome. */
 const LOCAL: Record<LocalFailure, { reply: Reply; outcome: Outcome }> = {
   'no-such-domain': local(550, '5.1.2', 'The domain does not exist', OUTCOMES['no such domain']),
+  'no-mail-service': local(450, '4.1.2', NO_MAIL_SERVICE, OUTCOMES['no such domain']),
+  /** Found again on another day. */
+  'no-mail-service-again': local(550, '5.1.2', NO_MAIL_SERVICE, OUTCOMES['no such domain']),
   'no-mail-host': local(
     550,
     '5.4.4',

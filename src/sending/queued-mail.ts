@@ -66,7 +66,7 @@ export function createQueuedMail(house: QueuedMailHouse): QueuedMail {
   };
 }
 
-const HELD_BY_CAMPAIGN = 'the message is held because its campaign is paused: resume the campaign to send it';
+const HELD_BY_CAMPAIGN = 'the message stays held: its campaign is paused. Resume the campaign to send it';
 
 /** It is held, or would be as soon as it is taken from the queue. */
 function isHeld(tables: Tables, { job_id }: ListedMessage, queued: QueueRow): boolean {

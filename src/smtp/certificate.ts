@@ -3,6 +3,7 @@ import { createSecureContext } from 'node:tls';
 import type { Clock } from '../core/clock.ts';
 import { SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import { fileFault, OperatorFault } from '../core/operator-fault.ts';
 import { type KeyAndCertificate, makeOwnCertificate } from './own-certificate.ts';
 
 /**
@@ -12,15 +13,19 @@ import { type KeyAndCertificate, makeOwnCertificate } from './own-certificate.ts
 export interface CertificateFiles {
   certificateFile: string;
   keyFile: string;
+  /** The section of the configuration that names them, for messages to the operator. */
+  section: string;
 }
 
-/** As the configuration has them: both or neither. */
-export function filesOf(tls: {
-  certificateFile?: string | undefined;
-  keyFile?: string | undefined;
-}): CertificateFiles | null {
+/** As the section has them: both or neither. */
+export function filesOf(
+  section: string,
+  tls: { certificateFile?: string | undefined; keyFile?: string | undefined },
+): CertificateFiles | null {
   const { certificateFile, keyFile } = tls;
-  return certificateFile === undefined || keyFile === undefined ? null : { certificateFile, keyFile };
+  return certificateFile === undefined || keyFile === undefined
+    ? null
+    : { certificateFile, keyFile, section };
 }
 
 export interface CertificateSource {
@@ -56,14 +61,8 @@ export function createCertificateSource(settings: {
   };
   return {
     load: async () => {
-      try {
-        seen = await stamp(files);
-        return await read(files);
-      } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
-        const both = `${files.certificateFile} and ${files.keyFile}`;
-        throw new Error(`${both} cannot be used for TLS: ${why}`, { cause: error });
-      }
+      seen = await stamp(files);
+      return await read(files);
     },
     watch: (onChange) => {
       let failing = false;
@@ -81,14 +80,36 @@ export function createCertificateSource(settings: {
   };
 }
 
-async function stamp({ certificateFile, keyFile }: CertificateFiles): Promise<string> {
-  const [cert, key] = await Promise.all([stat(certificateFile), stat(keyFile)]);
+async function stamp(files: CertificateFiles): Promise<string> {
+  const [cert, key] = await both(stat, files);
   return [cert, key].map(({ mtimeMs, size, ino }) => `${mtimeMs} ${size} ${ino}`).join(', ');
 }
 
-async function read({ certificateFile, keyFile }: CertificateFiles): Promise<KeyAndCertificate> {
-  const [cert, key] = await Promise.all([readFile(certificateFile, 'utf8'), readFile(keyFile, 'utf8')]);
-  // Throws when they do not belong together.
-  createSecureContext({ cert, key });
+async function read(files: CertificateFiles): Promise<KeyAndCertificate> {
+  const [cert, key] = await both((file) => readFile(file, 'utf8'), files);
+  try {
+    // Throws when they do not belong together.
+    createSecureContext({ cert, key });
+  } catch (error) {
+    const { certificateFile, keyFile, section } = files;
+    const why = error instanceof Error ? error.message : String(error);
+    throw new OperatorFault(
+      `${section}: the certificate in ${certificateFile} and the key in ${keyFile} cannot be used for TLS: ${why}. Both must be PEM, and the key that of the certificate`,
+      { cause: error },
+    );
+  }
   return { cert, key };
+}
+
+/** Applies `use` to both files. Rejects with an OperatorFault that names the file and its setting. */
+function both<Result>(
+  use: (file: string) => Promise<Result>,
+  { certificateFile, keyFile, section }: CertificateFiles,
+): Promise<[Result, Result]> {
+  const one = (setting: string, file: string) =>
+    use(file).catch((error: unknown) => {
+      const alternative = `remove certificateFile and keyFile from [${section}] to use a self-signed certificate`;
+      throw fileFault(`${section}.${setting}`, file, error, alternative);
+    });
+  return Promise.all([one('certificateFile', certificateFile), one('keyFile', keyFile)]);
 }

@@ -2,6 +2,7 @@ import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 
 import { type ListenAddress, parseListen } from '../config/schema.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
 import { createErrorLog, type Log } from '../core/log.ts';
+import { listenFault } from '../core/operator-fault.ts';
 import { storageFailure } from '../store/failure.ts';
 import { type BodyReading, readBody } from './body.ts';
 import type { CertificateSource } from './certificate.ts';
@@ -229,9 +230,10 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
       new Promise((resolve, reject) => {
         const address = parseListen(settings.listen);
         if (address === null) return reject(new Error(`${name}: "${settings.listen}" is not an address`));
-        server.once('error', reject);
+        const onError = (error: Error) => reject(listenFault(name, address, error));
+        server.once('error', onError);
         server.listen(address.port, address.host, () => {
-          server.removeListener('error', reject);
+          server.removeListener('error', onError);
           // Of single connections, from here on: broken off, or no TLS where TLS was to be.
           server.on('error', (error) => log.debug({ err: error, listener: name }, 'SMTP connection failed'));
           ended.push(settings.certificate.watch((pair) => server.updateSecureContext(pair)));

@@ -72,7 +72,7 @@ export async function createMx(settings: MxSettings): Promise<Listener> {
   const intake = createIntake({ ...settings, hostname, feedbackLoops: mx.feedbackLoops });
   /** Envelopes with a recipient whose token is valid. */
   const proven = new WeakSet<SMTPServerSession['envelope']>();
-  const certificate = createCertificateSource({ files: filesOf(mx.tls), hostname, clock, log });
+  const certificate = createCertificateSource({ files: filesOf('mx.tls', mx.tls), hostname, clock, log });
 
   function busy(): SmtpReply | null {
     return settings.isDiskLow()

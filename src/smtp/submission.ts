@@ -177,7 +177,7 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
     listen: submission.listen,
     hostname,
     certificate: createCertificateSource({
-      files: filesOf(submission.tls) ?? filesOf(config.mx.tls),
+      files: filesOf('submission.tls', submission.tls) ?? filesOf('mx.tls', config.mx.tls),
       hostname,
       clock,
       log,

@@ -1,11 +1,13 @@
+import { OperatorFault } from '../core/operator-fault.ts';
+
 /**
  * What a database or file error means: which of them are trouble of the machine (a full disk, a lock held by
  * another process) and not faults of the program, how they are described to callers, and what the operator can
  * do about them.
  */
 
-/** An error that the operator can fix; its message says how. */
-export class StoreFault extends Error {}
+/** An OperatorFault of the data directory, the database or the key file. */
+export class StoreFault extends OperatorFault {}
 
 /** The database does not take this unit of work at the moment; nothing of it was stored unless `reason` is `lost`. */
 export class StoreUnavailable extends Error {
@@ -118,7 +120,7 @@ export function openingFault(file: string, error: unknown): unknown {
 
 /** The same for errors that may be of anything else: only what is certainly the storage's names `file`. */
 export function usingFault(file: string, error: unknown): unknown {
-  const failure = error instanceof StoreFault ? null : storageFailure(error);
+  const failure = error instanceof OperatorFault ? null : storageFailure(error);
   return failure === null ? error : faultOf(file, error, failure);
 }
 

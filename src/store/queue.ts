@@ -59,11 +59,24 @@ export interface QueueShift extends ExpiryShift {
   dueAfter: number;
 }
 
+/** Which messages of the queue; all conditions that are set must hold. */
 export interface QueueFilter {
   accountId?: string;
   destination?: string;
   domainId?: string;
-  limit: number;
+  campaignId?: string;
+}
+
+/** A message in the queue and whether it is held with its campaign. */
+export type ListedInQueue = QueuedMessage & { ready: 0 | 1; paused: 0 | 1 };
+
+/** How many messages of the queue match, by what can be done with them. */
+export interface QueueCounts {
+  messages: number;
+  sending: number;
+  /** Deferred, neither paused nor being sent. */
+  deferred: number;
+  paused: number;
 }
 
 export function queueTable(db: Database) {
@@ -132,12 +145,32 @@ export function queueTable(db: Database) {
   const ofDomain = db.prepare<[string, number], { seq: number }>(
     'SELECT seq FROM queue WHERE domain_id = ? LIMIT +?',
   );
+  // Held, or will be when it is taken from the queue.
+  const PAUSED = `(q.due_at = ${HELD}
+    OR (q.campaign_seq IS NOT NULL AND q.campaign_seq IN (SELECT seq FROM campaigns WHERE status = 'paused')))`;
+  const STATUS = '(SELECT m.status FROM messages m WHERE m.seq = q.seq)';
   const byDestination = db.prepare<[], QueueSummary>(`
-    SELECT destination, count(*) AS messages, sum(lease IS NOT NULL) AS sending, sum(ready = 0) AS deferred,
-      sum(lane = 0) AS transactional, min(due_at) AS oldest_due
-    FROM queue GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
+    SELECT destination, count(*) AS messages, sum(lease IS NOT NULL) AS sending,
+      sum(ready = 0 AND NOT ${PAUSED} AND ${STATUS} <> 'queued') AS deferred,
+      sum(ready = 0 AND NOT ${PAUSED} AND ${STATUS} = 'queued') AS scheduled,
+      sum(${PAUSED}) AS paused, sum(lane = 0) AS transactional,
+      min(CASE WHEN ${PAUSED} THEN NULL ELSE due_at END) AS oldest_due
+    FROM queue q GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
 
-  const listed = preparedByText<QueueFilter, QueuedMessage>(db);
+  const listed = preparedByText<QueueFilter & { limit: number }, ListedInQueue>(db);
+  const oneListed = db.prepare<[number], ListedInQueue>(`
+    SELECT m.*, q.destination, q.lane, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
+    FROM queue q JOIN messages m USING (seq) WHERE q.seq = ?`);
+  const counted = preparedByText<QueueFilter, QueueCounts>(db);
+  const paged = preparedByText<QueueFilter & { afterSeq: number; limit: number }, ListedSeq>(db);
+  const conditions = (filter: QueueFilter): string => {
+    const where = ['1 = 1'];
+    if (filter.accountId !== undefined) where.push('q.account_id = @accountId');
+    if (filter.destination !== undefined) where.push('q.destination = @destination');
+    if (filter.domainId !== undefined) where.push('q.domain_id = @domainId');
+    if (filter.campaignId !== undefined) where.push('m.campaign_id = @campaignId');
+    return where.join(' AND ');
+  };
   return {
     insert: (row: QueueRow): void => {
       insert.run(row);
@@ -196,15 +229,35 @@ export function queueTable(db: Database) {
     ofDomain: (domainId: string, limit: number): number[] =>
       ofDomain.all(domainId, limit).map((row) => row.seq),
     byDestination: (): QueueSummary[] => byDestination.all(),
-    /** What waits, the next due first. */
-    list: (filter: QueueFilter): QueuedMessage[] => {
-      const where = ['1 = 1'];
-      if (filter.accountId !== undefined) where.push('q.account_id = @accountId');
-      if (filter.destination !== undefined) where.push('q.destination = @destination');
-      if (filter.domainId !== undefined) where.push('q.domain_id = @domainId');
-      return listed(`
-        SELECT m.*, q.destination, q.lane, q.lease, q.due_at FROM queue q JOIN messages m USING (seq)
-        WHERE ${where.join(' AND ')} ORDER BY q.due_at, q.seq LIMIT +@limit`).all(filter);
+    /** Messages in the queue, the next due first, held ones last. */
+    list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
+      listed(`
+        SELECT m.*, q.destination, q.lane, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
+        FROM queue q JOIN messages m USING (seq)
+        WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`).all({ ...filter, limit }),
+    /** One of them; null when it is not in the queue. */
+    listed: (seq: number): ListedInQueue | null => oneListed.get(seq) ?? null,
+    counts: (filter: QueueFilter): QueueCounts =>
+      counted(`
+        SELECT count(*) AS messages, coalesce(sum(q.lease IS NOT NULL), 0) AS sending,
+          coalesce(sum(q.lease IS NULL AND m.status = 'deferred' AND NOT ${PAUSED}), 0) AS deferred,
+          coalesce(sum(q.lease IS NULL AND ${PAUSED}), 0) AS paused
+        FROM queue q JOIN messages m USING (seq) WHERE ${conditions(filter)}`).get(filter) ?? {
+        messages: 0,
+        sending: 0,
+        deferred: 0,
+        paused: 0,
+      },
+    /** Messages that no worker has, from the one after `afterSeq` on; with `deferred`, only those to be retried. */
+    waiting: (
+      filter: QueueFilter,
+      { deferred, afterSeq, limit }: { deferred: boolean; afterSeq: number; limit: number },
+    ): ListedSeq[] => {
+      const retryable = deferred ? `AND m.status = 'deferred' AND NOT ${PAUSED}` : '';
+      return paged(`
+        SELECT q.seq, m.message_id FROM queue q JOIN messages m USING (seq)
+        WHERE ${conditions(filter)} AND q.lease IS NULL ${retryable} AND q.seq > @afterSeq
+        ORDER BY q.seq LIMIT +@limit`).all({ ...filter, afterSeq, limit });
     },
   };
 }
@@ -214,6 +267,16 @@ export interface QueueSummary {
   messages: number;
   sending: number;
   deferred: number;
+  /** Not due yet and never tried. */
+  scheduled: number;
+  /** Held with their campaigns. */
+  paused: number;
   transactional: number;
-  oldest_due: number;
+  /** Null when all are paused. */
+  oldest_due: number | null;
+}
+
+interface ListedSeq {
+  seq: number;
+  message_id: string;
 }

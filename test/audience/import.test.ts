@@ -154,7 +154,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
   it.each([
     ['', 'there is no header line'],
     ['\n\n', 'there is no header line'],
-    ['name,city\nAda,London\n', 'the header names neither email nor phone'],
+    ['name,city\nAda,London\n', 'the header names neither email nor phone; its columns are "name", "city"'],
     ['email,E-Mail\na@example.net,b@example.net\n', 'the header names email twice'],
     [`email${',x'.repeat(2000)}\n`, 'the header names more than 2000 columns'],
   ])('refuses %j', async (text, refused) => {
@@ -268,6 +268,8 @@ describe('an import of a file', () => {
           format: 'csv',
           accountId: options.accountId ?? 'acct_one',
           groupId: null,
+          rows: {},
+          dryRun: false,
           reportFile,
           signal: stop.signal,
           onStart: ({ place }) => void starts.push(place.line),
@@ -291,6 +293,16 @@ describe('an import of a file', () => {
       .split('\n')
       .slice(1)
       .map((line) => line.split(',')[0]);
+
+  it('counts and lists the rows of all runs when it is resumed', async () => {
+    const { run } = await startWithFile();
+    const first = ok(await run({ stopAfter: 2 }));
+    expect(first).toMatchObject({ complete: false, counts: { rows: 1000 } });
+    const second = ok(await run());
+    expect(second).toMatchObject({ complete: true, resumed: true, counts: { rows: 1750, rejected: 17 } });
+    expect(second.rejected.map(({ line }) => String(line))).toEqual(reported);
+    expect(second.rejected.slice(0, first.rejected.length)).toEqual(first.rejected);
+  });
 
   it('reports every rejected row in a file of its own', async () => {
     const { run, reportFile, listed } = await startWithFile();

@@ -62,7 +62,11 @@ describe('the search index', () => {
       accountId: 'acct_one',
       groupId: null,
       caller: CALLER,
-      reader: { ignored: new Set(), read: () => ({ line: 1, profile: { email: 'imported@example.net' } }) },
+      reader: {
+        ignored: new Set(),
+        ignoredTruncated: () => false,
+        read: () => ({ line: 1, profile: { email: 'imported@example.net' } }),
+      },
       records: (async function* () {
         yield records;
       })(),

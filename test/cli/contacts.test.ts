@@ -34,7 +34,7 @@ const contactsJson = (...args: string[]) => shell.json('contacts', ...args, '--a
 describe('contacts import', () => {
   it('takes a file in and says what became of it', async () => {
     const file = fileOf('people.csv', PEOPLE);
-    expect(await contacts('import', file)).toEqual({
+    expect(await contacts('import', file, '--ignore-unknown')).toEqual({
       status: PARTIAL,
       err: '',
       out: `${file}: 3 rows, 2 created, 1 rejected
@@ -55,6 +55,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
     await contacts('import', file);
     expect(await contactsJson('import', file, '--report', report)).toEqual({
       file,
+      dryRun: false,
       complete: true,
       resumed: false,
       rows: 2,
@@ -65,10 +66,109 @@ every rejected row with its reason: ${file}.rejected.csv`,
       subscribed: 0,
       optedOut: 0,
       rejectedRows: [{ line: 2, reason: 'has neither email nor phone' }],
+      rejectedRowsTruncated: false,
       reportFile: report,
       ignoredColumns: [],
+      ignoredColumnsTruncated: false,
     });
     expect(existsSync(report)).toBe(true);
+  });
+
+  it.each<[what: string, name: string, text: string, message: string]>([
+    ['unknown columns', 'people.csv', PEOPLE, 'the header has unknown columns: "shoe"'],
+    [
+      'neither email nor phone',
+      'people.csv',
+      'Email Address,First Name\nada@example.net,Ada\n',
+      'the header names neither email nor phone; its columns are "Email Address", "First Name"',
+    ],
+    ['phone alone', 'people.csv', 'phone\n+442079460000\n', 'the header has phone, but no email'],
+    [
+      'unknown fields',
+      'people.ndjson',
+      '{"email":"ada@example.net","shoe":39}\n',
+      'line 1 has unknown fields: "shoe"',
+    ],
+  ])('stops before the first row at %s', async (_, name, text, message) => {
+    const outcome = await contacts('import', fileOf(name, text));
+    expect(outcome).toMatchObject({ status: 1, out: '', err: expect.stringContaining(message) });
+    expect(outcome.err).toMatch(/Nothing was imported: .*--map .*--ignore-unknown/);
+    expect(await contactsJson('list')).toEqual([]);
+  });
+
+  it('reads columns of other names with --map', async () => {
+    const file = fileOf('people.csv', 'Email Address,a=b,First Name\nada@example.net,gold,Ada\n');
+    const map = ['--map', 'Email Address=email', '--map', 'a=b=customFields.plan'];
+    expect(await contacts('import', file, ...map)).toMatchObject({ status: 0 });
+    expect(await contactsJson('show', 'ada@example.net')).toMatchObject({
+      firstName: 'Ada',
+      customFields: { plan: 'gold' },
+    });
+    const ndjson = fileOf(
+      'people.ndjson',
+      '{"mail":"bob@example.net","plan":7,"customFields":{"shoe":39}}\n',
+    );
+    const fields = ['--map', 'mail=email', '--map', 'plan=customFields.plan'];
+    expect(await contacts('import', ndjson, ...fields)).toMatchObject({ status: 0 });
+    expect(await contactsJson('show', 'bob@example.net')).toMatchObject({
+      customFields: { plan: 7, shoe: 39 },
+    });
+  });
+
+  it.each([
+    ['no field', 'Email Address=mail', 2, '"mail" is not a field'],
+    ['no mapping', 'email', 2, 'must be COLUMN=FIELD'],
+    ['a column that is not there', 'Mail=email', 1, 'the header has no column "Mail"; it has "email"'],
+    ['a field that is there already', 'x=email', 1, 'the header names email twice'],
+  ])('rejects a --map to %s', async (_, map, status, message) => {
+    const file = fileOf('people.csv', map.startsWith('x') ? 'email,x\n' : 'email\n');
+    const outcome = await contacts('import', file, '--map', map);
+    expect(outcome.status).toBe(status);
+    expect(outcome.err).toContain(message);
+  });
+
+  it('accepts rows with a phone alone only with --allow-phone-only', async () => {
+    const file = fileOf('people.csv', 'email,phone\nada@example.net,\n,+442079460000\n');
+    expect(await contactsJson('import', file)).toMatchObject({
+      created: 1,
+      rejectedRows: [{ line: 3, reason: 'has a phone, but no email' }],
+    });
+    expect(await contactsJson('import', file, '--allow-phone-only')).toMatchObject({
+      created: 1,
+      unchanged: 1,
+      rejected: 0,
+    });
+  });
+
+  it('counts and checks in a dry run, and writes nothing', async () => {
+    const group = await shell.json('group', 'create', '--name', 'News', '--account', 'shop', '--json');
+    const file = fileOf('people.csv', PEOPLE);
+    const into = ['--ignore-unknown', '--group', group.subscriptionGroupId];
+    expect(await contactsJson('import', file, ...into, '--dry-run')).toMatchObject({
+      dryRun: true,
+      rows: 3,
+      created: 2,
+      rejected: 1,
+      subscribed: 2,
+      rejectedRows: [{ line: 4 }],
+      reportFile: null,
+    });
+    expect(existsSync(`${file}.rejected.csv`)).toBe(false);
+    expect(await contactsJson('list')).toEqual([]);
+    expect(await contacts('import', file, ...into)).toMatchObject({
+      status: PARTIAL,
+      out: expect.stringContaining('3 rows, 2 created, 1 rejected, 2 subscribed'),
+    });
+    expect((await contacts('import', file, ...into, '--dry-run')).out).toContain(
+      '2 unchanged, 1 rejected (dry run',
+    );
+  });
+
+  it('flags a list of rejected rows that is not complete', async () => {
+    const bad = Array.from({ length: 130 }, () => 'nobody');
+    const file = fileOf('people.csv', `email\n${bad.join('\n')}\n`);
+    const { rejected, rejectedRows, rejectedRowsTruncated } = await contactsJson('import', file);
+    expect([rejected, rejectedRows.length, rejectedRowsTruncated]).toEqual([130, 100, true]);
   });
 
   it.each([
@@ -78,7 +178,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
     ['no such account', ['people.csv', '--account', 'nobody'], 1, 'there is no account nobody'],
     [
       'no such group',
-      ['people.csv', '--account', 'shop', '--group', 'sgroup_1_x'],
+      ['people.csv', '--account', 'shop', '--group', 'sgroup_1_x', '--ignore-unknown'],
       1,
       'there is no subscription group',
     ],
@@ -122,7 +222,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
 });
 
 describe('contacts list and show', () => {
-  beforeEach(() => contacts('import', fileOf('people.csv', PEOPLE)));
+  beforeEach(() => contacts('import', fileOf('people.csv', PEOPLE), '--ignore-unknown'));
 
   it('find people by what begins with a text, and by status', async () => {
     const emails = async (...args: string[]) =>
@@ -172,7 +272,7 @@ describe('contacts list and show', () => {
 
 describe('contacts erase and compact', () => {
   it('leave nothing of a person', async () => {
-    await contacts('import', fileOf('people.csv', PEOPLE));
+    await contacts('import', fileOf('people.csv', PEOPLE), '--ignore-unknown');
     expect(await contacts('erase', 'ada@example.net')).toMatchObject({
       status: 0,
       out: 'email_ae2c0afa556b74f2d501305b54c34910 is erased',
@@ -190,7 +290,7 @@ describe('contacts erase and compact', () => {
   it('erase leaves the rewriting of the file to a daemon that is running', async () => {
     const db = openDatabase(inDir('data'));
     const tables = createTables(db);
-    await contacts('import', fileOf('people.csv', PEOPLE));
+    await contacts('import', fileOf('people.csv', PEOPLE), '--ignore-unknown');
     // A copy in free space, as page splits leave them: it makes the erasure want the file rewritten.
     db.exec('PRAGMA secure_delete = OFF');
     db.exec('CREATE TABLE elsewhere (text TEXT) STRICT');

@@ -58,6 +58,17 @@ describe('key create', () => {
     expect((await shell.run('key', 'list')).out).toMatch(/no-essential, strict-compliance/);
   });
 
+  it('warns of a From domain that the account has not registered', async () => {
+    const create = ['key', 'create', '--account', 'shop', '--scope', 'transactional', '--allow-from'];
+    await shell.run('domain', 'add', 'shop.example', '--account', 'shop', '--use-case', 'tx-local');
+    expect(await shell.run(...create, 'shop.example')).toMatchObject({ status: 0, err: '' });
+    expect(await shell.run(...create, 'shop.exmaple')).toMatchObject({
+      status: 0,
+      out: expect.stringContaining('"pr_'),
+      err: expect.stringMatching(/^postrider: warning: shop\.exmaple is not registered in account shop: /),
+    });
+  });
+
   it.each([
     ['no account', ['--scope', 'setup'], 2, "required option '--account <id>'"],
     ['no scope', ['--account', 'shop'], 2, "required option '--scope <scopes...>'"],

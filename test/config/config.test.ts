@@ -102,7 +102,7 @@ describe('configuration', () => {
     );
     const faults = faultsOf(() => loadConfig({ file, env: { POSTRIDER_API__LISTN: 'x' } }));
     expect(faults).toEqual([
-      'POSTRIDER_API__LISTN: unknown setting; see config/postrider.example.toml for all keys',
+      'POSTRIDER_API__LISTN: there is no such setting. Unset the variable or correct its name; config/postrider.example.toml lists all keys',
       'api.listen: must be "address:port" such as "127.0.0.1:8080" or "[::1]:8080"',
       expect.stringMatching(/^delivery\.port: .*65535/),
       expect.stringMatching(/^delivery\.routes\[0\]\.prot: unknown key/),

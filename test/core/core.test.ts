@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { parseMoment } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
-import { createErrorLog, createLog } from '../../src/core/log.ts';
+import { createAddressHasher, createErrorLog, createLog } from '../../src/core/log.ts';
 import { randomText, shuffled, systemRandom } from '../../src/core/random.ts';
 import { invalid, isRefusal, REFUSALS, refuse } from '../../src/core/refusal.ts';
 import { createSeal, mac } from '../../src/core/seal.ts';
@@ -127,6 +127,54 @@ describe('the log', () => {
     );
     expect(lines.map((line) => line.includes('ada@example.net'))).toEqual([false, true, true]);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'info', msg: 'x' });
+  });
+
+  const keyed = () => {
+    const addresses = createAddressHasher();
+    const log = createLog({ level: 'info', hashAddresses: true }, destination, addresses);
+    const write = (fields: Record<string, unknown>): Record<string, unknown> => {
+      log.info(fields, 'x');
+      return JSON.parse(lines.at(-1) ?? '');
+    };
+    return { addresses, log, write };
+  };
+
+  it('leaves addresses out before it has a key, and hashes them with the key then', () => {
+    const { addresses, write } = keyed();
+    expect(write({ recipient: 'ada@example.net' })).toMatchObject({ recipient: '[address]' });
+    addresses.useKey(Buffer.alloc(32, 1));
+    const first = write({ recipient: 'ada@example.net' })['recipient'];
+    expect(first).toMatch(/^hmac:[0-9a-f]{16}$/);
+    expect(write({ recipient: 'Ada@Example.NET' })['recipient']).toBe(first);
+    expect(addresses.hash('ada@example.net')).toBe(first);
+    addresses.useKey(Buffer.alloc(32, 2));
+    expect(write({ recipient: 'ada@example.net' })['recipient']).not.toBe(first);
+  });
+
+  it('hashes no states and ids', () => {
+    const { write } = keyed();
+    const fields = { from: 'PENDING', to: 'SUCCESS', recipient: 'email_ae2c0afa556b74f2d501305b54c34910' };
+    expect(write(fields)).toMatchObject(fields);
+  });
+
+  it('hashes addresses inside the text of replies, on one bounded line without control characters', () => {
+    const { addresses, write } = keyed();
+    addresses.useKey(Buffer.alloc(32, 1));
+    const hash = addresses.hash('joe@example.net');
+    expect(write({ reply: '5.1.1 <joe@example.net>: unknown\r\n\u001b[31muser\u202e' })['reply']).toBe(
+      `5.1.1 <${hash}>: unknown [31muser`,
+    );
+    expect(write({ reply: 'joe@example.net...User unknown' })['reply']).toBe(`${hash}...User unknown`);
+    expect(write({ reply: 'Joe@Example.net.' })['reply']).toBe(`${hash}.`);
+    expect(String(write({ reply: 'a'.repeat(100_000) })['reply'])).toHaveLength(501);
+  });
+
+  it('follows the level while it runs', () => {
+    const { log, write } = keyed();
+    log.level = 'debug';
+    expect(write({ recipient: 'ada@example.net' })['recipient']).toBe('ada@example.net');
+    log.level = 'info';
+    expect(write({ recipient: 'ada@example.net' })['recipient']).toBe('[address]');
   });
 
   it('writes one line per kind and interval, and counts those left out', () => {

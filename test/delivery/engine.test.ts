@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MINUTE } from '../../src/core/clock.ts';
+import { DAY, MINUTE } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
 import { publishMailHost } from '../support/recipients.ts';
 import { insertAccount } from '../support/store.ts';
 import { threadFromSource } from '../support/thread-from-source.ts';
@@ -267,5 +268,76 @@ describe('a short outage', { timeout: 60_000 }, () => {
     await expect.poll(() => messages.map(status), WAIT).toEqual(messages.map(() => 'delivered'));
     // Ten failures in a row would have been half an hour.
     expect(clock.now() - since).toBeLessThan(5 * MINUTE);
+  });
+});
+
+/** A log at level info whose lines are kept. */
+function infoLog() {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLog(
+    { level: 'info', hashAddresses: false },
+    { write: (line) => void lines.push(JSON.parse(line)) },
+  );
+  const attempts = () => lines.filter(({ msg }) => msg === 'delivery attempt');
+  return { log, lines, attempts };
+}
+
+describe('a domain with neither MX nor address', { timeout: 30_000 }, () => {
+  it('defers mail on the first day, and bounces it with 5.1.2 when it is the same on another day', async () => {
+    const { log, attempts } = infoLog();
+    const rig = await startEngine({ engine: { log } });
+    rig.dns.set('textonly.example', 'TXT', ['nothing else']);
+    const [message] = rig.put(['ada@textonly.example']);
+    if (message === undefined) throw new Error('nothing was queued');
+    rig.engine.start();
+    await expect.poll(() => rig.status(message), { timeout: 10_000 }).toBe('deferred');
+    rig.clock.advance(DAY);
+    await expect.poll(() => rig.status(message), { timeout: 10_000 }).toBe('bounced');
+    const bounce = rig.tables.events.ofMessage(message.seq).at(-1);
+    expect(JSON.parse(bounce?.data ?? '')).toMatchObject({
+      smtpCode: 550,
+      enhancedCode: '5.1.2',
+      diagnostic: expect.stringContaining('does not accept mail'),
+    });
+    const common = { accountId: 'acct_one', recipientDomain: 'textonly.example', source: 'local' };
+    expect(attempts()).toMatchObject([
+      { ...common, action: 'defer', smtpCode: 450, enhancedCode: '4.1.2' },
+      { ...common, action: 'bounce', smtpCode: 550, enhancedCode: '5.1.2' },
+    ]);
+  });
+});
+
+describe('the log of delivery attempts', { timeout: 30_000 }, () => {
+  it('has account, domain, site, codes and reply of each, look-ups that failed included', async () => {
+    const { log, attempts } = infoLog();
+    const rig = await startEngine({ engine: { log } });
+    rig.dns.set('broken.example', 'MX', 'SERVFAIL');
+    const messages = rig.put([`ada@${GOOD}`, 'ada@broken.example', 'ada@nowhere.example']);
+    rig.engine.start();
+    await expect
+      .poll(() => messages.map(rig.status), { timeout: 10_000 })
+      .toEqual(['delivered', 'deferred', 'bounced']);
+    const byDomain = attempts().toSorted((a, b) =>
+      String(a['recipientDomain']).localeCompare(String(b['recipientDomain'])),
+    );
+    expect(byDomain).toMatchObject([
+      { recipientDomain: 'broken.example', conclusion: 'dns-trouble', smtpCode: 451, enhancedCode: '4.4.3' },
+      {
+        accountId: 'acct_one',
+        recipientDomain: GOOD,
+        site: expect.stringContaining('via'),
+        action: 'deliver',
+        smtpCode: 250,
+        reply: expect.any(String),
+        source: 'smtp',
+      },
+      {
+        recipientDomain: 'nowhere.example',
+        conclusion: 'no-such-domain',
+        action: 'bounce',
+        enhancedCode: '5.1.2',
+        reply: 'The domain does not exist',
+      },
+    ]);
   });
 });

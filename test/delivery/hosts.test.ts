@@ -78,7 +78,7 @@ describe('where mail goes', () => {
     ['the name itself where there is no MX', 'implicit.test', ['implicit.test']],
     ['nowhere: null MX', 'null.test', 'null-mx'],
     ['nowhere: no such name', 'nothing.test', 'no-such-domain'],
-    ['nowhere: a name without MX and address', 'textonly.test', 'no-such-domain'],
+    ['nowhere: a name without MX and address', 'textonly.test', 'no-mail-service'],
     ['nowhere: MX hosts without an address', 'dangling.test', 'no-mail-host'],
     ['not known yet: SERVFAIL', 'broken.test', 'dns-trouble'],
     ['not known yet: no answer', 'silent.test', 'dns-trouble'],

@@ -55,7 +55,7 @@ it('does not count those whom it trusts', async () => {
 it('names the setting whose address is wrong or taken', async () => {
   const port = await listening({});
   await expect(createListener(`127.0.0.1:${port}`, 'test.listen', LIMITS).listen()).rejects.toThrow(
-    'EADDRINUSE',
+    `test.listen: port ${port} of 127.0.0.1 is in use by another program. Stop that program`,
   );
   await expect(createListener('nowhere', 'test.listen', LIMITS).listen()).rejects.toThrow(
     'test.listen: "nowhere"',

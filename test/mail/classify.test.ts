@@ -193,6 +193,8 @@ describe('what the reply asks to wait', () => {
 describe('failures without a reply', () => {
   it.each([
     ['no-such-domain', 'bounce', 'hard', 'invalid-domain', 'second-time', '5.1.2'],
+    ['no-mail-service', 'defer', 'soft', 'invalid-domain', 'never', '4.1.2'],
+    ['no-mail-service-again', 'bounce', 'hard', 'invalid-domain', 'second-time', '5.1.2'],
     ['null-mx', 'bounce', 'hard', 'invalid-domain', 'now', '5.1.10'],
     ['dns-trouble', 'defer', 'soft', 'network-error', 'never', '4.4.3'],
     ['ipv6-only', 'defer', 'soft', 'network-error', 'never', '4.4.4'],

@@ -145,7 +145,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     /** As if delivery took whatever is due and delivered it. */
     deliverAll: () =>
       writer.run((all) => {
-        for (const row of all.queue.list({ limit: 10_000 })) {
+        for (const row of all.queue.list({}, 10_000)) {
           if (row.lane === TRANSACTIONAL_LANE || !all.queue.lease(row.seq, 1)) continue;
           const message = all.messages.bySeq(row.seq);
           if (message === null) continue;

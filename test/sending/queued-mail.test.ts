@@ -137,7 +137,7 @@ describe('a retry says what it leads to', () => {
     ['taken, not yet sent', 'the message is being sent at this moment'],
     ['queued', 'the message is in the queue and due already: it was not tried yet'],
     ['queued for later', 'the message was not tried yet, and is due at 2026-01-15T13:00:00.000Z'],
-    ['held', 'the message is held because its campaign is paused: resume the campaign to send it'],
+    ['held', 'the message stays held: its campaign is paused. Resume the campaign to send it'],
     ['delivered', 'the message is delivered: nothing of it waits any more'],
   ])('when it is refused: %s', async (state, message) => {
     const { mail, inState, tables } = start();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
+import { OperatorFault } from '../../src/core/operator-fault.ts';
 import { createCertificateSource } from '../../src/smtp/certificate.ts';
 import { MX_COMMAND_RATES } from '../../src/smtp/command-limits.ts';
 import { CONNECTION_LIMITS } from '../../src/smtp/connections.ts';
@@ -76,7 +77,7 @@ describe("the operator's certificate", () => {
 
   function files() {
     const dir = temporaryDir();
-    const tls = { certificateFile: join(dir, 'cert.pem'), keyFile: join(dir, 'key.pem') };
+    const tls = { certificateFile: join(dir, 'cert.pem'), keyFile: join(dir, 'key.pem'), section: 'mx.tls' };
     /** As renewal tools do: each file is new at once, but not both together. */
     const put = (file: string, text: string) => {
       writeFileSync(`${file}.new`, text);
@@ -143,14 +144,30 @@ describe("the operator's certificate", () => {
   });
 
   it.each([
-    ['cannot be read', (text: string) => text, 'missing.pem'],
-    ['is none', () => 'not a certificate', null],
-  ])('that %s stops the start', async (_, change, name) => {
-    const { tls, put } = files();
-    const pair = authority.issue([HOST]);
-    put(tls.certificateFile, change(pair.cert));
-    put(tls.keyFile, pair.key);
-    const wrong = name === null ? tls : { ...tls, certificateFile: `${tls.certificateFile}.${name}` };
-    await expect(startMx({ mx: { tls: wrong } })).rejects.toThrow();
-  });
+    [
+      'cannot be read',
+      (text: string) => text,
+      'missing.pem',
+      /^mx\.tls\.certificateFile: \/.*missing\.pem does not exist\. Create the file or correct the path, or remove/,
+    ],
+    [
+      'is no certificate',
+      () => 'not a certificate',
+      null,
+      /^mx\.tls: the certificate in \/.* and the key in \/.* cannot be used for TLS: /,
+    ],
+  ])(
+    'that %s stops the start with the file, the setting and the remedy',
+    async (_, change, name, message) => {
+      const { tls, put } = files();
+      const pair = authority.issue([HOST]);
+      put(tls.certificateFile, change(pair.cert));
+      put(tls.keyFile, pair.key);
+      const wrong = name === null ? tls : { ...tls, certificateFile: `${tls.certificateFile}.${name}` };
+      const fault: unknown = await startMx({ mx: { tls: wrong } }).catch((error: unknown) => error);
+      expect(fault).toBeInstanceOf(OperatorFault);
+      expect(fault).toMatchObject({ message: expect.stringMatching(message) });
+      expect(String(fault)).not.toContain('\n');
+    },
+  );
 });

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { loadConfig } from '../../config/load.ts';
 import { systemClock } from '../../core/clock.ts';
 import { createLog } from '../../core/log.ts';
+import { isPortInUse } from '../../core/operator-fault.ts';
 import { systemRandom } from '../../core/random.ts';
 import { type Daemon, startDaemon } from '../../daemon.ts';
 import { createResolver } from '../../dns/resolver.ts';
@@ -95,7 +96,7 @@ async function startOnAnyPort(port: string, env: Record<string, string>): Promis
   try {
     return await start(`127.0.0.1:${port}`);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error;
+    if (!isPortInUse(error)) throw error;
     return start('127.0.0.1:0');
   }
 }

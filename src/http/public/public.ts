@@ -21,6 +21,8 @@ export interface PublicSide {
   /** Binds `public.listen`; rejects when the address cannot be had. */
   listen(): Promise<void>;
   address(): { host: string; port: number } | null;
+  /** Of `public.tls.listen`; null when that is off. */
+  secureAddress(): { host: string; port: number } | null;
   /** `public.url`, or where it really listens when that names no port. */
   url(): string;
   close(graceMs: number): Promise<void>;
@@ -69,16 +71,9 @@ export function createPublicSide(settings: PublicSideSettings): PublicSide {
   });
 
   return {
-    listen: async () => {
-      await server.listen();
-      if (config.public.url.startsWith('http:') && !isLocal(config.public.url)) {
-        log.warn(
-          { publicUrl: config.public.url },
-          'public.url is http: large receivers take one-click unsubscribe over https only',
-        );
-      }
-    },
+    listen: server.listen,
     address: server.address,
+    secureAddress: server.secureAddress,
     url: () => {
       const url = new URL(config.public.url);
       const bound = server.address();
@@ -90,9 +85,4 @@ export function createPublicSide(settings: PublicSideSettings): PublicSide {
       await visits.close();
     },
   };
-}
-
-/** Nobody's mail leads there but that of a trial on this machine. */
-function isLocal(url: string): boolean {
-  return /^(?:localhost|127\.|\[::1\])/.test(new URL(url).hostname);
 }

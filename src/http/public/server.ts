@@ -22,6 +22,8 @@ export interface PublicServer {
   listen(): Promise<void>;
   /** Where it listens, port 0 resolved; null before `listen`. */
   address(): { host: string; port: number } | null;
+  /** The same of its HTTPS listener; null when there is none. */
+  secureAddress(): { host: string; port: number } | null;
   close(graceMs: number): Promise<void>;
 }
 
@@ -120,6 +122,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
       for (const each of listeners) await each.listen();
     },
     address: listener.address,
+    secureAddress: () => listeners[1]?.address() ?? null,
     close: async (graceMs) => void (await Promise.all(listeners.map((each) => each.close(graceMs)))),
   };
 }

@@ -1,0 +1,33 @@
+import type { Config } from '../config/schema.ts';
+import { type Clock, SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { Random } from '../core/random.ts';
+import { createResolver } from '../dns/resolver.ts';
+import { createDnsView } from '../domains/dns-view.ts';
+import { checkHostDns, checkSettings, type HostWarning } from '../domains/host-checks.ts';
+
+const MAX_DURATION_MS = 15 * SECOND;
+
+/**
+ * Logs a warning for each thing about the host that will not work. What needs DNS is logged later, in the
+ * background; the function returned cancels it.
+ */
+export function reportHost(config: Config, deps: { clock: Clock; random: Random; log: Log }): () => void {
+  const { log } = deps;
+  const warn = (warnings: HostWarning[]) => {
+    for (const { key, message } of warnings) log.warn({ key }, message);
+  };
+  warn(checkSettings(config));
+  const cancel = new AbortController();
+  const resolver = createResolver({ ...config.dns, ...deps });
+  const signal = AbortSignal.any([cancel.signal, AbortSignal.timeout(MAX_DURATION_MS)]);
+  checkHostDns(createDnsView(resolver, { signal }), config)
+    .then(
+      (warnings) => {
+        if (!cancel.signal.aborted) warn(warnings);
+      },
+      (error: unknown) => log.error({ err: error }, 'checks of the host failed'),
+    )
+    .finally(() => resolver.close());
+  return () => cancel.abort();
+}

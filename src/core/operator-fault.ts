@@ -1,0 +1,71 @@
+/** An error that the operator can fix: its message names the setting or file and the remedy, on one line. */
+export class OperatorFault extends Error {}
+
+/** First port that needs no privilege on a default Linux system (net.ipv4.ip_unprivileged_port_start). */
+const FIRST_UNPRIVILEGED_PORT = 1024;
+
+/**
+ * The error of binding the address of a setting as an OperatorFault. Errors without a known cause are returned
+ * unchanged.
+ */
+export function listenFault(
+  setting: string,
+  address: { host: string; port: number },
+  error: unknown,
+): unknown {
+  const { host, port } = address;
+  const message = LISTEN_FAULTS[codeOf(error)]?.(setting, host, port);
+  return message === undefined ? error : new OperatorFault(message, { cause: error });
+}
+
+const LISTEN_FAULTS: Readonly<
+  Record<string, ((setting: string, host: string, port: number) => string) | undefined>
+> = {
+  EADDRINUSE: (setting, host, port) =>
+    `${setting}: port ${port} of ${host} is in use by another program. Stop that program (ss -ltnp 'sport = :${port}' shows it) or set ${setting} to another port`,
+  EACCES: (setting, host, port) =>
+    port < FIRST_UNPRIVILEGED_PORT
+      ? `${setting}: no permission to listen on port ${port} of ${host}. Grant CAP_NET_BIND_SERVICE (AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit), or set ${setting} to a port from ${FIRST_UNPRIVILEGED_PORT} on and redirect port ${port} to it`
+      : `${setting}: no permission to listen on port ${port} of ${host}. Set ${setting} to another port`,
+  EADDRNOTAVAIL: (setting, host) =>
+    `${setting}: this machine has no address ${host}. Set ${setting} to one of its addresses ("ip address" lists them), or to 0.0.0.0 for all IPv4 addresses`,
+  ENOTFOUND: unknownHost,
+  EAI_AGAIN: unknownHost,
+  EAFNOSUPPORT: (setting, host) =>
+    `${setting}: this system has no support for the address ${host}. Set ${setting} to an address of another family`,
+};
+
+function unknownHost(setting: string, host: string): string {
+  return `${setting}: the host name ${host} cannot be resolved to an address. Set ${setting} to an IP address and port`;
+}
+
+/** Whether a listener could not be bound because its port is in use. */
+export function isPortInUse(error: unknown): boolean {
+  return codeOf(error) === 'EADDRINUSE' || (error instanceof OperatorFault && isPortInUse(error.cause));
+}
+
+/** The error of reading the file of a setting as an OperatorFault. `alternative`: what to do without the file. */
+export function fileFault(
+  setting: string,
+  file: string,
+  error: unknown,
+  alternative?: string,
+): OperatorFault {
+  const fault = FILE_FAULTS[codeOf(error)];
+  const detail = error instanceof Error ? error.message : String(error);
+  const [problem, remedy] = fault ?? [`cannot be read: ${detail}`, 'Correct the path'];
+  const or = alternative === undefined ? '' : `, or ${alternative}`;
+  return new OperatorFault(`${setting}: ${file} ${problem}. ${remedy}${or}`, { cause: error });
+}
+
+const FILE_FAULTS: Readonly<Record<string, readonly [problem: string, remedy: string] | undefined>> = {
+  ENOENT: ['does not exist', 'Create the file or correct the path'],
+  ENOTDIR: ['does not exist', 'Create the file or correct the path'],
+  EACCES: ['cannot be read: permission denied', 'Make it readable for the user that runs postrider'],
+  EPERM: ['cannot be read: permission denied', 'Make it readable for the user that runs postrider'],
+  EISDIR: ['is a directory', 'Name the file itself'],
+};
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
