@@ -103,6 +103,7 @@ describe('analytics', () => {
     uniqueClicked: 0,
     unsubscribed: 0,
     failed: 0,
+    cancelled: 0,
   };
 
   it('have every total, the days on which something happened, and the links', async () => {
