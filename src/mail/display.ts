@@ -15,7 +15,8 @@ export interface DisplayTracker {
 /** The attributes that `open` needs. */
 export const DISPLAY_ATTRIBUTES: ReadonlySet<string> = new Set(['style', 'hidden']);
 
-const HIDING_STYLE = /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i;
+const HIDING_STYLE =
+  /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0?\.?0*\s*(?:!|;|$))/i;
 const words = (text: string): ReadonlySet<string> => new Set(text.split(' '));
 /** What these hold is not part of the page, or not until somebody asks for it. */
 const NOT_SHOWN = words('canvas datalist dialog select');

@@ -51,7 +51,7 @@ export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
     act(
       'resume',
       {
-        summary: 'Goes on with a paused campaign',
+        summary: 'Resume a paused campaign',
         description:
           'From where it stopped. What made the service pause it is looked at again first, and refused if it still stands in the way.',
         status: 'sending',
@@ -59,9 +59,9 @@ export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
       STANDS_IN_THE_WAY,
     ),
     act('cancel', {
-      summary: 'Ends a campaign for good',
+      summary: 'Cancel a campaign permanently',
       description:
-        'Its mail that waits becomes `failed`, with the event `email_failed` and reason `cancelled`, also what is to be tried again of a campaign that is sent.',
+        'Its queued and deferred messages become `cancelled`, with the event `email_failed` and reason `cancelled`, also those of a campaign that is sent.',
       status: 'cancelled',
     }),
   ];
