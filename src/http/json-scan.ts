@@ -73,7 +73,17 @@ export function createJsonScan(list?: JsonList): JsonScan {
   let isListNext = false;
 
   function push(chunk: Uint8Array): Refusal | null {
+    // The next of each at or behind `at`: searched for again only when it has been passed, so each byte is searched
+    // through once for either.
+    let quoteAt = -1;
+    let backslashAt = -1;
     for (let at = 0; at < chunk.length; at++) {
+      if (inString && !escaped && name === null) {
+        if (quoteAt < at) quoteAt = positionOf(chunk, QUOTE, at);
+        if (backslashAt < at) backslashAt = positionOf(chunk, BACKSLASH, at);
+        at = Math.min(quoteAt, backslashAt);
+        if (at === chunk.length) break;
+      }
       const byte = chunk[at] ?? 0;
       if (inString) {
         if (escaped) escaped = false;
@@ -190,6 +200,12 @@ export function createJsonScan(list?: JsonList): JsonScan {
   }
 
   return { push, elements: () => ranges };
+}
+
+/** The first place at or behind `from`; the length when there is none. */
+function positionOf(bytes: Uint8Array, byte: number, from: number): number {
+  const at = bytes.indexOf(byte, from);
+  return at === -1 ? bytes.length : at;
 }
 
 /** A name as JSON.parse reads it. */

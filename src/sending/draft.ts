@@ -230,9 +230,14 @@ export function* encodingContents({ contents }: Draft): Work<string[] | Refusal>
   }
   const bodies: string[] = [];
   let size = 0;
-  for (const { html, text, ...rest } of contents) {
-    const long = `"html":${yield* encoding(html)},"text":${text === null ? 'null' : yield* encoding(text)}`;
-    const body = `${JSON.stringify(rest).slice(0, -1)},${long}}`;
+  for (const content of contents) {
+    const { html, text, ...rest } = content;
+    let body: string;
+    if (html.length + (text?.length ?? 0) <= CHARACTERS_PER_STEP) body = JSON.stringify(content);
+    else {
+      const long = `"html":${yield* encoding(html)},"text":${text === null ? 'null' : yield* encoding(text)}`;
+      body = `${JSON.stringify(rest).slice(0, -1)},${long}}`;
+    }
     size += body.length;
     if (size > MAX_STORED) {
       const message = `the message is too large: all its copies together may have ${MAX_STORED} characters`;

@@ -43,7 +43,7 @@ export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
   return [
     sendCampaign(house),
     act('pause', {
-      summary: 'Pauses a campaign',
+      summary: 'Pause a campaign',
       description:
         'Nothing more of it is sent, what waits already is held. What is being sent at this moment is not stopped.',
       status: 'paused',
