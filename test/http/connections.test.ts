@@ -185,5 +185,7 @@ describe('closing', () => {
 
 it('an address that is taken rejects the start', async () => {
   api = await startApi();
-  await expect(startApi({ api: { listen: `127.0.0.1:${api.port}` } })).rejects.toThrow('EADDRINUSE');
+  await expect(startApi({ api: { listen: `127.0.0.1:${api.port}` } })).rejects.toThrow(
+    'is in use by another program',
+  );
 });
