@@ -132,5 +132,5 @@ const STATE_COLORS: Readonly<Record<string, 'green' | 'yellow' | 'red'>> = {
 
 function colored(text: string, { color }: TableOptions): string {
   const name = color ? STATE_COLORS[text.toLowerCase()] : undefined;
-  return name === undefined ? text : styleText(name, text);
+  return name === undefined ? text : styleText(name, text, { validateStream: false });
 }
