@@ -178,27 +178,41 @@ function operationsOf(
   ];
   const document = openApiDocument({ routes, openRoutes: described, version: options.version });
   const documents = [openApiRoute(document), docsRoute(document)];
-  const turn = () => guard.turns.next(DOCUMENTS);
   return [
     ...routes.map((route) => ({
       ...route,
       handler: guardedHandler(route, guard, readOnlyCheck(route, routes)),
     })),
     ...described.map((route) => ({ ...route, method: 'GET', handler: openHandler(route) })),
-    ...documents.map((route) => ({ ...route, method: 'GET', handler: openHandler(route, turn) })),
+    ...documents.map((route) => ({ ...route, method: 'GET', handler: boundedHandler(route) })),
   ];
 }
 
 /**
- * The share of the event loop that all readers of the documentation have together: they need no key, and each
- * response is large.
+ * Responses of one large page at a time. They need no key, and what a client does not read fills the buffers of the
+ * system, which costs the event loop the copying.
  */
-const DOCUMENTS = 'documents';
+const LARGE_PAGES = 16;
 
-/** `turn`: waited for before the page is written. */
-function openHandler(route: OpenRoute, turn?: () => Promise<void>): Operation['handler'] {
+/** A page that is large and needs no key: beyond the bound it is refused for a moment. */
+function boundedHandler(route: OpenRoute): Operation['handler'] {
+  const visit = openHandler(route);
+  let open = 0;
   return async (incoming) => {
-    await turn?.();
+    if (open >= LARGE_PAGES) {
+      const busy = refuse('UNAVAILABLE', 'too many clients are reading this page', { retryAfter: 1 });
+      return refusalReply(busy, incoming.requestId);
+    }
+    open++;
+    incoming.res.once('close', () => {
+      open--;
+    });
+    return visit(incoming);
+  };
+}
+
+function openHandler(route: OpenRoute): Operation['handler'] {
+  return async (incoming) => {
     const page = await route.visit({
       from: incoming.from(),
       query: new URLSearchParams(incoming.search),

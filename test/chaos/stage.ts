@@ -17,6 +17,8 @@ export interface Stage {
   readonly dir: string;
   /** Aborted when the scenario is over or has run out of time. */
   readonly signal: AbortSignal;
+  /** The short variant, as CI runs it. */
+  readonly short: boolean;
   /** How long something lasts that takes so long in the full run. */
   lasting(ms: number): number;
   defer(undo: Undo): void;
@@ -32,6 +34,7 @@ export function createStage(name: string, short: boolean): Stage {
   return {
     name,
     dir,
+    short,
     signal: ending.signal,
     lasting: (ms) => (short ? ms / 2 : ms),
     defer: (step) => void undo.push(step),

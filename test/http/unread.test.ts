@@ -181,3 +181,16 @@ describe('connections of one address', () => {
     await expect.poll(() => open().length).toBe(2);
   });
 });
+
+it('is served a large page without key only as far as a few others read it, too', async () => {
+  // The document is larger than the buffers of a connection.
+  api = await startApi({ routes: [{ ...largeRoute(1).large, description: 'x'.repeat(8_000_000) }] });
+  const readers = Array.from({ length: 16 }, () =>
+    deaf('GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'.repeat(30)),
+  );
+  const page = () => fetch(`http://127.0.0.1:${api.port}/openapi.json`);
+  await expect.poll(async () => (await page()).status).toBe(503);
+  expect((await page()).headers.get('retry-after')).toBe('1');
+  for (const { socket } of readers) socket.destroy();
+  await expect.poll(async () => (await page()).status).toBe(200);
+});

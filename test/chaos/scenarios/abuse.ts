@@ -168,7 +168,8 @@ function scenario({ name, summary, abuse: kind, probe, settleMs = SETTLE_MS, sho
     result.notes.push(
       `p99 of a send: ${before.toFixed(0)} ms quiet, ${meanwhile.toFixed(0)} ms beside the abuse`,
     );
-    if (ratio > MOST_RATIO)
+    // On a machine that is shared, as in CI, a latency proves nothing: the short variant judges the ledger.
+    if (ratio > MOST_RATIO && !stage.short)
       result.faults.push(`p99 of the well-behaved account is ${ratio.toFixed(1)} times its quiet value`);
     if (abused.served !== null) {
       const { tried, served, problems } = abused.served;
