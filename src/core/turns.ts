@@ -28,7 +28,7 @@ export type Work<Result> = Generator<void, Result, void>;
 /** Turns in one iteration of the event loop: between them new requests are read. */
 const TURNS_PER_PASS = 16;
 /** What turns and sliced work may each use of an iteration, apart from the step in which the time ends. */
-const PASS_MS = 5;
+const PASS_MS = 2;
 /** How long clients that connect may delay the next turns. */
 const CONNECTING_MS = 10;
 /**
