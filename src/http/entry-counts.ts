@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid, type Refusal, type RefusalCode, refuse } from '../core/refusal.ts';
 import { fieldPath } from './known-fields.ts';
+import { wrappedSchema } from './wrapped-schema.ts';
 
 /**
  * Limits on the entries of lists and maps, checked before any entry is looked at. Zod checks every entry first
@@ -56,19 +57,8 @@ function walkOf(schema: unknown, seen: Seen): Walk | null {
   if (schema instanceof z.ZodArray) return listWalk(schema, compile(schema.def.element, seen));
   if (schema instanceof z.ZodRecord) return mapWalk(schema, compile(schema.def.valueType, seen));
   if (schema instanceof z.ZodUnion) return unionWalk(schema.def.options.map((one) => compile(one, seen)));
-  if (schema instanceof z.ZodPipe) return compile(schema.def.in, seen);
-  if (schema instanceof z.ZodLazy) return compile(schema.def.getter(), seen);
-  if (
-    schema instanceof z.ZodOptional ||
-    schema instanceof z.ZodNullable ||
-    schema instanceof z.ZodDefault ||
-    schema instanceof z.ZodPrefault ||
-    schema instanceof z.ZodCatch ||
-    schema instanceof z.ZodReadonly
-  ) {
-    return compile(schema.def.innerType, seen);
-  }
-  return null;
+  const inner = wrappedSchema(schema);
+  return inner === undefined ? null : compile(inner, seen);
 }
 
 function objectWalk(schema: z.ZodObject, seen: Seen): Walk | null {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { shortened } from '../core/refusal.ts';
+import { wrappedSchema } from './wrapped-schema.ts';
 
 /**
  * Names the fields of a request that no schema asks for. They are ignored, so that clients written for other
@@ -60,19 +61,8 @@ function walkOf(schema: unknown, seen: Seen): Walk | null {
   if (schema instanceof z.ZodArray) return eachWalk(compile(schema.def.element, seen));
   if (schema instanceof z.ZodRecord) return valuesWalk(compile(schema.def.valueType, seen));
   if (schema instanceof z.ZodUnion) return unionWalk(schema.def.options.map((one) => compile(one, seen)));
-  if (schema instanceof z.ZodPipe) return compile(schema.def.in, seen);
-  if (schema instanceof z.ZodLazy) return compile(schema.def.getter(), seen);
-  if (
-    schema instanceof z.ZodOptional ||
-    schema instanceof z.ZodNullable ||
-    schema instanceof z.ZodDefault ||
-    schema instanceof z.ZodPrefault ||
-    schema instanceof z.ZodCatch ||
-    schema instanceof z.ZodReadonly
-  ) {
-    return compile(schema.def.innerType, seen);
-  }
-  return null;
+  const inner = wrappedSchema(schema);
+  return inner === undefined ? null : compile(inner, seen);
 }
 
 function objectWalk(schema: z.ZodObject, seen: Seen): Walk | null {
