@@ -8,16 +8,26 @@ interface Pipeline {
   waiting: [IncomingMessage, ServerResponse][];
 }
 
-/** More than any client pipelines: a connection that sends more without reading responses is closed. */
+/** More than any client pipelines: a connection that sends more without reading responses is abandoned. */
 const MAX_WAITING = 32;
+/**
+ * An abandoned connection is neither read nor answered for so long, and then closed. If it was closed immediately,
+ * the client would connect again and send the next hundreds of requests, which are parsed before they are counted.
+ */
+const ABANDONED_MS = 10_000;
+
+export interface PipeliningOptions {
+  /** Until an abandoned connection is closed, ms. */
+  abandonedMs?: number;
+}
 
 /**
  * Handles the requests of one connection one after the other (RFC 9112 §9.3.2): the next begins when the response
  * to the last has been handed to the system. So a client that sends requests and reads nothing makes the server
  * hold one response, not one for each request.
  */
-export function oneAtATime(handle: Handle): Handle {
-  const pipelines = new WeakMap<Socket, Pipeline>();
+export function oneAtATime(handle: Handle, { abandonedMs = ABANDONED_MS }: PipeliningOptions = {}): Handle {
+  const pipelines = new WeakMap<Socket, Pipeline | 'abandoned'>();
 
   function start(pipeline: Pipeline, req: IncomingMessage, res: ServerResponse): void {
     pipeline.busy = true;
@@ -29,14 +39,26 @@ export function oneAtATime(handle: Handle): Handle {
     handle(req, res);
   }
 
+  function abandon(pipeline: Pipeline, socket: Socket): void {
+    pipelines.set(socket, 'abandoned');
+    pipeline.waiting = [];
+    socket.pause();
+    // Node resumes a socket that it has paused itself, when responses have been written.
+    socket.on('resume', () => socket.pause());
+    const timer = setTimeout(() => socket.destroy(), abandonedMs).unref();
+    socket.once('close', () => clearTimeout(timer));
+  }
+
   return (req, res) => {
-    let pipeline = pipelines.get(req.socket);
+    const { socket } = req;
+    let pipeline = pipelines.get(socket);
+    if (pipeline === 'abandoned') return;
     if (pipeline === undefined) {
       pipeline = { busy: false, waiting: [] };
-      pipelines.set(req.socket, pipeline);
+      pipelines.set(socket, pipeline);
     }
     if (!pipeline.busy) start(pipeline, req, res);
     else if (pipeline.waiting.length < MAX_WAITING) pipeline.waiting.push([req, res]);
-    else req.socket.destroy();
+    else abandon(pipeline, socket);
   };
 }

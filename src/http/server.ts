@@ -23,7 +23,7 @@ import { createInFlight } from './in-flight.ts';
 import { type ConnectionLimits, createListener } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
 import { openApiDocument, openApiRoute } from './openapi.ts';
-import { oneAtATime } from './pipelining.ts';
+import { oneAtATime, type PipeliningOptions } from './pipelining.ts';
 import { readOnlyCheck } from './read-only.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation, type RequestState } from './router.ts';
@@ -78,6 +78,7 @@ export interface HttpServerOptions {
   /** Of the program, for the documentation. */
   version: string;
   connectionLimits?: Partial<ConnectionLimits>;
+  pipelining?: PipeliningOptions;
   bodies?: BodyReader;
 }
 
@@ -124,7 +125,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const handle = app.callback();
   /** The last request of each connection. */
   const exchanges = new WeakMap<Duplex, ServerResponse>();
-  const handleInOrder = oneAtATime((req, res) => void handle(req, res));
+  const handleInOrder = oneAtATime((req, res) => void handle(req, res), options.pipelining);
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
     exchanges.set(req.socket, res);
     handleInOrder(req, res);

@@ -99,12 +99,19 @@ describe('a client that reads no responses', () => {
     expect(read?.destroyed).toBe(false);
   });
 
-  it('is closed when it pipelines more than any client does', async () => {
+  it('is neither read nor answered when it pipelines more than any client does, and closed later', async () => {
     const { calls, large } = largeRoute(8_000_000);
-    api = await startApi({ routes: [large] });
-    deaf(get('/web-setup/large').repeat(100));
+    api = await startApi({ routes: [large], options: { pipelining: { abandonedMs: 500 } } });
+    const { socket } = deaf(get('/web-setup/large').repeat(100));
     await expect.poll(() => calls.length).toBe(1);
+    const [abandoned] = open();
+    // The response under way is written as far as the client reads, but nothing more of the requests is read.
+    const sent = abandoned?.bytesRead ?? 0;
+    expect(sent).toBeGreaterThan(0);
+    socket.write(get('/web-setup/large').repeat(100));
+    socket.resume();
     await expect.poll(() => open().length).toBe(0);
+    expect(abandoned?.bytesRead).toBe(sent);
     expect(calls).toHaveLength(1);
   });
 });
