@@ -31,11 +31,13 @@ const TURNS_PER_PASS = 16;
 const PASS_MS = 2;
 /** How long clients that connect may delay the next turns. */
 const CONNECTING_MS = 10;
-/**
- * What one turn costs an account at most, and what one that comes back still owes. A turn that took longer than it
- * should was interrupted: by the garbage collector, or by other processes.
- */
+/** What one turn costs an account at most. One that took longer was interrupted: by the garbage collector, say. */
 const LARGEST_CHARGE_MS = 20;
+/**
+ * What an account that comes back still owes for its last turns. Beside busy accounts, virtual time passes far more
+ * slowly than real time, so that an account that was charged for an interruption would wait many times as long.
+ */
+const LARGEST_DEBT_MS = PASS_MS;
 
 interface Flow {
   waiting: (() => void)[];
@@ -136,7 +138,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
         flows.set(accountId, flow);
       }
       if (flow.waiting.length === 0 && running?.flow !== flow)
-        flow.start = Math.min(Math.max(flow.start, virtual), virtual + LARGEST_CHARGE_MS);
+        flow.start = Math.min(Math.max(flow.start, virtual), virtual + LARGEST_DEBT_MS);
       flow.waiting.push(resolve);
       waiting++;
       if (!scheduled) schedule();

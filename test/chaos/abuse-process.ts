@@ -14,9 +14,14 @@ export interface AbuseJob {
   kind: AbuseKind;
   ports: Record<Listener, number>;
   /** The attackers' accounts. */
-  accounts: Credentials[];
+  accounts: Attacker[];
   /** Return path addresses of messages that the attackers received. */
   addresses: string[];
+}
+
+/** An account with a verified domain. */
+export interface Attacker extends Credentials {
+  domain: string;
 }
 
 export type AbuseKind = keyof typeof ABUSES_HTTP | keyof typeof ABUSES_SMTP;

@@ -1,9 +1,11 @@
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
-import type { Credentials } from '../support/api-client.ts';
-import type { AbuseJob, Attack, Count } from './abuse-process.ts';
+import type { AbuseJob, Attack, Attacker, Count } from './abuse-process.ts';
 
 /** Abuse of the HTTP listeners, by strangers and by accounts with valid keys. */
+
+/** What abusive accounts send to: the ledger does not count it. */
+export const ATTACKED_DOMAIN = 'attacked.example';
 
 const FLOOD_CONNECTIONS = 300;
 const AGAIN_MS = 100;
@@ -63,7 +65,7 @@ function unread({ ports }: AbuseJob, count: Count): void {
 /** One request of an account; the answer is counted by its status, its content thrown away. */
 function call(
   job: AbuseJob,
-  account: Credentials,
+  account: Attacker,
   count: Count,
   what: { method?: string; path: string; body: Buffer; agent: Agent },
 ): Promise<void> {
@@ -102,7 +104,7 @@ function call(
 function withoutEnd(
   job: AbuseJob,
   atOnce: number,
-  act: (account: Credentials, agent: Agent, n: number) => Promise<void>,
+  act: (account: Attacker, agent: Agent, n: number) => Promise<void>,
 ): void {
   for (const [index, account] of job.accounts.entries()) {
     const agent = new Agent({ keepAlive: true, localAddress: attackerAddress(index) });
@@ -117,7 +119,8 @@ function withoutEnd(
 const MB = 1024 * 1024;
 const BATCH = '/transactional/send-batch';
 const SINGLE = '/transactional/send';
-const MAIL = '"from":"a@hostile.example","to":"b@d0.example","subject":"s"';
+/** The account may send from its domain, so that nothing is refused before it is validated and rendered. */
+const mail = ({ domain }: Attacker) => `"from":"a@${domain}","to":"b@${ATTACKED_DOMAIN}","subject":"s"`;
 
 const json = (text: string) => Buffer.from(text);
 /** As many copies of a text as go into so many bytes. */
@@ -126,25 +129,37 @@ const filled = (bytes: number, part: (n: number) => string) => {
   return Array.from({ length: Math.floor(bytes / length) }, (_, n) => part(n)).join(',');
 };
 
+/** One body for each account, built once. */
+function forEach(job: AbuseJob, build: (from: Attacker) => Buffer): (account: Attacker) => Buffer {
+  const bodies = new Map(job.accounts.map((account) => [account.domain, build(account)]));
+  return ({ domain }) => bodies.get(domain) ?? json('');
+}
+
 /** Small schemas, large answers: every attachment of a batch is invalid in several ways. */
-const INVALID_ATTACHMENTS = () =>
+const invalidAttachments = (from: Attacker) =>
   json(
-    `{"messages":[{${MAIL},"html":"h","attachments":[${filled(31 * MB, () => '{"name":1,"contentType":2,"content":3}')}]}]}`,
+    `{"messages":[{${mail(from)},"html":"h","attachments":[${filled(31 * MB, () => '{"name":1,"contentType":2,"content":3}')}]}]}`,
   );
 
 /** Bodies that are valid JSON and expensive to look at. */
-const HOSTILE_BODIES: [path: string, body: () => Buffer][] = [
+const HOSTILE_BODIES: [path: string, body: (from: Attacker) => Buffer][] = [
   [BATCH, () => json(`{${filled(31 * MB, (n) => `"field${n}":1`)},"messages":[]}`)],
-  [SINGLE, () => json(`{${MAIL},"html":"h",${filled(3.9 * MB, (n) => `"field${n}":1`)}}`)],
-  [SINGLE, () => json(`{${MAIL},"html":"${'{{v1}}{{w22}}{{x333}}'.repeat(190_000)}"}`)],
-  [SINGLE, () => json(`{${MAIL},"html":"h","templateVariables":{"a":[${filled(3.9 * MB, () => '[]')}]}}`)],
-  [SINGLE, () => json(`{${MAIL},"html":"${'<a href=x>'.repeat(390_000)}"}`)],
-  [SINGLE, () => json(`{${MAIL},"html":"h","headers":{${filled(3.9 * MB, (n) => `"X-H${n}":"v"`)}}}`)],
+  [SINGLE, (from) => json(`{${mail(from)},"html":"h",${filled(3.9 * MB, (n) => `"field${n}":1`)}}`)],
+  [SINGLE, (from) => json(`{${mail(from)},"html":"${'{{v1}}{{w22}}{{x333}}'.repeat(190_000)}"}`)],
   [
     SINGLE,
-    () =>
+    (from) => json(`{${mail(from)},"html":"h","templateVariables":{"a":[${filled(3.9 * MB, () => '[]')}]}}`),
+  ],
+  [SINGLE, (from) => json(`{${mail(from)},"html":"${'<a href=x>'.repeat(390_000)}"}`)],
+  [
+    SINGLE,
+    (from) => json(`{${mail(from)},"html":"h","headers":{${filled(3.9 * MB, (n) => `"X-H${n}":"v"`)}}}`),
+  ],
+  [
+    SINGLE,
+    ({ domain }) =>
       json(
-        `{"from":"a@hostile.example","subject":"s","html":"h","to":[${filled(3.9 * MB, (n) => `"u${n}@d0.example"`)}]}`,
+        `{"from":"a@${domain}","subject":"s","html":"h","to":[${filled(3.9 * MB, (n) => `"u${n}@d0.example"`)}]}`,
       ),
   ],
 ];
@@ -154,7 +169,7 @@ const LARGE_UPLOADS = 9;
 const SMALL_UPLOADS = 30;
 
 /** A body that comes in at once but for its last bytes, and stays like that. */
-function slowUpload(job: AbuseJob, account: Credentials, bytes: number, count: Count): void {
+function slowUpload(job: AbuseJob, account: Attacker, bytes: number, count: Count): void {
   const socket = connect({ port: job.ports.api, host: '127.0.0.1', localAddress: attackerAddress(0) });
   socket.write(
     `POST ${BATCH} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: ${account.keys.transactional}\r\n` +
@@ -195,21 +210,24 @@ export const ABUSES_HTTP = {
       }),
     ),
   errors: (job, count) => {
-    const body = INVALID_ATTACHMENTS();
-    withoutEnd(job, 3, (account, agent) => call(job, account, count, { path: BATCH, body, agent }));
+    const bodyOf = forEach(job, invalidAttachments);
+    withoutEnd(job, 3, (account, agent) =>
+      call(job, account, count, { path: BATCH, body: bodyOf(account), agent }),
+    );
   },
   json: (job, count) => {
-    const bodies = HOSTILE_BODIES.map(([path, body]) => ({ path, body: body() }));
-    withoutEnd(job, 3, (account, agent, n) =>
-      call(job, account, count, {
-        ...(bodies[n % bodies.length] ?? { path: SINGLE, body: json('') }),
-        agent,
-      }),
-    );
+    const bodies = HOSTILE_BODIES.map(([path, body]) => ({ path, bodyOf: forEach(job, body) }));
+    withoutEnd(job, 3, (account, agent, n) => {
+      const { path, bodyOf } = bodies[n % bodies.length] ?? { path: SINGLE, bodyOf: () => json('') };
+      return call(job, account, count, { path, body: bodyOf(account), agent });
+    });
   },
   uploads: slowUploads,
   requests: (job, count) => {
-    const body = json(`{${MAIL},"html":"${'<p>text</p>'.repeat(2000)}"}`);
-    withoutEnd(job, 60, (account, agent) => call(job, account, count, { path: SINGLE, body, agent }));
+    const html = `${'<p>text</p>'.repeat(2000)}<p>{{company_address_html}}</p><p>{{unsubscribe_email_html}}</p>`;
+    const bodyOf = forEach(job, (from) => json(`{${mail(from)},"html":"${html}"}`));
+    withoutEnd(job, 60, (account, agent) =>
+      call(job, account, count, { path: SINGLE, body: bodyOf(account), agent }),
+    );
   },
 } satisfies Record<string, Attack>;

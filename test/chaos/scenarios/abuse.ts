@@ -1,8 +1,10 @@
 import { request } from 'node:http';
 import { dsn } from '../../smtp/mails.ts';
 import { smtpClient } from '../../support/smtp-client.ts';
+import { verifiedDomain } from '../../support/verified-domain.ts';
 import { startAbuse } from '../abuse.ts';
-import type { AbuseKind } from '../abuse-process.ts';
+import type { AbuseKind, Attacker } from '../abuse-process.ts';
+import { ATTACKED_DOMAIN } from '../abuses-http.ts';
 import type { Scenario } from '../scenario.ts';
 import { pause, type Stage, within } from '../stage.ts';
 import { percentile } from '../traffic.ts';
@@ -20,6 +22,8 @@ interface Row {
   probe?: keyof typeof PROBES;
   /** Until it has its full effect, default 1.5 s. */
   settleMs?: number;
+  /** What its p99 may grow by, default MOST_RATIO. */
+  mostRatio?: number;
   short?: true;
 }
 
@@ -120,12 +124,19 @@ async function probeFor(world: World, probe: Probe, used: Set<string>, ms: numbe
   return result;
 }
 
-function scenario({ name, summary, abuse: kind, probe, settleMs = SETTLE_MS, short }: Row): Scenario {
+function scenario(row: Row): Scenario {
+  const { name, summary, abuse: kind, probe, settleMs = SETTLE_MS, mostRatio = MOST_RATIO, short } = row;
   const run = async (stage: Stage) => {
     const world = await startWorld(stage);
-    const accounts = await Promise.all(
-      Array.from({ length: ABUSERS }, (_, n) => world.daemon.account(`Hostile ${n}`)),
-    );
+    // What the attackers send is not in the ledger.
+    await world.destination([ATTACKED_DOMAIN], { onMessage: () => undefined });
+    const accounts: Attacker[] = [];
+    for (let n = 0; n < ABUSERS; n++) {
+      const api = await world.daemon.account(`Hostile ${n}`);
+      const domain = `hostile${n}.example`;
+      await verifiedDomain(world.daemon, world.dns, domain, { api });
+      accounts.push({ accountId: api.accountId, keys: api.keys, domain });
+    }
     // What the attackers received themselves: it names addresses that their mail is accepted at.
     const received = world.traffic({ count: 10, recipients: 'attacker' });
     await pause(1000, stage.signal);
@@ -147,7 +158,7 @@ function scenario({ name, summary, abuse: kind, probe, settleMs = SETTLE_MS, sho
     const abuse = await startAbuse(stage, {
       kind,
       ports: world.daemon.ports,
-      accounts: accounts.map(({ accountId, keys }) => ({ accountId, keys })),
+      accounts,
       addresses,
     });
     await pause(settleMs, stage.signal);
@@ -169,7 +180,7 @@ function scenario({ name, summary, abuse: kind, probe, settleMs = SETTLE_MS, sho
       `p99 of a send: ${before.toFixed(0)} ms quiet, ${meanwhile.toFixed(0)} ms beside the abuse`,
     );
     // On a machine that is shared, as in CI, a latency proves nothing: the short variant judges the ledger.
-    if (ratio > MOST_RATIO && !stage.short)
+    if (ratio > mostRatio && !stage.short)
       result.faults.push(`p99 of the well-behaved account is ${ratio.toFixed(1)} times its quiet value`);
     if (abused.served !== null) {
       const { tried, served, problems } = abused.served;
@@ -250,7 +261,13 @@ const TENANTS: Row[] = [
     short: true,
   },
   { name: 'tenant-unread', summary: '300 connections that never read the responses', abuse: 'unread' },
-  { name: 'tenant-requests', summary: 'three accounts send as many requests as they can', abuse: 'requests' },
+  {
+    name: 'tenant-requests',
+    summary: 'three accounts send as much valid mail as they can',
+    abuse: 'requests',
+    // What is accepted has to be delivered: it keeps both cores busy, those of the event loop included.
+    mostRatio: 10,
+  },
 ];
 
 export const ABUSE: Scenario[] = [...LISTENERS, ...TENANTS].map(scenario);
