@@ -1,11 +1,12 @@
+import { type Work, withoutPause } from '../core/slices.ts';
 import { domainOf, needsSmtpUtf8 } from './address.ts';
 import type { Alternative, Attachment, CopyDetails, MessageContent } from './content.ts';
 import { encodeText, wrapBase64 } from './encode.ts';
 import { flowText } from './flowed.ts';
 import { addressField, listIdField, parameterField, textField, wordsField } from './headers.ts';
 import { personalise } from './personalise.ts';
-import { textFromHtml } from './text-part.ts';
-import { tracked } from './tracked.ts';
+import { derivingText } from './text-part.ts';
+import { trackingLinks } from './tracked.ts';
 
 /**
  * Makes the message that one recipient gets (RFC 5322, RFC 2045, RFC 2046). Owns which fields it has and how
@@ -25,7 +26,12 @@ const CRLF = Buffer.from('\r\n');
 
 /** Puts a content and one copy's details together. */
 export function compose(content: MessageContent, copy: CopyDetails): ComposedMessage {
-  const body = bodyOf(content, copy);
+  return withoutPause(composing(content, copy));
+}
+
+/** The same in steps: large HTML takes up to a second. */
+export function* composing(content: MessageContent, copy: CopyDetails): Work<ComposedMessage> {
+  const body = yield* bodyOf(content, copy);
   const header = [
     wordsField('Date', [rfc5322Date(content.date)]),
     addressField('From', [content.from]),
@@ -129,34 +135,33 @@ interface Entity {
 }
 
 /** mixed( readable, attachment… ), or the readable part alone. */
-function bodyOf(content: MessageContent, copy: CopyDetails): Entity {
+function* bodyOf(content: MessageContent, copy: CopyDetails): Work<Entity> {
   const boundary = boundaries(content.messageId);
   // Without html there is nothing an inline part could stand in.
   const isInline = (attachment: Attachment) => content.html !== '' && attachment.contentId !== undefined;
   const inline = content.attachments.filter(isInline).map(attachmentEntity);
   const attached = content.attachments.filter((attachment) => !isInline(attachment)).map(attachmentEntity);
-  const readable = readableOf(content, copy, inline, boundary);
+  const readable = yield* readableOf(content, copy, inline, boundary);
   return attached.length > 0 ? multipart('mixed', boundary('m'), [readable, ...attached]) : readable;
 }
 
 /** alternative( text, related( html, inline… ), alternative… ), without what the content lacks. */
-function readableOf(
+function* readableOf(
   content: MessageContent,
   copy: CopyDetails,
   inline: Entity[],
   boundary: Boundary,
-): Entity {
+): Work<Entity> {
   const { html, text, alternatives = [] } = content;
-  const words = text ?? textFromHtml(html);
+  const words = text ?? (yield* derivingText(html));
   const at = (position: Alternative['position']) =>
     alternatives.filter((alternative) => alternative.position === position).map(alternativeEntity);
-  const forms = [
-    ...at('before-text'),
-    ...(words !== '' || html === '' ? [textOf(words, copy, text === null)] : []),
-    ...at('before-html'),
-    ...(html === '' ? [] : [htmlOf(html, copy, inline, boundary)]),
-    ...at('after-html'),
-  ];
+  const forms = at('before-text');
+  if (words !== '' || html === '') forms.push(textOf(words, copy, text === null));
+  yield;
+  forms.push(...at('before-html'));
+  if (html !== '') forms.push(yield* htmlOf(html, copy, inline, boundary));
+  forms.push(...at('after-html'));
   const [only, ...more] = forms;
   return only !== undefined && more.length === 0 ? only : multipart('alternative', boundary('a'), forms);
 }
@@ -167,8 +172,10 @@ function textOf(words: string, copy: CopyDetails, isDerived: boolean): Entity {
   return isDerived ? textEntity('plain', flowText(source), '; format=flowed') : textEntity('plain', source);
 }
 
-function htmlOf(source: string, copy: CopyDetails, inline: Entity[], boundary: Boundary): Entity {
-  const html = textEntity('html', personalise(tracked(source, copy), copy, 'html'));
+function* htmlOf(source: string, copy: CopyDetails, inline: Entity[], boundary: Boundary): Work<Entity> {
+  const changed = personalise(yield* trackingLinks(source, copy), copy, 'html');
+  yield;
+  const html = textEntity('html', changed);
   if (inline.length === 0) return html;
   return multipart('related', boundary('r'), [html, ...inline], { type: 'text/html' });
 }

@@ -1,4 +1,5 @@
-import { type HtmlVisitor, type Span, walkHtml } from './html-walk.ts';
+import { type Work, withoutPause } from '../core/slices.ts';
+import { type HtmlVisitor, type Span, walkHtml, walkingHtml } from './html-walk.ts';
 import { escapeHtml } from './template.ts';
 
 /**
@@ -25,6 +26,10 @@ const CONDITIONAL = /^\[if[\s(!][^\]]*\]>/i;
 
 /** Conditional comments that are looked into: each is walked like html of its own. */
 const MAX_CONDITIONAL = 1000;
+/** Of one of them; longer ones are left as they are. They are walked in one step. */
+const MAX_CONDITIONAL_LENGTH = 64 * 1024;
+/** Links whose address is replaced between two yields. */
+const LINKS_PER_STEP = 64;
 
 /** Characters of a link's text that are collected. */
 const MAX_TEXT = 300;
@@ -38,7 +43,12 @@ interface Link extends Span {
   text: string;
 }
 
-export function changeLinks(html: string, { address, atEnd }: LinkChanges): string {
+export function changeLinks(html: string, changes: LinkChanges): string {
+  return withoutPause(changingLinks(html, changes));
+}
+
+/** The same in steps. */
+export function* changingLinks(html: string, { address, atEnd }: LinkChanges): Work<string> {
   const splices: Splice[] = [];
   let conditional = 0;
   let bodyEnd = -1;
@@ -74,7 +84,8 @@ export function changeLinks(html: string, { address, atEnd }: LinkChanges): stri
     },
     comment: ({ start, end }) => {
       const opening = CONDITIONAL.exec(source.slice(start, end))?.[0];
-      if (opening === undefined || ++conditional > MAX_CONDITIONAL) return;
+      if (opening === undefined || end - start > MAX_CONDITIONAL_LENGTH || ++conditional > MAX_CONDITIONAL)
+        return;
       const { open, text } = visitor('', offset + start + opening.length);
       const close = (name: string) => {
         if (name === 'a') current = null;
@@ -82,9 +93,10 @@ export function changeLinks(html: string, { address, atEnd }: LinkChanges): stri
       if (open && text) walkHtml(source.slice(start + opening.length, end), { open, text, close }, WANTED);
     },
   });
-  walkHtml(html, visitor(html, 0), WANTED);
+  yield* walkingHtml(html, visitor(html, 0), WANTED);
 
-  for (const { start, end, href, text } of links) {
+  for (const [n, { start, end, href, text }] of links.entries()) {
+    if (n % LINKS_PER_STEP === LINKS_PER_STEP - 1) yield;
     const changed = address(href, text);
     if (changed !== null) splices.push({ start, end, text: escapeHtml(changed) });
   }

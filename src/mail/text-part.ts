@@ -1,4 +1,5 @@
-import { walkHtml } from './html-walk.ts';
+import { type Work, withoutPause } from '../core/slices.ts';
+import { walkingHtml } from './html-walk.ts';
 import { trackVisibility, VISIBILITY_ATTRIBUTES, voidElementStyle } from './visibility.ts';
 
 /**
@@ -45,6 +46,11 @@ interface OpenLink {
 }
 
 export function textFromHtml(html: string): string {
+  return withoutPause(derivingText(html));
+}
+
+/** The same in steps. */
+export function* derivingText(html: string): Work<string> {
   let out = '';
   /** Line ends owed before the next word, at most two. */
   let breaks = 0;
@@ -204,7 +210,7 @@ export function textFromHtml(html: string): string {
     else if (CELLS.has(name)) blank = true;
   };
 
-  walkHtml(html, { open, close, text }, WANTED);
+  yield* walkingHtml(html, { open, close, text }, WANTED);
   endLink();
   return out.trimEnd();
 }

@@ -1,6 +1,7 @@
+import { type Work, withoutPause } from '../core/slices.ts';
 import { type CopyDetails, MARKS } from './content.ts';
 import { linkAddress, organizationalDomain, shownDomain } from './link-address.ts';
-import { changeLinks } from './links.ts';
+import { changingLinks } from './links.ts';
 import { personalise } from './personalise.ts';
 import { clickTokens } from './tokens.ts';
 
@@ -13,6 +14,11 @@ const MAX_LINKS = 5000;
  * or host name of another organizational domain than that of our links.
  */
 export function tracked(html: string, copy: CopyDetails): string {
+  return withoutPause(trackingLinks(html, copy));
+}
+
+/** The same in steps. */
+export function* trackingLinks(html: string, copy: CopyDetails): Work<string> {
   const { tracking } = copy;
   if (tracking === undefined) return html;
   const { linkPrefix, clickKey, messageId, pixelUrl } = tracking;
@@ -20,7 +26,7 @@ export function tracked(html: string, copy: CopyDetails): string {
   const tokenOf = clickKey === null ? null : clickTokens(clickKey, messageId, hostname);
   const linkDomain = organizationalDomain(hostname);
   let links = 0;
-  return changeLinks(html, {
+  return yield* changingLinks(html, {
     address: (href, text) => {
       if (tokenOf === null || links === MAX_LINKS || isOurs(href)) return null;
       if ((shownDomain(text) ?? linkDomain) !== linkDomain) return null;

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { composing } from '../../src/mail/compose.ts';
+import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
+import { changeLinks } from '../../src/mail/links.ts';
+import { textFromHtml } from '../../src/mail/text-part.ts';
+
+const PARAGRAPH =
+  '<p style="color:red">Größe &amp; Preis:\r\n <a href="https://shop.example/a?b=1&amp;c=2">zum\u200c Shop</a> 👩🏽‍🚀' +
+  '<!--[if mso]><a href="https://shop.example/mso">x</a><![endif]--><pre>a\r\n b</pre></p>';
+const HTML = PARAGRAPH.repeat(300);
+/** Everything after it starts so many characters later within the parts that are read at a time. */
+const shifted = (by: number) => `<!--${'x'.repeat(by)}-->${HTML}`;
+const shifts = Array.from({ length: PARAGRAPH.length }, (_, n) => n);
+
+describe('html that is read in parts', () => {
+  it('gives the same text wherever the parts end', () => {
+    const text = textFromHtml(shifted(0));
+    expect(text.split('\n').length).toBeGreaterThan(600);
+    for (const by of shifts) expect(textFromHtml(shifted(by)) === text, String(by)).toBe(true);
+  });
+
+  it('gives the same links wherever the parts end', () => {
+    const changed = (by: number) =>
+      changeLinks(shifted(by), { address: (href, text) => `${href}#${text}`, atEnd: '<img>' }).replace(
+        /^<!--x*-->/,
+        '',
+      );
+    const links = changed(0);
+    expect(links).toContain('href="https://shop.example/mso#x"');
+    for (const by of shifts) expect(changed(by) === links, String(by)).toBe(true);
+  });
+});
+
+it('composes a large message in steps', () => {
+  const content: MessageContent = {
+    from: { name: '', address: 'ann@example.com' },
+    to: [{ name: '', address: 'bob@example.net' }],
+    cc: [],
+    replyTo: null,
+    subject: 'Hello',
+    html: HTML.repeat(10),
+    text: null,
+    headers: [],
+    attachments: [],
+    messageId: 'msg_1700000000000_abcdefghijkl@example.com',
+    date: 1_700_000_000_000,
+  };
+  const copy: CopyDetails = {
+    recipient: 'bob@example.net',
+    kind: 'transactional',
+    unsubscribeUrl: 'https://t.example.com/u/abc',
+    reportAbuseUrl: 'https://t.example.com/r/abc',
+    unsubscribeAddress: null,
+    signedId: 'abc',
+    feedbackAddress: null,
+    feedbackId: 'abc',
+  };
+  expect([...composing(content, copy)].length).toBeGreaterThan((10 * HTML.length) / 20_000);
+});
