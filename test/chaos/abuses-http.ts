@@ -88,6 +88,7 @@ function call(
       },
       (res) => {
         count(res.statusCode ?? 0);
+        res.on('error', () => count('broken'));
         res.resume().on('close', resolve);
       },
     );
