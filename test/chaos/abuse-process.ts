@@ -35,9 +35,15 @@ if (argument !== undefined) {
   const job: AbuseJob = JSON.parse(argument);
   const counts: Record<string, number> = {};
   const attacks: Record<string, Attack> = { ...ABUSES_HTTP, ...ABUSES_SMTP };
-  attacks[job.kind]?.(job, (what) => {
+  const count: Count = (what) => {
     counts[what] = (counts[what] ?? 0) + 1;
+  };
+  // The daemon closes connections at any time; Node reports some of those to nobody, after the response.
+  process.on('uncaughtException', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') throw error;
+    count('broken');
   });
+  attacks[job.kind]?.(job, count);
   setInterval(() => {
     if (Object.keys(counts).length > 0) console.log(JSON.stringify(counts));
   }, 500);

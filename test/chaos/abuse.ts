@@ -28,7 +28,7 @@ export async function startAbuse(stage: Stage, job: AbuseJob): Promise<Abuse> {
     stop: async () => void (await child.kill('SIGKILL')),
   };
   await eventually(`the abuse ${job.kind} to begin`, () => {
-    if (!child.running) throw new Error(`the abuse ${job.kind} ended: ${child.output.slice(-500)}`);
+    if (!child.running) throw new Error(`the abuse ${job.kind} ended: ${child.output.slice(-1500)}`);
     return Object.keys(counts).length > 0;
   });
   return abuse;
