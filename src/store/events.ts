@@ -45,9 +45,6 @@ export function eventTable(db: Database) {
     VALUES (@event_id, @account_id, @kind, @at, @message_seq, @domain_id, @data)`);
   const bySeq = db.prepare<[number], EventRow>(`${SELECT} WHERE e.seq = ?`);
   const ofMessage = db.prepare<[number], EventRow>(`${SELECT} WHERE e.message_seq = ? ORDER BY e.seq`);
-  const purge = db.prepare<[number, number]>(
-    'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < ? ORDER BY seq LIMIT +?)',
-  );
   const last = db.prepare<[], { seq: number }>('SELECT * FROM events ORDER BY seq DESC LIMIT 1');
   return {
     /** Returns its seq. */
@@ -59,6 +56,5 @@ export function eventTable(db: Database) {
     /** Null when it is past its retention. */
     bySeq: (seq: number): EventRow | null => bySeq.get(seq) ?? null,
     ofMessage: (messageSeq: number): EventRow[] => ofMessage.all(messageSeq),
-    purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };
 }

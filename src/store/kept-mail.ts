@@ -53,9 +53,6 @@ export function keptMailTable(db: Database) {
   const listBox = db.prepare<[Box, number], KeptMailHead>(`
     ${HEAD} INDEXED BY kept_mail_by_box WHERE box = ? ORDER BY seq DESC LIMIT +?`);
   const get = db.prepare<[number], KeptMailRow>('SELECT * FROM kept_mail WHERE seq = ?');
-  const purge = db.prepare<[number, number]>(
-    'DELETE FROM kept_mail WHERE seq IN (SELECT seq FROM kept_mail WHERE received_at < ? ORDER BY seq LIMIT +?)',
-  );
   return {
     /** `raw` is the whole mail. Beyond the box's limit the oldest of the network with the most mails is dropped. */
     insert: (row: Omit<KeptMailRow, 'seq' | 'size'>): void => {
@@ -69,6 +66,5 @@ export function keptMailTable(db: Database) {
     list: (box: Box | null, limit: number): KeptMailHead[] =>
       box === null ? list.all(limit) : listBox.all(box, limit),
     get: (seq: number): KeptMailRow | null => get.get(seq) ?? null,
-    purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };
 }

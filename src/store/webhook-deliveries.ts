@@ -132,7 +132,6 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
       SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq < ?
       ORDER BY event_seq DESC LIMIT 1 OFFSET +?`)
     .pluck();
-  const oldestEvent = db.prepare<[], number | null>('SELECT min(seq) FROM events').pluck();
 
   /** Every webhook that has rows, deleted ones too. */
   function* webhooks(): Generator<number> {
@@ -185,16 +184,6 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
       accountId: string,
       range: { afterSeq: number; lastSeq: number; limit: number },
     ): ToldEvent[] => told.all(webhook, accountId, range.afterSeq, range.lastSeq, range.limit),
-    /** Deletes what tells of purged events; returns how many, at most `limit`. */
-    purge: (limit: number): number => {
-      const oldest = oldestEvent.get() ?? Number.MAX_SAFE_INTEGER;
-      let purged = 0;
-      for (const number of webhooks()) {
-        if (purged >= limit) break;
-        purged += removeBefore.run(number, number, oldest, limit - purged).changes;
-      }
-      return purged;
-    },
     /** Deletes what deleted webhooks left behind; returns how many, at most `limit`. */
     purgeOrphans: (limit: number): number => {
       let purged = 0;
