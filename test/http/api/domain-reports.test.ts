@@ -1,3 +1,4 @@
+import { createLocalReader } from '../../../src/store/readers/reads.ts';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import { refuse } from '../../../src/core/refusal.ts';
@@ -18,7 +19,9 @@ async function start() {
     get: (accountId: string, domainId: string) =>
       tables.domains.get(accountId, domainId) ?? refuse('DOMAIN_NOT_FOUND', 'There is no such domain'),
   };
-  const api = await startApi({ routes: domainReportRoutes({ domains, tables, clock }) });
+  const api = await startApi({
+    routes: domainReportRoutes({ domains, reader: createLocalReader(tables), clock }),
+  });
   onTestFinished(() => api.stop());
   const { accountId } = api.account;
   insertAccount(tables, accountId, clock.now());
