@@ -4,6 +4,8 @@ import { createLog } from '../../../src/core/log.ts';
 import { ReadRejected } from '../../../src/store/failure.ts';
 import { createReaderPool, type ReaderPoolLimits } from '../../../src/store/readers/pool.ts';
 import type { ReaderThreadData } from '../../../src/store/readers/thread.ts';
+import type { WriteAheadLog } from '../../../src/store/write-ahead-log.ts';
+import { createWriter } from '../../../src/store/writer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { enqueue, insertAccount, startStore } from '../../support/store.ts';
 import { deadly, endless, failing, held, probeThread, writing } from './probes.ts';
@@ -37,6 +39,15 @@ function start({ threads = 2, budgetMs = 60_000, limits = {} }: Wish = {}) {
   const allReady = () => eventually('the threads to start', () => pool.state().threads === threads);
   return { ...store, pool, observed, messages, allReady, startedThreads: () => started };
 }
+
+const SUPPRESSION = {
+  recipient_hash: 'email_0123456789abcdef0123456789abcdef',
+  stream: 'all',
+  reason: 'manual',
+  email: 'ada@example.net',
+  message_seq: null,
+  created_at: 1,
+} as const;
 
 /** A read of an account that occupies a thread from `isHeld` on, until it is released. */
 function hold({ pool }: ReturnType<typeof start>, accountId: string) {
@@ -74,6 +85,35 @@ describe('reader threads', { timeout: 60_000 }, () => {
       await writer.run((all) => void enqueue(all, clock.now(), { recipient: `ada${n}@example.net` }));
       expect(await messages('acct_one')).toHaveLength(n);
     }
+  });
+
+  it('may be a moment ahead of the disk, until the writer has settled', async () => {
+    const { pool, db, tables } = start({ threads: 1 });
+    let reachDisk = () => {};
+    const log: WriteAheadLog = {
+      flush: () => new Promise((resolve) => (reachDisk = resolve)),
+      isLong: () => false,
+      checkpoint: () => Promise.resolve(),
+      close: () => Promise.resolve(),
+    };
+    const writer = createWriter(db, tables, { log });
+    const written = writer.run((all) => all.settings.put('a', 'b'));
+    const filter = { accountId: 'acct_one', beforeSeq: null, limit: 5 };
+    const added = writer.run((all) => void all.suppressions.add({ ...SUPPRESSION, account_id: 'acct_one' }));
+    const page = await eventually('the commit to be visible', async () => {
+      const { rows } = await pool.table('acct_one', 'suppressions', 'list', filter);
+      return rows.length === 1;
+    });
+    expect(page).toBe(true);
+    let isSettled = false;
+    const settled = writer.settled().then(() => {
+      isSettled = true;
+    });
+    await pool.table('acct_one', 'suppressions', 'list', filter);
+    expect(isSettled).toBe(false);
+    reachDisk();
+    await Promise.all([settled, written, added]);
+    await writer.close();
   });
 
   it('cannot write', async () => {
