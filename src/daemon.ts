@@ -71,6 +71,7 @@ import { createSubmission } from './smtp/submission.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
 import { ReadRejected } from './store/failure.ts';
 import { openSeal } from './store/master-key.ts';
+import { createLogRelief } from './store/readers/log-relief.ts';
 import { createReaderPool, type ReaderPool, type ReaderPoolOptions } from './store/readers/pool.ts';
 import { NO_ACCOUNT } from './store/readers/reads.ts';
 import type { ReaderThreadData } from './store/readers/thread.ts';
@@ -144,17 +145,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     const tables = createTables(db);
     const wal = openWriteAheadLog(db, { script: world.flushScript });
     undo.push(() => wal.close());
-    const writer = createWriter(db, tables, {
-      log: wal,
-      onCheckpointFailed: (error) => log.warn({ err: error }, 'WAL checkpoint failed; trying again later'),
-      onLost: (error) => {
-        log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
-        setImmediate(() => {
-          throw error;
-        });
-      },
-    });
-    undo.push(() => writer.close());
     const registry = new Registry();
     const reader = createReaderPool({
       threads: config.readers.threads,
@@ -169,6 +159,18 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       turn: eventLoopTurns.next,
     });
     undo.push(() => reader.close());
+    const writer = createWriter(db, tables, {
+      log: wal,
+      onCheckpointIncomplete: createLogRelief({ pool: reader, checkpoint: () => writer.checkpoint() }),
+      onCheckpointFailed: (error) => log.warn({ err: error }, 'WAL checkpoint failed; trying again later'),
+      onLost: (error) => {
+        log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
+        setImmediate(() => {
+          throw error;
+        });
+      },
+    });
+    undo.push(() => writer.close());
     const generation = await writer.run((all) => {
       all.queue.freeLeases();
       return all.settings.nextGeneration();
@@ -257,6 +259,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       recorder,
       mayAdd: limits.mayAdd.contacts,
       answersKeptMs: config.limits.idempotencyHours * HOUR,
+      pauseReads: reader.pause,
     });
     audience.background.start();
     undo.push(() => audience.background.stop());

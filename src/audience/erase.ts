@@ -30,6 +30,7 @@ export interface ErasureHouse {
   log: Log;
   erasers: readonly Eraser[];
   claimFile?: NonNullable<TraceHouse['claimFile']>;
+  pauseReads?: NonNullable<TraceHouse['pauseReads']>;
 }
 
 export function createErasure(house: ErasureHouse): Erasure {

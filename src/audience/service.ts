@@ -40,6 +40,8 @@ export interface AudienceHouse {
   answersKeptMs: number;
   /** See `TraceHouse`. */
   claimFile?: NonNullable<TraceHouse['claimFile']>;
+  /** See `TraceHouse`. */
+  pauseReads?: NonNullable<TraceHouse['pauseReads']>;
   /** For tables of other rooms in which people's addresses stand. */
   erasers?: readonly Eraser[];
 }

@@ -16,7 +16,7 @@ import type { ReadReply, ReadRequest } from './thread.ts';
 export interface ReaderPool extends Reader {
   /**
    * Starts no further read until `resume` is called; resolves when none runs, so that no read holds back a
-   * checkpoint.
+   * checkpoint, or when one does not end with its budget.
    */
   pause(): Promise<{ resume(): void }>;
   /** Rejects what waits, lets the reads under way end, and closes the connections. */
@@ -173,6 +173,16 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     dispatch();
   }
 
+  function idleOrOverdue(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, budgetMs + limits.overdueMs);
+      onIdle.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
   function interrupted(): ReadRejected {
     return new ReadRejected('lost', 'the query was interrupted by a fault of the service');
   }
@@ -236,7 +246,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     query: (accountId, { name }, ...args) => read(accountId, name, args) as Promise<never>,
     pause: async () => {
       pauses++;
-      if (slots.some(isBusy)) await new Promise<void>((resolve) => onIdle.push(resolve));
+      if (slots.some(isBusy)) await idleOrOverdue();
       let isResumed = false;
       return {
         resume: () => {
