@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { schedule } from 'node-cron';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
@@ -13,6 +14,7 @@ import { type Clock, HOUR, monotonicClock, SECOND } from './core/clock.ts';
 import { createIds } from './core/ids.ts';
 import { type AddressHasher, LOG_KEY_PURPOSE, type Log } from './core/log.ts';
 import type { Random } from './core/random.ts';
+import { eventLoopTurns } from './core/slices.ts';
 import { createDeliveryEngine, type DeliveryEngine } from './delivery/engine.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
@@ -73,7 +75,12 @@ import { READER_HEAP_MB } from './smtp/parse-pool.ts';
 import { createSubmission } from './smtp/submission.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
 import type { FilePages } from './store/free-space.ts';
+import { ReadRejected } from './store/failure.ts';
 import { openSeal } from './store/master-key.ts';
+import { createLogRelief } from './store/readers/log-relief.ts';
+import { createReaderPool, type ReaderPool, type ReaderPoolOptions } from './store/readers/pool.ts';
+import { NO_ACCOUNT } from './store/readers/reads.ts';
+import type { ReaderThreadData } from './store/readers/thread.ts';
 import { createTables } from './store/tables.ts';
 import { openWriteAheadLog } from './store/write-ahead-log.ts';
 import { createWriter } from './store/writer.ts';
@@ -100,6 +107,8 @@ export interface World {
   workerScript?: URL;
   /** The program of the thread that flushes the write-ahead log; default: the compiled one. */
   flushScript?: URL;
+  /** The program of the threads that read the database; default: the compiled one beside this file. */
+  storeReaderScript?: URL;
   /** The program of the thread that reads incoming mail; default: the one beside this file. */
   readerScript?: URL;
 }
@@ -122,6 +131,8 @@ export interface Daemon {
 }
 
 const GRACE_MS = 30 * SECOND;
+/** Megabytes of heap of a thread that reads the database: many times the largest page. */
+const STORE_READER_HEAP_MB = 256;
 
 /** Starts a daemon; rejects, leaving nothing running, when it cannot do its work. */
 export async function startDaemon(config: Config, world: World): Promise<Daemon> {
@@ -140,8 +151,23 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     const tables = createTables(db);
     const wal = openWriteAheadLog(db, { script: world.flushScript });
     undo.push(() => wal.close());
+    const registry = new Registry();
+    const reader = createReaderPool({
+      threads: config.readers.threads,
+      budgetMs: config.readers.budget,
+      log,
+      startThread: () =>
+        new Worker(world.storeReaderScript ?? new URL('./reader.js', import.meta.url), {
+          workerData: { file: db.name, budgetMs: config.readers.budget } satisfies ReaderThreadData,
+          resourceLimits: { maxOldGenerationSizeMb: STORE_READER_HEAP_MB },
+        }),
+      observe: readMetrics(registry),
+      turn: eventLoopTurns.next,
+    });
+    undo.push(() => reader.close());
     const writer = createWriter(db, tables, {
       log: wal,
+      onCheckpointIncomplete: createLogRelief({ pool: reader, checkpoint: () => writer.checkpoint() }),
       onCheckpointFailed: (error) => log.warn({ err: error }, 'WAL checkpoint failed; trying again later'),
       onLost: (error) => {
         log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
@@ -172,7 +198,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       createResolver({ resolvers: config.dns.resolvers, timeoutMs: config.dns.timeoutMs, clock, random });
     if (world.resolver === undefined) undo.push(() => resolver.close());
 
-    const registry = new Registry();
     const webhookCalls = new Counter({
       name: 'postrider_webhook_calls_total',
       help: 'Calls of webhooks.',
@@ -185,6 +210,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       random,
       log,
       tables,
+      reader,
       writer,
       secrets: createWebhookSecrets({ seal, random }),
       caller: createWebhookCaller({
@@ -231,6 +257,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
 
     const audience = createAudience({
       tables,
+      reader,
       writer,
       clock,
       ids,
@@ -239,6 +266,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       mayAdd: limits.mayAdd.contacts,
       answersKeptMs: config.limits.idempotencyHours * HOUR,
       erasureWaitMs: 5 * SECOND,
+      pauseReads: reader.pause,
     });
     audience.background.start();
     undo.push(() => audience.background.stop());
@@ -394,7 +422,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           });
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
-    registerGauges(registry, { queued: tables.queue.count, engine });
+    registerGauges(registry, { reader, engine });
     const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {
@@ -430,6 +458,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     undo.push(() => databaseProbe.stop());
     const complianceTemplates = createComplianceTemplates({
       tables,
+      reader,
       writer,
       clock,
       ids,
@@ -452,11 +481,11 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       routes: [
         ...useCaseRoutes({ domains }),
         ...domainRoutes({ domains }),
-        ...domainReportRoutes({ domains, tables, clock }),
+        ...domainReportRoutes({ domains, reader, clock }),
         ...domainGroupRoutes({ domains }),
         ...sendRoutes(sends),
         ...sendBatchRoutes(sends),
-        ...messageRoutes({ tables }),
+        ...messageRoutes({ tables, reader }),
         ...messageActionRoutes({
           queuedMail: createQueuedMail({
             tables,
@@ -468,14 +497,14 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           }),
         }),
         ...templateRoutes({
-          templates: createTemplates({ tables, writer, clock, ids, mayAdd: limits.mayAdd.templates }),
+          templates: createTemplates({ tables, reader, writer, clock, ids, mayAdd: limits.mayAdd.templates }),
         }),
         ...complianceTemplateRoutes({
           complianceTemplates,
           hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
         }),
         ...campaignRoutes({
-          campaigns: createCampaigns({ tables, writer, clock, ids }),
+          campaigns: createCampaigns({ tables, reader, writer, clock, ids }),
           sending: campaignSending,
           account: tables.accounts.get,
           oneClick,
@@ -483,7 +512,14 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         ...webhookRoutes({ webhooks }),
         ...webhookDeliveryRoutes({ webhooks }),
         ...suppressionRoutes({
-          suppressions: createSuppressionList({ tables, writer, clock, recorder, onSuppressionChange }),
+          suppressions: createSuppressionList({
+            tables,
+            reader,
+            writer,
+            clock,
+            recorder,
+            onSuppressionChange,
+          }),
         }),
         ...contactImportRoutes({ tables, importer: audience.importer }),
         ...contactRoutes(audience),
@@ -570,19 +606,54 @@ function logListener(log: Log, listener: string, address: ListenAddress | null |
   if (address) log.info({ listener, address: formatListen(address) }, 'listening');
 }
 
-function registerGauges(registry: Registry, read: { queued(): number; engine: DeliveryEngine }): void {
-  const { engine } = read;
+function readMetrics(registry: Registry): NonNullable<ReaderPoolOptions['observe']> {
+  const reads = new Counter({
+    name: 'postrider_reads_total',
+    help: 'Database reads of reader threads, by outcome; too-broad: stopped after the time budget.',
+    labelNames: ['read', 'outcome'],
+    registers: [registry],
+  });
+  const duration = new Histogram({
+    name: 'postrider_read_seconds',
+    help: 'Time of database reads in reader threads.',
+    labelNames: ['read'],
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.03, 0.1, 0.3, 1, 3],
+    registers: [registry],
+  });
+  return (read, outcome, ms) => {
+    reads.labels(read, outcome).inc();
+    if (ms > 0) duration.labels(read).observe(ms / 1000);
+  };
+}
+
+function registerGauges(registry: Registry, read: { reader: ReaderPool; engine: DeliveryEngine }): void {
+  const { reader, engine } = read;
   collectDefaultMetrics({ register: registry });
-  const gauge = (name: string, help: string, value: () => number) =>
+  const gauge = (name: string, help: string, value: () => number | Promise<number>) =>
     new Gauge({
       name,
       help,
       registers: [registry],
-      collect() {
-        this.set(value());
+      async collect() {
+        this.set(await value());
       },
     });
-  gauge('postrider_queue_messages', 'Messages waiting to be delivered.', read.queued);
+  let queued = 0;
+  gauge('postrider_queue_messages', 'Messages waiting to be delivered.', async () => {
+    queued = await reader.table(NO_ACCOUNT, 'queue', 'count').catch((error: unknown) => {
+      // The other metrics are needed most when reads are slow.
+      if (error instanceof ReadRejected) return queued;
+      throw error;
+    });
+    return queued;
+  });
+  gauge(
+    'postrider_reads_waiting',
+    'Database reads that wait for a reader thread.',
+    () => reader.state().waiting,
+  );
+  gauge('postrider_reader_threads', 'Reader threads that work.', () => reader.state().threads);
+  gauge('postrider_reader_threads_busy', 'Reader threads at work at the moment.', () => reader.state().busy);
   gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', engine.inFlight);
   gauge(
     'postrider_delivery_bytes_in_flight',

@@ -5,6 +5,7 @@ import type { Recorder } from '../events/record.ts';
 import type { ConsentRow } from '../store/consent.ts';
 import type { ContactFilter, GlobalStatus, KnownContact } from '../store/contacts.ts';
 import type { Page } from '../store/page.ts';
+import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Membership } from '../store/subscriptions.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -12,16 +13,16 @@ import type { Witness } from './consent.ts';
 import { setStatus } from './marketing-status.ts';
 import { addPerson, changePerson, findPerson } from './people.ts';
 import type { ProfileChanges } from './profile.ts';
-import { type SearchFilter, type SearchPage, searchContacts } from './search.ts';
+import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
 /** The contacts of an account. Who has no identifier in common is a different person. */
 export interface Contacts {
   /** Newest first. */
-  list(filter: ContactFilter): Page<KnownContact>;
-  search(filter: SearchFilter): SearchPage;
+  list(filter: ContactFilter): Promise<Page<KnownContact>>;
+  search(filter: SearchFilter): Promise<SearchPage>;
   get(accountId: string, identifier: string): KnownContact | Refusal;
   /** Oldest first. */
-  memberships(contact: KnownContact): Membership[];
+  memberships(contact: KnownContact): Promise<Membership[]>;
   /** Newest first, before the entry of that number. */
   history(contact: KnownContact, before: number | null, limit: number): ConsentRow[];
   create(accountId: string, profile: ContactChanges, caller: Caller): Promise<KnownContact | Refusal>;
@@ -48,6 +49,8 @@ export interface Caller {
 
 export interface ContactsHouse {
   tables: Tables;
+  /** Where lists are read; default: this thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
@@ -56,7 +59,9 @@ export interface ContactsHouse {
   mayAdd: MayAdd;
 }
 
-export function createContacts({ tables, writer, clock, ids, recorder, mayAdd }: ContactsHouse): Contacts {
+export function createContacts(house: ContactsHouse): Contacts {
+  const { tables, writer, clock, ids, recorder, mayAdd } = house;
+  const reader = house.reader ?? createLocalReader(tables);
   const witness = ({ by, ipAddress, userAgent }: Caller): Witness => ({
     by,
     ipAddress,
@@ -64,10 +69,10 @@ export function createContacts({ tables, writer, clock, ids, recorder, mayAdd }:
     at: clock.now(),
   });
   return {
-    list: (filter) => tables.contacts.list(filter),
-    search: (filter) => searchContacts(tables, filter),
+    list: (filter) => reader.table(filter.accountId, 'contacts', 'list', filter),
+    search: (filter) => reader.query(filter.accountId, contactSearch, filter),
     get: (accountId, identifier) => findPerson(tables, accountId, identifier),
-    memberships: (contact) => tables.subscriptions.ofContact(contact.seq),
+    memberships: ({ account_id, seq }) => reader.table(account_id, 'subscriptions', 'ofContact', seq),
     history: (contact, before, limit) => tables.consents.history(contact.seq, before, limit),
     create: async (accountId, { globalStatus, ...profile }, caller) => {
       if (profile.email === undefined && profile.phone === undefined)

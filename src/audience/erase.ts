@@ -32,6 +32,8 @@ export interface ErasureHouse extends TraceHouse {
   erasers: readonly Eraser[];
   /** How long a caller waits for traces to be cleared, ms; default: until they are. */
   waitMs?: number | undefined;
+  claimFile?: NonNullable<TraceHouse['claimFile']>;
+  pauseReads?: NonNullable<TraceHouse['pauseReads']>;
 }
 
 export function createErasure(house: ErasureHouse): Erasure {

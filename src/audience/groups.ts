@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Page, PageFilter } from '../store/page.ts';
+import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -22,7 +23,7 @@ export interface GroupFields {
 
 export interface SubscriptionGroups {
   /** Newest first. */
-  list(filter: PageFilter): Page<SubscriptionGroupRow>;
+  list(filter: PageFilter): Promise<Page<SubscriptionGroupRow>>;
   get(accountId: string, groupId: string): SubscriptionGroupRow | Refusal;
   create(accountId: string, fields: GroupFields): Promise<SubscriptionGroupRow>;
   /** Changes the fields that are given. */
@@ -42,11 +43,14 @@ const AT_ONCE = 1000;
 
 export function createSubscriptionGroups(house: {
   tables: Tables;
+  /** Where lists are read; default: this thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
 }): SubscriptionGroups {
   const { tables, writer, clock, ids } = house;
+  const reader = house.reader ?? createLocalReader(tables);
 
   async function clearAway(groupSeq: number): Promise<void> {
     for (let removed = AT_ONCE; removed > 0; ) {
@@ -60,7 +64,7 @@ export function createSubscriptionGroups(house: {
   }
 
   return {
-    list: (filter) => tables.subscriptionGroups.list(filter),
+    list: (filter) => reader.table(filter.accountId, 'subscriptionGroups', 'list', filter),
     get: (accountId, groupId) => findSubscriptionGroup(tables, accountId, groupId),
     create: (accountId, fields) =>
       writer.run((all): SubscriptionGroupRow => {

@@ -7,6 +7,7 @@ import {
   SEARCH_KEYS,
   type SearchKey,
 } from '../store/contacts.ts';
+import { readQuery } from '../store/readers/reads.ts';
 import type { SubscriptionRow } from '../store/subscriptions.ts';
 import type { Tables } from '../store/tables.ts';
 import { fold, fullName, searchKey } from './search-key.ts';
@@ -56,7 +57,10 @@ export interface SearchPage {
 /** Contacts that one page looks at, at most. */
 const LOOKS = 500;
 
-export function searchContacts(tables: Tables, filter: SearchFilter): SearchPage {
+/** The search as reader threads run it. */
+export const contactSearch = readQuery('contactSearch', searchContacts);
+
+function searchContacts(tables: Tables, filter: SearchFilter): SearchPage {
   const { after, accountId } = filter;
   if (after !== null && 'walk' in after) return searchBeginnings(tables, filter, after);
   const terms = termsOf(filter.text);

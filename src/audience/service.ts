@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
+import type { Reader } from '../store/readers/reads.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type Contacts, createContacts } from './contacts.ts';
@@ -26,6 +27,8 @@ export interface Audience {
 
 export interface AudienceHouse {
   tables: Tables;
+  /** Where lists are read; default: this thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
@@ -39,6 +42,8 @@ export interface AudienceHouse {
   claimFile?: NonNullable<TraceHouse['claimFile']>;
   /** How long a caller waits for an erasure, see `ErasureHouse`. */
   erasureWaitMs?: number;
+  /** See `TraceHouse`. */
+  pauseReads?: NonNullable<TraceHouse['pauseReads']>;
   /** For tables of other rooms in which people's addresses stand. */
   erasers?: readonly Eraser[];
 }

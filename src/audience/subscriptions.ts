@@ -5,6 +5,7 @@ import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { ConsentMethod } from '../store/consent.ts';
 import type { KnownContact } from '../store/contacts.ts';
 import type { Page } from '../store/page.ts';
+import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
 import type { Member } from '../store/subscriptions.ts';
 import type { Tables } from '../store/tables.ts';
@@ -15,7 +16,7 @@ import { findSubscriptionGroup } from './groups.ts';
 import { hasLeft, leaveGroup, leftAt, returnToGroup } from './opt-out.ts';
 import { changePerson, findPerson, futureConsent, identifiersOf, reread } from './people.ts';
 import type { ConsentWish, ProfileChanges } from './profile.ts';
-import { type SearchFilter, type SearchPage, searchContacts } from './search.ts';
+import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
 /**
  * Who is in which group. One membership for each contact and group; a group that is unknown is refused before
@@ -23,12 +24,12 @@ import { type SearchFilter, type SearchPage, searchContacts } from './search.ts'
  */
 export interface Subscriptions {
   /** The newest contacts first. */
-  list(accountId: string, groupId: string, filter: MemberListFilter): Page<Member> | Refusal;
+  list(accountId: string, groupId: string, filter: MemberListFilter): Promise<Page<Member> | Refusal>;
   search(
     accountId: string,
     groupId: string,
     filter: Omit<SearchFilter, 'accountId' | 'groupSeq'>,
-  ): SearchPage | Refusal;
+  ): Promise<SearchPage | Refusal>;
   get(accountId: string, groupId: string, identifier: string): Member | Refusal;
   /** Changes nothing when there is a membership already, and never lifts an opt-out. */
   add(accountId: string, groupId: string, wish: AddWish, caller: Caller): Promise<Joined | Refusal>;
@@ -80,12 +81,16 @@ export interface Joined {
 
 export interface SubscriptionsHouse {
   tables: Tables;
+  /** Where lists are read; default: this thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   recorder: Pick<Recorder, 'optedOut'>;
 }
 
-export function createSubscriptions({ tables, writer, clock, recorder }: SubscriptionsHouse): Subscriptions {
+export function createSubscriptions(house: SubscriptionsHouse): Subscriptions {
+  const { tables, writer, clock, recorder } = house;
+  const reader = house.reader ?? createLocalReader(tables);
   const witness = (caller: Caller): Witness => ({ ...caller, at: clock.now() });
 
   /** Calls with the group and the contact, group first. */
@@ -117,14 +122,16 @@ export function createSubscriptions({ tables, writer, clock, recorder }: Subscri
   }
 
   return {
-    list: (accountId, groupId, filter) => {
+    list: async (accountId, groupId, filter) => {
       const group = findSubscriptionGroup(tables, accountId, groupId);
-      return isRefusal(group) ? group : tables.subscriptions.list({ groupSeq: group.seq, ...filter });
+      return isRefusal(group)
+        ? group
+        : reader.table(accountId, 'subscriptions', 'list', { groupSeq: group.seq, ...filter });
     },
-    search: (accountId, groupId, filter) => {
+    search: async (accountId, groupId, filter) => {
       const group = findSubscriptionGroup(tables, accountId, groupId);
       if (isRefusal(group)) return group;
-      return searchContacts(tables, { ...filter, accountId, groupSeq: group.seq });
+      return reader.query(accountId, contactSearch, { ...filter, accountId, groupSeq: group.seq });
     },
     get: (accountId, groupId, identifier) => {
       const found = findMember(tables, accountId, groupId, identifier);

@@ -24,6 +24,8 @@ export interface TraceHouse {
    * itself within a minute. Default: for the daemon, who has the right.
    */
   claimFile?: () => DaemonLock | null;
+  /** Resolves when no reader thread reads; none does until `resume` is called. Default: there are no such threads. */
+  pauseReads?: () => Promise<{ resume(): void }>;
 }
 
 const REWRITE_BYTES = 64 * 1024 * 1024;
@@ -77,11 +79,16 @@ export async function rewriteIfWanted(house: TraceHouse): Promise<void> {
 
 const HELD_ALREADY: DaemonLock = { release: () => {} };
 
-/** A reader in another process may be in the way for a moment. */
-async function emptyLog({ tables, log }: TraceHouse): Promise<void> {
-  for (let tries = 0; tries < TRIES; tries++) {
-    if (tables.erasures.emptyLog()) return;
-    await sleep(SECOND / 10);
+/** A reader in another process may prevent it for a moment. */
+async function emptyLog({ tables, log, pauseReads }: TraceHouse): Promise<void> {
+  const pause = await pauseReads?.();
+  try {
+    for (let tries = 0; tries < TRIES; tries++) {
+      if (tables.erasures.emptyLog()) return;
+      await sleep(SECOND / 10);
+    }
+  } finally {
+    pause?.resume();
   }
   log.warn('the write-ahead log could not be emptied after an erasure: another process is reading it');
 }

@@ -76,7 +76,7 @@ async function create(context: CliContext, { account, json, ...options }: Create
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
   const house = await context.open();
   if (house.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
-  const { rows } = createCampaigns(house).list({ accountId: account, beforeSeq: null, limit });
+  const { rows } = await createCampaigns(house).list({ accountId: account, beforeSeq: null, limit });
   context.printRows(
     rows.map((row) => ({ ...shownCampaign(row) })),
     {
@@ -91,7 +91,7 @@ async function show(context: CliContext, id: string, { account, json }: ShowOpti
   const campaigns = createCampaigns(house);
   const campaign = campaigns.get(account, id);
   if (isRefusal(campaign)) return context.fail(campaign.message);
-  const counted = campaigns.analytics(account, id, { from: null, to: null, interval: 'day' });
+  const counted = await campaigns.analytics(account, id, { from: null, to: null, interval: 'day' });
   if (isRefusal(counted)) return context.fail(counted.message);
   const shown = shownCampaign(campaign);
   const { totals, series, links } = shownAnalytics(id, counted);

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { readEmail } from '../audience/profile.ts';
-import type { SearchPlace } from '../audience/search.ts';
+import type { SearchPage, SearchPlace } from '../audience/search.ts';
 import type { Audience } from '../audience/service.ts';
 import { shownConsent, shownContact, shownMembership } from '../audience/shown.ts';
 import { isRefusal } from '../core/refusal.ts';
@@ -66,13 +66,13 @@ interface ListOptions extends PersonOptions {
 }
 
 async function list(context: CliContext, options: ListOptions): Promise<void> {
-  await withAudience(context, options.account, ({ contacts }) => {
+  await withAudience(context, options.account, async ({ contacts }) => {
     const { account: accountId, search, status, limit, json } = options;
     const filter = { accountId, limit, ...(status === undefined ? {} : { status }) };
     const { rows, more } =
       search === undefined
-        ? contacts.list({ ...filter, beforeSeq: null })
-        : found(contacts, { ...filter, text: search });
+        ? await contacts.list({ ...filter, beforeSeq: null })
+        : await found(contacts, { ...filter, text: search });
     const shown = rows.map(shownContact);
     if (json === true) return context.printJson(shown);
     const columns = shown.map(({ contactIdentifier, email, phone, firstName, lastName, globalStatus }) => ({
@@ -89,14 +89,14 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
 }
 
 /** Pages of a search may be short: as many of them as it takes. */
-function found(
+async function found(
   contacts: Audience['contacts'],
   filter: { accountId: string; text: string; limit: number; status?: GlobalStatus },
-): { rows: KnownContact[]; more: boolean } {
+): Promise<{ rows: KnownContact[]; more: boolean }> {
   const rows: KnownContact[] = [];
   let after: SearchPlace | null = null;
   do {
-    const page = contacts.search({ ...filter, limit: filter.limit - rows.length, after });
+    const page: SearchPage = await contacts.search({ ...filter, limit: filter.limit - rows.length, after });
     rows.push(...page.rows.map(({ contact }) => contact));
     after = page.next;
   } while (after !== null && rows.length < filter.limit);
@@ -106,11 +106,11 @@ function found(
 async function show(context: CliContext, person: string, { account, json }: PersonOptions): Promise<void> {
   const identifier = identifierOf(person);
   if (identifier === null) return context.usage(`${person} is no address, number or identifier`);
-  await withAudience(context, account, ({ contacts }) => {
+  await withAudience(context, account, async ({ contacts }) => {
     const contact = contacts.get(account, identifier);
     if (isRefusal(contact)) return context.fail(contact.message);
     const shown = shownContact(contact);
-    const memberships = contacts.memberships(contact).map(shownMembership);
+    const memberships = (await contacts.memberships(contact)).map(shownMembership);
     const consents = contacts.history(contact, null, HISTORY).map(shownConsent);
     if (json === true) return context.printJson({ ...shown, memberships, consents });
     context.print(

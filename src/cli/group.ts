@@ -69,8 +69,9 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
 }
 
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
-  await withAudience(context, account, ({ groups }) => {
-    const rows = groups.list({ accountId: account, beforeSeq: null, limit }).rows.map(shownGroup);
+  await withAudience(context, account, async ({ groups }) => {
+    const page = await groups.list({ accountId: account, beforeSeq: null, limit });
+    const rows = page.rows.map(shownGroup);
     if (json === true) return context.printJson(rows);
     const columns = rows.map(
       ({ subscriptionGroupId, name, isActive, activeSubscribers, totalSubscribers }) => ({

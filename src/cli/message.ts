@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { iso, parseMoment } from '../core/clock.ts';
-import { messageTimeline, publicMessage } from '../events/message-view.ts';
+import { messageHistory, messageTimeline, publicMessage } from '../events/message-view.ts';
 import { given } from '../http/api/given.ts';
 import { normaliseDomain } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
@@ -138,7 +138,7 @@ async function showMessage(context: CliContext, id: string, json: boolean): Prom
   if (row === null) context.fail(`there is no message ${id}`);
   else {
     const message = publicMessage(row);
-    const timeline = messageTimeline(tables, row);
+    const timeline = messageTimeline(messageHistory.run(tables, row.seq));
     if (json) context.printJson({ ...message, timeline });
     else
       context.print(

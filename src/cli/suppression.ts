@@ -88,9 +88,9 @@ interface ListOptions extends RemoveOptions {
 }
 
 async function list(context: CliContext, options: ListOptions): Promise<void> {
-  await withList(context, options.account, (suppressions) => {
+  await withList(context, options.account, async (suppressions) => {
     const { account, email, stream, reason, limit } = options;
-    const { rows, more } = suppressions.list({
+    const { rows, more } = await suppressions.list({
       accountId: account,
       beforeSeq: null,
       limit,

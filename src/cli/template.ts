@@ -76,7 +76,7 @@ interface ContentOptions extends Options {
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
   const templates = await templatesOf(context, account);
   if (templates === null) return;
-  const page = templates.list({ accountId: account, beforeSeq: null, limit });
+  const page = await templates.list({ accountId: account, beforeSeq: null, limit });
   const rows = page.rows.map(shownTemplate);
   if (json === true) return context.printJson(rows);
   const columns = rows.map(({ templateId, name, type, subject, updatedAt }) => ({

@@ -198,7 +198,11 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
   if (options.status !== undefined && status === undefined)
     return context.usage(`--status must be one of ${DELIVERY_STATUSES.join(', ')}`);
   await withWebhooks(context, options, async (webhooks) => {
-    const page = webhooks.deliveries(options.account, id, { status, beforeSeq: null, limit: options.limit });
+    const page = await webhooks.deliveries(options.account, id, {
+      status,
+      beforeSeq: null,
+      limit: options.limit,
+    });
     if (isRefusal(page)) return say(context, page);
     const json = options.json === true;
     context.printRows(

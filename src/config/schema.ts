@@ -392,6 +392,21 @@ export const configSchema = z.strictObject({
         .meta({ description: 'Transactional mail is given up after this.', shown: '"2d"' }),
     }),
   }),
+  readers: section({
+    threads: z
+      .int()
+      .min(1)
+      .max(16)
+      .default(2)
+      .describe('Threads that run lists, searches and statistics beside the main thread.'),
+    budget: duration
+      .refine((value) => value >= 100, 'must be at least 100ms')
+      .default(2000)
+      .meta({
+        description: 'Time of one of these queries; one that takes longer answers 503 QUERY_TOO_BROAD.',
+        shown: '"2s"',
+      }),
+  }),
   verification: section({
     dmarcPolicy: z
       .enum(['enforced', 'any'])

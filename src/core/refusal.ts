@@ -49,6 +49,7 @@ export const REFUSALS = {
   RATE_LIMITED: 429,
   INTERNAL_ERROR: 500,
   UNAVAILABLE: 503,
+  QUERY_TOO_BROAD: 503,
 } as const;
 
 export type RefusalCode = keyof typeof REFUSALS;

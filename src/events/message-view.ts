@@ -1,6 +1,8 @@
 import { iso } from '../core/clock.ts';
+import type { EventRow } from '../store/events.ts';
 import type { AttemptRow, ListedMessage } from '../store/messages.ts';
 import { HELD } from '../store/queue.ts';
+import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { publicEvent } from './feed.ts';
 
@@ -30,17 +32,29 @@ export function publicMessage(row: ListedMessage): Record<string, unknown> {
   };
 }
 
+/** What happened to a message. */
+export interface MessageHistory {
+  events: EventRow[];
+  attempts: AttemptRow[];
+}
+
+/** The history of the message with this seq, as reader threads read it. */
+export const messageHistory = readQuery(
+  'messageHistory',
+  (tables: Tables, seq: number): MessageHistory => ({
+    events: tables.events.ofMessage(seq),
+    attempts: tables.messages.attemptsOf(seq),
+  }),
+);
+
 /** Every event and every SMTP attempt, in the order in which they happened. */
-export function messageTimeline(
-  tables: Tables,
-  message: Pick<ListedMessage, 'seq'>,
-): Record<string, unknown>[] {
-  const events = tables.events
-    .ofMessage(message.seq)
-    .map((row) => ({ at: row.at, rank: 1, entry: { type: 'event', ...publicEvent(row) } }));
-  const attempts = tables.messages
-    .attemptsOf(message.seq)
-    .map((row) => ({ at: row.at, rank: 0, entry: publicAttempt(row) }));
+export function messageTimeline(history: MessageHistory): Record<string, unknown>[] {
+  const events = history.events.map((row) => ({
+    at: row.at,
+    rank: 1,
+    entry: { type: 'event', ...publicEvent(row) },
+  }));
+  const attempts = history.attempts.map((row) => ({ at: row.at, rank: 0, entry: publicAttempt(row) }));
   // Of the same millisecond: the attempt first, then what was concluded from it.
   return [...events, ...attempts].sort((a, b) => a.at - b.at || a.rank - b.rank).map(({ entry }) => entry);
 }

@@ -2,6 +2,7 @@ import type { Authenticator, Caller } from '../accounts/authenticate.ts';
 import type { RateLane, RateLimits, RateReading } from '../accounts/rate-limits.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Turns } from '../core/turns.ts';
+import { ReadRejected } from '../store/failure.ts';
 import { answerReply, refusalReply } from './answers.ts';
 import { type BodyReader, HungUp, TooSlow, tooSlow } from './body.ts';
 import type { CallSignals } from './call-signals.ts';
@@ -86,8 +87,22 @@ async function answerOf(
   } catch (error) {
     if (error instanceof HungUp) return null;
     if (error instanceof TooSlow) return tooSlow();
+    if (error instanceof ReadRejected) return readRefusal(error, route.narrowBy ?? []);
     throw error;
   }
+}
+
+/** Seconds after which a read that had no thread is worth another try. */
+const READ_RETRY_SECONDS = 1;
+
+function readRefusal({ reason, message }: ReadRejected, narrowBy: readonly string[]): Refusal {
+  if (reason !== 'too-broad')
+    return refuse('UNAVAILABLE', `${message}; try again`, { retryAfter: READ_RETRY_SECONDS });
+  if (narrowBy.length === 0) return refuse('QUERY_TOO_BROAD', message);
+  const advice = `narrow it with ${narrowBy.map((name) => `\`${name}\``).join(', ')}`;
+  return refuse('QUERY_TOO_BROAD', `${message}: ${advice}`, {
+    details: narrowBy.map((field) => ({ field, message: 'makes the query smaller' })),
+  });
 }
 
 function overRate(
@@ -222,6 +237,9 @@ function checkDescription(route: Route): void {
   if (inPath.join() !== inSchema.join()) {
     throw new Error(`${route.operationId}: the path names [${inPath.join()}], params [${inSchema.join()}]`);
   }
+  const unknown = (route.narrowBy ?? []).filter((name) => route.query?.shape[name] === undefined);
+  if (unknown.length > 0)
+    throw new Error(`${route.operationId}: narrowBy names [${unknown.join()}], which query does not have`);
   if (route.body !== undefined && route.upload !== undefined)
     throw new Error(`${route.operationId}: takes a body or an upload, not both`);
 }

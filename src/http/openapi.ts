@@ -118,6 +118,7 @@ export function openApiRoute(document: OpenApiDocument): OpenRoute {
 
 function keyedOperation(route: Route, schemas: Record<string, JsonSchema>): OpenApiOperation {
   const refusals = [...route.refusals, ...ALWAYS];
+  if (route.narrowBy !== undefined) refusals.push('QUERY_TOO_BROAD');
   if (route.body !== undefined) refusals.push(...WITH_BODY);
   if (route.upload !== undefined)
     refusals.push('VALIDATION_ERROR', 'REQUEST_TIMEOUT', 'UNSUPPORTED_MEDIA_TYPE');

@@ -47,5 +47,7 @@ export const REFUSAL_MEANINGS: Record<RefusalCode, string> = {
     'Too many requests, requests at once, messages or failed authentications; the message names the limit, `Retry-After` says when to try again.',
   INTERNAL_ERROR: 'A fault of the service; its log has it under the request id.',
   UNAVAILABLE:
-    'Shutting down, database not available (disk full, I/O error, locked), or queue over its limit. Nothing was accepted; try again after `Retry-After`.',
+    'Shutting down, database not available (disk full, I/O error, locked), queue over its limit, or too many queries waiting. Nothing was accepted; try again after `Retry-After`.',
+  QUERY_TOO_BROAD:
+    'The query reads more rows than its time budget allows (`readers.budget`) and was stopped; `details` names the parameters that make it smaller.',
 };

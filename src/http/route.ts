@@ -82,6 +82,11 @@ export interface RouteDescription<
   headers?: Record<string, string>;
   /** Schema of `data` for each success status. */
   answers: Record<number, { description: string; data: z.ZodType; example?: object }>;
+  /**
+   * For reads that may exceed their time budget (`QUERY_TOO_BROAD`): the query parameters that make them smaller; none
+   * where there is nothing to choose.
+   */
+  narrowBy?: readonly string[];
   /** Refusals beyond those that every keyed operation can answer with. */
   refusals: RefusalCode[];
   handle(

@@ -1,9 +1,10 @@
 import { type Clock, DAY, HOUR, iso } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import type { CampaignTotals, CountedSpan, LinkClicks } from '../store/campaign-counts.ts';
+import type { CampaignTotals, CountedSpan, CountFilter, LinkClicks } from '../store/campaign-counts.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns.ts';
 import type { Page, PageFilter } from '../store/page.ts';
+import { createLocalReader, type Reader, readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
@@ -36,7 +37,7 @@ export interface CampaignAnalytics {
 
 export interface Campaigns {
   /** Newest first. */
-  list(filter: PageFilter): Page<CampaignRow>;
+  list(filter: PageFilter): Promise<Page<CampaignRow>>;
   get(accountId: string, campaignId: string): CampaignRow | Refusal;
   create(accountId: string, fields: CampaignFields): Promise<CampaignRow>;
   /** Changes the fields that are given. */
@@ -48,22 +49,35 @@ export interface Campaigns {
   /** Refused while it is being sent: somebody would have half of it. */
   remove(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
   /** Counted by hours: `from` is taken back to the full hour, `to` forward. */
-  analytics(accountId: string, campaignId: string, wish: AnalyticsWish): CampaignAnalytics | Refusal;
+  analytics(accountId: string, campaignId: string, wish: AnalyticsWish): Promise<CampaignAnalytics | Refusal>;
 }
 
 const WIDTHS: Record<AnalyticsInterval, number> = { hour: HOUR, day: DAY };
 const MAX_LINKS = 100;
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
+/** What was counted of a campaign, as reader threads read it. */
+export const campaignAnalytics = readQuery(
+  'campaignAnalytics',
+  (tables: Tables, filter: CountFilter, width: number): CampaignAnalytics => ({
+    totals: tables.campaignCounts.totals(filter),
+    series: tables.campaignCounts.series(filter, width),
+    links: tables.campaignCounts.links(filter.campaignId, MAX_LINKS),
+  }),
+);
+
 export function createCampaigns(house: {
   tables: Tables;
+  /** Where lists are read; default: this thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
 }): Campaigns {
   const { tables, writer, clock, ids } = house;
+  const reader = house.reader ?? createLocalReader(tables);
   return {
-    list: (filter) => tables.campaigns.list(filter),
+    list: (filter) => reader.table(filter.accountId, 'campaigns', 'list', filter),
     get: (accountId, campaignId) => findCampaign(tables, accountId, campaignId),
     create: (accountId, fields) =>
       writer.run((all): CampaignRow => {
@@ -99,7 +113,7 @@ export function createCampaigns(house: {
         all.campaigns.remove(campaign.seq);
         return campaign;
       }),
-    analytics: (accountId, campaignId, { from, to, interval }) => {
+    analytics: async (accountId, campaignId, { from, to, interval }) => {
       const campaign = findCampaign(tables, accountId, campaignId);
       if (isRefusal(campaign)) return campaign;
       const filter = {
@@ -107,11 +121,7 @@ export function createCampaigns(house: {
         from: from === null ? 0 : from - (from % HOUR),
         to: to === null ? END_OF_TIME : Math.ceil(to / HOUR) * HOUR,
       };
-      return {
-        totals: tables.campaignCounts.totals(filter),
-        series: tables.campaignCounts.series(filter, WIDTHS[interval]),
-        links: tables.campaignCounts.links(campaignId, MAX_LINKS),
-      };
+      return reader.query(accountId, campaignAnalytics, filter, WIDTHS[interval]);
     },
   };
 }

@@ -4,6 +4,7 @@ import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { COMPLIANCE_KINDS, type ComplianceKind, complianceTemplateProblems } from '../mail/compliance.ts';
 import type { ComplianceTemplateFilter, ComplianceTemplateRow } from '../store/compliance-templates.ts';
 import type { Page } from '../store/page.ts';
+import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
@@ -23,7 +24,7 @@ export interface ComplianceFields {
 
 export interface ComplianceTemplates {
   /** Newest first. */
-  list(filter: ComplianceTemplateFilter): Page<ComplianceTemplateRow>;
+  list(filter: ComplianceTemplateFilter): Promise<Page<ComplianceTemplateRow>>;
   get(accountId: string, templateId: string): ComplianceTemplateRow | Refusal;
   /** Where `isDefault` is not said, it becomes the default when there is none yet. */
   create(
@@ -41,6 +42,8 @@ export interface ComplianceTemplates {
 
 export function createComplianceTemplates(house: {
   tables: Tables;
+  /** Where lists are read; default: this thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
@@ -48,6 +51,7 @@ export function createComplianceTemplates(house: {
   mayAdd: MayAdd;
 }): ComplianceTemplates {
   const { tables, writer, clock, ids, mayAdd } = house;
+  const reader = house.reader ?? createLocalReader(tables);
 
   /** In a unit of work: another template no longer is what this one becomes. */
   function displace(all: Tables, row: Omit<ComplianceTemplateRow, 'seq'>): void {
@@ -58,7 +62,7 @@ export function createComplianceTemplates(house: {
   }
 
   return {
-    list: (filter) => tables.complianceTemplates.list(filter),
+    list: (filter) => reader.table(filter.accountId, 'complianceTemplates', 'list', filter),
     get: (accountId, templateId) => findComplianceTemplate(tables, accountId, templateId),
     create: async (accountId, { name, type, domain, htmlContent, isDefault }) =>
       contentRefusal(type, htmlContent) ??

@@ -4,6 +4,7 @@ import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { Page } from '../store/page.ts';
+import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type {
   SuppressionFilter,
   SuppressionReason,
@@ -32,7 +33,7 @@ export interface LiftWish {
 
 export interface SuppressionList {
   /** Newest first. */
-  list(filter: SuppressionFilter): Page<SuppressionRow>;
+  list(filter: SuppressionFilter): Promise<Page<SuppressionRow>>;
   /** An equal one that is there already stays as it is. An opt-out is an event, too. */
   add(accountId: string, wish: SuppressionWish): Promise<{ row: SuppressionRow; created: boolean } | Refusal>;
   /** Returns what was lifted; a refusal when there was nothing. Counted bounces start again at none. */
@@ -41,6 +42,8 @@ export interface SuppressionList {
 
 export interface SuppressionHouse {
   tables: Tables;
+  /** Where lists are read; default: this thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   recorder: Recorder;
@@ -49,8 +52,9 @@ export interface SuppressionHouse {
 
 export function createSuppressionList(house: SuppressionHouse): SuppressionList {
   const { tables, writer, clock, recorder, onSuppressionChange } = house;
+  const reader = house.reader ?? createLocalReader(tables);
   return {
-    list: (filter) => tables.suppressions.list(filter),
+    list: (filter) => reader.table(filter.accountId, 'suppressions', 'list', filter),
     add: async (accountId, { email, reason, stream }) => {
       const mailbox = parseMailbox(email);
       if (typeof mailbox === 'string') return invalid('email', mailbox);

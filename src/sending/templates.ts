@@ -4,6 +4,7 @@ import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { missingCompliance, missingInText } from '../mail/compliance.ts';
 import { parseTemplate } from '../mail/template.ts';
 import type { Page, PageFilter } from '../store/page.ts';
+import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { TemplateRow, TemplateType } from '../store/templates.ts';
 import type { Writer } from '../store/writer.ts';
@@ -26,7 +27,7 @@ export interface TemplateFields {
 
 export interface Templates {
   /** Newest first. */
-  list(filter: PageFilter): Page<TemplateRow>;
+  list(filter: PageFilter): Promise<Page<TemplateRow>>;
   get(accountId: string, templateId: string): TemplateRow | Refusal;
   /** Refuses one more than the account may have (`LIMIT_REACHED`). */
   create(accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal>;
@@ -41,6 +42,8 @@ export interface Templates {
 
 export function createTemplates(house: {
   tables: Tables;
+  /** Where lists are read; default: this thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
@@ -48,8 +51,9 @@ export function createTemplates(house: {
   mayAdd: MayAdd;
 }): Templates {
   const { tables, writer, clock, ids, mayAdd } = house;
+  const reader = house.reader ?? createLocalReader(tables);
   return {
-    list: (filter) => tables.templates.list(filter),
+    list: (filter) => reader.table(filter.accountId, 'templates', 'list', filter),
     get: (accountId, templateId) => findTemplate(tables, accountId, templateId),
     create: (accountId, fields) =>
       writer.run((all): TemplateRow | Refusal => {

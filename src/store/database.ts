@@ -94,6 +94,14 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
   }
 }
 
+/** Another connection to the database that is open already, for reading only. */
+export function openForReading(file: string): Database {
+  const db = keeping(new Sqlite(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS }));
+  db.exec('PRAGMA temp_store = MEMORY');
+  db.exec('PRAGMA cache_size = -16384');
+  return db;
+}
+
 /**
  * From Node 24.19 on the process ends when an object of better-sqlite3 12 is collected, and 13 needs Node 22:
  * so none ever is. All statements are made once, `exec` makes none; `pragma` and `iterate` make one at each

@@ -19,6 +19,19 @@ export class StoreUnavailable extends Error {
   }
 }
 
+/**
+ * A read was not run to its end. too-broad: it exceeded its time budget. busy: too many reads wait. lost: the thread
+ * that ran it ended. closing: the service is shutting down.
+ */
+export class ReadRejected extends Error {
+  readonly reason: 'too-broad' | 'busy' | 'lost' | 'closing';
+
+  constructor(reason: ReadRejected['reason'], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
 export interface StorageFailure {
   /** Stable name, for grouping log lines. */
   kind: 'busy' | 'full' | 'io' | 'read-only' | 'corrupt' | 'denied' | 'memory' | 'closing' | 'lost';

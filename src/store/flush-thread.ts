@@ -11,7 +11,8 @@ export type LogRequest = 'flush' | 'checkpoint';
 export type LogResult =
   /** `isLong`: a checkpoint is due. */
   | { kind: 'flushed'; isLong: boolean }
-  | { kind: 'checkpointed' }
+  /** `isComplete`: the whole log was copied. */
+  | { kind: 'checkpointed'; isComplete: boolean }
   | { kind: 'failed'; code: string | undefined; message: string };
 
 export interface LogThreadData {
@@ -45,8 +46,7 @@ port.on('message', (request: LogRequest) => port.postMessage(answer(request)));
 function answer(request: LogRequest): LogResult {
   try {
     if (request === 'checkpoint') {
-      runCheckpoint();
-      return { kind: 'checkpointed' };
+      return { kind: 'checkpointed', isComplete: runCheckpoint() };
     }
     fdatasyncSync(fd);
     return { kind: 'flushed', isLong: hasFrame(dueAt) };
@@ -66,15 +66,19 @@ function hasFrame(number: number): boolean {
   return frame.subarray(...FRAME_SALTS).equals(header.subarray(...HEADER_SALTS));
 }
 
-/** Copies the log into the database. What a reader still needs of it is left for the next time. */
-function runCheckpoint(): void {
+/**
+ * Copies the log into the database. What a reader still needs of it is left for the next time. Returns whether that is
+ * nothing.
+ */
+function runCheckpoint(): boolean {
   // One that fails is not repeated before the log has grown.
   const failedAt = dueAt;
   dueAt += CHECKPOINT_FRAMES;
   db ??= new Sqlite(file, { timeout: 0, fileMustExist: true });
   checkpoint ??= db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
   const done = checkpoint.get();
-  if (done === undefined || done.log < 0) return;
-  dueAt =
-    done.checkpointed >= done.log ? CHECKPOINT_FRAMES : Math.max(failedAt, done.log) + CHECKPOINT_FRAMES;
+  if (done === undefined || done.log < 0) return true;
+  const isComplete = done.checkpointed >= done.log;
+  dueAt = isComplete ? CHECKPOINT_FRAMES : Math.max(failedAt, done.log) + CHECKPOINT_FRAMES;
+  return isComplete;
 }

@@ -22,9 +22,10 @@ export interface WriteAheadLog {
   isLong(): boolean;
   /**
    * Copies the log into the database, so that SQLite begins it anew. Nothing may be committed meanwhile: a log that
-   * grows during each checkpoint would never begin anew. Rejects when that failed; the log is then as before.
+   * grows during each checkpoint would never begin anew. `isComplete` is false when a reader still needs a part of the log:
+   * then it does not begin anew. Rejects when that failed; the log is then as before.
    */
-  checkpoint(): Promise<void>;
+  checkpoint(): Promise<{ isComplete: boolean }>;
   /** Must be called before the database is closed. */
   close(): Promise<void>;
 }
@@ -33,6 +34,8 @@ export interface WriteAheadLogOptions {
   /** The program of the flush thread; default: the compiled one beside this file. */
   script?: URL | undefined;
 }
+
+type LogSuccess = Exclude<LogResult, { kind: 'failed' }>;
 
 /** The thread allocates next to nothing of JavaScript's. */
 const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 };
@@ -47,7 +50,8 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
     workerData: { fd, file: db.name } satisfies LogThreadData,
     resourceLimits: THREAD_LIMITS,
   });
-  let pending: { request: LogRequest; resolve(): void; reject(error: Error): void } | null = null;
+  let pending: { request: LogRequest; resolve(result: LogSuccess): void; reject(error: Error): void } | null =
+    null;
   let isLong = false;
   /** Once set, every flush rejects: nothing says what the thread's last flush did. */
   let broken: Error | null = null;
@@ -73,7 +77,7 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
     }
     isLong = result.kind === 'flushed' && result.isLong;
     pending = null;
-    asked?.resolve();
+    asked?.resolve(result);
   });
   thread.on('error', (error) => {
     breakDown(new StoreUnavailable('lost', 'the WAL flush thread failed', { cause: error }));
@@ -82,7 +86,7 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
     breakDown(new StoreUnavailable('lost', `the WAL flush thread ended with code ${code}`));
   });
 
-  function ask(request: LogRequest): Promise<void> {
+  function ask(request: LogRequest): Promise<LogSuccess> {
     return new Promise((resolve, reject) => {
       if (broken !== null) return reject(broken);
       if (pending !== null) return reject(new Error(`a WAL ${pending.request} is under way already`));
@@ -92,9 +96,14 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
   }
 
   return {
-    flush: () => ask('flush'),
+    flush: async () => {
+      await ask('flush');
+    },
     isLong: () => isLong,
-    checkpoint: () => ask('checkpoint'),
+    checkpoint: async () => {
+      const result = await ask('checkpoint');
+      return { isComplete: result.kind === 'checkpointed' && result.isComplete };
+    },
     close: async () => {
       broken ??= new StoreUnavailable('closing', 'the write-ahead log is closed');
       await thread.terminate();

@@ -30,6 +30,8 @@ export interface Writer {
   settled(): Promise<void>;
   /** Whether many units wait: work that can be done later waits with its next unit. */
   isCrowded(): boolean;
+  /** Resolves after a checkpoint that began after the call; see `WriterOptions.onCheckpointIncomplete`. */
+  checkpoint(): Promise<void>;
   /** Commits what waits and rejects what comes after. */
   close(): Promise<void>;
 }
@@ -60,6 +62,8 @@ export interface WriterOptions {
   onLost?(error: unknown): void;
   /** A checkpoint failed: nothing is lost, and it is tried again when the log has grown. */
   onCheckpointFailed?(error: unknown): void;
+  /** Readers still needed a part of the log: it grows until a checkpoint finds none. */
+  onCheckpointIncomplete?(): void;
   /** How long a unit waits for a lock that another process holds. */
   lockWaitMs?: number;
 }
@@ -87,6 +91,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   const undo = db.prepare('ROLLBACK TO unit');
   /** By share, in the order of their turns. */
   const waiting = new Map<string, Waiting[]>();
+  const checkpointRequests: (() => void)[] = [];
   let working: Promise<void> | null = null;
   let flushing: Promise<void> = Promise.resolve();
   let closed = false;
@@ -105,8 +110,8 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       }
       retry = FIRST_RETRY_MS;
       if (db.inTransaction) await flushGroup(commitGroup());
-      if (log?.isLong() === true) await checkpoint(log);
-    } while (waiting.size > 0);
+      if (log !== undefined && (log.isLong() || checkpointRequests.length > 0)) await checkpoint(log);
+    } while (waiting.size > 0 || checkpointRequests.length > 0);
     working = null;
   }
 
@@ -208,10 +213,14 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   }
 
   async function checkpoint(ofLog: WriteAheadLog): Promise<void> {
+    const requests = checkpointRequests.splice(0);
     try {
-      await ofLog.checkpoint();
+      const { isComplete } = await ofLog.checkpoint();
+      if (!isComplete) options.onCheckpointIncomplete?.();
     } catch (error) {
       options.onCheckpointFailed?.(error);
+    } finally {
+      for (const resolve of requests) resolve();
     }
   }
 
@@ -250,6 +259,12 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       }),
     settled: () => flushing,
     isCrowded,
+    checkpoint: () =>
+      new Promise((resolve) => {
+        if (closed || log === undefined) return resolve();
+        checkpointRequests.push(resolve);
+        working ??= work();
+      }),
     close: async () => {
       closed = true;
       await working;

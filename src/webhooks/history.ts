@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import type { ListedWebhookDelivery, ToldEvent, WebhookDeliveryState } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
@@ -16,7 +17,7 @@ export interface WebhookHistory {
     accountId: string,
     webhookId: string,
     page: DeliveryPage,
-  ): { deliveries: ShownDelivery[]; nextSeq: number | null } | Refusal;
+  ): Promise<{ deliveries: ShownDelivery[]; nextSeq: number | null } | Refusal>;
   /** One delivery, now, whatever became of it before. */
   retry(accountId: string, webhookId: string, deliveryId: string): Promise<ShownDelivery | Refusal>;
   /** The events of a time again, now. */
@@ -60,6 +61,8 @@ const MOST = 100_000;
 
 interface HistorySettings {
   tables: Tables;
+  /** Where lists are read; default: this thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
@@ -67,6 +70,7 @@ interface HistorySettings {
 
 export function createWebhookHistory(settings: HistorySettings): WebhookHistory {
   const { tables, writer, clock, ids } = settings;
+  const reader = settings.reader ?? createLocalReader(tables);
 
   function findActive(all: Tables, accountId: string, webhookId: string): WebhookRow | Refusal {
     const webhook = findWebhook(all, accountId, webhookId);
@@ -91,10 +95,10 @@ export function createWebhookHistory(settings: HistorySettings): WebhookHistory 
   }
 
   return {
-    deliveries: (accountId, webhookId, { status, beforeSeq, limit }) => {
+    deliveries: async (accountId, webhookId, { status, beforeSeq, limit }) => {
       const webhook = findWebhook(tables, accountId, webhookId);
       if (isRefusal(webhook)) return webhook;
-      const { rows, nextSeq } = tables.webhookDeliveries.list({
+      const { rows, nextSeq } = await reader.table(accountId, 'webhookDeliveries', 'list', {
         webhook: webhook.number,
         states: status === undefined ? [] : STATES[status],
         beforeSeq: beforeSeq ?? Number.MAX_SAFE_INTEGER,

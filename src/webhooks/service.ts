@@ -2,6 +2,7 @@ import { type Clock, DAY } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import type { Log } from '../core/log.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { Reader } from '../store/readers/reads.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
@@ -19,6 +20,8 @@ import { createWebhookTester, type WebhookTester } from './tester.ts';
  */
 export interface WebhooksHouse {
   tables: Tables;
+  /** Where lists are read; default: this thread. */
+  reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;

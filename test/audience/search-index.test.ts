@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SearchPlace } from '../../src/audience/search.ts';
+import { contactSearch, type SearchPlace } from '../../src/audience/search.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { CALLER, ok, startAudience } from './house.ts';
 
@@ -9,7 +9,7 @@ function found(house: House, text: string, accountId = 'acct_one'): string[] {
   const emails: string[] = [];
   let after: SearchPlace | null = null;
   do {
-    const page = house.contacts.search({ accountId, text, limit: 2, after });
+    const page = contactSearch.run(house.tables, { accountId, text, limit: 2, after });
     emails.push(...page.rows.map(({ contact }) => contact.email ?? ''));
     after = page.next;
   } while (after !== null);
@@ -99,7 +99,12 @@ describe('the search index', () => {
     const house = await startAudience();
     // All trigrams of the text, but not next to each other. Not hexadecimal digits: an identifier could contain them.
     for (let n = 0; n < 600; n++) await house.add(`vwxy-wxyz-${n}@example.net`);
-    const first = house.contacts.search({ accountId: 'acct_one', text: 'vwxyz', limit: 50, after: null });
+    const first = contactSearch.run(house.tables, {
+      accountId: 'acct_one',
+      text: 'vwxyz',
+      limit: 50,
+      after: null,
+    });
     expect(first).toMatchObject({ rows: [], next: { before: expect.any(Number) } });
     expect(found(house, 'vwxyz')).toEqual([]);
   });

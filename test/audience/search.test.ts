@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SearchPlace } from '../../src/audience/search.ts';
+import { contactSearch, type SearchPlace } from '../../src/audience/search.ts';
 import { fold } from '../../src/audience/search-key.ts';
 import { CALLER, ok, startAudience } from './house.ts';
 
@@ -10,7 +10,7 @@ function found(house: House, text: string, filter: object = {}, limit = 2): stri
   const emails: string[] = [];
   let after: SearchPlace | null = null;
   do {
-    const page = house.contacts.search({ accountId: 'acct_one', text, limit, after, ...filter });
+    const page = contactSearch.run(house.tables, { accountId: 'acct_one', text, limit, after, ...filter });
     emails.push(...page.rows.map(({ contact }) => contact.email ?? ''));
     after = page.next;
   } while (after !== null);
@@ -102,7 +102,7 @@ describe('pages of a search', () => {
         VALUES ('acct_one', ?, ?, ?, '{}', 'active', 'api', 'x', 'crowded.', 1, 1)`);
       for (let n = 0; n < 2500; n++) add.run(`u${n}`, `crowded.${n}@example.net`, `email_${n}`);
     });
-    const first = house.contacts.search({
+    const first = contactSearch.run(house.tables, {
       accountId: 'acct_one',
       text: 'crowded.2499',
       limit: 50,

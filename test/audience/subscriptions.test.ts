@@ -261,7 +261,7 @@ describe('a group', () => {
     expect(codeOf(groups.get('acct_one', groupId))).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     expect(codeOf(await groups.remove('acct_one', groupId))).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     expect(tables.subscriptions.list({ groupSeq: seq, beforeSeq: null, limit: 9 }).rows).toEqual([]);
-    expect(contacts.memberships(contact)).toEqual([]);
+    expect(await contacts.memberships(contact)).toEqual([]);
     expect(contacts.history(contact, null, 9)).toHaveLength(2);
   });
 
@@ -270,7 +270,7 @@ describe('a group', () => {
     await join();
     const { seq } = group();
     await writer.run((all) => all.subscriptionGroups.markDeleted(seq, clock.now()));
-    expect(groups.list({ accountId: 'acct_one', beforeSeq: null, limit: 9 }).rows).toEqual([]);
+    expect((await groups.list({ accountId: 'acct_one', beforeSeq: null, limit: 9 })).rows).toEqual([]);
     expect(codeOf(await join())).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     await groups.recover();
     expect(tables.subscriptionGroups.deleted()).toEqual([]);

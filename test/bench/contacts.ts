@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openSource } from '../../src/audience/import-source.ts';
+import { contactSearch } from '../../src/audience/search.ts';
 import { createAudience } from '../../src/audience/service.ts';
 import { shownContact, shownSubscriber } from '../../src/audience/shown.ts';
 import { systemClock } from '../../src/core/clock.ts';
@@ -78,7 +79,7 @@ try {
 }
 
 async function run(): Promise<void> {
-  const { subscription_group_id: groupId } = await audience.groups.create(accountId, {
+  const { subscription_group_id: groupId, seq: groupSeq } = await audience.groups.create(accountId, {
     name: 'Everybody',
     description: null,
     isActive: true,
@@ -123,18 +124,18 @@ async function run(): Promise<void> {
     ['database', mb(statSync(join(dir, DATABASE_FILE)).size)],
   ]);
 
-  const keys = tenThousandth((beforeSeq) => audience.contacts.list({ accountId, beforeSeq, limit: PAGE }));
+  const keys = tenThousandth((beforeSeq) => tables.contacts.list({ accountId, beforeSeq, limit: PAGE }));
   const members = tenThousandth((beforeSeq) => {
-    const page = ok(audience.subscriptions.list(accountId, groupId, { beforeSeq, limit: PAGE }));
+    const page = tables.subscriptions.list({ groupSeq, beforeSeq, limit: PAGE });
     return { more: page.more, rows: page.rows.map(({ contact }) => contact) };
   });
   const list = (beforeSeq: number | null, limit: number) =>
-    audience.contacts.list({ accountId, beforeSeq, limit }).rows.map(shownContact);
+    tables.contacts.list({ accountId, beforeSeq, limit }).rows.map(shownContact);
   const group = (beforeSeq: number | null) =>
-    ok(audience.subscriptions.list(accountId, groupId, { beforeSeq, limit: PAGE })).rows.map((member) =>
+    tables.subscriptions.list({ groupSeq, beforeSeq, limit: PAGE }).rows.map((member) =>
       shownSubscriber(groupId, member),
     );
-  const search = (text: string) => audience.contacts.search({ accountId, text, limit: 50, after: null });
+  const search = (text: string) => contactSearch.run(tables, { accountId, text, limit: 50, after: null });
   const someone = () => emailIdentifier(addressOf(systemRandom.below(ROWS)));
   say(`${TIMES} reads each: median, 99th percentile, worst`, [
     ['look-up by identifier', measured(() => shownContact(ok(audience.contacts.get(accountId, someone()))))],
@@ -156,11 +157,11 @@ async function run(): Promise<void> {
 /** In the middle of those who begin alike. */
 function deepSearch() {
   const after = { walk: 1, key: 'maria sc', seq: Math.floor(ROWS / 2) };
-  return audience.contacts.search({ accountId, text: 'maria sc', limit: 50, after });
+  return contactSearch.run(tables, { accountId, text: 'maria sc', limit: 50, after });
 }
 
 function byStatus() {
-  return audience.contacts
+  return tables.contacts
     .list({ accountId, status: 'active', beforeSeq: null, limit: 50 })
     .rows.map(shownContact);
 }

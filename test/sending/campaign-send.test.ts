@@ -87,9 +87,8 @@ describe('a campaign that cannot be sent', () => {
     insertDomain(tables, wish, clock.now());
     await member(ADA, { customFields: { plan: 'gold' } });
     expect(refusal(await send(changes))).toEqual([code, named]);
-    expect(campaigns.list({ accountId: 'acct_one', beforeSeq: null, limit: 9 }).rows[0]?.status).toBe(
-      'draft',
-    );
+    const { rows } = await campaigns.list({ accountId: 'acct_one', beforeSeq: null, limit: 9 });
+    expect(rows[0]?.status).toBe('draft');
     expect(tables.campaignSends.open()).toEqual([]);
   });
 

@@ -38,12 +38,12 @@ describe('a campaign', () => {
         campaigns.get('acct_two', id),
         await campaigns.update('acct_two', id, FIELDS),
         await campaigns.remove('acct_two', id),
-        campaigns.analytics('acct_two', id, ALWAYS),
+        await campaigns.analytics('acct_two', id, ALWAYS),
       ]) {
         expect(answer).toMatchObject({ code: 'CAMPAIGN_NOT_FOUND', message: `there is no campaign ${id}` });
       }
     }
-    expect(campaigns.list({ accountId: 'acct_two', beforeSeq: null, limit: 50 }).rows).toEqual([]);
+    expect((await campaigns.list({ accountId: 'acct_two', beforeSeq: null, limit: 50 })).rows).toEqual([]);
     granted(campaigns.get('acct_one', campaign_id));
   });
 
@@ -66,9 +66,13 @@ describe('a campaign', () => {
   it('stands in pages, newest first', async () => {
     const { campaigns } = start();
     for (const name of ['a', 'b', 'c']) await campaigns.create('acct_one', { ...FIELDS, name });
-    const first = campaigns.list({ accountId: 'acct_one', beforeSeq: null, limit: 2 });
+    const first = await campaigns.list({ accountId: 'acct_one', beforeSeq: null, limit: 2 });
     expect([first.rows.map(({ name }) => name), first.more]).toEqual([['c', 'b'], true]);
-    const rest = campaigns.list({ accountId: 'acct_one', beforeSeq: first.rows[1]?.seq ?? 0, limit: 2 });
+    const rest = await campaigns.list({
+      accountId: 'acct_one',
+      beforeSeq: first.rows[1]?.seq ?? 0,
+      limit: 2,
+    });
     expect([rest.rows.map(({ name }) => name), rest.more]).toEqual([['a'], false]);
   });
 });
@@ -86,8 +90,8 @@ describe('analytics', () => {
       all.campaignCounts.add(id, noon + DAY, 'bounced', 1);
       all.campaignCounts.addClick(id, 'https://example.com/');
     });
-    const ask = (wish: Partial<AnalyticsWish> = {}) =>
-      granted(campaigns.analytics('acct_one', id, { ...ALWAYS, ...wish }));
+    const ask = async (wish: Partial<AnalyticsWish> = {}) =>
+      granted(await campaigns.analytics('acct_one', id, { ...ALWAYS, ...wish }));
     return { ask, noon, tables };
   }
   const NONE = {
@@ -108,7 +112,7 @@ describe('analytics', () => {
 
   it('have every total, the days on which something happened, and the links', async () => {
     const { ask, noon } = await counted();
-    expect(ask()).toEqual({
+    expect(await ask()).toEqual({
       totals: { ...NONE, sent: 3, delivered: 2, bounced: 1 },
       series: [
         { start: noon - 12 * HOUR, ...NONE, sent: 3, delivered: 2 },
@@ -120,10 +124,14 @@ describe('analytics', () => {
 
   it('go by the hour, within full hours of the time asked for', async () => {
     const { ask, noon } = await counted();
-    const { totals, series } = ask({ from: noon + HOUR + MINUTE, to: noon + DAY - MINUTE, interval: 'hour' });
+    const { totals, series } = await ask({
+      from: noon + HOUR + MINUTE,
+      to: noon + DAY - MINUTE,
+      interval: 'hour',
+    });
     expect(totals).toEqual({ ...NONE, delivered: 2 });
     expect(series).toEqual([{ start: noon + HOUR, ...NONE, delivered: 2 }]);
-    expect(ask({ from: noon + 2 * HOUR, to: noon + DAY }).totals).toEqual(NONE);
-    expect(ask({ to: noon + DAY + 1 }).totals.bounced).toBe(1);
+    expect((await ask({ from: noon + 2 * HOUR, to: noon + DAY })).totals).toEqual(NONE);
+    expect((await ask({ to: noon + DAY + 1 })).totals.bounced).toBe(1);
   });
 });

@@ -198,7 +198,7 @@ describe('compliance templates', () => {
     htmlContent: '{{unsubscribe_url}}',
   } as const;
   const defaults = (setting: ReturnType<typeof start>) =>
-    setting.complianceTemplates
+    setting.tables.complianceTemplates
       .list({ accountId: 'acct_one', beforeSeq: null, limit: 50 })
       .rows.filter(({ is_default }) => is_default === 1)
       .map(({ name, type, domain }) => `${name} ${type} ${domain ?? '*'}`)

@@ -128,7 +128,12 @@ describe('with a log of its own', () => {
       new Promise<void>((resolve, reject) => {
         flushes.push({ done: resolve, fail: reject });
       });
-    const log = { flush, isLong: () => false, checkpoint: async () => {}, close: async () => {} };
+    const log = {
+      flush,
+      isLong: () => false,
+      checkpoint: async () => ({ isComplete: true }),
+      close: async () => {},
+    };
     const writer = createWriter(db, tables, { log, onLost: (error) => lost.push(error) });
     const said: string[] = [];
     const put = (name: string) =>

@@ -36,9 +36,9 @@ async function startWithAda() {
       );
     },
     erase: async () => granted(await audience.erasure.erase('acct_one', emailIdentifier(ADA))),
-    answers: () => {
+    answers: async () => {
       const page = { beforeSeq: null, limit: 100 };
-      return granted(house.webhooks.deliveries('acct_one', webhookId, page)).deliveries.map(
+      return granted(await house.webhooks.deliveries('acct_one', webhookId, page)).deliveries.map(
         ({ status, responseCode, responseBody }) => ({ status, responseCode, responseBody }),
       );
     },
@@ -51,12 +51,12 @@ describe('what an endpoint answers', () => {
     endpoint.answer(() => ({ status: 200, body: `thanks for ${ADA}` }));
     await delivered();
     await house.tell();
-    expect(answers()).toMatchObject([
+    expect(await answers()).toMatchObject([
       { responseBody: `thanks for ${ADA}` },
       { responseBody: `thanks for ${ADA}` },
     ]);
     await erase();
-    expect(JSON.stringify(answers())).not.toContain('ada');
+    expect(JSON.stringify(await answers())).not.toContain('ada');
   });
 
   it.each([
@@ -75,7 +75,7 @@ describe('what an endpoint answers', () => {
     expect(await erase()).toEqual({ complete: true });
     for (const answer of release) answer();
     await house.sender.idle();
-    expect(answers()).toEqual([
+    expect(await answers()).toEqual([
       { status: seen, responseCode: status, responseBody: undefined },
       { status: seen, responseCode: status, responseBody: undefined },
     ]);
@@ -94,8 +94,8 @@ describe('what an endpoint answers', () => {
     const again = endpoint.received.slice(toldBefore);
     expect(again).toHaveLength(2);
     expect(again.map(({ body }) => body).join('')).not.toContain('ada');
-    expect(answers()).toMatchObject([{ status: 'succeeded' }, { status: 'succeeded' }]);
-    expect(JSON.stringify(answers())).not.toContain('ada');
+    expect(await answers()).toMatchObject([{ status: 'succeeded' }, { status: 'succeeded' }]);
+    expect(JSON.stringify(await answers())).not.toContain('ada');
   });
 
   it('about anything else is kept', async () => {
@@ -111,6 +111,6 @@ describe('what an endpoint answers', () => {
     await erase();
     for (const answer of release) answer();
     await house.sender.idle();
-    expect(answers()).toMatchObject([{ responseBody: 'thanks for bob' }]);
+    expect(await answers()).toMatchObject([{ responseBody: 'thanks for bob' }]);
   });
 });

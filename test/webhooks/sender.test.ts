@@ -5,14 +5,14 @@ import { type Answering, type Received, startEndpoint } from '../support/webhook
 import { granted, type House, startHouse, UNANSWERED } from './house.ts';
 
 /** Rows of one webhook as its account sees them. */
-function deliveriesOf(house: House, webhookId: string, accountId = 'acct_one') {
-  return granted(house.webhooks.deliveries(accountId, webhookId, { beforeSeq: null, limit: 1000 }))
+async function deliveriesOf(house: House, webhookId: string, accountId = 'acct_one') {
+  return granted(await house.webhooks.deliveries(accountId, webhookId, { beforeSeq: null, limit: 1000 }))
     .deliveries;
 }
 
-function statuses(house: House, webhookId: string): Record<string, number> {
+async function statuses(house: House, webhookId: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
-  for (const { status } of deliveriesOf(house, webhookId)) counts[status] = (counts[status] ?? 0) + 1;
+  for (const { status } of await deliveriesOf(house, webhookId)) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
@@ -29,8 +29,8 @@ function idOf({ headers }: Received): string {
 }
 
 /** Waits for something that another party does; the test's own time-out bounds it. */
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 describe('an event', () => {
@@ -113,7 +113,7 @@ describe('an event', () => {
     await house.sent();
     await until(() => endpoint.received.length === 1);
     await house.sender.idle();
-    expect(deliveriesOf(house, webhookId)).toMatchObject([
+    expect(await deliveriesOf(house, webhookId)).toMatchObject([
       { status: 'succeeded', attempts: 1, responseCode: 200 },
     ]);
   });
@@ -127,7 +127,7 @@ describe('an event', () => {
     await house.tell();
     expect(mine.received).toHaveLength(1);
     expect(theirs.received).toEqual([]);
-    expect(deliveriesOf(house, other.webhookId, 'acct_two')).toEqual([]);
+    expect(await deliveriesOf(house, other.webhookId, 'acct_two')).toEqual([]);
   });
 });
 
@@ -144,7 +144,7 @@ describe('a failure', () => {
     const { webhookId } = await house.hook(endpoint.url);
     await house.sent();
     await house.tell();
-    const [delivery] = deliveriesOf(house, webhookId);
+    const [delivery] = await deliveriesOf(house, webhookId);
     expect(delivery).toMatchObject({ status: 'pending', attempts: 1, responseCode: status });
     expect(delivery?.error).toContain(`the endpoint answered ${status}`);
     const wait = Date.parse(delivery?.nextAttemptAt ?? '') - house.clock.now();
@@ -157,7 +157,7 @@ describe('a failure', () => {
     house.clock.advance(3 * SECOND);
     await house.tell();
     expect(endpoint.received).toHaveLength(2);
-    expect(deliveriesOf(house, webhookId)).toMatchObject([{ status: 'succeeded', attempts: 2 }]);
+    expect(await deliveriesOf(house, webhookId)).toMatchObject([{ status: 'succeeded', attempts: 2 }]);
   });
 
   it('has the same id and body on every try, and a signature of its own time', async () => {
@@ -183,7 +183,7 @@ describe('a failure', () => {
     await house.tell();
     await pass(house, 4 * DAY, 30 * MINUTE);
     expect(endpoint.received).toHaveLength(10);
-    const [delivery] = deliveriesOf(house, webhookId);
+    const [delivery] = await deliveriesOf(house, webhookId);
     expect(delivery).toMatchObject({ status: 'failed', attempts: 10, responseCode: 500 });
     expect(delivery).not.toHaveProperty('nextAttemptAt');
   });
@@ -194,7 +194,7 @@ describe('a failure', () => {
     const { webhookId } = await house.hook(endpoint.url);
     await house.sent();
     await house.tell();
-    expect(deliveriesOf(house, webhookId)[0]?.nextAttemptAt).toBe(iso(house.clock.now() + HOUR));
+    expect((await deliveriesOf(house, webhookId))[0]?.nextAttemptAt).toBe(iso(house.clock.now() + HOUR));
     // It asked for itself, not for this event: another one waits as well.
     await house.sent();
     await house.tell();
@@ -232,7 +232,7 @@ describe('a failure', () => {
     const { webhookId } = await house.hook('http://127.0.0.1:1/');
     await house.sent();
     await house.tell();
-    expect(deliveriesOf(house, webhookId)).toMatchObject([
+    expect(await deliveriesOf(house, webhookId)).toMatchObject([
       { status: 'pending', attempts: 1, error: 'a fault of the service' },
     ]);
     expect(house.logged).toContainEqual(expect.objectContaining({ level: 'error' }));
@@ -247,10 +247,10 @@ describe('a failure', () => {
     const redirected = await house.hook(redirecting.url);
     await house.sent();
     await house.tell();
-    expect(deliveriesOf(house, forbidden.webhookId)).toMatchObject([
+    expect(await deliveriesOf(house, forbidden.webhookId)).toMatchObject([
       { status: 'pending', error: 'receiver.test has no address that webhooks may call' },
     ]);
-    expect(deliveriesOf(house, redirected.webhookId)).toMatchObject([
+    expect(await deliveriesOf(house, redirected.webhookId)).toMatchObject([
       { status: 'pending', error: 'the endpoint answered 302: redirects are not followed' },
     ]);
     expect(elsewhere.received).toEqual([]);
@@ -283,7 +283,7 @@ describe('an endpoint that is down for 20 hours', () => {
     await pass(house, 30 * HOUR, 30 * MINUTE);
     const events = sent.map((seq) => house.tables.events.ofMessage(seq)[0]?.event_id);
     expect(new Set(endpoint.taken())).toEqual(new Set(events));
-    expect(statuses(house, webhookId)).toEqual({ succeeded: sent.length });
+    expect(await statuses(house, webhookId)).toEqual({ succeeded: sent.length });
     expect(granted(house.webhooks.get('acct_one', webhookId))).toMatchObject({ isActive: true });
   });
 });
@@ -299,14 +299,14 @@ describe('an endpoint that does not answer', () => {
     for (let n = 0; n < 50; n++) await house.sent();
     await house.sender.round();
     // The slow one holds ten calls; its neighbour has had everything meanwhile.
-    await until(() => statuses(house, quickHook.webhookId)['succeeded'] === 50);
-    expect(statuses(house, slowHook.webhookId)).toEqual({ pending: 50 });
+    await until(async () => (await statuses(house, quickHook.webhookId))['succeeded'] === 50);
+    expect(await statuses(house, slowHook.webhookId)).toEqual({ pending: 50 });
     expect(slow.received).toHaveLength(10);
     // It answers in the end, and gets the rest.
     slow.answer(200);
     for (const release of held) release();
     await house.tell();
-    expect(statuses(house, slowHook.webhookId)).toEqual({ succeeded: 50 });
+    expect(await statuses(house, slowHook.webhookId)).toEqual({ succeeded: 50 });
   });
 
   it('leaves a call to each of the others, however many do so', async () => {
@@ -319,7 +319,7 @@ describe('an endpoint that does not answer', () => {
     await until(() => slow.received.length >= 256);
     const late = await house.hook(quick.url);
     for (let n = 0; n < 20; n++) await house.sent();
-    await until(() => statuses(house, late.webhookId)['succeeded'] === 20);
+    await until(async () => (await statuses(house, late.webhookId))['succeeded'] === 20);
     // Beyond the bound: what the last of them still had room for, and one for each of the others.
     expect(house.sender.inFlight()).toBeLessThanOrEqual(256 + 10 + 40);
   });
@@ -376,7 +376,7 @@ describe('a webhook that is off', () => {
     await house.tell();
     // The first event; the second happened while it was off.
     expect(endpoint.received).toHaveLength(2);
-    expect(statuses(house, webhookId)).toEqual({ succeeded: 1 });
+    expect(await statuses(house, webhookId)).toEqual({ succeeded: 1 });
   });
 });
 
@@ -387,7 +387,7 @@ describe('turning off', () => {
     const { webhookId } = await house.hook(endpoint.url);
     await house.sent();
     await house.tell();
-    expect(deliveriesOf(house, webhookId)).toMatchObject([{ status: 'failed', attempts: 1 }]);
+    expect(await deliveriesOf(house, webhookId)).toMatchObject([{ status: 'failed', attempts: 1 }]);
     expect(granted(house.webhooks.get('acct_one', webhookId))).toMatchObject({
       isActive: false,
       offReason: 'gone',
@@ -467,7 +467,7 @@ describe('a new start', () => {
     await next.round();
     await next.idle();
     expect(new Set(endpoint.taken()).size).toBe(30);
-    expect(statuses(house, webhookId)).toEqual({ succeeded: 30 });
+    expect(await statuses(house, webhookId)).toEqual({ succeeded: 30 });
   });
 
   it('after an orderly end begins nothing anew that was told', async () => {
@@ -499,7 +499,7 @@ describe('an event that is past its retention', () => {
     });
     await pass(house, HOUR, 10 * MINUTE);
     expect(endpoint.received).toHaveLength(1);
-    expect(deliveriesOf(house, webhookId)).toMatchObject([
+    expect(await deliveriesOf(house, webhookId)).toMatchObject([
       { status: 'failed', error: 'the event is past its retention' },
     ]);
   });

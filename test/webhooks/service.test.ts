@@ -115,7 +115,7 @@ describe('another account', () => {
     const { webhookId } = await house.hook(endpoint.url);
     await house.sent();
     await house.tell();
-    const [delivery] = granted(house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries;
+    const [delivery] = granted(await house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries;
     const deliveryId = delivery?.deliveryId ?? '';
     const { webhooks } = house;
     const signal = new AbortController().signal;
@@ -125,7 +125,7 @@ describe('another account', () => {
       await webhooks.update(accountId, id, { name: 'Mine' }),
       await webhooks.rotateSecret(accountId, id),
       await webhooks.test(accountId, id, undefined, signal),
-      webhooks.deliveries(accountId, id, ALL),
+      await webhooks.deliveries(accountId, id, ALL),
       await webhooks.retry(accountId, id, deliveryId),
       await webhooks.replay(accountId, id, range),
       await webhooks.remove(accountId, id),
@@ -177,7 +177,7 @@ describe('a test', () => {
     expect(granted(await test('domain_failed')).payload.data.object).not.toHaveProperty('messageId');
     endpoint.answer(500);
     expect(granted(await test())).toMatchObject({ delivered: false, responseCode: 500 });
-    expect(granted(house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries).toEqual([]);
+    expect(granted(await house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries).toEqual([]);
   });
 
   it('works while the webhook is off, one at a time', async () => {
@@ -210,7 +210,7 @@ describe('a retry', () => {
     await house.tell();
     granted(await house.webhooks.update('acct_one', webhookId, { isActive: true }));
     endpoint.answer(200);
-    const [delivery] = granted(house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries;
+    const [delivery] = granted(await house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries;
     return { endpoint, webhookId, deliveryId: delivery?.deliveryId ?? '' };
   }
 
@@ -224,7 +224,7 @@ describe('a retry', () => {
     await house.tell();
     expect(endpoint.received).toHaveLength(3);
     expect(new Set(endpoint.received.map(({ json }) => json.id)).size).toBe(1);
-    expect(granted(house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries).toMatchObject([
+    expect(granted(await house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries).toMatchObject([
       { deliveryId, status: 'succeeded', attempts: 3 },
     ]);
   });
@@ -369,18 +369,20 @@ describe('the deliveries', () => {
     const { webhookId } = await house.hook(endpoint.url);
     for (let n = 0; n < 5; n++) await house.sent();
     await house.tell();
-    const page = (beforeSeq: number | null) =>
-      granted(house.webhooks.deliveries('acct_one', webhookId, { beforeSeq, limit: 2 }));
-    const pages = [page(null)];
+    const page = async (beforeSeq: number | null) =>
+      granted(await house.webhooks.deliveries('acct_one', webhookId, { beforeSeq, limit: 2 }));
+    const pages = [await page(null)];
     for (let next = pages[0]?.nextSeq ?? null; next !== null; ) {
-      const following = page(next);
+      const following = await page(next);
       pages.push(following);
       next = following.nextSeq;
     }
     expect(pages.map(({ deliveries }) => deliveries.length)).toEqual([2, 2, 1]);
     const all = pages.flatMap(({ deliveries }) => deliveries);
     expect(all.map(({ eventId }) => eventId)).toEqual(
-      granted(house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries.map(({ eventId }) => eventId),
+      granted(await house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries.map(
+        ({ eventId }) => eventId,
+      ),
     );
     expect(all[0]).toEqual({
       deliveryId: expect.stringMatching(/^whd_\d+_[0-9a-z]{12}$/),
@@ -394,7 +396,8 @@ describe('the deliveries', () => {
       createdAt: iso(house.clock.now()),
     });
     expect(
-      granted(house.webhooks.deliveries('acct_one', webhookId, { ...ALL, status: 'failed' })).deliveries,
+      granted(await house.webhooks.deliveries('acct_one', webhookId, { ...ALL, status: 'failed' }))
+        .deliveries,
     ).toEqual([]);
   });
 });

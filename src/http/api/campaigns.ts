@@ -53,10 +53,11 @@ function allCampaigns({ campaigns, sending }: CampaignHouse): Route[] {
         },
       },
       refusals: [],
-      handle: ({ caller, query }) => {
+      narrowBy: ['limit'],
+      handle: async ({ caller, query }) => {
         const beforeSeq = readPageKey('campaigns', query.lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
-        const page = campaigns.list({ accountId: caller.accountId, beforeSeq, limit: query.limit });
+        const page = await campaigns.list({ accountId: caller.accountId, beforeSeq, limit: query.limit });
         return {
           status: 200,
           data: {
@@ -193,11 +194,12 @@ function analytics(campaigns: Campaigns): Route {
       },
     },
     refusals: ['CAMPAIGN_NOT_FOUND'],
-    handle: ({ caller, params: { campaignId }, query }) => {
+    narrowBy: ['from', 'to'],
+    handle: async ({ caller, params: { campaignId }, query }) => {
       const from = query.from === undefined ? null : Date.parse(query.from);
       const to = query.to === undefined ? null : Date.parse(query.to);
       if (from !== null && to !== null && from > to) return invalid('to', 'must not be before from');
-      const found = campaigns.analytics(caller.accountId, campaignId, {
+      const found = await campaigns.analytics(caller.accountId, campaignId, {
         from,
         to,
         interval: query.interval,

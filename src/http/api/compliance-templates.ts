@@ -75,12 +75,13 @@ function allTemplates(parts: ComplianceTemplateParts): Route[] {
         },
       },
       refusals: [],
-      handle: ({ caller, query }) => {
+      narrowBy: ['type', 'domain', 'limit'],
+      handle: async ({ caller, query }) => {
         const beforeSeq = readPageKey('compliance-templates', query.lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
         const name = normalised(query.domain);
         if (isRefusal(name)) return name;
-        const page = complianceTemplates.list({
+        const page = await complianceTemplates.list({
           accountId: caller.accountId,
           beforeSeq,
           limit: query.limit,

@@ -63,12 +63,13 @@ function allContacts(contacts: Contacts): Route[] {
         },
       },
       refusals: [],
-      handle: ({ caller: { accountId }, query: { search: text = '', status, lastKey, limit } }) => {
+      narrowBy: ['search', 'limit'],
+      handle: async ({ caller: { accountId }, query: { search: text = '', status, lastKey, limit } }) => {
         const filter = { accountId, limit, ...(status === undefined ? {} : { status }) };
         if (text.trim() === '') {
           const beforeSeq = readPageKey('contacts', lastKey);
           if (isRefusal(beforeSeq)) return beforeSeq;
-          const page = contacts.list({ ...filter, beforeSeq });
+          const page = await contacts.list({ ...filter, beforeSeq });
           return {
             status: 200,
             data: { contacts: page.rows.map(shownContact), ...pageEnd('contacts', page) },
@@ -76,7 +77,7 @@ function allContacts(contacts: Contacts): Route[] {
         }
         const after = readSearchKey(lastKey);
         if (isRefusal(after)) return after;
-        const { rows, next } = contacts.search({ ...filter, text, after });
+        const { rows, next } = await contacts.search({ ...filter, text, after });
         const found = rows.map((row) => shownContact(row.contact));
         return {
           status: 200,
@@ -136,10 +137,11 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
         },
       },
       refusals: ['CONTACT_NOT_FOUND'],
-      handle: ({ caller, params }) => {
+      narrowBy: [],
+      handle: async ({ caller, params }) => {
         const found = contacts.get(caller.accountId, params.contactIdentifier);
         if (isRefusal(found)) return found;
-        const memberships = contacts.memberships(found).map(shownMembership);
+        const memberships = (await contacts.memberships(found)).map(shownMembership);
         return { status: 200, data: { contact: shownContact(found), memberships } };
       },
     }),

@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { type Clock, DAY, iso } from '../../core/clock.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
-import { returnPathHost } from '../../domains/names.ts';
+import { type DomainReports, domainReports } from '../../domains/reports.ts';
 import type { Domains } from '../../domains/service.ts';
-import type { DmarcReportRow, ReportPeriod } from '../../store/dmarc-reports.ts';
-import type { DomainRow } from '../../store/domains.ts';
-import type { Tables } from '../../store/tables.ts';
+import type { DmarcReportRow } from '../../store/dmarc-reports.ts';
+import type { Reader } from '../../store/readers/reads.ts';
 import { type Route, route } from '../route.ts';
 
 /**
@@ -15,7 +14,7 @@ import { type Route, route } from '../route.ts';
  */
 export interface DomainReportDeps {
   domains: Pick<Domains, 'get'>;
-  tables: Tables;
+  reader: Reader;
   clock: Clock;
 }
 
@@ -146,7 +145,7 @@ const EXAMPLE: z.output<typeof data> = {
   },
 };
 
-export function domainReportRoutes({ domains, tables, clock }: DomainReportDeps): Route[] {
+export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps): Route[] {
   return [
     route({
       method: 'GET',
@@ -166,14 +165,16 @@ export function domainReportRoutes({ domains, tables, clock }: DomainReportDeps)
       }),
       answers: { 200: { description: 'Added up, and one by one.', data, example: EXAMPLE } },
       refusals: ['DOMAIN_NOT_FOUND'],
-      handle: ({ caller, params, query }) => {
-        const domain = domains.get(caller.accountId, params.domainId);
+      narrowBy: ['from', 'to'],
+      handle: async ({ caller: { accountId }, params, query }) => {
+        const domain = domains.get(accountId, params.domainId);
         if (isRefusal(domain)) return domain;
         const to = query.to === undefined ? clock.now() + 1 : Date.parse(query.to);
         const from = query.from === undefined ? to - DEFAULT_DAYS * DAY : Date.parse(query.from);
         if (from > to) return invalid('from', 'must not be after `to`');
         const proven = domain.dkim_enabled === 1;
         const period = { from, to, limit: proven ? MOST_ROWS : 0 };
+        const { dmarc, tls } = await reader.query(accountId, domainReports, domain.name, period);
         return {
           status: 200,
           data: {
@@ -184,8 +185,8 @@ export function domainReportRoutes({ domains, tables, clock }: DomainReportDeps)
             ...(proven
               ? {}
               : { message: `Reports are shown once the DKIM record of ${domain.name} is verified.` }),
-            dmarc: dmarcOf(tables, domain, period),
-            tls: tlsOf(tables, domain, period),
+            dmarc: dmarcOf(dmarc),
+            tls: tlsOf(tls),
           },
         };
       },
@@ -193,10 +194,10 @@ export function domainReportRoutes({ domains, tables, clock }: DomainReportDeps)
   ];
 }
 
-function dmarcOf(tables: Tables, { name }: DomainRow, period: ReportPeriod) {
+function dmarcOf({ total, sources, reports }: DomainReports['dmarc']) {
   return {
-    ...tables.dmarcReports.total(name, period),
-    sources: tables.dmarcReports.sources(name, period).map((row) => ({
+    ...total,
+    sources: sources.map((row) => ({
       sourceIp: row.source_ip,
       messages: row.messages,
       passed: row.passed,
@@ -205,7 +206,7 @@ function dmarcOf(tables: Tables, { name }: DomainRow, period: ReportPeriod) {
       quarantined: row.quarantined,
       rejected: row.rejected,
     })),
-    reports: tables.dmarcReports.list(name, period).map((row) => ({
+    reports: reports.map((row) => ({
       organization: row.organization,
       reportId: row.report_id,
       begin: iso(row.begin_at),
@@ -223,17 +224,16 @@ function policyOf({ policy }: DmarcReportRow): string {
   return published.p;
 }
 
-function tlsOf(tables: Tables, { name }: DomainRow, period: ReportPeriod) {
-  const host = returnPathHost(name);
+function tlsOf({ total, failures, reports }: DomainReports['tls']) {
   return {
-    ...tables.tlsReports.total(host, period),
-    failures: tables.tlsReports.failures(host, period).map((row) => ({
+    ...total,
+    failures: failures.map((row) => ({
       type: row.type,
       receivingHost: row.receiving_host,
       reason: row.reason,
       sessions: row.sessions,
     })),
-    reports: tables.tlsReports.list(host, period).map((row) => ({
+    reports: reports.map((row) => ({
       organization: row.organization,
       reportId: row.report_id,
       policyType: row.policy_type,

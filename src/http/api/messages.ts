@@ -2,9 +2,11 @@ import { z } from 'zod';
 import { isRefusal, refuse } from '../../core/refusal.ts';
 import { publicEvent } from '../../events/feed.ts';
 import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../events/lifecycle.ts';
-import { messageTimeline, publicMessage } from '../../events/message-view.ts';
+import { messageHistory, messageTimeline, publicMessage } from '../../events/message-view.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../store/messages.ts';
+import { pageOf } from '../../store/page.ts';
+import type { Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import { pageKey, readPageKey } from '../page-key.ts';
 import { type Route, route } from '../route.ts';
@@ -59,11 +61,16 @@ const event = z.looseObject({
 });
 const timelineEntry = z.looseObject({ type: z.enum(['event', 'attempt']), timestamp: z.string() });
 
-export function messageRoutes({ tables }: { tables: Tables }): Route[] {
-  return [listMessages(tables), getMessage(tables), listEvents(tables)];
+export interface MessageRouteDeps {
+  tables: Tables;
+  reader: Reader;
 }
 
-function listMessages(tables: Tables): Route {
+export function messageRoutes(deps: MessageRouteDeps): Route[] {
+  return [listMessages(deps), getMessage(deps), listEvents(deps)];
+}
+
+function listMessages({ reader }: MessageRouteDeps): Route {
   return route({
     method: 'GET',
     path: '/web-setup/messages',
@@ -81,10 +88,11 @@ function listMessages(tables: Tables): Route {
       },
     },
     refusals: [],
-    handle: ({ caller, query }) => {
+    narrowBy: ['recipient', 'jobId', 'campaignId', 'from', 'to'],
+    handle: async ({ caller, query }) => {
       const before = readPageKey('messages', query.lastKey);
       if (isRefusal(before)) return before;
-      const { rows, nextSeq } = tables.messages.list({
+      const { rows, nextSeq } = await reader.table(caller.accountId, 'messages', 'list', {
         ...commonFilter(caller.accountId, query),
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(before === null ? {} : { beforeSeq: before }),
@@ -102,7 +110,7 @@ function listMessages(tables: Tables): Route {
   });
 }
 
-function getMessage(tables: Tables): Route {
+function getMessage({ tables, reader }: MessageRouteDeps): Route {
   return route({
     method: 'GET',
     path: '/web-setup/messages/{id}',
@@ -119,16 +127,18 @@ function getMessage(tables: Tables): Route {
       },
     },
     refusals: ['MESSAGE_NOT_FOUND'],
-    handle: ({ caller, params }) => {
+    narrowBy: [],
+    handle: async ({ caller, params }) => {
       const row = tables.messages.byId(params.id);
       if (row === null || row.account_id !== caller.accountId)
         return refuse('MESSAGE_NOT_FOUND', 'There is no such message');
-      return { status: 200, data: { ...publicMessage(row), timeline: messageTimeline(tables, row) } };
+      const history = await reader.query(caller.accountId, messageHistory, row.seq);
+      return { status: 200, data: { ...publicMessage(row), timeline: messageTimeline(history) } };
     },
   });
 }
 
-function listEvents(tables: Tables): Route {
+function listEvents({ reader }: MessageRouteDeps): Route {
   return route({
     method: 'GET',
     path: '/web-setup/events',
@@ -151,10 +161,11 @@ function listEvents(tables: Tables): Route {
       },
     },
     refusals: [],
-    handle: ({ caller, query }) => {
+    narrowBy: ['messageId', 'recipient', 'jobId', 'campaignId', 'from', 'to'],
+    handle: async ({ caller, query }) => {
       const after = readPageKey('events', query.lastKey);
       if (isRefusal(after)) return after;
-      const { rows, nextSeq } = tables.events.feed({
+      const { rows, nextSeq } = await reader.table(caller.accountId, 'events', 'feed', {
         ...commonFilter(caller.accountId, query),
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(query.event === undefined ? {} : { kind: query.event }),

@@ -34,10 +34,11 @@ export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] 
         },
       },
       refusals: [],
-      handle: ({ caller: { accountId }, query: { lastKey, limit } }) => {
+      narrowBy: ['limit'],
+      handle: async ({ caller: { accountId }, query: { lastKey, limit } }) => {
         const beforeSeq = readPageKey('sgroups', lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
-        const page = groups.list({ accountId, beforeSeq, limit });
+        const page = await groups.list({ accountId, beforeSeq, limit });
         return { status: 200, data: { groups: page.rows.map(shownGroup), ...pageEnd('sgroups', page) } };
       },
     }),

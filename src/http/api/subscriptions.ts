@@ -53,6 +53,7 @@ function allOfGroup(subscriptions: Subscriptions): Route[] {
         },
       },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
+      narrowBy: ['search', 'isActive', 'limit'],
       handle: ({ caller, params, query }) => {
         const { search: text = '', isActive, ...page } = query;
         const filter = {
@@ -236,14 +237,14 @@ interface ListWish {
   limit: number;
 }
 
-function listed(
+async function listed(
   subscriptions: Subscriptions,
   accountId: string,
   { groupId, lastKey, ...filter }: ListWish,
-): Answer | Refusal {
+): Promise<Answer | Refusal> {
   const beforeSeq = readPageKey('subscriptions', lastKey);
   if (isRefusal(beforeSeq)) return beforeSeq;
-  const page = subscriptions.list(accountId, groupId, { ...filter, beforeSeq });
+  const page = await subscriptions.list(accountId, groupId, { ...filter, beforeSeq });
   if (isRefusal(page)) return page;
   const rows = page.rows.map(({ contact }) => ({ seq: contact.seq }));
   return {
@@ -252,14 +253,14 @@ function listed(
   };
 }
 
-function searched(
+async function searched(
   subscriptions: Subscriptions,
   accountId: string,
   { groupId, lastKey, ...filter }: ListWish & { text: string },
-): Answer | Refusal {
+): Promise<Answer | Refusal> {
   const after = readSearchKey(lastKey);
   if (isRefusal(after)) return after;
-  const found = subscriptions.search(accountId, groupId, { ...filter, after });
+  const found = await subscriptions.search(accountId, groupId, { ...filter, after });
   if (isRefusal(found)) return found;
   const members = found.rows.flatMap(({ contact, subscription }) =>
     subscription === null ? [] : [{ contact, subscription }],

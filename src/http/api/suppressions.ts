@@ -55,10 +55,11 @@ function listing(suppressions: SuppressionList): Route {
       },
     },
     refusals: [],
-    handle: ({ caller, query }) => {
+    narrowBy: ['email', 'stream', 'reason'],
+    handle: async ({ caller, query }) => {
       const beforeSeq = readPageKey('suppressions', query.lastKey);
       if (isRefusal(beforeSeq)) return beforeSeq;
-      const page = suppressions.list({
+      const page = await suppressions.list({
         accountId: caller.accountId,
         beforeSeq,
         limit: query.limit,

@@ -76,10 +76,11 @@ function allTemplates(templates: Templates): Route[] {
         },
       },
       refusals: [],
-      handle: ({ caller, query }) => {
+      narrowBy: ['limit'],
+      handle: async ({ caller, query }) => {
         const beforeSeq = readPageKey('templates', query.lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
-        const page = templates.list({ accountId: caller.accountId, beforeSeq, limit: query.limit });
+        const page = await templates.list({ accountId: caller.accountId, beforeSeq, limit: query.limit });
         return {
           status: 200,
           data: { templates: page.rows.map(shownTemplate), ...pageEnd('templates', page) },

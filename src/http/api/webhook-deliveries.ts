@@ -63,11 +63,16 @@ function list(webhooks: Webhooks): Route {
       },
     },
     refusals: ['WEBHOOK_NOT_FOUND'],
-    handle: ({ caller, params, query }) => {
+    narrowBy: ['status', 'limit'],
+    handle: async ({ caller, params, query }) => {
       const beforeSeq = readPageKey('webhook-deliveries', query.lastKey);
       if (isRefusal(beforeSeq)) return beforeSeq;
       const { status, limit } = query;
-      const page = webhooks.deliveries(caller.accountId, params.webhookId, { status, beforeSeq, limit });
+      const page = await webhooks.deliveries(caller.accountId, params.webhookId, {
+        status,
+        beforeSeq,
+        limit,
+      });
       if (isRefusal(page)) return page;
       const { deliveries, nextSeq } = page;
       return {

@@ -4,6 +4,7 @@ import { refuse } from '../../../src/core/refusal.ts';
 import { domainReportRoutes } from '../../../src/http/api/domain-reports.ts';
 import { parseIncoming } from '../../../src/mail/incoming/parse.ts';
 import { storeAggregate, storeTls } from '../../../src/smtp/reports.ts';
+import { createLocalReader } from '../../../src/store/readers/reads.ts';
 import { aggregateReport, tlsReport } from '../../smtp/mails.ts';
 import { heldClock, insertAccount, insertDomain, startStore } from '../../support/store.ts';
 import { startApi } from '../harness.ts';
@@ -18,7 +19,9 @@ async function start() {
     get: (accountId: string, domainId: string) =>
       tables.domains.get(accountId, domainId) ?? refuse('DOMAIN_NOT_FOUND', 'There is no such domain'),
   };
-  const api = await startApi({ routes: domainReportRoutes({ domains, tables, clock }) });
+  const api = await startApi({
+    routes: domainReportRoutes({ domains, reader: createLocalReader(tables), clock }),
+  });
   onTestFinished(() => api.stop());
   const { accountId } = api.account;
   insertAccount(tables, accountId, clock.now());

@@ -1,0 +1,49 @@
+import type { Database } from '../database.ts';
+
+/**
+ * The time budget of reads on one connection. better-sqlite3 has no interrupt, and nothing from outside ends a
+ * statement that runs. So every condition of a reading statement gets `within_budget()` in front, a function that
+ * throws when the time is over and is true otherwise. It names no column, so it changes no plan; SQLite calls it for
+ * each row that it looks at (about 50 ns).
+ */
+export interface ReadBudget {
+  /** The next read begins: it has the whole budget. */
+  begin(): void;
+}
+
+/** A read has used up its budget. */
+export class BudgetExceeded extends Error {}
+
+/** Rows between two looks at the clock. */
+const ROWS_PER_CHECK = 256;
+
+/** Bounds the statements that are prepared on `db` from now on. */
+export function boundReads(
+  db: Database,
+  budgetMs: number,
+  now: () => number = () => performance.now(),
+): ReadBudget {
+  let deadline = Number.POSITIVE_INFINITY;
+  let rows = 0;
+  // Not deterministic: SQLite would call it once per statement.
+  db.function('within_budget', { deterministic: false, directOnly: true }, () => {
+    if (++rows % ROWS_PER_CHECK === 0 && now() > deadline)
+      throw new BudgetExceeded(`the read exceeded its time budget of ${budgetMs} ms`);
+    return 1;
+  });
+  const prepare = db.prepare.bind(db);
+  db.prepare = (sql: string) => prepare(boundedStatement(sql));
+  return {
+    begin: () => {
+      deadline = now() + budgetMs;
+      rows = 0;
+    },
+  };
+}
+
+const READS = /^\s*(?:SELECT|WITH)\b/i;
+
+/** A condition with an OR at its top keeps its meaning, as the function is always true. */
+export function boundedStatement(sql: string): string {
+  return READS.test(sql) ? sql.replaceAll(/\bWHERE\b/gi, 'WHERE within_budget() AND') : sql;
+}

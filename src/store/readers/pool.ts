@@ -1,0 +1,282 @@
+import type { Worker } from 'node:worker_threads';
+import type { Log } from '../../core/log.ts';
+import { ReadRejected } from '../failure.ts';
+import { createReadQueue } from './queue.ts';
+import { type Reader, tableReadName } from './reads.ts';
+import type { ReadReply, ReadRequest } from './thread.ts';
+
+/**
+ * Reader threads: each has a read-only connection and runs one read at a time, within a time budget. What waits for
+ * a thread is bounded and taken in turns between accounts (`queue.ts`). A thread that dies is replaced; the read that
+ * it ran is rejected, as it may be what killed it.
+ *
+ * A commit of the writer is visible to reads that are requested after it. Like a read on the main thread it may be a
+ * moment ahead of the disk: callers that report what they read wait for `writer.settled()`.
+ */
+export interface ReaderPool extends Reader {
+  /**
+   * Starts no further read until `resume` is called; resolves when none runs, so that no read holds back a
+   * checkpoint, or when one does not end with its budget.
+   */
+  pause(): Promise<{ resume(): void }>;
+  /** Rejects what waits, lets the reads under way end, and closes the connections. */
+  close(): Promise<void>;
+  state(): ReaderPoolState;
+}
+
+export interface ReaderPoolState {
+  /** Reads that wait for a thread. */
+  waiting: number;
+  /** Threads at work, and all that can work. */
+  busy: number;
+  threads: number;
+}
+
+export type ReadOutcome = 'done' | 'failed' | ReadRejected['reason'];
+
+export interface ReaderPoolOptions {
+  threads: number;
+  /** The time budget of a read, as the threads have it, ms. */
+  budgetMs: number;
+  startThread(): Worker;
+  log: Log;
+  /** Called for each read; `ms` is its time in a thread, 0 when it had none. */
+  observe?(read: string, outcome: ReadOutcome, ms: number): void;
+  /** The account's turn on the event loop, for what follows a read. */
+  turn?(accountId: string): Promise<void>;
+  limits?: Partial<ReaderPoolLimits>;
+}
+
+export interface ReaderPoolLimits {
+  maxWaiting: number;
+  maxWaitingPerAccount: number;
+  /** How long a read waits for a thread. */
+  maxWaitMs: number;
+  /** How long after the budget an answer is no longer waited for. */
+  overdueMs: number;
+  firstRestartMs: number;
+  longestRestartMs: number;
+}
+
+const LIMITS: ReaderPoolLimits = {
+  maxWaiting: 1024,
+  maxWaitingPerAccount: 128,
+  maxWaitMs: 10_000,
+  overdueMs: 1000,
+  firstRestartMs: 100,
+  longestRestartMs: 30_000,
+};
+
+interface Job {
+  accountId: string;
+  name: string;
+  args: readonly unknown[];
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+  /** Set while it waits, and while it runs. */
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** One thread and its successors. */
+interface Slot {
+  /** Null between the end of a thread and the start of the next. */
+  thread: Worker | null;
+  isReady: boolean;
+  job: Job | null;
+  restartMs: number;
+}
+
+export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
+  const { threads, budgetMs, log, observe = () => {}, turn } = options;
+  const limits = { ...LIMITS, ...options.limits };
+  const queue = createReadQueue<Job>({ ...limits, threads });
+  const slots: Slot[] = Array.from({ length: threads }, () => ({
+    thread: null,
+    isReady: false,
+    job: null,
+    restartMs: limits.firstRestartMs,
+  }));
+  let pauses = 0;
+  let closed = false;
+  /** Called when no read runs. */
+  let onIdle: (() => void)[] = [];
+
+  const isIdle = ({ isReady, job }: Slot) => isReady && job === null;
+  const isBusy = ({ job }: Slot) => job !== null;
+
+  function start(slot: Slot): void {
+    if (closed) return;
+    const thread = options.startThread();
+    slot.thread = thread;
+    thread.on('message', (reply: ReadReply) => {
+      if (slot.thread === thread) receive(slot, reply);
+    });
+    thread.on('error', (error) => log.error({ err: error }, 'reader thread failed'));
+    thread.on('exit', (code) => {
+      if (slot.thread === thread) lost(slot, code);
+    });
+  }
+
+  function receive(slot: Slot, reply: ReadReply): void {
+    if (reply.kind === 'ready') {
+      slot.isReady = true;
+    } else {
+      slot.restartMs = limits.firstRestartMs;
+      const job = release(slot);
+      if (job !== null) settle(job, reply);
+    }
+    dispatch();
+  }
+
+  /** The slot's read has ended; null when it has none, or its caller was answered already. */
+  function release(slot: Slot): Job | null {
+    const { job } = slot;
+    if (job === null) return null;
+    slot.job = null;
+    clearTimeout(job.timer);
+    queue.ended(job);
+    if (!slots.some(isBusy)) for (const callback of onIdle.splice(0)) callback();
+    return job;
+  }
+
+  function settle(job: Job, reply: Exclude<ReadReply, { kind: 'ready' }>): void {
+    if (reply.kind === 'too-broad') return reject(job, tooBroad(), reply.ms);
+    observe(job.name, reply.kind === 'result' ? 'done' : 'failed', reply.ms);
+    if (reply.kind === 'result') return job.resolve(reply.value);
+    const error = new Error(reply.message);
+    if (reply.stack !== undefined) error.stack = reply.stack;
+    job.reject(reply.code === undefined ? error : Object.assign(error, { code: reply.code }));
+  }
+
+  function reject(job: Job, error: ReadRejected, ms = 0): void {
+    clearTimeout(job.timer);
+    observe(job.name, error.reason, ms);
+    job.reject(error);
+  }
+
+  function tooBroad(): ReadRejected {
+    return new ReadRejected('too-broad', `the query exceeded its time budget of ${budgetMs / 1000} s`);
+  }
+
+  function lost(slot: Slot, code: number): void {
+    slot.thread = null;
+    slot.isReady = false;
+    const job = release(slot);
+    if (job !== null) reject(job, interrupted());
+    if (closed) return;
+    const { restartMs } = slot;
+    log.error({ code, read: job?.name, restartMs }, 'reader thread ended; starting another one');
+    slot.restartMs = Math.min(2 * restartMs, limits.longestRestartMs);
+    setTimeout(start, restartMs, slot).unref();
+    if (slots.every(({ thread }) => thread === null))
+      for (const waiting of queue.clear()) reject(waiting, interrupted());
+    dispatch();
+  }
+
+  function idleOrOverdue(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, budgetMs + limits.overdueMs);
+      onIdle.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  function interrupted(): ReadRejected {
+    return new ReadRejected('lost', 'the query was interrupted by a fault of the service');
+  }
+
+  function dispatch(): void {
+    if (pauses > 0) return;
+    for (;;) {
+      const idle = slots.filter(isIdle);
+      const [slot] = idle;
+      const job = queue.take(idle.length);
+      if (slot === undefined || job === undefined) return;
+      clearTimeout(job.timer);
+      slot.job = job;
+      job.timer = setTimeout(overdue, budgetMs + limits.overdueMs, job);
+      slot.thread?.postMessage({ name: job.name, args: job.args } satisfies ReadRequest);
+    }
+  }
+
+  /**
+   * A statement without a condition is not bounded by the budget, and nothing ends it from outside. Its caller does
+   * not wait for it; the thread works again when it is through.
+   */
+  function overdue(job: Job): void {
+    log.warn({ read: job.name, accountId: job.accountId }, 'a read does not end with its time budget');
+    reject(job, tooBroad(), budgetMs + limits.overdueMs);
+  }
+
+  function request(accountId: string, name: string, args: readonly unknown[]): Promise<unknown> {
+    return new Promise((resolve, rejectRead) => {
+      const job: Job = { accountId, name, args, resolve, reject: rejectRead, timer: undefined };
+      if (closed) return reject(job, new ReadRejected('closing', 'the service is shutting down'));
+      if (slots.every(({ thread }) => thread === null)) return reject(job, interrupted());
+      const without = queue.push(job);
+      if (without !== null) reject(without, crowded());
+      if (without === job) return;
+      job.timer = setTimeout(giveUp, limits.maxWaitMs, job);
+      dispatch();
+    });
+  }
+
+  function giveUp(job: Job): void {
+    if (queue.remove(job)) reject(job, crowded());
+  }
+
+  function crowded(): ReadRejected {
+    return new ReadRejected('busy', 'too many queries are waiting');
+  }
+
+  async function read(accountId: string, name: string, args: readonly unknown[]): Promise<unknown> {
+    const value = await request(accountId, name, args);
+    await turn?.(accountId);
+    return value;
+  }
+
+  for (const slot of slots) start(slot);
+  return {
+    // Sound: the thread calls exactly this method with these arguments, and its result is plain data.
+    table: (accountId, table, method, ...args) =>
+      read(accountId, tableReadName(table, method), args) as Promise<never>,
+    // Sound for the same reason.
+    query: (accountId, { name }, ...args) => read(accountId, name, args) as Promise<never>,
+    pause: async () => {
+      pauses++;
+      if (slots.some(isBusy)) await idleOrOverdue();
+      let isResumed = false;
+      return {
+        resume: () => {
+          if (isResumed) return;
+          isResumed = true;
+          pauses--;
+          dispatch();
+        },
+      };
+    },
+    close: async () => {
+      closed = true;
+      for (const job of queue.clear())
+        reject(job, new ReadRejected('closing', 'the service is shutting down'));
+      await Promise.all(slots.map(closeSlot));
+    },
+    state: () => ({
+      waiting: queue.size,
+      busy: slots.filter(isBusy).length,
+      threads: slots.filter(({ isReady }) => isReady).length,
+    }),
+  };
+
+  async function closeSlot({ thread }: Slot): Promise<void> {
+    if (thread === null) return;
+    const ended = new Promise((resolve) => thread.once('exit', resolve));
+    thread.postMessage('close' satisfies ReadRequest);
+    // It answers after the read under way.
+    const timer = setTimeout(() => void thread.terminate(), budgetMs + limits.overdueMs);
+    await ended;
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,76 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { openForReading } from '../database.ts';
+import { createTables, type Tables } from '../tables.ts';
+import { BudgetExceeded, boundReads } from './budget.ts';
+import { type ReadQuery, readsByName } from './reads.ts';
+
+/** The program of a reader thread: runs one read after the other on a read-only connection of its own. */
+export interface ReaderThreadData {
+  /** The database. */
+  file: string;
+  /** The time budget of one read, ms. */
+  budgetMs: number;
+}
+
+export type ReadRequest = { name: string; args: readonly unknown[] } | 'close';
+
+export type ReadReply =
+  /** The connection is open. */
+  | { kind: 'ready' }
+  /** `ms`: time in the thread. */
+  | { kind: 'result'; value: unknown; ms: number }
+  | { kind: 'too-broad'; ms: number }
+  | { kind: 'failed'; code: string | undefined; message: string; stack: string | undefined; ms: number };
+
+/** Answers requests until it is told to close. `queries`: beyond the methods of tables. */
+export function serveReads(queries: readonly ReadQuery<never[], unknown>[]): void {
+  const port = parentPort;
+  if (port === null) throw new Error('reads are served in a worker thread only');
+  const { file, budgetMs }: ReaderThreadData = workerData;
+  const reads = readsByName(queries);
+  const db = openForReading(file);
+  const begin = db.prepare('BEGIN');
+  const end = db.prepare('COMMIT');
+  const budget = boundReads(db, budgetMs);
+  const tables = createTables(db);
+
+  function run(tables: Tables, name: string, args: readonly unknown[]): unknown {
+    const read = reads.get(name);
+    if (read === undefined) throw new Error(`there is no read named ${name}`);
+    budget.begin();
+    // One state of the database for all statements of the read, released as soon as it ends: until then a checkpoint
+    // cannot pass it.
+    begin.run();
+    try {
+      return read(tables, ...args);
+    } finally {
+      if (db.inTransaction) end.run();
+    }
+  }
+
+  function answer(name: string, args: readonly unknown[]): void {
+    const began = performance.now();
+    const elapsed = () => performance.now() - began;
+    try {
+      const value = run(tables, name, args);
+      port?.postMessage({ kind: 'result', value, ms: elapsed() } satisfies ReadReply);
+    } catch (error) {
+      port?.postMessage(failure(error, elapsed()));
+    }
+  }
+
+  port.on('message', (request: ReadRequest) => {
+    if (request !== 'close') return answer(request.name, request.args);
+    db.close();
+    port.close();
+  });
+  port.postMessage({ kind: 'ready' } satisfies ReadReply);
+}
+
+function failure(error: unknown, ms: number): ReadReply {
+  if (error instanceof BudgetExceeded) return { kind: 'too-broad', ms };
+  if (!(error instanceof Error))
+    return { kind: 'failed', code: undefined, message: String(error), stack: undefined, ms };
+  const code = 'code' in error ? String(error.code) : undefined;
+  return { kind: 'failed', code, message: error.message, stack: error.stack, ms };
+}

@@ -1,0 +1,310 @@
+import { statSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createLog } from '../../../src/core/log.ts';
+import { ReadRejected } from '../../../src/store/failure.ts';
+import { createLogRelief } from '../../../src/store/readers/log-relief.ts';
+import { createReaderPool, type ReaderPoolLimits } from '../../../src/store/readers/pool.ts';
+import type { ReaderThreadData } from '../../../src/store/readers/thread.ts';
+import { openWriteAheadLog, type WriteAheadLog } from '../../../src/store/write-ahead-log.ts';
+import { createWriter } from '../../../src/store/writer.ts';
+import { eventually } from '../../support/eventually.ts';
+import { enqueue, insertAccount, startStore } from '../../support/store.ts';
+import { threadFromSource } from '../../support/thread-from-source.ts';
+import { deadly, endless, failing, held, probeThread, writing } from './probes.ts';
+
+interface Wish {
+  threads?: number;
+  budgetMs?: number;
+  limits?: Partial<ReaderPoolLimits>;
+}
+
+function start({ threads = 2, budgetMs = 60_000, limits = {} }: Wish = {}) {
+  const store = startStore();
+  insertAccount(store.tables, 'acct_two', store.clock.now());
+  const observed: string[] = [];
+  let started = 0;
+  const pool = createReaderPool({
+    threads,
+    budgetMs,
+    limits: { firstRestartMs: 1, ...limits },
+    log: createLog({ level: 'silent', hashAddresses: false }),
+    observe: (read, outcome) => observed.push(`${read} ${outcome}`),
+    startThread: () => {
+      started++;
+      return new Worker(probeThread(), {
+        workerData: { file: store.db.name, budgetMs } satisfies ReaderThreadData,
+      });
+    },
+  });
+  onTestFinished(() => pool.close());
+  const messages = (accountId: string) => pool.table(accountId, 'messages', 'list', { accountId, limit: 50 });
+  const allReady = () => eventually('the threads to start', () => pool.state().threads === threads);
+  return { ...store, pool, observed, messages, allReady, startedThreads: () => started };
+}
+
+const SUPPRESSION = {
+  recipient_hash: 'email_0123456789abcdef0123456789abcdef',
+  stream: 'all',
+  reason: 'manual',
+  email: 'ada@example.net',
+  message_seq: null,
+  created_at: 1,
+} as const;
+
+/** A read of an account that occupies a thread from `isHeld` on, until it is released. */
+function hold({ pool }: ReturnType<typeof start>, accountId: string) {
+  const flags = new Int32Array(new SharedArrayBuffer(8));
+  const result = pool.query(accountId, held, flags);
+  return {
+    result,
+    isHeld: () => eventually('the read to hold a thread', () => Atomics.load(flags, 0) === 1),
+    release: () => {
+      Atomics.store(flags, 1, 1);
+      Atomics.notify(flags, 1);
+    },
+  };
+}
+
+const reasonOf = (read: Promise<unknown>): Promise<string> =>
+  read.then(
+    () => 'done',
+    (error: unknown) => (error instanceof ReadRejected ? error.reason : String(error)),
+  );
+
+/** Threads are started from source, which takes a while each. */
+describe('reader threads', { timeout: 60_000 }, () => {
+  it('return what the method of the table returns', async () => {
+    const { messages, tables, clock } = start();
+    for (let n = 0; n < 3; n++) enqueue(tables, clock.now(), { recipient: `ada${n}@example.net` });
+    const filter = { accountId: 'acct_one', limit: 50 };
+    expect(await messages('acct_one')).toEqual(tables.messages.list(filter));
+    expect(await messages('acct_two')).toEqual([]);
+  });
+
+  it('show every commit to reads that are requested after it', async () => {
+    const { messages, writer, clock } = start();
+    for (let n = 1; n <= 40; n++) {
+      await writer.run((all) => void enqueue(all, clock.now(), { recipient: `ada${n}@example.net` }));
+      expect(await messages('acct_one')).toHaveLength(n);
+    }
+  });
+
+  it('may be a moment ahead of the disk, until the writer has settled', async () => {
+    const { pool, db, tables } = start({ threads: 1 });
+    let reachDisk = () => {};
+    const log: WriteAheadLog = {
+      flush: () => new Promise((resolve) => (reachDisk = resolve)),
+      isLong: () => false,
+      checkpoint: () => Promise.resolve({ isComplete: true }),
+      close: () => Promise.resolve(),
+    };
+    const writer = createWriter(db, tables, { log });
+    const written = writer.run((all) => all.settings.put('a', 'b'));
+    const filter = { accountId: 'acct_one', beforeSeq: null, limit: 5 };
+    const added = writer.run((all) => void all.suppressions.add({ ...SUPPRESSION, account_id: 'acct_one' }));
+    const page = await eventually('the commit to be visible', async () => {
+      const { rows } = await pool.table('acct_one', 'suppressions', 'list', filter);
+      return rows.length === 1;
+    });
+    expect(page).toBe(true);
+    let isSettled = false;
+    const settled = writer.settled().then(() => {
+      isSettled = true;
+    });
+    await pool.table('acct_one', 'suppressions', 'list', filter);
+    expect(isSettled).toBe(false);
+    reachDisk();
+    await Promise.all([settled, written, added]);
+    await writer.close();
+  });
+
+  it('cannot write', async () => {
+    const { pool, tables } = start();
+    await expect(pool.query('acct_one', writing)).rejects.toMatchObject({ code: 'SQLITE_READONLY' });
+    expect(tables.settings.get('written')).toBeNull();
+  });
+
+  it('pass on errors with their code', async () => {
+    const { pool, observed } = start();
+    await expect(pool.query('acct_one', failing)).rejects.toMatchObject({
+      message: 'no such table: nothing',
+      code: 'SQLITE_ERROR',
+    });
+    expect(observed).toEqual(['failing failed']);
+  });
+
+  it('end a read that exceeds its budget, while the event loop runs', async () => {
+    const { pool, messages, observed } = start({ threads: 1, budgetMs: 300 });
+    await messages('acct_one');
+    let iterations = 0;
+    let isOver = false;
+    const count = () => {
+      iterations++;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    expect(await reasonOf(pool.query('acct_one', endless))).toBe('too-broad');
+    isOver = true;
+    // On the event loop's own thread the read would leave it none.
+    expect(iterations).toBeGreaterThan(20);
+    expect(observed).toContain('endless too-broad');
+    // The thread works again.
+    expect(await messages('acct_one')).toEqual([]);
+  });
+
+  it("answer another account while one account's reads do not end", async () => {
+    const house = start();
+    const slow = [hold(house, 'acct_one'), hold(house, 'acct_one'), hold(house, 'acct_one')];
+    await slow[0]?.isHeld();
+    expect(await house.messages('acct_two')).toEqual([]);
+    expect(house.pool.state()).toEqual({ waiting: 2, busy: 1, threads: 2 });
+    for (const { release } of slow) release();
+    expect(await Promise.all(slow.map(({ result }) => result))).toEqual(Array(3).fill('acct_one'));
+  });
+
+  it('work with a single thread, in turns', async () => {
+    const house = start({ threads: 1 });
+    const order: string[] = [];
+    const noted = (name: string, read: Promise<unknown>) => read.then(() => order.push(name));
+    const first = hold(house, 'acct_one');
+    await first.isHeld();
+    const reads = [
+      noted('one, 2', house.messages('acct_one')),
+      noted('one, 3', house.messages('acct_one')),
+      noted('two, 1', house.messages('acct_two')),
+    ];
+    first.release();
+    await Promise.all(reads);
+    expect(order).toEqual(['one, 2', 'two, 1', 'one, 3']);
+  });
+
+  it('reject what exceeds the queue', async () => {
+    const house = start({ threads: 1, limits: { maxWaiting: 3, maxWaitingPerAccount: 2 } });
+    const first = hold(house, 'acct_one');
+    await first.isHeld();
+    const waiting = [house.messages('acct_one'), house.messages('acct_one')];
+    expect(await reasonOf(house.messages('acct_one'))).toBe('busy');
+    waiting.push(house.messages('acct_two'));
+    expect(await reasonOf(house.messages('acct_two'))).toBe('busy');
+    first.release();
+    expect(await Promise.all(waiting)).toEqual([[], [], []]);
+    expect(house.observed.filter((read) => read.endsWith('busy'))).toHaveLength(2);
+  });
+
+  it('reject what waits too long for a thread', async () => {
+    const house = start({ threads: 1, limits: { maxWaitMs: 20 } });
+    await house.allReady();
+    const first = hold(house, 'acct_one');
+    await first.isHeld();
+    expect(await reasonOf(house.messages('acct_two'))).toBe('busy');
+    expect(house.pool.state().waiting).toBe(0);
+    first.release();
+    await first.result;
+  });
+
+  it('are replaced when they die; only the read that they ran is lost', async () => {
+    const house = start();
+    const other = hold(house, 'acct_two');
+    await other.isHeld();
+    expect(await reasonOf(house.pool.query('acct_one', deadly))).toBe('lost');
+    other.release();
+    expect(await other.result).toBe('acct_one');
+    await eventually('a new thread', () => house.pool.state().threads === 2);
+    expect(await house.messages('acct_one')).toEqual([]);
+    expect(house.startedThreads()).toBe(3);
+  });
+
+  it('reject what waits when the only thread dies, and what comes before the next one', async () => {
+    const { pool, messages } = start({ threads: 1, limits: { firstRestartMs: 60_000 } });
+    const reads = [pool.query('acct_one', deadly), messages('acct_one'), messages('acct_two')];
+    expect(await Promise.all(reads.map(reasonOf))).toEqual(['lost', 'lost', 'lost']);
+    expect(await reasonOf(messages('acct_two'))).toBe('lost');
+  });
+
+  it('no longer answer for a read that does not end with its budget', async () => {
+    const house = start({ threads: 1, budgetMs: 1, limits: { overdueMs: 1 } });
+    const stuck = hold(house, 'acct_one');
+    expect(await reasonOf(stuck.result)).toBe('too-broad');
+    expect(house.pool.state().busy).toBe(1);
+    stuck.release();
+    await eventually('the thread to work again', () => house.pool.state().busy === 0);
+  });
+
+  it('hold back no checkpoint once their reads have ended', async () => {
+    const house = start();
+    // As the daemon's connection: it does not wait for readers.
+    house.db.exec('PRAGMA busy_timeout = 0');
+    const emptyLog = () => house.tables.erasures.emptyLog();
+    const read = hold(house, 'acct_one');
+    await read.isHeld();
+    await house.writer.run((all) => all.settings.put('a', 'b'));
+    expect(emptyLog()).toBe(false);
+    const paused = house.pool.pause();
+    const later = house.messages('acct_one');
+    read.release();
+    const { resume } = await paused;
+    expect(emptyLog()).toBe(true);
+    expect(house.pool.state()).toMatchObject({ busy: 0, waiting: 1 });
+    resume();
+    expect(await later).toEqual([]);
+    expect(emptyLog()).toBe(true);
+  });
+
+  it('let the write-ahead log begin anew, however many reads overlap', async () => {
+    const house = start();
+    const { db, tables, pool } = house;
+    db.exec('PRAGMA busy_timeout = 0');
+    const log = openWriteAheadLog(db, { script: threadFromSource('store/flush-thread.ts') });
+    let incomplete = 0;
+    const relieve = createLogRelief({ pool, checkpoint: () => writer.checkpoint() });
+    const writer = createWriter(db, tables, {
+      log,
+      onCheckpointIncomplete: () => {
+        incomplete++;
+        relieve();
+      },
+    });
+    let read = hold(house, 'acct_one');
+    await read.isHeld();
+    await house.allReady();
+    // A read is always under way: each begins before the one before it ends.
+    let isOver = false;
+    let turn = 0;
+    const overlapping = (async () => {
+      while (!isOver) {
+        await eventually('a checkpoint that is incomplete', () => isOver || incomplete > 0);
+        incomplete = 0;
+        const next = hold(house, turn++ % 2 === 0 ? 'acct_two' : 'acct_one');
+        if (pool.state().waiting === 0) await next.isHeld();
+        read.release();
+        await read.result;
+        read = next;
+      }
+      read.release();
+      await read.result;
+    })();
+    // Every page changes: SQLite writes no others.
+    for (let n = 0; n < 400; n++)
+      await writer.run((all) => all.settings.put('row', String(n % 10).repeat(100_000)));
+    isOver = true;
+    await overlapping;
+    await writer.close();
+    await log.close();
+    // 400 units of 100 kB without the relief: 40 MB.
+    expect(statSync(`${db.name}-wal`).size).toBeLessThan(20_000_000);
+  });
+
+  it('let the read under way end and reject what waits, when the pool closes', async () => {
+    const house = start({ threads: 1 });
+    const first = hold(house, 'acct_one');
+    await first.isHeld();
+    const waiting = reasonOf(house.messages('acct_two'));
+    const closing = house.pool.close();
+    expect(await waiting).toBe('closing');
+    expect(await reasonOf(house.messages('acct_two'))).toBe('closing');
+    first.release();
+    expect(await first.result).toBe('acct_one');
+    await closing;
+  });
+});

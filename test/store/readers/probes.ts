@@ -1,0 +1,48 @@
+import type { ReadQuery } from '../../../src/store/readers/reads.ts';
+import type { Tables } from '../../../src/store/tables.ts';
+import { threadFromSource } from '../../support/thread-from-source.ts';
+
+/** Queries that only tests run, in reader threads. */
+function probe<Args extends unknown[], Result>(
+  name: string,
+  run: (tables: Tables, ...args: Args) => Result,
+): ReadQuery<Args, Result> {
+  return { name, run };
+}
+
+/** Reads on and on, until its budget ends it. */
+export const endless = probe('endless', (tables: Tables): number => {
+  for (let reads = 0; ; reads++) if (tables.accounts.get('acct_one') === null) return reads;
+});
+
+/** Reads, reports that it did (1 at index 0), and holds what it read until it is released (1 at index 1). */
+export const held = probe('held', (tables: Tables, flags: Int32Array): string | undefined => {
+  const account = tables.accounts.get('acct_one');
+  Atomics.store(flags, 0, 1);
+  Atomics.notify(flags, 0);
+  Atomics.wait(flags, 1, 0);
+  return account?.name;
+});
+
+/** Ends its thread. */
+export const deadly = probe('deadly', (): never => process.exit(7));
+
+export const failing = probe('failing', (): never => {
+  throw Object.assign(new Error('no such table: nothing'), { code: 'SQLITE_ERROR' });
+});
+
+/** Writes, which no reader can. */
+export const writing = probe('writing', (tables: Tables): void =>
+  tables.settings.put('written', 'by a reader'),
+);
+
+/** The program of a reader thread that knows the probes. */
+export function probeThread(): URL {
+  const probesModule = JSON.stringify(import.meta.url);
+  return threadFromSource(
+    'store/readers/thread.ts',
+    `const { endless, held, deadly, failing, writing } = await import(${probesModule});
+const { serveReads } = await import(${JSON.stringify(new URL('../../../src/store/readers/thread.ts', import.meta.url).href)});
+serveReads([endless, held, deadly, failing, writing]);`,
+  );
+}
