@@ -400,17 +400,29 @@ describe('erasing', () => {
     }
     const ADDRESS = ['ada.lovelace@example.net'];
 
-    it('and rewrites the file', async () => {
+    it('and clears it', async () => {
       const { db, erase, traces } = await startWithAda();
       leaveTrace(db);
       await erase();
       expect(traces()).toEqual([]);
     });
 
-    it('but not all the time: the next within the hour waits for its end', async () => {
+    it('after each erasure', async () => {
+      const { db, erase, traces, add } = await startWithAda();
+      for (let n = 0; n < 2; n++) {
+        leaveTrace(db);
+        await erase();
+        expect(traces(ADDRESS)).toEqual([]);
+        await add(ADA);
+      }
+    });
+
+    it('once an hour in a large file, for all erasures since', async () => {
       const { db, erase, erasure, traces, add, clock } = await startWithAda();
+      db.exec(`CREATE TABLE filler AS SELECT zeroblob(${70 * 1024 * 1024}) AS zeros`);
       leaveTrace(db);
       await erase();
+      expect(traces(ADDRESS)).toEqual([]);
       await add(ADA);
       leaveTrace(db);
       await erase();
@@ -419,10 +431,20 @@ describe('erasing', () => {
         erasure.start();
         await erasure.stop();
       };
-      await sweep();
-      expect(traces(ADDRESS)).toEqual(ADDRESS);
       clock.advance(3_600_000);
       await sweep();
+      expect(traces(ADDRESS)).toEqual([]);
+    });
+
+    it('after a restart, when the process ended before', async () => {
+      const { db, erase, erasure, traces, tables } = await startWithAda();
+      leaveTrace(db);
+      await erase();
+      tables.settings.put('traces-cleared', '0');
+      leaveTrace(db);
+      expect(traces(ADDRESS)).toEqual(ADDRESS);
+      erasure.start();
+      await erasure.stop();
       expect(traces(ADDRESS)).toEqual([]);
     });
   });
