@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
@@ -11,7 +12,7 @@ import { enqueue, startStore } from '../support/store.ts';
 const BODY_DAYS = 7;
 const EVENT_DAYS = 90;
 
-function start() {
+function start(options: { mayShrink?: () => boolean } = {}) {
   const store = startStore();
   const { tables, writer, clock, recorder, ids } = store;
   const portions: [kind: PurgedKind, deleted: number][] = [];
@@ -22,6 +23,7 @@ function start() {
     writer,
     bodyDays: BODY_DAYS,
     eventDays: EVENT_DAYS,
+    ...options,
     onPortion: (kind, deleted) => void portions.push([kind, deleted]),
   });
   onTestFinished(() => retention.stop());
@@ -220,6 +222,36 @@ describe('everything else', () => {
     expect(tables.suppressions.strikesSince('acct_one', 'email_1', 'soft', 0)).toEqual([now + 1]);
     expect(tables.delayNotices.count(1)).toBe(1);
     expect(tables.keptMail.list(null, 10)).toHaveLength(1);
+  });
+});
+
+describe('free pages', () => {
+  /** Frees 8,000 pages and more of a file that consists of little else. */
+  function freePages({ db, clock, tables }: ReturnType<typeof start>): void {
+    tables.messages.insertContent('x'.repeat(32 * 1024 * 1024), clock.now());
+    clock.advance(BODY_DAYS * DAY + 1);
+    expect(tables.freeSpace.pages().total).toBeGreaterThan(8000);
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  }
+
+  it('are given back, but for a reserve', async () => {
+    const store = start();
+    freePages(store);
+    const before = store.tables.freeSpace.pages().total;
+    const { bodies, freePages: released } = await store.retention.run();
+    expect(bodies).toBe(1);
+    const { total, free } = store.tables.freeSpace.pages();
+    expect(total).toBe(before - released);
+    expect(free).toBeLessThanOrEqual(4096);
+    store.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    expect(statSync(store.db.name).size).toBe(total * 4096);
+    expect((await store.retention.run()).freePages).toBe(0);
+  });
+
+  it('stay where they are while the file is being cleared of erased data', async () => {
+    const store = start({ mayShrink: () => false });
+    freePages(store);
+    expect(await store.retention.run()).toMatchObject({ bodies: 1, freePages: 0 });
   });
 });
 
