@@ -74,8 +74,8 @@ import { createMx } from './smtp/mx.ts';
 import { READER_HEAP_MB } from './smtp/parse-pool.ts';
 import { createSubmission } from './smtp/submission.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
-import type { FilePages } from './store/free-space.ts';
 import { ReadRejected } from './store/failure.ts';
+import type { FilePages } from './store/free-space.ts';
 import { openSeal } from './store/master-key.ts';
 import { createLogRelief } from './store/readers/log-relief.ts';
 import { createReaderPool, type ReaderPool, type ReaderPoolOptions } from './store/readers/pool.ts';
@@ -109,6 +109,8 @@ export interface World {
   flushScript?: URL;
   /** The program of the threads that read the database; default: the compiled one beside this file. */
   storeReaderScript?: URL;
+  /** The program of the thread that clears unused space of the database; default: the one beside this file. */
+  slackScript?: URL;
   /** The program of the thread that reads incoming mail; default: the one beside this file. */
   readerScript?: URL;
 }
@@ -266,7 +268,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       mayAdd: limits.mayAdd.contacts,
       answersKeptMs: config.limits.idempotencyHours * HOUR,
       erasureWaitMs: 5 * SECOND,
-      pauseReads: reader.pause,
+      slackScript: world.slackScript ?? new URL('./store/slack-thread.js', import.meta.url),
     });
     audience.background.start();
     undo.push(() => audience.background.stop());
@@ -577,6 +579,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       tables,
       writer,
       ...config.limits,
+      mayShrink: () => !audience.erasure.isClearingFile(),
       onPortion: registerRetentionMetrics(registry, () => retention.progress(), tables.freeSpace.pages),
     });
     retention.start();
@@ -626,18 +629,27 @@ function readMetrics(registry: Registry): NonNullable<ReaderPoolOptions['observe
   };
 }
 
-function registerGauges(registry: Registry, read: { reader: ReaderPool; engine: DeliveryEngine }): void {
-  const { reader, engine } = read;
-  collectDefaultMetrics({ register: registry });
-  const gauge = (name: string, help: string, value: () => number | Promise<number>) =>
-    new Gauge({
+/** Returns a function that registers a gauge whose value is read when it is collected. */
+function gaugesOf(
+  registry: Registry,
+): (name: string, help: string, value: () => number | Promise<number>) => void {
+  return (name, help, value) => {
+    const gauge = new Gauge({
       name,
       help,
-      registers: [registry],
+      registers: [],
       async collect() {
         this.set(await value());
       },
     });
+    registry.registerMetric(gauge);
+  };
+}
+
+function registerGauges(registry: Registry, read: { reader: ReaderPool; engine: DeliveryEngine }): void {
+  const { reader, engine } = read;
+  collectDefaultMetrics({ register: registry });
+  const gauge = gaugesOf(registry);
   let queued = 0;
   gauge('postrider_queue_messages', 'Messages waiting to be delivered.', async () => {
     queued = await reader.table(NO_ACCOUNT, 'queue', 'count').catch((error: unknown) => {
@@ -698,51 +710,41 @@ function registerRetentionMetrics(
     buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5],
     registers,
   });
-  new Gauge({
+  const running = new Gauge({
     name: 'postrider_retention_running',
     help: '1 for the kind that the retention pass under way is deleting.',
     labelNames: ['kind'],
-    registers,
+    registers: [],
     collect() {
       const { current } = progress();
       for (const kind of PURGED_KINDS) this.set({ kind }, kind === current ? 1 : 0);
     },
   });
-  new Gauge({
-    name: 'postrider_retention_remaining_rows',
-    help: 'Rows that the retention pass under way still has to delete of that kind: an estimate.',
-    registers,
-    collect() {
-      this.set(progress().remaining ?? 0);
-    },
-  });
-  new Gauge({
-    name: 'postrider_retention_completed_timestamp_seconds',
-    help: 'When the last retention pass was completed; 0: none since the start.',
-    registers,
-    collect() {
-      this.set((progress().completedAt ?? 0) / 1000);
-    },
-  });
-  const bytes = (name: string, help: string, count: (given: FilePages) => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        const given = pages();
-        this.set(count(given) * given.pageSize);
-      },
-    });
-  bytes(
+  registry.registerMetric(running);
+  const gauge = gaugesOf(registry);
+  gauge(
+    'postrider_retention_remaining_rows',
+    'Rows that the retention pass under way still has to delete of that kind: an estimate.',
+    () => progress().remaining ?? 0,
+  );
+  gauge(
+    'postrider_retention_completed_timestamp_seconds',
+    'When the last retention pass was completed; 0: none since the start.',
+    () => (progress().completedAt ?? 0) / 1000,
+  );
+  const bytes = (count: (given: FilePages) => number) => () => {
+    const given = pages();
+    return count(given) * given.pageSize;
+  };
+  gauge(
     'postrider_database_bytes',
     'Size of the database file, without its write-ahead log.',
-    ({ total }) => total,
+    bytes(({ total }) => total),
   );
-  bytes(
+  gauge(
     'postrider_database_free_bytes',
-    'Of those, bytes that hold nothing and are reused.',
-    ({ free }) => free,
+    'Of the database file, bytes that hold nothing and are reused.',
+    bytes(({ free }) => free),
   );
   return (kind, count, durationMs) => {
     deleted.inc({ kind }, count);

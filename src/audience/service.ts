@@ -40,10 +40,9 @@ export interface AudienceHouse {
   answersKeptMs: number;
   /** See `TraceHouse`. */
   claimFile?: NonNullable<TraceHouse['claimFile']>;
+  slackScript?: TraceHouse['slackScript'];
   /** How long a caller waits for an erasure, see `ErasureHouse`. */
   erasureWaitMs?: number;
-  /** See `TraceHouse`. */
-  pauseReads?: NonNullable<TraceHouse['pauseReads']>;
   /** For tables of other rooms in which people's addresses stand. */
   erasers?: readonly Eraser[];
 }

@@ -132,9 +132,9 @@ async function run(): Promise<void> {
   const list = (beforeSeq: number | null, limit: number) =>
     tables.contacts.list({ accountId, beforeSeq, limit }).rows.map(shownContact);
   const group = (beforeSeq: number | null) =>
-    tables.subscriptions.list({ groupSeq, beforeSeq, limit: PAGE }).rows.map((member) =>
-      shownSubscriber(groupId, member),
-    );
+    tables.subscriptions
+      .list({ groupSeq, beforeSeq, limit: PAGE })
+      .rows.map((member) => shownSubscriber(groupId, member));
   const search = (text: string) => contactSearch.run(tables, { accountId, text, limit: 50, after: null });
   const someone = () => emailIdentifier(addressOf(systemRandom.below(ROWS)));
   say(`${TIMES} reads each: median, 99th percentile, worst`, [
