@@ -27,6 +27,9 @@ export async function purgeOld(settings: RetentionSettings): Promise<Record<stri
     bodies: await untilNone(() =>
       writer.run((tables) => tables.messages.purgeContents(bodiesBefore, AT_ONCE)),
     ),
+    sharedBodies: await untilNone(() =>
+      writer.run((tables) => tables.sharedContents.purge(bodiesBefore, AT_ONCE)),
+    ),
     events: await untilNone(() => writer.run((tables) => tables.events.purge(eventsBefore, AT_ONCE))),
     webhookDeliveries: await untilNone(() => writer.run((tables) => tables.webhookDeliveries.purge(AT_ONCE))),
     messages: await untilNone(() => writer.run((tables) => tables.messages.purge(eventsBefore, AT_ONCE))),

@@ -15,8 +15,8 @@ export interface PackedContent {
 }
 
 /** A content as it is read. */
-export interface EncodedContent {
-  octets: Uint8Array<ArrayBuffer>;
+export interface EncodedContent<Memory extends ArrayBufferLike = ArrayBuffer> {
+  octets: Uint8Array<Memory>;
   encoding: ContentEncoding;
   /** Octets of the JSON in UTF-8: what decoding may produce at most. */
   size: number;
@@ -56,7 +56,7 @@ function smaller(json: string, size: number, deflated: Buffer): PackedContent {
 }
 
 /** The JSON. Throws when the octets are damaged, or are more than `size` says. */
-export function unpackContent({ octets, encoding, size }: EncodedContent): string {
+export function unpackContent({ octets, encoding, size }: EncodedContent<ArrayBufferLike>): string {
   // Node rejects a limit of 0.
   const json = encoding === 'json' ? octets : inflateRawSync(octets, { maxOutputLength: Math.max(1, size) });
   return decoder.decode(json);

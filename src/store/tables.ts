@@ -22,6 +22,7 @@ import { keptMailTable } from './kept-mail.ts';
 import { messageTable } from './messages.ts';
 import { queueTable } from './queue.ts';
 import { settingsTable } from './settings.ts';
+import { sharedContentTable } from './shared-contents.ts';
 import { subscriptionGroupTable } from './subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './subscriptions.ts';
 import { suppressionTable } from './suppressions.ts';
@@ -46,6 +47,7 @@ export function createTables(db: Database) {
     domains: domainTable(db),
     dkimKeys: dkimKeyTable(db),
     messages: messageTable(db),
+    sharedContents: sharedContentTable(db),
     visits: visitTable(db),
     queue: queueTable(db),
     events: eventTable(db),

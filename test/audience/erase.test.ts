@@ -237,7 +237,7 @@ describe('erasing', () => {
       recipient: 'bob@example.net',
       subject: 'For [erased]',
     });
-    expect(contentOf(tables, message.content_id)).toMatchObject({
+    expect(contentOf(tables, message)).toMatchObject({
       to: [{ address: 'bob@example.net' }],
       subject: 'For [erased]',
       text: `Dear [erased], ${ADA_ID}`,
