@@ -2,9 +2,11 @@ import { createSecretKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
+import { isRefusal } from '../../src/core/refusal.ts';
 import { purgeOld } from '../../src/events/retention.ts';
 import { compose } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { contactVariables, mailboxOf } from '../../src/sending/campaign-fields.ts';
 import type { CampaignRequest } from '../../src/sending/campaign-mail.ts';
 import { keptMail, stillReady } from '../../src/sending/campaign-mail.ts';
@@ -164,6 +166,19 @@ describe('a campaign', () => {
     );
     expect(after).not.toBe(before);
     expect(last).toBe(after);
+  });
+});
+
+describe('erasing a member', () => {
+  it('removes what is theirs, and leaves the others their mail', async () => {
+    const { audience, content, messages, tables } = await sent({});
+    const before = messages.map((message) => content(message));
+    const erased = await audience.erasure.erase('acct_one', emailIdentifier('ada@example.net'));
+    expect(isRefusal(erased)).toBe(false);
+    await expect
+      .poll(() => tables.messages.content(messages[0]?.content_id ?? 0), { timeout: 30_000 })
+      .toBeNull();
+    expect(messages.slice(1).map((message) => content(message))).toEqual(before.slice(1));
   });
 });
 
