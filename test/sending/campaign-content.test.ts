@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
-import { purgeOld } from '../../src/events/retention.ts';
+import { createRetention } from '../../src/events/retention.ts';
 import { compose } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
@@ -187,7 +187,8 @@ describe('retention', () => {
     const { tables, writer, clock, messages, deliverAll } = await sent({});
     const log = createLog({ level: 'silent', hashAddresses: true });
     const sharedId = tables.messages.content(messages[0]?.content_id ?? 0)?.shared_id ?? 0;
-    const purge = () => purgeOld({ clock, log, writer, bodyDays: 7, eventDays: 90 });
+    const retention = createRetention({ clock, log, tables, writer, bodyDays: 7, eventDays: 90 });
+    const purge = () => retention.run();
     const [last] = messages.slice(-1);
     if (last === undefined) throw new Error('nothing was sent');
     clock.advance(8 * DAY);
