@@ -1,4 +1,5 @@
 import type { Recorder } from '../events/record.ts';
+import { packContent, unpackContent } from '../mail/stored-content.ts';
 import type { ErasureRow, StoredText } from '../store/contacts-erasure.ts';
 import type { MessageRow } from '../store/messages.ts';
 import type { Tables } from '../store/tables.ts';
@@ -168,8 +169,11 @@ function clearMessage(tables: Tables, message: MessageRow, erasing: Erasing, por
   const isNeeded = clearSubjects(tables, message, erasing, portion);
   if (isNeeded === null) return false;
   if (isNeeded) {
-    const body = tables.messages.content(message.content_id);
-    if (body !== null) erasures.setContent(message.content_id, withoutRecipient(body, scrubber));
+    const content = tables.messages.content(message.content_id);
+    if (content !== null) {
+      const rewritten = packContent(withoutRecipient(unpackContent(content), scrubber));
+      erasures.setContent(message.content_id, rewritten);
+    }
   } else erasures.removeContent(message.content_id);
   for (const attempt of tables.messages.attemptsOf(message.seq))
     erasures.setReport({ ...attempt, report: scrubber.json(attempt.report) });

@@ -179,15 +179,15 @@ describe('a campaign that is sent', () => {
         track_opens: 0,
       })),
     );
-    const [ada, grace] = sent.map((message) => content(message.content_id));
+    const [ada, grace] = sent.map((message) => content(message));
     expect(ada).toMatchObject({
       to: [{ name: 'Ada Lovelace', address: ADA }],
       replyTo: { name: '', address: 'help@news.example' },
       text: 'Lovelace/gold',
     });
-    expect(ada.html).toMatch(/^gold, 1, ada@example\.net, </);
+    expect(ada?.html).toMatch(/^gold, 1, ada@example\.net, </);
     expect(grace).toMatchObject({ to: [{ name: '', address: 'grace@example.org' }], text: '/<b>' });
-    expect(grace.html).toMatch(/^&lt;b&gt;, , grace@example\.org, \+442071838750</);
+    expect(grace?.html).toMatch(/^&lt;b&gt;, , grace@example\.org, \+442071838750</);
     await until(row.campaign_id, 'sent');
     expect(progress(row.campaign_id)).toMatchObject({
       members: 2,

@@ -6,7 +6,10 @@ import { type AccountLimitDefaults, createAccountLimits } from '../../src/accoun
 import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
+import { type MessageContent } from '../../src/mail/content.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { mergeContent } from '../../src/mail/shared-content.ts';
+import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import type { DomainRow } from '../../src/store/domains.ts';
 import type { MessageRow } from '../../src/store/messages.ts';
@@ -117,7 +120,7 @@ export function enqueue(
 ): MessageRow {
   const { lane = 0, dueAt = now, ...columns } = wish;
   const recipient = columns.recipient ?? 'ada@example.net';
-  const contentId = tables.messages.insertContent('{}', now);
+  const contentId = tables.messages.insertContent(packContent('{}'), now);
   const seq = tables.messages.insert({
     message_id: `msg_${now}_${String(made++).padStart(12, '0')}`,
     account_id: 'acct_one',
@@ -154,4 +157,22 @@ export function enqueue(
   const row = tables.messages.bySeq(seq);
   if (row === null) throw new Error('the message was not stored');
   return row;
+}
+
+/** A message's content, decoded and put together. */
+export function contentOf(
+  tables: Tables,
+  message: Pick<MessageRow, 'content_id' | 'message_id' | 'created_at' | 'recipient'> | undefined,
+): MessageContent {
+  const content = message === undefined ? null : tables.messages.content(message.content_id);
+  if (message === undefined || content === null) throw new Error('there is no content');
+  if (content.shared_id === null) return JSON.parse(unpackContent(content));
+  const shared = tables.sharedContents.get(content.shared_id);
+  if (shared === null) throw new Error(`there is no shared content ${content.shared_id}`);
+  return mergeContent(
+    JSON.parse(unpackContent({ ...shared, octets: new Uint8Array(shared.octets) })),
+    JSON.parse(unpackContent(content)),
+    { messageId: message.message_id, date: message.created_at },
+    message.recipient,
+  );
 }

@@ -1,6 +1,8 @@
 import type { KeyObject } from 'node:crypto';
 import type { CopyDetails } from '../../mail/content.ts';
 import type { Reply, Stage } from '../../mail/reply.ts';
+import type { CopyIdentity } from '../../mail/shared-content.ts';
+import type { EncodedContent } from '../../mail/stored-content.ts';
 
 /**
  * What the main thread and a delivery worker say to each other. The main thread decides who gets what and
@@ -29,6 +31,12 @@ export interface Signer {
   key: KeyObject;
 }
 
+/** What a content has in common with those of other jobs: every worker decodes it once, and keeps it by its id. */
+export interface SharedReference extends EncodedContent<SharedArrayBuffer> {
+  id: number;
+  identity: CopyIdentity;
+}
+
 export interface DeliveryJob {
   id: number;
   /**
@@ -37,10 +45,12 @@ export interface DeliveryJob {
    */
   slot: string;
   /**
-   * `MessageContent` as JSON in UTF-8, straight from the database. Its memory is transferred to the worker, which
-   * drops it once the message is composed.
+   * `MessageContent` as it is stored. Its memory is transferred to the worker, which decodes it, and drops it once
+   * the message is composed.
    */
-  content: Uint8Array<ArrayBuffer>;
+  content: EncodedContent;
+  /** Set: `content` is the copy's own part (OwnContent), and this is the rest. */
+  shared?: SharedReference;
   copy: CopyDetails;
   /** Envelope: `to` is the one recipient. */
   envelope: { from: string; to: string };
