@@ -1,5 +1,4 @@
 import { Worker } from 'node:worker_threads';
-import { schedule } from 'node-cron';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';

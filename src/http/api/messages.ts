@@ -5,7 +5,6 @@ import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../events/lifecycle.ts';
 import { messageHistory, messageTimeline, publicMessage } from '../../events/message-view.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../store/messages.ts';
-import { pageOf } from '../../store/page.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import { pageKey, readPageKey } from '../page-key.ts';

@@ -145,7 +145,7 @@ describe('reader threads', { timeout: 60_000 }, () => {
     };
     setImmediate(count);
     expect(await reasonOf(pool.query('acct_one', endless))).toBe('too-broad');
-    isOver = true;
+    writing.abort();
     // On the event loop's own thread the read would leave it none.
     expect(iterations).toBeGreaterThan(20);
     expect(observed).toContain('endless too-broad');
@@ -269,11 +269,11 @@ describe('reader threads', { timeout: 60_000 }, () => {
     await read.isHeld();
     await house.allReady();
     // A read is always under way: each begins before the one before it ends.
-    let isOver = false;
+    const writing = new AbortController();
     let turn = 0;
     const overlapping = (async () => {
-      while (!isOver) {
-        await eventually('a checkpoint that is incomplete', () => isOver || incomplete > 0);
+      while (!writing.signal.aborted) {
+        await eventually('a checkpoint that is incomplete', () => writing.signal.aborted || incomplete > 0);
         incomplete = 0;
         const next = hold(house, turn++ % 2 === 0 ? 'acct_two' : 'acct_one');
         if (pool.state().waiting === 0) await next.isHeld();
@@ -287,7 +287,7 @@ describe('reader threads', { timeout: 60_000 }, () => {
     // Every page changes: SQLite writes no others.
     for (let n = 0; n < 400; n++)
       await writer.run((all) => all.settings.put('row', String(n % 10).repeat(100_000)));
-    isOver = true;
+    writing.abort();
     await overlapping;
     await writer.close();
     await log.close();
