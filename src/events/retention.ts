@@ -1,4 +1,5 @@
-import { type Clock, DAY, HOUR, MINUTE } from '../core/clock.ts';
+import { type ScheduledTask, schedule } from 'node-cron';
+import { type Clock, DAY, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { AgedRows } from '../store/aged-rows.ts';
 import { createPortions, type Portion, type Step } from '../store/portions.ts';
@@ -65,7 +66,8 @@ export interface RetentionDeps {
 }
 
 const FIRST_PASS_MS = MINUTE;
-const PASS_INTERVAL_MS = HOUR;
+/** At minute 17 of every hour: not with everything else that runs on the hour. */
+const PASS_TIMES = '17 * * * *';
 const PROGRESS_INTERVAL_MS = MINUTE;
 /**
  * Of a file's pages, how many may stay free: what comes in the next days takes them. Without a reserve each pass would
@@ -84,8 +86,9 @@ export function createRetention(deps: RetentionDeps): Retention {
   const portions = createPortions({ writer, share: 'retention' });
   const progress: RetentionProgress = { current: null, remaining: null, completedAt: null };
   let timer: NodeJS.Timeout | null = null;
-  let running: Promise<void> = Promise.resolve();
-  let stopped = false;
+  let task: ScheduledTask | null = null;
+  /** The pass under way; null: none. */
+  let running: Promise<void> | null = null;
 
   /** The steps of a pass, in their order. */
   function passOf(now: number): { kind: PurgedKind; estimate?: () => number; step: Step<Deletion> }[] {
@@ -186,23 +189,24 @@ export function createRetention(deps: RetentionDeps): Retention {
     }
   }
 
-  function schedule(delayMs: number): void {
-    timer = setTimeout(() => {
-      running = run()
-        .then(() => undefined)
-        .catch((error: unknown) => log.error({ err: error }, 'retention pass failed; the next one continues'))
-        .finally(() => {
-          if (!stopped) schedule(PASS_INTERVAL_MS);
-        });
-    }, delayMs).unref();
+  function startPass(): void {
+    running ??= run()
+      .then(() => undefined)
+      .catch((error: unknown) => log.error({ err: error }, 'retention pass failed; the next one continues'))
+      .finally(() => {
+        running = null;
+      });
   }
 
   return {
     run,
-    start: () => schedule(FIRST_PASS_MS),
+    start: () => {
+      timer = setTimeout(startPass, FIRST_PASS_MS).unref();
+      task = schedule(PASS_TIMES, startPass);
+    },
     stop: async () => {
-      stopped = true;
       if (timer !== null) clearTimeout(timer);
+      await task?.destroy();
       portions.stop();
       await running;
     },

@@ -45,6 +45,7 @@ const BOUNDED: Record<string, string> = {
 };
 
 const GROWING = new Set([
+  'shared_contents',
   'attempts',
   'campaign_counts',
   'campaign_links',

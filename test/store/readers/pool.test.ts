@@ -38,7 +38,10 @@ function start({ threads = 2, budgetMs = 60_000, limits = {} }: Wish = {}) {
     },
   });
   onTestFinished(() => pool.close());
-  const messages = (accountId: string) => pool.table(accountId, 'messages', 'list', { accountId, limit: 50 });
+  const messages = async (accountId: string) => {
+    const { rows } = await pool.table(accountId, 'messages', 'list', { accountId, limit: 50 });
+    return rows;
+  };
   const allReady = () => eventually('the threads to start', () => pool.state().threads === threads);
   return { ...store, pool, observed, messages, allReady, startedThreads: () => started };
 }
@@ -78,7 +81,7 @@ describe('reader threads', { timeout: 60_000 }, () => {
     const { messages, tables, clock } = start();
     for (let n = 0; n < 3; n++) enqueue(tables, clock.now(), { recipient: `ada${n}@example.net` });
     const filter = { accountId: 'acct_one', limit: 50 };
-    expect(await messages('acct_one')).toEqual(tables.messages.list(filter));
+    expect(await messages('acct_one')).toEqual(tables.messages.list(filter).rows);
     expect(await messages('acct_two')).toEqual([]);
   });
 
