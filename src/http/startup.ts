@@ -102,11 +102,10 @@ export async function migrateAtStart(deps: StartupMigrationDeps): Promise<void> 
     const result = await upgradeInThread(dataDir, {
       script: deps.script,
       signal: deps.signal,
-      onEstimate: ({ steps, rows, neededBytes, freeBytes, seconds }) =>
-        log.info(
-          { steps, rows, neededBytes, freeBytes, estimatedSeconds: Math.ceil(seconds) },
-          'migration estimated',
-        ),
+      onEstimate: ({ steps, rows, neededBytes, freeBytes, seconds }) => {
+        const estimatedSeconds = meter.expect(seconds);
+        log.info({ steps, rows, neededBytes, freeBytes, estimatedSeconds }, 'migration estimated');
+      },
       onProgress: meter.update,
     });
     log.info({ ...result, seconds: meter.seconds() }, 'database migrated');
@@ -122,11 +121,18 @@ export function createProgressMeter(clock: Clock) {
   let current: MigrationProgress | null = null;
   let stepBegan = began;
   let doneBefore = 0;
+  let estimate: { estimatedSeconds?: number } = {};
   const seconds = () => Math.round((clock.now() - began) / SECOND);
   const percentOf = ({ done, total }: MigrationProgress) =>
     total === 0 ? 0 : Math.min(100, Math.floor((100 * done) / total));
   return {
     seconds,
+    /** `estimated` more than until now for the whole migration; returns that in whole seconds. */
+    expect: (estimated: number): number => {
+      const estimatedSeconds = seconds() + Math.ceil(estimated);
+      estimate = { estimatedSeconds };
+      return estimatedSeconds;
+    },
     update: (progress: MigrationProgress): void => {
       if (progress.step !== current?.step) {
         stepBegan = clock.now();
@@ -147,6 +153,8 @@ export function createProgressMeter(clock: Clock) {
         total,
         percent: percentOf(current),
         seconds: seconds(),
+        // In-place steps, and an index that is being built, report nothing between.
+        ...estimate,
         ...(perSecond > 0
           ? { perSecond: Math.round(perSecond), secondsLeft: Math.ceil((total - done) / perSecond) }
           : {}),

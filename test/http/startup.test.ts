@@ -81,6 +81,7 @@ describe('the progress of a migration', () => {
     const meter = createProgressMeter({ now: () => now });
     expect(meter.describe()).toBe('estimate');
     now = 5000;
+    expect(meter.expect(60.5)).toBe(66);
     meter.update({ step: 'copy', item: 'messages', done: 100, total: 1100 });
     now = 7000;
     meter.update({ step: 'copy', item: 'events', done: 600, total: 1100 });
@@ -92,6 +93,7 @@ describe('the progress of a migration', () => {
       total: 1100,
       percent: 54,
       seconds: 7,
+      estimatedSeconds: 66,
       perSecond: 250,
       secondsLeft: 2,
     });
