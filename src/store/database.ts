@@ -1,13 +1,15 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import Sqlite from 'better-sqlite3';
+import type Sqlite from 'better-sqlite3';
+import { DATABASE_FILE, type Database, openConnection } from './connection.ts';
 import { isBusy, openingFault, StoreFault } from './failure.ts';
+import { knownMigrations, newestOf } from './migrations.ts';
+import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from './upgrade.ts';
 
 /**
- * The database file: opening, pragmas, migrations and the lock that keeps a second daemon out. Nothing else
- * in the house knows that it is SQLite.
+ * The database file: opening, pragmas, the check of its schema and the lock that keeps a second daemon out.
  *
- * Statements of this room say `LIMIT +?`: SQLite plans a bare `LIMIT ?` for the bound value, and so prepares
+ * Statements in this layer say `LIMIT +?`: SQLite plans a bare `LIMIT ?` for the bound value, and so prepares
  * the statement anew at every call.
  *
  * There are no statistics: neither ANALYZE nor `PRAGMA optimize` is run. With them plans depend on the data of the day:
@@ -15,11 +17,9 @@ import { isBusy, openingFault, StoreFault } from './failure.ts';
  * index (INDEXED BY) or their order of tables (CROSS JOIN) where SQLite would have to guess, and
  * test/store/plans.test.ts examines every plan.
  */
-export type Database = Sqlite.Database;
+export { DATABASE_FILE, type Database } from './connection.ts';
 
-export const DATABASE_FILE = 'postrider.db';
 const LOCK_FILE = 'daemon.lock';
-const MIGRATIONS = new URL('./migrations/', import.meta.url);
 /** How long a command waits for another one that is bringing the schema up to date. */
 const PATIENCE_MS = 5000;
 /** How long opening waits for a lock of another process, and in a command every write. Blocks the thread. */
@@ -27,6 +27,9 @@ const BUSY_TIMEOUT_MS = 5000;
 
 /** Makes the data directory, only its owner may enter. */
 export function prepareDataDir(dir: string): void {
+  // Temporary files (sorting for an index) can be as large as the database: they belong on its file system. SQLite
+  // reads the variable once.
+  process.env['SQLITE_TMPDIR'] ??= resolve(dir);
   try {
     makeDir(resolve(dir));
     chmodSync(dir, 0o700);
@@ -48,9 +51,9 @@ function makeDir(dir: string): void {
 }
 
 /**
- * Opens the database in `dir`, making it if there is none, and brings its schema up to date. A copy is
- * written beside it before a migration touches data. Throws StoreFault when the database is newer than
- * this program, when it is older and a daemon is running on it, and when the file cannot be read or written.
+ * Opens the database in `dir`, which is created if there is none. A small database with an older schema is brought up
+ * to date, after a copy has been written beside it. Throws StoreFault when the database is newer than this program,
+ * when it is older and large or a daemon is running on it, and when the file cannot be read or written.
  */
 export function openDatabase(dir: string, options: OpenOptions = {}): Database {
   prepareDataDir(dir);
@@ -73,13 +76,12 @@ export interface OpenOptions {
 }
 
 function openFile(file: string, dir: string, options: OpenOptions): Database {
-  const db = keeping(new Sqlite(file, { timeout: BUSY_TIMEOUT_MS }));
+  const db = openCurrent(file, dir, options.lock);
   try {
     chmodSync(file, 0o600);
-    // Takes effect in a new file only. It costs 3 % more pages written, and lets the retention give free pages back
-    // bit by bit (docs/large-databases.md); VACUUM would exclude all writers for a minute per 10 GB.
-    db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     db.exec('PRAGMA journal_mode = WAL');
+    // Creates the log, which is opened by its name later.
+    db.exec('SELECT count(*) FROM sqlite_schema');
     // WAL's own default would answer before the commit is on disk.
     db.exec('PRAGMA synchronous = FULL');
     db.exec('PRAGMA foreign_keys = ON');
@@ -88,7 +90,6 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
     db.exec('PRAGMA temp_store = MEMORY');
     // 16 MiB: every commit looks through what is cached, and the system caches the file anyway.
     db.exec('PRAGMA cache_size = -16384');
-    migrate(db, dir, options.lock);
     db.exec(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`);
     return db;
   } catch (error) {
@@ -99,29 +100,9 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
 
 /** Another connection to the database that is open already, for reading only. */
 export function openForReading(file: string): Database {
-  const db = keeping(new Sqlite(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS }));
+  const db = openConnection(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
   db.exec('PRAGMA temp_store = MEMORY');
   db.exec('PRAGMA cache_size = -16384');
-  return db;
-}
-
-/**
- * From Node 24.19 on the process ends when an object of better-sqlite3 12 is collected, and 13 needs Node 22:
- * so none ever is. All statements are made once, `exec` makes none; `pragma` and `iterate` make one at each
- * call, and are not used.
- */
-const KEPT: object[] = [];
-
-function keeping(db: Database): Database {
-  const prepare = db.prepare.bind(db);
-  const keepStatement = (sql: string) => {
-    const statement = prepare(sql);
-    KEPT.push(statement);
-    return statement;
-  };
-  // The types of parameters and rows are the caller's word; at run time there is one `prepare`.
-  db.prepare = keepStatement as Database['prepare'];
-  KEPT.push(db);
   return db;
 }
 
@@ -137,47 +118,35 @@ export function preparedByText<Parameters, Row>(
   };
 }
 
-interface Migration {
-  version: number;
-  sql: string;
-}
-
-function migrations(): Migration[] {
-  return readdirSync(MIGRATIONS)
-    .filter((name) => name.endsWith('.sql'))
-    .sort()
-    .map((name) => ({
-      version: Number(name.slice(0, 4)),
-      sql: readFileSync(new URL(name, MIGRATIONS), 'utf8'),
-    }));
-}
-
-function migrate(db: Database, dir: string, held: DaemonLock | undefined): void {
-  const all = migrations();
-  const newest = all.at(-1)?.version ?? 0;
-  const version = db.prepare<[], number>('PRAGMA user_version').pluck();
-  const found = version.get() ?? 0;
-  if (found > newest) {
+/** Opens a database that has the newest schema, after bringing it up to date if it is small. */
+function openCurrent(file: string, dir: string, held: DaemonLock | undefined): Database {
+  const migrations = knownMigrations();
+  const newest = newestOf(migrations);
+  const open = (): Database | number => {
+    const db = openConnection(file, { timeout: BUSY_TIMEOUT_MS });
+    const found = db.prepare<[], number>('PRAGMA user_version').pluck().get() ?? 0;
+    if (found === newest) return db;
+    db.close();
+    if (found > newest) throw newerSchema(file, { found, newest });
+    return found;
+  };
+  const current = open();
+  if (typeof current !== 'number') return current;
+  const { size } = statSync(file);
+  if (size > SMALL_DATABASE_BYTES) {
     throw new StoreFault(
-      `the database is of schema ${found}, this program knows ${newest}: install the newer program`,
+      `${file} has schema ${current}, this program needs ${newest}, and the migration of ${formatBytes(size)} takes a while: run "postrider migrate" (with --dry-run first to see what it takes), or start the daemon, which migrates at its start`,
     );
   }
-  if (found === newest) return;
   const lock = held ?? lockDaemon(dir, PATIENCE_MS);
   try {
-    // Looked at again: whoever had the lock before may have done it.
-    const current = version.get() ?? 0;
-    if (current > 0 && current < newest)
-      db.prepare('VACUUM INTO ?').run(join(dir, `${DATABASE_FILE}.before-${newest}-${Date.now()}`));
-    for (const { version, sql } of all.filter(({ version }) => version > current)) {
-      // SQLite's defensive mode forbids a change of the schema text.
-      db.unsafeMode(sql.includes('writable_schema'));
-      db.transaction(() => {
-        db.exec(sql);
-        db.exec(`PRAGMA user_version = ${version}`);
-      }).immediate();
-      db.unsafeMode(false);
-    }
+    // Another process may have migrated it while this one waited for the lock.
+    const since = open();
+    if (typeof since !== 'number') return since;
+    upgradeDatabase(dir, { migrations });
+    const migrated = open();
+    if (typeof migrated === 'number') throw new Error(`${file} was not brought up to date`);
+    return migrated;
   } finally {
     if (held === undefined) lock.release();
   }
@@ -209,7 +178,7 @@ export function tryLockDaemon(dir: string, patienceMs = 0): DaemonLock | null {
 }
 
 function lockFile(file: string, patienceMs: number): DaemonLock | null {
-  const db = keeping(new Sqlite(file, { timeout: patienceMs }));
+  const db = openConnection(file, { timeout: patienceMs });
   try {
     db.exec('BEGIN EXCLUSIVE');
     return { release: () => db.close() };
