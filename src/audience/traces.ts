@@ -78,9 +78,9 @@ export async function rewriteIfWanted(house: TraceHouse): Promise<void> {
 const HELD_ALREADY: DaemonLock = { release: () => {} };
 
 /** A reader in another process may be in the way for a moment. */
-async function emptyLog({ tables, log }: TraceHouse): Promise<void> {
+async function emptyLog({ writer, log }: TraceHouse): Promise<void> {
   for (let tries = 0; tries < TRIES; tries++) {
-    if (tables.erasures.emptyLog()) return;
+    if (await writer.emptyLog()) return;
     await sleep(SECOND / 10);
   }
   log.warn('the write-ahead log could not be emptied after an erasure: another process is reading it');

@@ -3,15 +3,22 @@ import { parentPort, workerData } from 'node:worker_threads';
 import Sqlite from 'better-sqlite3';
 
 /**
- * The program of the thread that keeps the write-ahead log: one fdatasync for each `flush`, one checkpoint for each
- * `checkpoint`, one result for each of both. It does nothing else, so that nothing else can delay it.
+ * The program of the two threads of the write-ahead log. One flushes, one runs checkpoints, so that a flush never waits
+ * for a checkpoint: one result for each request.
  */
-export type LogRequest = 'flush' | 'checkpoint';
+export type LogRequest =
+  /** One fdatasync; tells whether the log has `dueAt` frames, so that a checkpoint is due. */
+  | { kind: 'flush'; dueAt: number }
+  /** Copies the log into the database. What a reader still needs of it is left for the next time. */
+  | { kind: 'checkpoint' }
+  /** The same, and shortens the log to nothing; a reader may prevent both. */
+  | { kind: 'truncate' };
 
 export type LogResult =
-  /** `isLong`: a checkpoint is due. */
   | { kind: 'flushed'; isLong: boolean }
-  | { kind: 'checkpointed' }
+  /** `frames` of the log, of which so many are `copied`. */
+  | { kind: 'checkpointed'; frames: number; copied: number }
+  | { kind: 'truncated'; isEmpty: boolean }
   | { kind: 'failed'; code: string | undefined; message: string };
 
 export interface LogThreadData {
@@ -21,8 +28,6 @@ export interface LogThreadData {
   file: string;
 }
 
-/** SQLite's own value for automatic checkpoints: about 4 MB. */
-const CHECKPOINT_FRAMES = 1000;
 /** https://sqlite.org/fileformat2.html §4.1: the header of the log and of a frame, and where their salts are. */
 const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
@@ -34,22 +39,28 @@ const port = parentPort;
 if (port === null) throw new Error('flush-thread runs as a worker thread only');
 const { fd, file }: LogThreadData = workerData;
 
+/** https://sqlite.org/pragma.html#pragma_wal_checkpoint: a row of three numbers. */
+interface CheckpointRow {
+  busy: 0 | 1;
+  log: number;
+  checkpointed: number;
+}
+
 /** Opened at the first checkpoint, and never collected before the thread ends. */
 let db: Sqlite.Database | null = null;
-let checkpoint: Sqlite.Statement<[], { log: number; checkpointed: number }> | null = null;
-/** Frames in the log at which the next checkpoint is due. */
-let dueAt = CHECKPOINT_FRAMES;
+const statements = new Map<string, Sqlite.Statement<[], CheckpointRow>>();
 
 port.on('message', (request: LogRequest) => port.postMessage(answer(request)));
 
 function answer(request: LogRequest): LogResult {
   try {
-    if (request === 'checkpoint') {
-      runCheckpoint();
-      return { kind: 'checkpointed' };
+    if (request.kind === 'checkpoint') {
+      const { log, checkpointed } = checkpoint('PASSIVE');
+      return { kind: 'checkpointed', frames: log, copied: checkpointed };
     }
+    if (request.kind === 'truncate') return { kind: 'truncated', isEmpty: checkpoint('TRUNCATE').busy === 0 };
     fdatasyncSync(fd);
-    return { kind: 'flushed', isLong: hasFrame(dueAt) };
+    return { kind: 'flushed', isLong: hasFrame(request.dueAt) };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
     return { kind: 'failed', code, message: error instanceof Error ? error.message : String(error) };
@@ -66,15 +77,9 @@ function hasFrame(number: number): boolean {
   return frame.subarray(...FRAME_SALTS).equals(header.subarray(...HEADER_SALTS));
 }
 
-/** Copies the log into the database. What a reader still needs of it is left for the next time. */
-function runCheckpoint(): void {
-  // One that fails is not repeated before the log has grown.
-  const failedAt = dueAt;
-  dueAt += CHECKPOINT_FRAMES;
+function checkpoint(mode: 'PASSIVE' | 'TRUNCATE'): CheckpointRow {
   db ??= new Sqlite(file, { timeout: 0, fileMustExist: true });
-  checkpoint ??= db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
-  const done = checkpoint.get();
-  if (done === undefined || done.log < 0) return;
-  dueAt =
-    done.checkpointed >= done.log ? CHECKPOINT_FRAMES : Math.max(failedAt, done.log) + CHECKPOINT_FRAMES;
+  const statement = statements.get(mode) ?? db.prepare<[], CheckpointRow>(`PRAGMA wal_checkpoint(${mode})`);
+  statements.set(mode, statement);
+  return statement.get() ?? { busy: 1, log: -1, checkpointed: -1 };
 }

@@ -269,6 +269,7 @@ describe('at the door', () => {
     const writer = {
       run: () => Promise.reject(busy),
       settled: () => Promise.resolve(),
+      emptyLog: () => Promise.resolve(true),
       close: () => Promise.resolve(),
     };
     const { client } = await startMx({ settings: { writer } });
