@@ -9,6 +9,11 @@ import { isBusy, openingFault, StoreFault } from './failure.ts';
  *
  * Statements of this room say `LIMIT +?`: SQLite plans a bare `LIMIT ?` for the bound value, and so prepares
  * the statement anew at every call.
+ *
+ * There are no statistics: neither ANALYZE nor `PRAGMA optimize` is run. With them plans depend on the data of the day:
+ * where one account owns nearly everything, an index that begins with the account looks useless. Statements name their
+ * index (INDEXED BY) or their order of tables (CROSS JOIN) where SQLite would have to guess, and
+ * test/store/plans.test.ts examines every plan.
  */
 export type Database = Sqlite.Database;
 

@@ -119,7 +119,7 @@ export function queueTable(db: Database) {
   const SCHEDULED = `q.ready = 0 AND q.lane = 1 AND m.status = 'queued' AND m.expires_at - q.due_at = @scheduledLife`;
   const deferred = db
     .prepare<QueueShift & { afterSeq: number; limit: number }, number>(`
-      SELECT q.seq FROM queue q JOIN messages m USING (seq)
+      SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
       WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD} AND NOT (${SCHEDULED}) AND q.seq > @afterSeq
       ORDER BY q.seq LIMIT +@limit`)
     .pluck();
@@ -128,7 +128,7 @@ export function queueTable(db: Database) {
   );
   const expiring = db
     .prepare<Omit<ExpiryShift, 'ms'> & { afterSeq: number; limit: number }, number>(`
-      SELECT q.seq FROM queue q JOIN messages m USING (seq)
+      SELECT q.seq FROM queue q CROSS JOIN messages m USING (seq)
       WHERE q.seq > @afterSeq AND NOT (${SCHEDULED}) ORDER BY q.seq LIMIT +@limit`)
     .pluck();
   const expireLater = db.prepare<[number, number]>(
@@ -160,9 +160,10 @@ export function queueTable(db: Database) {
   const listed = preparedByText<QueueFilter & { limit: number }, ListedInQueue>(db);
   const oneListed = db.prepare<[number], ListedInQueue>(`
     SELECT m.*, q.destination, q.lane, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
-    FROM queue q JOIN messages m USING (seq) WHERE q.seq = ?`);
+    FROM queue q CROSS JOIN messages m USING (seq) WHERE q.seq = ?`);
   const counted = preparedByText<QueueFilter, QueueCounts>(db);
   const paged = preparedByText<QueueFilter & { afterSeq: number; limit: number }, ListedSeq>(db);
+  // CROSS JOIN: what waits is looked through, not all that a campaign has sent.
   const conditions = (filter: QueueFilter): string => {
     const where = ['1 = 1'];
     if (filter.accountId !== undefined) where.push('q.account_id = @accountId');
@@ -233,7 +234,7 @@ export function queueTable(db: Database) {
     list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
       listed(`
         SELECT m.*, q.destination, q.lane, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
-        FROM queue q JOIN messages m USING (seq)
+        FROM queue q CROSS JOIN messages m USING (seq)
         WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`).all({ ...filter, limit }),
     /** One of them; null when it is not in the queue. */
     listed: (seq: number): ListedInQueue | null => oneListed.get(seq) ?? null,
@@ -242,7 +243,7 @@ export function queueTable(db: Database) {
         SELECT count(*) AS messages, coalesce(sum(q.lease IS NOT NULL), 0) AS sending,
           coalesce(sum(q.lease IS NULL AND m.status = 'deferred' AND NOT ${PAUSED}), 0) AS deferred,
           coalesce(sum(q.lease IS NULL AND ${PAUSED}), 0) AS paused
-        FROM queue q JOIN messages m USING (seq) WHERE ${conditions(filter)}`).get(filter) ?? {
+        FROM queue q CROSS JOIN messages m USING (seq) WHERE ${conditions(filter)}`).get(filter) ?? {
         messages: 0,
         sending: 0,
         deferred: 0,
@@ -255,7 +256,7 @@ export function queueTable(db: Database) {
     ): ListedSeq[] => {
       const retryable = deferred ? `AND m.status = 'deferred' AND NOT ${PAUSED}` : '';
       return paged(`
-        SELECT q.seq, m.message_id FROM queue q JOIN messages m USING (seq)
+        SELECT q.seq, m.message_id FROM queue q CROSS JOIN messages m USING (seq)
         WHERE ${conditions(filter)} AND q.lease IS NULL ${retryable} AND q.seq > @afterSeq
         ORDER BY q.seq LIMIT +@limit`).all({ ...filter, afterSeq, limit });
     },

@@ -16,11 +16,15 @@ import { delayNoticeTable } from './delay-notices.ts';
 import { dmarcReportTable } from './dmarc-reports.ts';
 import { domainGroupTable } from './domain-groups.ts';
 import { dkimKeyTable, domainTable } from './domains.ts';
+import { eventFeed } from './event-feed.ts';
 import { eventTable } from './events.ts';
+import { freeSpaceTable } from './free-space.ts';
 import { idempotencyTable } from './idempotency.ts';
 import { keptMailTable } from './kept-mail.ts';
+import { messageList } from './message-list.ts';
 import { messageTable } from './messages.ts';
 import { queueTable } from './queue.ts';
+import { retentionTable } from './retention.ts';
 import { settingsTable } from './settings.ts';
 import { subscriptionGroupTable } from './subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './subscriptions.ts';
@@ -45,10 +49,10 @@ export function createTables(db: Database) {
     domainGroups: domainGroupTable(db),
     domains: domainTable(db),
     dkimKeys: dkimKeyTable(db),
-    messages: messageTable(db),
+    messages: { ...messageTable(db), list: messageList(db).list },
     visits: visitTable(db),
     queue: queueTable(db),
-    events: eventTable(db),
+    events: { ...eventTable(db), ...eventFeed(db) },
     idempotency: idempotencyTable(db),
     suppressions: suppressionTable(db),
     contacts: contactTable(db),
@@ -70,6 +74,8 @@ export function createTables(db: Database) {
     certificates: certificateTable(db),
     webhooks: webhookTable(db),
     webhookDeliveries: webhookDeliveryTable(db),
+    retention: retentionTable(db),
+    freeSpace: freeSpaceTable(db),
   };
 }
 

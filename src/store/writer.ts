@@ -33,6 +33,8 @@ export interface Writer {
    * in the log's thread. False when a reader prevents it.
    */
   emptyLog(): Promise<boolean>;
+  /** Whether many units wait: work that can be done later waits with its next unit. */
+  isCrowded(): boolean;
   /** Commits what waits and rejects what comes after. */
   close(): Promise<void>;
 }
@@ -158,7 +160,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     return unit;
   }
 
-  /** Whether so many units wait that a group that is cut short by an interruption would cost many more commits. */
+  /** In a group that is cut short by an interruption, so many units would cost many more commits. */
   function isCrowded(): boolean {
     let units = 0;
     for (const { length } of waiting.values()) {
@@ -278,6 +280,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         truncations.push({ resolve, reject });
         working ??= work();
       }),
+    isCrowded,
     close: async () => {
       closed = true;
       await working;

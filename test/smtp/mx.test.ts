@@ -270,6 +270,7 @@ describe('at the door', () => {
       run: () => Promise.reject(busy),
       settled: () => Promise.resolve(),
       emptyLog: () => Promise.resolve(true),
+      isCrowded: () => false,
       close: () => Promise.resolve(),
     };
     const { client } = await startMx({ settings: { writer } });
