@@ -76,6 +76,9 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
   const db = keeping(new Sqlite(file, { timeout: BUSY_TIMEOUT_MS }));
   try {
     chmodSync(file, 0o600);
+    // Takes effect in a new file only. It costs 3 % more pages written, and lets the retention give free pages back
+    // bit by bit (docs/large-databases.md); VACUUM would exclude all writers for a minute per 10 GB.
+    db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     db.exec('PRAGMA journal_mode = WAL');
     // WAL's own default would answer before the commit is on disk.
     db.exec('PRAGMA synchronous = FULL');

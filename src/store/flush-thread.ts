@@ -10,15 +10,12 @@ export type LogRequest =
   /** One fdatasync; tells whether the log has `dueAt` frames, so that a checkpoint is due. */
   | { kind: 'flush'; dueAt: number }
   /** Copies the log into the database. What a reader still needs of it is left for the next time. */
-  | { kind: 'checkpoint' }
-  /** The same, and shortens the log to nothing; a reader may prevent both. */
-  | { kind: 'truncate' };
+  | { kind: 'checkpoint' };
 
 export type LogResult =
   | { kind: 'flushed'; isLong: boolean }
   /** `frames` of the log, of which so many are `copied`. */
   | { kind: 'checkpointed'; frames: number; copied: number }
-  | { kind: 'truncated'; isEmpty: boolean }
   | { kind: 'failed'; code: string | undefined; message: string };
 
 export interface LogThreadData {
@@ -39,26 +36,15 @@ const port = parentPort;
 if (port === null) throw new Error('flush-thread runs as a worker thread only');
 const { fd, file }: LogThreadData = workerData;
 
-/** https://sqlite.org/pragma.html#pragma_wal_checkpoint: a row of three numbers. */
-interface CheckpointRow {
-  busy: 0 | 1;
-  log: number;
-  checkpointed: number;
-}
-
 /** Opened at the first checkpoint, and never collected before the thread ends. */
 let db: Sqlite.Database | null = null;
-const statements = new Map<string, Sqlite.Statement<[], CheckpointRow>>();
+let checkpoint: Sqlite.Statement<[], { log: number; checkpointed: number }> | null = null;
 
 port.on('message', (request: LogRequest) => port.postMessage(answer(request)));
 
 function answer(request: LogRequest): LogResult {
   try {
-    if (request.kind === 'checkpoint') {
-      const { log, checkpointed } = checkpoint('PASSIVE');
-      return { kind: 'checkpointed', frames: log, copied: checkpointed };
-    }
-    if (request.kind === 'truncate') return { kind: 'truncated', isEmpty: checkpoint('TRUNCATE').busy === 0 };
+    if (request.kind === 'checkpoint') return runCheckpoint();
     fdatasyncSync(fd);
     return { kind: 'flushed', isLong: hasFrame(request.dueAt) };
   } catch (error) {
@@ -77,9 +63,9 @@ function hasFrame(number: number): boolean {
   return frame.subarray(...FRAME_SALTS).equals(header.subarray(...HEADER_SALTS));
 }
 
-function checkpoint(mode: 'PASSIVE' | 'TRUNCATE'): CheckpointRow {
+function runCheckpoint(): LogResult {
   db ??= new Sqlite(file, { timeout: 0, fileMustExist: true });
-  const statement = statements.get(mode) ?? db.prepare<[], CheckpointRow>(`PRAGMA wal_checkpoint(${mode})`);
-  statements.set(mode, statement);
-  return statement.get() ?? { busy: 1, log: -1, checkpointed: -1 };
+  checkpoint ??= db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
+  const { log, checkpointed } = checkpoint.get() ?? { log: -1, checkpointed: -1 };
+  return { kind: 'checkpointed', frames: log, copied: checkpointed };
 }

@@ -33,10 +33,6 @@ export interface WriteAheadLog {
    * this part or the first one failed; the log is then as before.
    */
   checkpoint(): Promise<void>;
-  /**
-   * Copies the log and shortens it to nothing. Nothing may be committed meanwhile. False when a reader prevents it.
-   */
-  truncate(): Promise<boolean>;
   /** Must be called before the database is closed. */
   close(): Promise<void>;
 }
@@ -87,8 +83,7 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
     firstPart = part;
   }
 
-  /** With nothing else in its thread. */
-  async function copy(request: LogRequest): Promise<LogResult> {
+  async function finishCheckpoint(): Promise<void> {
     const part = firstPart;
     await part?.ended;
     firstPart = null;
@@ -96,12 +91,10 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
     // One that fails is not repeated before the log has grown.
     const failedAt = dueAt;
     dueAt += MAX_FRAMES;
-    if (request.kind === 'checkpoint' && part?.error) throw part.error;
-    const result = await askCopier(request);
-    if (result.kind === 'checkpointed' && result.frames >= 0)
-      dueAt = result.copied >= result.frames ? MAX_FRAMES : Math.max(failedAt, result.frames) + MAX_FRAMES;
-    if (result.kind === 'truncated' && result.isEmpty) dueAt = MAX_FRAMES;
-    return result;
+    if (part?.error) throw part.error;
+    const result = await askCopier({ kind: 'checkpoint' });
+    if (result.kind !== 'checkpointed' || result.frames < 0) return;
+    dueAt = result.copied >= result.frames ? MAX_FRAMES : Math.max(failedAt, result.frames) + MAX_FRAMES;
   }
 
   return {
@@ -113,11 +106,7 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
       else beginCheckpoint();
     },
     isLong: () => firstPart?.isDone === true || isOverdue,
-    checkpoint: async () => void (await copy({ kind: 'checkpoint' })),
-    truncate: async () => {
-      const result = await copy({ kind: 'truncate' });
-      return result.kind === 'truncated' && result.isEmpty;
-    },
+    checkpoint: finishCheckpoint,
     close: async () => {
       await Promise.all([flusher.close(), copier?.close()]);
       closeSync(fd);

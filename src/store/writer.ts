@@ -28,11 +28,6 @@ export interface Writer {
    * that report what they read to somebody else wait for it. Rejects when the flush fails.
    */
   settled(): Promise<void>;
-  /**
-   * Writes everything committed so far into the database file and empties the write-ahead log, between two groups and
-   * in the log's thread. False when a reader prevents it.
-   */
-  emptyLog(): Promise<boolean>;
   /** Whether many units wait: work that can be done later waits with its next unit. */
   isCrowded(): boolean;
   /** Commits what waits and rejects what comes after. */
@@ -90,11 +85,8 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
   const savepoint = db.prepare('SAVEPOINT unit');
   const release = db.prepare('RELEASE unit');
   const undo = db.prepare('ROLLBACK TO unit');
-  const truncate = db.prepare<[], { busy: 0 | 1 }>('PRAGMA wal_checkpoint(TRUNCATE)');
   /** By share, in the order of their turns. */
   const waiting = new Map<string, Waiting[]>();
-  /** Callers of `emptyLog`. */
-  let truncations: { resolve(isEmpty: boolean): void; reject(error: unknown): void }[] = [];
   let working: Promise<void> | null = null;
   let flushing: Promise<void> = Promise.resolve();
   let closed = false;
@@ -104,8 +96,6 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     do {
       // Units that arrive in this turn of the event loop still join the group.
       await new Promise(setImmediate);
-      if (truncations.length > 0) await emptyLog();
-      if (waiting.size === 0) continue;
       const locked = beginGroup();
       if (locked !== null) {
         rejectOverdue(locked);
@@ -116,7 +106,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       retry = FIRST_RETRY_MS;
       if (db.inTransaction) await flushGroup(commitGroup());
       if (log?.isLong() === true) await checkpoint(log);
-    } while (waiting.size > 0 || truncations.length > 0);
+    } while (waiting.size > 0);
     working = null;
   }
 
@@ -225,18 +215,6 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     }
   }
 
-  async function emptyLog(): Promise<void> {
-    const callers = truncations;
-    truncations = [];
-    try {
-      // Without a thread the caller waits for the disk: a command does.
-      const isEmpty = log === undefined ? truncate.get()?.busy === 0 : await log.truncate();
-      for (const { resolve } of callers) resolve(isEmpty);
-    } catch (error) {
-      for (const { reject } of callers) reject(error);
-    }
-  }
-
   function runUnit(entry: Waiting): () => void {
     savepoint.run();
     try {
@@ -271,15 +249,6 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         working ??= work();
       }),
     settled: () => flushing,
-    emptyLog: () =>
-      new Promise((resolve, reject) => {
-        if (closed) {
-          reject(new StoreUnavailable('closing', 'the database is closing'));
-          return;
-        }
-        truncations.push({ resolve, reject });
-        working ??= work();
-      }),
     isCrowded,
     close: async () => {
       closed = true;

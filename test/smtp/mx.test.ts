@@ -269,7 +269,6 @@ describe('at the door', () => {
     const writer = {
       run: () => Promise.reject(busy),
       settled: () => Promise.resolve(),
-      emptyLog: () => Promise.resolve(true),
       isCrowded: () => false,
       close: () => Promise.resolve(),
     };

@@ -132,7 +132,6 @@ describe('with a log of its own', () => {
       flush,
       isLong: () => false,
       checkpoint: async () => {},
-      truncate: async () => true,
       close: async () => {},
     };
     const writer = createWriter(db, tables, { log, onLost: (error) => lost.push(error) });
@@ -385,34 +384,6 @@ describe('checkpoints', () => {
       expect(failures.length).toBeGreaterThanOrEqual(2);
     });
     expect(String(failures[0])).toContain('the WAL checkpoint thread ended with code 3');
-  });
-
-  it('empty the log on request, in the thread', async () => {
-    const { dir, writer, write, frames } = start();
-    await write(2);
-    expect(frames()).toBeGreaterThan(50);
-    await expect(writer.emptyLog()).resolves.toBe(true);
-    expect(frames()).toBe(0);
-    await write(1);
-    const reader = openDatabase(dir);
-    reader.exec('BEGIN');
-    reader.prepare('SELECT count(*) FROM settings').get();
-    await write(1);
-    await expect(writer.emptyLog()).resolves.toBe(false);
-    reader.exec('COMMIT');
-    reader.close();
-  });
-
-  it('leave the log to its thread when it is to be emptied', async () => {
-    const code = `import { parentPort } from 'node:worker_threads';
-      parentPort.on('message', ({ kind }) => parentPort.postMessage(
-        kind === 'flush' ? { kind: 'flushed', isLong: false } : { kind: 'truncated', isEmpty: true }));`;
-    const { writer, write, frames } = start(new URL(`data:text/javascript,${encodeURIComponent(code)}`));
-    await write(2);
-    const before = frames();
-    await expect(writer.emptyLog()).resolves.toBe(true);
-    // This thread does nothing: the writer's own connection would have emptied it.
-    expect(frames()).toBe(before);
   });
 
   it('may fail without a loss', async () => {

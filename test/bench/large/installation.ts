@@ -52,8 +52,6 @@ export interface Probe {
   delay(): Promise<Delay>;
   /** The slowest statements since the last call; none unless they are measured. */
   statements(): Promise<SlowStatement[]>;
-  /** Runs the nightly purge; resolves when it is done. */
-  purge(): Promise<void>;
 }
 
 /** In ms. `ownMs` is without the time in which the thread waited for a CPU. */
@@ -198,7 +196,6 @@ async function start(
     const probe: Probe = {
       delay: () => askProbe(socket, 'delay'),
       statements: () => askProbe(socket, 'statements'),
-      purge: () => askProbe(socket, 'purge'),
     };
     return { daemon, dns, startMs, probe, stop };
   } catch (error) {

@@ -2,12 +2,10 @@ import { openSync, readSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { isMainThread } from 'node:worker_threads';
 import Sqlite from 'better-sqlite3';
-import { getTasks } from 'node-cron';
 
 /*
  * Loaded into the daemon under measurement (NODE_OPTIONS=--import): measures how long its event loop is delayed and
- * which statements take long, and starts the nightly purge on request. Answers on the Unix socket that
- * BENCH_PROBE_SOCKET names: one word per connection, JSON back.
+ * which statements take long. Answers on the Unix socket that BENCH_PROBE_SOCKET names: one word per connection, JSON back.
  *
  * A delay is that of a timer. What the thread waited for a CPU (proc(5), schedstat) is reported separately: that is
  * other programs' doing, the benchmark's own among them.
@@ -87,11 +85,6 @@ const ANSWERS = {
       .slice(0, STATEMENTS_REPORTED);
     statements = new Map();
     return answer;
-  },
-  /** Answers when the purge is done. */
-  purge: async () => {
-    for (const task of getTasks().values()) await task.execute();
-    return {};
   },
 };
 
