@@ -88,7 +88,8 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
     // What is deleted is overwritten with zeros: a person who was erased is not to be found in the file.
     db.exec('PRAGMA secure_delete = ON');
     db.exec('PRAGMA temp_store = MEMORY');
-    // 16 MiB: every commit looks through what is cached, and the system caches the file anyway.
+    // 16 MiB: every commit looks through what is cached, and the system caches the file anyway. Measured with a million
+    // messages, a send reads half a page from the file: 64 and 256 MiB, or mmap_size, make no measurable difference.
     db.exec('PRAGMA cache_size = -16384');
     db.exec(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`);
     return db;

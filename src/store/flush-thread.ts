@@ -3,16 +3,19 @@ import { parentPort, workerData } from 'node:worker_threads';
 import Sqlite from 'better-sqlite3';
 
 /**
- * The program of the thread that keeps the write-ahead log: one fdatasync for each `flush`, one checkpoint for each
- * `checkpoint`, one result for each of both. It does nothing else, so that nothing else can delay it.
+ * The program of the two threads of the write-ahead log. One flushes, one runs checkpoints, so that a flush never waits
+ * for a checkpoint: one result for each request.
  */
-export type LogRequest = 'flush' | 'checkpoint';
+export type LogRequest =
+  /** One fdatasync; tells whether the log has `dueAt` frames, so that a checkpoint is due. */
+  | { kind: 'flush'; dueAt: number }
+  /** Copies the log into the database. What a reader still needs of it is left for the next time. */
+  | { kind: 'checkpoint' };
 
 export type LogResult =
-  /** `isLong`: a checkpoint is due. */
   | { kind: 'flushed'; isLong: boolean }
-  /** `isComplete`: the whole log was copied. */
-  | { kind: 'checkpointed'; isComplete: boolean }
+  /** `frames` of the log, of which so many are `copied`. */
+  | { kind: 'checkpointed'; frames: number; copied: number }
   | { kind: 'failed'; code: string | undefined; message: string };
 
 export interface LogThreadData {
@@ -22,8 +25,6 @@ export interface LogThreadData {
   file: string;
 }
 
-/** SQLite's own value for automatic checkpoints: about 4 MB. */
-const CHECKPOINT_FRAMES = 1000;
 /** https://sqlite.org/fileformat2.html §4.1: the header of the log and of a frame, and where their salts are. */
 const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
@@ -38,18 +39,14 @@ const { fd, file }: LogThreadData = workerData;
 /** Opened at the first checkpoint, and never collected before the thread ends. */
 let db: Sqlite.Database | null = null;
 let checkpoint: Sqlite.Statement<[], { log: number; checkpointed: number }> | null = null;
-/** Frames in the log at which the next checkpoint is due. */
-let dueAt = CHECKPOINT_FRAMES;
 
 port.on('message', (request: LogRequest) => port.postMessage(answer(request)));
 
 function answer(request: LogRequest): LogResult {
   try {
-    if (request === 'checkpoint') {
-      return { kind: 'checkpointed', isComplete: runCheckpoint() };
-    }
+    if (request.kind === 'checkpoint') return runCheckpoint();
     fdatasyncSync(fd);
-    return { kind: 'flushed', isLong: hasFrame(dueAt) };
+    return { kind: 'flushed', isLong: hasFrame(request.dueAt) };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
     return { kind: 'failed', code, message: error instanceof Error ? error.message : String(error) };
@@ -66,19 +63,9 @@ function hasFrame(number: number): boolean {
   return frame.subarray(...FRAME_SALTS).equals(header.subarray(...HEADER_SALTS));
 }
 
-/**
- * Copies the log into the database. What a reader still needs of it is left for the next time. Returns whether that is
- * nothing.
- */
-function runCheckpoint(): boolean {
-  // One that fails is not repeated before the log has grown.
-  const failedAt = dueAt;
-  dueAt += CHECKPOINT_FRAMES;
+function runCheckpoint(): LogResult {
   db ??= new Sqlite(file, { timeout: 0, fileMustExist: true });
   checkpoint ??= db.prepare('PRAGMA wal_checkpoint(PASSIVE)');
-  const done = checkpoint.get();
-  if (done === undefined || done.log < 0) return true;
-  const isComplete = done.checkpointed >= done.log;
-  dueAt = isComplete ? CHECKPOINT_FRAMES : Math.max(failedAt, done.log) + CHECKPOINT_FRAMES;
-  return isComplete;
+  const { log, checkpointed } = checkpoint.get() ?? { log: -1, checkpointed: -1 };
+  return { kind: 'checkpointed', frames: log, copied: checkpointed };
 }

@@ -7,23 +7,31 @@ import type { LogRequest, LogResult, LogThreadData } from './flush-thread.ts';
 /**
  * Flushes the database's write-ahead log without blocking the event loop. With `synchronous = FULL` SQLite waits
  * for the disk inside each COMMIT, a millisecond or more in which nothing else runs. With `synchronous = NORMAL`
- * it leaves that flush to us, and goes on flushing log and file around each checkpoint, so that the file is
+ * it leaves that flush to the caller, and goes on flushing log and file around each checkpoint, so that the file is
  * consistent at any moment (https://sqlite.org/wal.html, "Performance Considerations"). A commit is on disk when
  * the `flush` that began after it has ended.
  *
  * The flush runs in a thread of its own. In libuv's pool, which has four threads for everything, it would wait
- * behind key generation, file access and whatever else is queued there. The same thread runs the checkpoints, which
- * SQLite would otherwise run inside a COMMIT, with two flushes and thousands of page copies on the event loop.
+ * behind key generation, file access and whatever else is queued there. Checkpoints run in a second thread; SQLite
+ * would otherwise run them inside a COMMIT, with two flushes and thousands of page copies on the event loop.
+ *
+ * A checkpoint has two parts. The first copies the log while commits go on, which takes as long as the disk needs for
+ * pages all over the file. The second copies what was committed meanwhile and needs a pause of the writer, because a
+ * log that grows during each checkpoint would never begin anew. The pause is short, as little is left to copy.
+ *
+ * One flush remains inside COMMIT: SQLite flushes the header of a log that begins anew, so that frames of before are
+ * not taken for new ones after a power failure. It is the reason why a checkpoint is due at MAX_FRAMES rather than at
+ * SQLite's 1000 pages: on a busy disk that flush takes as long as any other.
  */
 export interface WriteAheadLog {
   /** Rejects when the disk reports an error, or when it is unknown whether it took the log. One at a time. */
   flush(): Promise<void>;
-  /** Whether the last flush found the log so long that a checkpoint is due. */
+  /** Whether the second part of a checkpoint is due: the caller pauses and calls `checkpoint`. */
   isLong(): boolean;
   /**
-   * Copies the log into the database, so that SQLite begins it anew. Nothing may be committed meanwhile: a log that
-   * grows during each checkpoint would never begin anew. `isComplete` is false when a reader still needs a part of the log:
-   * then it does not begin anew. Rejects when that failed; the log is then as before.
+   * Copies the log into the database, so that SQLite begins it anew. Nothing may be committed meanwhile. `isComplete` is
+   * false when a reader still needs a part of the log: then it does not begin anew. Rejects when this part or the first
+   * one failed; the log is then as before.
    */
   checkpoint(): Promise<{ isComplete: boolean }>;
   /** Must be called before the database is closed. */
@@ -31,14 +39,14 @@ export interface WriteAheadLog {
 }
 
 export interface WriteAheadLogOptions {
-  /** The program of the flush thread; default: the compiled one beside this file. */
+  /** The program of the threads; default: the compiled one beside this file. */
   script?: URL | undefined;
 }
 
-type LogSuccess = Exclude<LogResult, { kind: 'failed' }>;
-
-/** The thread allocates next to nothing of JavaScript's. */
+/** The threads allocate next to nothing of JavaScript's. */
 const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 };
+/** Frames, of a page each, at which a checkpoint is due: 16 MB. */
+export const MAX_FRAMES = 4000;
 
 /** For the connection that writes; the log exists as long as any connection is open. */
 export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = {}): WriteAheadLog {
@@ -46,14 +54,81 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
   db.exec('PRAGMA wal_autocheckpoint = 0');
   // SQLite's POSIX locks are on the other two files: closing this descriptor drops none of them.
   const fd = openSync(`${db.name}-wal`, 'r');
-  const thread = new Worker(options.script ?? new URL('./flush-thread.js', import.meta.url), {
-    workerData: { fd, file: db.name } satisfies LogThreadData,
-    resourceLimits: THREAD_LIMITS,
-  });
-  let pending: { request: LogRequest; resolve(result: LogSuccess): void; reject(error: Error): void } | null =
+  const data: LogThreadData = { fd, file: db.name };
+  const script = options.script ?? new URL('./flush-thread.js', import.meta.url);
+  const flusher = startThread(script, data, 'the WAL flush thread');
+  /** Null: it has died, and nothing is lost. The next checkpoint starts another one. */
+  let copier: LogThread | null = null;
+  /** Frames in the log at which the next checkpoint is due. */
+  let dueAt = MAX_FRAMES;
+  /** The first part of a checkpoint, under way or done; null: none is due. */
+  let firstPart: { isDone: boolean; error: Error | null; ended: Promise<void> } | null = null;
+
+  /** The log has grown by as much again during the first part: the disk does not keep up, and commits wait for it. */
+  let isOverdue = false;
+
+  function askCopier(request: LogRequest): Promise<LogResult> {
+    if (copier === null || copier.isBroken()) copier = startThread(script, data, 'the WAL checkpoint thread');
+    return copier.ask(request);
+  }
+
+  function beginCheckpoint(): void {
+    const part = { isDone: false, error: null as Error | null, ended: Promise.resolve() };
+    part.ended = askCopier({ kind: 'checkpoint' }).then(
+      () => void (part.isDone = true),
+      (error: Error) => {
+        part.isDone = true;
+        part.error = error;
+      },
+    );
+    firstPart = part;
+  }
+
+  async function finishCheckpoint(): Promise<{ isComplete: boolean }> {
+    const part = firstPart;
+    await part?.ended;
+    firstPart = null;
+    isOverdue = false;
+    // One that fails is not repeated before the log has grown.
+    const failedAt = dueAt;
+    dueAt += MAX_FRAMES;
+    if (part?.error) throw part.error;
+    const result = await askCopier({ kind: 'checkpoint' });
+    if (result.kind !== 'checkpointed' || result.frames < 0) return { isComplete: true };
+    const isComplete = result.copied >= result.frames;
+    dueAt = isComplete ? MAX_FRAMES : Math.max(failedAt, result.frames) + MAX_FRAMES;
+    return { isComplete };
+  }
+
+  return {
+    flush: async () => {
+      const isCopying = firstPart !== null;
+      const result = await flusher.ask({ kind: 'flush', dueAt: isCopying ? dueAt + MAX_FRAMES : dueAt });
+      if (result.kind !== 'flushed' || !result.isLong) return;
+      if (isCopying) isOverdue = true;
+      else beginCheckpoint();
+    },
+    isLong: () => firstPart?.isDone === true || isOverdue,
+    checkpoint: finishCheckpoint,
+    close: async () => {
+      await Promise.all([flusher.close(), copier?.close()]);
+      closeSync(fd);
+    },
+  };
+}
+
+interface LogThread {
+  /** One request at a time. Rejects when it failed, and always once the state of the thread is unknown. */
+  ask(request: LogRequest): Promise<LogResult>;
+  isBroken(): boolean;
+  close(): Promise<void>;
+}
+
+function startThread(script: URL, data: LogThreadData, name: string): LogThread {
+  const thread = new Worker(script, { workerData: data, resourceLimits: THREAD_LIMITS });
+  let pending: { request: LogRequest; resolve(result: LogResult): void; reject(error: Error): void } | null =
     null;
-  let isLong = false;
-  /** Once set, every flush rejects: nothing says what the thread's last flush did. */
+  /** Once set, every request rejects: nothing says what the thread's last flush did. */
   let broken: Error | null = null;
 
   function breakDown(error: Error): void {
@@ -64,50 +139,37 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
 
   thread.on('message', (result: LogResult) => {
     const asked = pending;
-    if (result.kind === 'failed') {
-      const error = Object.assign(new Error(result.message), { code: result.code });
-      if (asked?.request !== 'checkpoint') {
-        breakDown(error);
-        return;
-      }
+    if (result.kind !== 'failed') {
       pending = null;
-      isLong = false;
-      asked.reject(error);
+      asked?.resolve(result);
       return;
     }
-    isLong = result.kind === 'flushed' && result.isLong;
+    const error = Object.assign(new Error(result.message), { code: result.code });
+    if (asked === null || asked.request.kind === 'flush') {
+      breakDown(error);
+      return;
+    }
     pending = null;
-    asked?.resolve(result);
+    asked.reject(error);
   });
   thread.on('error', (error) => {
-    breakDown(new StoreUnavailable('lost', 'the WAL flush thread failed', { cause: error }));
+    breakDown(new StoreUnavailable('lost', `${name} failed`, { cause: error }));
   });
   thread.on('exit', (code) => {
-    breakDown(new StoreUnavailable('lost', `the WAL flush thread ended with code ${code}`));
+    breakDown(new StoreUnavailable('lost', `${name} ended with code ${code}`));
   });
-
-  function ask(request: LogRequest): Promise<LogSuccess> {
-    return new Promise((resolve, reject) => {
-      if (broken !== null) return reject(broken);
-      if (pending !== null) return reject(new Error(`a WAL ${pending.request} is under way already`));
-      pending = { request, resolve, reject };
-      thread.postMessage(request);
-    });
-  }
-
   return {
-    flush: async () => {
-      await ask('flush');
-    },
-    isLong: () => isLong,
-    checkpoint: async () => {
-      const result = await ask('checkpoint');
-      return { isComplete: result.kind === 'checkpointed' && result.isComplete };
-    },
+    ask: (request) =>
+      new Promise((resolve, reject) => {
+        if (broken !== null) return reject(broken);
+        if (pending !== null) return reject(new Error(`a WAL ${pending.request.kind} is under way already`));
+        pending = { request, resolve, reject };
+        thread.postMessage(request);
+      }),
+    isBroken: () => broken !== null,
     close: async () => {
       broken ??= new StoreUnavailable('closing', 'the write-ahead log is closed');
       await thread.terminate();
-      closeSync(fd);
     },
   };
 }

@@ -55,7 +55,9 @@ export async function startDaemon(
   more: NodeJS.ProcessEnv = {},
 ): Promise<RunningDaemon> {
   const dir = await mkdtemp(join(tmpdir(), 'postrider-e2e-'));
-  const dataDir = join(dir, 'data');
+  // One that the caller names is the caller's: it is not removed.
+  const chosen = settings['data.dir'];
+  const dataDir = typeof chosen === 'string' ? chosen : join(dir, 'data');
   const apiPort = await freePort();
   const baseUrl = `http://127.0.0.1:${apiPort}`;
   const env = {

@@ -1,0 +1,270 @@
+import { constants, cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { createApiClient } from '../support/api-client.ts';
+import { findChild, processCost } from '../support/bench-process-cost.ts';
+import type { RunningDaemon } from '../support/daemon.ts';
+import { listCases } from './large/filters.ts';
+import { buildHistory, DAYS, membersOf, personAddress } from './large/history.ts';
+import {
+  MX_HOSTS,
+  prepareInstallation,
+  type RunningInstallation,
+  startInstallation,
+} from './large/installation.ts';
+import { type Goal, printGoals, printLists, printSides, type Side } from './large/print.ts';
+import { createRequester, measureList, percentile } from './large/requests.ts';
+import { measureSends, type SendMeasures } from './large/sends.ts';
+import { measureSpace } from './large/space.ts';
+import { thisMachine } from './machine.ts';
+import { type Receiver, startReceiver } from './receiver.ts';
+import { setStage } from './stage.ts';
+
+/*
+ * What a large database costs: the same measurements with an empty database and with months of history.
+ *
+ *     npm run build && npm run bench:large                        5 million messages, 12 million events
+ *     npm run bench:large -- --messages 200000                    smaller
+ *     npm run bench:large -- --times 10                           ten times as large
+ *     npm run bench:large -- --data DIR                           builds into DIR once, and measures it again later
+ *
+ * The history is written with an old schema (see large/history.ts), so the first start of the daemon is the migration.
+ * Needs about 2.7 kB of disk per message, and as much again while the database is migrated.
+ *
+ * How to read it
+ *   own delay   the longest delay of a timer on the daemon's event loop, without the time in which the thread waited
+ *               for a CPU: the load generator and the receiving server run on the same machine.
+ *   deep        a page from the middle of the history.
+ *   empty       a value that nothing matches; "requests to end" is how many it takes to learn that.
+ *   beside      a stream of 50 sends a second while something else happens: ms from when a request is due.
+ * Ends with 1 when a goal is missed.
+ */
+const { values } = parseArgs({
+  options: {
+    messages: { type: 'string', default: '5000000' },
+    times: { type: 'string', default: '1' },
+    /** Sends per measurement of the throughput. */
+    sends: { type: 'string', default: '6000' },
+    /** A directory that is kept; default: a temporary one. */
+    data: { type: 'string' },
+    /** Reports the slowest statements; costs some of the throughput. */
+    statements: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    /** Phases to run, separated by commas; default: all. */
+    only: { type: 'string' },
+  },
+});
+const MESSAGES = Number(values.messages) * Number(values.times);
+const SENDS = Number(values.sends);
+/** The purge deletes the oldest tenth. */
+const PURGED_SHARE = 0.1;
+/** The first pass of the retention begins a minute after the start. */
+const BEFORE_PURGE_MS = 50_000;
+const ERASED = 20;
+const ALONE_MS = 5000;
+const LIST_GOAL_MS = 30;
+const DELAY_GOAL_MS = 50;
+const SEND_GOAL = 0.9;
+const BYTES_GOAL = 800;
+
+const runs = (phase: string) => values.only === undefined || values.only.split(',').includes(phase);
+
+const stage = await setStage();
+const interrupted = new Promise<never>((_, reject) => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => reject(new Error(signal)));
+});
+try {
+  process.exitCode = (await Promise.race([bench(), interrupted])) ? 0 : 1;
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
+} finally {
+  await stage.clear();
+}
+
+async function bench(): Promise<boolean> {
+  const { cpu, cores, load, memoryGiB } = thisMachine();
+  const root = values.data ?? join(tmpdir(), 'large');
+  const dirs = {
+    prepared: join(root, 'prepared'),
+    empty: join(root, 'empty'),
+    history: join(root, 'history'),
+    large: join(root, 'large'),
+  };
+  mkdirSync(root, { recursive: true });
+  const installation = await prepareInstallation(dirs.prepared);
+  if (!existsSync(dirs.history)) {
+    const began = performance.now();
+    // One that is interrupted is begun anew.
+    const partial = `${dirs.history}.partial`;
+    rmSync(partial, { recursive: true, force: true });
+    buildHistory(dirs.prepared, partial, installation, { messages: MESSAGES, now: Date.now() });
+    renameSync(partial, dirs.history);
+    console.log(`built ${MESSAGES} messages in ${((performance.now() - began) / 1000).toFixed(0)} s`);
+  }
+  // What is measured is changed: a history that is to be kept is copied.
+  rmSync(dirs.large, { recursive: true, force: true });
+  if (values.data === undefined) renameSync(dirs.history, dirs.large);
+  else cpSync(dirs.history, dirs.large, { recursive: true, mode: constants.COPYFILE_FICLONE });
+  rmSync(dirs.empty, { recursive: true, force: true });
+  cpSync(dirs.prepared, dirs.empty, { recursive: true });
+  const receiver = await stage.use(() => startReceiver(MX_HOSTS));
+  console.log(`${cores} × ${cpu}, ${memoryGiB} GiB, Node ${process.version}, load before ${load}`);
+  const empty = await measureSide(dirs.empty, receiver, { isLarge: false });
+  const large = await measureSide(dirs.large, receiver, { isLarge: true });
+  const goals = goalsOf(empty, large);
+  if (values.json) console.log(JSON.stringify({ empty, large, goals }, null, 1));
+  else {
+    printSides(empty, large);
+    printLists(large.lists);
+    printGoals(goals);
+  }
+  return goals.every(({ met }) => met);
+}
+
+async function measureSide(
+  dataDir: string,
+  receiver: Receiver,
+  { isLarge }: { isLarge: boolean },
+): Promise<Side> {
+  const side: Side = { lists: [], slowStatements: [] };
+  const start = (settings = {}) =>
+    stage.use(() =>
+      startInstallation(dataDir, receiver.port, settings, { measureStatements: values.statements }),
+    );
+  const using = async (
+    settings: object,
+    use: (running: RunningInstallation, sends: SendMeasures) => Promise<void>,
+  ) => {
+    const running = await start(settings);
+    const sends = await stage.use(() => Promise.resolve(measureSends(running, receiver)));
+    await use(running, sends);
+    side.peakMiB = Math.max(side.peakMiB ?? 0, processCost(findChild('dist/main.js', 'serve')).peakMiB);
+    await stage.remove(sends);
+    await stage.remove(running);
+    return running.startMs;
+  };
+  side.firstStartMs = await using({}, async () => {});
+  side.startMs = await using({}, async (running, sends) => {
+    await sends.burst(Math.min(1000, SENDS));
+    if (runs('sends')) {
+      side.sends = await sends.burst(SENDS);
+      side.alone = await sends.beside(sleep(ALONE_MS));
+    }
+    if (runs('lists')) await measureLists(running, side);
+    if (runs('erasure') && isLarge) await measureErasure(running, sends, side);
+    if (runs('campaign') && isLarge) await measureCampaign(running, sends, side);
+    side.slowStatements.push(...(await running.probe.statements()));
+  });
+  if (runs('purge') && isLarge) {
+    await using(
+      { 'limits.eventDays': Math.round(DAYS * (1 - PURGED_SHARE)) },
+      async ({ daemon, probe }, sends) => {
+        await sends.burst(Math.min(1000, SENDS));
+        await sleep(BEFORE_PURGE_MS);
+        side.purge = await sends.beside(untilPurged(daemon));
+        side.slowStatements.push(...(await probe.statements()));
+      },
+    );
+  }
+  if (runs('space')) side.space = measureSpace(dataDir);
+  return side;
+}
+
+async function untilPurged(daemon: RunningDaemon): Promise<void> {
+  while ((await daemon.metric('postrider_retention_completed_timestamp_seconds')) === 0) await sleep(500);
+}
+
+async function measureLists(running: RunningInstallation, side: Side): Promise<void> {
+  const { daemon, probe, accounts, history = { messages: SENDS, now: Date.now() } } = running;
+  const [owner] = accounts;
+  if (owner === undefined) throw new Error('the installation has no account');
+  const requester = createRequester(daemon.baseUrl, createApiClient(daemon.baseUrl, owner));
+  for (const one of listCases(running, history)) side.lists.push(await measureList(requester, probe, one));
+  requester.close();
+}
+
+/** Erases people of the first account one after the other. */
+async function measureErasure(running: RunningInstallation, sends: SendMeasures, side: Side): Promise<void> {
+  const { daemon, accounts, history } = running;
+  const [owner] = accounts;
+  if (owner === undefined || history === undefined) throw new Error('the installation has no history');
+  const requester = createRequester(daemon.baseUrl, createApiClient(daemon.baseUrl, owner));
+  const times: number[] = [];
+  const erase = async () => {
+    for (let number = 0; number < ERASED; number++) {
+      // Of those outside the group, so that the campaign has all its members.
+      const person = emailIdentifier(personAddress(membersOf(history.messages) + 1 + number * 3));
+      const began = performance.now();
+      const { status, body } = await requester.call(`/web-setup/contacts/${person}`, 'DELETE');
+      times.push(performance.now() - began);
+      if (status !== 200 && status !== 404) throw new Error(`erasure: ${status} ${body}`);
+    }
+  };
+  const beside = await sends.beside(erase());
+  times.sort((a, b) => a - b);
+  side.erasure = { ...beside, each: { p50: percentile(times, 0.5), p99: percentile(times, 0.99) } };
+  requester.close();
+}
+
+/** Sends a campaign to the first account's group. */
+async function measureCampaign(running: RunningInstallation, sends: SendMeasures, side: Side): Promise<void> {
+  const { daemon, accounts, group, history } = running;
+  const [owner] = accounts;
+  if (owner === undefined || history === undefined) throw new Error('the installation has no history');
+  const api = createApiClient(daemon.baseUrl, owner);
+  const created = await api.post<{ campaign: { campaignId: string } }>('/web-setup/campaigns', {
+    name: 'Measured',
+  });
+  const path = `/web-setup/campaigns/${created.data.campaign.campaignId}`;
+  const sent = await api.post(`${path}/send`, {
+    from: 'News <news@news.example>',
+    subject: 'News for {{firstName}}',
+    html: '<p>Hello {{firstName}}</p><p>{{company_address_html}}</p><p>{{unsubscribe_email_html}}</p>',
+    subscriptionGroupId: group.subscriptionGroupId,
+  });
+  if (sent.status !== 202) throw new Error(sent.text);
+  const finished = async () => {
+    for (;;) {
+      const { data } = await api.get<{ campaign: { status: string } }>(path);
+      if (data.campaign.status === 'sent') return;
+      await sleep(500);
+    }
+  };
+  side.campaign = { ...(await sends.beside(finished())), members: membersOf(history.messages) };
+}
+
+function goalsOf(empty: Side, large: Side): Goal[] {
+  const goals: Goal[] = [];
+  const atMost = (name: string, value: number | undefined, limit: number, unit: string) => {
+    if (value !== undefined) goals.push({ name, value, limit, unit, met: value <= limit });
+  };
+  const worst = large.lists.toSorted((a, b) => b.p99 - a.p99)[0];
+  if (worst !== undefined) {
+    atMost(
+      `slowest list, p99 (${worst.list} by ${worst.filter}, ${worst.page})`,
+      worst.p99,
+      LIST_GOAL_MS,
+      'ms',
+    );
+    atMost(
+      'event-loop delay, lists',
+      Math.max(...large.lists.map(({ delay }) => delay.ownMs)),
+      DELAY_GOAL_MS,
+      'ms',
+    );
+  }
+  atMost('event-loop delay, sends', large.sends?.delay.ownMs, DELAY_GOAL_MS, 'ms');
+  atMost('event-loop delay, erasure', large.erasure?.delay.ownMs, DELAY_GOAL_MS, 'ms');
+  atMost('event-loop delay, campaign', large.campaign?.delay.ownMs, DELAY_GOAL_MS, 'ms');
+  atMost('event-loop delay, purge', large.purge?.delay.ownMs, DELAY_GOAL_MS, 'ms');
+  atMost('bytes per message without contents', large.space?.perMessage, BYTES_GOAL, '');
+  if (empty.sends !== undefined && large.sends !== undefined) {
+    const value = large.sends.deliveredPerSecond / empty.sends.deliveredPerSecond;
+    goals.push({ name: 'sends, large to empty', value, limit: SEND_GOAL, unit: '', met: value >= SEND_GOAL });
+  }
+  return goals;
+}

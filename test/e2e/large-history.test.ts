@@ -1,0 +1,69 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { MAX_LOOKS } from '../../src/store/scan.ts';
+import { listCases } from '../bench/large/filters.ts';
+import { buildHistory } from '../bench/large/history.ts';
+import {
+  prepareInstallation,
+  type RunningInstallation,
+  readInstallation,
+  startInstallation,
+} from '../bench/large/installation.ts';
+import { createRequester, type Requester } from '../bench/large/requests.ts';
+import { createApiClient } from '../support/api-client.ts';
+import { findChild } from '../support/bench-process-cost.ts';
+
+/*
+ * What `npm run bench:large` measures in milliseconds, in a number that no other work on the machine changes: bytes that
+ * the daemon reads for one request (proc(5), `rchar`), which are pages of the database that it does not have in its cache.
+ * A statement that walks through the history of the account reads 3,000 to 17,000 of them here.
+ */
+const MESSAGES = 100_000;
+const PAGE_BYTES = 4096;
+/** The rows that one page of a list looks at are neighbors, several in a page of the file. */
+const MAX_PAGES = MAX_LOOKS / 2;
+
+const root = mkdtempSync(join(tmpdir(), 'postrider-large-'));
+const dataDir = join(root, 'large');
+let running: RunningInstallation;
+let requester: Requester;
+let pid: number;
+
+beforeAll(async () => {
+  const prepared = join(root, 'prepared');
+  const installation = await prepareInstallation(prepared);
+  buildHistory(prepared, dataDir, installation, { messages: MESSAGES, now: Date.now() });
+  running = await startInstallation(dataDir, 25);
+  const [owner] = running.accounts;
+  if (owner === undefined) throw new Error('the installation has no account');
+  requester = createRequester(running.daemon.baseUrl, createApiClient(running.daemon.baseUrl, owner));
+  pid = findChild('dist/main.js', 'serve');
+});
+
+afterAll(async () => {
+  requester?.close();
+  await running?.stop();
+  rmSync(root, { recursive: true, force: true });
+});
+
+function bytesRead(): number {
+  const read = /^rchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1];
+  if (read === undefined) throw new Error(`/proc/${pid}/io has no rchar`);
+  return Number(read);
+}
+
+it('reads a bounded part of a long history for every filter of every list', async () => {
+  const { history } = readInstallation(dataDir);
+  if (history === undefined) throw new Error('the installation has no history');
+  const tooMany: Record<string, number> = {};
+  for (const { list, filter, page, path } of listCases(running, history)) {
+    const before = bytesRead();
+    const { status, body } = await requester.call(path);
+    const pages = Math.round((bytesRead() - before) / PAGE_BYTES);
+    expect(`${path}: ${status} ${status === 200 ? '' : body}`).toBe(`${path}: 200 `);
+    if (pages > MAX_PAGES) tooMany[`${list} by ${filter}, ${page} page`] = pages;
+  }
+  expect(tooMany).toEqual({});
+});
