@@ -1,5 +1,6 @@
-import { needsSmtpUtf8 } from '../../mail/address.ts';
-import { type ComposedMessage, compose, messageBytes } from '../../mail/compose.ts';
+import { inSlices } from '../../core/slices.ts';
+import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
+import { type ComposedMessage, composing, messageBytes } from '../../mail/compose.ts';
 import type { MessageContent } from '../../mail/content.ts';
 import { signDkim } from '../../mail/dkim.ts';
 import { mergeContent, type OwnContent } from '../../mail/shared-content.ts';
@@ -26,7 +27,9 @@ export async function runJob(
   const { id, slot } = job;
   let composed: ComposedMessage;
   try {
-    composed = compose(contentOf(job, sharedContents), job.copy);
+    const content = contentOf(job, sharedContents);
+    // In turns of the sender's domain: large messages of one domain delay those of others by one step at a time.
+    composed = await inSlices(composing(content, job.copy), domainOf(content.from.address));
   } catch (error) {
     // RFC 3463 §3.7: 5.6.0, other or undefined media error.
     const reply = { code: 554, enhanced: '5.6.0', text: failureText('composed', error) };

@@ -42,6 +42,20 @@ describe('a job', () => {
     expect(raw).toContain('Hello ann@example.test.\r\n.\r\nLeave: https://track.example.test/u/1\r\n');
   });
 
+  it('of one domain does not wait until a large message of another one is composed', async () => {
+    const to = await sink();
+    const by = client();
+    const run = (slot: string, changes: Partial<MessageContent>) =>
+      runJob(job(to, { slot, content: content(changes) }), by, createSharedContents());
+    const large = run('a', { html: '<p><a href=x>text</a>'.repeat(50_000), text: null });
+    const from = { name: '', address: 'shop@example.net' };
+    const small = run('b', { from, subject: 'Small' });
+    await Promise.all([large, small]);
+    // The first connection is that of the small message.
+    expect(to.messages[0]?.raw).toContain('\r\nSubject: Small\r\n');
+    expect(to.messages[0]?.connection).toBe(1);
+  });
+
   it('asks for SMTPUTF8 when a header needs it, though the envelope does not', async () => {
     const to = await sink({ keywords: [] });
     const cc = [{ name: '', address: 'jörg@example.test' }];
