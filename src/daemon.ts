@@ -1,6 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { schedule } from 'node-cron';
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createAccountLimits } from './accounts/limits.ts';
@@ -25,7 +24,12 @@ import { platformOf } from './domains/platform.ts';
 import { createDomains, type Domains } from './domains/service.ts';
 import { dropQueued } from './events/drop.ts';
 import { createRecorder } from './events/record.ts';
-import { purgeOld } from './events/retention.ts';
+import {
+  createRetention,
+  PURGED_KINDS,
+  type RetentionDeps,
+  type RetentionProgress,
+} from './events/retention.ts';
 import { accountRoutes } from './http/api/account.ts';
 import { campaignRoutes } from './http/api/campaigns.ts';
 import { complianceTemplateRoutes } from './http/api/compliance-templates.ts';
@@ -68,6 +72,7 @@ import { createMx } from './smtp/mx.ts';
 import { READER_HEAP_MB } from './smtp/parse-pool.ts';
 import { createSubmission } from './smtp/submission.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
+import type { FilePages } from './store/free-space.ts';
 import { openSeal } from './store/master-key.ts';
 import { createTables } from './store/tables.ts';
 import { openWriteAheadLog } from './store/write-ahead-log.ts';
@@ -529,12 +534,16 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     await submission?.listen();
     logListener(log, 'submission', submission?.address());
 
-    const purge = schedule(
-      '17 3 * * *',
-      () => purgeOld({ clock, log, writer, ...config.limits }).then(() => undefined),
-      { noOverlap: true },
-    );
-    undo.push(() => void purge.destroy());
+    const retention = createRetention({
+      clock,
+      log,
+      tables,
+      writer,
+      ...config.limits,
+      onPortion: registerRetentionMetrics(registry, () => retention.progress(), tables.freeSpace.pages),
+    });
+    retention.start();
+    undo.push(() => retention.stop());
     domains.background.start();
     undo.push(() => domains.background.stop());
     engine.start();
@@ -597,4 +606,74 @@ function registerGauges(registry: Registry, read: { queued(): number; engine: De
     },
   });
   registry.registerMetric(parked);
+}
+
+function registerRetentionMetrics(
+  registry: Registry,
+  progress: () => RetentionProgress,
+  pages: () => FilePages,
+): NonNullable<RetentionDeps['onPortion']> {
+  const registers = [registry];
+  const deleted = new Counter({
+    name: 'postrider_retention_deleted_total',
+    help: 'Rows deleted because they were past their time, by kind; freePages: pages returned to the file system.',
+    labelNames: ['kind'],
+    registers,
+  });
+  const portions = new Histogram({
+    name: 'postrider_retention_portion_seconds',
+    help: 'How long one portion of a retention pass held the event loop.',
+    buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5],
+    registers,
+  });
+  new Gauge({
+    name: 'postrider_retention_running',
+    help: '1 for the kind that the retention pass under way is deleting.',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      const { current } = progress();
+      for (const kind of PURGED_KINDS) this.set({ kind }, kind === current ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: 'postrider_retention_remaining_rows',
+    help: 'Rows that the retention pass under way still has to delete of that kind: an estimate.',
+    registers,
+    collect() {
+      this.set(progress().remaining ?? 0);
+    },
+  });
+  new Gauge({
+    name: 'postrider_retention_completed_timestamp_seconds',
+    help: 'When the last retention pass was completed; 0: none since the start.',
+    registers,
+    collect() {
+      this.set((progress().completedAt ?? 0) / 1000);
+    },
+  });
+  const bytes = (name: string, help: string, count: (given: FilePages) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        const given = pages();
+        this.set(count(given) * given.pageSize);
+      },
+    });
+  bytes(
+    'postrider_database_bytes',
+    'Size of the database file, without its write-ahead log.',
+    ({ total }) => total,
+  );
+  bytes(
+    'postrider_database_free_bytes',
+    'Of those, bytes that hold nothing and are reused.',
+    ({ free }) => free,
+  );
+  return (kind, count, durationMs) => {
+    deleted.inc({ kind }, count);
+    portions.observe(durationMs / 1000);
+  };
 }

@@ -1,57 +1,218 @@
-import { type Clock, DAY } from '../core/clock.ts';
+import { type Clock, DAY, HOUR, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import type { AgedRows } from '../store/aged-rows.ts';
+import { createPortions, type Portion, type Step } from '../store/portions.ts';
+import type { PurgedPortion } from '../store/retention.ts';
+import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * What is kept how long. Purging goes in small units, so that it never holds up a send: bodies some days
- * after a message is final, then events, what webhooks were told of them, the message records, and with them
- * mail and reports that came in; idempotent answers when they expire.
+ * Deletes what is past its time: bodies some days after all their messages are final, then events, what webhooks were
+ * told of them, message records, strikes, mail and reports that came in; idempotent answers when they expire. Free
+ * pages beyond a reserve are then returned to the file system.
+ *
+ * A pass runs every hour, in portions (`store/portions`), so that each deletes an hour's worth. Where it has to
+ * continue follows from what is left: a pass that was interrupted is continued by the next one, after a start within
+ * a minute. A pass with nothing to delete reads a few rows.
  */
-export interface RetentionSettings {
+export interface Retention {
+  /** One pass; resolves with the number of rows deleted, by kind. Not to be called while one is running. */
+  run(): Promise<Purged>;
+  /** Passes from now on. */
+  start(): void;
+  /** Resolves when the portion under way, if any, is on disk. */
+  stop(): Promise<void>;
+  progress(): RetentionProgress;
+}
+
+export const PURGED_KINDS = [
+  'bodies',
+  'events',
+  'webhookDeliveries',
+  'messages',
+  'strikes',
+  'delayNotices',
+  'keptMail',
+  'dmarcReports',
+  'tlsReports',
+  'answers',
+  'freePages',
+] as const;
+export type PurgedKind = (typeof PURGED_KINDS)[number];
+export type Purged = Record<PurgedKind, number>;
+
+export interface RetentionProgress {
+  /** What the pass under way is at, null: none is under way. */
+  current: PurgedKind | null;
+  /** Rows of that kind that are still to be deleted, where that is known: an estimate. */
+  remaining: number | null;
+  /** Epoch ms at which the last pass was completed, null: none since the start. */
+  completedAt: number | null;
+}
+
+export interface RetentionDeps {
   clock: Clock;
   log: Log;
+  tables: Tables;
   writer: Writer;
   bodyDays: number;
   eventDays: number;
+  /** Called after each portion. */
+  onPortion?(kind: PurgedKind, removed: number, durationMs: number): void;
 }
 
-const AT_ONCE = 500;
+const FIRST_PASS_MS = MINUTE;
+const PASS_INTERVAL_MS = HOUR;
+const PROGRESS_INTERVAL_MS = MINUTE;
+/**
+ * Of a file's pages, how many may stay free: what comes in the next days takes them. Without a reserve each pass would
+ * move pages to truncate a file that grows again.
+ */
+const FREE_RESERVE = 0.1;
+/** A file with fewer free pages is left as it is: 16 MiB. */
+const LEAST_FREE_PAGES = 4096;
 
-/** Deletes all that is past its time; returns how many rows of each. */
-export async function purgeOld(settings: RetentionSettings): Promise<Record<string, number>> {
-  const { clock, writer } = settings;
-  const now = clock.now();
-  const bodiesBefore = now - settings.bodyDays * DAY;
-  const eventsBefore = now - settings.eventDays * DAY;
-  const purged = {
-    bodies: await untilNone(() =>
-      writer.run((tables) => tables.messages.purgeContents(bodiesBefore, AT_ONCE)),
-    ),
-    events: await untilNone(() => writer.run((tables) => tables.events.purge(eventsBefore, AT_ONCE))),
-    webhookDeliveries: await untilNone(() => writer.run((tables) => tables.webhookDeliveries.purge(AT_ONCE))),
-    messages: await untilNone(() => writer.run((tables) => tables.messages.purge(eventsBefore, AT_ONCE))),
-    strikes: await untilNone(() =>
-      writer.run((tables) => tables.suppressions.purgeStrikes(eventsBefore, AT_ONCE)),
-    ),
-    delayNotices: await untilNone(() =>
-      writer.run((tables) => tables.delayNotices.purge(eventsBefore, AT_ONCE)),
-    ),
-    keptMail: await untilNone(() => writer.run((tables) => tables.keptMail.purge(eventsBefore, AT_ONCE))),
-    dmarcReports: await untilNone(() =>
-      writer.run((tables) => tables.dmarcReports.purge(eventsBefore, AT_ONCE)),
-    ),
-    tlsReports: await untilNone(() => writer.run((tables) => tables.tlsReports.purge(eventsBefore, AT_ONCE))),
-    answers: await untilNone(() => writer.run((tables) => tables.idempotency.purge(now, AT_ONCE))),
-  };
-  settings.log.info(purged, 'purged what is past its time');
-  return purged;
+interface Deletion extends Portion {
+  deleted: number;
 }
 
-async function untilNone(purge: () => Promise<number>): Promise<number> {
-  let total = 0;
-  for (;;) {
-    const purged = await purge();
-    total += purged;
-    if (purged < AT_ONCE) return total;
+export function createRetention(deps: RetentionDeps): Retention {
+  const { clock, log, tables, writer, bodyDays, eventDays, onPortion } = deps;
+  const portions = createPortions({ writer, share: 'retention' });
+  const progress: RetentionProgress = { current: null, remaining: null, completedAt: null };
+  let timer: NodeJS.Timeout | null = null;
+  let running: Promise<void> = Promise.resolve();
+  let stopped = false;
+
+  /** The steps of a pass, in their order. */
+  function passOf(now: number): { kind: PurgedKind; estimate?: () => number; step: Step<Deletion> }[] {
+    const bodiesBefore = now - bodyDays * DAY;
+    const eventsBefore = now - eventDays * DAY;
+    const aged = (kind: PurgedKind, select: (all: Tables) => AgedRows) => {
+      let from = 0;
+      return {
+        kind,
+        estimate: () => select(tables).estimate(eventsBefore),
+        step: (all: Tables, rows: number) => {
+          const { removed, next, end } = select(all).purge({ from, before: eventsBefore, now, rows });
+          from = next ?? end;
+          return { rows, deleted: removed, isDone: next === null };
+        },
+        /** Everything below it is deleted or was skipped. */
+        end: () => from,
+      };
+    };
+    const walked = <Place>(
+      kind: PurgedKind,
+      start: Place,
+      walk: (all: Tables, place: Place, rows: number) => PurgedPortion<Place>,
+    ) => {
+      let place = start;
+      return {
+        kind,
+        step: (all: Tables, rows: number) => {
+          const { removed, next } = walk(all, place, rows);
+          place = next ?? place;
+          return { rows, deleted: removed, isDone: next === null };
+        },
+      };
+    };
+    const timed = (kind: PurgedKind, remove: (all: Tables, rows: number) => number) => ({
+      kind,
+      step: (all: Tables, rows: number) => {
+        const deleted = remove(all, rows);
+        return { rows: deleted, deleted, isDone: deleted < rows };
+      },
+    });
+    const { contents, webhookDeliveries } = tables.retention;
+    const events = aged('events', (all) => all.retention.events);
+    return [
+      walked('bodies', contents.start, (all, place, rows) =>
+        all.retention.contents.purge(place, { before: bodiesBefore, now, rows }),
+      ),
+      events,
+      walked('webhookDeliveries', webhookDeliveries.start, (all, place, rows) =>
+        all.retention.webhookDeliveries.purge(place, { end: events.end(), rows }),
+      ),
+      aged('messages', (all) => all.retention.messages),
+      timed('strikes', (all, rows) => all.retention.strikes.purge(eventsBefore, rows)),
+      timed('delayNotices', (all, rows) => all.retention.delayNotices.purge(eventsBefore, rows)),
+      aged('keptMail', (all) => all.retention.keptMail),
+      aged('dmarcReports', (all) => all.retention.dmarcReports),
+      aged('tlsReports', (all) => all.retention.tlsReports),
+      timed('answers', (all, rows) => all.retention.answers.purge(now, rows)),
+      timed('freePages', (all, rows) => {
+        const surplus = surplusPages(all);
+        return surplus > 0 ? all.freeSpace.release(Math.min(rows, surplus)) : 0;
+      }),
+    ];
   }
+
+  async function run(): Promise<Purged> {
+    const purged = noneDeleted();
+    const began = performance.now();
+    let loggedAt = began;
+    try {
+      for (const { kind, estimate, step } of passOf(clock.now())) {
+        progress.current = kind;
+        progress.remaining = estimate?.() ?? null;
+        const completed = await portions.run(step, ({ deleted }, durationMs) => {
+          purged[kind] += deleted;
+          if (progress.remaining !== null) progress.remaining = Math.max(0, progress.remaining - deleted);
+          onPortion?.(kind, deleted, durationMs);
+          if (performance.now() - loggedAt < PROGRESS_INTERVAL_MS) return;
+          loggedAt = performance.now();
+          log.info(
+            { kind, deleted: purged[kind], remaining: progress.remaining },
+            'retention pass in progress',
+          );
+        });
+        if (!completed) return purged;
+      }
+      progress.completedAt = clock.now();
+      if (PURGED_KINDS.some((kind) => purged[kind] > 0)) {
+        const durationMs = Math.round(performance.now() - began);
+        log.info({ ...purged, durationMs }, 'retention pass completed');
+      }
+      return purged;
+    } finally {
+      progress.current = null;
+      progress.remaining = null;
+    }
+  }
+
+  function schedule(delayMs: number): void {
+    timer = setTimeout(() => {
+      running = run()
+        .then(() => undefined)
+        .catch((error: unknown) => log.error({ err: error }, 'retention pass failed; the next one continues'))
+        .finally(() => {
+          if (!stopped) schedule(PASS_INTERVAL_MS);
+        });
+    }, delayMs).unref();
+  }
+
+  return {
+    run,
+    start: () => schedule(FIRST_PASS_MS),
+    stop: async () => {
+      stopped = true;
+      if (timer !== null) clearTimeout(timer);
+      portions.stop();
+      await running;
+    },
+    progress: () => ({ ...progress }),
+  };
+}
+
+function noneDeleted(): Purged {
+  // Sound: `fromEntries` forgets the names of the keys, which are those of the type.
+  return Object.fromEntries(PURGED_KINDS.map((kind) => [kind, 0])) as Purged;
+}
+
+/** Free pages that may be returned to the file system. */
+function surplusPages({ freeSpace }: Tables): number {
+  const { total, free } = freeSpace.pages();
+  const reserve = Math.max(LEAST_FREE_PAGES, Math.ceil(FREE_RESERVE * total));
+  return free > reserve && freeSpace.isReturnable() ? free - reserve : 0;
 }

@@ -8,14 +8,10 @@ export function delayNoticeTable(db: Database) {
   const count = db.prepare<[number], { n: number }>(
     'SELECT count(*) AS n FROM delay_notices WHERE message_seq = ?',
   );
-  const purge = db.prepare<[number, number]>(`
-    DELETE FROM delay_notices WHERE (message_seq, fingerprint) IN (
-      SELECT message_seq, fingerprint FROM delay_notices WHERE at < ? ORDER BY at LIMIT +?)`);
   return {
     /** False when this one is there already. */
     add: (messageSeq: number, fingerprint: Buffer, at: number): boolean =>
       add.run(messageSeq, fingerprint, at).changes === 1,
     count: (messageSeq: number): number => count.get(messageSeq)?.n ?? 0,
-    purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };
 }

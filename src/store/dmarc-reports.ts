@@ -83,9 +83,6 @@ export function dmarcReportTable(db: Database) {
       SELECT 1 FROM dmarc_sources s WHERE s.report_seq = r.seq AND s.dkim <> 'pass' AND s.spf <> 'pass'
     ), end_at, NULL)) AS lastFailureAt
     FROM dmarc_reports r WHERE domain = ?`);
-  const purge = db.prepare<[number, number]>(
-    'DELETE FROM dmarc_reports WHERE seq IN (SELECT seq FROM dmarc_reports WHERE received_at < ? LIMIT +?)',
-  );
   return {
     /** Rows of a source that are alike are added up. False when the report is there already. */
     insert: (report: Omit<DmarcReportRow, 'seq'>, rows: readonly DmarcSourceRow[]): boolean => {
@@ -108,6 +105,5 @@ export function dmarcReportTable(db: Database) {
     /** Epoch ms of the first report and of the last one with failures; null without any. */
     history: (domain: string): { firstAt: number | null; lastFailureAt: number | null } =>
       history.get(domain) ?? { firstAt: null, lastFailureAt: null },
-    purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };
 }

@@ -55,9 +55,6 @@ export function eventTable(db: Database) {
     'SELECT seq, at FROM events WHERE seq >= ? ORDER BY seq LIMIT 1',
   );
   const ofMessage = db.prepare<[number], EventRow>(`${SELECT} WHERE e.message_seq = ? ORDER BY e.seq`);
-  const purge = db.prepare<[number, number]>(
-    'DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE at < ? ORDER BY seq LIMIT +?)',
-  );
   const last = db.prepare<[], { seq: number }>('SELECT * FROM events ORDER BY seq DESC LIMIT 1');
   const fed = preparedByText<EventFilter, EventRow>(db);
   return {
@@ -103,6 +100,5 @@ export function eventTable(db: Database) {
       if (filter.to !== undefined) where.push('e.at < @to');
       return fed(`${SELECT} WHERE ${where.join(' AND ')} ORDER BY e.seq LIMIT +@limit`).all(filter);
     },
-    purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };
 }

@@ -22,9 +22,6 @@ export function idempotencyTable(db: Database) {
   const insert = db.prepare<IdempotencyRow>(`
     INSERT INTO idempotency (account_id, endpoint, key, fingerprint, status, body, expires_at)
     VALUES (@account_id, @endpoint, @key, @fingerprint, @status, @body, @expires_at)`);
-  const purge = db.prepare<[number, number]>(`
-    DELETE FROM idempotency WHERE (account_id, endpoint, key) IN (
-      SELECT account_id, endpoint, key FROM idempotency WHERE expires_at <= ? LIMIT +?)`);
   return {
     get: (accountId: string, endpoint: string, key: string, now: number): IdempotencyRow | null =>
       get.get(accountId, endpoint, key, now) ?? null,
@@ -33,6 +30,5 @@ export function idempotencyTable(db: Database) {
       removeExpired.run(row.account_id, row.endpoint, row.key, now);
       insert.run(row);
     },
-    purge: (now: number, limit: number): number => purge.run(now, limit).changes,
   };
 }

@@ -51,9 +51,6 @@ export function keptMailTable(db: Database) {
     SELECT seq, box, kind, recipient, sender, remote_address, message_seq, size, received_at FROM kept_mail
     WHERE box = coalesce(?, box) ORDER BY seq DESC LIMIT +?`);
   const get = db.prepare<[number], KeptMailRow>('SELECT * FROM kept_mail WHERE seq = ?');
-  const purge = db.prepare<[number, number]>(
-    'DELETE FROM kept_mail WHERE seq IN (SELECT seq FROM kept_mail WHERE received_at < ? ORDER BY seq LIMIT +?)',
-  );
   return {
     /** `raw` is the whole mail. Beyond the box's limit the oldest of the network with the most mails is dropped. */
     insert: (row: Omit<KeptMailRow, 'seq' | 'size'>): void => {
@@ -66,6 +63,5 @@ export function keptMailTable(db: Database) {
     /** Newest first; of all boxes with null. */
     list: (box: Box | null, limit: number): KeptMailHead[] => list.all(box, limit),
     get: (seq: number): KeptMailRow | null => get.get(seq) ?? null,
-    purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };
 }

@@ -103,17 +103,6 @@ export function messageTable(db: Database) {
   const attemptsOf = db.prepare<[number], AttemptRow>(
     'SELECT * FROM attempts WHERE message_seq = ? ORDER BY attempt',
   );
-  // Contents without a message that still needs them: all their messages became final before the date.
-  const purgeContents = db.prepare<[number, number, number]>(`
-    DELETE FROM contents WHERE content_id IN (
-      SELECT c.content_id FROM contents c WHERE c.created_at < ?
-        AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.content_id = c.content_id AND (m.final_at IS NULL OR m.final_at >= ?))
-      LIMIT +?)`);
-  const purgeable = db.prepare<[number, number], { seq: number }>(
-    'SELECT seq FROM messages WHERE created_at < ? AND final_at IS NOT NULL ORDER BY seq LIMIT +?',
-  );
-  const removeAttempts = db.prepare<[number]>('DELETE FROM attempts WHERE message_seq = ?');
-  const remove = db.prepare<[number]>('DELETE FROM messages WHERE seq = ?');
 
   const listed = preparedByText<MessageFilter, ListedMessage>(db);
   return {
@@ -165,18 +154,6 @@ export function messageTable(db: Database) {
       return listed(`
         SELECT m.*, q.due_at FROM messages m LEFT JOIN queue q USING (seq)
         WHERE ${where.join(' AND ')} ORDER BY m.seq DESC LIMIT +@limit`).all(filter);
-    },
-    /** Deletes contents that nobody needs any more; returns how many, at most `limit`. */
-    purgeContents: (finalBefore: number, limit: number): number =>
-      purgeContents.run(finalBefore, finalBefore, limit).changes,
-    /** Deletes final messages accepted before the date, with their attempts; returns how many. */
-    purge: (createdBefore: number, limit: number): number => {
-      const rows = purgeable.all(createdBefore, limit);
-      for (const { seq } of rows) {
-        removeAttempts.run(seq);
-        remove.run(seq);
-      }
-      return rows.length;
     },
   };
 }

@@ -52,9 +52,6 @@ export function suppressionTable(db: Database) {
   const strikes = db.prepare<[string, string, StrikeKind, number], { at: number }>(
     'SELECT at FROM strikes WHERE account_id = ? AND recipient_hash = ? AND kind = ? AND at >= ? ORDER BY at',
   );
-  const purgeStrikes = db.prepare<[number, number]>(`
-    DELETE FROM strikes WHERE (account_id, recipient_hash, kind, at) IN (
-      SELECT account_id, recipient_hash, kind, at FROM strikes WHERE at < ? LIMIT +?)`);
   const clearStrikes = db.prepare<[string, string]>(
     'DELETE FROM strikes WHERE account_id = ? AND recipient_hash = ?',
   );
@@ -92,7 +89,6 @@ export function suppressionTable(db: Database) {
     /** Times of the strikes since then, oldest first. */
     strikesSince: (accountId: string, recipientHash: string, kind: StrikeKind, since: number): number[] =>
       strikes.all(accountId, recipientHash, kind, since).map((row) => row.at),
-    purgeStrikes: (before: number, limit: number): number => purgeStrikes.run(before, limit).changes,
     clearStrikes: (accountId: string, recipientHash: string): void => {
       clearStrikes.run(accountId, recipientHash);
     },

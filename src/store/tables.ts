@@ -17,10 +17,12 @@ import { dmarcReportTable } from './dmarc-reports.ts';
 import { domainGroupTable } from './domain-groups.ts';
 import { dkimKeyTable, domainTable } from './domains.ts';
 import { eventTable } from './events.ts';
+import { freeSpaceTable } from './free-space.ts';
 import { idempotencyTable } from './idempotency.ts';
 import { keptMailTable } from './kept-mail.ts';
 import { messageTable } from './messages.ts';
 import { queueTable } from './queue.ts';
+import { retentionTable } from './retention.ts';
 import { settingsTable } from './settings.ts';
 import { subscriptionGroupTable } from './subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './subscriptions.ts';
@@ -70,6 +72,8 @@ export function createTables(db: Database) {
     certificates: certificateTable(db),
     webhooks: webhookTable(db),
     webhookDeliveries: webhookDeliveryTable(db),
+    retention: retentionTable(db),
+    freeSpace: freeSpaceTable(db),
   };
 }
 

@@ -52,9 +52,6 @@ export function tlsReportTable(db: Database) {
   const total = db.prepare<ReportPeriod & { host: string }, { successful: number; failed: number }>(`
     SELECT coalesce(sum(successful), 0) AS successful, coalesce(sum(failed), 0) AS failed FROM tls_reports
     WHERE host = @host AND end_at >= @from AND end_at < @to AND @limit > 0`);
-  const purge = db.prepare<[number, number]>(
-    'DELETE FROM tls_reports WHERE seq IN (SELECT seq FROM tls_reports WHERE received_at < ? LIMIT +?)',
-  );
   return {
     /** Failures that are alike are added up. False when the report is there already. */
     insert: (report: Omit<TlsReportRow, 'seq'>, rows: readonly TlsFailureRow[]): boolean => {
@@ -72,6 +69,5 @@ export function tlsReportTable(db: Database) {
     failures: (host: string, period: ReportPeriod): TlsFailureRow[] => failures.all({ host, ...period }),
     total: (host: string, period: ReportPeriod): { successful: number; failed: number } =>
       total.get({ host, ...period }) ?? { successful: 0, failed: 0 },
-    purge: (before: number, limit: number): number => purge.run(before, limit).changes,
   };
 }

@@ -116,7 +116,6 @@ export function webhookDeliveryTable(db: Database) {
       SELECT d.*, e.event_id, e.kind FROM (
         SELECT * FROM ${source} webhook = @webhook AND event_seq < @beforeSeq ORDER BY event_seq DESC LIMIT @limit) d
         ${JOINED} ORDER BY d.event_seq DESC`);
-  const oldestEvent = db.prepare<[], number | null>('SELECT min(seq) FROM events').pluck();
 
   /** Every webhook that has rows, deleted ones too. */
   function* webhooks(): Generator<number> {
@@ -162,16 +161,6 @@ export function webhookDeliveryTable(db: Database) {
       accountId: string,
       range: { afterSeq: number; lastSeq: number; limit: number },
     ): ToldEvent[] => told.all(webhook, accountId, range.afterSeq, range.lastSeq, range.limit),
-    /** Deletes what tells of purged events; returns how many, at most `limit`. */
-    purge: (limit: number): number => {
-      const oldest = oldestEvent.get() ?? Number.MAX_SAFE_INTEGER;
-      let purged = 0;
-      for (const number of webhooks()) {
-        if (purged >= limit) break;
-        purged += removeBefore.run(number, number, oldest, limit - purged).changes;
-      }
-      return purged;
-    },
     /** Deletes what deleted webhooks left behind; returns how many, at most `limit`. */
     purgeOrphans: (limit: number): number => {
       let purged = 0;

@@ -28,6 +28,8 @@ export interface Writer {
    * that report what they read to somebody else wait for it. Rejects when the flush fails.
    */
   settled(): Promise<void>;
+  /** Whether many units wait: work that can be done later waits with its next unit. */
+  isCrowded(): boolean;
   /** Commits what waits and rejects what comes after. */
   close(): Promise<void>;
 }
@@ -148,7 +150,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     return unit;
   }
 
-  /** Whether so many units wait that a group that is cut short by an interruption would cost many more commits. */
+  /** In a group that is cut short by an interruption, so many units would cost many more commits. */
   function isCrowded(): boolean {
     let units = 0;
     for (const { length } of waiting.values()) {
@@ -247,6 +249,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         working ??= work();
       }),
     settled: () => flushing,
+    isCrowded,
     close: async () => {
       closed = true;
       await working;

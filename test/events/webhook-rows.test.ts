@@ -4,7 +4,7 @@ import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
-import { purgeOld } from '../../src/events/retention.ts';
+import { createRetention } from '../../src/events/retention.ts';
 import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 function start() {
@@ -103,8 +103,7 @@ describe('retention', () => {
     await tell();
     clock.advance(91 * DAY);
     await tell();
-    await purgeOld({ clock, log, writer, bodyDays: 7, eventDays: 90 });
+    await createRetention({ clock, log, tables, writer, bodyDays: 7, eventDays: 90 }).run();
     expect(rows()).toHaveLength(1);
-    expect(tables.webhookDeliveries.purge(10)).toBe(0);
   });
 });

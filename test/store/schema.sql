@@ -81,6 +81,8 @@ CREATE INDEX queue_due ON queue (due_at) WHERE ready = 0;
 
 CREATE INDEX queue_ready ON queue (lane, account_id, destination, seq) WHERE ready = 1 AND lease IS NULL;
 
+CREATE INDEX strikes_by_time ON strikes (at);
+
 CREATE INDEX subscription_groups_by_account ON subscription_groups (account_id) WHERE deleted_at IS NULL;
 
 CREATE INDEX subscriptions_by_activity ON subscriptions (group_seq, is_active, contact_seq);

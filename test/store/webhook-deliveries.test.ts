@@ -43,6 +43,11 @@ function addEvent(
   return eventSeq;
 }
 
+/** Deletes the events before a time. */
+function purgeEvents({ tables, clock }: Store, before: number) {
+  return tables.retention.events.purge({ from: 0, before, now: clock.now(), rows: 10 });
+}
+
 function settle(store: Store, webhook: number, eventSeq: number, wish: object): void {
   const row = store.tables.webhookDeliveries.get(webhook, eventSeq);
   if (row === null) throw new Error('there is no such delivery');
@@ -136,7 +141,7 @@ describe('deliveries', () => {
     const { delivery_id: id = '' } = store.tables.webhookDeliveries.get(webhook, event) ?? {};
     expect(store.tables.webhookDeliveries.byId(webhook, id)).toMatchObject({ kind: 'email_sent' });
     expect(store.tables.webhookDeliveries.byId(webhook + 1, id)).toBe(null);
-    store.tables.events.purge(store.clock.now() + 1, 10);
+    purgeEvents(store, store.clock.now() + 1);
     expect(store.tables.webhookDeliveries.byId(webhook, id)).toMatchObject({ event_id: null, kind: null });
   });
 });
@@ -148,10 +153,12 @@ describe('what is left behind', () => {
     const old = [addEvent(store, [webhook]), addEvent(store, [webhook])];
     store.clock.advance(DAY);
     const young = addEvent(store, [webhook]);
-    store.tables.events.purge(store.clock.now(), 10);
-    expect(store.tables.webhookDeliveries.purge(1)).toBe(1);
-    expect(store.tables.webhookDeliveries.purge(10)).toBe(1);
-    expect(store.tables.webhookDeliveries.purge(10)).toBe(0);
+    const { end } = purgeEvents(store, store.clock.now());
+    const { start, purge } = store.tables.retention.webhookDeliveries;
+    const { removed, next } = purge(start, { end, rows: 1 });
+    expect([removed, next]).toEqual([1, { webhook, eventSeq: old[1] }]);
+    expect(purge(next ?? start, { end, rows: 10 }).removed).toBe(1);
+    expect(purge(start, { end, rows: 10 }).removed).toBe(0);
     expect(old.map((seq) => store.tables.webhookDeliveries.get(webhook, seq))).toEqual([null, null]);
     expect(store.tables.webhookDeliveries.get(webhook, young)).not.toBe(null);
   });

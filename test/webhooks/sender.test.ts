@@ -491,7 +491,12 @@ describe('an event that is past its retention', () => {
     const { webhookId } = await house.hook(endpoint.url);
     await house.sent();
     await house.tell();
-    house.tables.events.purge(house.clock.now() + 1, 10);
+    house.tables.retention.events.purge({
+      from: 0,
+      before: house.clock.now() + 1,
+      now: house.clock.now(),
+      rows: 10,
+    });
     await pass(house, HOUR, 10 * MINUTE);
     expect(endpoint.received).toHaveLength(1);
     expect(deliveriesOf(house, webhookId)).toMatchObject([

@@ -237,7 +237,12 @@ describe('a retry', () => {
     granted(await house.webhooks.update('acct_one', webhookId, { isActive: false }));
     expect(await retry(deliveryId)).toBe('INVALID_STATE');
     granted(await house.webhooks.update('acct_one', webhookId, { isActive: true }));
-    house.tables.events.purge(house.clock.now() + 1, 10);
+    house.tables.retention.events.purge({
+      from: 0,
+      before: house.clock.now() + 1,
+      now: house.clock.now(),
+      rows: 10,
+    });
     expect(await retry(deliveryId)).toBe('INVALID_STATE');
   });
 });
