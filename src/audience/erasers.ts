@@ -1,4 +1,5 @@
 import type { Recorder } from '../events/record.ts';
+import { packContent, unpackContent } from '../mail/stored-content.ts';
 import type { ErasureRow } from '../store/contacts-erasure.ts';
 import type { MessageRow } from '../store/messages.ts';
 import type { Tables } from '../store/tables.ts';
@@ -94,8 +95,11 @@ function messagesFrom(tables: Tables, row: ErasureRow, person: Person, limit: nu
 function clearMessage(tables: Tables, message: MessageRow, { row, scrubber }: Erasing): void {
   const { erasures } = tables;
   if (erasures.contentIsNeeded(message.content_id, message.recipient_hash)) {
-    const body = tables.messages.content(message.content_id);
-    if (body !== null) erasures.setContent(message.content_id, withoutRecipient(body, scrubber));
+    const content = tables.messages.content(message.content_id);
+    if (content !== null) {
+      const rewritten = packContent(withoutRecipient(unpackContent(content), scrubber));
+      erasures.setContent(message.content_id, rewritten);
+    }
   } else erasures.removeContent(message.content_id);
   for (const { seq, text } of erasures.subjectsOf(message.content_id))
     if (scrubber.names(text)) erasures.setSubject(seq, scrubber.text(text));

@@ -360,7 +360,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
   ): DeliveryJob | 'domain_deleted' | 'content_invalid' {
     const domain = tables.domains.byId(message.domain_id);
     if (domain === null) return 'domain_deleted';
-    const content = tables.messages.contentOctets(message.content_id);
+    const content = tables.messages.content(message.content_id);
     if (content === null) return 'content_invalid';
     const password = route === null ? undefined : passwords.get(route);
     return {

@@ -189,7 +189,7 @@ export function createPool(settings: PoolSettings): Pool {
     const message: ToWorker = { kind: 'jobs', jobs };
     thread.worker.postMessage(
       message,
-      jobs.map(({ content }) => content.buffer),
+      jobs.map(({ content }) => content.octets.buffer),
     );
     const postedAt = monotonic.now();
     for (const { id } of jobs) handle.held.set(id, { order: thread.posted++, postedAt });

@@ -17,7 +17,7 @@ import { clippingWarnings } from './clipping.ts';
 import {
   countedCopies,
   type Draft,
-  encodingContents,
+  encodeContents,
   LANES,
   makeDraft,
   type SendResult,
@@ -127,8 +127,8 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       return checked;
     }
     const draft = makeDraft(sender, send, checked, ids, clock.now());
-    const bodies = await inSlices(encodingContents(draft), sender.account.account_id);
-    if (isRefusal(bodies)) return bodies;
+    const contents = await encodeContents(draft);
+    if (isRefusal(contents)) return contents;
     const isMarketing = sender.useCase === 'mk';
     const clipping = clippingWarnings(checked.rendered.html, {
       ...send,
@@ -150,7 +150,7 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
       );
       if (limited !== null) return limited;
       reservation?.keep(all, STATUS[sender.useCase], body);
-      return storeDraft(all, draft, bodies, settings);
+      return storeDraft(all, draft, contents, settings);
     }, sender.account.account_id);
     if (isRefusal(firstSeq)) return firstSeq;
     if (isMarketing) oneClick.sent(sender.account.account_id);

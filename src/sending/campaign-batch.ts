@@ -8,6 +8,7 @@ import { countQueued } from '../events/campaign-counts.ts';
 import { domainOf } from '../mail/address.ts';
 import { hasRawVariables } from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
+import { packContent } from '../mail/stored-content.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
 import { contactVariables, mailboxOf } from './campaign-fields.ts';
@@ -176,7 +177,7 @@ function copierOf(
           from: mail.from.address,
           recipient: { mailbox, role: 'to' },
           messageId,
-          contentId: tables.messages.insertContent(JSON.stringify(content), now),
+          contentId: tables.messages.insertContent(packContent(JSON.stringify(content)), now),
           subject: rendered.subject,
           trackClicks: mail.trackClicks,
           trackOpens: mail.trackOpens,

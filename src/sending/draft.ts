@@ -1,10 +1,11 @@
 import type { Ids } from '../core/ids.ts';
-import { type Refusal, refuse } from '../core/refusal.ts';
-import type { Work } from '../core/slices.ts';
+import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { inSlices, type Work } from '../core/slices.ts';
 import { countQueued } from '../events/campaign-counts.ts';
 import { domainOf } from '../mail/address.ts';
 import type { MessageContent } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
+import { type PackedContent, packContent, packLongContent, plainContent } from '../mail/stored-content.ts';
 import type { UseCase } from '../store/domains.ts';
 import { MARKETING_LANE, TRANSACTIONAL_LANE } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -219,8 +220,32 @@ const MAX_STORED = 16 * 1024 * 1024;
 /** Characters of one string that are encoded between two yields. */
 const CHARACTERS_PER_STEP = 64 * 1024;
 
-/** A draft's contents as they are stored, in steps; a refusal when they are too large together. */
-export function* encodingContents({ contents }: Draft): Work<string[] | Refusal> {
+/** A draft's contents as they are stored; a refusal when they are too large together. */
+export async function encodeContents(draft: Draft): Promise<PackedContent[] | Refusal> {
+  const isDeflated = isWorthDeflating(draft);
+  const packed = await inSlices(
+    encodingContents(draft, isDeflated ? packContent : plainContent),
+    draft.sender.account.account_id,
+  );
+  if (isRefusal(packed) || !isDeflated) return packed;
+  const all: PackedContent[] = [];
+  for (const content of packed) all.push(await packLongContent(content));
+  return all;
+}
+
+/** Attachments are mostly compressed already: deflate would take long and save little more than base64 costs. */
+function isWorthDeflating({ contents: [content] }: Draft): boolean {
+  if (content === undefined) return false;
+  const { html, text, attachments, alternatives = [] } = content;
+  const encoded = [...attachments, ...alternatives].reduce((sum, part) => sum + part.content.length, 0);
+  return encoded <= html.length + (text?.length ?? 0);
+}
+
+/** In steps. */
+function* encodingContents(
+  { contents }: Draft,
+  pack: (json: string) => PackedContent,
+): Work<PackedContent[] | Refusal> {
   /** Of strings that are long, and often the same in all contents. */
   const encoded = new Map<string, string>();
   function* encoding(text: string): Work<string> {
@@ -228,7 +253,7 @@ export function* encodingContents({ contents }: Draft): Work<string[] | Refusal>
     encoded.set(text, known);
     return known;
   }
-  const bodies: string[] = [];
+  const packed: PackedContent[] = [];
   let size = 0;
   for (const content of contents) {
     const { html, text, ...rest } = content;
@@ -243,13 +268,14 @@ export function* encodingContents({ contents }: Draft): Work<string[] | Refusal>
       const message = `the message is too large: all its copies together may have ${MAX_STORED} characters`;
       return refuse('PAYLOAD_TOO_LARGE', message);
     }
-    bodies.push(body);
+    packed.push(pack(body));
     yield;
   }
-  return bodies;
+  return packed;
 }
 
-function* encodingString(text: string): Work<string> {
+/** JSON of a string, in steps. */
+export function* encodingString(text: string): Work<string> {
   if (text.length <= CHARACTERS_PER_STEP) return JSON.stringify(text);
   const pieces: string[] = [];
   for (let at = 0; at < text.length; ) {
@@ -268,17 +294,17 @@ function isHighSurrogate(code: number): boolean {
 }
 
 /**
- * In a unit of work: the contents as `encodingContents` made them, and a message and a queue row for each copy.
+ * In a unit of work: the contents as `encodeContents` returned them, and a message and a queue row for each copy.
  * Returns the first one's seq.
  */
 export function storeDraft(
   tables: Tables,
   draft: Draft,
-  bodies: readonly string[],
+  contents: readonly PackedContent[],
   settings: StoreSettings,
 ): number {
   const { sender, send, domain, jobId, now, dueAt } = draft;
-  const contentIds = bodies.map((body) => tables.messages.insertContent(body, now));
+  const contentIds = contents.map((content) => tables.messages.insertContent(content, now));
   const seqs = draft.copies.map(({ recipient, messageId, content }) =>
     storeMessage(
       tables,

@@ -1,6 +1,6 @@
 import type { Database } from './database.ts';
 import type { IdempotencyRow } from './idempotency.ts';
-import type { AttemptRow, MessageRow } from './messages.ts';
+import type { AttemptRow, MessageRow, NewContent } from './messages.ts';
 
 /**
  * What erasing a person takes in tables that are otherwise only ever added to. Only `audience/erase` uses it:
@@ -144,7 +144,9 @@ function pastOfMessage(db: Database) {
   );
   const setSubject = db.prepare<[string, number]>('UPDATE messages SET subject = ? WHERE seq = ?');
   const removeContent = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
-  const setContent = db.prepare<[string, number]>('UPDATE contents SET body = ? WHERE content_id = ?');
+  const setContent = db.prepare<[string | Uint8Array, number, number]>(
+    'UPDATE contents SET body = ?, size = ? WHERE content_id = ?',
+  );
   const setReport = db.prepare<AttemptRow>(
     'UPDATE attempts SET report = @report WHERE message_seq = @message_seq AND attempt = @attempt',
   );
@@ -175,8 +177,8 @@ function pastOfMessage(db: Database) {
     removeContent: (contentId: number): void => {
       removeContent.run(contentId);
     },
-    setContent: (contentId: number, body: string): void => {
-      setContent.run(body, contentId);
+    setContent: (contentId: number, { body, size }: NewContent): void => {
+      setContent.run(body, size, contentId);
     },
     setReport: (row: AttemptRow): void => {
       setReport.run(row);

@@ -71,12 +71,30 @@ export interface MessageFilter {
   limit: number;
 }
 
+/** A content to be stored: JSON as a string, or as octets in an encoding of their own (mail/stored-content.ts). */
+export interface NewContent {
+  body: string | Uint8Array;
+  /** Octets of the JSON in UTF-8. */
+  size: number;
+}
+
+/** A content in memory of its own, which can be transferred to another thread. */
+export interface ContentRow {
+  octets: Uint8Array<ArrayBuffer>;
+  encoding: 'json' | 'deflate';
+  /** Octets of the JSON in UTF-8. */
+  size: number;
+}
+
 export function messageTable(db: Database) {
-  const insertContent = db.prepare<[string, number]>('INSERT INTO contents (body, created_at) VALUES (?, ?)');
-  const content = db.prepare<[number], { body: string }>('SELECT body FROM contents WHERE content_id = ?');
-  const contentOctets = db
-    .prepare<[number], Buffer>('SELECT CAST(body AS BLOB) FROM contents WHERE content_id = ?')
-    .pluck();
+  const insertContent = db.prepare<[string | Uint8Array, number, number]>(
+    'INSERT INTO contents (body, size, created_at) VALUES (?, ?, ?)',
+  );
+  // Rows of older programs have no size, and are JSON.
+  const content = db.prepare<[number], Omit<ContentRow, 'octets'> & { octets: Buffer }>(`
+    SELECT CAST(body AS BLOB) AS octets, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding,
+      coalesce(size, octet_length(body)) AS size
+    FROM contents WHERE content_id = ?`);
   const insert = db.prepare<NewMessage>(`
     INSERT INTO messages (message_id, account_id, content_id, use_case, domain_id, job_id, campaign_id, subscription_group_id,
       from_address, recipient, recipient_hash, role, subject, status, simulated, track_clicks, track_opens, essential,
@@ -106,13 +124,12 @@ export function messageTable(db: Database) {
 
   const listed = preparedByText<MessageFilter, ListedMessage>(db);
   return {
-    insertContent: (body: string, at: number): number => Number(insertContent.run(body, at).lastInsertRowid),
-    /** MessageContent as JSON; null when it was purged. */
-    content: (contentId: number): string | null => content.get(contentId)?.body ?? null,
-    /** The same as UTF-8, in memory of its own that can be transferred to another thread. */
-    contentOctets: (contentId: number): Uint8Array<ArrayBuffer> | null => {
-      const octets = contentOctets.get(contentId);
-      return octets === undefined ? null : ownMemory(octets);
+    insertContent: ({ body, size }: NewContent, at: number): number =>
+      Number(insertContent.run(body, size, at).lastInsertRowid),
+    /** Null when it was purged. */
+    content: (contentId: number): ContentRow | null => {
+      const row = content.get(contentId);
+      return row === undefined ? null : { ...row, octets: ownMemory(row.octets) };
     },
     /** Returns its seq. */
     insert: (row: NewMessage): number => Number(insert.run(row).lastInsertRowid),

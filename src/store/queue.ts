@@ -41,7 +41,7 @@ export type QueuedMessage = MessageRow & {
   due_at: number;
 };
 
-/** A message that is ready to be sent, with the size of its content. */
+/** A message that is ready to be sent, with the size of its content, decoded. */
 export type ReadyMessage = QueuedMessage & { content_bytes: number };
 
 /** How the expiry of waiting messages moves. */
@@ -100,7 +100,7 @@ export function queueTable(db: Database) {
     .pluck();
   const ready = db.prepare<[number], ReadyMessage>(`
     SELECT m.*, q.destination, q.lane, q.lease, q.due_at,
-      coalesce((SELECT octet_length(c.body) FROM contents c WHERE c.content_id = m.content_id), 0) AS content_bytes
+      coalesce((SELECT coalesce(c.size, octet_length(c.body)) FROM contents c WHERE c.content_id = m.content_id), 0) AS content_bytes
     FROM queue q JOIN messages m USING (seq)
     WHERE q.seq = ? AND q.ready = 1 AND q.lease IS NULL`);
   const lease = db.prepare<[number, number]>(

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { publicEvent } from '../../src/events/feed.ts';
 import { publicMessage } from '../../src/events/message-view.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { enqueue } from '../support/store.ts';
+import { packContent } from '../../src/mail/stored-content.ts';
+import { contentOf, enqueue } from '../support/store.ts';
 import { CALLER, codeOf, ok, startAudience } from './house.ts';
 
 const ADA = 'Ada.Lovelace@example.net';
@@ -70,7 +71,7 @@ async function startWithAda() {
           headers: [],
           attachments: [],
         };
-        const content_id = all.messages.insertContent(JSON.stringify(content), clock.now());
+        const content_id = all.messages.insertContent(packContent(JSON.stringify(content)), clock.now());
         return to.map((recipient) =>
           enqueue(all, clock.now(), { recipient, content_id, subject: content.subject, ...wish }),
         );
@@ -236,7 +237,7 @@ describe('erasing', () => {
       recipient: 'bob@example.net',
       subject: 'For [erased]',
     });
-    expect(JSON.parse(tables.messages.content(message.content_id) ?? '')).toMatchObject({
+    expect(contentOf(tables, message.content_id)).toMatchObject({
       to: [{ address: 'bob@example.net' }],
       subject: 'For [erased]',
       text: `Dear [erased], ${ADA_ID}`,

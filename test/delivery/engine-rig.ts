@@ -7,6 +7,7 @@ import { createDeliveryEngine, type EngineSettings } from '../../src/delivery/en
 import { createPrepare } from '../../src/delivery/prepare.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import type { MessageContent } from '../../src/mail/content.ts';
+import { packContent } from '../../src/mail/stored-content.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
 import { openSeal } from '../../src/store/master-key.ts';
 import type { MessageRow } from '../../src/store/messages.ts';
@@ -86,7 +87,10 @@ export async function startEngine(options: RigOptions = {}) {
     const { bytes = 0, body, ...columns } = wish;
     return db.transaction(() =>
       recipients.map((recipient) => {
-        const content = tables.messages.insertContent(body ?? contentFor(recipient, bytes), clock.now());
+        const content = tables.messages.insertContent(
+          packContent(body ?? contentFor(recipient, bytes)),
+          clock.now(),
+        );
         const { insertContent } = tables.messages;
         tables.messages.insertContent = () => content;
         try {

@@ -3,7 +3,7 @@ import { monotonicClock } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createPool, type PoolSettings } from '../../src/delivery/pool.ts';
 import type { AttemptReport, DeliveryJob } from '../../src/delivery/worker/protocol.ts';
-import { job, octets } from './worker/rig.ts';
+import { job, jsonContent } from './worker/rig.ts';
 
 /**
  * A worker that does what the recipient says: `die@` ends the thread when its job begins, `hang@` is never
@@ -24,7 +24,7 @@ parentPort.on('message', (message) => {
     if (to.startsWith('die@')) process.exit(1);
     if (to.startsWith('hang@')) continue;
     const { id, slot, content } = job;
-    const reply = { code: 250, enhanced: null, text: String(content.byteLength) };
+    const reply = { code: 250, enhanced: null, text: String(content.octets.byteLength) };
     parentPort.postMessage({ kind: 'reports', reports: [{ id, slot, conclusion: 'replied', stage: 'dot', reply, sessions: [] }] });
   }
 });
@@ -67,11 +67,11 @@ function to(user: string): DeliveryJob {
 describe('a job', () => {
   it('takes its content along: nothing of it stays in this thread', async () => {
     const { pool, reports } = start();
-    const each = job([], { content: octets('0123456789') });
+    const each = job([], { content: jsonContent('0123456789') });
     pool.send(0, each);
     await expect.poll(() => reports.length).toBe(1);
     expect(reports[0]?.reply?.text).toBe('10');
-    expect(each.content.byteLength).toBe(0);
+    expect(each.content.octets.byteLength).toBe(0);
   });
 
   it('that cannot be cloned comes back alone; its neighbours are sent', async () => {

@@ -5,6 +5,7 @@ import { createSeal } from '../../src/core/seal.ts';
 import { createPrepare, linkBase } from '../../src/delivery/prepare.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
 import { enqueue, insertDomain, startStore } from '../support/store.ts';
+import { jsonContent } from './worker/rig.ts';
 
 describe('where links lead', () => {
   it.each([
@@ -37,7 +38,7 @@ describe('what a worker is told of a message', () => {
       tokens,
       publicUrl: 'https://track.example.net',
     });
-    return { message, copy: prepare(message, domain, new Uint8Array(0), []).copy };
+    return { message, copy: prepare(message, domain, jsonContent('{}'), []).copy };
   };
 
   it("leads its pages to the domain's host, with all that they must know", () => {

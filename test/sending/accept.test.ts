@@ -5,7 +5,7 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { parseIdempotencyKey } from '../../src/sending/idempotency.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import { stillAllowed } from '../../src/sending/still-allowed.ts';
-import { insertAccount, insertDomain } from '../support/store.ts';
+import { contentOf, insertAccount, insertDomain } from '../support/store.ts';
 import { accepted, BODY, HTML, refused, startAcceptance } from './acceptance.ts';
 
 describe('an accepted send', () => {
@@ -39,7 +39,7 @@ describe('an accepted send', () => {
   it('keeps what a worker needs, values escaped in html and marks for what is the copy’s own', async () => {
     const { send, stored, tables } = startAcceptance();
     accepted(await send());
-    const content = JSON.parse(tables.messages.content(stored()[0]?.content_id ?? 0) ?? '');
+    const content = contentOf(tables, stored()[0]?.content_id ?? 0);
     expect(content).toMatchObject({
       subject: 'Order 7',
       from: { name: 'Shop', address: 'shop@example.com' },

@@ -9,7 +9,7 @@ import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import { createOneClickNotice } from '../../src/sending/one-click.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import type { Stream } from '../../src/store/queue.ts';
-import { heldClock, startStore } from '../support/store.ts';
+import { contentOf, heldClock, startStore } from '../support/store.ts';
 
 export const HTML = '<p>Hello {{name}}</p>{{company_address_html}}{{unsubscribe_email_html}}';
 export const BODY: SendRequest = {
@@ -66,8 +66,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl =
     pressed = refusal;
   };
   /** Messages' contents, newest message first. */
-  const contents = (): MessageContent[] =>
-    stored().map(({ content_id }) => JSON.parse(tables.messages.content(content_id) ?? ''));
+  const contents = (): MessageContent[] => stored().map(({ content_id }) => contentOf(tables, content_id));
   return { ...store, announced, send, stored, contents, press, logged };
 }
 

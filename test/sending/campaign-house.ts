@@ -13,7 +13,7 @@ import { createCampaigns } from '../../src/sending/campaigns.ts';
 import type { CampaignRow } from '../../src/store/campaigns.ts';
 import { TRANSACTIONAL_LANE } from '../../src/store/queue.ts';
 import { eventually } from '../support/eventually.ts';
-import { heldClock, insertDomain, startStore } from '../support/store.ts';
+import { contentOf, heldClock, insertDomain, startStore } from '../support/store.ts';
 
 export const COMPLIANCE = '{{company_address_html}}{{unsubscribe_email_html}}';
 export const BODY: Omit<CampaignRequest, 'subscriptionGroupId'> = {
@@ -141,7 +141,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
       tables.messages
         .list({ accountId: 'acct_one', campaignId: row.campaign_id, limit: 10_000 })
         .toReversed(),
-    content: (contentId: number) => JSON.parse(tables.messages.content(contentId) ?? 'null'),
+    content: (contentId: number) => contentOf(tables, contentId),
     /** As if delivery took whatever is due and delivered it. */
     deliverAll: () =>
       writer.run((all) => {

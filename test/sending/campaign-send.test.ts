@@ -186,9 +186,9 @@ describe('a campaign that is sent', () => {
       replyTo: { name: '', address: 'help@news.example' },
       text: 'Lovelace/gold',
     });
-    expect(ada.html).toMatch(/^gold, 1, ada@example\.net, </);
+    expect(ada?.html).toMatch(/^gold, 1, ada@example\.net, </);
     expect(grace).toMatchObject({ to: [{ name: '', address: 'grace@example.org' }], text: '/<b>' });
-    expect(grace.html).toMatch(/^&lt;b&gt;, , grace@example\.org, \+442071838750</);
+    expect(grace?.html).toMatch(/^&lt;b&gt;, , grace@example\.org, \+442071838750</);
     await until(row.campaign_id, 'sent');
     expect(progress(row.campaign_id)).toMatchObject({
       members: 2,

@@ -3,7 +3,7 @@ import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { createComplianceTemplates } from '../../src/sending/compliance-templates.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
 import { createTemplates, type TemplateFields } from '../../src/sending/templates.ts';
-import { insertAccount, insertDomain } from '../support/store.ts';
+import { contentOf, insertAccount, insertDomain } from '../support/store.ts';
 import { accepted, HTML, refused, startAcceptance } from './acceptance.ts';
 
 const NAMED: Partial<SendRequest> = { subject: undefined, html: undefined };
@@ -24,10 +24,7 @@ function start() {
   const sent = () => {
     const message = stored()[0];
     if (message === undefined) throw new Error('nothing was stored');
-    const content: { subject: string; html: string; text: string | null } = JSON.parse(
-      tables.messages.content(message.content_id) ?? '',
-    );
-    return content;
+    return contentOf(tables, message.content_id);
   };
   return { ...setting, templates, complianceTemplates, sent };
 }

@@ -11,7 +11,7 @@ import { createAcceptance } from '../../src/sending/accept.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import { createSubmission } from '../../src/smtp/submission.ts';
 import { type ClientOptions, type SmtpClient, smtpClient } from '../support/smtp-client.ts';
-import { heldClock, startStore } from '../support/store.ts';
+import { contentOf, heldClock, startStore } from '../support/store.ts';
 import { startReader } from './mx-house.ts';
 
 const HOSTNAME = 'mx.postrider.example';
@@ -102,7 +102,7 @@ export async function startSubmission(
       tables.messages
         .list({ accountId: 'acct_one', limit: 200 })
         .toReversed()
-        .map((row) => ({ ...row, content: JSON.parse(tables.messages.content(row.content_id) ?? '{}') })),
+        .map((row) => ({ ...row, content: contentOf(tables, row.content_id) })),
   };
 }
 

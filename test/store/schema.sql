@@ -309,9 +309,9 @@ CREATE TABLE contacts (
 
 CREATE TABLE contents (
   content_id INTEGER PRIMARY KEY,
-  body       TEXT NOT NULL,
+  body       ANY NOT NULL,     -- mail/stored-content.ts
   created_at INTEGER NOT NULL
-) STRICT;
+, size INTEGER) STRICT;
 
 CREATE TABLE delay_notices (
   message_seq INTEGER NOT NULL,

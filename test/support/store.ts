@@ -6,7 +6,9 @@ import { type AccountLimitDefaults, createAccountLimits } from '../../src/accoun
 import { createIds } from '../../src/core/ids.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
+import { type MessageContent } from '../../src/mail/content.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import type { DomainRow } from '../../src/store/domains.ts';
 import type { MessageRow } from '../../src/store/messages.ts';
@@ -117,7 +119,7 @@ export function enqueue(
 ): MessageRow {
   const { lane = 0, dueAt = now, ...columns } = wish;
   const recipient = columns.recipient ?? 'ada@example.net';
-  const contentId = tables.messages.insertContent('{}', now);
+  const contentId = tables.messages.insertContent(packContent('{}'), now);
   const seq = tables.messages.insert({
     message_id: `msg_${now}_${String(made++).padStart(12, '0')}`,
     account_id: 'acct_one',
@@ -154,4 +156,11 @@ export function enqueue(
   const row = tables.messages.bySeq(seq);
   if (row === null) throw new Error('the message was not stored');
   return row;
+}
+
+/** A stored content, decoded. */
+export function contentOf(tables: Tables, contentId: number): MessageContent {
+  const content = tables.messages.content(contentId);
+  if (content === null) throw new Error(`there is no content ${contentId}`);
+  return JSON.parse(unpackContent(content));
 }

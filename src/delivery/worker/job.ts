@@ -2,6 +2,7 @@ import { needsSmtpUtf8 } from '../../mail/address.ts';
 import { type ComposedMessage, compose, messageBytes } from '../../mail/compose.ts';
 import type { MessageContent } from '../../mail/content.ts';
 import { signDkim } from '../../mail/dkim.ts';
+import { type EncodedContent, unpackContent } from '../../mail/stored-content.ts';
 import { attempt } from './attempt.ts';
 import type { Client } from './client.ts';
 import type { AttemptReport, DeliveryJob } from './protocol.ts';
@@ -12,8 +13,7 @@ import type { OutgoingMessage } from './session.ts';
  * worker: it becomes a report that says so.
  */
 
-const decoder = new TextDecoder();
-const NO_CONTENT = new Uint8Array(0);
+const NO_CONTENT: EncodedContent = { octets: new Uint8Array(0), encoding: 'json', size: 0 };
 
 /** `null`: the worker was stopped before anyone could have taken the message. */
 export async function runJob(job: DeliveryJob, client: Client): Promise<AttemptReport | null> {
@@ -44,7 +44,7 @@ function composeJob({ envelope, content, copy }: DeliveryJob): ComposedMessage {
   checkPath(envelope.from);
   checkPath(envelope.to);
   // Written by this program's own main thread into the database, and checked there.
-  return compose(JSON.parse(decoder.decode(content)) as MessageContent, copy);
+  return compose(JSON.parse(unpackContent(content)) as MessageContent, copy);
 }
 
 function sign(job: DeliveryJob, composed: ComposedMessage, now: number): OutgoingMessage {

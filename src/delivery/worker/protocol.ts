@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { CopyDetails } from '../../mail/content.ts';
 import type { Reply, Stage } from '../../mail/reply.ts';
+import type { EncodedContent } from '../../mail/stored-content.ts';
 
 /**
  * What the main thread and a delivery worker say to each other. The main thread decides who gets what and
@@ -37,10 +38,10 @@ export interface DeliveryJob {
    */
   slot: string;
   /**
-   * `MessageContent` as JSON in UTF-8, straight from the database. Its memory is transferred to the worker, which
-   * drops it once the message is composed.
+   * `MessageContent` as it is stored. Its memory is transferred to the worker, which decodes it, and drops it once
+   * the message is composed.
    */
-  content: Uint8Array<ArrayBuffer>;
+  content: EncodedContent;
   copy: CopyDetails;
   /** Envelope: `to` is the one recipient. */
   envelope: { from: string; to: string };

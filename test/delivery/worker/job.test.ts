@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { runJob } from '../../../src/delivery/worker/job.ts';
 import type { DeliveryJob } from '../../../src/delivery/worker/protocol.ts';
 import { MARKS, type MessageContent } from '../../../src/mail/content.ts';
-import { client, gist, job, octets, sink } from './rig.ts';
+import { client, gist, job, jsonContent, sink } from './rig.ts';
 
 const CONTENT: MessageContent = {
   from: { name: 'Shop', address: 'shop@example.org' },
@@ -19,7 +19,8 @@ const CONTENT: MessageContent = {
   date: Date.UTC(2026, 0, 2, 3, 4, 5),
 };
 const { privateKey: key } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-const content = (changes: Partial<MessageContent> = {}) => octets(JSON.stringify({ ...CONTENT, ...changes }));
+const content = (changes: Partial<MessageContent> = {}) =>
+  jsonContent(JSON.stringify({ ...CONTENT, ...changes }));
 
 describe('a job', () => {
   it('is composed, signed by every signer and delivered', async () => {
@@ -46,9 +47,9 @@ describe('a job', () => {
   });
 
   const BROKEN: [name: string, changes: Partial<DeliveryJob>, why: RegExp][] = [
-    ['content that is no JSON', { content: octets('{') }, /^the message cannot be composed: .*JSON/],
-    ['content of another shape', { content: octets('{}') }, /^the message cannot be composed: /],
-    ['content that is null', { content: octets('null') }, /^the message cannot be composed: /],
+    ['content that is no JSON', { content: jsonContent('{') }, /^the message cannot be composed: .*JSON/],
+    ['content of another shape', { content: jsonContent('{}') }, /^the message cannot be composed: /],
+    ['content that is null', { content: jsonContent('null') }, /^the message cannot be composed: /],
     [
       'a recipient that would be a command',
       { envelope: { from: '', to: 'ann@example.test>\r\nRCPT TO:<bob@example.test' } },
@@ -90,6 +91,6 @@ describe('a job', () => {
     const by = client();
     void runJob(mine, by);
     await expect.poll(() => to.sessions.length).toBe(1);
-    expect(mine.content.byteLength).toBe(0);
+    expect(mine.content.octets.byteLength).toBe(0);
   });
 });

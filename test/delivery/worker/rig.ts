@@ -6,6 +6,7 @@ import type { Limits } from '../../../src/delivery/worker/limits.ts';
 import type { AttemptReport, DeliveryJob, TargetHost } from '../../../src/delivery/worker/protocol.ts';
 import type { OutgoingMessage } from '../../../src/delivery/worker/session.ts';
 import { dialTcp } from '../../../src/delivery/worker/wire.ts';
+import { type EncodedContent } from '../../../src/mail/stored-content.ts';
 import { type Sink, type SinkOptions, startSink } from '../../support/smtp-sink.ts';
 
 /** The delivery client against sinks: everything real but the limits, which are short. */
@@ -64,7 +65,13 @@ export function host(name: string, ...addresses: string[]): TargetHost {
 
 let ids = 0;
 
-export function octets(text: string): Uint8Array<ArrayBuffer> {
+/** A content that is stored as JSON. */
+export function jsonContent(json: string): EncodedContent {
+  const encoded = octets(json);
+  return { octets: encoded, encoding: 'json', size: encoded.byteLength };
+}
+
+function octets(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text);
 }
 
@@ -74,7 +81,7 @@ export function job(to: Sink | Sink[], changes: Partial<DeliveryJob> = {}): Deli
   return {
     id: ++ids,
     slot: 'slot',
-    content: octets('{}'),
+    content: jsonContent('{}'),
     copy: {
       recipient: 'ann@example.test',
       kind: 'transactional',

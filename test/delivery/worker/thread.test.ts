@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { expect, it, onTestFinished } from 'vitest';
 import type { FromWorker, ToWorker, WorkerSetup } from '../../../src/delivery/worker/protocol.ts';
 import { createAuthority } from '../../support/certificates.ts';
-import { job, octets, sink } from './rig.ts';
+import { job, jsonContent, sink } from './rig.ts';
 
 /** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
 const START = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
@@ -46,7 +46,7 @@ it('the thread: says ready, delivers over TLS, reports, and ends when told to st
   await expect.poll(() => said, { timeout: 10_000 }).toEqual([{ kind: 'ready' }]);
 
   const jobs = Array.from({ length: 10 }, (_, index) =>
-    job(to, { slot: `slot ${index % 3}`, content: octets(content), signers }),
+    job(to, { slot: `slot ${index % 3}`, content: jsonContent(content), signers }),
   );
   tell({ kind: 'jobs', jobs });
   const reports = () => said.flatMap((each) => (each.kind === 'reports' ? each.reports : []));

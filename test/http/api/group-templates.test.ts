@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { type InProcess, startInProcess } from '../../support/in-process-daemon.ts';
-import { insertDomain } from '../../support/store.ts';
+import { contentOf, insertDomain } from '../../support/store.ts';
 
 // The whole daemon takes part, perhaps on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
@@ -70,7 +70,7 @@ async function mailed(groupId: string | null, from = 'a@shop.test'): Promise<str
     ...(groupId === null ? {} : { subscriptionGroupId: groupId }),
   });
   const message = house.tables.messages.byId(data.recipients[0]?.messageId ?? '');
-  return JSON.parse(house.tables.messages.content(message?.content_id ?? 0) ?? '').html;
+  return contentOf(house.tables, message?.content_id ?? 0).html;
 }
 
 /** The words of the three templates that were used, '-' for the built-in one. */

@@ -3,7 +3,7 @@ import { DAY, HOUR } from '../../../src/core/clock.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import type { ApiClient } from '../../support/api-client.ts';
 import { type InProcess, PLATFORM, startInProcess } from '../../support/in-process-daemon.ts';
-import { insertDomain } from '../../support/store.ts';
+import { contentOf, insertDomain } from '../../support/store.ts';
 
 /** Marketing sends and batches over HTTP: consent decides, whatever else is right. */
 const HTML = '<p>News</p>{{company_address_html}}{{unsubscribe_email_html}}';
@@ -123,7 +123,7 @@ describe('a marketing send', () => {
     const { body } = await send({ to: 'member@reader.test, alone@reader.test' });
     const contents = body.data.recipients.map(({ messageId }: { messageId: string }) => {
       const message = house.tables.messages.byId(messageId);
-      return JSON.parse(house.tables.messages.content(message?.content_id ?? 0) ?? '');
+      return contentOf(house.tables, message?.content_id ?? 0);
     });
     expect(contents.map(({ to }: { to: { address: string }[] }) => to.map(({ address }) => address))).toEqual(
       [['member@reader.test'], ['alone@reader.test']],

@@ -1,0 +1,63 @@
+import { promisify } from 'node:util';
+import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib';
+
+/**
+ * The encoding of message contents in the database: JSON as text, or the same JSON in UTF-8 as raw deflate (RFC 1951).
+ * Contents are written on the main thread and decoded in the delivery workers.
+ */
+export type ContentEncoding = 'json' | 'deflate';
+
+/** A content as it is written: a string is stored as JSON, octets are deflated JSON. */
+export interface PackedContent {
+  body: string | Buffer;
+  /** Octets of the JSON in UTF-8. */
+  size: number;
+}
+
+/** A content as it is read. */
+export interface EncodedContent {
+  octets: Uint8Array<ArrayBuffer>;
+  encoding: ContentEncoding;
+  /** Octets of the JSON in UTF-8: what decoding may produce at most. */
+  size: number;
+}
+
+/** Characters of JSON below which a content is stored as it is: deflate would save less than it costs. */
+const MIN_DEFLATED = 512;
+/** Characters that are deflated on the calling thread: 0.7 ms at most, whatever they are. */
+const MAX_DEFLATED_INLINE = 32 * 1024;
+/** Level 6 makes a newsletter 8 % smaller and takes three times as long. */
+const LEVEL = 3;
+
+const deflateInPool = promisify(deflateRaw);
+const decoder = new TextDecoder();
+
+/** Leaves a content as it is. */
+export function plainContent(json: string): PackedContent {
+  return { body: json, size: Buffer.byteLength(json) };
+}
+
+/** Packs a content on the calling thread. Long ones stay JSON: see `packLongContent`. */
+export function packContent(json: string): PackedContent {
+  if (json.length < MIN_DEFLATED || json.length > MAX_DEFLATED_INLINE) return plainContent(json);
+  const octets = Buffer.from(json);
+  return smaller(json, octets.length, deflateRawSync(octets, { level: LEVEL }));
+}
+
+/** Deflates a content that `packContent` left as JSON for its length, on a thread of libuv's pool. */
+export async function packLongContent(packed: PackedContent): Promise<PackedContent> {
+  const { body, size } = packed;
+  if (typeof body !== 'string' || body.length <= MAX_DEFLATED_INLINE) return packed;
+  return smaller(body, size, await deflateInPool(Buffer.from(body), { level: LEVEL }));
+}
+
+function smaller(json: string, size: number, deflated: Buffer): PackedContent {
+  return { body: deflated.length < size ? deflated : json, size };
+}
+
+/** The JSON. Throws when the octets are damaged, or are more than `size` says. */
+export function unpackContent({ octets, encoding, size }: EncodedContent): string {
+  // Node rejects a limit of 0.
+  const json = encoding === 'json' ? octets : inflateRawSync(octets, { maxOutputLength: Math.max(1, size) });
+  return decoder.decode(json);
+}

@@ -1,0 +1,67 @@
+import { deflateRawSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import {
+  type EncodedContent,
+  type PackedContent,
+  packContent,
+  packLongContent,
+  unpackContent,
+} from '../../src/mail/stored-content.ts';
+
+const json = (html: string) => JSON.stringify({ subject: 'Žluťoučký kůň 🐎', html });
+const rows = (count: number) => json('<tr><td style="padding:8px 0">Bücher 🐎</td></tr>\n'.repeat(count));
+/** As it is read from the database. */
+function stored({ body, size }: PackedContent): EncodedContent {
+  return {
+    octets: new Uint8Array(typeof body === 'string' ? Buffer.from(body) : body),
+    encoding: typeof body === 'string' ? 'json' : 'deflate',
+    size,
+  };
+}
+
+describe('a content', () => {
+  it.each([
+    ['short', json('<p>Hi</p>'), 'json'],
+    ['ordinary', rows(100), 'deflate'],
+    ['long', rows(5_000), 'json'],
+  ])('that is %s is stored as is best, and is read as it was', (_, content, encoding) => {
+    const packed = packContent(content);
+    expect(stored(packed).encoding).toBe(encoding);
+    expect(packed.size).toBe(Buffer.byteLength(content));
+    expect(unpackContent(stored(packed))).toBe(content);
+  });
+
+  it('that repeats itself takes a tenth of its length', () => {
+    const content = rows(200);
+    expect(packContent(content).body.length).toBeLessThan(content.length / 10);
+  });
+
+  it('that is long is deflated by another thread', async () => {
+    const content = rows(5_000);
+    const packed = await packLongContent(packContent(content));
+    expect(packed.body.length).toBeLessThan(content.length / 10);
+    expect(unpackContent(stored(packed))).toBe(content);
+  });
+
+  it('that was deflated is not deflated again', async () => {
+    const packed = packContent(rows(100));
+    expect(await packLongContent(packed)).toBe(packed);
+  });
+});
+
+describe('decoding', () => {
+  it('rejects octets that hold more than their size says', () => {
+    const octets = new Uint8Array(deflateRawSync(Buffer.alloc(50 * 1024 * 1024)));
+    expect(() => unpackContent({ octets, encoding: 'deflate', size: 1024 })).toThrow(
+      /larger than 1024 bytes/,
+    );
+  });
+
+  it('rejects octets that are damaged', () => {
+    const { octets, size } = stored(packContent(rows(100)));
+    const half = octets.slice(0, octets.length / 2);
+    expect(() => unpackContent({ octets: half, encoding: 'deflate', size })).toThrow(
+      /unexpected end of file/,
+    );
+  });
+});
