@@ -1,20 +1,21 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import Sqlite from 'better-sqlite3';
+import type Sqlite from 'better-sqlite3';
+import { type Database, openConnection } from './connection.ts';
 import { isBusy, openingFault, StoreFault } from './failure.ts';
+import { migrateDatabase } from './migrate.ts';
+import { knownMigrations, newestOf } from './migrations.ts';
 
 /**
- * The database file: opening, pragmas, migrations and the lock that keeps a second daemon out. Nothing else
- * in the house knows that it is SQLite.
+ * The database file: opening, pragmas, the check of its schema and the lock that keeps a second daemon out.
  *
- * Statements of this room say `LIMIT +?`: SQLite plans a bare `LIMIT ?` for the bound value, and so prepares
+ * Statements in this layer say `LIMIT +?`: SQLite plans a bare `LIMIT ?` for the bound value, and so prepares
  * the statement anew at every call.
  */
-export type Database = Sqlite.Database;
+export type { Database } from './connection.ts';
 
 export const DATABASE_FILE = 'postrider.db';
 const LOCK_FILE = 'daemon.lock';
-const MIGRATIONS = new URL('./migrations/', import.meta.url);
 /** How long a command waits for another one that is bringing the schema up to date. */
 const PATIENCE_MS = 5000;
 /** How long opening waits for a lock of another process, and in a command every write. Blocks the thread. */
@@ -22,6 +23,9 @@ const BUSY_TIMEOUT_MS = 5000;
 
 /** Makes the data directory, only its owner may enter. */
 export function prepareDataDir(dir: string): void {
+  // Temporary files (sorting for an index) can be as large as the database: they belong on its file system. SQLite
+  // reads the variable once.
+  process.env['SQLITE_TMPDIR'] ??= resolve(dir);
   try {
     makeDir(resolve(dir));
     chmodSync(dir, 0o700);
@@ -68,10 +72,12 @@ export interface OpenOptions {
 }
 
 function openFile(file: string, dir: string, options: OpenOptions): Database {
-  const db = keeping(new Sqlite(file, { timeout: BUSY_TIMEOUT_MS }));
+  const db = openCurrent(file, dir, options.lock);
   try {
     chmodSync(file, 0o600);
     db.exec('PRAGMA journal_mode = WAL');
+    // Creates the log, which is opened by its name later.
+    db.exec('SELECT count(*) FROM sqlite_schema');
     // WAL's own default would answer before the commit is on disk.
     db.exec('PRAGMA synchronous = FULL');
     db.exec('PRAGMA foreign_keys = ON');
@@ -80,33 +86,12 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
     db.exec('PRAGMA temp_store = MEMORY');
     // 16 MiB: every commit looks through what is cached, and the system caches the file anyway.
     db.exec('PRAGMA cache_size = -16384');
-    migrate(db, dir, options.lock);
     db.exec(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`);
     return db;
   } catch (error) {
     db.close();
     throw error;
   }
-}
-
-/**
- * From Node 24.19 on the process ends when an object of better-sqlite3 12 is collected, and 13 needs Node 22:
- * so none ever is. All statements are made once, `exec` makes none; `pragma` and `iterate` make one at each
- * call, and are not used.
- */
-const KEPT: object[] = [];
-
-function keeping(db: Database): Database {
-  const prepare = db.prepare.bind(db);
-  const keepStatement = (sql: string) => {
-    const statement = prepare(sql);
-    KEPT.push(statement);
-    return statement;
-  };
-  // The types of parameters and rows are the caller's word; at run time there is one `prepare`.
-  db.prepare = keepStatement as Database['prepare'];
-  KEPT.push(db);
-  return db;
 }
 
 /** For statements that are put together from filters: each wording is prepared once. */
@@ -121,47 +106,31 @@ export function preparedByText<Parameters, Row>(
   };
 }
 
-interface Migration {
-  version: number;
-  sql: string;
-}
-
-function migrations(): Migration[] {
-  return readdirSync(MIGRATIONS)
-    .filter((name) => name.endsWith('.sql'))
-    .sort()
-    .map((name) => ({
-      version: Number(name.slice(0, 4)),
-      sql: readFileSync(new URL(name, MIGRATIONS), 'utf8'),
-    }));
-}
-
-function migrate(db: Database, dir: string, held: DaemonLock | undefined): void {
-  const all = migrations();
-  const newest = all.at(-1)?.version ?? 0;
-  const version = db.prepare<[], number>('PRAGMA user_version').pluck();
-  const found = version.get() ?? 0;
-  if (found > newest) {
+/** Opens a database that has the newest schema, after bringing it up to date. */
+function openCurrent(file: string, dir: string, held: DaemonLock | undefined): Database {
+  const migrations = knownMigrations();
+  const newest = newestOf(migrations);
+  const open = (): Database | null => {
+    const db = openConnection(file, { timeout: BUSY_TIMEOUT_MS });
+    const found = db.prepare<[], number>('PRAGMA user_version').pluck().get() ?? 0;
+    if (found === newest) return db;
+    db.close();
+    if (found < newest) return null;
     throw new StoreFault(
       `the database is of schema ${found}, this program knows ${newest}: install the newer program`,
     );
-  }
-  if (found === newest) return;
+  };
+  const current = open();
+  if (current !== null) return current;
   const lock = held ?? lockDaemon(dir, PATIENCE_MS);
   try {
-    // Looked at again: whoever had the lock before may have done it.
-    const current = version.get() ?? 0;
-    if (current > 0 && current < newest)
-      db.prepare('VACUUM INTO ?').run(join(dir, `${DATABASE_FILE}.before-${newest}-${Date.now()}`));
-    for (const { version, sql } of all.filter(({ version }) => version > current)) {
-      // SQLite's defensive mode forbids a change of the schema text.
-      db.unsafeMode(sql.includes('writable_schema'));
-      db.transaction(() => {
-        db.exec(sql);
-        db.exec(`PRAGMA user_version = ${version}`);
-      }).immediate();
-      db.unsafeMode(false);
-    }
+    // Another process may have migrated it while this one waited for the lock.
+    const since = open();
+    if (since !== null) return since;
+    migrateDatabase({ file, migrations });
+    const migrated = open();
+    if (migrated === null) throw new Error(`${file} was not brought up to date`);
+    return migrated;
   } finally {
     if (held === undefined) lock.release();
   }
@@ -193,7 +162,7 @@ export function tryLockDaemon(dir: string, patienceMs = 0): DaemonLock | null {
 }
 
 function lockFile(file: string, patienceMs: number): DaemonLock | null {
-  const db = keeping(new Sqlite(file, { timeout: patienceMs }));
+  const db = openConnection(file, { timeout: patienceMs });
   try {
     db.exec('BEGIN EXCLUSIVE');
     return { release: () => db.close() };
