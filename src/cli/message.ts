@@ -4,7 +4,9 @@ import { messageTimeline, publicMessage } from '../events/message-view.ts';
 import { given } from '../http/api/given.ts';
 import { normaliseDomain } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
-import { MESSAGE_STATUSES, type MessageStatus } from '../store/messages.ts';
+import type { MessageFilter } from '../store/message-list.ts';
+import { type ListedMessage, MESSAGE_STATUSES, type MessageStatus } from '../store/messages.ts';
+import type { ScanPage } from '../store/scan.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
@@ -68,10 +70,16 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
     );
   const domains = domain === undefined ? [undefined] : domainIds(tables, domain, account);
   if (domains.length === 0) return context.fail(`there is no domain ${domain}`);
-  const rows = domains
-    .flatMap((domainId) =>
-      tables.messages.list({
-        accountId: account ?? null,
+  // The indexes by recipient and by status begin with the account.
+  const accounts =
+    account === undefined && (recipient !== undefined || status !== undefined)
+      ? tables.accounts.list().map((row) => row.account_id)
+      : [account ?? null];
+  const rows = accounts
+    .flatMap((accountId) => domains.map((domainId) => ({ accountId, domainId })))
+    .flatMap(({ accountId, domainId }) =>
+      firstMessages(tables, {
+        accountId,
         ...given({
           recipientHash: recipient === undefined ? undefined : emailIdentifier(recipient),
           sender: sender?.toLowerCase(),
@@ -97,6 +105,22 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
     { json: false, empty: 'no message matches' },
   );
   if (rows.length > limit) console.error(`there are more than ${limit}: see --limit`);
+}
+
+/** Pages of a list with filters may be short: reads as many of them as it takes. */
+function firstMessages(tables: Tables, filter: MessageFilter): ListedMessage[] {
+  const rows: ListedMessage[] = [];
+  let beforeSeq: number | null = null;
+  do {
+    const page: ScanPage<ListedMessage> = tables.messages.list({
+      ...filter,
+      ...(beforeSeq === null ? {} : { beforeSeq }),
+      limit: filter.limit - rows.length,
+    });
+    rows.push(...page.rows);
+    beforeSeq = page.nextSeq;
+  } while (beforeSeq !== null && rows.length < filter.limit);
+  return rows;
 }
 
 /** A domain may be registered once for each use case, and by several accounts. */

@@ -28,8 +28,9 @@ export function apiKeyTable(db: Database) {
   const byHash = db.prepare<[Buffer], ApiKeyWithAccount>(`
     SELECT k.*, a.status AS account_status FROM api_keys k JOIN accounts a USING (account_id) WHERE k.hash = ?`);
   const get = db.prepare<[string], ApiKeyRow>('SELECT * FROM api_keys WHERE key_id = ?');
-  const list = db.prepare<[string | null], ApiKeyRow>(
-    'SELECT * FROM api_keys WHERE account_id = coalesce(?, account_id) ORDER BY created_at, key_id',
+  const list = db.prepare<[], ApiKeyRow>('SELECT * FROM api_keys ORDER BY created_at, key_id');
+  const listOf = db.prepare<[string], ApiKeyRow>(
+    'SELECT * FROM api_keys WHERE account_id = ? ORDER BY created_at, key_id',
   );
   const revoke = db.prepare<[number, string]>(
     'UPDATE api_keys SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL',
@@ -42,7 +43,8 @@ export function apiKeyTable(db: Database) {
     byHash: (hash: Buffer): ApiKeyWithAccount | null => byHash.get(hash) ?? null,
     get: (keyId: string): ApiKeyRow | null => get.get(keyId) ?? null,
     /** All keys, or one account's, oldest first. */
-    list: (accountId: string | null): ApiKeyRow[] => list.all(accountId),
+    list: (accountId: string | null): ApiKeyRow[] =>
+      accountId === null ? list.all() : listOf.all(accountId),
     /** False when the key was revoked before. */
     revoke: (keyId: string, at: number): boolean => revoke.run(at, keyId).changes === 1,
   };

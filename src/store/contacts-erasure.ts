@@ -68,17 +68,18 @@ export interface KeptForErasing {
 /** What is found by the person. */
 function pastOfPerson(db: Database) {
   const messages = db.prepare<[string, string, number, number, number], MessageRow>(`
-    SELECT * FROM messages WHERE account_id = ? AND recipient_hash = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
+    SELECT * FROM messages INDEXED BY messages_by_recipient
+    WHERE account_id = ? AND recipient_hash = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
   const queued = db.prepare<[string, string, number, number], MessageRow>(`
     SELECT m.* FROM messages m INDEXED BY messages_by_recipient CROSS JOIN queue q ON q.seq = m.seq
     WHERE m.account_id = ? AND m.recipient_hash = ? AND m.seq < ? AND q.lease IS NULL ORDER BY m.seq LIMIT +?`);
   const newestMessage = db
-    .prepare<[string, string, number], number | null>(
-      'SELECT max(created_at) FROM messages WHERE account_id = ? AND recipient_hash = ? AND seq < ?',
-    )
+    .prepare<[string, string, number], number>(`
+      SELECT created_at FROM messages INDEXED BY messages_by_recipient
+      WHERE account_id = ? AND recipient_hash = ? AND seq < ? ORDER BY seq DESC LIMIT 1`)
     .pluck();
   const events = db.prepare<[string, string, number], StoredText>(`
-    SELECT seq, data AS text FROM events
+    SELECT seq, data AS text FROM events INDEXED BY events_by_person
     WHERE account_id = ? AND data ->> '$.contactIdentifier' = ? AND message_seq IS NULL AND seq < ?`);
   const suppressions = db.prepare<[string, string]>(
     'UPDATE suppressions SET email = NULL WHERE account_id = ? AND recipient_hash = ?',

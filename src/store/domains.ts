@@ -56,8 +56,9 @@ export function domainTable(db: Database) {
   const get = db.prepare<[string, string], DomainRow>(
     'SELECT * FROM domains WHERE account_id = ? AND domain_id = ?',
   );
-  const list = db.prepare<[string | null], DomainRow>(
-    'SELECT * FROM domains WHERE account_id = coalesce(?, account_id) ORDER BY created_at, domain_id',
+  const list = db.prepare<[], DomainRow>('SELECT * FROM domains ORDER BY created_at, domain_id');
+  const listOf = db.prepare<[string], DomainRow>(
+    'SELECT * FROM domains WHERE account_id = ? ORDER BY created_at, domain_id',
   );
   const named = db.prepare<[string, string], DomainRow>(
     'SELECT * FROM domains WHERE account_id = ? AND name = ? ORDER BY created_at',
@@ -90,7 +91,8 @@ export function domainTable(db: Database) {
     byId: (domainId: string): DomainRow | null => byId.get(domainId) ?? null,
     get: (accountId: string, domainId: string): DomainRow | null => get.get(accountId, domainId) ?? null,
     /** One account's, or with null everybody's, oldest first. */
-    list: (accountId: string | null): DomainRow[] => list.all(accountId),
+    list: (accountId: string | null): DomainRow[] =>
+      accountId === null ? list.all() : listOf.all(accountId),
     /** An account's registrations of one name, one for each use case. */
     named: (accountId: string, name: string): DomainRow[] => named.all(accountId, name),
     /** Whether any account has it. */

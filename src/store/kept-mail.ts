@@ -47,9 +47,11 @@ export function keptMailTable(db: Database) {
     DELETE FROM kept_mail WHERE seq IN (
       SELECT seq FROM kept_mail WHERE box = @box
       ORDER BY count(*) OVER (PARTITION BY network) DESC, seq LIMIT @surplus)`);
-  const list = db.prepare<[Box | null, number], KeptMailHead>(`
-    SELECT seq, box, kind, recipient, sender, remote_address, message_seq, size, received_at FROM kept_mail
-    WHERE box = coalesce(?, box) ORDER BY seq DESC LIMIT +?`);
+  const HEAD =
+    'SELECT seq, box, kind, recipient, sender, remote_address, message_seq, size, received_at FROM kept_mail';
+  const list = db.prepare<[number], KeptMailHead>(`${HEAD} ORDER BY seq DESC LIMIT +?`);
+  const listBox = db.prepare<[Box, number], KeptMailHead>(`
+    ${HEAD} INDEXED BY kept_mail_by_box WHERE box = ? ORDER BY seq DESC LIMIT +?`);
   const get = db.prepare<[number], KeptMailRow>('SELECT * FROM kept_mail WHERE seq = ?');
   return {
     /** `raw` is the whole mail. Beyond the box's limit the oldest of the network with the most mails is dropped. */
@@ -61,7 +63,8 @@ export function keptMailTable(db: Database) {
       if (surplus > 0) drop.run({ box, surplus });
     },
     /** Newest first; of all boxes with null. */
-    list: (box: Box | null, limit: number): KeptMailHead[] => list.all(box, limit),
+    list: (box: Box | null, limit: number): KeptMailHead[] =>
+      box === null ? list.all(limit) : listBox.all(box, limit),
     get: (seq: number): KeptMailRow | null => get.get(seq) ?? null,
   };
 }

@@ -1,4 +1,4 @@
-import { type Database, preparedByText } from './database.ts';
+import type { Database } from './database.ts';
 import type { UseCase } from './domains.ts';
 
 /** Messages, one recipient each, and the contents they share. */
@@ -52,25 +52,6 @@ export type NewMessage = Omit<
 /** A message with when it is tried next, null when it is not in the queue. */
 export type ListedMessage = MessageRow & { due_at: number | null };
 
-export interface MessageFilter {
-  /** Null: of all accounts, for the operator. */
-  accountId: string | null;
-  recipientHash?: string;
-  domainId?: string;
-  campaignId?: string;
-  jobId?: string;
-  status?: MessageStatus;
-  /** Part of the From address, of the subject; in lower case, compared without case in ASCII. */
-  sender?: string;
-  subject?: string;
-  /** Accepted at or after, before; epoch ms. */
-  from?: number;
-  to?: number;
-  /** Only older ones than this message: the page key. */
-  beforeSeq?: number;
-  limit: number;
-}
-
 /** A content to be stored: JSON as a string, or as octets in an encoding of their own (mail/stored-content.ts). */
 export interface NewContent {
   body: string | Uint8Array;
@@ -110,8 +91,9 @@ export function messageTable(db: Database) {
     'UPDATE messages SET status = ?, updated_at = ?, sent_at = coalesce(sent_at, ?), final_at = coalesce(final_at, ?) WHERE seq = ?',
   );
   const lastDelivery = db.prepare<[string, string], { final_at: number | null }>(`
-    SELECT final_at FROM messages WHERE account_id = ? AND recipient_hash = ? AND status IN ('delivered', 'complained')
-      AND simulated = 0 ORDER BY seq DESC LIMIT 1`);
+    SELECT final_at FROM messages INDEXED BY messages_by_recipient
+    WHERE account_id = ? AND recipient_hash = ? AND status IN ('delivered', 'complained') AND simulated = 0
+    ORDER BY seq DESC LIMIT 1`);
   const countAttempt = db.prepare<[number], { attempts: number }>(
     'UPDATE messages SET attempts = attempts + 1 WHERE seq = ? RETURNING attempts',
   );
@@ -122,7 +104,6 @@ export function messageTable(db: Database) {
     'SELECT * FROM attempts WHERE message_seq = ? ORDER BY attempt',
   );
 
-  const listed = preparedByText<MessageFilter, ListedMessage>(db);
   return {
     insertContent: ({ body, size }: NewContent, at: number): number =>
       Number(insertContent.run(body, size, at).lastInsertRowid),
@@ -155,23 +136,6 @@ export function messageTable(db: Database) {
       insertAttempt.run(row);
     },
     attemptsOf: (seq: number): AttemptRow[] => attemptsOf.all(seq),
-    /** Newest first. The statement is put together from the filters that are set; values are always bound. */
-    list: (filter: MessageFilter): ListedMessage[] => {
-      const where = [filter.accountId === null ? '1 = 1' : 'm.account_id = @accountId'];
-      if (filter.sender !== undefined) where.push('instr(lower(m.from_address), @sender) > 0');
-      if (filter.subject !== undefined) where.push('instr(lower(m.subject), @subject) > 0');
-      if (filter.recipientHash !== undefined) where.push('m.recipient_hash = @recipientHash');
-      if (filter.domainId !== undefined) where.push('m.domain_id = @domainId');
-      if (filter.campaignId !== undefined) where.push('m.campaign_id = @campaignId');
-      if (filter.jobId !== undefined) where.push('m.job_id = @jobId');
-      if (filter.status !== undefined) where.push('m.status = @status');
-      if (filter.from !== undefined) where.push('m.created_at >= @from');
-      if (filter.to !== undefined) where.push('m.created_at < @to');
-      if (filter.beforeSeq !== undefined) where.push('m.seq < @beforeSeq');
-      return listed(`
-        SELECT m.*, q.due_at FROM messages m LEFT JOIN queue q USING (seq)
-        WHERE ${where.join(' AND ')} ORDER BY m.seq DESC LIMIT +@limit`).all(filter);
-    },
   };
 }
 

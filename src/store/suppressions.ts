@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import { type Database, preparedByText } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './page.ts';
 
 /** Whom an account may not write to, and the strikes that lead there. */
@@ -55,6 +55,9 @@ export function suppressionTable(db: Database) {
   const clearStrikes = db.prepare<[string, string]>(
     'DELETE FROM strikes WHERE account_id = ? AND recipient_hash = ?',
   );
+  const listed = preparedByText<Omit<SuppressionFilter, 'beforeSeq'> & { beforeSeq: number }, SuppressionRow>(
+    db,
+  );
   return {
     /** Keeps the first of equal ones; false when there was one. */
     add: (row: NewSuppression): boolean => {
@@ -66,19 +69,17 @@ export function suppressionTable(db: Database) {
     of: (accountId: string, recipientHash: string): SuppressionRow[] => of.all(accountId, recipientHash),
     /** Newest first. */
     list: (filter: SuppressionFilter): Page<SuppressionRow> => {
-      // One person has few: the plus keeps the planner from walking the whole account in order instead.
-      const seq = filter.recipientHash === undefined ? 'seq' : '+seq';
-      const where = ['account_id = @accountId'];
-      if (filter.beforeSeq !== null) where.push(`${seq} < @beforeSeq`);
-      if (filter.recipientHash !== undefined) where.push('recipient_hash = @recipientHash');
-      if (filter.stream !== undefined) where.push('stream = @stream');
-      if (filter.reason !== undefined) where.push('reason = @reason');
-      const rows = db
-        .prepare<SuppressionFilter, SuppressionRow>(
-          `SELECT * FROM suppressions WHERE ${where.join(' AND ')} ORDER BY ${seq} DESC LIMIT @limit + 1`,
-        )
-        .all(filter);
-      return pageOf(rows, filter.limit);
+      const before = filter.beforeSeq ?? Number.MAX_SAFE_INTEGER;
+      const parameters = { ...filter, beforeSeq: before, limit: filter.limit + 1 };
+      const rows = rangesOf(filter).flatMap((range) =>
+        listed(`
+          SELECT * FROM suppressions ${range.index} WHERE ${range.where} AND seq < @beforeSeq
+          ORDER BY ${range.order} DESC LIMIT +@limit`).all({ ...parameters, ...range.values }),
+      );
+      return pageOf(
+        rows.toSorted((one, two) => two.seq - one.seq),
+        filter.limit,
+      );
     },
     remove: (seq: number): void => {
       remove.run(seq);
@@ -93,4 +94,39 @@ export function suppressionTable(db: Database) {
       clearStrikes.run(accountId, recipientHash);
     },
   };
+}
+
+/** A part of an index in which the rows of a page stand in order. */
+interface IndexRange {
+  index: string;
+  where: string;
+  order: 'seq' | '+seq';
+  values: Pick<SuppressionFilter, 'stream' | 'reason'>;
+}
+
+/** One index answers stream and reason: for one of them alone it is read once for each value of the other. */
+function rangesOf({ recipientHash, stream, reason }: SuppressionFilter): IndexRange[] {
+  if (recipientHash !== undefined) {
+    const where = ['account_id = @accountId', 'recipient_hash = @recipientHash'];
+    if (stream !== undefined) where.push('+stream = @stream');
+    if (reason !== undefined) where.push('+reason = @reason');
+    // One person has at most one suppression for each stream and reason: they are sorted.
+    return [{ index: '', where: where.join(' AND '), order: '+seq', values: {} }];
+  }
+  if (stream === undefined && reason === undefined) {
+    const index = 'INDEXED BY suppressions_by_account';
+    return [{ index, where: 'account_id = @accountId', order: 'seq', values: {} }];
+  }
+  const streams = stream === undefined ? SUPPRESSION_STREAMS : [stream];
+  const reasons = reason === undefined ? SUPPRESSION_REASONS : [reason];
+  return streams.flatMap((one) =>
+    reasons.map(
+      (other): IndexRange => ({
+        index: 'INDEXED BY suppressions_by_stream_and_reason',
+        where: 'account_id = @accountId AND stream = @stream AND reason = @reason',
+        order: 'seq',
+        values: { stream: one, reason: other },
+      }),
+    ),
+  );
 }

@@ -16,10 +16,12 @@ import { delayNoticeTable } from './delay-notices.ts';
 import { dmarcReportTable } from './dmarc-reports.ts';
 import { domainGroupTable } from './domain-groups.ts';
 import { dkimKeyTable, domainTable } from './domains.ts';
+import { eventFeed } from './event-feed.ts';
 import { eventTable } from './events.ts';
 import { freeSpaceTable } from './free-space.ts';
 import { idempotencyTable } from './idempotency.ts';
 import { keptMailTable } from './kept-mail.ts';
+import { messageList } from './message-list.ts';
 import { messageTable } from './messages.ts';
 import { queueTable } from './queue.ts';
 import { retentionTable } from './retention.ts';
@@ -47,10 +49,10 @@ export function createTables(db: Database) {
     domainGroups: domainGroupTable(db),
     domains: domainTable(db),
     dkimKeys: dkimKeyTable(db),
-    messages: messageTable(db),
+    messages: { ...messageTable(db), list: messageList(db).list },
     visits: visitTable(db),
     queue: queueTable(db),
-    events: eventTable(db),
+    events: { ...eventTable(db), ...eventFeed(db) },
     idempotency: idempotencyTable(db),
     suppressions: suppressionTable(db),
     contacts: contactTable(db),

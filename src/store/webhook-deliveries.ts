@@ -1,4 +1,5 @@
 import type { Database } from './database.ts';
+import { MAX_LOOKS, type ScanPage } from './scan.ts';
 
 /**
  * What is to be told to webhooks, and what became of it: one row for an event and a webhook. `ready` rows are
@@ -68,7 +69,8 @@ const OPEN = "INDEXED BY webhook_deliveries_open WHERE state <> 'succeeded'";
 
 const JOINED = 'LEFT JOIN events e ON e.seq = d.event_seq';
 
-export function webhookDeliveryTable(db: Database) {
+/** `looks`: deliveries that one page looks at, at most. */
+export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
   const insert = db.prepare<[number, number, string, number, number]>(`
     INSERT INTO webhook_deliveries (webhook, event_seq, delivery_id, state, attempts, failures, due_at, created_at)
     VALUES (?, ?, ?, 'ready', 0, 0, ?, ?)`);
@@ -112,10 +114,24 @@ export function webhookDeliveryTable(db: Database) {
     DELETE FROM webhook_deliveries WHERE webhook = ? AND event_seq IN (
       SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq < ? LIMIT +?)`);
   const pageFrom = (source: string) =>
-    db.prepare<Omit<WebhookDeliveryFilter, 'states'>, ListedWebhookDelivery>(`
+    db.prepare<Omit<WebhookDeliveryFilter, 'states'> & { afterSeq: number }, ListedWebhookDelivery>(`
       SELECT d.*, e.event_id, e.kind FROM (
-        SELECT * FROM ${source} webhook = @webhook AND event_seq < @beforeSeq ORDER BY event_seq DESC LIMIT @limit) d
+        SELECT * FROM ${source} webhook = @webhook AND event_seq < @beforeSeq AND event_seq > @afterSeq
+        ORDER BY event_seq DESC LIMIT +@limit) d
         ${JOINED} ORDER BY d.event_seq DESC`);
+  const pages = {
+    every: pageFrom('webhook_deliveries WHERE'),
+    // Found among all: nearly all succeed, so an index of them would be as large as the table.
+    succeeded: pageFrom("webhook_deliveries WHERE +state = 'succeeded' AND"),
+    ready: pageFrom(`webhook_deliveries ${OPEN} AND state = 'ready' AND`),
+    waiting: pageFrom(`webhook_deliveries ${OPEN} AND state = 'waiting' AND`),
+    failed: pageFrom(`webhook_deliveries ${OPEN} AND state = 'failed' AND`),
+  };
+  const endOfLooks = db
+    .prepare<[number, number, number], number>(`
+      SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq < ?
+      ORDER BY event_seq DESC LIMIT 1 OFFSET +?`)
+    .pluck();
 
   /** Every webhook that has rows, deleted ones too. */
   function* webhooks(): Generator<number> {
@@ -147,13 +163,20 @@ export function webhookDeliveryTable(db: Database) {
       makeReady.run(now, webhook, eventSeq);
     },
     /** Newest event first; of these states, or of any when none is named. */
-    list: ({ states, ...page }: WebhookDeliveryFilter): ListedWebhookDelivery[] => {
+    list: ({ states, limit, ...page }: WebhookDeliveryFilter): ScanPage<ListedWebhookDelivery> => {
+      const end = states.includes('succeeded')
+        ? endOfLooks.get(page.webhook, page.beforeSeq, looks)
+        : undefined;
+      const parameters = { ...page, afterSeq: end ?? 0, limit: limit + 1 };
       // State by state: each is in order in its index, several together would have to be sorted.
-      const sources = states.length === 0 ? ['webhook_deliveries WHERE'] : states.map(sourceOf);
-      return sources
-        .flatMap((source) => pageFrom(source).all(page))
-        .sort((one, two) => two.event_seq - one.event_seq)
-        .slice(0, page.limit);
+      const sources = states.length === 0 ? (['every'] as const) : states;
+      const rows = sources
+        .flatMap((source) => pages[source].all(parameters))
+        .toSorted((one, two) => two.event_seq - one.event_seq);
+      const last = rows[limit - 1];
+      if (rows.length > limit && last !== undefined)
+        return { rows: rows.slice(0, limit), nextSeq: last.event_seq };
+      return { rows, nextSeq: end === undefined ? null : end + 1 };
     },
     /** Events of an account with what the webhook was told of them, in order, `afterSeq` < seq <= `lastSeq`. */
     told: (
@@ -177,10 +200,4 @@ export function webhookDeliveryTable(db: Database) {
       return false;
     },
   };
-}
-
-function sourceOf(state: WebhookDeliveryState): string {
-  return state === 'succeeded'
-    ? "webhook_deliveries WHERE state = 'succeeded' AND"
-    : `webhook_deliveries ${OPEN} AND state = '${state}' AND`;
 }

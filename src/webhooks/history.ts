@@ -94,18 +94,13 @@ export function createWebhookHistory(settings: HistorySettings): WebhookHistory 
     deliveries: (accountId, webhookId, { status, beforeSeq, limit }) => {
       const webhook = findWebhook(tables, accountId, webhookId);
       if (isRefusal(webhook)) return webhook;
-      const rows = tables.webhookDeliveries.list({
+      const { rows, nextSeq } = tables.webhookDeliveries.list({
         webhook: webhook.number,
         states: status === undefined ? [] : STATES[status],
         beforeSeq: beforeSeq ?? Number.MAX_SAFE_INTEGER,
-        limit: limit + 1,
+        limit,
       });
-      const page = rows.slice(0, limit);
-      const last = page.at(-1);
-      return {
-        deliveries: page.map(shownDelivery),
-        nextSeq: rows.length > page.length && last !== undefined ? last.event_seq : null,
-      };
+      return { deliveries: rows.map(shownDelivery), nextSeq };
     },
     retry: async (accountId, webhookId, deliveryId) => {
       const row = await writer.run((all): ListedWebhookDelivery | Refusal => {

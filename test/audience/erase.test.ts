@@ -162,7 +162,7 @@ describe('erasing', () => {
       subject: '',
       status: 'bounced',
     });
-    const events = tables.events.feed({
+    const { rows: events } = tables.events.feed({
       accountId: 'acct_one',
       recipientHash: ADA_ID,
       afterSeq: 0,
@@ -219,7 +219,7 @@ describe('erasing', () => {
       expect(of(message?.seq ?? 0).status).toBe('cancelled');
       expect(tables.queue.get(message?.seq ?? 0)).toBeNull();
     }
-    const events = tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
+    const { rows: events } = tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
     expect(events.map(({ kind, data }) => [kind, JSON.parse(data)])).toEqual([
       ['email_failed', { reason: 'cancelled' }],
       ['email_failed', { reason: 'cancelled' }],
@@ -369,8 +369,8 @@ describe('erasing', () => {
     for (let n = 0; n < 130; n++) await send([ADA]);
     expect(await erase()).toEqual({ complete: true });
     expect(traces()).toEqual([]);
-    const { length } = tables.messages.list({ accountId: 'acct_one', recipientHash: ADA_ID, limit: 500 });
-    expect(length).toBe(130);
+    const { rows } = tables.messages.list({ accountId: 'acct_one', recipientHash: ADA_ID, limit: 500 });
+    expect(rows.length).toBe(130);
   });
 
   it('goes on after a crash in the middle', async () => {

@@ -174,7 +174,7 @@ describe('an opt-out', () => {
     await join();
     await put({ isActive: false });
     await put({ isActive: false });
-    const events = tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
+    const { rows: events } = tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
     expect(events.map(({ kind, data }) => [kind, JSON.parse(data)])).toEqual([
       [
         'email_unsubscribed',

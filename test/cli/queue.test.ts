@@ -219,7 +219,9 @@ describe('queue cancel', () => {
       out: '',
       err: `postrider: ${id}: the message is cancelled: nothing of it waits any more`,
     });
-    const events = store((tables) => tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 }));
+    const { rows: events } = store((tables) =>
+      tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 }),
+    );
     expect(events.map(({ kind, data }) => `${kind} ${data}`)).toEqual([
       'email_failed {"reason":"cancelled"}',
     ]);

@@ -115,7 +115,7 @@ describe('outcomes cannot be recorded', () => {
     const { recording, tables } = start();
     recording.suspect(new Error('first'));
     await recording.check();
-    expect(tables.events.feed({ accountId: '', afterSeq: 0, limit: 10 })).toEqual([]);
+    expect(tables.events.feed({ accountId: '', afterSeq: 0, limit: 10 }).rows).toEqual([]);
   });
 });
 

@@ -122,7 +122,9 @@ describe('a campaign counts', () => {
     await play([['email_sent'], ['email_clicked', { ...PERSON, url: 'https://example.com/' }]]);
     expect(totals()).toEqual({});
     expect(tables.campaignCounts.links(CAMPAIGN, 10)).toEqual([]);
-    expect(tables.messages.list({ accountId: 'acct_one', campaignId: CAMPAIGN, limit: 10 })).toHaveLength(2);
+    expect(
+      tables.messages.list({ accountId: 'acct_one', campaignId: CAMPAIGN, limit: 10 }).rows,
+    ).toHaveLength(2);
   });
 
   it('nothing when the unit that told of it rolls back', async () => {

@@ -322,7 +322,7 @@ describe('suppressed recipients', () => {
     const setting = startAcceptance();
     suppress(setting, 'ada@example.net', 'hard_bounce', 'all');
     await setting.send();
-    const events = setting.tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
+    const { rows: events } = setting.tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
     expect(
       events.map(({ kind, message_seq, data }) => [kind, message_seq, JSON.parse(data).reasonCode]),
     ).toEqual([['email_suppressed', null, 'RECIPIENT_SUPPRESSED']]);

@@ -61,7 +61,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl =
       body: { ...BODY, ...changes },
     });
   };
-  const stored = () => tables.messages.list({ accountId: 'acct_one', limit: 200 });
+  const stored = () => tables.messages.list({ accountId: 'acct_one', limit: 200 }).rows;
   const press = (refusal: Refusal | null) => {
     pressed = refusal;
   };

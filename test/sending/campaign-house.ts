@@ -140,7 +140,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     messages: (row: Pick<CampaignRow, 'campaign_id'>) =>
       tables.messages
         .list({ accountId: 'acct_one', campaignId: row.campaign_id, limit: 10_000 })
-        .toReversed(),
+        .rows.toReversed(),
     content: (contentId: number) => contentOf(tables, contentId),
     /** As if delivery took whatever is due and delivered it. */
     deliverAll: () =>

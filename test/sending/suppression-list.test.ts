@@ -37,7 +37,9 @@ function start() {
       .list({ accountId: 'acct_one', beforeSeq: null, limit: 50, ...filter })
       .rows.map(({ email, stream, reason }) => `${email} ${stream} ${reason}`);
   const events = () =>
-    tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 200 }).map((row) => publicEvent(row));
+    tables.events
+      .feed({ accountId: 'acct_one', afterSeq: 0, limit: 200 })
+      .rows.map((row) => publicEvent(row));
   return { ...store, recorder, list, changed, add, lift, listed, events };
 }
 

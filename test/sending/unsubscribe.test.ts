@@ -90,7 +90,7 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
     events: () =>
       tables.events
         .feed({ accountId: 'acct_one', afterSeq: 0, limit: 100, kind: 'email_unsubscribed' })
-        .map(publicEvent),
+        .rows.map(publicEvent),
   };
 }
 

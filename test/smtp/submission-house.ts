@@ -101,7 +101,7 @@ export async function startSubmission(
     stored: () =>
       tables.messages
         .list({ accountId: 'acct_one', limit: 200 })
-        .toReversed()
+        .rows.toReversed()
         .map((row) => ({ ...row, content: contentOf(tables, row.content_id) })),
   };
 }

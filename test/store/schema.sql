@@ -51,9 +51,13 @@ CREATE INDEX domains_by_tracking_domain ON domains (tracking_domain) WHERE track
 
 CREATE INDEX events_by_account ON events (account_id, seq);
 
+CREATE INDEX events_by_kind ON events (account_id, kind) WHERE kind <> 'email_sent' AND kind <> 'email_delivered';
+
 CREATE INDEX events_by_message ON events (message_seq) WHERE message_seq IS NOT NULL;
 
 CREATE INDEX events_by_person ON events (account_id, data ->> '$.contactIdentifier') WHERE message_seq IS NULL;
+
+CREATE INDEX events_without_message ON events (account_id) WHERE message_seq IS NULL;
 
 CREATE INDEX group_opt_outs_by_recipient ON group_opt_outs (recipient_hash);
 
@@ -69,9 +73,13 @@ CREATE INDEX messages_by_campaign ON messages (campaign_id, seq) WHERE campaign_
 
 CREATE INDEX messages_by_content ON messages (content_id);
 
+CREATE INDEX messages_by_domain ON messages (domain_id);
+
 CREATE INDEX messages_by_job ON messages (job_id) WHERE job_id IS NOT NULL;
 
 CREATE INDEX messages_by_recipient ON messages (account_id, recipient_hash, seq);
+
+CREATE INDEX messages_by_status ON messages (account_id, status) WHERE status <> 'delivered';
 
 CREATE INDEX queue_by_campaign ON queue (campaign_seq, ready, due_at) WHERE campaign_seq IS NOT NULL;
 
@@ -91,9 +99,7 @@ CREATE INDEX subscriptions_by_contact ON subscriptions (contact_seq);
 
 CREATE INDEX suppressions_by_account ON suppressions (account_id, seq);
 
-CREATE INDEX suppressions_by_reason ON suppressions (account_id, reason, seq);
-
-CREATE INDEX suppressions_by_stream ON suppressions (account_id, stream, seq);
+CREATE INDEX suppressions_by_stream_and_reason ON suppressions (account_id, stream, reason);
 
 CREATE INDEX templates_by_account ON templates (account_id, seq);
 

@@ -125,7 +125,7 @@ describe('deliveries', () => {
     const list = (wanted: (typeof states)[number][], beforeSeq = Number.MAX_SAFE_INTEGER, limit = 10) =>
       store.tables.webhookDeliveries
         .list({ webhook, states: wanted, beforeSeq, limit })
-        .map((row) => seqs.indexOf(row.event_seq));
+        .rows.map((row) => seqs.indexOf(row.event_seq));
     expect(list([])).toEqual([5, 4, 3, 2, 1, 0]);
     expect(list(['failed'])).toEqual([4, 1]);
     expect(list(['succeeded'])).toEqual([5, 0]);

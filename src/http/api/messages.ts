@@ -5,11 +5,10 @@ import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../events/lifecycle.ts';
 import { messageTimeline, publicMessage } from '../../events/message-view.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../store/messages.ts';
-import { pageOf } from '../../store/page.ts';
 import type { Tables } from '../../store/tables.ts';
 import { pageKey, readPageKey } from '../page-key.ts';
 import { type Route, route } from '../route.ts';
-import { pageEnd, pageEndForm, paging } from './paging.ts';
+import { pageEndForm, paging, SHORT_PAGES } from './paging.ts';
 
 /** Messages and the event feed, as callers read them. */
 const moment = z.iso.datetime({
@@ -71,6 +70,7 @@ function listMessages(tables: Tables): Route {
     operationId: 'listMessages',
     tag: 'Messages and events',
     summary: 'List messages, newest first',
+    description: SHORT_PAGES,
     scope: 'setup',
     query: z.object({ ...filters, status: status.optional() }),
     answers: {
@@ -84,16 +84,19 @@ function listMessages(tables: Tables): Route {
     handle: ({ caller, query }) => {
       const before = readPageKey('messages', query.lastKey);
       if (isRefusal(before)) return before;
-      const rows = tables.messages.list({
+      const { rows, nextSeq } = tables.messages.list({
         ...commonFilter(caller.accountId, query),
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(before === null ? {} : { beforeSeq: before }),
-        limit: query.limit + 1,
+        limit: query.limit,
       });
-      const page = pageOf(rows, query.limit);
       return {
         status: 200,
-        data: { messages: page.rows.map(publicMessage), ...pageEnd('messages', page) },
+        data: {
+          messages: rows.map(publicMessage),
+          count: rows.length,
+          ...(nextSeq === null ? {} : { nextKey: pageKey('messages', nextSeq) }),
+        },
       };
     },
   });
@@ -132,8 +135,7 @@ function listEvents(tables: Tables): Route {
     operationId: 'listEvents',
     tag: 'Messages and events',
     summary: 'The ordered feed of events, oldest first',
-    description:
-      'Keep `nextKey` and ask again with it as `lastKey`: a consumer that was down catches up without a gap. `nextKey` is given whenever the page holds anything, so that the end of the feed can be waited at.\n\n`email_failed` has a `reason`: `expired`, `cancelled`, `domain_deleted`, `loop` or `content_invalid` (its stored content cannot be composed).\n\nEvents known from a mail that came in (`source` `dsn` or `arf`) carry `verified`. For a bounce or delay it is true when the report came to the message’s return path, for a complaint when the organization that received the message signed it (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses when it is repeated on another day or confirmed by a live reply.',
+    description: `Keep \`nextKey\` and ask again with it as \`lastKey\`: a consumer that was down catches up without a gap. \`nextKey\` is given whenever the page holds anything, so that the end of the feed can be waited at. ${SHORT_PAGES}\n\n\`email_failed\` has a \`reason\`: \`expired\`, \`cancelled\`, \`domain_deleted\`, \`loop\` or \`content_invalid\` (its stored content cannot be composed).\n\nEvents known from a mail that came in (\`source\` \`dsn\` or \`arf\`) carry \`verified\`. For a bounce or delay it is true when the report came to the message’s return path, for a complaint when the organization that received the message signed it (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses when it is repeated on another day or confirmed by a live reply.`,
     scope: 'setup',
     query: z.object({
       ...filters,
@@ -152,7 +154,7 @@ function listEvents(tables: Tables): Route {
     handle: ({ caller, query }) => {
       const after = readPageKey('events', query.lastKey);
       if (isRefusal(after)) return after;
-      const rows = tables.events.feed({
+      const { rows, nextSeq } = tables.events.feed({
         ...commonFilter(caller.accountId, query),
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(query.event === undefined ? {} : { kind: query.event }),
@@ -160,13 +162,12 @@ function listEvents(tables: Tables): Route {
         afterSeq: after ?? 0,
         limit: query.limit,
       });
-      const last = rows.at(-1);
       return {
         status: 200,
         data: {
           events: rows.map(publicEvent),
           count: rows.length,
-          ...(last === undefined ? {} : { nextKey: pageKey('events', last.seq) }),
+          ...(nextSeq === null ? {} : { nextKey: pageKey('events', nextSeq) }),
         },
       };
     },

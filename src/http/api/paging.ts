@@ -23,6 +23,10 @@ export const pageEndForm = {
   nextKey: z.string().optional().describe('While more follow.'),
 };
 
+/** For lists whose pages look at a limited number of rows. */
+export const SHORT_PAGES =
+  'A page looks at a limited number of rows: with filters it may be short, even empty, and still have a `nextKey`. The list ends where there is none.';
+
 /** `list` names the list to its page keys. */
 export function pageEnd(
   list: string,

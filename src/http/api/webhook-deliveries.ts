@@ -6,7 +6,7 @@ import type { Webhooks } from '../../webhooks/service.ts';
 import { DELIVERY_STATUSES } from '../../webhooks/shown.ts';
 import { pageKey, readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { pageEndForm, paging } from './paging.ts';
+import { pageEndForm, paging, SHORT_PAGES } from './paging.ts';
 import { delivery, EXAMPLES, testResult } from './webhook-forms.ts';
 
 /** What webhooks were told, telling it again, and trying one out. */
@@ -52,6 +52,7 @@ function list(webhooks: Webhooks): Route {
     path: '/web-setup/webhooks/{webhookId}/deliveries',
     operationId: 'listWebhookDeliveries',
     summary: 'What a webhook was told, newest event first',
+    description: SHORT_PAGES,
     params,
     query: z.object({ status: z.enum(DELIVERY_STATUSES).optional(), ...paging }),
     answers: {

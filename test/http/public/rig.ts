@@ -88,7 +88,7 @@ export async function startPublic(
       `/c/${clickTokens(tokens.clickKey, messageId, host)(url)}`,
     /** What was recorded of an account, oldest first. */
     events: (accountId = 'acct_one') =>
-      tables.events.feed({ accountId, afterSeq: 0, limit: 1000 }).map(publicEvent),
+      tables.events.feed({ accountId, afterSeq: 0, limit: 1000 }).rows.map(publicEvent),
     suppressions: (mail: SentMail) =>
       tables.suppressions
         .of(mail.accountId, mail.recipientHash)
