@@ -238,6 +238,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       recorder,
       mayAdd: limits.mayAdd.contacts,
       answersKeptMs: config.limits.idempotencyHours * HOUR,
+      erasureWaitMs: 5 * SECOND,
     });
     audience.background.start();
     undo.push(() => audience.background.stop());

@@ -1,67 +1,78 @@
-import { type Clock, MINUTE } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MINUTE, SECOND } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import type { KnownContact } from '../store/contacts.ts';
-import type { Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
-import { type Eraser, erasingOf } from './erasers.ts';
+import { createPortions } from '../store/portions.ts';
+import { type Eraser, erasingOf, type Step } from './erasers.ts';
 import { findPerson, identifiersOf } from './people.ts';
 import type { Person } from './scrub.ts';
 import { clearTraces, rewriteIfWanted, type TraceHouse } from './traces.ts';
 
 /**
- * Erases a person: their profile, memberships and history at once, then, portion by portion, every trace in
- * messages, events and stored answers, so that nobody waits long for the database. What is still to be done is
- * a row of its own until it is done, so a crash in the middle loses nothing. Suppressions, opt-outs and events
- * stay, by the identifier alone.
+ * Erases a person: their profile, memberships and history immediately, then, in portions, every trace in messages,
+ * events and stored answers, so that nobody waits long for the database. What is still to be done is a row of its own
+ * until it is done: after a crash the next start continues. Suppressions, opt-outs and events stay, by the identifier
+ * alone.
  */
 export interface Erasure {
-  /** Resolves when all is cleared, or all but what is being sent at this moment (`complete: false`). */
+  /**
+   * Resolves when everything is cleared, or when the rest follows without the caller (`complete: false`): something is
+   * being sent at this moment, or it takes longer than `waitMs`.
+   */
   erase(accountId: string, identifier: string): Promise<{ complete: boolean } | Refusal>;
-  /** Goes on with what was left, now and every minute. */
+  /** Continues what was left, now and every minute. */
   start(): void;
   stop(): Promise<void>;
 }
 
-export interface ErasureHouse {
-  tables: Tables;
-  writer: Writer;
-  clock: Clock;
-  log: Log;
+/** How long a stop waits for erasures under way; the next start continues those that take longer. */
+const STOP_GRACE_MS = 3 * SECOND;
+
+export interface ErasureHouse extends TraceHouse {
   erasers: readonly Eraser[];
-  claimFile?: NonNullable<TraceHouse['claimFile']>;
+  /** How long a caller waits for traces to be cleared, ms; default: until they are. */
+  waitMs?: number | undefined;
 }
 
 export function createErasure(house: ErasureHouse): Erasure {
-  const { tables, writer, clock, log, erasers } = house;
+  const { tables, writer, clock, log, erasers, waitMs } = house;
   let timer: NodeJS.Timeout | null = null;
   let sweeping: Promise<void> = Promise.resolve();
-  /** Erasures at work: the sweep leaves them alone. */
-  const busy = new Set<number>();
+  /** Erasures at work, by number: the sweep leaves them alone. */
+  const busy = new Map<number, Promise<boolean>>();
+  const portions = createPortions({ writer, share: 'erasure' });
 
-  /** False when something is in a worker's hands. */
-  async function finish(seq: number): Promise<boolean> {
-    busy.add(seq);
-    try {
-      const row = tables.erasures.get(seq);
-      if (row === null) return true;
-      const erasing = erasingOf(row, clock.now());
-      for (const eraser of erasers) {
-        for (let step = 'more'; step !== 'done'; ) {
-          step = await writer.run((all) => eraser.step(all, erasing));
-          if (step === 'waiting') return false;
-        }
-      }
-      await writer.run((all) => all.erasures.remove(seq));
-      log.info({ accountId: row.account_id }, 'a person was erased');
-      await clearTraces(house, erasing.person).catch((error: unknown) => {
-        // The person is gone from every table; what may be left is out of anybody's reach but a file reader's.
-        log.warn({ err: error }, 'free space could not be looked through after an erasure');
-      });
-      return true;
-    } finally {
-      busy.delete(seq);
+  function finish(seq: number): Promise<boolean> {
+    const finishing = clear(seq).finally(() => busy.delete(seq));
+    busy.set(seq, finishing);
+    return finishing;
+  }
+
+  /** False when something is in a worker's hands, or when it was stopped. */
+  async function clear(seq: number): Promise<boolean> {
+    const row = tables.erasures.get(seq);
+    if (row === null) return true;
+    const erasing = erasingOf(row, clock.now());
+    for (const eraser of erasers) {
+      let step: Step = 'more';
+      const stepped = await portions.run(
+        (all, rows, isOver) => {
+          const next = eraser.step(all, erasing, { rows, isOver });
+          return { rows, isDone: next !== 'more', next };
+        },
+        ({ next }) => {
+          step = next;
+        },
+      );
+      if (!stepped || isWaiting(step)) return false;
     }
+    await writer.run((all) => all.erasures.remove(seq));
+    log.info({ accountId: row.account_id }, 'a person was erased');
+    await clearTraces(house, erasing.person).catch((error: unknown) => {
+      // The person is gone from every table; what may be left is out of anybody's reach but a file reader's.
+      log.warn({ err: error }, 'free space could not be looked through after an erasure');
+    });
+    return true;
   }
 
   async function sweep(): Promise<void> {
@@ -69,10 +80,11 @@ export function createErasure(house: ErasureHouse): Erasure {
     await rewriteIfWanted(house);
   }
 
+  const logFailure = (error: unknown) =>
+    log.error({ err: error }, 'an erasure could not be continued; it is tried again');
+
   const sweepLogged = () => {
-    sweeping = sweeping
-      .then(sweep)
-      .catch((error: unknown) => log.error({ err: error }, 'an erasure could not go on; it is tried again'));
+    sweeping = sweeping.then(sweep).catch(logFailure);
   };
 
   return {
@@ -92,7 +104,11 @@ export function createErasure(house: ErasureHouse): Erasure {
         return begun;
       });
       if (isRefusal(seq)) return seq;
-      return { complete: await finish(seq) };
+      const finished = finish(seq);
+      if (waitMs === undefined) return { complete: await finished };
+      const complete = await Promise.race([finished, sleep(waitMs, null, { ref: false })]);
+      if (complete === null) finished.catch(logFailure);
+      return { complete: complete ?? false };
     },
     start: () => {
       sweepLogged();
@@ -101,9 +117,16 @@ export function createErasure(house: ErasureHouse): Erasure {
     },
     stop: async () => {
       if (timer !== null) clearInterval(timer);
-      await sweeping;
+      const underWay = () => Promise.allSettled([sweeping, ...busy.values()]);
+      await Promise.race([underWay(), sleep(STOP_GRACE_MS, null, { ref: false })]);
+      portions.stop();
+      await underWay();
     },
   };
+}
+
+function isWaiting(step: Step): boolean {
+  return step === 'waiting';
 }
 
 function personOf(contact: KnownContact): Person {

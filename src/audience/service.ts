@@ -37,6 +37,8 @@ export interface AudienceHouse {
   answersKeptMs: number;
   /** See `TraceHouse`. */
   claimFile?: NonNullable<TraceHouse['claimFile']>;
+  /** How long a caller waits for an erasure, see `ErasureHouse`. */
+  erasureWaitMs?: number;
   /** For tables of other rooms in which people's addresses stand. */
   erasers?: readonly Eraser[];
 }
@@ -44,7 +46,7 @@ export interface AudienceHouse {
 export function createAudience(house: AudienceHouse): Audience {
   const erasers = [...createErasers(house), ...(house.erasers ?? [])];
   const groups = createSubscriptionGroups(house);
-  const erasure = createErasure({ ...house, erasers });
+  const erasure = createErasure({ ...house, erasers, waitMs: house.erasureWaitMs });
   const searchFill = createSearchFill(house);
   let recovered: Promise<void> = Promise.resolve();
   return {

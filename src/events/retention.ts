@@ -105,13 +105,13 @@ export function createRetention(deps: RetentionDeps): Retention {
     const walked = <Place>(
       kind: PurgedKind,
       start: Place,
-      walk: (all: Tables, place: Place, rows: number) => PurgedPortion<Place>,
+      walk: (all: Tables, place: Place, rows: number, isOver: () => boolean) => PurgedPortion<Place>,
     ) => {
       let place = start;
       return {
         kind,
-        step: (all: Tables, rows: number) => {
-          const { removed, next } = walk(all, place, rows);
+        step: (all: Tables, rows: number, isOver: () => boolean) => {
+          const { removed, next } = walk(all, place, rows, isOver);
           place = next ?? place;
           return { rows, deleted: removed, isDone: next === null };
         },
@@ -127,8 +127,8 @@ export function createRetention(deps: RetentionDeps): Retention {
     const { contents, webhookDeliveries } = tables.retention;
     const events = aged('events', (all) => all.retention.events);
     return [
-      walked('bodies', contents.start, (all, place, rows) =>
-        all.retention.contents.purge(place, { before: bodiesBefore, now, rows }),
+      walked('bodies', contents.start, (all, place, rows, isOver) =>
+        all.retention.contents.purge(place, { before: bodiesBefore, now, rows, isOver }),
       ),
       events,
       walked('webhookDeliveries', webhookDeliveries.start, (all, place, rows) =>

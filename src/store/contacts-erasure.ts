@@ -57,6 +57,15 @@ export function erasureTable(db: Database) {
   };
 }
 
+export interface SeqRange {
+  after: number;
+  before: number;
+  limit: number;
+}
+
+/** A message of some content. */
+export type ContentCopy = Pick<MessageRow, 'seq' | 'recipient_hash' | 'final_at' | 'subject'>;
+
 export interface KeptForErasing {
   seq: number;
   sender: string;
@@ -70,17 +79,20 @@ function pastOfPerson(db: Database) {
   const messages = db.prepare<[string, string, number, number, number], MessageRow>(`
     SELECT * FROM messages INDEXED BY messages_by_recipient
     WHERE account_id = ? AND recipient_hash = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
-  const queued = db.prepare<[string, string, number, number], MessageRow>(`
-    SELECT m.* FROM messages m INDEXED BY messages_by_recipient CROSS JOIN queue q ON q.seq = m.seq
-    WHERE m.account_id = ? AND m.recipient_hash = ? AND m.seq < ? AND q.lease IS NULL ORDER BY m.seq LIMIT +?`);
+  const seqs = db
+    .prepare<[string, string, number, number, number], number>(`
+      SELECT seq FROM messages INDEXED BY messages_by_recipient
+      WHERE account_id = ? AND recipient_hash = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`)
+    .pluck();
   const newestMessage = db
     .prepare<[string, string, number], number>(`
       SELECT created_at FROM messages INDEXED BY messages_by_recipient
       WHERE account_id = ? AND recipient_hash = ? AND seq < ? ORDER BY seq DESC LIMIT 1`)
     .pluck();
-  const events = db.prepare<[string, string, number], StoredText>(`
+  const events = db.prepare<[string, string, number, number, number], StoredText>(`
     SELECT seq, data AS text FROM events INDEXED BY events_by_person
-    WHERE account_id = ? AND data ->> '$.contactIdentifier' = ? AND message_seq IS NULL AND seq < ?`);
+    WHERE account_id = ? AND data ->> '$.contactIdentifier' = ? AND message_seq IS NULL AND seq > ? AND seq < ?
+    ORDER BY seq LIMIT +?`);
   const suppressions = db.prepare<[string, string]>(
     'UPDATE suppressions SET email = NULL WHERE account_id = ? AND recipient_hash = ?',
   );
@@ -96,20 +108,17 @@ function pastOfPerson(db: Database) {
   const removeKept = db.prepare<[number]>('DELETE FROM kept_mail WHERE seq = ?');
   return {
     /** To one recipient, oldest first, `after` < seq < `before`. */
-    messagesOf: (
-      accountId: string,
-      recipientHash: string,
-      range: { after: number; before: number; limit: number },
-    ): MessageRow[] => messages.all(accountId, recipientHash, range.after, range.before, range.limit),
-    /** Of those, what waits and nobody is sending. */
-    queuedTo: (accountId: string, recipientHash: string, before: number, limit: number): MessageRow[] =>
-      queued.all(accountId, recipientHash, before, limit),
+    messagesOf: (accountId: string, recipientHash: string, range: SeqRange): MessageRow[] =>
+      messages.all(accountId, recipientHash, range.after, range.before, range.limit),
+    /** The same, numbers only. */
+    messageSeqsOf: (accountId: string, recipientHash: string, range: SeqRange): number[] =>
+      seqs.all(accountId, recipientHash, range.after, range.before, range.limit),
     /** When the last of them was accepted; null: there is none. */
     newestMessageAt: (accountId: string, recipientHash: string, before: number): number | null =>
       newestMessage.get(accountId, recipientHash, before) ?? null,
-    /** About a person to whom no message leads. */
-    eventsAbout: (accountId: string, recipientHash: string, before: number): StoredText[] =>
-      events.all(accountId, recipientHash, before),
+    /** Events about a person to whom no message leads, oldest first, `after` < seq < `before`. */
+    eventsAbout: (accountId: string, recipientHash: string, range: SeqRange): StoredText[] =>
+      events.all(accountId, recipientHash, range.after, range.before, range.limit),
     forgetSuppressedAddress: (accountId: string, recipientHash: string): void => {
       suppressions.run(accountId, recipientHash);
     },
@@ -135,14 +144,9 @@ function pastOfMessage(db: Database) {
   const clear = db.prepare<[number]>(
     "UPDATE messages SET recipient = recipient_hash, subject = '' WHERE seq = ?",
   );
-  const neededByOthers = db
-    .prepare<[number, string], number>(
-      'SELECT 1 FROM messages WHERE content_id = ? AND recipient_hash <> ? AND final_at IS NULL LIMIT 1',
-    )
-    .pluck();
-  const subjects = db.prepare<[number], StoredText>(
-    'SELECT seq, subject AS text FROM messages WHERE content_id = ?',
-  );
+  const copies = db.prepare<[number, number, number], ContentCopy>(`
+    SELECT seq, recipient_hash, final_at, subject FROM messages INDEXED BY messages_by_content
+    WHERE content_id = ? AND seq > ? ORDER BY seq LIMIT +?`);
   const setSubject = db.prepare<[string, number]>('UPDATE messages SET subject = ? WHERE seq = ?');
   const removeContent = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
   const setContent = db.prepare<[string | Uint8Array, number, number]>(
@@ -167,11 +171,9 @@ function pastOfMessage(db: Database) {
     clearMessage: (seq: number): void => {
       clear.run(seq);
     },
-    /** Whether a copy for somebody else is still to be sent. */
-    contentIsNeeded: (contentId: number, recipientHash: string): boolean =>
-      neededByOthers.get(contentId, recipientHash) !== undefined,
-    /** Subjects of all copies of a content. */
-    subjectsOf: (contentId: number): StoredText[] => subjects.all(contentId),
+    /** The messages of a content after this one, in order: a campaign's can have hundreds of thousands. */
+    copiesAfter: (contentId: number, seq: number, limit: number): ContentCopy[] =>
+      copies.all(contentId, seq, limit),
     setSubject: (seq: number, subject: string): void => {
       setSubject.run(subject, seq);
     },

@@ -24,7 +24,8 @@ export interface Portion {
   isDone: boolean;
 }
 
-export type Step<P extends Portion> = (tables: Tables, rows: number) => P;
+/** `isOver`: whether the portion has had its time; a step whose rows differ in size looks after each. */
+export type Step<P extends Portion> = (tables: Tables, rows: number, isOver: () => boolean) => P;
 
 export interface PortionsOptions {
   writer: Writer;
@@ -37,7 +38,7 @@ export interface PortionsOptions {
 
 /** How long a portion may hold the event loop; a single row may take longer. */
 const PORTION_MS = 2;
-const FIRST_ROWS = 8;
+const FIRST_ROWS = 1;
 const MOST_ROWS = 1000;
 /** In pauses, relative to the time from a portion's request until it is on disk. */
 const PAUSE_FACTOR = 1;
@@ -55,7 +56,7 @@ export function createPortions(options: PortionsOptions): Portions {
         const requested = now();
         const { portion, took } = await writer.run((tables) => {
           const began = now();
-          const done = step(tables, rows);
+          const done = step(tables, rows, () => now() - began >= PORTION_MS);
           return { portion: done, took: now() - began };
         }, share);
         onDone?.(portion, took);

@@ -14,6 +14,14 @@ export interface ContentPlace {
   messageSeq: number;
 }
 
+export interface ContentWalk {
+  before: number;
+  now: number;
+  rows: number;
+  /** Asked after each content: bodies differ in size by a factor of a thousand. */
+  isOver(): boolean;
+}
+
 /** Where a walk through the webhook deliveries is. */
 export interface DeliveryPlace {
   webhook: number;
@@ -110,14 +118,11 @@ function contentRetention(db: Database) {
 
   return {
     start: { contentId: 0, messageSeq: 0 } satisfies ContentPlace,
-    /** Looks at some `rows` contents and messages. */
-    purge: (
-      place: ContentPlace,
-      { before, now, rows }: { before: number; now: number; rows: number },
-    ): PurgedPortion<ContentPlace> => {
+    /** Looks at some `rows` contents and messages, fewer when `isOver`. */
+    purge: (place: ContentPlace, { before, now, rows, isOver }: ContentWalk): PurgedPortion<ContentPlace> => {
       let next = place;
       let removed = 0;
-      for (let left = rows; left > 0; ) {
+      for (let left = rows; left > 0 && (left === rows || !isOver()); ) {
         const contentId = nextContent.get(next.contentId);
         if (contentId === undefined) return { removed, next: null };
         if (contentId !== next.contentId) next = { contentId, messageSeq: 0 };

@@ -269,6 +269,7 @@ describe('at the door', () => {
     const writer = {
       run: () => Promise.reject(busy),
       settled: () => Promise.resolve(),
+      isCrowded: () => false,
       close: () => Promise.resolve(),
     };
     const { client } = await startMx({ settings: { writer } });

@@ -205,7 +205,7 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
         if (isRefusal(erased)) return erased;
         const message = erased.complete
           ? 'The contact has been erased.'
-          : 'The contact has been erased; what is left of a mail that is being sent right now follows when it is through.';
+          : 'The contact has been erased; the rest of its traces in messages and events is being cleared.';
         return { status: 200, data: { message } };
       },
     }),
