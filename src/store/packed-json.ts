@@ -33,7 +33,7 @@ const SMALL_COUNT = 0x30;
 /** From here on: STRINGS. */
 const KNOWN = 0x40;
 
-const STRINGS = [
+export const STRINGS = [
   'conclusion',
   'action',
   'classification',
@@ -156,10 +156,45 @@ const STRINGS = [
   'mx01.gmx.net',
   'mx00.web.de',
   'mx01.web.de',
+  'ip',
+  'isBot',
+  'isProxy',
+  'isFirst',
+  'feedbackType',
+  'reasonCode',
+  'expired',
+  'cancelled',
+  'domain_deleted',
+  'loop',
+  'content_invalid',
+  'arf',
+  'abuse',
+  'SUPPRESSED',
+  'CONSENT_WITHDRAWN',
+  'Mozilla/5.0',
+  'Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)',
+  'invalid-recipient',
+  'invalid-domain',
+  'inactive-mailbox',
+  'mailbox-full',
+  'policy-block',
+  'rate-limited',
+  'message-too-large',
+  'spam-block',
+  'content-rejected',
+  'authentication-failed',
+  'reputation-block',
+  'greylisted',
+  'network-error',
+  'tls-failed',
+  'relay-denied',
+  'protocol-error',
+  'server-error',
+  'routing-loop',
 ] as const;
 
 /** Their keys are in STRINGS. */
-const SHAPES: readonly (readonly string[])[] = [
+export const SHAPES: readonly (readonly string[])[] = [
   ['conclusion', 'action', 'reply', 'sessions'],
   ['conclusion', 'action', 'classification', 'reply', 'sessions'],
   ['code', 'enhanced', 'text'],
@@ -172,6 +207,9 @@ const SHAPES: readonly (readonly string[])[] = [
   ['bounceType', 'classification', 'smtpCode', 'enhancedCode', 'diagnostic', 'source', 'suppressed'],
   ['reason', 'classification', 'smtpCode', 'enhancedCode', 'diagnostic'],
   ['reason'],
+  ['ip', 'userAgent', 'isBot', 'isProxy', 'isFirst'],
+  ['url', 'ip', 'userAgent', 'isBot', 'isProxy', 'isFirst'],
+  ['source', 'feedbackType', 'verified', 'suppressed'],
 ];
 
 const CODES: ReadonlyMap<string, number> = new Map(STRINGS.map((text, index) => [text, KNOWN + index]));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { packJson, unpackJson } from '../../src/store/packed-json.ts';
+import { packJson, SHAPES, STRINGS, unpackJson } from '../../src/store/packed-json.ts';
 
 const TIME = Date.UTC(2026, 0, 15, 12);
 
@@ -96,6 +96,18 @@ describe('packed JSON', () => {
     for (let run = 0; run < 2000; run++) {
       const value = generated(0);
       expect(unpackJson(packJson(value, TIME), TIME)).toBe(JSON.stringify(value));
+    }
+  });
+
+  it('has a code of one byte for every known string, and none twice', () => {
+    expect(new Set(STRINGS).size).toBe(STRINGS.length);
+    for (const text of STRINGS) expect(packJson(text, TIME)).toHaveLength(1);
+  });
+
+  it('knows the keys of every shape, none of which contains a comma', () => {
+    for (const keys of SHAPES) {
+      expect(packJson(Object.fromEntries(keys.map((key) => [key, 1])), TIME)).toHaveLength(2 + keys.length);
+      expect(keys.join().split(',')).toEqual(keys);
     }
   });
 
