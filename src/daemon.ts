@@ -100,6 +100,8 @@ export interface World {
   workerScript?: URL;
   /** The program of the thread that flushes the write-ahead log; default: the compiled one. */
   flushScript?: URL;
+  /** The program of the thread that clears unused space of the database; default: the one beside this file. */
+  slackScript?: URL;
   /** The program of the thread that reads incoming mail; default: the one beside this file. */
   readerScript?: URL;
 }
@@ -239,6 +241,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       mayAdd: limits.mayAdd.contacts,
       answersKeptMs: config.limits.idempotencyHours * HOUR,
       erasureWaitMs: 5 * SECOND,
+      slackScript: world.slackScript ?? new URL('./store/slack-thread.js', import.meta.url),
     });
     audience.background.start();
     undo.push(() => audience.background.stop());
@@ -541,6 +544,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       tables,
       writer,
       ...config.limits,
+      mayShrink: () => !audience.erasure.isClearingFile(),
       onPortion: registerRetentionMetrics(registry, () => retention.progress(), tables.freeSpace.pages),
     });
     retention.start();
@@ -570,18 +574,25 @@ function logListener(log: Log, listener: string, address: ListenAddress | null |
   if (address) log.info({ listener, address: formatListen(address) }, 'listening');
 }
 
-function registerGauges(registry: Registry, read: { queued(): number; engine: DeliveryEngine }): void {
-  const { engine } = read;
-  collectDefaultMetrics({ register: registry });
-  const gauge = (name: string, help: string, value: () => number) =>
-    new Gauge({
+/** Returns a function that registers a gauge whose value is read when it is collected. */
+function gaugesOf(registry: Registry): (name: string, help: string, value: () => number) => void {
+  return (name, help, value) => {
+    const gauge = new Gauge({
       name,
       help,
-      registers: [registry],
+      registers: [],
       collect() {
         this.set(value());
       },
     });
+    registry.registerMetric(gauge);
+  };
+}
+
+function registerGauges(registry: Registry, read: { queued(): number; engine: DeliveryEngine }): void {
+  const { engine } = read;
+  collectDefaultMetrics({ register: registry });
+  const gauge = gaugesOf(registry);
   gauge('postrider_queue_messages', 'Messages waiting to be delivered.', read.queued);
   gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', engine.inFlight);
   gauge(
@@ -627,51 +638,41 @@ function registerRetentionMetrics(
     buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5],
     registers,
   });
-  new Gauge({
+  const running = new Gauge({
     name: 'postrider_retention_running',
     help: '1 for the kind that the retention pass under way is deleting.',
     labelNames: ['kind'],
-    registers,
+    registers: [],
     collect() {
       const { current } = progress();
       for (const kind of PURGED_KINDS) this.set({ kind }, kind === current ? 1 : 0);
     },
   });
-  new Gauge({
-    name: 'postrider_retention_remaining_rows',
-    help: 'Rows that the retention pass under way still has to delete of that kind: an estimate.',
-    registers,
-    collect() {
-      this.set(progress().remaining ?? 0);
-    },
-  });
-  new Gauge({
-    name: 'postrider_retention_completed_timestamp_seconds',
-    help: 'When the last retention pass was completed; 0: none since the start.',
-    registers,
-    collect() {
-      this.set((progress().completedAt ?? 0) / 1000);
-    },
-  });
-  const bytes = (name: string, help: string, count: (given: FilePages) => number) =>
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        const given = pages();
-        this.set(count(given) * given.pageSize);
-      },
-    });
-  bytes(
+  registry.registerMetric(running);
+  const gauge = gaugesOf(registry);
+  gauge(
+    'postrider_retention_remaining_rows',
+    'Rows that the retention pass under way still has to delete of that kind: an estimate.',
+    () => progress().remaining ?? 0,
+  );
+  gauge(
+    'postrider_retention_completed_timestamp_seconds',
+    'When the last retention pass was completed; 0: none since the start.',
+    () => (progress().completedAt ?? 0) / 1000,
+  );
+  const bytes = (count: (given: FilePages) => number) => () => {
+    const given = pages();
+    return count(given) * given.pageSize;
+  };
+  gauge(
     'postrider_database_bytes',
     'Size of the database file, without its write-ahead log.',
-    ({ total }) => total,
+    bytes(({ total }) => total),
   );
-  bytes(
+  gauge(
     'postrider_database_free_bytes',
-    'Of those, bytes that hold nothing and are reused.',
-    ({ free }) => free,
+    'Of the database file, bytes that hold nothing and are reused.',
+    bytes(({ free }) => free),
   );
   return (kind, count, durationMs) => {
     deleted.inc({ kind }, count);

@@ -6,7 +6,7 @@ import { createPortions } from '../store/portions.ts';
 import { type Eraser, erasingOf, type Step } from './erasers.ts';
 import { findPerson, identifiersOf } from './people.ts';
 import type { Person } from './scrub.ts';
-import { clearTraces, rewriteIfWanted, type TraceHouse } from './traces.ts';
+import { createTraces, type TraceHouse } from './traces.ts';
 
 /**
  * Erases a person: their profile, memberships and history immediately, then, in portions, every trace in messages,
@@ -23,6 +23,8 @@ export interface Erasure {
   /** Continues what was left, now and every minute. */
   start(): void;
   stop(): Promise<void>;
+  /** Whether the file is being cleared of what was erased: pages must not be moved then. */
+  isClearingFile(): boolean;
 }
 
 /** How long a stop waits for erasures under way; the next start continues those that take longer. */
@@ -41,6 +43,7 @@ export function createErasure(house: ErasureHouse): Erasure {
   /** Erasures at work, by number: the sweep leaves them alone. */
   const busy = new Map<number, Promise<boolean>>();
   const portions = createPortions({ writer, share: 'erasure' });
+  const traces = createTraces(house);
 
   function finish(seq: number): Promise<boolean> {
     const finishing = clear(seq).finally(() => busy.delete(seq));
@@ -66,18 +69,28 @@ export function createErasure(house: ErasureHouse): Erasure {
       );
       if (!stepped || isWaiting(step)) return false;
     }
-    await writer.run((all) => all.erasures.remove(seq));
-    log.info({ accountId: row.account_id }, 'a person was erased');
-    await clearTraces(house, erasing.person).catch((error: unknown) => {
-      // The person is gone from every table; what may be left is out of anybody's reach but a file reader's.
-      log.warn({ err: error }, 'free space could not be looked through after an erasure');
+    await writer.run((all) => {
+      all.erasures.remove(seq);
+      traces.want(all);
     });
+    log.info({ accountId: row.account_id }, 'a person was erased');
+    await clearTraces();
     return true;
+  }
+
+  /** The person is gone from every table: what a failed pass leaves only a reader of the file's bytes finds. */
+  async function clearTraces(): Promise<void> {
+    await traces.clear().catch((error: unknown) => {
+      log.warn(
+        { err: error },
+        'erased data could not be cleared from unused space of the database; trying again',
+      );
+    });
   }
 
   async function sweep(): Promise<void> {
     for (const seq of tables.erasures.pending()) if (!busy.has(seq)) await finish(seq);
-    await rewriteIfWanted(house);
+    await clearTraces();
   }
 
   const logFailure = (error: unknown) =>
@@ -110,6 +123,7 @@ export function createErasure(house: ErasureHouse): Erasure {
       if (complete === null) finished.catch(logFailure);
       return { complete: complete ?? false };
     },
+    isClearingFile: traces.isClearing,
     start: () => {
       sweepLogged();
       timer = setInterval(sweepLogged, MINUTE);
@@ -120,6 +134,7 @@ export function createErasure(house: ErasureHouse): Erasure {
       const underWay = () => Promise.allSettled([sweeping, ...busy.values()]);
       await Promise.race([underWay(), sleep(STOP_GRACE_MS, null, { ref: false })]);
       portions.stop();
+      await traces.stop();
       await underWay();
     },
   };

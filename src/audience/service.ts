@@ -37,6 +37,7 @@ export interface AudienceHouse {
   answersKeptMs: number;
   /** See `TraceHouse`. */
   claimFile?: NonNullable<TraceHouse['claimFile']>;
+  slackScript?: TraceHouse['slackScript'];
   /** How long a caller waits for an erasure, see `ErasureHouse`. */
   erasureWaitMs?: number;
   /** For tables of other rooms in which people's addresses stand. */

@@ -1,105 +1,119 @@
-import { open, stat } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type Clock, HOUR, SECOND } from '../core/clock.ts';
+import { stat } from 'node:fs/promises';
+import { type Clock, HOUR } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { DaemonLock } from '../store/database.ts';
+import { isClearable } from '../store/slack.ts';
+import { runSlackPass } from '../store/slack-pass.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import type { Person } from './scrub.ts';
 
 /**
- * The last step of an erasure: what was deleted is to be gone from the file itself. Deleted rows are zeroed
- * where they stood, but the write-ahead log still has the pages as they were, and when a page was split
- * earlier, copies of its rows may have stayed in a neighbour's free space. So the log is emptied, the file is
- * read through, and if something is found, it is rewritten as a whole. Everybody waits for that, so it is done
- * to small files only, and seldom; a large one the operator rewrites, with `contacts compact`.
+ * The last step of an erasure: what was deleted is to be gone from the file itself. Deleted rows are zeroed where they
+ * stood, but copies of them can be in the unused space of pages and in the write-ahead log. A pass through the file
+ * clears both (`store/slack`) while everybody goes on. In a small file it follows each erasure; in a large one it runs
+ * at most every hour, for all erasures since the last.
  */
+export interface Traces {
+  /** Notes that a pass is due. To be called in the unit of work that ends an erasure. */
+  want(tables: Tables): void;
+  /** Runs the pass that is due, if its time has come. One at a time: a call meanwhile waits for the next one. */
+  clear(): Promise<void>;
+  /** Whether a pass is under way: pages must not be moved then. */
+  isClearing(): boolean;
+  /** Ends the pass under way; it is begun anew by the next start. */
+  stop(): Promise<void>;
+}
+
 export interface TraceHouse {
   tables: Tables;
   writer: Writer;
   clock: Clock;
   log: Log;
   /**
-   * Takes the right to rewrite the file; null while a daemon in another process is running, which then does it
-   * itself within a minute. Default: for the daemon, who has the right.
+   * Takes the right to clear the file; null while a daemon in another process is running, which then does it itself
+   * within a minute. Default: for the daemon, who has the right.
    */
   claimFile?: () => DaemonLock | null;
+  /** Program of the thread that clears the file; default: the calling thread does. */
+  slackScript?: URL | undefined;
 }
 
-const REWRITE_BYTES = 64 * 1024 * 1024;
-/** Addresses may be in the file rightly, of another account say: that is no reason to rewrite it all the time. */
-const REWRITE_EVERY = HOUR;
-const LAST_REWRITE = 'rewritten-at';
-const REWRITE_WANTED = 'rewrite-wanted';
-
-const TOO_LARGE =
-  'free space of the database may hold copies of what was erased: "postrider contacts compact" clears it while the daemon is stopped';
-
-const CHUNK = 1024 * 1024;
-const TRIES = 20;
-
-export async function clearTraces(house: TraceHouse, person: Person): Promise<void> {
-  const { tables, writer, log } = house;
-  await emptyLog(house);
-  const needles = [...person.addresses, ...(person.phone === null ? [] : [person.phone])].map((text) =>
-    Buffer.from(text),
-  );
-  const path = tables.erasures.path();
-  const { size } = await stat(path);
-  if (size > REWRITE_BYTES) {
-    log.info({ bytes: size }, TOO_LARGE);
-    return;
-  }
-  if (!(await holdsAny(path, needles))) return;
-  await writer.run((all) => all.settings.put(REWRITE_WANTED, 'yes'));
-  await rewriteIfWanted(house);
-}
-
-/** Rewrites the file when traces were found in it, not too often. */
-export async function rewriteIfWanted(house: TraceHouse): Promise<void> {
-  const { tables, writer, clock, log } = house;
-  const last = Number(tables.settings.get(LAST_REWRITE) ?? 0);
-  if (tables.settings.get(REWRITE_WANTED) !== 'yes' || clock.now() - last < REWRITE_EVERY) return;
-  const claim = house.claimFile === undefined ? HELD_ALREADY : house.claimFile();
-  if (claim === null) return;
-  try {
-    tables.erasures.rewrite();
-  } finally {
-    claim.release();
-  }
-  await writer.run((all) => {
-    all.settings.put(REWRITE_WANTED, 'no');
-    all.settings.put(LAST_REWRITE, String(clock.now()));
-  });
-  await emptyLog(house);
-  log.info('the database was rewritten, so that nothing of erased people is left in its free space');
-}
+const SMALL_FILE_BYTES = 64 * 1024 * 1024;
+const PASS_INTERVAL_MS = HOUR;
+/** Counts erasures, so that one that ends during a pass makes another one due. */
+const WANTED = 'traces-wanted';
+const CLEARED = 'traces-cleared';
+const CLEARED_AT = 'traces-cleared-at';
 
 const HELD_ALREADY: DaemonLock = { release: () => {} };
 
-/** A reader in another process may be in the way for a moment. */
-async function emptyLog({ tables, log }: TraceHouse): Promise<void> {
-  for (let tries = 0; tries < TRIES; tries++) {
-    if (tables.erasures.emptyLog()) return;
-    await sleep(SECOND / 10);
-  }
-  log.warn('the write-ahead log could not be emptied after an erasure: another process is reading it');
-}
+export function createTraces(house: TraceHouse): Traces {
+  const { tables, writer, clock, log, claimFile, slackScript } = house;
+  const stopping = new AbortController();
+  let last: Promise<void> = Promise.resolve();
+  let isClearing = false;
 
-/** Reads the file through, a chunk at a time. */
-async function holdsAny(path: string, needles: Buffer[]): Promise<boolean> {
-  const handle = await open(path);
-  try {
-    const { size } = await handle.stat();
-    const overlap = Math.max(0, ...needles.map(({ length }) => length - 1));
-    const chunk = Buffer.alloc(CHUNK);
-    for (let at = 0; at < size; at += CHUNK - overlap) {
-      const { bytesRead } = await handle.read(chunk, 0, CHUNK, at);
-      const bytes = chunk.subarray(0, bytesRead);
-      if (needles.some((needle) => bytes.includes(needle))) return true;
+  const numberOf = (name: string) => Number(tables.settings.get(name) ?? 0);
+
+  async function clearIfDue(): Promise<void> {
+    const wanted = numberOf(WANTED);
+    if (stopping.signal.aborted || wanted === numberOf(CLEARED)) return;
+    const file = tables.erasures.path();
+    const { size } = await stat(file);
+    if (size > SMALL_FILE_BYTES && Math.abs(clock.now() - numberOf(CLEARED_AT)) < PASS_INTERVAL_MS) return;
+    const claim = claimFile === undefined ? HELD_ALREADY : claimFile();
+    if (claim === null) return;
+    try {
+      await clearFile(file, wanted);
+    } finally {
+      claim.release();
     }
-    return false;
-  } finally {
-    await handle.close();
   }
+
+  async function clearFile(file: string, wanted: number): Promise<void> {
+    if (!isClearable(file)) {
+      log.warn(
+        'the database is too large for clearing erased data from unused space while the daemon runs: run "postrider contacts compact" while it is stopped',
+      );
+      await writeCleared(wanted);
+      return;
+    }
+    isClearing = true;
+    const began = performance.now();
+    try {
+      const { outcome, pages } = await runSlackPass(file, { script: slackScript, signal: stopping.signal });
+      const durationMs = Math.round(performance.now() - began);
+      if (outcome === 'cleared') {
+        await writeCleared(wanted);
+        log.info({ pages, durationMs }, 'erased data was cleared from unused space of the database');
+      } else if (outcome === 'busy') {
+        log.warn(
+          { durationMs },
+          'erased data could not be cleared from the database, as another process is reading it; trying again',
+        );
+      }
+    } finally {
+      isClearing = false;
+    }
+  }
+
+  async function writeCleared(wanted: number): Promise<void> {
+    await writer.run((all) => {
+      all.settings.put(CLEARED, String(wanted));
+      all.settings.put(CLEARED_AT, String(clock.now()));
+    });
+  }
+
+  return {
+    want: (all) => all.settings.put(WANTED, String(numberOf(WANTED) + 1)),
+    clear: () => {
+      last = last.catch(() => {}).then(clearIfDue);
+      return last;
+    },
+    isClearing: () => isClearing,
+    stop: async () => {
+      stopping.abort();
+      await last.catch(() => {});
+    },
+  };
 }

@@ -1,3 +1,5 @@
+import { statfs } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { readEmail } from '../audience/profile.ts';
 import type { SearchPlace } from '../audience/search.ts';
@@ -48,8 +50,11 @@ Examples:
     .action((person: string, options: PersonOptions) => erase(context, person, options));
   command
     .command('compact')
-    .description('rewrite the database, so that nothing of erased people is left in its free space')
-    .addHelpText('after', '\nThe daemon must be stopped, and the disk must have room for a second copy.')
+    .description('rewrite the database file without its free space')
+    .addHelpText(
+      'after',
+      '\nThe daemon must be stopped, and the disk must have room for two more copies meanwhile.',
+    )
     .action(() => compact(context));
   return command;
 }
@@ -162,6 +167,8 @@ async function erase(context: CliContext, person: string, { account, json }: Per
 async function compact(context: CliContext): Promise<void> {
   // Before the database is opened: compaction holds its write lock throughout, and is not for a running daemon.
   const { dir } = context.config().data;
+  // For the copy that SQLite makes, which is as private as the database; read when the first database is opened.
+  process.env['SQLITE_TMPDIR'] = resolve(dir);
   const lock = tryLockDaemon(dir);
   if (lock === null)
     return context.fail(
@@ -169,6 +176,13 @@ async function compact(context: CliContext): Promise<void> {
     );
   try {
     const { tables } = await context.open({ lock });
+    const { pageSize, total, free } = tables.freeSpace.pages();
+    const needed = 2 * (total - free) * pageSize;
+    const { bavail, bsize } = await statfs(dir);
+    if (bavail * bsize < needed)
+      return context.fail(
+        `contacts compact needs ${mebibytes(needed)} MiB of free disk space in ${dir}, which has ${mebibytes(bavail * bsize)}`,
+      );
     tables.erasures.rewrite();
     if (!tables.erasures.emptyLog())
       return context.fail(
@@ -178,6 +192,10 @@ async function compact(context: CliContext): Promise<void> {
     lock.release();
   }
   context.print('the database has been rewritten');
+}
+
+function mebibytes(bytes: number): number {
+  return Math.ceil(bytes / (1024 * 1024));
 }
 
 /** Null when it is none of the three. */

@@ -57,6 +57,8 @@ export interface RetentionDeps {
   writer: Writer;
   bodyDays: number;
   eventDays: number;
+  /** Whether pages may be moved and the file truncated at this moment; default: always. */
+  mayShrink?(): boolean;
   /** Called after each portion. */
   onPortion?(kind: PurgedKind, removed: number, durationMs: number): void;
 }
@@ -77,7 +79,7 @@ interface Deletion extends Portion {
 }
 
 export function createRetention(deps: RetentionDeps): Retention {
-  const { clock, log, tables, writer, bodyDays, eventDays, onPortion } = deps;
+  const { clock, log, tables, writer, bodyDays, eventDays, onPortion, mayShrink = () => true } = deps;
   const portions = createPortions({ writer, share: 'retention' });
   const progress: RetentionProgress = { current: null, remaining: null, completedAt: null };
   let timer: NodeJS.Timeout | null = null;
@@ -140,9 +142,9 @@ export function createRetention(deps: RetentionDeps): Retention {
       aged('keptMail', (all) => all.retention.keptMail),
       aged('dmarcReports', (all) => all.retention.dmarcReports),
       aged('tlsReports', (all) => all.retention.tlsReports),
-      timed('answers', (all, rows) => all.retention.answers.purge(now, rows)),
+      timed('answers', (all, rows) => all.retention.answers.purge(now + 1, rows)),
       timed('freePages', (all, rows) => {
-        const surplus = surplusPages(all);
+        const surplus = mayShrink() ? surplusPages(all) : 0;
         return surplus > 0 ? all.freeSpace.release(Math.min(rows, surplus)) : 0;
       }),
     ];

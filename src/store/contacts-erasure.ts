@@ -253,9 +253,16 @@ function file(db: Database) {
     path: (): string => db.name,
     /** Writes all that is committed into the file and empties the log; false when a reader is in the way. */
     emptyLog: (): boolean => emptyLog.get()?.busy === 0,
-    /** Rewrites the whole file, so that nothing is left in its free places. Everybody waits for it. */
+    /**
+     * Rewrites the whole file without its free pages. Everybody waits for it. The copy that SQLite makes meanwhile is
+     * a file, not memory; `SQLITE_TMPDIR` names its directory, when it was set before any database was opened.
+     */
     rewrite: (): void => {
+      db.exec('PRAGMA temp_store = FILE');
+      // From then on the file gives back free pages, see free-space.ts.
+      db.exec('PRAGMA auto_vacuum = INCREMENTAL');
       db.exec('VACUUM');
+      db.exec('PRAGMA temp_store = MEMORY');
     },
   };
 }

@@ -75,6 +75,9 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
   const db = openCurrent(file, dir, options.lock);
   try {
     chmodSync(file, 0o600);
+    // Takes effect in a new file only. It costs 3 % more pages written, and lets the retention give free pages back
+    // bit by bit (docs/large-databases.md); VACUUM would exclude all writers for a minute per 10 GB.
+    db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     db.exec('PRAGMA journal_mode = WAL');
     // Creates the log, which is opened by its name later.
     db.exec('SELECT count(*) FROM sqlite_schema');

@@ -52,6 +52,7 @@ export function createPortions(options: PortionsOptions): Portions {
   return {
     run: async (step, onDone) => {
       let rows = FIRST_ROWS;
+      let rowMs = 0;
       while (!stopping.signal.aborted) {
         const requested = now();
         const { portion, took } = await writer.run((tables) => {
@@ -61,7 +62,10 @@ export function createPortions(options: PortionsOptions): Portions {
         }, share);
         onDone?.(portion, took);
         if (portion.isDone) return true;
-        rows = nextRows(rows, portion.rows, took);
+        rowMs = smoothed(rowMs, took / Math.max(1, portion.rows));
+        // A portion that ended early says little about a full one.
+        const most = portion.rows < rows ? rows : 2 * rows;
+        rows = Math.round(Math.min(MOST_ROWS, most, Math.max(1, rows / 4, PORTION_MS / rowMs)));
         let waitMs = Math.max(SHORTEST_PAUSE_MS, PAUSE_FACTOR * (now() - requested));
         do {
           waitMs = Math.min(waitMs, LONGEST_PAUSE_MS);
@@ -76,12 +80,12 @@ export function createPortions(options: PortionsOptions): Portions {
   };
 }
 
-/** A duration may include an interruption: one measurement changes the number by a factor of 2 up, 4 down at most. */
-function nextRows(rows: number, used: number, took: number): number {
-  const fitting = took > 0 ? (used * PORTION_MS) / took : MOST_ROWS;
-  // A portion that ended early says little about a full one.
-  const most = used < rows ? rows : 2 * rows;
-  return Math.round(Math.min(MOST_ROWS, most, Math.max(1, rows / 4, fitting)));
+/**
+ * What a row costs, as far as is known: more immediately, as rows that have to be read from the disk follow each other,
+ * less little by little.
+ */
+function smoothed(before: number, measured: number): number {
+  return measured >= before ? measured : 0.8 * before + 0.2 * measured;
 }
 
 async function pauseFor(ms: number, signal: AbortSignal): Promise<void> {

@@ -184,7 +184,7 @@ function timedRows(db: Database) {
   return {
     strikes: timed({ table: 'strikes', key: 'account_id, recipient_hash, kind, at', time: 'at' }),
     delayNotices: timed({ table: 'delay_notices', key: 'message_seq, fingerprint', time: 'at' }),
-    /** Answers to requests with an idempotency key, by when they expire. */
+    /** Answers to requests with an idempotency key, by when they expire: valid until then, not at that moment. */
     answers: timed({ table: 'idempotency', key: 'account_id, endpoint, key', time: 'expires_at' }),
   };
 }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { publicEvent } from '../../src/events/feed.ts';
 import { publicMessage } from '../../src/events/message-view.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
@@ -373,6 +373,47 @@ describe('erasing', () => {
     expect(rows.length).toBe(130);
   });
 
+  it('continues after the end of the process between two portions, without beginning anew', async () => {
+    const { send, erase, erasure, tables, db, traces } = await startWithAda();
+    const seqs = [];
+    for (let n = 0; n < 40; n++) seqs.push(...(await send([ADA])).map(({ seq }) => seq));
+    const thirtieth = seqs[29] ?? 0;
+    db.exec(
+      `CREATE TRIGGER crash BEFORE UPDATE ON messages WHEN new.subject = '' AND new.seq = ${thirtieth} BEGIN SELECT raise(ABORT, 'crash'); END`,
+    );
+    await expect(erase()).rejects.toThrow('crash');
+    const at = tables.erasures.get(tables.erasures.pending()[0] ?? 0)?.at_message ?? 0;
+    expect(at).toBeGreaterThan(0);
+    expect(at).toBeLessThan(thirtieth);
+    db.exec('DROP TRIGGER crash');
+    // What is done is not touched again.
+    db.exec(
+      `CREATE TRIGGER again BEFORE UPDATE ON messages WHEN new.seq <= ${at} BEGIN SELECT raise(ABORT, 'again'); END`,
+    );
+    erasure.start();
+    await erasure.stop();
+    expect(tables.erasures.pending()).toEqual([]);
+    expect(traces()).toEqual([]);
+  });
+
+  it('looks through the copies of a shared content in portions', async () => {
+    const { send, erase, traces, tables, of } = await startWithAda();
+    const others = Array.from({ length: 400 }, (_, n) => `person${n}@example.net`);
+    const messages = await send([...others.slice(0, 200), ADA, ...others.slice(200)]);
+    const look = vi.spyOn(tables.erasures, 'copiesAfter');
+    expect(await erase()).toEqual({ complete: true });
+    const portions = look.mock.results.map(({ value }) => (value as unknown[]).length);
+    expect(portions.reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(401);
+    expect(portions.length).toBeGreaterThan(4);
+    expect(Math.max(...portions)).toBeLessThan(401);
+    look.mockRestore();
+    expect(traces()).toEqual([]);
+    expect(tables.messages.content(messages[0]?.content_id ?? 0)).toContain('person399@example.net');
+    for (const { seq, recipient } of messages)
+      if (recipient !== ADA)
+        expect(of(seq)).toMatchObject({ recipient, subject: 'For [erased]', status: 'queued' });
+  });
+
   it('goes on after a crash in the middle', async () => {
     const { send, erase, erasure, tables, db, traces } = await startWithAda();
     const [message] = await send([ADA]);
@@ -401,17 +442,29 @@ describe('erasing', () => {
     }
     const ADDRESS = ['ada.lovelace@example.net'];
 
-    it('and rewrites the file', async () => {
+    it('and clears it', async () => {
       const { db, erase, traces } = await startWithAda();
       leaveTrace(db);
       await erase();
       expect(traces()).toEqual([]);
     });
 
-    it('but not all the time: the next within the hour waits for its end', async () => {
+    it('after each erasure', async () => {
+      const { db, erase, traces, add } = await startWithAda();
+      for (let n = 0; n < 2; n++) {
+        leaveTrace(db);
+        await erase();
+        expect(traces(ADDRESS)).toEqual([]);
+        await add(ADA);
+      }
+    });
+
+    it('once an hour in a large file, for all erasures since', async () => {
       const { db, erase, erasure, traces, add, clock } = await startWithAda();
+      db.exec(`CREATE TABLE filler AS SELECT zeroblob(${70 * 1024 * 1024}) AS zeros`);
       leaveTrace(db);
       await erase();
+      expect(traces(ADDRESS)).toEqual([]);
       await add(ADA);
       leaveTrace(db);
       await erase();
@@ -420,10 +473,20 @@ describe('erasing', () => {
         erasure.start();
         await erasure.stop();
       };
-      await sweep();
-      expect(traces(ADDRESS)).toEqual(ADDRESS);
       clock.advance(3_600_000);
       await sweep();
+      expect(traces(ADDRESS)).toEqual([]);
+    }, 60_000);
+
+    it('after a restart, when the process ended before', async () => {
+      const { db, erase, erasure, traces, tables } = await startWithAda();
+      leaveTrace(db);
+      await erase();
+      tables.settings.put('traces-cleared', '0');
+      leaveTrace(db);
+      expect(traces(ADDRESS)).toEqual(ADDRESS);
+      erasure.start();
+      await erasure.stop();
       expect(traces(ADDRESS)).toEqual([]);
     });
   });

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -287,21 +287,35 @@ describe('contacts erase and compact', () => {
     });
   });
 
-  it('erase leaves the rewriting of the file to a daemon that is running', async () => {
+  it('erase leaves clearing the file to a daemon that is running', async () => {
     const db = openDatabase(inDir('data'));
     const tables = createTables(db);
     await contacts('import', fileOf('people.csv', PEOPLE), '--ignore-unknown');
-    // A copy in free space, as page splits leave them: it makes the erasure want the file rewritten.
+    // A copy in free space, as page splits leave them.
     db.exec('PRAGMA secure_delete = OFF');
     db.exec('CREATE TABLE elsewhere (text TEXT) STRICT');
     for (const text of ['ada@example.net', 'kept']) db.prepare('INSERT INTO elsewhere VALUES (?)').run(text);
     db.exec("DELETE FROM elsewhere WHERE text <> 'kept'");
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     const lock = lockDaemon(inDir('data'));
     expect(await contacts('erase', 'ada@example.net')).toMatchObject({ status: 0 });
     lock.release();
-    expect(tables.settings.get('rewrite-wanted')).toBe('yes');
-    expect(tables.settings.get('rewritten-at')).toBeNull();
+    expect(tables.settings.get('traces-wanted')).toBe('1');
+    expect(tables.settings.get('traces-cleared')).toBeNull();
+    expect(readFileSync(join(inDir('data'), DATABASE_FILE), 'latin1')).toContain('ada@example.net');
     db.close();
+  });
+
+  it('compact makes a file that gives back free pages, and leaves no copy', async () => {
+    const old = openDatabase(inDir('data'));
+    old.exec('PRAGMA auto_vacuum = NONE');
+    old.exec('VACUUM');
+    old.close();
+    expect(await shell.run('contacts', 'compact')).toMatchObject({ status: 0 });
+    const db = openDatabase(inDir('data'));
+    expect(createTables(db).freeSpace.isReturnable()).toBe(true);
+    db.close();
+    expect(readdirSync(inDir('data')).filter((name) => name.includes('etilqs'))).toEqual([]);
   });
 
   it('refuses to compact while a daemon is running', async () => {

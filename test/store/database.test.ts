@@ -28,6 +28,12 @@ describe('the database', () => {
     db.close();
   });
 
+  it('can give free pages back to the file system', () => {
+    const db = openDatabase(temporaryDir());
+    expect(db.prepare('PRAGMA auto_vacuum').pluck().get()).toBe(2);
+    db.close();
+  });
+
   it('refuses a database that is newer than the program', () => {
     const dir = temporaryDir();
     const db = openDatabase(dir);

@@ -53,6 +53,7 @@ export async function startInProcess() {
     log: createLog({ level: 'silent', hashAddresses: false }),
     workerScript: threadFromSource('delivery/worker/main.ts'),
     flushScript: threadFromSource('store/flush-thread.ts'),
+    slackScript: threadFromSource('store/slack-thread.ts'),
   });
   const db = openDatabase(dataDir);
 

@@ -1,0 +1,132 @@
+import { stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { openedFile, openSlackCleaner, type SlackBatch } from './slack.ts';
+import type { SlackRequest, SlackThreadData } from './slack-thread.ts';
+
+/** Clears the unused space of a whole database file, see `slack`. */
+export interface SlackPass {
+  /**
+   * `cleared`: no copy of what was deleted before the pass is left in the file or the write-ahead log. `busy`: another
+   * process reads or writes without end; to be tried again later. `stopped`: by `signal`.
+   */
+  outcome: 'cleared' | 'busy' | 'stopped';
+  /** Pages that had something to clear. */
+  pages: number;
+}
+
+export interface SlackPassOptions {
+  /** Program of a thread that does the work; left out: this thread does, and is blocked meanwhile. */
+  script?: URL | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Runs one request after the other. */
+interface Runner {
+  begin(): Promise<boolean>;
+  clear(fromPage: number): Promise<SlackBatch>;
+  end(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** A page can move to a place that a pass has left behind: another pass follows until one finds nothing. */
+const MOST_ROUNDS = 3;
+const TRIES = 50;
+const FIRST_RETRY_MS = 5;
+const LONGEST_RETRY_MS = 200;
+/** Larger files are read at 40 MB/s at most: what the system caches of them is needed by others. */
+const SMALL_FILE_BYTES = 64 * 1024 * 1024;
+const PAUSE_MS = 100;
+
+export async function runSlackPass(file: string, options: SlackPassOptions = {}): Promise<SlackPass> {
+  const { script, signal } = options;
+  const { size } = await stat(file);
+  const pauseMs = script === undefined || size <= SMALL_FILE_BYTES ? 0 : PAUSE_MS;
+  const runner = script === undefined ? inThisThread(file) : inThread(file, script);
+  let pages = 0;
+  try {
+    if ((await patiently(runner.begin, isTrue)) !== true) return { outcome: 'busy', pages };
+    for (let round = 0; round < MOST_ROUNDS; round++) {
+      const before = pages;
+      for (let from: number | null = 1; from !== null; ) {
+        if (signal?.aborted === true) return { outcome: 'stopped', pages };
+        const fromPage: number = from;
+        const batch: Cleared | null = await patiently(() => runner.clear(fromPage), isCleared);
+        if (batch === null) return { outcome: 'busy', pages };
+        pages += batch.pages;
+        from = batch.next;
+        if (pauseMs > 0) await sleep(pauseMs);
+      }
+      if (pages === before) break;
+    }
+    return { outcome: (await patiently(runner.end, isTrue)) === true ? 'cleared' : 'busy', pages };
+  } finally {
+    await runner.close();
+  }
+}
+
+function isTrue(value: boolean): value is true {
+  return value;
+}
+
+type Cleared = SlackBatch & { kind: 'cleared' };
+
+function isCleared(batch: SlackBatch): batch is Cleared {
+  return batch.kind === 'cleared';
+}
+
+/** Repeats what is busy; null: it stayed so. */
+async function patiently<T, Wanted extends T>(
+  attempt: () => Promise<T>,
+  isWanted: (value: T) => value is Wanted,
+): Promise<Wanted | null> {
+  let retryMs = FIRST_RETRY_MS;
+  for (let tries = 0; tries < TRIES; tries++) {
+    const value = await attempt();
+    if (isWanted(value)) return value;
+    await sleep(retryMs);
+    retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
+  }
+  return null;
+}
+
+function inThisThread(file: string): Runner {
+  const cleaner = openSlackCleaner(file);
+  return {
+    begin: async () => cleaner.begin(),
+    clear: async (fromPage) => cleaner.clear(fromPage),
+    end: async () => cleaner.end(),
+    close: async () => cleaner.close(),
+  };
+}
+
+function inThread(file: string, script: URL): Runner {
+  const fd = openedFile(file);
+  const thread = new Worker(script, {
+    workerData: { file, fd } satisfies SlackThreadData,
+    resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 },
+  });
+  thread.unref();
+  const ask = <Answer>(request: SlackRequest) =>
+    new Promise<Answer>((resolve, reject) => {
+      const settle = (act: () => void) => {
+        thread.off('message', onMessage).off('error', onError).off('exit', onExit);
+        act();
+      };
+      const onMessage = (answer: Answer) => settle(() => resolve(answer));
+      const onError = (error: unknown) =>
+        settle(() => reject(new Error('the thread that clears unused space failed', { cause: error })));
+      const onExit = (code: number) =>
+        settle(() => reject(new Error(`the thread that clears unused space ended with code ${code}`)));
+      thread.on('message', onMessage).on('error', onError).on('exit', onExit);
+      thread.postMessage(request);
+    });
+  return {
+    begin: () => ask({ kind: 'begin' }),
+    clear: (fromPage) => ask({ kind: 'clear', fromPage }),
+    end: () => ask({ kind: 'end' }),
+    close: async () => {
+      await thread.terminate();
+    },
+  };
+}

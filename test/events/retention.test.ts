@@ -1,0 +1,330 @@
+import { statSync } from 'node:fs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { DAY } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
+import { createRetention, type PurgedKind } from '../../src/events/retention.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import type { MessageRow } from '../../src/store/messages.ts';
+import { createTables } from '../../src/store/tables.ts';
+import { createWriter } from '../../src/store/writer.ts';
+import { enqueue, startStore } from '../support/store.ts';
+
+const BODY_DAYS = 7;
+const EVENT_DAYS = 90;
+
+function start(options: { mayShrink?: () => boolean } = {}) {
+  const store = startStore();
+  const { tables, writer, clock, recorder, ids } = store;
+  const portions: [kind: PurgedKind, deleted: number][] = [];
+  const retention = createRetention({
+    clock,
+    log: createLog({ level: 'silent', hashAddresses: true }),
+    tables,
+    writer,
+    bodyDays: BODY_DAYS,
+    eventDays: EVENT_DAYS,
+    ...options,
+    onPortion: (kind, deleted) => void portions.push([kind, deleted]),
+  });
+  onTestFinished(() => retention.stop());
+  const send = (wish: Partial<MessageRow> = {}) => writer.run((all) => enqueue(all, clock.now(), wish));
+  const end = (seq: number) =>
+    writer.run((all) => {
+      const message = all.messages.bySeq(seq) ?? expect.unreachable();
+      recorder.message(all, message, 'email_sent', {});
+      all.messages.insertAttempt({
+        message_seq: seq,
+        attempt: 1,
+        at: clock.now(),
+        lane: 'primary',
+        report: '{}',
+      });
+      recorder.message(all, all.messages.bySeq(seq) ?? expect.unreachable(), 'email_delivered', {});
+    });
+  const event = (at = clock.now()) =>
+    tables.events.insert({
+      event_id: ids.make('evt'),
+      account_id: 'acct_one',
+      kind: 'email_sent',
+      at,
+      message_seq: null,
+      domain_id: null,
+      data: '{}',
+    });
+  return {
+    ...store,
+    retention,
+    portions,
+    send,
+    event,
+    /** A message that is final. */
+    sent: async (wish: Partial<MessageRow> = {}) => {
+      const message = await send(wish);
+      await end(message.seq);
+      return message;
+    },
+    end,
+    hasBody: (contentId: number) => tables.messages.content(contentId) !== null,
+    hasEvent: (seq: number) => tables.events.bySeq(seq) !== null,
+  };
+}
+
+describe('bodies', () => {
+  it('go when their message has been final for seven days, not a millisecond before', async () => {
+    const { sent, hasBody, clock, retention } = start();
+    const { content_id: body } = await sent();
+    clock.advance(BODY_DAYS * DAY);
+    await retention.run();
+    expect(hasBody(body)).toBe(true);
+    clock.advance(1);
+    expect(await retention.run()).toMatchObject({ bodies: 1 });
+    expect(hasBody(body)).toBe(false);
+  });
+
+  it('stay while one of the messages that share them is not final, or final too recently', async () => {
+    const { send, end, hasBody, clock, retention, tables } = start();
+    const content_id = tables.messages.insertContent('{}', clock.now());
+    const messages = [];
+    for (let n = 0; n < 3; n++) messages.push(await send({ content_id, recipient: `p${n}@example.net` }));
+    const [first, second, third] = messages.map(({ seq }) => seq);
+    await end(second ?? 0);
+    await end(third ?? 0);
+    clock.advance(BODY_DAYS * DAY + 1);
+    await retention.run();
+    expect(hasBody(content_id)).toBe(true);
+    await end(first ?? 0);
+    clock.advance(BODY_DAYS * DAY);
+    await retention.run();
+    expect(hasBody(content_id)).toBe(true);
+    clock.advance(1);
+    await retention.run();
+    expect(hasBody(content_id)).toBe(false);
+  });
+
+  it('of campaigns with many messages are looked through in portions', async () => {
+    const { hasBody, clock, retention, writer, tables, portions, recorder } = start();
+    const content_id = tables.messages.insertContent('{}', clock.now());
+    const seqs = await writer.run((all) =>
+      Array.from(
+        { length: 400 },
+        (_, n) => enqueue(all, clock.now(), { content_id, recipient: `p${n}@example.net` }).seq,
+      ),
+    );
+    await writer.run((all) => {
+      for (const seq of seqs)
+        recorder.message(all, all.messages.bySeq(seq) ?? expect.unreachable(), 'email_failed', {
+          fields: { reason: 'cancelled' },
+        });
+    });
+    clock.advance(BODY_DAYS * DAY + 1);
+    await retention.run();
+    expect(hasBody(content_id)).toBe(false);
+    const looks = portions.filter(([kind]) => kind === 'bodies');
+    // 1, 2, 4 … rows: nine portions at least, however fast the machine is.
+    expect(looks.length).toBeGreaterThanOrEqual(9);
+  });
+
+  it('without a message go by their own age', async () => {
+    const { hasBody, clock, retention, tables } = start();
+    const old = tables.messages.insertContent('{}', clock.now());
+    clock.advance(BODY_DAYS * DAY + 1);
+    const young = tables.messages.insertContent('{}', clock.now());
+    await retention.run();
+    expect([hasBody(old), hasBody(young)]).toEqual([false, true]);
+  });
+
+  it('behind one that stays go nevertheless', async () => {
+    const { send, sent, hasBody, clock, retention } = start();
+    const { content_id: waiting } = await send();
+    const { content_id: body } = await sent();
+    clock.advance(BODY_DAYS * DAY + 1);
+    await retention.run();
+    expect([hasBody(waiting), hasBody(body)]).toEqual([true, false]);
+  });
+});
+
+describe('messages', () => {
+  it('go ninety days after they were accepted, with their attempts and events, unless they are not final', async () => {
+    const { send, sent, clock, retention, tables } = start();
+    const old = await sent();
+    const waiting = await send();
+    clock.advance(EVENT_DAYS * DAY);
+    await retention.run();
+    expect(tables.messages.bySeq(old.seq)).not.toBeNull();
+    clock.advance(1);
+    const young = await sent();
+    expect(await retention.run()).toMatchObject({ messages: 1, events: 2 });
+    expect(tables.messages.bySeq(old.seq)).toBeNull();
+    expect(tables.messages.attemptsOf(old.seq)).toEqual([]);
+    expect(tables.events.ofMessage(old.seq)).toEqual([]);
+    expect(tables.messages.bySeq(waiting.seq)).not.toBeNull();
+    expect(tables.queue.get(waiting.seq)).not.toBeNull();
+    expect(tables.messages.attemptsOf(young.seq)).toHaveLength(1);
+  });
+});
+
+describe('events', () => {
+  it('from before a clock was set back are not taken for old', async () => {
+    const { event, hasEvent, clock, retention } = start();
+    const real = clock.now();
+    const before = event();
+    // For a moment the machine believes it is 1970.
+    const wrong = event(1000);
+    const after = event(real + 1);
+    clock.advance(DAY);
+    await retention.run();
+    expect([before, wrong, after].map(hasEvent)).toEqual([true, true, true]);
+    clock.advance(EVENT_DAYS * DAY);
+    await retention.run();
+    expect([before, wrong, after].map(hasEvent)).toEqual([false, false, false]);
+  });
+
+  it('of a clock that was set forward stay, and hold up nobody', async () => {
+    const { event, hasEvent, clock, retention } = start();
+    const wrong = event(clock.now() + 400 * DAY);
+    const right = event();
+    clock.advance(EVENT_DAYS * DAY + 1);
+    const young = event();
+    await retention.run();
+    expect([wrong, right, young].map(hasEvent)).toEqual([true, false, true]);
+  });
+});
+
+describe('everything else', () => {
+  it('goes when its time is over', async () => {
+    const { clock, retention, tables } = start();
+    const now = clock.now();
+    const answer = {
+      account_id: 'acct_one',
+      endpoint: 'transactional/send',
+      fingerprint: Buffer.alloc(32),
+      status: 200,
+      body: '{}',
+    };
+    tables.idempotency.insert({ ...answer, key: 'first', expires_at: now + EVENT_DAYS * DAY + 1 }, now);
+    tables.idempotency.insert({ ...answer, key: 'second', expires_at: now + EVENT_DAYS * DAY + 2 }, now);
+    tables.suppressions.addStrike('acct_one', 'email_1', 'soft', now);
+    tables.suppressions.addStrike('acct_one', 'email_1', 'soft', now + 1);
+    tables.delayNotices.add(1, Buffer.from('1'), now);
+    tables.delayNotices.add(1, Buffer.from('2'), now + 1);
+    const mail = {
+      box: 'postmaster',
+      kind: '',
+      recipient: '',
+      sender: '',
+      remote_address: '',
+      network: '',
+    } as const;
+    for (const received_at of [now, now + 1])
+      tables.keptMail.insert({ ...mail, message_seq: null, raw: Buffer.from('x'), received_at });
+    clock.advance(EVENT_DAYS * DAY + 1);
+    expect(await retention.run()).toMatchObject({ strikes: 1, delayNotices: 1, keptMail: 1, answers: 1 });
+    expect(tables.suppressions.strikesSince('acct_one', 'email_1', 'soft', 0)).toEqual([now + 1]);
+    expect(tables.delayNotices.count(1)).toBe(1);
+    expect(tables.keptMail.list(null, 10)).toHaveLength(1);
+  });
+});
+
+describe('free pages', () => {
+  /** Frees 8,000 pages and more of a file that consists of little else. */
+  function freePages({ db, clock, tables }: ReturnType<typeof start>): void {
+    tables.messages.insertContent('x'.repeat(32 * 1024 * 1024), clock.now());
+    clock.advance(BODY_DAYS * DAY + 1);
+    expect(tables.freeSpace.pages().total).toBeGreaterThan(8000);
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  }
+
+  it('are given back, but for a reserve', async () => {
+    const store = start();
+    freePages(store);
+    const before = store.tables.freeSpace.pages().total;
+    const { bodies, freePages: released } = await store.retention.run();
+    expect(bodies).toBe(1);
+    const { total, free } = store.tables.freeSpace.pages();
+    expect(total).toBe(before - released);
+    expect(free).toBeLessThanOrEqual(4096);
+    store.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    expect(statSync(store.db.name).size).toBe(total * 4096);
+    expect((await store.retention.run()).freePages).toBe(0);
+  });
+
+  it('stay where they are while the file is being cleared of erased data', async () => {
+    const store = start({ mayShrink: () => false });
+    freePages(store);
+    expect(await store.retention.run()).toMatchObject({ bodies: 1, freePages: 0 });
+  });
+});
+
+describe('a pass', () => {
+  it('that was interrupted between two portions is continued by the next start', async () => {
+    const { dir, event, clock, portions, retention, tables, writer } = start();
+    await writer.run(() => {
+      for (let n = 0; n < 500; n++) event();
+    });
+    clock.advance(EVENT_DAYS * DAY + 1);
+    const stopAfter = 4;
+    const interrupted = createRetention({
+      clock,
+      log: createLog({ level: 'silent', hashAddresses: true }),
+      tables,
+      writer,
+      bodyDays: BODY_DAYS,
+      eventDays: EVENT_DAYS,
+      onPortion: (kind, deleted) => {
+        portions.push([kind, deleted]);
+        if (portions.filter(([of]) => of === 'events').length === stopAfter) void interrupted.stop();
+      },
+    });
+    const { events: deleted } = await interrupted.run();
+    expect(deleted).toBeGreaterThan(0);
+    expect(deleted).toBeLessThan(500);
+    // As another process sees it.
+    const db = openDatabase(dir);
+    const others = createWriter(db, createTables(db));
+    onTestFinished(async () => {
+      await others.close();
+      db.close();
+    });
+    const next = createRetention({
+      clock,
+      log: createLog({ level: 'silent', hashAddresses: true }),
+      tables: createTables(db),
+      writer: others,
+      bodyDays: BODY_DAYS,
+      eventDays: EVENT_DAYS,
+    });
+    expect((await next.run()).events).toBe(500 - deleted);
+    expect(await retention.run()).toMatchObject({ events: 0, messages: 0 });
+  });
+
+  it('deletes at most a thousand rows in a portion', async () => {
+    const { event, clock, portions, retention, writer } = start();
+    await writer.run(() => {
+      for (let n = 0; n < 5000; n++) event();
+    });
+    clock.advance(EVENT_DAYS * DAY + 1);
+    expect((await retention.run()).events).toBe(5000);
+    expect(Math.max(...portions.map(([, deleted]) => deleted))).toBeLessThanOrEqual(1000);
+  });
+
+  it('with nothing to delete is one portion for each kind', async () => {
+    const { sent, portions, retention } = start();
+    for (let n = 0; n < 20; n++) await sent();
+    await retention.run();
+    const kinds = portions.map(([kind]) => kind);
+    expect(kinds).toHaveLength(new Set(kinds).size);
+    expect(portions.every(([, deleted]) => deleted === 0)).toBe(true);
+  });
+
+  it('reports what it is at, and when it was completed', async () => {
+    const { event, clock, retention } = start();
+    event();
+    expect(retention.progress()).toEqual({ current: null, remaining: null, completedAt: null });
+    clock.advance(EVENT_DAYS * DAY + 1);
+    const pass = retention.run();
+    await Promise.resolve();
+    expect(retention.progress().current).toBe('bodies');
+    await pass;
+    expect(retention.progress()).toEqual({ current: null, remaining: null, completedAt: clock.now() });
+  });
+});
