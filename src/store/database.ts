@@ -11,6 +11,11 @@ import { knownMigrations, newestOf } from './migrations.ts';
  *
  * Statements in this layer say `LIMIT +?`: SQLite plans a bare `LIMIT ?` for the bound value, and so prepares
  * the statement anew at every call.
+ *
+ * There are no statistics: neither ANALYZE nor `PRAGMA optimize` is run. With them plans depend on the data of the day:
+ * where one account owns nearly everything, an index that begins with the account looks useless. Statements name their
+ * index (INDEXED BY) or their order of tables (CROSS JOIN) where SQLite would have to guess, and
+ * test/store/plans.test.ts examines every plan.
  */
 export type { Database } from './connection.ts';
 

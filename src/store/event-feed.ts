@@ -200,13 +200,28 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
     const given = Object.fromEntries(Object.entries(groups).filter(([, value]) => value !== undefined));
     if (Object.keys(given).length === 0) return [scan(walkOf(filter), filter, range)];
     const { seqs, since } = messages.setOf({ accountId, ...given }, maxMessages);
-    if (seqs === null) {
-      const afterSeq = since === null ? range.afterSeq : Math.max(range.afterSeq, firstSeqAt(since) - 1);
-      return [scan(walkOf(filter), filter, { ...range, afterSeq })];
+    // An event without a message has no job and no status.
+    const others =
+      jobId !== undefined || status !== undefined
+        ? null
+        : recipientHash === undefined
+          ? WITHOUT_MESSAGE
+          : BY_PERSON;
+    if (seqs !== null) {
+      const parts = [ofMessages(seqs, filter, range)];
+      if (others !== null) parts.push(scan(others, filter, range));
+      return parts;
     }
-    const parts = [ofMessages(seqs, filter, range)];
-    if (jobId === undefined && status === undefined)
-      parts.push(scan(recipientHash === undefined ? WITHOUT_MESSAGE : BY_PERSON, filter, range));
+    // Before the first of the messages there can only be events without a message.
+    const afterSeq = since === null ? range.afterSeq : Math.max(range.afterSeq, firstSeqAt(since) - 1);
+    const parts = [scan(walkOf(filter), filter, { ...range, afterSeq })];
+    if (others !== null && afterSeq > range.afterSeq)
+      parts.push(
+        scan(others, filter, {
+          afterSeq: range.afterSeq,
+          beforeSeq: Math.min(afterSeq + 1, range.beforeSeq),
+        }),
+      );
     return parts;
   }
 

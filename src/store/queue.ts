@@ -139,7 +139,7 @@ export function queueTable(db: Database) {
   const SCHEDULED = `q.ready = 0 AND q.lane = 1 AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at - q.due_at = @scheduledLife`;
   const deferred = db
     .prepare<QueueShift & { afterSeq: number; limit: number }, number>(`
-      SELECT q.seq FROM queue q JOIN messages m USING (seq)
+      SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
       WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD} AND NOT (${SCHEDULED}) AND q.seq > @afterSeq
       ORDER BY q.seq LIMIT +@limit`)
     .pluck();
@@ -148,7 +148,7 @@ export function queueTable(db: Database) {
   );
   const expiring = db
     .prepare<Omit<ExpiryShift, 'ms'> & { afterSeq: number; limit: number }, number>(`
-      SELECT q.seq FROM queue q JOIN messages m USING (seq)
+      SELECT q.seq FROM queue q CROSS JOIN messages m USING (seq)
       WHERE q.seq > @afterSeq AND NOT (${SCHEDULED}) ORDER BY q.seq LIMIT +@limit`)
     .pluck();
   const expireLater = db.prepare<[number, number]>(
@@ -182,7 +182,7 @@ export function queueTable(db: Database) {
   const listed = preparedByText<StoredFilter & { limit: number }, StoredInQueue>(db);
   const oneListed = db.prepare<[number], StoredInQueue>(`
     SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
-    FROM queue q JOIN messages m USING (seq) WHERE q.seq = ?`);
+    FROM queue q CROSS JOIN messages m USING (seq) WHERE q.seq = ?`);
   const counted = preparedByText<StoredFilter, QueueCounts>(db);
   const paged = preparedByText<
     StoredFilter & { afterSeq: number; limit: number },
@@ -199,6 +199,7 @@ export function queueTable(db: Database) {
     account_id: account.id(number),
     destination,
   });
+  // CROSS JOIN: what waits is looked through, not all that a campaign has sent.
   const conditions = (filter: QueueFilter): string => {
     const where = ['1 = 1'];
     if (filter.accountId !== undefined) where.push('q.account = @account');
@@ -282,7 +283,7 @@ export function queueTable(db: Database) {
     list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
       listed(`
         SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
-        FROM queue q JOIN messages m USING (seq)
+        FROM queue q CROSS JOIN messages m USING (seq)
         WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)
         .all({ ...stored(filter), limit })
         .map(toRow),
@@ -296,7 +297,7 @@ export function queueTable(db: Database) {
         SELECT count(*) AS messages, coalesce(sum(q.lease IS NOT NULL), 0) AS sending,
           coalesce(sum(q.lease IS NULL AND ${IS_DEFERRED} AND NOT ${PAUSED}), 0) AS deferred,
           coalesce(sum(q.lease IS NULL AND ${PAUSED}), 0) AS paused
-        FROM queue q JOIN messages m USING (seq) WHERE ${conditions(filter)}`).get(stored(filter)) ?? {
+        FROM queue q CROSS JOIN messages m USING (seq) WHERE ${conditions(filter)}`).get(stored(filter)) ?? {
         messages: 0,
         sending: 0,
         deferred: 0,
@@ -309,7 +310,7 @@ export function queueTable(db: Database) {
     ): ListedSeq[] => {
       const retryable = deferred ? `AND ${IS_DEFERRED} AND NOT ${PAUSED}` : '';
       return paged(`
-        SELECT q.seq, m.message_key FROM queue q JOIN messages m USING (seq)
+        SELECT q.seq, m.message_key FROM queue q CROSS JOIN messages m USING (seq)
         WHERE ${conditions(filter)} AND q.lease IS NULL ${retryable} AND q.seq > @afterSeq
         ORDER BY q.seq LIMIT +@limit`)
         .all({ ...stored(filter), afterSeq, limit })

@@ -73,7 +73,7 @@ export function suppressionTable(db: Database) {
       const parameters = { ...filter, beforeSeq: before, limit: filter.limit + 1 };
       const rows = rangesOf(filter).flatMap((range) =>
         listed(`
-          SELECT * FROM suppressions ${range.index} WHERE ${range.where} AND seq < @beforeSeq
+          SELECT * FROM suppressions ${range.index} WHERE ${range.where} AND ${range.order} < @beforeSeq
           ORDER BY ${range.order} DESC LIMIT +@limit`).all({ ...parameters, ...range.values }),
       );
       return pageOf(
@@ -110,7 +110,7 @@ function rangesOf({ recipientHash, stream, reason }: SuppressionFilter): IndexRa
     const where = ['account_id = @accountId', 'recipient_hash = @recipientHash'];
     if (stream !== undefined) where.push('+stream = @stream');
     if (reason !== undefined) where.push('+reason = @reason');
-    // One person has at most one suppression for each stream and reason: they are sorted.
+    // One person has at most one suppression for each stream and reason: they are found by the person and sorted.
     return [{ index: '', where: where.join(' AND '), order: '+seq', values: {} }];
   }
   if (stream === undefined && reason === undefined) {

@@ -1,26 +1,354 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it, vi } from 'vitest';
-import { suppressionTable } from '../../src/store/suppressions.ts';
-import { startStore } from '../support/store.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import type { ComplianceTemplateFilter } from '../../src/store/compliance-templates.ts';
+import type { Database } from '../../src/store/database.ts';
+import { type EventFilter, eventFeed } from '../../src/store/event-feed.ts';
+import { type MessageFilter, messageList } from '../../src/store/message-list.ts';
+import type { QueueFilter } from '../../src/store/queue.ts';
+import { MAX_LOOKS } from '../../src/store/scan.ts';
+import {
+  SUPPRESSION_REASONS,
+  SUPPRESSION_STREAMS,
+  type SuppressionFilter,
+} from '../../src/store/suppressions.ts';
+import { createTables, type Tables } from '../../src/store/tables.ts';
+import { combinations } from '../support/combinations.ts';
+import { enqueue, startStore } from '../support/store.ts';
 
 /*
- * Questions that are asked for each mail must not take longer the more people an account has lost. SQLite likes
- * to walk an account in order of age rather than sort the few rows of one person: its plan tells.
+ * No statement may read a table from one end to the other, or sort it, if that table grows with the mail, the people
+ * or the callers of an installation. SQLite's plan is examined for every statement of src/store. There are no
+ * statistics (sqlite_stat1), as in production: a plan depends on nothing but the schema and the statement.
  */
-it("one person's suppressions and strikes are found by the person", () => {
-  const { db } = startStore();
-  const prepare = vi.spyOn(db, 'prepare');
-  suppressionTable(db);
-  const statements = prepare.mock.calls.map(([sql]) => sql);
-  prepare.mockRestore();
-  const plans = statements
-    .filter((sql) => /^\s*SELECT.*recipient_hash = \?/.test(sql))
-    .map((sql) => {
-      const blanks = Array.from(sql.matchAll(/\?/g), () => null);
-      const steps = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(...blanks);
-      return steps.map(({ detail }) => detail).find((detail) => /^(?:SEARCH|SCAN)/.test(detail));
+const BOUNDED: Record<string, string> = {
+  account_limits: 'one row per account',
+  accounts: 'created by the operator',
+  api_keys: 'created by the operator',
+  campaign_mails: 'at most one per campaign',
+  campaign_sends: 'at most one per campaign',
+  campaigns: 'created one by one',
+  certificates: 'one row per host name',
+  compliance_templates: 'limited per account',
+  contact_counts: 'one row per account',
+  contact_imports: 'imports that run or were interrupted',
+  dkim_keys: 'a few per domain',
+  domain_groups: 'fewer than domains',
+  domains: 'limited per account',
+  erasures: 'people who are being erased',
+  kept_mail: 'at most 1000 rows in each of 7 boxes',
+  settings: 'a few names',
+  subscription_groups: 'created one by one',
+  templates: 'limited per account',
+  webhook_secrets: 'a few per webhook',
+  webhooks: 'limited per account',
+};
+
+const GROWING = new Set([
+  'attempts',
+  'campaign_counts',
+  'campaign_links',
+  'consents',
+  'contact_search',
+  'contacts',
+  'contents',
+  'delay_notices',
+  'dmarc_reports',
+  'dmarc_sources',
+  'events',
+  'group_opt_outs',
+  'idempotency',
+  'message_counts',
+  'messages',
+  'queue',
+  'strikes',
+  'subscriptions',
+  'suppressions',
+  'tls_failures',
+  'tls_reports',
+  'webhook_deliveries',
+]);
+
+/** Statements that may do it, and why. Each is needed by at least one statement. */
+const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
+  {
+    statement:
+      /(?:m\.seq < @beforeSeq AND m\.seq > @afterSeq|e\.seq > @afterSeq AND e\.seq < @beforeSeq) AND /,
+    reason: 'the range ends at the last row that the page may look at: see the tests of lists with few looks',
+  },
+  {
+    statement:
+      /INDEXED BY events_without_message WHERE e\.account_id = @accountId AND e\.message_seq IS NULL AND/,
+    reason: 'the partial index has only events without a message, and the limit bounds it',
+  },
+  {
+    statement: /FROM \w+ WHERE seq >= @from AND seq < @to AND/,
+    reason: 'the numbers of one portion of what is deleted by age',
+  },
+  {
+    statement: /^SELECT slot, messages FROM message_counts WHERE account_id = \? AND slot > \?/,
+    reason: 'the last day of an account has 289 slots',
+  },
+  { statement: /^SELECT \* FROM events ORDER BY seq DESC LIMIT 1$/, reason: 'reads one row' },
+  {
+    statement: /^SELECT max\(seq\) FROM contacts WHERE account_id = \? AND seq < \?$/,
+    reason: 'reads one entry',
+  },
+  {
+    statement: /FROM contacts INDEXED BY contacts_not_indexed .* LIMIT/,
+    reason: 'the partial index has only what is wanted, and the limit bounds it',
+  },
+  {
+    statement: /WHERE (?:ready = 0|state = 'waiting') AND due_at <= \? ORDER BY due_at LIMIT/,
+    reason: 'the partial index has only what waits, and the limit bounds it',
+  },
+  {
+    statement: /^DELETE FROM message_counts WHERE account_id = \? AND slot < \?$/,
+    reason: 'runs once in five minutes for an account: what is older than a day are a few rows',
+  },
+  {
+    statement: /^UPDATE queue SET lease = NULL WHERE lease IS NOT NULL$/,
+    reason: 'once, before the daemon starts',
+  },
+  {
+    statement: /^SELECT count\(\*\) AS n FROM queue$/,
+    reason: 'reads the smallest index of what waits, which the limit of queued messages bounds',
+  },
+  {
+    statement: /^SELECT q\.seq FROM queue q .*@scheduledLife\)/,
+    reason: 'after a jump of the clock everything that waits is looked at, in portions',
+  },
+  {
+    statement: /^SELECT destination, count\(\*\) AS messages, .* FROM queue q GROUP BY destination/,
+    reason: 'a command of the operator, in a process of its own',
+  },
+  {
+    statement:
+      /^SELECT (?:m\.\*, q\.destination|count\(\*\) AS messages|q\.seq, m\.message_id).* FROM queue q CROSS JOIN messages m /,
+    reason: 'commands of the operator, in a process of their own; they look through what waits',
+  },
+  {
+    statement: /^SELECT \* FROM suppressions WHERE account_id = \S+ AND recipient_hash = /,
+    reason: 'one person has at most one suppression for each stream and reason',
+  },
+  {
+    statement: /^SELECT s\.\*, g\.subscription_group_id FROM subscriptions s /,
+    reason: 'the groups of one contact',
+  },
+  {
+    statement: /^SELECT DISTINCT field\.key FROM contacts, json_each/,
+    reason: 'the distinct fields of a portion of contacts, among a few names',
+  },
+  {
+    statement: /^DELETE FROM (?:dmarc|tls)_reports WHERE seq IN \( SELECT seq .* count\(\*\) OVER/,
+    reason: 'the reports about one name, which report-shares limits to 3000',
+  },
+  {
+    statement: /FROM (?:dmarc_reports r JOIN dmarc_sources|tls_reports r JOIN tls_failures) .* GROUP BY/,
+    reason: 'sums over the reports about one name, which report-shares limits to 3000',
+  },
+  {
+    statement: /FROM campaign_counts WHERE campaign_id = @campaignId AND hour >= @from .* GROUP BY start/,
+    reason: 'the hours of one campaign',
+  },
+  {
+    statement: /^SELECT url, clicks FROM campaign_links WHERE campaign_id = \? ORDER BY clicks DESC, rowid/,
+    reason: 'at most 1000 links of one campaign; only those with equally many clicks are sorted',
+  },
+];
+
+const MESSAGE_ID = 'msg_one';
+const RECIPIENT = emailIdentifier('ada@example.net');
+const FUTURE = 8e15;
+
+type Run = () => void;
+
+/** Runs everything that composes statements of the filters which are set, with every combination of them. */
+const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
+  'message-list.ts': (db) => {
+    const filters = combinations<Omit<MessageFilter, 'accountId' | 'limit' | 'beforeSeq'>>({
+      recipientHash: [RECIPIENT],
+      domainId: ['domain_one'],
+      campaignId: ['campaign_one'],
+      jobId: ['job_one'],
+      status: ['queued', 'delivered'],
+      sender: ['shop'],
+      subject: ['hello'],
+      from: [0],
+      to: [FUTURE],
     });
-  expect(plans).toEqual([
-    expect.stringContaining('recipient_hash=?'),
-    expect.stringContaining('recipient_hash=?'),
-  ]);
+    // A page that may look at one row has more candidates than that by every index, the other by none.
+    const lists = [1, MAX_LOOKS].map((looks) => messageList(db, looks));
+    return () => {
+      for (const { list, setOf } of lists) {
+        for (const filter of filters) {
+          for (const accountId of ['acct_one', null]) list({ accountId, ...filter, limit: 1 });
+          setOf({ accountId: 'acct_one', ...filter }, MAX_LOOKS);
+        }
+      }
+    };
+  },
+  'event-feed.ts': (db) => {
+    const filters = combinations<Omit<EventFilter, 'accountId' | 'limit' | 'afterSeq'>>({
+      messageId: [MESSAGE_ID],
+      recipientHash: [RECIPIENT],
+      domainId: ['domain_one'],
+      campaignId: ['campaign_one'],
+      jobId: ['job_one'],
+      status: ['queued', 'delivered'],
+      kind: ['email_sent', 'email_bounced'],
+      from: [0],
+      to: [FUTURE],
+    });
+    const feeds = [0, MAX_LOOKS].map((messages) => eventFeed(db, 1, messages));
+    feeds.push(eventFeed(db, MAX_LOOKS, 0), eventFeed(db));
+    return () => {
+      for (const { feed } of feeds)
+        for (const filter of filters) feed({ accountId: 'acct_one', ...filter, afterSeq: 0, limit: 1 });
+    };
+  },
+  'suppressions.ts': (_, { suppressions }) => {
+    const filters = combinations<Pick<SuppressionFilter, 'recipientHash' | 'stream' | 'reason'>>({
+      recipientHash: [RECIPIENT],
+      stream: SUPPRESSION_STREAMS,
+      reason: SUPPRESSION_REASONS,
+    });
+    return () => {
+      for (const filter of filters)
+        suppressions.list({ accountId: 'acct_one', ...filter, beforeSeq: null, limit: 1 });
+    };
+  },
+  'compliance-templates.ts': (_, { complianceTemplates }) => {
+    const filters = combinations<Pick<ComplianceTemplateFilter, 'type' | 'domain'>>({
+      type: ['unsubscribe'],
+      domain: ['example.com'],
+    });
+    return () => {
+      for (const beforeSeq of [null, 1])
+        for (const filter of filters)
+          complianceTemplates.list({ accountId: 'acct_one', ...filter, beforeSeq, limit: 1 });
+    };
+  },
+  'queue.ts': (_, { queue }) => {
+    const filters = combinations<QueueFilter>({
+      accountId: ['acct_one'],
+      destination: ['example.net'],
+      domainId: ['domain_one'],
+      campaignId: ['campaign_one'],
+    });
+    return () => {
+      for (const filter of filters) {
+        queue.list(filter, 1);
+        queue.counts(filter);
+        for (const deferred of [true, false]) queue.waiting(filter, { deferred, afterSeq: 0, limit: 1 });
+      }
+    };
+  },
+};
+
+interface Statement {
+  sql: string;
+  plan: string[];
+}
+
+/** Every statement that is prepared: when the tables are created, and when their filters are used. */
+function collect(): { db: Database; statements: Statement[]; preparedAgain: string[] } {
+  const { db, tables: seed, clock } = startStore();
+  const columns = { job_id: 'job_one', campaign_id: 'campaign_one' };
+  for (const message_id of [MESSAGE_ID, 'msg_two', 'msg_three'])
+    enqueue(seed, clock.now(), { ...columns, message_id });
+  const prepare = vi.spyOn(db, 'prepare');
+  const tables = createTables(db);
+  const runs = Object.values(COMPOSED).map((compose) => compose(db, tables));
+  for (const run of runs) run();
+  const first = prepare.mock.calls.map(([sql]) => sql);
+  prepare.mockClear();
+  for (const run of runs) run();
+  const preparedAgain = prepare.mock.calls.map(([sql]) => sql);
+  prepare.mockRestore();
+  const statements = Array.from(new Set(first), (sql) => ({
+    sql: sql.replaceAll(/\s+/g, ' ').trim(),
+    plan: planOf(db, sql),
+  }));
+  return { db, statements, preparedAgain };
+}
+
+function planOf(db: Database, sql: string): string[] {
+  if (!/^\s*(?:SELECT|INSERT|UPDATE|DELETE|WITH)\b/i.test(sql)) return [];
+  const blanks: unknown[] = Array.from(sql.matchAll(/\?/g), () => null);
+  const names = Array.from(sql.matchAll(/@(\w+)/g), ([, name]) => [name, null]);
+  if (names.length > 0) blanks.push(Object.fromEntries(names));
+  const steps = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(...blanks);
+  return steps.map(({ detail }) => detail);
+}
+
+/** What a statement does to tables that grow. */
+function offences({ sql, plan }: Statement): string[] {
+  const tables = Array.from(
+    sql.matchAll(
+      /\b(?:FROM|JOIN|UPDATE|INTO)\s+"?(\w+)"?(?:\s+(?:AS\s+)?(?!(?:NOT|INDEXED|WHERE|SET|ON|USING|LEFT|CROSS|JOIN|ORDER|GROUP|LIMIT|VALUES|SELECT)\b)(\w+))?/gi,
+    ),
+    ([, table = '', alias]) => ({ table, alias: alias ?? table }),
+  );
+  const grows = (name: string) =>
+    tables.some(({ table, alias }) => (alias === name || table === name) && GROWING.has(table)) ||
+    GROWING.has(name);
+  return plan.flatMap((step) => {
+    const [, verb, name = '', how = ''] = /^(SCAN|SEARCH) (\w+)(.*)$/.exec(step) ?? [];
+    if (step.startsWith('USE TEMP B-TREE'))
+      return tables.some(({ table }) => GROWING.has(table)) ? ['sorts'] : [];
+    if (how.includes('AUTOMATIC')) return ['builds an index'];
+    if (!grows(name) || how.includes('VIRTUAL TABLE')) return [];
+    if (verb === 'SCAN') return [`reads all of ${name}`];
+    return isWide(how) && !isPage(sql, how) ? [`looks through ${name}`] : [];
+  });
+}
+
+/** A search that is told only the account, or nothing, and perhaps a range of numbers. */
+function isWide(how: string): boolean {
+  const [, terms] = /\((.*)\)$/.exec(how) ?? [];
+  const equal = terms?.split(' AND ').filter((term) => /^(?:\w+|<expr>)=\?$/.test(term));
+  return equal?.every((term) => term === 'account_id=?') ?? false;
+}
+
+/** The index answers every condition, so that the limit bounds what is read. */
+function isPage(sql: string, how: string): boolean {
+  const [, conditions = ''] = /WHERE ((?:(?!WHERE).)*) ORDER BY (?:(?!WHERE).)* LIMIT/.exec(sql) ?? [];
+  return conditions.split(' AND ').length === how.split(' AND ').length && conditions !== '';
+}
+
+it('no statement reads or sorts the whole of a table that grows', { timeout: 60_000 }, () => {
+  const { statements } = collect();
+  expect(statements.length).toBeGreaterThan(1000);
+  const found = statements.map((statement) => ({ ...statement, offences: offences(statement) }));
+  const offending = found.filter((one) => one.offences.length > 0);
+  const excused = (sql: string) => EXCEPTIONS.some(({ statement }) => statement.test(sql));
+  expect(offending.filter(({ sql }) => !excused(sql))).toEqual([]);
+  const unused = EXCEPTIONS.filter(({ statement }) => !offending.some(({ sql }) => statement.test(sql)));
+  expect(unused).toEqual([]);
+});
+
+it('every table is declared to grow or to be bounded', () => {
+  const { db } = startStore();
+  const tables = db
+    .prepare<[], string>(`
+      SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+        AND name NOT LIKE 'contact\\_search\\_%' ESCAPE '\\' ORDER BY name`)
+    .pluck()
+    .all();
+  expect([...Object.keys(BOUNDED), ...GROWING].toSorted()).toEqual(tables);
+});
+
+it('every module that composes statements is examined, and prepares each of them once', {
+  timeout: 60_000,
+}, () => {
+  const store = new URL('../../src/store/', import.meta.url);
+  const composing = readdirSync(store).filter(
+    (file) =>
+      file.endsWith('.ts') &&
+      file !== 'database.ts' &&
+      readFileSync(new URL(file, store), 'utf8').includes('preparedByText'),
+  );
+  expect(Object.keys(COMPOSED).toSorted()).toEqual(composing.toSorted());
+  expect(collect().preparedAgain).toEqual([]);
 });

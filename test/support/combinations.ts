@@ -1,0 +1,9 @@
+/** Every selection of the properties, each with every one of its values; none selected is the first. */
+export function combinations<T extends object>(
+  values: { [Name in keyof T]-?: readonly T[Name][] },
+): Partial<T>[] {
+  let all: Partial<T>[] = [{}];
+  for (const name of Object.keys(values) as (keyof T)[])
+    all = all.flatMap((one) => [one, ...values[name].map((value) => ({ ...one, [name]: value }))]);
+  return all;
+}
