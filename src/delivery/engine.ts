@@ -25,6 +25,7 @@ import type { Prepare, SignersOf } from './prepare.ts';
 import { createRebasing } from './rebase.ts';
 import { createRecording, type OutcomeUnit } from './recording.ts';
 import { createScheduler } from './scheduler.ts';
+import { createSharedContentReader } from './shared-contents.ts';
 import { playSimulation } from './simulator.ts';
 import { type Assignment, createSites, type Hold, type Site } from './sites.ts';
 import type { AttemptReport, DeliveryJob } from './worker/protocol.ts';
@@ -143,6 +144,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
   const connections = config.delivery.connections ?? defaultConnections(openFilesLimit());
   const sessionBudget = createBudget(connections);
   const octetBudget = createBudget(config.delivery.inFlightBytes);
+  const sharedContent = createSharedContentReader(tables);
   const claims = createClaims(monotonic);
   const parking = createParking({ clock, monotonic, log });
   const rebasing = createRebasing({
@@ -362,9 +364,15 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     if (domain === null) return 'domain_deleted';
     const content = tables.messages.content(message.content_id);
     if (content === null) return 'content_invalid';
+    const { shared_id: sharedId, ...own } = content;
+    const shared = sharedId === null ? null : sharedContent(sharedId);
+    if (sharedId !== null && shared === null) return 'content_invalid';
     const password = route === null ? undefined : passwords.get(route);
     return {
-      ...settings.prepare(message, domain, content, settings.signersOf(domain, 'primary')),
+      ...settings.prepare(message, domain, own, settings.signersOf(domain, 'primary')),
+      ...(shared === null
+        ? {}
+        : { shared: { ...shared, identity: { messageId: message.message_id, date: message.created_at } } }),
       id: message.seq,
       slot: `${site.number}:${slot}`,
       hosts,

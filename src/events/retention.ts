@@ -27,6 +27,7 @@ export interface Retention {
 
 export const PURGED_KINDS = [
   'bodies',
+  'sharedBodies',
   'events',
   'webhookDeliveries',
   'messages',
@@ -132,6 +133,8 @@ export function createRetention(deps: RetentionDeps): Retention {
       walked('bodies', contents.start, (all, place, rows, isOver) =>
         all.retention.contents.purge(place, { before: bodiesBefore, now, rows, isOver }),
       ),
+      // Counted by their copies: those that the step before deleted the last copy of.
+      timed('sharedBodies', (all, rows) => all.sharedContents.purge(bodiesBefore, rows)),
       events,
       walked('webhookDeliveries', webhookDeliveries.start, (all, place, rows) =>
         all.retention.webhookDeliveries.purge(place, { end: events.end(), rows }),

@@ -193,7 +193,7 @@ export function* renderingTemplate(
   let length = pieces[0]?.length ?? 0;
   for (const [index, slot] of template.slots.entries()) {
     if (index % SLOTS_PER_STEP === SLOTS_PER_STEP - 1) yield;
-    const key = `${slot.raw ? '{' : ''}${slot.name}${slot.fallback === null ? '' : `|${slot.fallback}`}`;
+    const key = slotKey(slot);
     let value = filled.get(key);
     if (value === undefined) {
       value = yield* filling(slot, kind, variables, service, { limit: limit - length, optional });
@@ -202,7 +202,7 @@ export function* renderingTemplate(
     if (places !== undefined && isServiceVariable(slot.name)) places.push({ name: slot.name, start: length });
     const text = template.texts[index + 1] ?? '';
     if (typeof value === 'string') {
-      if (kind === 'text' && value !== '' && !isLineStart && OWN_LINE.test(slot.name)) {
+      if (!isLineStart && startsOwnLine(kind, slot, value)) {
         pieces.push('\n');
         length++;
       }
@@ -217,17 +217,28 @@ export function* renderingTemplate(
   return problems.size > 0 ? [...problems.values()] : pieces.join('');
 }
 
+/** The same for slots that get the same value. */
+export function slotKey({ raw, name, fallback }: Slot): string {
+  return `${raw ? '{' : ''}${name}${fallback === null ? '' : `|${fallback}`}`;
+}
+
 /** Compliance snippets: in text each starts on its own line. In HTML their own element sees to that. */
 const OWN_LINE = /^(?:company_address|unsubscribe_email|report_abuse_email)_(?:html|text)$/;
 
+/** Whether a value starts on its own line: then a line break precedes it, unless it is at the start of one. */
+export function startsOwnLine(kind: TemplateKind, slot: Slot, value: string): boolean {
+  return kind === 'text' && value !== '' && OWN_LINE.test(slot.name);
+}
+
 /** `before`: whether what precedes `text` does. */
-function endsAtLineStart(text: string, before: boolean): boolean {
+export function endsAtLineStart(text: string, before: boolean): boolean {
   let at = text.length - 1;
   while (at >= 0 && (text[at] === ' ' || text[at] === '\t')) at--;
   return at < 0 ? before : text[at] === '\n' || text[at] === '\r';
 }
 
-type Unusable = Pick<TemplateProblem, 'reason'>;
+/** Why a slot cannot be filled. */
+export type Unusable = Pick<TemplateProblem, 'reason'>;
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -237,7 +248,8 @@ const LINE_BREAK: Unusable = { reason: 'line-break' };
 const NUL: Unusable = { reason: 'nul' };
 const TOO_LONG: Unusable = { reason: 'too-long' };
 
-function* filling(
+/** What goes in for a slot, in steps. `limit`: a longer value is not escaped. */
+export function* filling(
   slot: Slot,
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,

@@ -7,15 +7,17 @@ import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { countQueued } from '../events/campaign-counts.ts';
 import { domainOf } from '../mail/address.ts';
 import { hasRawVariables } from '../mail/compliance.ts';
-import type { MessageContent } from '../mail/content.ts';
+import type { Mailbox } from '../mail/content.ts';
+import type { OwnContent } from '../mail/shared-content.ts';
 import { packContent } from '../mail/stored-content.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
+import { type CampaignContent, type SharedBody, stateOf } from './campaign-content.ts';
 import { contactVariables, mailboxOf } from './campaign-fields.ts';
-import { type CampaignMail, type ReadyCampaign, stillReady } from './campaign-mail.ts';
+import { type ReadyCampaign, stillReady } from './campaign-mail.ts';
 import { isSimulated, type StoreSettings, storeMessage } from './draft.ts';
 import type { HtmlReader } from './html-reader.ts';
-import { type Rendered, renderWording } from './render.ts';
+import { fillWording, type OwnWording } from './render.ts';
 
 /**
  * The next portion of a campaign, in one unit of work: members behind the cursor are judged, their messages and
@@ -39,27 +41,32 @@ export function isThrough({ at_seq, last_seq }: CampaignSend): boolean {
 /** Members looked at in a unit of work at most: how long everybody else waits for their turn, some 10 ms. */
 export const BATCH = 25;
 /**
- * A unit of work ends early after so many characters, one member at least: of template read or of mail written,
- * whichever is more.
+ * A unit of work ends early after so many characters, one member at least: of what is rendered for each member, be it
+ * stored or only checked.
  */
 const BATCH_CHARACTERS = 256 * 1024;
-/** What a mail that could not be written counts for: it may have become millions of characters long before. */
+/** What a mail that could not be written counts for: its values may have become long before. */
 const UNWRITTEN = BATCH_CHARACTERS / 4;
+/** What a hole of the shared text counts for, in characters. */
+const HOLE = 8;
 /** Batches of a paced campaign in an hour, at least: one every fifteen seconds. */
 const PORTIONS_AN_HOUR = 240;
 
 /**
  * Stores at most `room` messages, no more than the account's message limits allow, and returns where they go. A
- * refusal: nothing may be sent any more, and nothing was stored.
+ * refusal: nothing may be sent any more, and nothing was stored. Stores nothing either if `content`, which was prepared
+ * ahead, is not what the campaign would be sent with now.
  */
 export function queueBatch(
   tables: Tables,
   send: CampaignSend,
   room: number,
+  content: CampaignContent | Refusal,
   means: BatchMeans,
 ): ReadonlySet<string> | Refusal {
-  const ready = stillReady(tables, send, means.html);
+  const ready = stillReady(tables, send, means.html, isRefusal(content) ? undefined : content.mail);
   if (isRefusal(ready)) return ready;
+  if (isRefusal(content) || content.state !== stateOf(ready)) return NOWHERE;
   const pace = paceOf(send.per_hour);
   const allowed = means.limits.allowance(tables, send.account_id, means.clock.now()).left;
   const most = Math.min(room, pace.atOnce, allowed);
@@ -69,7 +76,7 @@ export function queueBatch(
     upTo: send.last_seq ?? 0,
     limit: BATCH,
   });
-  const copier = copierOf(tables, send, ready, means);
+  const copier = copierOf(tables, send, ready, content, means);
   const after = { ...send };
   const destinations = new Set<string>();
   let counted = 0;
@@ -87,6 +94,7 @@ export function queueBatch(
     destinations.add(domainOf(address));
     if (!isSimulated(address, means)) counted++;
   }
+  copier.finish();
   // There is nobody behind them.
   if (!stopped && members.length < BATCH) after.at_seq = send.last_seq ?? 0;
   const now = means.clock.now();
@@ -99,6 +107,8 @@ export function queueBatch(
   countQueued(tables, send.campaign_id, counted, now);
   return destinations;
 }
+
+const NOWHERE: ReadonlySet<string> = new Set();
 
 /**
  * How many messages of a paced campaign go at once, and how long each makes the next ones wait, in ms. With n at
@@ -116,34 +126,70 @@ type Skipped = { skipped: 'without_email' | 'not_eligible' | 'not_renderable' };
 function copierOf(
   tables: Tables,
   send: CampaignSend,
-  { domain, group, prepared, mail }: ReadyCampaign & { mail: CampaignMail },
+  { domain, prepared }: ReadyCampaign,
+  { mail, shared }: CampaignContent,
   means: BatchMeans,
 ) {
   const optional = new Set(mail.optional);
   const now = means.clock.now();
-  const source = mail.wording.html.length + (mail.wording.text?.length ?? 0);
-  const hasRaw = prepared.parts.some(({ field, template }) => field === 'html' && hasRawVariables(template));
+  const holes = isRefusal(shared)
+    ? 0
+    : shared.wording.parts.reduce((n, { template }) => n + template.holes.length, 0);
+  const html = isRefusal(shared) ? undefined : shared.wording.parts.find(({ field }) => field === 'html');
+  // A raw variable makes the html be rendered and read for every member.
+  const checked = prepared.parts.some(({ field, template }) => field === 'html' && hasRawVariables(template))
+    ? 4 * Math.max(mail.wording.html.length, html?.template.length ?? 0)
+    : 0;
   let work = 0;
+  /** Of the row with what all copies have in common: there is one as soon as one copy is stored. */
+  let sharedId: number | null = null;
+  let stored = 0;
 
-  function render(member: CampaignMember): Rendered | Refusal {
-    return renderWording(prepared, { ...mail.variables, ...contactVariables(member) }, optional);
+  function fill(member: CampaignMember): (OwnWording & SharedBody) | Refusal {
+    if (isRefusal(shared)) return shared;
+    const variables = { ...mail.variables, ...contactVariables(member) };
+    const own = fillWording(shared.wording, variables, optional);
+    return isRefusal(own) ? own : { ...own, ...shared };
+  }
+
+  /** Stores a member's own part, and the rest with the first one. */
+  function storeContent(
+    member: CampaignMember,
+    { name }: Mailbox,
+  ): { contentId: number; subject: string } | Refusal {
+    work += checked + holes * HOLE;
+    const filled = fill(member);
+    if (isRefusal(filled)) {
+      work += UNWRITTEN;
+      return filled;
+    }
+    const { subject, values, packed, digest } = filled;
+    sharedId ??= tables.sharedContents.keep({ campaignSeq: send.campaign_seq, digest }, packed, now);
+    stored++;
+    const own: OwnContent = { name, values };
+    const { body, size } = packContent(JSON.stringify(own));
+    work += size;
+    const content = { body, size: size + packed.size, sharedId };
+    return { contentId: tables.messages.insertContent(content, now), subject };
   }
 
   return {
     /** Characters read or written so far. */
     work: (): number => work,
+    /** To be called when all are stored. */
+    finish: (): void => {
+      if (sharedId !== null) tables.sharedContents.addCopies(sharedId, stored);
+    },
     /** The address it goes to, or why there is no message. */
     store: (member: CampaignMember): string | Skipped => {
       if (member.email === null || member.email_hash === null) return { skipped: 'without_email' };
       const { account_id, subscription_group_id } = send;
       if (mayReceiveMarketing(tables, account_id, member.email_hash, subscription_group_id) !== null)
         return { skipped: 'not_eligible' };
-      const rendered = render(member);
-      const written = isRefusal(rendered) ? UNWRITTEN : rendered.html.length + (rendered.text?.length ?? 0);
-      // A raw variable makes the html be rendered and read a second time.
-      work += Math.max(source, written) * (hasRaw ? 4 : 1);
-      if (isRefusal(rendered)) {
-        const { message: reason } = rendered;
+      const mailbox = mailboxOf(member, member.email);
+      const content = storeContent(member, mailbox);
+      if (isRefusal(content)) {
+        const { message: reason } = content;
         means.log.info(
           { campaignId: send.campaign_id, member: member.seq, reason },
           'campaign member skipped',
@@ -151,19 +197,6 @@ function copierOf(
         return { skipped: 'not_renderable' };
       }
       const messageId = means.ids.make('msg');
-      const mailbox = mailboxOf(member, member.email);
-      const content: MessageContent = {
-        ...rendered,
-        from: mail.from,
-        to: [mailbox],
-        cc: [],
-        replyTo: mail.replyTo,
-        headers: [],
-        attachments: [],
-        list: { id: group.subscription_group_id, name: group.name },
-        messageId: `${messageId}@${mail.fromDomain}`,
-        date: now,
-      };
       storeMessage(
         tables,
         {
@@ -177,8 +210,7 @@ function copierOf(
           from: mail.from.address,
           recipient: { mailbox, role: 'to' },
           messageId,
-          contentId: tables.messages.insertContent(packContent(JSON.stringify(content)), now),
-          subject: rendered.subject,
+          ...content,
           trackClicks: mail.trackClicks,
           trackOpens: mail.trackOpens,
           essential: false,

@@ -17,6 +17,12 @@ const CUSTOM = 'customFields';
 /** Names that stand for the contact, and so cannot be given for all. */
 export const CONTACT_FIELDS: readonly string[] = [...OWN_FIELDS, CUSTOM];
 
+/** Whether a template's name is a contact's own, and so differs from copy to copy. */
+export function isContactField(name: string): boolean {
+  const [first = ''] = name.split('.', 1);
+  return CONTACT_FIELDS.includes(first);
+}
+
 /** A contact that has nothing: what a template is tried with. */
 export const NOBODY: Readonly<Record<string, unknown>> = {
   ...Object.fromEntries(OWN_FIELDS.map((name) => [name, ''])),

@@ -88,7 +88,7 @@ export function readyCampaign(
   return isRefusal(prepared) ? prepared : { domain, group, prepared };
 }
 
-function keptMail(tables: Tables, { campaign_seq }: Pick<CampaignSend, 'campaign_seq'>): CampaignMail {
+export function keptMail(tables: Tables, { campaign_seq }: Pick<CampaignSend, 'campaign_seq'>): CampaignMail {
   // Sound: only campaign-send.ts writes it.
   return JSON.parse(tables.campaignSends.mail(campaign_seq)) as CampaignMail;
 }
@@ -107,10 +107,10 @@ export function stillReady(
   tables: Tables,
   send: CampaignSend,
   html: HtmlReader,
+  mail: CampaignMail = keptMail(tables, send),
 ): (ReadyCampaign & { mail: CampaignMail }) | Refusal {
   const account = tables.accounts.get(send.account_id);
   if (account === null) throw new Error(`the account of ${send.campaign_id} is gone`);
-  const mail = keptMail(tables, send);
   const sender: Sender = { account, useCase: 'mk', allowFrom: [], allowEssential: false };
   const ready = readyCampaign(tables, sender, send.subscription_group_id, mail, html);
   return isRefusal(ready) ? ready : { ...ready, mail };

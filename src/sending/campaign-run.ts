@@ -7,7 +7,7 @@ import { MARKETING_LANE, type Stream } from '../store/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { BATCH, type BatchMeans, isThrough, queueBatch } from './campaign-batch.ts';
-import { readAhead } from './campaign-mail.ts';
+import { createCampaignContents } from './campaign-content.ts';
 import { createHtmlReader } from './html-reader.ts';
 import type { Pressure } from './pressure.ts';
 
@@ -51,6 +51,7 @@ const PAUSE_SHARE = 0.5;
 export function createCampaignRunner(settings: CampaignRunnerSettings): CampaignRunner {
   const { clock, log, tables, writer, recorder, pressure } = settings;
   const means = { ...settings, html: createHtmlReader() };
+  const contents = createCampaignContents(means.html);
   /** Campaigns that failed, and when they are tried again. */
   const faulty = new Map<number, number>();
   const ending = new AbortController();
@@ -136,11 +137,11 @@ export function createCampaignRunner(settings: CampaignRunnerSettings): Campaign
     // The account's message limits: the campaign waits. A raised limit is seen within a second.
     const { left, moreAt } = settings.limits.allowance(tables, send.account_id, now);
     if (left < 1) return Math.max(FULL, Math.min(moreAt - now, TICK));
-    await readAhead(tables, send, means.html);
+    const content = await contents.prepare(tables, send);
     const batch = await writer.run((all) => {
       const current = all.campaignSends.get(seq);
       if (current === null || current.status !== 'sending') return null;
-      const done = queueBatch(all, current, room, means);
+      const done = queueBatch(all, current, room, content, means);
       if (!isRefusal(done)) return done;
       // A value of its own: a unit that returns a refusal leaves no trace.
       const reason = `${done.code}: ${done.message}`;

@@ -10,6 +10,8 @@ import {
   requiredVariables,
 } from '../mail/compliance.ts';
 import type { MessageContent } from '../mail/content.ts';
+import type { SharedContent, SharedPart } from '../mail/shared-content.ts';
+import { fillingShared, joinShared, type SharedTemplate, sharingTemplate } from '../mail/shared-template.ts';
 import {
   isServiceVariable,
   MAX_PROBLEMS,
@@ -148,12 +150,95 @@ export function* renderingWording(
   if (problems.length > 0) return variableRefusal(problems, optional !== undefined);
   const unfit = subjectFault(rendered.subject);
   if (unfit !== null) return unfit;
+  return (yield* findingHiddenCompliance({ parts, service, required }, variables, optional)) ?? rendered;
+}
+
+/** A refusal when the values of raw variables hide what the html must show. */
+function* findingHiddenCompliance(
+  { parts, service, required }: PreparedWording,
+  variables: Readonly<Record<string, unknown>>,
+  optional?: ReadonlySet<string>,
+): Work<Refusal | null> {
   const html = parts.find(({ field }) => field === 'html')?.template;
-  if (html === undefined || !hasRawVariables(html)) return rendered;
+  if (html === undefined || !hasRawVariables(html)) return null;
   const options = { limit: MAX_RENDERED, ...(optional === undefined ? {} : { optional }) };
   const found = yield* findingHidden(html, variables, service.html, options);
   const hidden = required.filter((name) => found.includes(name));
-  return hidden.length > 0 ? complianceHidden(hidden, html) : rendered;
+  return hidden.length > 0 ? complianceHidden(hidden, html) : null;
+}
+
+/** A wording in which everything is filled in that is the same for all recipients. */
+export interface SharedWording {
+  prepared: PreparedWording;
+  parts: { field: Part['field']; first: number; template: SharedTemplate }[];
+}
+
+/**
+ * Fills in the variables that are the same for all recipients, in steps. `isOwn`: names whose values differ. A refusal:
+ * it cannot be rendered for anybody.
+ */
+export function* sharingWording(
+  prepared: PreparedWording,
+  variables: Readonly<Record<string, unknown>>,
+  isOwn: (name: string) => boolean,
+): Work<SharedWording | Refusal> {
+  const problems: { field: string; problem: TemplateProblem }[] = [];
+  const shared: SharedWording = { prepared, parts: [] };
+  let first = 0;
+  for (const { field, kind, template } of prepared.parts) {
+    const service = kind === 'html' ? prepared.service.html : prepared.service.text;
+    const result = yield* sharingTemplate(template, kind, variables, service, { limit: MAX_RENDERED, isOwn });
+    if (Array.isArray(result)) problems.push(...result.map((problem) => ({ field, problem })));
+    else {
+      shared.parts.push({ field, first, template: result });
+      first += result.values.length;
+    }
+  }
+  return problems.length > 0 ? variableRefusal(problems, true) : shared;
+}
+
+/** One recipient's part of a shared wording. */
+export interface OwnWording {
+  subject: string;
+  /** Of all parts, in their order. */
+  values: string[];
+}
+
+/** Renders a shared wording for one recipient, whose variables are all of them. */
+export function fillWording(
+  { prepared, parts }: SharedWording,
+  variables: Readonly<Record<string, unknown>>,
+  optional: ReadonlySet<string>,
+): OwnWording | Refusal {
+  const problems: { field: string; problem: TemplateProblem }[] = [];
+  const values: string[] = [];
+  let subject = '';
+  for (const { field, template } of parts) {
+    const filled = withoutPause(fillingShared(template, variables, { limit: MAX_RENDERED, optional }));
+    if ('problems' in filled) problems.push(...filled.problems.map((problem) => ({ field, problem })));
+    else {
+      values.push(...filled.values);
+      if (field === 'subject') subject = joinShared(template, filled.values);
+    }
+  }
+  if (problems.length > 0) return variableRefusal(problems, true);
+  const unfit = subjectFault(subject) ?? withoutPause(findingHiddenCompliance(prepared, variables, optional));
+  return unfit ?? { subject, values };
+}
+
+/** The parts of a shared wording as they are stored. */
+export function sharedParts({ parts }: SharedWording): Pick<SharedContent, 'subject' | 'html' | 'text'> {
+  const part = (wanted: Part['field']): SharedPart | null => {
+    const found = parts.find(({ field }) => field === wanted);
+    return found === undefined
+      ? null
+      : { first: found.first, holes: found.template.holes, texts: found.template.texts };
+  };
+  return {
+    subject: part('subject') ?? { first: 0, holes: [], texts: [''] },
+    html: part('html'),
+    text: part('text'),
+  };
 }
 
 export function* renderingSend(

@@ -27,28 +27,31 @@ export type ListedMessage = MessageRow & { due_at: number | null };
 /** A content to be stored: JSON as a string, or as octets in an encoding of their own (mail/stored-content.ts). */
 export interface NewContent {
   body: string | Uint8Array;
-  /** Octets of the JSON in UTF-8. */
+  /** Octets of the JSON in UTF-8; of a part, of all of it together. */
   size: number;
+  /** Of a content that is one copy's part: the row of `shared_contents` with the rest. */
+  sharedId?: number;
 }
 
 /** A content in memory of its own, which can be transferred to another thread. */
 export interface ContentRow {
   octets: Uint8Array<ArrayBuffer>;
   encoding: 'json' | 'deflate';
-  /** Octets of the JSON in UTF-8. */
+  /** Octets of the JSON in UTF-8; with `shared_id`, of both parts together. */
   size: number;
+  shared_id: number | null;
 }
 
 export function messageTable(db: Database) {
   const { account } = idNumbers(db);
   const { toRow, toStored } = messageRows(db);
-  const insertContent = db.prepare<[string | Uint8Array, number, number]>(
-    'INSERT INTO contents (body, size, created_at) VALUES (?, ?, ?)',
+  const insertContent = db.prepare<[string | Uint8Array, number, number | null, number]>(
+    'INSERT INTO contents (body, size, shared_id, created_at) VALUES (?, ?, ?, ?)',
   );
   // Rows of older programs have no size, and are JSON.
   const content = db.prepare<[number], Omit<ContentRow, 'octets'> & { octets: Buffer }>(`
     SELECT CAST(body AS BLOB) AS octets, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding,
-      coalesce(size, octet_length(body)) AS size
+      coalesce(size, octet_length(body)) AS size, shared_id
     FROM contents WHERE content_id = ?`);
   const insert = db.prepare<NewStoredMessage>(`
     INSERT INTO messages (message_key, account, content_id, use_case_code, domain, job_key, campaign, subscription_group,
@@ -84,8 +87,8 @@ export function messageTable(db: Database) {
   );
 
   return {
-    insertContent: ({ body, size }: NewContent, at: number): number =>
-      Number(insertContent.run(body, size, at).lastInsertRowid),
+    insertContent: ({ body, size, sharedId }: NewContent, at: number): number =>
+      Number(insertContent.run(body, size, sharedId ?? null, at).lastInsertRowid),
     /** Null when it was purged. */
     content: (contentId: number): ContentRow | null => {
       const row = content.get(contentId);

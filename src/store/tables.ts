@@ -26,6 +26,7 @@ import { messageTable } from './messages.ts';
 import { queueTable } from './queue.ts';
 import { retentionTable } from './retention.ts';
 import { settingsTable } from './settings.ts';
+import { sharedContentTable } from './shared-contents.ts';
 import { subscriptionGroupTable } from './subscription-groups.ts';
 import { groupOptOutTable, subscriptionTable } from './subscriptions.ts';
 import { suppressionTable } from './suppressions.ts';
@@ -50,6 +51,7 @@ export function createTables(db: Database) {
     domains: domainTable(db),
     dkimKeys: dkimKeyTable(db),
     messages: { ...messageTable(db), list: messageList(db).list },
+    sharedContents: sharedContentTable(db),
     visits: visitTable(db),
     queue: queueTable(db),
     events: { ...eventTable(db), ...eventFeed(db) },

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { publicEvent } from '../../src/events/feed.ts';
 import { publicMessage } from '../../src/events/message-view.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { packContent } from '../../src/mail/stored-content.ts';
+import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
 import { contentOf, enqueue } from '../support/store.ts';
 import { CALLER, codeOf, ok, startAudience } from './house.ts';
 
@@ -19,6 +19,9 @@ const PERSONAL = [
   'lovelace',
   'countess',
 ];
+
+/** Makes a content long enough to be stored deflated. */
+const ROWS = '<tr><td>One row of many</td></tr>'.repeat(50);
 
 const WEBHOOK = {
   webhook_id: 'webhook_1',
@@ -36,7 +39,7 @@ const WEBHOOK = {
 
 async function startWithAda() {
   const house = await startAudience();
-  const { dir, tables, writer, clock, recorder } = house;
+  const { dir, db, tables, writer, clock, recorder } = house;
   const contact = await house.add(ADA, {
     phone: PHONE,
     firstName: 'Ada',
@@ -49,11 +52,17 @@ async function startWithAda() {
     ...house,
     contact,
     erase: () => house.erasure.erase('acct_one', ADA_ID),
-    /** What is found of a person in all files of the database. */
+    /** What is found of a person in all files of the database, and in contents, which may be deflated there. */
     traces: (needles = PERSONAL) => {
+      const contents = db
+        .prepare<[], number>('SELECT content_id FROM contents')
+        .pluck()
+        .all()
+        .map((id) => unpackContent(tables.messages.content(id) ?? raise()).toLowerCase());
       const all = readdirSync(dir)
         .filter((name) => name.startsWith('postrider.db'))
         .map(store)
+        .concat(contents)
         .join('');
       return needles.filter((needle) => all.includes(needle));
     },
@@ -66,7 +75,7 @@ async function startWithAda() {
           to: boxes,
           cc: [],
           subject: `For Ada Lovelace`,
-          html: `<a href="https://x.org/?e=${encodeURIComponent(ADA)}">${ADA}</a>`,
+          html: `<a href="https://x.org/?e=${encodeURIComponent(ADA)}">${ADA}</a>${ROWS}`,
           text: `Dear Ada Lovelace, ${PHONE}`,
           headers: [],
           attachments: [],
@@ -232,12 +241,13 @@ describe('erasing', () => {
     await erase();
     expect(traces()).toEqual([]);
     const message = of(bobs?.seq ?? 0);
+    expect(tables.messages.content(message.content_id)?.encoding).toBe('deflate');
     expect(message).toMatchObject({
       status: 'queued',
       recipient: 'bob@example.net',
       subject: 'For [erased]',
     });
-    expect(contentOf(tables, message.content_id)).toMatchObject({
+    expect(contentOf(tables, message)).toMatchObject({
       to: [{ address: 'bob@example.net' }],
       subject: 'For [erased]',
       text: `Dear [erased], ${ADA_ID}`,
@@ -408,7 +418,7 @@ describe('erasing', () => {
     expect(Math.max(...portions)).toBeLessThan(401);
     look.mockRestore();
     expect(traces()).toEqual([]);
-    expect(tables.messages.content(messages[0]?.content_id ?? 0)).toContain('person399@example.net');
+    expect(JSON.stringify(contentOf(tables, messages[0]))).toContain('person399@example.net');
     for (const { seq, recipient } of messages)
       if (recipient !== ADA)
         expect(of(seq)).toMatchObject({ recipient, subject: 'For [erased]', status: 'queued' });

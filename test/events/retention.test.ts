@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createRetention, type PurgedKind } from '../../src/events/retention.ts';
+import { packContent, plainContent } from '../../src/mail/stored-content.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import type { MessageRow } from '../../src/store/messages.ts';
 import { createTables } from '../../src/store/tables.ts';
@@ -37,7 +38,7 @@ function start(options: { mayShrink?: () => boolean } = {}) {
         attempt: 1,
         at: clock.now(),
         lane: 'primary',
-        report: '{}',
+        report: {},
       });
       recorder.message(all, all.messages.bySeq(seq) ?? expect.unreachable(), 'email_delivered', {});
     });
@@ -83,7 +84,7 @@ describe('bodies', () => {
 
   it('stay while one of the messages that share them is not final, or final too recently', async () => {
     const { send, end, hasBody, clock, retention, tables } = start();
-    const content_id = tables.messages.insertContent('{}', clock.now());
+    const content_id = tables.messages.insertContent(packContent('{}'), clock.now());
     const messages = [];
     for (let n = 0; n < 3; n++) messages.push(await send({ content_id, recipient: `p${n}@example.net` }));
     const [first, second, third] = messages.map(({ seq }) => seq);
@@ -103,7 +104,7 @@ describe('bodies', () => {
 
   it('of campaigns with many messages are looked through in portions', async () => {
     const { hasBody, clock, retention, writer, tables, portions, recorder } = start();
-    const content_id = tables.messages.insertContent('{}', clock.now());
+    const content_id = tables.messages.insertContent(packContent('{}'), clock.now());
     const seqs = await writer.run((all) =>
       Array.from(
         { length: 400 },
@@ -126,9 +127,9 @@ describe('bodies', () => {
 
   it('without a message go by their own age', async () => {
     const { hasBody, clock, retention, tables } = start();
-    const old = tables.messages.insertContent('{}', clock.now());
+    const old = tables.messages.insertContent(packContent('{}'), clock.now());
     clock.advance(BODY_DAYS * DAY + 1);
-    const young = tables.messages.insertContent('{}', clock.now());
+    const young = tables.messages.insertContent(packContent('{}'), clock.now());
     await retention.run();
     expect([hasBody(old), hasBody(young)]).toEqual([false, true]);
   });
@@ -228,7 +229,7 @@ describe('everything else', () => {
 describe('free pages', () => {
   /** Frees 8,000 pages and more of a file that consists of little else. */
   function freePages({ db, clock, tables }: ReturnType<typeof start>): void {
-    tables.messages.insertContent('x'.repeat(32 * 1024 * 1024), clock.now());
+    tables.messages.insertContent(plainContent('x'.repeat(32 * 1024 * 1024)), clock.now());
     clock.advance(BODY_DAYS * DAY + 1);
     expect(tables.freeSpace.pages().total).toBeGreaterThan(8000);
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)');

@@ -39,7 +39,7 @@ describe('an accepted send', () => {
   it('keeps what a worker needs, values escaped in html and marks for what is the copy’s own', async () => {
     const { send, stored, tables } = startAcceptance();
     accepted(await send());
-    const content = contentOf(tables, stored()[0]?.content_id ?? 0);
+    const content = contentOf(tables, stored()[0]);
     expect(content).toMatchObject({
       subject: 'Order 7',
       from: { name: 'Shop', address: 'shop@example.com' },

@@ -66,7 +66,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl =
     pressed = refusal;
   };
   /** Messages' contents, newest message first. */
-  const contents = (): MessageContent[] => stored().map(({ content_id }) => contentOf(tables, content_id));
+  const contents = (): MessageContent[] => stored().map((message) => contentOf(tables, message));
   return { ...store, announced, send, stored, contents, press, logged };
 }
 

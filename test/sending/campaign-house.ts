@@ -11,6 +11,7 @@ import { createCampaignRunner } from '../../src/sending/campaign-run.ts';
 import { createCampaignSending } from '../../src/sending/campaign-send.ts';
 import { createCampaigns } from '../../src/sending/campaigns.ts';
 import type { CampaignRow } from '../../src/store/campaigns.ts';
+import type { MessageRow } from '../../src/store/messages.ts';
 import { TRANSACTIONAL_LANE } from '../../src/store/queue.ts';
 import { eventually } from '../support/eventually.ts';
 import { contentOf, heldClock, insertDomain, startStore } from '../support/store.ts';
@@ -141,7 +142,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
       tables.messages
         .list({ accountId: 'acct_one', campaignId: row.campaign_id, limit: 10_000 })
         .rows.toReversed(),
-    content: (contentId: number) => contentOf(tables, contentId),
+    content: (message: MessageRow) => contentOf(tables, message),
     /** As if delivery took whatever is due and delivered it. */
     deliverAll: () =>
       writer.run((all) => {

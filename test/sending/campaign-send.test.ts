@@ -180,7 +180,7 @@ describe('a campaign that is sent', () => {
         track_opens: 0,
       })),
     );
-    const [ada, grace] = sent.map((message) => content(message.content_id));
+    const [ada, grace] = sent.map((message) => content(message));
     expect(ada).toMatchObject({
       to: [{ name: 'Ada Lovelace', address: ADA }],
       replyTo: { name: '', address: 'help@news.example' },

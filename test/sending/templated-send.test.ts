@@ -24,7 +24,7 @@ function start() {
   const sent = () => {
     const message = stored()[0];
     if (message === undefined) throw new Error('nothing was stored');
-    return contentOf(tables, message.content_id);
+    return contentOf(tables, message);
   };
   return { ...setting, templates, complianceTemplates, sent };
 }

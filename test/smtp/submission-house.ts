@@ -102,7 +102,7 @@ export async function startSubmission(
       tables.messages
         .list({ accountId: 'acct_one', limit: 200 })
         .rows.toReversed()
-        .map((row) => ({ ...row, content: contentOf(tables, row.content_id) })),
+        .map((row) => ({ ...row, content: contentOf(tables, row) })),
   };
 }
 

@@ -1,7 +1,10 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { unpackContent } from '../../src/mail/stored-content.ts';
 import { DATABASE_FILE, lockDaemon, openDatabase } from '../../src/store/database.ts';
+import { messageTable } from '../../src/store/messages.ts';
 import { schemaOf } from '../support/schema.ts';
 import { temporaryDir } from '../support/store.ts';
 
@@ -75,6 +78,29 @@ describe('the database', () => {
     const kept = db.prepare('SELECT error FROM webhook_deliveries ORDER BY event_seq').pluck().all();
     db.close();
     expect(kept).toEqual(errors.map(([, , after]) => after));
+  });
+
+  it('reads contents of older programs, which are not deflated', () => {
+    const dir = temporaryDir();
+    const file = join(dir, DATABASE_FILE);
+    const old = new Sqlite(file);
+    const migrations = new URL('../../src/store/migrations/', import.meta.url);
+    for (const name of readdirSync(migrations).sort()) {
+      if (Number(name.slice(0, 4)) >= 20) break;
+      const sql = readFileSync(new URL(name, migrations), 'utf8');
+      old.unsafeMode(sql.includes('writable_schema'));
+      old.exec(sql);
+      old.exec(`PRAGMA user_version = ${Number(name.slice(0, 4))}`);
+    }
+    const json = JSON.stringify({ subject: 'Bücher', html: '<p>Hi</p>' });
+    const insert = old.prepare('INSERT INTO contents (body, created_at) VALUES (?, 1)');
+    const id = Number(insert.run(json).lastInsertRowid);
+    old.close();
+    const db = openDatabase(dir);
+    const content = messageTable(db).content(id);
+    db.close();
+    expect(content).toMatchObject({ encoding: 'json', size: Buffer.byteLength(json), shared_id: null });
+    expect(content && unpackContent(content)).toBe(json);
   });
 
   it('lets one daemon in at a time, and the next when it is gone', () => {

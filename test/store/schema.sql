@@ -89,6 +89,8 @@ CREATE INDEX queue_due ON queue (due_at) WHERE ready = 0;
 
 CREATE INDEX queue_ready ON queue (lane, account, destination) WHERE ready = 1 AND lease IS NULL;
 
+CREATE INDEX shared_contents_unused ON shared_contents (created_at) WHERE copies = 0;
+
 CREATE INDEX strikes_by_time ON strikes (at);
 
 CREATE INDEX subscription_groups_by_account ON subscription_groups (account_id) WHERE deleted_at IS NULL;
@@ -541,6 +543,17 @@ CREATE TABLE settings (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE shared_contents (
+  shared_id    INTEGER PRIMARY KEY AUTOINCREMENT,
+  campaign_seq INTEGER NOT NULL,
+  digest       BLOB NOT NULL,      -- of the body, SHA-256
+  created_at   INTEGER NOT NULL,
+  copies       INTEGER NOT NULL,   -- rows of `contents` that refer to it
+  size         INTEGER NOT NULL,   -- octets of the JSON
+  body         ANY NOT NULL,
+  UNIQUE (campaign_seq, digest)
+) STRICT;
+
 CREATE TABLE strikes (
   account_id     TEXT NOT NULL,
   recipient_hash TEXT NOT NULL,
@@ -681,4 +694,8 @@ END;
 
 CREATE TRIGGER contacts_count_insert AFTER INSERT ON contacts BEGIN
   INSERT INTO contact_counts VALUES (NEW.account_id, 1) ON CONFLICT (account_id) DO UPDATE SET contacts = contacts + 1;
+END;
+
+CREATE TRIGGER contents_deleted AFTER DELETE ON contents WHEN OLD.shared_id IS NOT NULL BEGIN
+  UPDATE shared_contents SET copies = copies - 1 WHERE shared_id = OLD.shared_id;
 END;

@@ -8,6 +8,7 @@ import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import { type MessageContent } from '../../src/mail/content.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { mergeContent } from '../../src/mail/shared-content.ts';
 import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import type { DomainRow } from '../../src/store/domains.ts';
@@ -158,9 +159,20 @@ export function enqueue(
   return row;
 }
 
-/** A stored content, decoded. */
-export function contentOf(tables: Tables, contentId: number): MessageContent {
-  const content = tables.messages.content(contentId);
-  if (content === null) throw new Error(`there is no content ${contentId}`);
-  return JSON.parse(unpackContent(content));
+/** A message's content, decoded and put together. */
+export function contentOf(
+  tables: Tables,
+  message: Pick<MessageRow, 'content_id' | 'message_id' | 'created_at' | 'recipient'> | undefined,
+): MessageContent {
+  const content = message === undefined ? null : tables.messages.content(message.content_id);
+  if (message === undefined || content === null) throw new Error('there is no content');
+  if (content.shared_id === null) return JSON.parse(unpackContent(content));
+  const shared = tables.sharedContents.get(content.shared_id);
+  if (shared === null) throw new Error(`there is no shared content ${content.shared_id}`);
+  return mergeContent(
+    JSON.parse(unpackContent({ ...shared, octets: new Uint8Array(shared.octets) })),
+    JSON.parse(unpackContent(content)),
+    { messageId: message.message_id, date: message.created_at },
+    message.recipient,
+  );
 }

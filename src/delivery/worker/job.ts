@@ -2,11 +2,13 @@ import { needsSmtpUtf8 } from '../../mail/address.ts';
 import { type ComposedMessage, compose, messageBytes } from '../../mail/compose.ts';
 import type { MessageContent } from '../../mail/content.ts';
 import { signDkim } from '../../mail/dkim.ts';
+import { mergeContent, type OwnContent } from '../../mail/shared-content.ts';
 import { type EncodedContent, unpackContent } from '../../mail/stored-content.ts';
 import { attempt } from './attempt.ts';
 import type { Client } from './client.ts';
 import type { AttemptReport, DeliveryJob } from './protocol.ts';
 import type { OutgoingMessage } from './session.ts';
+import type { SharedContents } from './shared-contents.ts';
 
 /**
  * One job from content to report: compose, sign, deliver. A content that cannot be composed must not harm the
@@ -16,11 +18,15 @@ import type { OutgoingMessage } from './session.ts';
 const NO_CONTENT: EncodedContent = { octets: new Uint8Array(0), encoding: 'json', size: 0 };
 
 /** `null`: the worker was stopped before anyone could have taken the message. */
-export async function runJob(job: DeliveryJob, client: Client): Promise<AttemptReport | null> {
+export async function runJob(
+  job: DeliveryJob,
+  client: Client,
+  sharedContents: SharedContents,
+): Promise<AttemptReport | null> {
   const { id, slot } = job;
   let composed: ComposedMessage;
   try {
-    composed = composeJob(job);
+    composed = compose(contentOf(job, sharedContents), job.copy);
   } catch (error) {
     // RFC 3463 §3.7: 5.6.0, other or undefined media error.
     const reply = { code: 554, enhanced: '5.6.0', text: failureText('composed', error) };
@@ -36,15 +42,18 @@ export async function runJob(job: DeliveryJob, client: Client): Promise<AttemptR
   }
   // The composed octets replace the content: a session may last for minutes, and needs only one of them.
   job.content = NO_CONTENT;
+  delete job.shared;
   return attempt(job, message, client);
 }
 
-/** Composes once, however many hosts will be tried. Throws when the content cannot be sent. */
-function composeJob({ envelope, content, copy }: DeliveryJob): ComposedMessage {
+/** Decodes once, however many hosts will be tried. Throws when the content cannot be sent. */
+function contentOf({ envelope, content, shared, copy }: DeliveryJob, of: SharedContents): MessageContent {
   checkPath(envelope.from);
   checkPath(envelope.to);
+  const json = unpackContent(content);
   // Written by this program's own main thread into the database, and checked there.
-  return compose(JSON.parse(unpackContent(content)) as MessageContent, copy);
+  if (shared === undefined) return JSON.parse(json) as MessageContent;
+  return mergeContent(of(shared), JSON.parse(json) as OwnContent, shared.identity, copy.recipient);
 }
 
 function sign(job: DeliveryJob, composed: ComposedMessage, now: number): OutgoingMessage {

@@ -6,6 +6,7 @@ import { runJob } from './job.ts';
 import { STANDARD_LIMITS } from './limits.ts';
 import type { FromWorker, ToWorker, WorkerSetup } from './protocol.ts';
 import { createRunner } from './runner.ts';
+import { createSharedContents } from './shared-contents.ts';
 import { dialTcp } from './wire.ts';
 
 /**
@@ -26,10 +27,11 @@ const client = createClient({
   limits: STANDARD_LIMITS,
   restingConnections: setup.restingConnections,
 });
+const sharedContents = createSharedContents();
 const send = (message: FromWorker) => port.postMessage(message);
 const receive = createRunner({
   begin: () => void Atomics.add(begun, 0, 1),
-  run: (job) => runJob(job, client),
+  run: (job) => runJob(job, client, sharedContents),
   send,
   closeIdle: () => client.slots.closeAll(),
   abort: () => client.abort(),

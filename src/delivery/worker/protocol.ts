@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { CopyDetails } from '../../mail/content.ts';
 import type { Reply, Stage } from '../../mail/reply.ts';
+import type { CopyIdentity } from '../../mail/shared-content.ts';
 import type { EncodedContent } from '../../mail/stored-content.ts';
 
 /**
@@ -30,6 +31,12 @@ export interface Signer {
   key: KeyObject;
 }
 
+/** What a content has in common with those of other jobs: every worker decodes it once, and keeps it by its id. */
+export interface SharedReference extends EncodedContent<SharedArrayBuffer> {
+  id: number;
+  identity: CopyIdentity;
+}
+
 export interface DeliveryJob {
   id: number;
   /**
@@ -42,6 +49,8 @@ export interface DeliveryJob {
    * the message is composed.
    */
   content: EncodedContent;
+  /** Set: `content` is the copy's own part (OwnContent), and this is the rest. */
+  shared?: SharedReference;
   copy: CopyDetails;
   /** Envelope: `to` is the one recipient. */
   envelope: { from: string; to: string };

@@ -50,6 +50,10 @@ CREATE INDEX tls_reports_by_signer ON tls_reports (host, signer);
 CREATE INDEX contacts_not_indexed ON contacts (account_id, seq) WHERE search_text IS NULL;
 CREATE INDEX suppressions_by_stream_and_reason ON suppressions (account_id, stream, reason);
 CREATE INDEX strikes_by_time ON strikes (at);
+CREATE INDEX shared_contents_unused ON shared_contents (created_at) WHERE copies = 0;
+CREATE TRIGGER contents_deleted AFTER DELETE ON contents WHEN OLD.shared_id IS NOT NULL BEGIN
+  UPDATE shared_contents SET copies = copies - 1 WHERE shared_id = OLD.shared_id;
+END;
 
 -- SQLite appends seq to every entry.
 CREATE INDEX messages_by_account ON messages (account);

@@ -113,6 +113,8 @@ CREATE TABLE contents (
   -- Before the body, which can be megabytes long.
   created_at INTEGER NOT NULL,
   size       INTEGER,              -- octets of the JSON; null: octet_length(body)
+  -- Not null: the content is one copy's part, the rest is in shared_contents, and size is that of both together.
+  shared_id  INTEGER,
   body       ANY NOT NULL          -- mail/stored-content.ts
 ) STRICT;
 
@@ -554,3 +556,14 @@ CREATE VIRTUAL TABLE contact_search USING fts5(
   trigrams, content = '', columnsize = 0, detail = none, tokenize = "ascii tokenchars '_'"
 );
 INSERT INTO contact_search (contact_search, rank) VALUES ('secure-delete', 1);
+
+CREATE TABLE shared_contents (
+  shared_id    INTEGER PRIMARY KEY AUTOINCREMENT,
+  campaign_seq INTEGER NOT NULL,
+  digest       BLOB NOT NULL,      -- of the body, SHA-256
+  created_at   INTEGER NOT NULL,
+  copies       INTEGER NOT NULL,   -- rows of `contents` that refer to it
+  size         INTEGER NOT NULL,   -- octets of the JSON
+  body         ANY NOT NULL,
+  UNIQUE (campaign_seq, digest)
+) STRICT;

@@ -21,6 +21,7 @@ export const COMPACT_ROWS: Omit<Rebuild, 'tables' | 'indexes'> = {
   version: 21,
   name: 'compact-rows',
   from: 16,
+  autoVacuum: 'incremental',
   copies: () => ({
     account_numbers: numbersOf('accounts', 'account_id'),
     domain_numbers: numbersOf('domains', 'domain_id'),

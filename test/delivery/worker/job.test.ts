@@ -1,8 +1,11 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { runJob } from '../../../src/delivery/worker/job.ts';
-import type { DeliveryJob } from '../../../src/delivery/worker/protocol.ts';
+import type { DeliveryJob, SharedReference } from '../../../src/delivery/worker/protocol.ts';
+import { createSharedContents } from '../../../src/delivery/worker/shared-contents.ts';
 import { MARKS, type MessageContent } from '../../../src/mail/content.ts';
+import type { SharedContent } from '../../../src/mail/shared-content.ts';
+import { packContent } from '../../../src/mail/stored-content.ts';
 import { client, gist, job, jsonContent, sink } from './rig.ts';
 
 const CONTENT: MessageContent = {
@@ -29,7 +32,7 @@ describe('a job', () => {
       { domain: 'example.org', selector: 'one', key },
       { domain: 'example.net', selector: 'two', key },
     ];
-    const report = await runJob(job(to, { content: content(), signers }), client());
+    const report = await runJob(job(to, { content: content(), signers }), client(), createSharedContents());
     expect(report && gist(report)).toBe('replied dot 250');
     const raw = to.messages[0]?.raw ?? '';
     expect(raw).toMatch(
@@ -42,7 +45,7 @@ describe('a job', () => {
   it('asks for SMTPUTF8 when a header needs it, though the envelope does not', async () => {
     const to = await sink({ keywords: [] });
     const cc = [{ name: '', address: 'jörg@example.test' }];
-    const report = await runJob(job(to, { content: content({ cc }) }), client());
+    const report = await runJob(job(to, { content: content({ cc }) }), client(), createSharedContents());
     expect(report).toMatchObject({ conclusion: 'refused-locally', reply: { enhanced: '5.6.7' } });
   });
 
@@ -64,21 +67,25 @@ describe('a job', () => {
   it.each(BROKEN)('with %s is refused here, and the worker lives on', async (_, changes, why) => {
     const to = await sink();
     const by = client();
-    const report = await runJob(job(to, { content: content(), ...changes }), by);
+    const report = await runJob(job(to, { content: content(), ...changes }), by, createSharedContents());
     expect(report).toMatchObject({
       conclusion: 'not-composed',
       reply: { code: 554, enhanced: '5.6.0', text: expect.stringMatching(why) },
       sessions: [],
     });
     expect(to.sessions).toHaveLength(0);
-    expect(await runJob(job(to, { content: content() }), by)).toMatchObject({ conclusion: 'replied' });
+    expect(await runJob(job(to, { content: content() }), by, createSharedContents())).toMatchObject({
+      conclusion: 'replied',
+    });
   });
 
   it('that cannot be signed is deferred: a key can be replaced', async () => {
     const to = await sink();
     const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const signers = [{ domain: 'example.org', selector: 's', key: publicKey }];
-    expect(await runJob(job(to, { content: content(), signers }), client())).toMatchObject({
+    expect(
+      await runJob(job(to, { content: content(), signers }), client(), createSharedContents()),
+    ).toMatchObject({
       conclusion: 'refused-locally',
       reply: { code: 451, enhanced: '4.3.0', text: expect.stringMatching(/^the message cannot be signed: /) },
     });
@@ -89,8 +96,60 @@ describe('a job', () => {
     const to = await sink({ script: { greeting: 'silent' } });
     const mine = job(to, { content: content() });
     const by = client();
-    void runJob(mine, by);
+    void runJob(mine, by, createSharedContents());
     await expect.poll(() => to.sessions.length).toBe(1);
     expect(mine.content.octets.byteLength).toBe(0);
+  });
+});
+
+describe('a job whose content has its rest in common with others', () => {
+  const shared: SharedContent = {
+    from: CONTENT.from,
+    fromDomain: 'example.com',
+    replyTo: null,
+    list: { id: 'sgroup_1', name: 'News' },
+    subject: { first: 0, holes: [0], texts: ['Hello ', ''] },
+    html: { first: 1, holes: [0, 0], texts: ['<p>', ', ', '</p>'] },
+    text: null,
+  };
+  const packed = packContent(JSON.stringify({ ...shared, padding: ' '.repeat(1000) }));
+  const reference = (body: string | Buffer): SharedReference => {
+    const octets = new Uint8Array(new SharedArrayBuffer(body.length));
+    octets.set(Buffer.from(body));
+    const identity = { messageId: 'msg_1', date: 0 };
+    return { id: 7, octets, encoding: 'deflate', size: packed.size, identity };
+  };
+  const own = (...values: string[]) => jsonContent(JSON.stringify({ name: 'Ann', values }));
+
+  it('is composed of both, and decodes what is in common once', async () => {
+    const to = await sink();
+    const by = client();
+    const sharedContents = createSharedContents();
+    await runJob(
+      job(to, { content: own('Ann', '&lt;Ann&gt;'), shared: reference(packed.body) }),
+      by,
+      sharedContents,
+    );
+    await runJob(
+      job(to, { content: own('Bob', '&lt;Bob&gt;'), shared: reference('damaged') }),
+      by,
+      sharedContents,
+    );
+    const mails = to.messages.map(({ raw }) => raw);
+    expect(mails).toHaveLength(2);
+    expect(mails[0]).toContain('Subject: Hello Ann\r\n');
+    expect(mails[0]).toContain('<p>&lt;Ann&gt;, &lt;Ann&gt;</p>');
+    expect(mails[0]).toContain('Message-ID: <msg_1@example.com>');
+    expect(mails[1]).toContain('<p>&lt;Bob&gt;, &lt;Bob&gt;</p>');
+  });
+
+  it('fails alone when what is in common is damaged', async () => {
+    const to = await sink();
+    const report = await runJob(
+      job(to, { content: own('Ann', 'Ann'), shared: reference('damaged') }),
+      client(),
+      createSharedContents(),
+    );
+    expect(report).toMatchObject({ conclusion: 'not-composed', reply: { code: 554, enhanced: '5.6.0' } });
   });
 });

@@ -70,7 +70,7 @@ async function mailed(groupId: string | null, from = 'a@shop.test'): Promise<str
     ...(groupId === null ? {} : { subscriptionGroupId: groupId }),
   });
   const message = house.tables.messages.byId(data.recipients[0]?.messageId ?? '');
-  return contentOf(house.tables, message?.content_id ?? 0).html;
+  return contentOf(house.tables, message ?? undefined).html;
 }
 
 /** The words of the three templates that were used, '-' for the built-in one. */

@@ -123,7 +123,7 @@ describe('a marketing send', () => {
     const { body } = await send({ to: 'member@reader.test, alone@reader.test' });
     const contents = body.data.recipients.map(({ messageId }: { messageId: string }) => {
       const message = house.tables.messages.byId(messageId);
-      return contentOf(house.tables, message?.content_id ?? 0);
+      return contentOf(house.tables, message ?? undefined);
     });
     expect(contents.map(({ to }: { to: { address: string }[] }) => to.map(({ address }) => address))).toEqual(
       [['member@reader.test'], ['alone@reader.test']],

@@ -1,0 +1,166 @@
+import type { Work } from '../core/slices.ts';
+import {
+  endsAtLineStart,
+  filling,
+  MAX_PROBLEMS,
+  type Slot,
+  slotKey,
+  startsOwnLine,
+  type Template,
+  type TemplateKind,
+  type TemplateProblem,
+  type Unusable,
+} from './template.ts';
+
+/**
+ * Renders a template for many recipients: what is the same for all of them is filled in once (`sharingTemplate`), and
+ * each one's own values are computed for the holes that remain (`fillingShared`). Text and values joined by
+ * `joinShared` are exactly what `renderingTemplate` returns for all variables together.
+ */
+export interface SharedText {
+  /** Texts around the holes: always one more than there are holes. */
+  texts: string[];
+  /** For each hole the index of its value. */
+  holes: number[];
+}
+
+export interface SharedTemplate extends SharedText {
+  kind: TemplateKind;
+  /** What each value is computed from; `line-break`: a line break where the text before it does not end with one. */
+  values: (Slot | 'line-break')[];
+  /** Characters of all texts together. */
+  length: number;
+}
+
+export interface SharingOptions {
+  /** Most characters of a rendered text. */
+  limit: number;
+  /** Names whose values differ from recipient to recipient. */
+  isOwn(name: string): boolean;
+}
+
+const SLOTS_PER_STEP = 256;
+
+/** Fills in what is the same for all recipients. Returns the variables that are in the way if it cannot be rendered for any. */
+export function* sharingTemplate(
+  template: Template,
+  kind: TemplateKind,
+  variables: Readonly<Record<string, unknown>>,
+  service: Readonly<Record<string, string>>,
+  { limit, isOwn }: SharingOptions,
+): Work<SharedTemplate | TemplateProblem[]> {
+  if (template.tooLong) return [{ name: '', reason: 'too-long' }];
+  const shared: SharedTemplate = { kind, texts: [], holes: [], values: [], length: 0 };
+  const problems = new Map<string, TemplateProblem>();
+  const filled = new Map<string, string | Unusable>();
+  const places = new Map<string, number>();
+  let pieces: string[] = [];
+  /** Null: it depends on a recipient's values whether only blanks follow the last line break. */
+  let isLineStart: boolean | null = true;
+
+  const write = (text: string) => {
+    pieces.push(text);
+    shared.length += text.length;
+    if (kind !== 'text') return;
+    const ifNot = endsAtLineStart(text, false);
+    if (endsAtLineStart(text, true) === ifNot) isLineStart = ifNot;
+  };
+  const makeHole = (value: number) => {
+    shared.texts.push(pieces.join(''));
+    shared.holes.push(value);
+    pieces = [];
+  };
+
+  write(template.texts[0] ?? '');
+  for (const [index, slot] of template.slots.entries()) {
+    if (index % SLOTS_PER_STEP === SLOTS_PER_STEP - 1) yield;
+    const key = slotKey(slot);
+    if (isOwn(slot.name)) {
+      const place = places.get(key) ?? shared.values.push(slot) - 1;
+      places.set(key, place);
+      makeHole(place);
+      isLineStart = null;
+    } else {
+      const value =
+        filled.get(key) ?? (yield* filling(slot, kind, variables, service, { limit, optional: NONE }));
+      filled.set(key, value);
+      if (typeof value !== 'string') problems.set(slot.name, { name: slot.name, reason: value.reason });
+      else {
+        if (startsOwnLine(kind, slot, value)) {
+          if (isLineStart === null) makeHole(shared.values.push('line-break') - 1);
+          else if (!isLineStart) write('\n');
+          isLineStart = true;
+        }
+        write(value);
+      }
+    }
+    write(template.texts[index + 1] ?? '');
+    if (shared.length > limit) return [{ name: slot.name, reason: 'too-long' }];
+    if (problems.size === MAX_PROBLEMS) break;
+  }
+  shared.texts.push(pieces.join(''));
+  return problems.size > 0 ? [...problems.values()] : shared;
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+export interface FillingOptions {
+  limit: number;
+  /** Names that may be missing: they are empty then. */
+  optional: ReadonlySet<string>;
+}
+
+/** One recipient's values for the holes, or the variables that are in the way. */
+export type FilledTemplate = { values: string[] } | { problems: TemplateProblem[] };
+
+/** Computes one recipient's values, in steps. */
+export function* fillingShared(
+  { kind, texts, holes, values, length }: SharedTemplate,
+  variables: Readonly<Record<string, unknown>>,
+  { limit, optional }: FillingOptions,
+): Work<FilledTemplate> {
+  const problems = new Map<string, TemplateProblem>();
+  const own: string[] = [];
+  for (const [index, slot] of values.entries()) {
+    if (index % SLOTS_PER_STEP === SLOTS_PER_STEP - 1) yield;
+    const value: string | Unusable =
+      slot === 'line-break' ? '' : yield* filling(slot, kind, variables, {}, { limit, optional });
+    own.push(typeof value === 'string' ? value : '');
+    if (slot === 'line-break' || typeof value === 'string') continue;
+    problems.set(slot.name, { name: slot.name, reason: value.reason });
+    if (problems.size === MAX_PROBLEMS) break;
+  }
+  if (problems.size > 0) return { problems: [...problems.values()] };
+  if (values.includes('line-break')) breakLines({ texts, holes, values }, own);
+  let total = length;
+  for (const hole of holes) {
+    total += own[hole]?.length ?? 0;
+    const slot = values[hole];
+    if (total > limit)
+      return { problems: [{ name: typeof slot === 'object' ? slot.name : '', reason: 'too-long' }] };
+  }
+  return { values: own };
+}
+
+/** Sets the line breaks among one recipient's values. */
+function breakLines(
+  { texts, holes, values }: Pick<SharedTemplate, 'texts' | 'holes' | 'values'>,
+  own: string[],
+): void {
+  let isLineStart = true;
+  for (const [index, hole] of holes.entries()) {
+    isLineStart = endsAtLineStart(texts[index] ?? '', isLineStart);
+    if (values[hole] === 'line-break') {
+      if (!isLineStart) own[hole] = '\n';
+      isLineStart = true;
+    } else isLineStart = endsAtLineStart(own[hole] ?? '', isLineStart);
+  }
+}
+
+/** The rendered text. `first`: the index of the text's first value among `values`. */
+export function joinShared({ texts, holes }: SharedText, values: readonly string[], first = 0): string {
+  const pieces = [texts[0] ?? ''];
+  for (const [index, hole] of holes.entries())
+    pieces.push(values[first + hole] ?? '', texts[index + 1] ?? '');
+  return pieces.join('');
+}
