@@ -5,6 +5,7 @@ import { createAuthenticator } from './accounts/authenticate.ts';
 import { createAccountLimits } from './accounts/limits.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
 import { createCertificates } from './acme/service.ts';
+import { CONTACT_SEARCH_STEP } from './audience/search-fill.ts';
 import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
 import { type Config, formatListen, type ListenAddress } from './config/schema.ts';
@@ -53,6 +54,7 @@ import { webhookRoutes } from './http/api/webhooks.ts';
 import { createProbe } from './http/health.ts';
 import { createPublicSide } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
+import { migrateAtStart } from './http/startup.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
 import { createTokens } from './mail/tokens.ts';
 import { createAcceptance } from './sending/accept.ts';
@@ -71,6 +73,7 @@ import { createUnsubscribing } from './sending/unsubscribe.ts';
 import { createMx } from './smtp/mx.ts';
 import { READER_HEAP_MB } from './smtp/parse-pool.ts';
 import { createSubmission } from './smtp/submission.ts';
+import { createBackgroundSteps } from './store/background-steps.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
 import type { FilePages } from './store/free-space.ts';
 import { openSeal } from './store/master-key.ts';
@@ -102,6 +105,10 @@ export interface World {
   flushScript?: URL;
   /** The program of the thread that clears unused space of the database; default: the one beside this file. */
   slackScript?: URL;
+  /** The program of the thread that migrates a large database; default: the compiled one. */
+  migrationScript?: URL;
+  /** Aborts a migration at the start. */
+  startSignal?: AbortSignal;
   /** The program of the thread that reads incoming mail; default: the one beside this file. */
   readerScript?: URL;
 }
@@ -137,6 +144,16 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
   try {
     const lock = lockDaemon(config.data.dir);
     undo.push(() => lock.release());
+    const ids = createIds(clock, random);
+    await migrateAtStart({
+      dataDir: config.data.dir,
+      listen: config.api.listen,
+      ids,
+      log,
+      monotonic: world.monotonic ?? monotonicClock,
+      script: world.migrationScript,
+      signal: world.startSignal,
+    });
     const db = openDatabase(config.data.dir, { lock, busyTimeoutMs: 0 });
     undo.push(() => void db.close());
     const tables = createTables(db);
@@ -158,7 +175,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       return all.settings.nextGeneration();
     });
 
-    const ids = createIds(clock, random);
     const limits = createAccountLimits({ tables, defaults: config.limits.account });
     const seal = await openSeal({
       file: config.data.masterKeyFile,
@@ -245,6 +261,20 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
     audience.background.start();
     undo.push(() => audience.background.stop());
+    const stepRows = new Counter({
+      name: 'postrider_background_step_rows_total',
+      help: 'Rows that background steps of a migration have changed.',
+      labelNames: ['step'],
+      registers: [registry],
+    });
+    const backgroundSteps = createBackgroundSteps({
+      steps: [CONTACT_SEARCH_STEP],
+      writer,
+      log,
+      observe: (step, rows) => stepRows.inc({ step }, rows),
+    });
+    backgroundSteps.start();
+    undo.push(() => backgroundSteps.stop());
 
     const platform = platformOf(config);
     const standingOf = (host: string) => linkHostStanding(tables, platform, host);

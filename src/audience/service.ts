@@ -9,7 +9,6 @@ import { createErasure, type Erasure } from './erase.ts';
 import { createErasers, type Eraser } from './erasers.ts';
 import { createSubscriptionGroups, type SubscriptionGroups } from './groups.ts';
 import { createImporter, type Importer } from './import.ts';
-import { createSearchFill } from './search-fill.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 import type { TraceHouse } from './traces.ts';
 
@@ -48,7 +47,6 @@ export function createAudience(house: AudienceHouse): Audience {
   const erasers = [...createErasers(house), ...(house.erasers ?? [])];
   const groups = createSubscriptionGroups(house);
   const erasure = createErasure({ ...house, erasers, waitMs: house.erasureWaitMs });
-  const searchFill = createSearchFill(house);
   let recovered: Promise<void> = Promise.resolve();
   return {
     contacts: createContacts(house),
@@ -65,11 +63,9 @@ export function createAudience(house: AudienceHouse): Audience {
           );
         });
         erasure.start();
-        searchFill.start();
       },
       stop: async () => {
         await recovered;
-        await searchFill.stop();
         await erasure.stop();
       },
     },

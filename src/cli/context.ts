@@ -22,6 +22,8 @@ import { DEFAULT_WIDTH, formatRecord, formatTable, type TableOptions } from './t
  */
 export interface CliContext {
   config(): Config;
+  /** `data` of the configuration. Throws StoreFault when there is no database in it. */
+  existingData(): Config['data'];
   /**
    * The database of `data.dir`; works while the daemon runs. Throws StoreFault when there is none, unless `create`
    * is set. `lock`: held by a command that excludes the daemon.
@@ -89,6 +91,11 @@ export function createContext(configFile: () => string | undefined, json = false
 
   return {
     config,
+    existingData: () => {
+      const settings = config();
+      requireData(settings);
+      return settings.data;
+    },
     open: async ({ create = false, ...options } = {}) => {
       if (house !== null) return house;
       const settings = config();

@@ -46,8 +46,17 @@ async function serve(file: string | undefined): Promise<void> {
   for (const ignored of ['SIGUSR1', 'SIGUSR2'] as const)
     process.on(ignored, () => log.info({ signal: ignored }, 'signal ignored'));
   const stopSignal = firstSignal();
-  const world = { clock: systemClock, random: systemRandom, log, addresses };
-  const daemon = await startDaemon(config, world);
+  const start = new AbortController();
+  void stopSignal.then(() => start.abort());
+  const world = { clock: systemClock, random: systemRandom, log, addresses, startSignal: start.signal };
+  const daemon = await startDaemon(config, world).catch((error: unknown) => {
+    if (start.signal.aborted && error instanceof Error && error.name === 'AbortError') return null;
+    throw error;
+  });
+  if (daemon === null) {
+    log.info({ signal: await stopSignal }, 'stopped during the migration; the next start continues');
+    return;
+  }
   const cancelReport = reportHost(config, world);
   const signal = await stopSignal;
   cancelReport();

@@ -22,7 +22,7 @@ export interface ReadyCheck {
   details?: () => Record<string, unknown> | null;
 }
 
-interface CheckResult {
+export interface CheckResult {
   check: string;
   ok: boolean;
   message?: string;
@@ -83,7 +83,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
   ];
 }
 
-const HEALTH = { success: true, data: { status: 'ok' }, status: 'ok' };
+export const HEALTH = { success: true, data: { status: 'ok' }, status: 'ok' };
 
 function json(value: object): Page {
   return { status: 200, contentType: JSON_TYPE, body: JSON.stringify(value) };
@@ -113,7 +113,7 @@ async function resultOf(
 const BROKEN_CHECK = 'the check itself failed; see the log';
 
 /** The error envelope, with the results of all checks beside it. */
-function notReady(results: CheckResult[], failed: CheckResult[], requestId: string): Page {
+export function notReady(results: CheckResult[], failed: CheckResult[], requestId: string): Page {
   const refusal = refuse('UNAVAILABLE', `not ready: ${failed.map(({ check }) => check).join(', ')}`, {
     details: failed.map(({ check, message = '' }) => ({ field: check, message })),
   });

@@ -3,6 +3,9 @@ import Sqlite from 'better-sqlite3';
 /** A connection to an SQLite file. No other layer knows that it is SQLite. */
 export type Database = Sqlite.Database;
 
+/** The name of the database in `data.dir`. */
+export const DATABASE_FILE = 'postrider.db';
+
 /**
  * From Node 24.19 on the process ends when an object of better-sqlite3 12 is collected, and 13 needs Node 22. All
  * objects are therefore referenced until the process ends: each statement is prepared once, `exec` creates none, and

@@ -1,10 +1,10 @@
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type Sqlite from 'better-sqlite3';
-import { type Database, openConnection } from './connection.ts';
+import { DATABASE_FILE, type Database, openConnection } from './connection.ts';
 import { isBusy, openingFault, StoreFault } from './failure.ts';
-import { migrateDatabase } from './migrate.ts';
 import { knownMigrations, newestOf } from './migrations.ts';
+import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from './upgrade.ts';
 
 /**
  * The database file: opening, pragmas, the check of its schema and the lock that keeps a second daemon out.
@@ -17,9 +17,8 @@ import { knownMigrations, newestOf } from './migrations.ts';
  * index (INDEXED BY) or their order of tables (CROSS JOIN) where SQLite would have to guess, and
  * test/store/plans.test.ts examines every plan.
  */
-export type { Database } from './connection.ts';
+export { DATABASE_FILE, type Database } from './connection.ts';
 
-export const DATABASE_FILE = 'postrider.db';
 const LOCK_FILE = 'daemon.lock';
 /** How long a command waits for another one that is bringing the schema up to date. */
 const PATIENCE_MS = 5000;
@@ -52,9 +51,9 @@ function makeDir(dir: string): void {
 }
 
 /**
- * Opens the database in `dir`, making it if there is none, and brings its schema up to date. A copy is
- * written beside it before a migration touches data. Throws StoreFault when the database is newer than
- * this program, when it is older and a daemon is running on it, and when the file cannot be read or written.
+ * Opens the database in `dir`, which is created if there is none. A small database with an older schema is brought up
+ * to date, after a copy has been written beside it. Throws StoreFault when the database is newer than this program,
+ * when it is older and large or a daemon is running on it, and when the file cannot be read or written.
  */
 export function openDatabase(dir: string, options: OpenOptions = {}): Database {
   prepareDataDir(dir);
@@ -114,30 +113,34 @@ export function preparedByText<Parameters, Row>(
   };
 }
 
-/** Opens a database that has the newest schema, after bringing it up to date. */
+/** Opens a database that has the newest schema, after bringing it up to date if it is small. */
 function openCurrent(file: string, dir: string, held: DaemonLock | undefined): Database {
   const migrations = knownMigrations();
   const newest = newestOf(migrations);
-  const open = (): Database | null => {
+  const open = (): Database | number => {
     const db = openConnection(file, { timeout: BUSY_TIMEOUT_MS });
     const found = db.prepare<[], number>('PRAGMA user_version').pluck().get() ?? 0;
     if (found === newest) return db;
     db.close();
-    if (found < newest) return null;
-    throw new StoreFault(
-      `the database is of schema ${found}, this program knows ${newest}: install the newer program`,
-    );
+    if (found > newest) throw newerSchema(file, { found, newest });
+    return found;
   };
   const current = open();
-  if (current !== null) return current;
+  if (typeof current !== 'number') return current;
+  const { size } = statSync(file);
+  if (size > SMALL_DATABASE_BYTES) {
+    throw new StoreFault(
+      `${file} has schema ${current}, this program needs ${newest}, and the migration of ${formatBytes(size)} takes a while: run "postrider migrate" (with --dry-run first to see what it takes), or start the daemon, which migrates at its start`,
+    );
+  }
   const lock = held ?? lockDaemon(dir, PATIENCE_MS);
   try {
     // Another process may have migrated it while this one waited for the lock.
     const since = open();
-    if (since !== null) return since;
-    migrateDatabase({ file, migrations });
+    if (typeof since !== 'number') return since;
+    upgradeDatabase(dir, { migrations });
     const migrated = open();
-    if (migrated === null) throw new Error(`${file} was not brought up to date`);
+    if (typeof migrated === 'number') throw new Error(`${file} was not brought up to date`);
     return migrated;
   } finally {
     if (held === undefined) lock.release();

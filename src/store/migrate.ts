@@ -106,8 +106,8 @@ export function migrateDatabase(options: MigrateOptions): MigrationResult {
   return { from, to, copy, removed };
 }
 
-/** 0 where there is no database yet. */
-function schemaOf(file: string, busyTimeoutMs: number): number {
+/** The schema of a database; 0 where there is none yet. */
+export function schemaOf(file: string, busyTimeoutMs = BUSY_TIMEOUT_MS): number {
   if (!existsSync(file)) return 0;
   const db = openConnection(file, { timeout: busyTimeoutMs, fileMustExist: true });
   try {
@@ -224,7 +224,8 @@ function copyDatabase(file: string, to: string, onProgress: (progress: Migration
   syncPath(to);
 }
 
-function cloneFile(file: string, to: string): boolean {
+/** Returns false where the file system cannot share blocks between files. */
+export function cloneFile(file: string, to: string): boolean {
   try {
     copyFileSync(file, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
     return true;
@@ -236,7 +237,12 @@ function cloneFile(file: string, to: string): boolean {
   }
 }
 
-function copyBytes(file: string, to: string, onProgress: (progress: MigrationProgress) => void): void {
+/** Copies block by block, and flushes the copy to disk. */
+export function copyBytes(
+  file: string,
+  to: string,
+  onProgress: (progress: MigrationProgress) => void = () => {},
+): void {
   const source = openSync(file, 'r');
   const target = openSync(to, 'wx', 0o600);
   try {

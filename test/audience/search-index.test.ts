@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { SearchPlace } from '../../src/audience/search.ts';
+import { CONTACT_SEARCH_STEP } from '../../src/audience/search-fill.ts';
+import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { createBackgroundSteps } from '../../src/store/background-steps.ts';
 import { CALLER, ok, startAudience } from './house.ts';
 
 type House = Awaited<ReturnType<typeof startAudience>>;
@@ -124,13 +127,19 @@ describe('contacts of a database without the index', () => {
     return house;
   }
 
+  async function indexAll({ writer, tables }: Awaited<ReturnType<typeof startUpgraded>>): Promise<void> {
+    const log = createLog({ level: 'silent', hashAddresses: true });
+    const steps = createBackgroundSteps({ steps: [CONTACT_SEARCH_STEP], writer, log });
+    steps.start();
+    await expect.poll(() => tables.contacts.isIndexing('acct_one')).toBe(false);
+    await steps.stop();
+  }
+
   it('are found by beginnings until they are added in the background, then by any part', async () => {
     const house = await startUpgraded();
     expect(found(house, 'ada44@')).toEqual(['ada44@example.net']);
     expect(found(house, 'a44@')).toEqual([]);
-    house.background.start();
-    await expect.poll(() => house.tables.contacts.isIndexing('acct_one')).toBe(false);
-    await house.background.stop();
+    await indexAll(house);
     expect(found(house, 'a44@')).toEqual(['ada44@example.net']);
     expect(found(house, 'velac')).toHaveLength(450);
   });
@@ -142,9 +151,7 @@ describe('contacts of a database without the index', () => {
       await house.contacts.update('acct_one', emailIdentifier('ada1@example.net'), { lastName: 'King' }, how),
     );
     ok(await house.erasure.erase('acct_one', emailIdentifier('ada2@example.net')));
-    house.background.start();
-    await expect.poll(() => house.tables.contacts.isIndexing('acct_one')).toBe(false);
-    await house.background.stop();
+    await indexAll(house);
     expect(found(house, 'kin')).toEqual(['ada1@example.net']);
     expect(found(house, 'velac')).toHaveLength(448);
     expect(found(house, 'ada2@')).toEqual([]);

@@ -80,6 +80,11 @@ export function migrationsWith(rebuild: Rebuild): Migration[] {
   ];
 }
 
+/** `rebuild`, or `in place`: the same without the rebuild. */
+export function migrationsFor(kind: string): Migration[] {
+  return migrationsWith(CHANGED).filter((migration) => kind === 'rebuild' || migration.kind === 'sql');
+}
+
 export const LETTERS = 1000;
 export const DELETED = 40;
 

@@ -1,12 +1,12 @@
 import { migrateDatabase } from '../../src/store/migrate.ts';
-import { CHANGED, migrationsWith } from './rebuild-fixture.ts';
+import { migrationsFor } from './rebuild-fixture.ts';
 
-/** Migrates a database and kills itself with SIGKILL at the progress report of that number. */
-const [file = '', killAt = ''] = process.argv.slice(2);
+/** Migrates a database with a rebuild or in place, and kills itself with SIGKILL at the progress report of that number. */
+const [file = '', kind = '', killAt = ''] = process.argv.slice(2);
 let reports = 0;
 migrateDatabase({
   file,
-  migrations: migrationsWith(CHANGED),
+  migrations: migrationsFor(kind),
   chunkRows: 100,
   onProgress: () => {
     reports++;

@@ -1,0 +1,167 @@
+import type { Config } from '../config/schema.ts';
+import { type Clock, SECOND } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import type { Log } from '../core/log.ts';
+import { refuse } from '../core/refusal.ts';
+import type { MigrationProgress } from '../store/migrate.ts';
+import { SMALL_DATABASE_BYTES, schemaState, upgradeInThread } from '../store/upgrade.ts';
+import { JSON_TYPE, type Reply, refusalReply } from './answers.ts';
+import { HEALTH, notReady } from './health.ts';
+import { type ConnectionLimits, createListener } from './listener.ts';
+
+/**
+ * Answers on `api.listen` while the daemon cannot do its work yet, because the database is being migrated: `/healthz` is
+ * 200, `/readyz` and everything else 503 with `Retry-After`. Request bodies are not read.
+ */
+export interface StartupServer {
+  listen(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface StartupServerOptions {
+  listen: Config['api']['listen'];
+  ids: Ids;
+  /** `the database is being migrated (copy messages, 43 %)`. */
+  state(): string;
+}
+
+const LIMITS: ConnectionLimits = {
+  headersMs: 5000,
+  requestMs: 5000,
+  keepAliveMs: 1000,
+  checkMs: 1000,
+  connections: 256,
+  headerBytes: 16 * 1024,
+  writeStallMs: 5000,
+};
+const RETRY_AFTER_SECONDS = 30;
+
+export function createStartupServer({ listen, ids, state }: StartupServerOptions): StartupServer {
+  const listener = createListener(listen, 'api.listen', LIMITS);
+  listener.server.on('request', (request, response) => {
+    const requestId = ids.uuid();
+    const { status, contentType, headers, body } = replyTo(request.url ?? '', state(), requestId);
+    response.writeHead(status, {
+      ...headers,
+      'Content-Type': contentType,
+      'Content-Length': Buffer.byteLength(body),
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      'X-Request-Id': requestId,
+      Connection: 'close',
+    });
+    response.end(body);
+  });
+  return { listen: listener.listen, close: () => listener.close(0) };
+}
+
+function replyTo(url: string, message: string, requestId: string): Reply {
+  const [path] = url.split('?');
+  if (path === '/healthz' || path === '/web-setup/health')
+    return { status: 200, contentType: JSON_TYPE, headers: {}, body: JSON.stringify(HEALTH) };
+  if (path === '/readyz') {
+    const check = { check: 'database', ok: false, message };
+    return { headers: {}, ...notReady([check], [check], requestId) };
+  }
+  const retryAfter = RETRY_AFTER_SECONDS;
+  return refusalReply(refuse('UNAVAILABLE', `not ready: ${message}`, { retryAfter }), requestId);
+}
+
+export interface StartupMigrationDeps {
+  dataDir: string;
+  listen: Config['api']['listen'];
+  ids: Ids;
+  log: Log;
+  monotonic: Clock;
+  /** The program of the migration thread; default: the compiled one. */
+  script?: URL | undefined;
+  /** Ends the migration; the next start continues. */
+  signal?: AbortSignal | undefined;
+}
+
+const LOG_INTERVAL_MS = 10 * SECOND;
+
+/**
+ * Migrates a large database at the start of the daemon, which holds the daemon lock. Logs progress, and answers health
+ * checks meanwhile. Small databases are migrated when they are opened.
+ */
+export async function migrateAtStart(deps: StartupMigrationDeps): Promise<void> {
+  const { dataDir, log, monotonic } = deps;
+  const { found, newest, bytes } = schemaState(dataDir);
+  if (found === newest || bytes <= SMALL_DATABASE_BYTES) return;
+  log.info({ schema: found, newSchema: newest, bytes }, 'migrating the database');
+  const meter = createProgressMeter(monotonic);
+  const server = createStartupServer({
+    listen: deps.listen,
+    ids: deps.ids,
+    state: () => `the database is being migrated (${meter.describe()})`,
+  });
+  await server.listen();
+  const timer = setInterval(() => log.info(meter.fields(), 'migrating the database'), LOG_INTERVAL_MS);
+  try {
+    const result = await upgradeInThread(dataDir, {
+      script: deps.script,
+      signal: deps.signal,
+      onEstimate: ({ steps, rows, neededBytes, freeBytes, seconds }) => {
+        const estimatedSeconds = meter.expect(seconds);
+        log.info({ steps, rows, neededBytes, freeBytes, estimatedSeconds }, 'migration estimated');
+      },
+      onProgress: meter.update,
+    });
+    log.info({ ...result, seconds: meter.seconds() }, 'database migrated');
+  } finally {
+    clearInterval(timer);
+    await server.close();
+  }
+}
+
+/** Rates and remaining time of the step under way. */
+export function createProgressMeter(clock: Clock) {
+  const began = clock.now();
+  let current: MigrationProgress | null = null;
+  let stepBegan = began;
+  let doneBefore = 0;
+  let estimate: { estimatedSeconds?: number } = {};
+  const seconds = () => Math.round((clock.now() - began) / SECOND);
+  const percentOf = ({ done, total }: MigrationProgress) =>
+    total === 0 ? 0 : Math.min(100, Math.floor((100 * done) / total));
+  return {
+    seconds,
+    /** `estimated` more than until now for the whole migration; returns that in whole seconds. */
+    expect: (estimated: number): number => {
+      const estimatedSeconds = seconds() + Math.ceil(estimated);
+      estimate = { estimatedSeconds };
+      return estimatedSeconds;
+    },
+    update: (progress: MigrationProgress): void => {
+      if (progress.step !== current?.step) {
+        stepBegan = clock.now();
+        doneBefore = progress.done;
+      }
+      current = progress;
+    },
+    /** For the log. */
+    fields: (): Record<string, unknown> => {
+      if (current === null) return { step: 'estimate', seconds: seconds() };
+      const { step, item, done, total } = current;
+      const elapsed = (clock.now() - stepBegan) / SECOND;
+      const perSecond = elapsed > 0 ? (done - doneBefore) / elapsed : 0;
+      return {
+        step,
+        item,
+        done,
+        total,
+        percent: percentOf(current),
+        seconds: seconds(),
+        // In-place steps, and an index that is being built, report nothing between.
+        ...estimate,
+        ...(perSecond > 0
+          ? { perSecond: Math.round(perSecond), secondsLeft: Math.ceil((total - done) / perSecond) }
+          : {}),
+      };
+    },
+    /** `copy messages, 43 %`. */
+    describe: (): string =>
+      current === null ? 'estimate' : `${current.step} ${current.item}, ${percentOf(current)} %`,
+  };
+}

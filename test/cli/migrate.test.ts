@@ -1,0 +1,68 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { lockDaemon } from '../../src/store/database.ts';
+import { schemaOf } from '../../src/store/migrate.ts';
+import { knownMigrations, newestOf } from '../../src/store/migrations.ts';
+import { createOldDatabase, OLD_SCHEMA } from '../support/old-database.ts';
+import { createShell } from './run.ts';
+
+const NEWEST = newestOf(knownMigrations());
+let shell: ReturnType<typeof createShell>;
+let dir: string;
+
+beforeEach(() => {
+  shell = createShell();
+  dir = join(dirname(shell.file), 'data');
+});
+afterEach(() => shell.remove());
+
+function makeOld(large = false): string {
+  rmSync(dir, { recursive: true });
+  return createOldDatabase(dir, { large });
+}
+
+describe('postrider migrate', () => {
+  it('migrates, and says where the copy is', async () => {
+    const file = makeOld(true);
+    const { status, out } = await shell.run('migrate');
+    expect(status).toBe(0);
+    expect(out).toContain(`from schema ${OLD_SCHEMA} to ${NEWEST}.`);
+    const copy = readdirSync(dir).find((name) => name.includes('.before-'));
+    expect(out).toContain(join(dir, String(copy)));
+    expect(schemaOf(file)).toBe(NEWEST);
+  });
+
+  it('has nothing to do with the schema of this version', async () => {
+    expect(await shell.run('migrate')).toMatchObject({ status: 0, out: expect.stringContaining('already') });
+    expect(await shell.run('migrate', '--dry-run')).toMatchObject({ status: 0 });
+  });
+
+  it('changes nothing in a dry run, also beside a daemon', async () => {
+    const file = makeOld();
+    const before = readdirSync(dir);
+    const lock = lockDaemon(dir);
+    const { status, out } = await shell.run('migrate', '--dry-run');
+    const json = await shell.json('migrate', '--dry-run', '--json');
+    lock.release();
+    expect(status).toBe(0);
+    expect(out).toMatch(/space +about .+ needed, .+ available/);
+    expect(json).toMatchObject({ schema: OLD_SCHEMA, newSchema: NEWEST, fits: true, dir });
+    expect(json.neededBytes).toBeGreaterThan(0);
+    expect(schemaOf(file)).toBe(OLD_SCHEMA);
+    expect(readdirSync(dir).filter((name) => name !== 'daemon.lock')).toEqual(before);
+  });
+
+  it('refuses beside a daemon', async () => {
+    const file = makeOld();
+    const lock = lockDaemon(dir);
+    await expect(shell.run('migrate')).rejects.toThrow(/another postrider daemon is running/);
+    lock.release();
+    expect(schemaOf(file)).toBe(OLD_SCHEMA);
+  });
+
+  it('is named by other commands when the database is large', async () => {
+    makeOld(true);
+    await expect(shell.run('account', 'list')).rejects.toThrow(/run "postrider migrate"/);
+  });
+});

@@ -1,0 +1,24 @@
+import { mkdirSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { DATABASE_FILE, openConnection } from '../../src/store/connection.ts';
+import { migrateDatabase } from '../../src/store/migrate.ts';
+import { knownMigrations } from '../../src/store/migrations.ts';
+import { SMALL_DATABASE_BYTES } from '../../src/store/upgrade.ts';
+
+/** The last schema but one of those that older programs have created; there is a migration after it. */
+export const OLD_SCHEMA = 15;
+
+/** A database of an older program in `dir`, with an account and a body; `large`: too large to be migrated by other commands. */
+export function createOldDatabase(dir: string, { large = false } = {}): string {
+  mkdirSync(dir, { recursive: true });
+  const file = join(dir, DATABASE_FILE);
+  migrateDatabase({ file, migrations: knownMigrations().filter(({ version }) => version <= OLD_SCHEMA) });
+  const db = openConnection(file, {});
+  db.exec('PRAGMA journal_mode = WAL');
+  db.exec("INSERT INTO accounts VALUES ('acct_old', 'Old', 'active', NULL, NULL, NULL, NULL, 1, 1)");
+  db.exec("INSERT INTO contents (body, created_at) VALUES ('body', 1)");
+  db.close();
+  // A hole after the last page: SQLite goes by the number of pages in the header.
+  if (large) truncateSync(file, SMALL_DATABASE_BYTES + 1);
+  return file;
+}
