@@ -334,6 +334,8 @@ CREATE TABLE contents (
   -- Before the body, which can be megabytes long.
   created_at INTEGER NOT NULL,
   size       INTEGER,              -- octets of the JSON; null: octet_length(body)
+  -- Not null: the content is one copy's part, the rest is in shared_contents, and size is that of both together.
+  shared_id  INTEGER,
   body       ANY NOT NULL          -- mail/stored-content.ts
 ) STRICT;
 
