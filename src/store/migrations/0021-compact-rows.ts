@@ -13,7 +13,7 @@ import {
 } from '../row-keys.ts';
 
 /**
- * Messages, events, attempts and the queue in their compact form (message-rows.ts, event-rows.ts): 560 bytes per
+ * Messages, events, attempts and the queue in their compact form (message-rows.ts, event-rows.ts): 660 bytes per
  * message instead of 1,500. Accounts, domains, campaigns and groups that exist get numbers; where a row names one that
  * was deleted, its id stays.
  */
