@@ -154,13 +154,13 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
         attempt: attempts,
         at: clock.now(),
         lane: attempt.lane,
-        report: JSON.stringify({
+        report: {
           conclusion: attempt.conclusion,
           action: verdict.action,
           classification: verdict.action === 'deliver' ? undefined : verdict.classification,
           reply,
           sessions: attempt.sessions,
-        }),
+        },
       });
       if (message.status !== 'sending') return null;
       if (verdict.action === 'defer') return defer(tables, message, attempts, judgement);

@@ -1,6 +1,7 @@
 import type { CampaignStatus } from './campaigns.ts';
 import type { ContactRow } from './contacts.ts';
 import type { Database } from './database.ts';
+import { idNumbers, type StoredId } from './id-numbers.ts';
 import { HELD, type Stream } from './queue.ts';
 
 /**
@@ -120,10 +121,14 @@ export function campaignSendTable(db: Database) {
       'SELECT seq FROM queue WHERE campaign_seq = ? AND lease IS NULL LIMIT +?',
     )
     .pluck();
-  const release = db.prepare<[number, number, number], Stream & { seq: number }>(`
+  const { account } = idNumbers(db);
+  const release = db.prepare<
+    [number, number, number],
+    { seq: number; account: StoredId; destination: string }
+  >(`
     UPDATE queue SET due_at = ?, ready = 1 WHERE seq IN (
       SELECT seq FROM queue WHERE campaign_seq = ? AND ready = 0 AND due_at = ${HELD} LIMIT +?)
-    RETURNING seq, account_id, destination`);
+    RETURNING seq, account, destination`);
   const extend = db.prepare<[number, number]>(
     'UPDATE messages SET expires_at = max(expires_at, ?) WHERE seq = ?',
   );
@@ -175,7 +180,7 @@ export function campaignSendTable(db: Database) {
     release: (campaignSeq: number, at: number, expiresAt: number, limit: number): Stream[] => {
       const released = release.all(at, campaignSeq, limit);
       for (const { seq } of released) extend.run(expiresAt, seq);
-      return released;
+      return released.map((row) => ({ account_id: account.id(row.account), destination: row.destination }));
     },
   };
 }

@@ -1,6 +1,19 @@
 import type { Database } from './database.ts';
+import { dataOf, type StoredData, toStoredData } from './event-rows.ts';
+import type { NewEvent } from './events.ts';
+import { type BoundId, idNumbers, type StoredId } from './id-numbers.ts';
 import type { IdempotencyRow } from './idempotency.ts';
+import {
+  FINAL_AT,
+  idOrNull,
+  MESSAGE_COLUMNS,
+  messageRows,
+  type StoredAttempt,
+  type StoredMessage,
+  toStoredAttempt,
+} from './message-rows.ts';
 import type { AttemptRow, MessageRow, NewContent } from './messages.ts';
+import { keyOfRecipient, recipientOfKey, type StoredKey } from './row-keys.ts';
 
 /**
  * What erasing a person takes in tables that are otherwise only ever added to. Only `audience/erase` uses it:
@@ -76,22 +89,24 @@ export interface KeptForErasing {
 
 /** What is found by the person. */
 function pastOfPerson(db: Database) {
-  const messages = db.prepare<[string, string, number, number, number], MessageRow>(`
-    SELECT * FROM messages INDEXED BY messages_by_recipient
-    WHERE account_id = ? AND recipient_hash = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
+  const { account } = idNumbers(db);
+  const { toRow } = messageRows(db);
+  const messages = db.prepare<[BoundId, StoredKey, number, number, number], StoredMessage>(`
+    SELECT ${MESSAGE_COLUMNS} FROM messages m INDEXED BY messages_by_recipient
+    WHERE account = ? AND recipient_key = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
   const seqs = db
-    .prepare<[string, string, number, number, number], number>(`
+    .prepare<[BoundId, StoredKey, number, number, number], number>(`
       SELECT seq FROM messages INDEXED BY messages_by_recipient
-      WHERE account_id = ? AND recipient_hash = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`)
+      WHERE account = ? AND recipient_key = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`)
     .pluck();
   const newestMessage = db
-    .prepare<[string, string, number], number>(`
+    .prepare<[BoundId, StoredKey, number], number>(`
       SELECT created_at FROM messages INDEXED BY messages_by_recipient
-      WHERE account_id = ? AND recipient_hash = ? AND seq < ? ORDER BY seq DESC LIMIT 1`)
+      WHERE account = ? AND recipient_key = ? AND seq < ? ORDER BY seq DESC LIMIT 1`)
     .pluck();
-  const events = db.prepare<[string, string, number, number, number], StoredText>(`
+  const events = db.prepare<[BoundId, string, number, number, number], StoredText>(`
     SELECT seq, data AS text FROM events INDEXED BY events_by_person
-    WHERE account_id = ? AND data ->> '$.contactIdentifier' = ? AND message_seq IS NULL AND seq > ? AND seq < ?
+    WHERE account = ? AND data ->> '$.contactIdentifier' = ? AND message_seq IS NULL AND seq > ? AND seq < ?
     ORDER BY seq LIMIT +?`);
   const suppressions = db.prepare<[string, string]>(
     'UPDATE suppressions SET email = NULL WHERE account_id = ? AND recipient_hash = ?',
@@ -102,23 +117,34 @@ function pastOfPerson(db: Database) {
   const setAnswer = db.prepare<StoredAnswer>(
     'UPDATE idempotency SET body = @body WHERE account_id = @account_id AND endpoint = @endpoint AND key = @key',
   );
-  const kept = db.prepare<[number, number], KeptForErasing>(`
-    SELECT k.seq, k.sender, k.raw, m.account_id FROM kept_mail k LEFT JOIN messages m ON m.seq = k.message_seq
+  const kept = db.prepare<
+    [number, number],
+    Omit<KeptForErasing, 'account_id'> & { account: StoredId | null }
+  >(`
+    SELECT k.seq, k.sender, k.raw, m.account FROM kept_mail k LEFT JOIN messages m ON m.seq = k.message_seq
     WHERE k.seq > ? AND ${KEPT} ORDER BY k.seq LIMIT +?`);
   const removeKept = db.prepare<[number]>('DELETE FROM kept_mail WHERE seq = ?');
   return {
     /** To one recipient, oldest first, `after` < seq < `before`. */
     messagesOf: (accountId: string, recipientHash: string, range: SeqRange): MessageRow[] =>
-      messages.all(accountId, recipientHash, range.after, range.before, range.limit),
+      messages
+        .all(account.find(accountId), keyOfRecipient(recipientHash), range.after, range.before, range.limit)
+        .map(toRow),
     /** The same, numbers only. */
     messageSeqsOf: (accountId: string, recipientHash: string, range: SeqRange): number[] =>
-      seqs.all(accountId, recipientHash, range.after, range.before, range.limit),
+      seqs.all(
+        account.find(accountId),
+        keyOfRecipient(recipientHash),
+        range.after,
+        range.before,
+        range.limit,
+      ),
     /** When the last of them was accepted; null: there is none. */
     newestMessageAt: (accountId: string, recipientHash: string, before: number): number | null =>
-      newestMessage.get(accountId, recipientHash, before) ?? null,
+      newestMessage.get(account.find(accountId), keyOfRecipient(recipientHash), before) ?? null,
     /** Events about a person to whom no message leads, oldest first, `after` < seq < `before`. */
     eventsAbout: (accountId: string, recipientHash: string, range: SeqRange): StoredText[] =>
-      events.all(accountId, recipientHash, range.after, range.before, range.limit),
+      events.all(account.find(accountId), recipientHash, range.after, range.before, range.limit),
     forgetSuppressedAddress: (accountId: string, recipientHash: string): void => {
       suppressions.run(accountId, recipientHash);
     },
@@ -132,7 +158,11 @@ function pastOfPerson(db: Database) {
       setAnswer.run(row);
     },
     /** Mail that came in and was kept, but for the operator's own. */
-    keptMailAfter: (seq: number, limit: number): KeptForErasing[] => kept.all(seq, limit),
+    keptMailAfter: (seq: number, limit: number): KeptForErasing[] =>
+      kept.all(seq, limit).map(({ account: number, ...mail }) => ({
+        ...mail,
+        account_id: idOrNull(account, number),
+      })),
     removeKeptMail: (seq: number): void => {
       removeKept.run(seq);
     },
@@ -141,24 +171,31 @@ function pastOfPerson(db: Database) {
 
 /** What is found by a message. */
 function pastOfMessage(db: Database) {
-  const clear = db.prepare<[number]>(
-    "UPDATE messages SET recipient = recipient_hash, subject = '' WHERE seq = ?",
-  );
-  const copies = db.prepare<[number, number, number], ContentCopy>(`
-    SELECT seq, recipient_hash, final_at, subject FROM messages INDEXED BY messages_by_content
+  const recipientKey = db
+    .prepare<[number], StoredKey>('SELECT recipient_key FROM messages WHERE seq = ?')
+    .pluck();
+  const clear = db.prepare<[string, number]>("UPDATE messages SET recipient = ?, subject = '' WHERE seq = ?");
+  const copies = db.prepare<
+    [number, number, number],
+    Omit<ContentCopy, 'recipient_hash'> & { recipient_key: StoredKey }
+  >(`
+    SELECT seq, recipient_key, ${FINAL_AT}, subject FROM messages INDEXED BY messages_by_content
     WHERE content_id = ? AND seq > ? ORDER BY seq LIMIT +?`);
   const setSubject = db.prepare<[string, number]>('UPDATE messages SET subject = ? WHERE seq = ?');
   const removeContent = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
   const setContent = db.prepare<[string | Uint8Array, number, number]>(
     'UPDATE contents SET body = ?, size = ? WHERE content_id = ?',
   );
-  const setReport = db.prepare<AttemptRow>(
+  const setReport = db.prepare<StoredAttempt>(
     'UPDATE attempts SET report = @report WHERE message_seq = @message_seq AND attempt = @attempt',
   );
-  const events = db.prepare<[number], StoredText>(
-    'SELECT seq, data AS text FROM events WHERE message_seq = ?',
+  const events = db.prepare<[number], { seq: number; at: number; data: StoredData }>(
+    'SELECT seq, at, data FROM events WHERE message_seq = ?',
   );
-  const setEvent = db.prepare<[string, number]>('UPDATE events SET data = ? WHERE seq = ?');
+  const event = db.prepare<[number], Pick<NewEvent, 'at' | 'message_seq'>>(
+    'SELECT at, message_seq FROM events WHERE seq = ?',
+  );
+  const setEvent = db.prepare<[StoredData, number]>('UPDATE events SET data = ? WHERE seq = ?');
   const forgetAnswers = db.prepare<[number, string]>(`
     UPDATE webhook_deliveries SET response_body = NULL, error = NULL
     WHERE event_seq = ? AND webhook IN (SELECT number FROM webhooks WHERE account_id = ?)`);
@@ -169,11 +206,15 @@ function pastOfMessage(db: Database) {
   return {
     /** The identifier takes the address's place, and the subject goes. */
     clearMessage: (seq: number): void => {
-      clear.run(seq);
+      const key = recipientKey.get(seq);
+      if (key !== undefined) clear.run(recipientOfKey(key), seq);
     },
     /** The messages of a content after this one, in order: a campaign's can have hundreds of thousands. */
     copiesAfter: (contentId: number, seq: number, limit: number): ContentCopy[] =>
-      copies.all(contentId, seq, limit),
+      copies.all(contentId, seq, limit).map(({ recipient_key: key, ...copy }) => ({
+        ...copy,
+        recipient_hash: recipientOfKey(key),
+      })),
     setSubject: (seq: number, subject: string): void => {
       setSubject.run(subject, seq);
     },
@@ -184,11 +225,14 @@ function pastOfMessage(db: Database) {
       setContent.run(body, size, contentId);
     },
     setReport: (row: AttemptRow): void => {
-      setReport.run(row);
+      setReport.run(toStoredAttempt({ ...row, report: JSON.parse(row.report) }));
     },
-    eventsOf: (messageSeq: number): StoredText[] => events.all(messageSeq),
+    eventsOf: (messageSeq: number): StoredText[] =>
+      events.all(messageSeq).map(({ seq, at, data }) => ({ seq, text: dataOf(data, at) })),
+    /** `data`: JSON. */
     setEvent: (seq: number, data: string): void => {
-      setEvent.run(data, seq);
+      const row = event.get(seq);
+      if (row !== undefined) setEvent.run(toStoredData(data, row), seq);
     },
     /** What the account's endpoints answered when they were told of an event. */
     forgetWebhookAnswers: (accountId: string, eventSeq: number): void => {

@@ -1,6 +1,10 @@
 import { type Database, preparedByText } from './database.ts';
+import { eventRows, type StoredEvent } from './event-rows.ts';
 import { type EventRow, selectEvent } from './events.ts';
+import { type BoundId, idNumbers } from './id-numbers.ts';
 import { type MessageFilter, messageList } from './message-list.ts';
+import { jobKey, messageKey } from './message-rows.ts';
+import { codeOfKind, keyOfRecipient, STATUS_CODES, type StoredKey } from './row-keys.ts';
 import { EMPTY_PAGE, MAX_LOOKS, type ScanPage, type SeqRange, seqFinder } from './scan.ts';
 
 /** Events of an account by any combination of filters, oldest first. */
@@ -21,14 +25,16 @@ export const MAX_MESSAGES = 2000;
 
 type FilterName = Exclude<keyof EventFilter, 'accountId' | 'messageId' | 'afterSeq' | 'limit'>;
 
-/** An event without a message names the person and the campaign itself; it has no job and no status. */
+/** An event without a message names the person and the campaign itself, in JSON; it has no job and no status. */
 const CONDITIONS: Record<FilterName, string> = {
-  recipientHash: "coalesce(m.recipient_hash, e.data ->> '$.contactIdentifier') = @recipientHash",
-  domainId: 'coalesce(m.domain_id, e.domain_id) = @domainId',
-  campaignId: "coalesce(m.campaign_id, e.data ->> '$.campaignId') = @campaignId",
-  jobId: 'm.job_id = @jobId',
-  status: 'm.status = @status',
-  kind: 'e.kind = @kind',
+  recipientHash:
+    "iif(e.message_seq IS NULL, e.data ->> '$.contactIdentifier' = @recipientHash, m.recipient_key = @recipientKey)",
+  domainId: 'coalesce(m.domain, e.domain) = @domainId',
+  campaignId:
+    "iif(e.message_seq IS NULL, e.data ->> '$.campaignId' = @campaignId, m.campaign = @campaignNumber)",
+  jobId: 'm.job_key = @jobId',
+  status: 'm.status_code = @status',
+  kind: 'e.kind_code = @kind',
   from: 'e.at >= @from',
   to: 'e.at < @to',
 };
@@ -44,14 +50,18 @@ interface Source {
 
 const BY_ACCOUNT: Source = {
   from: 'events e INDEXED BY events_by_account',
-  keys: ['e.account_id = @accountId'],
+  keys: ['e.account = @accountId'],
   answers: [],
 };
 /** Kinds that every message has: their index would be as large as the feed, and the feed consists of them. */
 const COMMON_KINDS = ['email_sent', 'email_delivered'];
 const BY_KIND: Source = {
   from: 'events e INDEXED BY events_by_kind',
-  keys: ['e.account_id = @accountId', CONDITIONS.kind, ...COMMON_KINDS.map((kind) => `e.kind <> '${kind}'`)],
+  keys: [
+    'e.account = @accountId',
+    CONDITIONS.kind,
+    ...COMMON_KINDS.map((kind) => `e.kind_code <> ${codeOfKind(kind)}`),
+  ],
   answers: ['kind'],
 };
 const BY_MESSAGE: Source = {
@@ -61,20 +71,35 @@ const BY_MESSAGE: Source = {
 };
 const WITHOUT_MESSAGE: Source = {
   from: 'events e INDEXED BY events_without_message',
-  keys: ['e.account_id = @accountId', 'e.message_seq IS NULL'],
+  keys: ['e.account = @accountId', 'e.message_seq IS NULL'],
   answers: [],
 };
 const BY_PERSON: Source = {
   from: 'events e INDEXED BY events_by_person',
   keys: [
-    'e.account_id = @accountId',
+    'e.account = @accountId',
     'e.message_seq IS NULL',
     "e.data ->> '$.contactIdentifier' = @recipientHash",
   ],
   answers: ['recipientHash'],
 };
 
-type Parameters = EventFilter & SeqRange & { looks: number; messageSeq: number | null };
+/** The values to which CONDITIONS compare columns. */
+interface StoredFilter {
+  accountId: BoundId;
+  recipientHash?: string;
+  recipientKey?: StoredKey;
+  domainId?: BoundId;
+  campaignId?: string;
+  campaignNumber?: BoundId;
+  jobId?: StoredKey;
+  status?: number;
+  kind?: bigint | string;
+  from?: number;
+  to?: number;
+}
+
+type Parameters = StoredFilter & SeqRange & { looks: number; messageSeq: number | null; limit: number };
 
 /** Matching events in order. All up to `upTo` are there; null: all are. */
 interface Part {
@@ -86,17 +111,34 @@ interface Part {
 export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MESSAGES) {
   const messages = messageList(db, looks);
   const firstSeqAt = seqFinder(db, { table: 'events', time: 'at' });
-  const bySeq = db.prepare<[number], EventRow>(`${selectEvent('events e')} WHERE e.seq = ?`);
+  const bySeq = db.prepare<[number], StoredEvent>(`${selectEvent('events e')} WHERE e.seq = ?`);
   const ownMessage = db
-    .prepare<[string, string], number>('SELECT seq FROM messages WHERE message_id = ? AND +account_id = ?')
+    .prepare<[StoredKey, BoundId], number>('SELECT seq FROM messages WHERE message_key = ? AND +account = ?')
     .pluck();
   const seqsOfMessage = db
     .prepare<[number, number, number, number], number>(`
       SELECT seq FROM events INDEXED BY events_by_message
       WHERE message_seq = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`)
     .pluck();
-  const found = preparedByText<Parameters, EventRow>(db);
+  const { account, domain, campaign } = idNumbers(db);
+  const { toRow } = eventRows(db);
+  const found = preparedByText<Parameters, StoredEvent>(db);
   const numbered = preparedByText<Parameters, { seq: number }>(db);
+
+  function stored(filter: EventFilter): StoredFilter {
+    const { accountId, recipientHash, domainId, campaignId, jobId, status, kind, from, to } = filter;
+    return {
+      accountId: account.find(accountId),
+      ...(recipientHash === undefined ? {} : { recipientHash, recipientKey: keyOfRecipient(recipientHash) }),
+      ...(domainId === undefined ? {} : { domainId: domain.find(domainId) }),
+      ...(campaignId === undefined ? {} : { campaignId, campaignNumber: campaign.find(campaignId) }),
+      ...(jobId === undefined ? {} : { jobId: jobKey(jobId) }),
+      ...(status === undefined ? {} : { status: STATUS_CODES.code(status) }),
+      ...(kind === undefined ? {} : { kind: codeOfKind(kind) }),
+      ...(from === undefined ? {} : { from }),
+      ...(to === undefined ? {} : { to }),
+    };
+  }
 
   /** Reads one index; `messageSeq`: for BY_MESSAGE. */
   function scan(
@@ -106,7 +148,7 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
     messageSeq: number | null = null,
   ): Part {
     const rest = FILTER_NAMES.filter((name) => filter[name] !== undefined && !source.answers.includes(name));
-    const parameters = { ...filter, ...range, looks, messageSeq, limit: filter.limit + 1 };
+    const parameters = { ...stored(filter), ...range, looks, messageSeq, limit: filter.limit + 1 };
     // Without further conditions the limit of the page bounds it.
     const end =
       rest.length === 0
@@ -118,7 +160,9 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
     const conditions = [...source.keys, IN_RANGE, ...rest.map((name) => CONDITIONS[name])];
     const rows = found(`
       ${selectEvent(source.from, join)} WHERE ${conditions.join(' AND ')}
-      ORDER BY e.seq LIMIT +@limit`).all({ ...parameters, beforeSeq: end ?? range.beforeSeq });
+      ORDER BY e.seq LIMIT +@limit`)
+      .all({ ...parameters, beforeSeq: end ?? range.beforeSeq })
+      .map(toRow);
     if (rows.length > filter.limit) return { rows, upTo: rows.at(-1)?.seq ?? null };
     return { rows, upTo: end === undefined ? null : end - 1 };
   }
@@ -138,8 +182,9 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
     for (const seq of candidates) {
       if (seq > upTo) break;
       if (rows.length > filter.limit) return { rows, upTo: rows.at(-1)?.seq ?? null };
-      const row = bySeq.get(seq);
-      if (row !== undefined && isWanted(row, filter)) rows.push(row);
+      const found = bySeq.get(seq);
+      const row = found === undefined ? null : toRow(found);
+      if (row !== null && isWanted(row, filter)) rows.push(row);
     }
     return { rows, upTo: Number.isFinite(upTo) ? upTo : null };
   }
@@ -148,7 +193,7 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
   function partsOf(filter: EventFilter, range: SeqRange): Part[] {
     const { accountId, messageId, recipientHash, domainId, campaignId, jobId, status } = filter;
     if (messageId !== undefined) {
-      const seq = ownMessage.get(messageId, accountId);
+      const seq = ownMessage.get(messageKey(messageId), account.find(accountId));
       return seq === undefined ? [] : [scan(BY_MESSAGE, filter, range, seq)];
     }
     const groups = { recipientHash, domainId, campaignId, jobId, status };

@@ -1,5 +1,8 @@
 import { type Database, preparedByText } from './database.ts';
-import type { ListedMessage, MessageRow, MessageStatus } from './messages.ts';
+import { type BoundId, idNumbers, type StoredId } from './id-numbers.ts';
+import { jobKey, MESSAGE_COLUMNS, messageRows, type StoredMessage } from './message-rows.ts';
+import type { ListedMessage, MessageStatus } from './messages.ts';
+import { keyOfRecipient, STATUS_CODES, type StoredKey } from './row-keys.ts';
 import { EMPTY_PAGE, MAX_LOOKS, type ScanPage, type SeqRange, seqFinder } from './scan.ts';
 
 /** Messages by any combination of filters, newest first. */
@@ -39,12 +42,12 @@ export const DATE_MARGIN_MS = 30_000;
 type FilterName = Exclude<keyof MessageFilter, 'beforeSeq' | 'limit'>;
 
 const CONDITIONS: Record<FilterName, string> = {
-  accountId: 'm.account_id = @accountId',
-  recipientHash: 'm.recipient_hash = @recipientHash',
-  domainId: 'm.domain_id = @domainId',
-  campaignId: 'm.campaign_id = @campaignId',
-  jobId: 'm.job_id = @jobId',
-  status: 'm.status = @status',
+  accountId: 'm.account = @accountId',
+  recipientHash: 'm.recipient_key = @recipientHash',
+  domainId: 'm.domain = @domainId',
+  campaignId: 'm.campaign = @campaignId',
+  jobId: 'm.job_key = @jobId',
+  status: 'm.status_code = @status',
   sender: 'instr(lower(m.from_address), @sender) > 0',
   subject: 'instr(lower(m.subject), @subject) > 0',
   from: 'm.created_at >= @from',
@@ -74,15 +77,15 @@ const BY_RECIPIENT: Source = {
 /** The index leaves out what nearly all messages are, and the statement must repeat its condition. */
 const BY_STATUS: Source = {
   from: 'messages m INDEXED BY messages_by_status',
-  keys: [CONDITIONS.accountId, CONDITIONS.status, "m.status <> 'delivered'"],
+  keys: [CONDITIONS.accountId, CONDITIONS.status, `m.status_code <> ${STATUS_CODES.sql('delivered')}`],
   answers: ['accountId', 'status'],
 };
 
 /** Identifiers that belong to one account; the messages of each lie within a range of numbers. */
 const GROUPS = {
-  jobId: { column: 'job_id', index: 'messages_by_job' },
-  campaignId: { column: 'campaign_id', index: 'messages_by_campaign' },
-  domainId: { column: 'domain_id', index: 'messages_by_domain' },
+  jobId: { column: 'job_key', index: 'messages_by_job' },
+  campaignId: { column: 'campaign', index: 'messages_by_campaign' },
+  domainId: { column: 'domain', index: 'messages_by_domain' },
 } as const;
 type GroupName = keyof typeof GROUPS;
 const GROUP_NAMES = Object.keys(GROUPS) as GroupName[];
@@ -114,37 +117,71 @@ interface Scan {
   rest: readonly string[];
   /** Null: a page may look at all of them. */
   end: number | null;
+  values: StoredMessageFilter;
 }
 
-type Parameters = Omit<MessageFilter, 'limit'> & SeqRange & { limit?: number; looks?: number };
+/** The values to which CONDITIONS compare columns. */
+export interface StoredMessageFilter {
+  accountId?: BoundId;
+  recipientHash?: StoredKey;
+  domainId?: BoundId;
+  campaignId?: BoundId;
+  jobId?: StoredKey;
+  status?: number;
+  sender?: string;
+  subject?: string;
+  from?: number;
+  to?: number;
+}
+
+type Parameters = StoredMessageFilter & SeqRange & { limit?: number; looks?: number };
 
 /** `looks`: rows that one page looks at, at most. */
 export function messageList(db: Database, looks = MAX_LOOKS) {
   const firstSeqAt = seqFinder(db, { table: 'messages', time: 'created_at' });
   const endOf = ({ column, index }: (typeof GROUPS)[GroupName], order: 'ASC' | 'DESC') =>
-    db.prepare<[string], Pick<MessageRow, 'seq' | 'account_id' | 'created_at'>>(`
-      SELECT seq, account_id, created_at FROM messages INDEXED BY ${index}
+    db.prepare<[BoundId | StoredKey], { seq: number; account: StoredId; created_at: number }>(`
+      SELECT seq, account, created_at FROM messages INDEXED BY ${index}
       WHERE ${column} = ? ORDER BY seq ${order} LIMIT 1`);
   const groups = GROUP_NAMES.map((name) => ({
     name,
     oldest: endOf(GROUPS[name], 'ASC'),
     newest: endOf(GROUPS[name], 'DESC'),
   }));
-  const listed = preparedByText<Parameters, ListedMessage>(db);
+  const { account, domain, campaign } = idNumbers(db);
+  const { toRow } = messageRows(db);
+  const listed = preparedByText<Parameters, StoredMessage & { due_at: number | null }>(db);
   const numbered = preparedByText<Parameters, { seq: number }>(db);
 
+  function stored(filter: MessageFilter): StoredMessageFilter {
+    const { accountId, recipientHash, domainId, campaignId, jobId, status, sender, subject, from, to } =
+      filter;
+    return {
+      ...(accountId === null ? {} : { accountId: account.find(accountId) }),
+      ...(recipientHash === undefined ? {} : { recipientHash: keyOfRecipient(recipientHash) }),
+      ...(domainId === undefined ? {} : { domainId: domain.find(domainId) }),
+      ...(campaignId === undefined ? {} : { campaignId: campaign.find(campaignId) }),
+      ...(jobId === undefined ? {} : { jobId: jobKey(jobId) }),
+      ...(status === undefined ? {} : { status: STATUS_CODES.code(status) }),
+      ...(sender === undefined ? {} : { sender }),
+      ...(subject === undefined ? {} : { subject }),
+      ...(from === undefined ? {} : { from }),
+      ...(to === undefined ? {} : { to }),
+    };
+  }
+
   /** Null: no message matches. */
-  function rangeOf(filter: MessageFilter): SeqRange | null {
+  function rangeOf(filter: MessageFilter, values: StoredMessageFilter): SeqRange | null {
     let afterSeq = 0;
     let beforeSeq = filter.beforeSeq ?? Number.MAX_SAFE_INTEGER;
     if (filter.from !== undefined) afterSeq = firstSeqAt(filter.from - DATE_MARGIN_MS) - 1;
     if (filter.to !== undefined) beforeSeq = Math.min(beforeSeq, firstSeqAt(filter.to + DATE_MARGIN_MS));
     for (const { name, oldest, newest } of groups) {
-      const id = filter[name];
+      const id = values[name];
       if (id === undefined) continue;
       const [first, last] = [oldest.get(id), newest.get(id)];
       if (first === undefined || last === undefined) return null;
-      if (filter.accountId !== null && last.account_id !== filter.accountId) return null;
+      if (filter.accountId !== null && account.id(last.account) !== filter.accountId) return null;
       afterSeq = Math.max(afterSeq, first.seq - 1);
       beforeSeq = Math.min(beforeSeq, last.seq + 1);
     }
@@ -153,28 +190,32 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
 
   /** Of several indexes the first whose entries a page can look at completely. Null: no message matches. */
   function scanOf(filter: MessageFilter): Scan | null {
-    const range = rangeOf(filter);
+    const values = stored(filter);
+    const range = rangeOf(filter, values);
     if (range === null) return null;
     const [first, ...others] = sourcesOf(filter);
-    const preferred = scanBy(first, filter, range);
+    const preferred = scanBy(first, { filter, values, range });
     if (preferred.end === null) return preferred;
     for (const source of others) {
-      const scan = scanBy(source, filter, range);
+      const scan = scanBy(source, { filter, values, range });
       if (scan.end === null) return scan;
     }
     return preferred;
   }
 
-  function scanBy(source: Source, filter: MessageFilter, range: SeqRange): Scan {
+  function scanBy(
+    source: Source,
+    { filter, values, range }: { filter: MessageFilter; values: StoredMessageFilter; range: SeqRange },
+  ): Scan {
     const rest = FILTER_NAMES.filter(
       (name) => filter[name] !== undefined && filter[name] !== null && !source.answers.includes(name),
     ).map((name) => CONDITIONS[name]);
     // Without further conditions the limit of the page bounds it.
-    if (rest.length === 0) return { source, range, rest, end: null };
+    if (rest.length === 0) return { source, range, rest, end: null, values };
     const end = numbered(`
       SELECT m.seq FROM ${source.from} WHERE ${[...source.keys, IN_RANGE].join(' AND ')}
-      ORDER BY m.seq DESC LIMIT 1 OFFSET +@looks`).get({ ...filter, ...range, looks });
-    return { source, range, rest, end: end?.seq ?? null };
+      ORDER BY m.seq DESC LIMIT 1 OFFSET +@looks`).get({ ...values, ...range, looks });
+    return { source, range, rest, end: end?.seq ?? null, values };
   }
 
   function whereOf({ source, rest }: Scan): string {
@@ -186,15 +227,12 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
     list: (filter: MessageFilter): ScanPage<ListedMessage> => {
       const scan = scanOf(filter);
       if (scan === null) return EMPTY_PAGE;
-      const { range, end } = scan;
+      const { range, end, values } = scan;
       const rows = listed(`
-        SELECT m.*, q.due_at FROM ${scan.source.from} LEFT JOIN queue q USING (seq)
-        WHERE ${whereOf(scan)} ORDER BY m.seq DESC LIMIT +@limit`).all({
-        ...filter,
-        ...range,
-        afterSeq: end ?? range.afterSeq,
-        limit: filter.limit + 1,
-      });
+        SELECT ${MESSAGE_COLUMNS}, q.due_at FROM ${scan.source.from} LEFT JOIN queue q USING (seq)
+        WHERE ${whereOf(scan)} ORDER BY m.seq DESC LIMIT +@limit`)
+        .all({ ...values, ...range, afterSeq: end ?? range.afterSeq, limit: filter.limit + 1 })
+        .map(toRow);
       const last = rows[filter.limit - 1];
       if (rows.length > filter.limit && last !== undefined)
         return { rows: rows.slice(0, filter.limit), nextSeq: last.seq };
@@ -208,7 +246,7 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
         scan.end === null
           ? numbered(`
               SELECT m.seq FROM ${scan.source.from} WHERE ${whereOf(scan)}
-              ORDER BY m.seq DESC LIMIT +@limit`).all({ ...filter, ...scan.range, limit: max + 1 })
+              ORDER BY m.seq DESC LIMIT +@limit`).all({ ...scan.values, ...scan.range, limit: max + 1 })
           : null;
       return rows === null || rows.length > max
         ? { seqs: null, since: oldestOf(filter) }
@@ -218,8 +256,9 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
 
   /** No message of the groups that are asked for was accepted before this time. */
   function oldestOf(filter: Omit<MessageFilter, 'limit'>): number | null {
+    const values = stored({ ...filter, limit: 1 });
     const times = groups.map(({ name, oldest }) => {
-      const id = filter[name];
+      const id = values[name];
       return id === undefined ? null : (oldest.get(id)?.created_at ?? null);
     });
     const known = times.filter((time) => time !== null);

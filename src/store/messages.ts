@@ -1,53 +1,25 @@
 import type { Database } from './database.ts';
-import type { UseCase } from './domains.ts';
+import { type BoundId, idNumbers } from './id-numbers.ts';
+import {
+  type AttemptRow,
+  FINAL_AT,
+  MESSAGE_COLUMNS,
+  type MessageRow,
+  type MessageStatus,
+  messageKey,
+  messageRows,
+  type NewAttempt,
+  type NewMessage,
+  type NewStoredMessage,
+  type StoredAttempt,
+  type StoredMessage,
+  toAttempt,
+  toStoredAttempt,
+} from './message-rows.ts';
+import { keyOfRecipient, STATUS_CODES, type StoredKey } from './row-keys.ts';
 
-/** Messages, one recipient each, and the contents they share. */
-export const MESSAGE_STATUSES = [
-  'queued',
-  'sending',
-  'delivered',
-  'deferred',
-  'bounced',
-  'failed',
-  'complained',
-  'cancelled',
-] as const;
-export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
-export type Role = 'to' | 'cc' | 'bcc';
-
-export interface MessageRow {
-  seq: number;
-  message_id: string;
-  account_id: string;
-  content_id: number;
-  use_case: UseCase;
-  domain_id: string;
-  job_id: string | null;
-  campaign_id: string | null;
-  subscription_group_id: string | null;
-  from_address: string;
-  recipient: string;
-  recipient_hash: string;
-  role: Role;
-  subject: string;
-  status: MessageStatus;
-  attempts: number;
-  simulated: 0 | 1;
-  track_clicks: 0 | 1;
-  track_opens: 0 | 1;
-  /** Sent whatever the recipient's transactional opt-out says. */
-  essential: 0 | 1;
-  created_at: number;
-  updated_at: number;
-  expires_at: number;
-  sent_at: number | null;
-  final_at: number | null;
-}
-
-export type NewMessage = Omit<
-  MessageRow,
-  'seq' | 'status' | 'attempts' | 'updated_at' | 'sent_at' | 'final_at'
->;
+export type { AttemptRow, MessageRow, MessageStatus, NewMessage, Role } from './message-rows.ts';
+export { MESSAGE_STATUSES } from './message-rows.ts';
 
 /** A message with when it is tried next, null when it is not in the queue. */
 export type ListedMessage = MessageRow & { due_at: number | null };
@@ -71,6 +43,8 @@ export interface ContentRow {
 }
 
 export function messageTable(db: Database) {
+  const { account } = idNumbers(db);
+  const { toRow, toStored } = messageRows(db);
   const insertContent = db.prepare<[string | Uint8Array, number, number | null, number]>(
     'INSERT INTO contents (body, size, shared_id, created_at) VALUES (?, ?, ?, ?)',
   );
@@ -79,31 +53,36 @@ export function messageTable(db: Database) {
     SELECT CAST(body AS BLOB) AS octets, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding,
       coalesce(size, octet_length(body)) AS size, shared_id
     FROM contents WHERE content_id = ?`);
-  const insert = db.prepare<NewMessage>(`
-    INSERT INTO messages (message_id, account_id, content_id, use_case, domain_id, job_id, campaign_id, subscription_group_id,
-      from_address, recipient, recipient_hash, role, subject, status, simulated, track_clicks, track_opens, essential,
-      created_at, updated_at, expires_at)
-    VALUES (@message_id, @account_id, @content_id, @use_case, @domain_id, @job_id, @campaign_id, @subscription_group_id,
-      @from_address, @recipient, @recipient_hash, @role, @subject, 'queued', @simulated, @track_clicks, @track_opens, @essential,
-      @created_at, @created_at, @expires_at)`);
-  const bySeq = db.prepare<[number], MessageRow>('SELECT * FROM messages WHERE seq = ?');
-  const byId = db.prepare<[string], ListedMessage>(
-    'SELECT m.*, q.due_at FROM messages m LEFT JOIN queue q USING (seq) WHERE message_id = ?',
+  const insert = db.prepare<NewStoredMessage>(`
+    INSERT INTO messages (message_key, account, content_id, use_case_code, domain, job_key, campaign, subscription_group,
+      from_address, recipient, recipient_key, role_code, subject, status_code, simulated, track_clicks, track_opens,
+      essential, created_at, updated_at, expires_at, sent_time, final_time)
+    VALUES (@message_key, @account, @content_id, @use_case_code, @domain, @job_key, @campaign, @subscription_group,
+      @from_address, @recipient, @recipient_key, @role_code, @subject, ${STATUS_CODES.sql('queued')}, @simulated,
+      @track_clicks, @track_opens, @essential, @created_at, @created_at, @expires_at, -@created_at, -@created_at)`);
+  const bySeq = db.prepare<[number], StoredMessage>(
+    `SELECT ${MESSAGE_COLUMNS} FROM messages m WHERE m.seq = ?`,
   );
-  const setState = db.prepare<[MessageStatus, number, number | null, number | null, number]>(
-    'UPDATE messages SET status = ?, updated_at = ?, sent_at = coalesce(sent_at, ?), final_at = coalesce(final_at, ?) WHERE seq = ?',
+  const byId = db.prepare<[StoredKey], StoredMessage & { due_at: number | null }>(
+    `SELECT ${MESSAGE_COLUMNS}, q.due_at FROM messages m LEFT JOIN queue q USING (seq) WHERE m.message_key = ?`,
   );
-  const lastDelivery = db.prepare<[string, string], { final_at: number | null }>(`
-    SELECT final_at FROM messages INDEXED BY messages_by_recipient
-    WHERE account_id = ? AND recipient_hash = ? AND status IN ('delivered', 'complained') AND simulated = 0
+  const setState = db.prepare<[number, number, number | null, number | null, number]>(`
+    UPDATE messages SET status_code = ?, updated_at = ?,
+      sent_time = iif(sent_time < 0, coalesce(?, sent_time), sent_time),
+      final_time = iif(final_time < 0, coalesce(?, final_time), final_time)
+    WHERE seq = ?`);
+  const lastDelivery = db.prepare<[BoundId, StoredKey], { final_at: number | null }>(`
+    SELECT ${FINAL_AT} FROM messages INDEXED BY messages_by_recipient
+    WHERE account = ? AND recipient_key = ?
+      AND status_code IN (${STATUS_CODES.sql('delivered')}, ${STATUS_CODES.sql('complained')}) AND simulated = 0
     ORDER BY seq DESC LIMIT 1`);
   const countAttempt = db.prepare<[number], { attempts: number }>(
     'UPDATE messages SET attempts = attempts + 1 WHERE seq = ? RETURNING attempts',
   );
-  const insertAttempt = db.prepare<AttemptRow>(
-    'INSERT INTO attempts (message_seq, attempt, at, lane, report) VALUES (@message_seq, @attempt, @at, @lane, @report)',
+  const insertAttempt = db.prepare<StoredAttempt>(
+    'INSERT INTO attempts (message_seq, attempt, at, lane_code, report) VALUES (@message_seq, @attempt, @at, @lane_code, @report)',
   );
-  const attemptsOf = db.prepare<[number], AttemptRow>(
+  const attemptsOf = db.prepare<[number], StoredAttempt>(
     'SELECT * FROM attempts WHERE message_seq = ? ORDER BY attempt',
   );
 
@@ -116,10 +95,16 @@ export function messageTable(db: Database) {
       return row === undefined ? null : { ...row, octets: ownMemory(row.octets) };
     },
     /** Returns its seq. */
-    insert: (row: NewMessage): number => Number(insert.run(row).lastInsertRowid),
-    bySeq: (seq: number): MessageRow | null => bySeq.get(seq) ?? null,
+    insert: (row: NewMessage): number => Number(insert.run(toStored(row)).lastInsertRowid),
+    bySeq: (seq: number): MessageRow | null => {
+      const found = bySeq.get(seq);
+      return found === undefined ? null : toRow(found);
+    },
     /** Whatever account it is in: compare `account_id` before answering a caller. */
-    byId: (messageId: string): ListedMessage | null => byId.get(messageId) ?? null,
+    byId: (messageId: string): ListedMessage | null => {
+      const found = byId.get(messageKey(messageId));
+      return found === undefined ? null : toRow(found);
+    },
     /** `sentAt` and `finalAt` are kept once set. */
     setState: (
       seq: number,
@@ -128,17 +113,17 @@ export function messageTable(db: Database) {
       sentAt: number | null,
       finalAt: number | null,
     ): void => {
-      setState.run(status, at, sentAt, finalAt, seq);
+      setState.run(STATUS_CODES.code(status), at, sentAt, finalAt, seq);
     },
     /** When the newest message that reached this recipient was delivered, and did not come back; null: none. */
     lastDelivery: (accountId: string, recipientHash: string): number | null =>
-      lastDelivery.get(accountId, recipientHash)?.final_at ?? null,
+      lastDelivery.get(account.find(accountId), keyOfRecipient(recipientHash))?.final_at ?? null,
     /** One more attempt; returns how many there are now. */
     countAttempt: (seq: number): number => countAttempt.get(seq)?.attempts ?? 0,
-    insertAttempt: (row: AttemptRow): void => {
-      insertAttempt.run(row);
+    insertAttempt: (row: NewAttempt): void => {
+      insertAttempt.run(toStoredAttempt(row));
     },
-    attemptsOf: (seq: number): AttemptRow[] => attemptsOf.all(seq),
+    attemptsOf: (seq: number): AttemptRow[] => attemptsOf.all(seq).map(toAttempt),
   };
 }
 
@@ -148,13 +133,4 @@ function ownMemory(octets: Buffer): Uint8Array<ArrayBuffer> {
   return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
     ? new Uint8Array(buffer)
     : new Uint8Array(octets);
-}
-
-export interface AttemptRow {
-  message_seq: number;
-  attempt: number;
-  at: number;
-  lane: 'primary' | 'secondary' | 'simulator';
-  /** JSON. */
-  report: string;
 }

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { COMPACT_ROWS } from './migrations/0021-compact-rows.ts';
 import type { Rebuild } from './rebuild.ts';
 
 /**
@@ -25,7 +26,7 @@ export interface RebuildMigration {
 const FOLDER = new URL('./migrations/', import.meta.url);
 const IN_PLACE = /^(\d{4})-([a-z0-9-]+)\.sql$/;
 
-const REBUILDS: readonly Omit<Rebuild, 'tables' | 'indexes'>[] = [];
+const REBUILDS: readonly Omit<Rebuild, 'tables' | 'indexes'>[] = [COMPACT_ROWS];
 
 /** All migrations in the order of their versions. */
 export function knownMigrations(): Migration[] {

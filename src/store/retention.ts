@@ -1,5 +1,6 @@
 import { agedRows } from './aged-rows.ts';
 import type { Database } from './database.ts';
+import { FINAL_AT, IS_FINAL } from './message-rows.ts';
 
 /**
  * Everything that is deleted by age, in portions whose work grows with a number of rows that the caller chooses.
@@ -54,7 +55,7 @@ export function retentionTable(db: Database) {
       table: 'messages',
       number: 'seq',
       time: 'created_at',
-      only: 'final_at IS NOT NULL',
+      only: IS_FINAL,
       children: { table: 'attempts', number: 'message_seq' },
     }),
     keptMail: agedRows(db, { table: 'kept_mail', number: 'seq', time: 'received_at' }),
@@ -86,10 +87,10 @@ function contentRetention(db: Database) {
     )
     .pluck();
   const newestUse = db.prepare<[number], ContentUse>(
-    'SELECT seq, final_at FROM messages INDEXED BY messages_by_content WHERE content_id = ? ORDER BY seq DESC LIMIT 1',
+    `SELECT seq, ${FINAL_AT} FROM messages INDEXED BY messages_by_content WHERE content_id = ? ORDER BY seq DESC LIMIT 1`,
   );
   const uses = db.prepare<[number, number, number], ContentUse>(`
-    SELECT seq, final_at FROM messages INDEXED BY messages_by_content WHERE content_id = ? AND seq > ?
+    SELECT seq, ${FINAL_AT} FROM messages INDEXED BY messages_by_content WHERE content_id = ? AND seq > ?
     ORDER BY seq LIMIT +?`);
   const remove = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
 

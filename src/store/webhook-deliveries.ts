@@ -1,4 +1,6 @@
 import type { Database } from './database.ts';
+import { type BoundId, idNumbers } from './id-numbers.ts';
+import { idOfEvent, kindOfCode, type StoredKey } from './row-keys.ts';
 import { MAX_LOOKS, type ScanPage } from './scan.ts';
 
 /**
@@ -68,6 +70,19 @@ type Outcome = Pick<
 const OPEN = "INDEXED BY webhook_deliveries_open WHERE state <> 'succeeded'";
 
 const JOINED = 'LEFT JOIN events e ON e.seq = d.event_seq';
+const EVENT = 'e.event_key, e.kind_code, e.at AS event_at';
+
+/** A delivery with what EVENT selects. */
+type StoredListed = WebhookDeliveryRow &
+  (
+    | { event_key: StoredKey; kind_code: number | string; event_at: number }
+    | { event_key: null; kind_code: null; event_at: null }
+  );
+
+function toListed({ event_key, kind_code, event_at, ...row }: StoredListed): ListedWebhookDelivery {
+  if (event_key === null) return { ...row, event_id: null, kind: null };
+  return { ...row, event_id: idOfEvent(event_key, event_at), kind: kindOfCode(kind_code) };
+}
 
 /** `looks`: deliveries that one page looks at, at most. */
 export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
@@ -77,8 +92,8 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
   const get = db.prepare<[number, number], WebhookDeliveryRow>(
     'SELECT * FROM webhook_deliveries WHERE webhook = ? AND event_seq = ?',
   );
-  const byId = db.prepare<[string, number], ListedWebhookDelivery>(
-    `SELECT d.*, e.event_id, e.kind FROM webhook_deliveries d ${JOINED} WHERE d.delivery_id = ? AND d.webhook = ?`,
+  const byId = db.prepare<[string, number], StoredListed>(
+    `SELECT d.*, ${EVENT} FROM webhook_deliveries d ${JOINED} WHERE d.delivery_id = ? AND d.webhook = ?`,
   );
   const nextWithReady = db
     .prepare<[number], number>(`
@@ -100,10 +115,14 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
   const makeReady = db.prepare<[number, number, number]>(`
     UPDATE webhook_deliveries SET failures = CASE state WHEN 'waiting' THEN failures ELSE 0 END, state = 'ready', due_at = ?
     WHERE webhook = ? AND event_seq = ?`);
-  const told = db.prepare<[number, string, number, number, number], ToldEvent>(`
-    SELECT e.seq AS event_seq, e.kind, e.at, d.state
+  const { account } = idNumbers(db);
+  const told = db.prepare<
+    [number, BoundId, number, number, number],
+    Omit<ToldEvent, 'kind'> & { kind_code: number | string }
+  >(`
+    SELECT e.seq AS event_seq, e.kind_code, e.at, d.state
     FROM events e LEFT JOIN webhook_deliveries d ON d.webhook = ? AND d.event_seq = e.seq
-    WHERE e.account_id = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT +?`);
+    WHERE e.account = ? AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT +?`);
   const nextWebhook = db
     .prepare<[number], number>(
       'SELECT webhook FROM webhook_deliveries WHERE webhook > ? ORDER BY webhook LIMIT 1',
@@ -114,8 +133,8 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
     DELETE FROM webhook_deliveries WHERE webhook = ? AND event_seq IN (
       SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq < ? LIMIT +?)`);
   const pageFrom = (source: string) =>
-    db.prepare<Omit<WebhookDeliveryFilter, 'states'> & { afterSeq: number }, ListedWebhookDelivery>(`
-      SELECT d.*, e.event_id, e.kind FROM (
+    db.prepare<Omit<WebhookDeliveryFilter, 'states'> & { afterSeq: number }, StoredListed>(`
+      SELECT d.*, ${EVENT} FROM (
         SELECT * FROM ${source} webhook = @webhook AND event_seq < @beforeSeq AND event_seq > @afterSeq
         ORDER BY event_seq DESC LIMIT +@limit) d
         ${JOINED} ORDER BY d.event_seq DESC`);
@@ -145,8 +164,10 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
       insert.run(row.webhook, row.eventSeq, row.deliveryId, row.at, row.at);
     },
     get: (webhook: number, eventSeq: number): WebhookDeliveryRow | null => get.get(webhook, eventSeq) ?? null,
-    byId: (webhook: number, deliveryId: string): ListedWebhookDelivery | null =>
-      byId.get(deliveryId, webhook) ?? null,
+    byId: (webhook: number, deliveryId: string): ListedWebhookDelivery | null => {
+      const found = byId.get(deliveryId, webhook);
+      return found === undefined ? null : toListed(found);
+    },
     /** The next webhook after this number that has something ready, active or not; null: no more. */
     nextWithReady: (after: number): number | null => nextWithReady.get(after) ?? null,
     /** What is ready for a webhook, in the order of the events. */
@@ -172,7 +193,8 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
       const sources = states.length === 0 ? (['every'] as const) : states;
       const rows = sources
         .flatMap((source) => pages[source].all(parameters))
-        .toSorted((one, two) => two.event_seq - one.event_seq);
+        .toSorted((one, two) => two.event_seq - one.event_seq)
+        .map(toListed);
       const last = rows[limit - 1];
       if (rows.length > limit && last !== undefined)
         return { rows: rows.slice(0, limit), nextSeq: last.event_seq };
@@ -183,7 +205,10 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
       webhook: number,
       accountId: string,
       range: { afterSeq: number; lastSeq: number; limit: number },
-    ): ToldEvent[] => told.all(webhook, accountId, range.afterSeq, range.lastSeq, range.limit),
+    ): ToldEvent[] =>
+      told
+        .all(webhook, account.find(accountId), range.afterSeq, range.lastSeq, range.limit)
+        .map(({ kind_code, ...event }) => ({ ...event, kind: kindOfCode(kind_code) })),
     /** Deletes what deleted webhooks left behind; returns how many, at most `limit`. */
     purgeOrphans: (limit: number): number => {
       let purged = 0;

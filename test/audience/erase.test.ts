@@ -96,10 +96,10 @@ async function startWithAda() {
           attempt: 1,
           at: clock.now(),
           lane: 'primary',
-          report: JSON.stringify({
+          report: {
             reply: { code: 550, text },
             sessions: [{ startedAt: 1, endedAt: 2, reply: { text } }],
-          }),
+          },
         });
         recorder.message(all, message(), 'email_bounced', {
           fields: { bounceType: 'hard', smtpCode: 550, diagnostic: text },

@@ -38,7 +38,7 @@ function start(options: { mayShrink?: () => boolean } = {}) {
         attempt: 1,
         at: clock.now(),
         lane: 'primary',
-        report: '{}',
+        report: {},
       });
       recorder.message(all, all.messages.bySeq(seq) ?? expect.unreachable(), 'email_delivered', {});
     });

@@ -5,6 +5,7 @@ import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import { createRetention } from '../../src/events/retention.ts';
+import { kindOfCode } from '../../src/store/row-keys.ts';
 import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 function start() {
@@ -32,9 +33,11 @@ function start() {
     });
   const rows = () =>
     store.db
-      .prepare(`SELECT d.webhook, e.kind, d.delivery_id, d.state, d.attempts FROM webhook_deliveries d
+      .prepare<[], { kind_code: number; webhook: number; delivery_id: string; state: string }>(`
+        SELECT d.webhook, e.kind_code, d.delivery_id, d.state, d.attempts FROM webhook_deliveries d
         JOIN events e ON e.seq = d.event_seq ORDER BY d.webhook, d.event_seq`)
-      .all();
+      .all()
+      .map(({ kind_code, ...row }) => ({ ...row, kind: kindOfCode(kind_code) }));
   const log = createLog({ level: 'silent', hashAddresses: true });
   return { ...store, recorder, due, addWebhook, rows, log };
 }

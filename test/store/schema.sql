@@ -49,15 +49,15 @@ CREATE INDEX domains_by_next_check ON domains (next_check_at);
 
 CREATE INDEX domains_by_tracking_domain ON domains (tracking_domain) WHERE tracking_domain IS NOT NULL;
 
-CREATE INDEX events_by_account ON events (account_id, seq);
+CREATE INDEX events_by_account ON events (account);
 
-CREATE INDEX events_by_kind ON events (account_id, kind) WHERE kind <> 'email_sent' AND kind <> 'email_delivered';
+CREATE INDEX events_by_kind ON events (account, kind_code) WHERE kind_code <> 0 AND kind_code <> 1;
 
 CREATE INDEX events_by_message ON events (message_seq) WHERE message_seq IS NOT NULL;
 
-CREATE INDEX events_by_person ON events (account_id, data ->> '$.contactIdentifier') WHERE message_seq IS NULL;
+CREATE INDEX events_by_person ON events (account, data ->> '$.contactIdentifier') WHERE message_seq IS NULL;
 
-CREATE INDEX events_without_message ON events (account_id) WHERE message_seq IS NULL;
+CREATE INDEX events_without_message ON events (account) WHERE message_seq IS NULL;
 
 CREATE INDEX group_opt_outs_by_recipient ON group_opt_outs (recipient_hash);
 
@@ -67,27 +67,27 @@ CREATE INDEX kept_mail_by_box ON kept_mail (box, seq);
 
 CREATE INDEX kept_mail_by_network ON kept_mail (box, network, seq);
 
-CREATE INDEX messages_by_account ON messages (account_id, seq);
+CREATE INDEX messages_by_account ON messages (account);
 
-CREATE INDEX messages_by_campaign ON messages (campaign_id, seq) WHERE campaign_id IS NOT NULL;
+CREATE INDEX messages_by_campaign ON messages (campaign) WHERE campaign IS NOT NULL;
 
 CREATE INDEX messages_by_content ON messages (content_id);
 
-CREATE INDEX messages_by_domain ON messages (domain_id);
+CREATE INDEX messages_by_domain ON messages (domain);
 
-CREATE INDEX messages_by_job ON messages (job_id) WHERE job_id IS NOT NULL;
+CREATE INDEX messages_by_job ON messages (job_key) WHERE job_key IS NOT NULL;
 
-CREATE INDEX messages_by_recipient ON messages (account_id, recipient_hash, seq);
+CREATE INDEX messages_by_recipient ON messages (account, recipient_key);
 
-CREATE INDEX messages_by_status ON messages (account_id, status) WHERE status <> 'delivered';
+CREATE INDEX messages_by_status ON messages (account, status_code) WHERE status_code <> 4;
 
 CREATE INDEX queue_by_campaign ON queue (campaign_seq, ready, due_at) WHERE campaign_seq IS NOT NULL;
 
-CREATE INDEX queue_by_domain ON queue (domain_id);
+CREATE INDEX queue_by_domain ON queue (domain);
 
 CREATE INDEX queue_due ON queue (due_at) WHERE ready = 0;
 
-CREATE INDEX queue_ready ON queue (lane, account_id, destination, seq) WHERE ready = 1 AND lease IS NULL;
+CREATE INDEX queue_ready ON queue (lane, account, destination) WHERE ready = 1 AND lease IS NULL;
 
 CREATE INDEX shared_contents_unused ON shared_contents (created_at) WHERE copies = 0;
 
@@ -130,6 +130,11 @@ CREATE TABLE account_limits (       -- NULL: the default of the configuration; -
   concurrent_requests INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE account_numbers (
+  number INTEGER PRIMARY KEY,
+  id     TEXT NOT NULL UNIQUE
+) STRICT;
+
 CREATE TABLE accounts (
   account_id      TEXT PRIMARY KEY,
   name            TEXT NOT NULL,
@@ -151,15 +156,17 @@ CREATE TABLE api_keys (
   allow_ips  TEXT NOT NULL,        -- JSON array of addresses and CIDRs, empty: any
   allow_from TEXT NOT NULL,        -- JSON array of From domains, empty: any
   created_at INTEGER NOT NULL,
-  revoked_at INTEGER
-, allow_essential INTEGER NOT NULL DEFAULT 1 CHECK (allow_essential IN (0, 1)), strict_compliance INTEGER NOT NULL DEFAULT 0 CHECK (strict_compliance IN (0, 1))) STRICT;
+  revoked_at INTEGER,
+  allow_essential INTEGER NOT NULL DEFAULT 1 CHECK (allow_essential IN (0, 1)),
+  strict_compliance INTEGER NOT NULL DEFAULT 0 CHECK (strict_compliance IN (0, 1))
+) STRICT;
 
 CREATE TABLE attempts (
   message_seq INTEGER NOT NULL REFERENCES messages (seq),
   attempt     INTEGER NOT NULL,
   at          INTEGER NOT NULL,
-  lane        TEXT NOT NULL CHECK (lane IN ('primary', 'secondary', 'simulator')),
-  report      TEXT NOT NULL,       -- JSON: conclusion, stage, reply, classification, sessions
+  lane_code   INTEGER NOT NULL CHECK (lane_code IN (0, 1, 2)),                     -- primary, secondary, simulator
+  report      BLOB NOT NULL,                                                       -- packed JSON (store/packed-json)
   PRIMARY KEY (message_seq, attempt)
 ) STRICT, WITHOUT ROWID;
 
@@ -177,7 +184,8 @@ CREATE TABLE campaign_counts (
   clicked        INTEGER NOT NULL DEFAULT 0,
   unique_clicked INTEGER NOT NULL DEFAULT 0,
   unsubscribed   INTEGER NOT NULL DEFAULT 0,
-  failed         INTEGER NOT NULL DEFAULT 0, cancelled INTEGER NOT NULL DEFAULT 0,
+  failed         INTEGER NOT NULL DEFAULT 0,
+  cancelled INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (campaign_id, hour)
 ) STRICT, WITHOUT ROWID;
 
@@ -191,6 +199,11 @@ CREATE TABLE campaign_links (
 CREATE TABLE campaign_mails (
   campaign_seq INTEGER PRIMARY KEY REFERENCES campaigns (seq) ON DELETE CASCADE,
   mail         TEXT NOT NULL       -- JSON: from, reply address, wording and variables
+) STRICT;
+
+CREATE TABLE campaign_numbers (
+  number INTEGER PRIMARY KEY,
+  id     TEXT NOT NULL UNIQUE
 ) STRICT;
 
 CREATE TABLE campaign_sends (
@@ -311,15 +324,20 @@ CREATE TABLE contacts (
   name_key       TEXT,
   last_name_key  TEXT,
   created_at     INTEGER NOT NULL,
-  updated_at     INTEGER NOT NULL, search_text TEXT,
+  updated_at     INTEGER NOT NULL,
+  search_text TEXT,
   CHECK (email IS NOT NULL OR phone IS NOT NULL)
 ) STRICT;
 
 CREATE TABLE contents (
   content_id INTEGER PRIMARY KEY,
-  body       ANY NOT NULL,     -- mail/stored-content.ts
-  created_at INTEGER NOT NULL
-, size INTEGER, shared_id INTEGER) STRICT;
+  -- Before the body, which can be megabytes long.
+  created_at INTEGER NOT NULL,
+  size       INTEGER,              -- octets of the JSON; null: octet_length(body)
+  -- Not null: the content is one copy's part, the rest is in shared_contents, and size is that of both together.
+  shared_id  INTEGER,
+  body       ANY NOT NULL          -- mail/stored-content.ts
+) STRICT;
 
 CREATE TABLE delay_notices (
   message_seq INTEGER NOT NULL,
@@ -351,7 +369,9 @@ CREATE TABLE dmarc_reports (
   end_at        INTEGER NOT NULL,
   policy        TEXT NOT NULL,     -- JSON: p, sp, np, adkim, aspf, testing
   truncated     INTEGER NOT NULL CHECK (truncated IN (0, 1)),
-  received_at   INTEGER NOT NULL, network TEXT NOT NULL DEFAULT '', signer TEXT NOT NULL DEFAULT '',
+  received_at   INTEGER NOT NULL,
+  network TEXT NOT NULL DEFAULT '',
+  signer TEXT NOT NULL DEFAULT '',
   UNIQUE (domain, organization, report_id)
 ) STRICT;
 
@@ -376,6 +396,11 @@ CREATE TABLE domain_groups (
   is_default  INTEGER NOT NULL CHECK (is_default IN (0, 1)),
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE domain_numbers (
+  number INTEGER PRIMARY KEY,
+  id     TEXT NOT NULL UNIQUE
 ) STRICT;
 
 CREATE TABLE domains (
@@ -420,13 +445,14 @@ CREATE TABLE erasures (
 
 CREATE TABLE events (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
-  event_id    TEXT NOT NULL,
-  account_id  TEXT NOT NULL,
-  kind        TEXT NOT NULL,
+  event_key   ANY NOT NULL,                                                        -- without the time where that is `at`
+  account     ANY NOT NULL,
+  kind_code   ANY NOT NULL,                                                        -- or the text of a kind without a code
   at          INTEGER NOT NULL,
   message_seq INTEGER,
-  domain_id   TEXT,
-  data        TEXT NOT NULL        -- JSON: the fields of this kind
+  domain      ANY,
+  -- The fields of this kind: packed JSON, NULL for none; JSON where message_seq is NULL.
+  data        ANY
 ) STRICT;
 
 CREATE TABLE group_opt_outs (
@@ -458,8 +484,9 @@ CREATE TABLE kept_mail (
   message_seq    INTEGER,          -- the message it proved to be about
   size           INTEGER NOT NULL,
   received_at    INTEGER NOT NULL,
-  raw            BLOB NOT NULL     -- its beginning, where it is long
-, network TEXT NOT NULL DEFAULT '') STRICT;
+  raw            BLOB NOT NULL,     -- its beginning, where it is long
+  network TEXT NOT NULL DEFAULT ''
+) STRICT;
 
 CREATE TABLE message_counts (
   account_id TEXT NOT NULL,
@@ -469,42 +496,49 @@ CREATE TABLE message_counts (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE messages (
-  seq            INTEGER PRIMARY KEY AUTOINCREMENT,
-  message_id     TEXT NOT NULL UNIQUE,
-  account_id     TEXT NOT NULL REFERENCES accounts (account_id),
-  content_id     INTEGER NOT NULL,
-  use_case       TEXT NOT NULL CHECK (use_case IN ('tx', 'mk')),
-  domain_id      TEXT NOT NULL,
-  job_id         TEXT,
-  campaign_id    TEXT,
-  subscription_group_id TEXT,
-  from_address   TEXT NOT NULL,
-  recipient      TEXT NOT NULL,
-  recipient_hash TEXT NOT NULL,    -- email_<md5>
-  role           TEXT NOT NULL CHECK (role IN ('to', 'cc', 'bcc')),
-  subject        TEXT NOT NULL,
-  status         TEXT NOT NULL CHECK (status IN ('queued', 'sending', 'delivered', 'deferred', 'bounced', 'failed', 'complained', 'cancelled')),
-  attempts       INTEGER NOT NULL DEFAULT 0,
-  simulated      INTEGER NOT NULL CHECK (simulated IN (0, 1)),
-  track_clicks   INTEGER NOT NULL CHECK (track_clicks IN (0, 1)),
-  track_opens    INTEGER NOT NULL CHECK (track_opens IN (0, 1)),
-  created_at     INTEGER NOT NULL,
-  updated_at     INTEGER NOT NULL,
-  expires_at     INTEGER NOT NULL,
-  sent_at        INTEGER,          -- email_sent was recorded
-  final_at       INTEGER           -- no further delivery attempt
-, visits INTEGER NOT NULL DEFAULT 0, essential INTEGER NOT NULL DEFAULT 0 CHECK (essential IN (0, 1))) STRICT;
+  seq                INTEGER PRIMARY KEY AUTOINCREMENT,
+  -- Keys are octets (store/row-keys), or the text that has not the usual shape.
+  message_key        ANY NOT NULL UNIQUE,
+  -- Numbers (store/id-numbers), or the id of a resource that was deleted before there were numbers.
+  account            ANY NOT NULL,
+  content_id         INTEGER NOT NULL,
+  use_case_code      INTEGER NOT NULL CHECK (use_case_code IN (0, 1)),           -- tx, mk
+  domain             ANY NOT NULL,
+  job_key            ANY,
+  campaign           ANY,
+  subscription_group ANY,
+  from_address       TEXT NOT NULL,
+  recipient          TEXT NOT NULL,
+  recipient_key      ANY NOT NULL,                                                 -- the MD5 of email_<md5>
+  role_code          INTEGER NOT NULL CHECK (role_code IN (0, 1, 2)),             -- to, cc, bcc
+  subject            TEXT NOT NULL,
+  -- queued, sending, delivered, deferred, bounced, failed, complained, cancelled; one octet each
+  status_code        INTEGER NOT NULL CHECK (status_code BETWEEN 2 AND 9),
+  attempts           INTEGER NOT NULL DEFAULT 0,
+  simulated          INTEGER NOT NULL CHECK (simulated IN (0, 1)),
+  track_clicks       INTEGER NOT NULL CHECK (track_clicks IN (0, 1)),
+  track_opens        INTEGER NOT NULL CHECK (track_opens IN (0, 1)),
+  essential          INTEGER NOT NULL CHECK (essential IN (0, 1)),
+  visits             INTEGER NOT NULL DEFAULT 0,
+  created_at         INTEGER NOT NULL,
+  updated_at         INTEGER NOT NULL,
+  expires_at         INTEGER NOT NULL,
+  -- Negative until it is known, so that the row keeps its size.
+  sent_time          INTEGER NOT NULL,                                             -- email_sent was recorded
+  final_time         INTEGER NOT NULL                                              -- no further delivery attempt
+) STRICT;
 
 CREATE TABLE queue (
-  seq        INTEGER PRIMARY KEY REFERENCES messages (seq),
-  lane       INTEGER NOT NULL CHECK (lane IN (0, 1)),     -- 0 transactional, 1 marketing
-  account_id TEXT NOT NULL,
-  domain_id  TEXT NOT NULL,
-  destination TEXT NOT NULL,                              -- the recipient's domain
-  due_at     INTEGER NOT NULL,
-  ready      INTEGER NOT NULL CHECK (ready IN (0, 1)),    -- due_at has come
-  lease      INTEGER
-, campaign_seq INTEGER) STRICT;
+  seq          INTEGER PRIMARY KEY REFERENCES messages (seq),
+  lane         INTEGER NOT NULL CHECK (lane IN (0, 1)),                            -- transactional, marketing
+  account      ANY NOT NULL,
+  domain       ANY NOT NULL,
+  destination  TEXT NOT NULL,                                                      -- the recipient's domain
+  due_at       INTEGER NOT NULL,
+  ready        INTEGER NOT NULL CHECK (ready IN (0, 1)),                           -- due_at has come
+  lease        INTEGER,
+  campaign_seq INTEGER
+) STRICT;
 
 CREATE TABLE settings (
   name  TEXT PRIMARY KEY,
@@ -529,6 +563,11 @@ CREATE TABLE strikes (
   at             INTEGER NOT NULL,
   PRIMARY KEY (account_id, recipient_hash, kind, at)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE subscription_group_numbers (
+  number INTEGER PRIMARY KEY,
+  id     TEXT NOT NULL UNIQUE
+) STRICT;
 
 CREATE TABLE subscription_groups (
   seq           INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -561,7 +600,7 @@ CREATE TABLE subscriptions (
   PRIMARY KEY (group_seq, contact_seq)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE "suppressions" (
+CREATE TABLE suppressions (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id     TEXT NOT NULL,
   recipient_hash TEXT NOT NULL,
@@ -605,7 +644,9 @@ CREATE TABLE tls_reports (
   end_at       INTEGER NOT NULL,
   successful   INTEGER NOT NULL,
   failed       INTEGER NOT NULL,
-  received_at  INTEGER NOT NULL, network TEXT NOT NULL DEFAULT '', signer TEXT NOT NULL DEFAULT '',
+  received_at  INTEGER NOT NULL,
+  network TEXT NOT NULL DEFAULT '',
+  signer TEXT NOT NULL DEFAULT '',
   UNIQUE (host, organization, report_id, policy_type)
 ) STRICT;
 

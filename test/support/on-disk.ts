@@ -2,6 +2,8 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import type { MessageStatus } from '../../src/store/messages.ts';
+import { STATUS_CODES } from '../../src/store/row-keys.ts';
 
 /** How far the dead daemon's messages had come by its own account. Looks at a copy. */
 export function onDisk(dataDir: string): { delivered: number; sending: number } {
@@ -10,12 +12,13 @@ export function onDisk(dataDir: string): { delivered: number; sending: number } 
     cpSync(dataDir, copy, { recursive: true });
     const db = new Database(join(copy, 'postrider.db'));
     const rows = db
-      .prepare<[], { status: string; n: number }>(
-        'SELECT status, count(*) AS n FROM messages GROUP BY status',
+      .prepare<[], { status: number; n: number }>(
+        'SELECT status_code AS status, count(*) AS n FROM messages GROUP BY status_code',
       )
       .all();
     db.close();
-    const count = (status: string) => rows.find((row) => row.status === status)?.n ?? 0;
+    const count = (status: MessageStatus) =>
+      rows.find((row) => row.status === STATUS_CODES.code(status))?.n ?? 0;
     return { delivered: count('delivered'), sending: count('sending') };
   } finally {
     rmSync(copy, { recursive: true, force: true });

@@ -1,0 +1,486 @@
+/**
+ * A compact binary form of JSON for columns of which millions of rows are kept: reports of delivery attempts and
+ * fields of events. Known object shapes and known strings take one or two bytes, times are differences to the row's
+ * own time, addresses take four bytes, and a string that occurs twice is stored once. Every JSON value can be
+ * packed, and unpacking yields the same text that `JSON.stringify` yields for the packed value.
+ *
+ * The tables below are part of the file format: entries are only ever appended.
+ */
+const NULL = 0x00;
+const FALSE = 0x01;
+const TRUE = 0x02;
+/** A non-negative integer as a varint. */
+const INTEGER = 0x03;
+const NEGATIVE = 0x04;
+const DOUBLE = 0x05;
+/** Milliseconds since the epoch, as the difference to the row's time. */
+const TIME = 0x06;
+const STRING = 0x07;
+/** A string that is not well-formed Unicode and so has no UTF-8: UTF-16. */
+const STRING_16 = 0x08;
+/** A string that occurred before in the same value, by its number. */
+const REPEATED = 0x09;
+const IPV4 = 0x0a;
+const ARRAY = 0x0b;
+const OBJECT = 0x0c;
+/** An object whose keys are SHAPES[n], in that order. */
+const SHAPE = 0x0d;
+/** A time in ISO 8601 with milliseconds and Z, as the difference to the row's time. */
+const ISO_TIME = 0x0e;
+/** From here on: the integers 0 to 47. */
+const SMALL = 0x10;
+const SMALL_COUNT = 0x30;
+/** From here on: STRINGS. */
+const KNOWN = 0x40;
+
+export const STRINGS = [
+  'conclusion',
+  'action',
+  'classification',
+  'reply',
+  'sessions',
+  'code',
+  'enhanced',
+  'text',
+  'host',
+  'address',
+  'port',
+  'localAddress',
+  'tls',
+  'stage',
+  'error',
+  'startedAt',
+  'endedAt',
+  'protocol',
+  'cipher',
+  'verified',
+  'policy',
+  'smtpCode',
+  'enhancedCode',
+  'diagnostic',
+  'remoteHost',
+  'attempt',
+  'nextAttemptAt',
+  'bounceType',
+  'source',
+  'suppressed',
+  'reason',
+  'url',
+  'userAgent',
+  'ipAddress',
+  'method',
+  '',
+  'replied',
+  'unreachable',
+  'unanswered',
+  'refused-locally',
+  'not-composed',
+  'deliver',
+  'defer',
+  'bounce',
+  'dns',
+  'connect',
+  'greeting',
+  'ehlo',
+  'starttls',
+  'auth',
+  'mail',
+  'rcpt',
+  'data',
+  'dot',
+  'none',
+  'opportunistic',
+  'required',
+  'TLSv1.2',
+  'TLSv1.3',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+  '2.0.0',
+  '2.1.5',
+  '2.6.0',
+  '4.0.0',
+  '4.2.0',
+  '4.2.1',
+  '4.2.2',
+  '4.3.0',
+  '4.3.2',
+  '4.4.1',
+  '4.4.2',
+  '4.7.0',
+  '4.7.1',
+  '4.7.5',
+  '4.7.28',
+  '5.0.0',
+  '5.1.0',
+  '5.1.1',
+  '5.1.2',
+  '5.2.1',
+  '5.2.2',
+  '5.4.1',
+  '5.5.0',
+  '5.7.0',
+  '5.7.1',
+  '5.7.26',
+  'hard',
+  'soft',
+  'block',
+  'smtp',
+  'dsn',
+  '127.0.0.1',
+  '2.0.0 OK',
+  'OK',
+  'gmail-smtp-in.l.google.com',
+  'alt1.gmail-smtp-in.l.google.com',
+  'alt2.gmail-smtp-in.l.google.com',
+  'alt3.gmail-smtp-in.l.google.com',
+  'alt4.gmail-smtp-in.l.google.com',
+  'aspmx.l.google.com',
+  'alt1.aspmx.l.google.com',
+  'alt2.aspmx.l.google.com',
+  'outlook-com.olc.protection.outlook.com',
+  'hotmail-com.olc.protection.outlook.com',
+  'live-com.olc.protection.outlook.com',
+  'msn-com.olc.protection.outlook.com',
+  'mta5.am0.yahoodns.net',
+  'mta6.am0.yahoodns.net',
+  'mta7.am0.yahoodns.net',
+  'mx01.mail.icloud.com',
+  'mx02.mail.icloud.com',
+  'mx00.gmx.net',
+  'mx01.gmx.net',
+  'mx00.web.de',
+  'mx01.web.de',
+  'ip',
+  'isBot',
+  'isProxy',
+  'isFirst',
+  'feedbackType',
+  'reasonCode',
+  'expired',
+  'cancelled',
+  'domain_deleted',
+  'loop',
+  'content_invalid',
+  'arf',
+  'abuse',
+  'SUPPRESSED',
+  'CONSENT_WITHDRAWN',
+  'Mozilla/5.0',
+  'Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)',
+  'invalid-recipient',
+  'invalid-domain',
+  'inactive-mailbox',
+  'mailbox-full',
+  'policy-block',
+  'rate-limited',
+  'message-too-large',
+  'spam-block',
+  'content-rejected',
+  'authentication-failed',
+  'reputation-block',
+  'greylisted',
+  'network-error',
+  'tls-failed',
+  'relay-denied',
+  'protocol-error',
+  'server-error',
+  'routing-loop',
+] as const;
+
+/** Their keys are in STRINGS. */
+export const SHAPES: readonly (readonly string[])[] = [
+  ['conclusion', 'action', 'reply', 'sessions'],
+  ['conclusion', 'action', 'classification', 'reply', 'sessions'],
+  ['code', 'enhanced', 'text'],
+  ['host', 'address', 'port', 'localAddress', 'tls', 'stage', 'reply', 'error', 'startedAt', 'endedAt'],
+  ['protocol', 'cipher', 'verified', 'policy'],
+  ['smtpCode', 'enhancedCode', 'diagnostic', 'remoteHost', 'tls'],
+  ['smtpCode', 'enhancedCode', 'diagnostic'],
+  ['attempt', 'nextAttemptAt', 'classification', 'smtpCode', 'enhancedCode', 'diagnostic'],
+  ['bounceType', 'classification', 'smtpCode', 'enhancedCode', 'diagnostic', 'source'],
+  ['bounceType', 'classification', 'smtpCode', 'enhancedCode', 'diagnostic', 'source', 'suppressed'],
+  ['reason', 'classification', 'smtpCode', 'enhancedCode', 'diagnostic'],
+  ['reason'],
+  ['ip', 'userAgent', 'isBot', 'isProxy', 'isFirst'],
+  ['url', 'ip', 'userAgent', 'isBot', 'isProxy', 'isFirst'],
+  ['source', 'feedbackType', 'verified', 'suppressed'],
+];
+
+const CODES: ReadonlyMap<string, number> = new Map(STRINGS.map((text, index) => [text, KNOWN + index]));
+const KNOWN_TEXTS = STRINGS.map((text) => JSON.stringify(text));
+const SHAPE_TEXTS = SHAPES.map((keys) => keys.map((key) => `${JSON.stringify(key)}:`));
+const SHAPE_NUMBERS: ReadonlyMap<string, number> = new Map(SHAPES.map((keys, index) => [keys.join(), index]));
+
+/** How far a number may be from the row's time to be taken for a time: 34 days. */
+const TIME_RANGE = 2 ** 31;
+const IPV4_TEXT = /^(?:(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}$/;
+const MAX_IPV4_LENGTH = '255.255.255.255'.length;
+const ISO_TEXT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const ISO_LENGTH = '2026-01-15T12:00:00.000Z'.length;
+
+/**
+ * Packs what `JSON.stringify` would write for `value`. `time` is the row's own, in epoch ms; unpacking needs the same.
+ */
+export function packJson(value: unknown, time: number): Buffer {
+  return new Packer(time).pack(value);
+}
+
+/** The JSON text of a packed value. Throws when the bytes are not a packed value. */
+export function unpackJson(packed: Buffer, time: number): string {
+  return new Unpacker(packed, time).text();
+}
+
+/** Values are packed synchronously, one after the other, so one buffer serves all. It grows and never shrinks. */
+let scratch = Buffer.allocUnsafe(4096);
+
+class Packer {
+  readonly #time: number;
+  readonly #numbers = new Map<string, number>();
+  #at = 0;
+
+  constructor(time: number) {
+    this.#time = time;
+  }
+
+  pack(value: unknown): Buffer {
+    this.#value(value);
+    return Buffer.from(scratch.subarray(0, this.#at));
+  }
+
+  #value(value: unknown): void {
+    if (typeof value === 'string') this.#string(value);
+    else if (typeof value === 'number') this.#number(value);
+    else if (typeof value === 'boolean') this.#byte(value ? TRUE : FALSE);
+    else if (Array.isArray(value)) this.#array(value);
+    else if (isObject(value)) this.#object(value);
+    else this.#byte(NULL);
+  }
+
+  #array(items: readonly unknown[]): void {
+    this.#byte(ARRAY);
+    this.#varint(items.length);
+    for (const item of items) this.#value(item);
+  }
+
+  #object(object: Record<string, unknown>): void {
+    const keys = Object.keys(object).filter((key) => object[key] !== undefined);
+    const shape = shapeOf(keys);
+    this.#byte(shape === undefined ? OBJECT : SHAPE);
+    this.#varint(shape ?? keys.length);
+    for (const key of keys) {
+      if (shape === undefined) this.#string(key);
+      this.#value(object[key]);
+    }
+  }
+
+  #number(value: number): void {
+    // JSON has neither NaN nor infinities.
+    if (!Number.isFinite(value)) this.#byte(NULL);
+    else if (!Number.isSafeInteger(value)) this.#double(value);
+    else if (value >= 0 && value < SMALL_COUNT) this.#byte(SMALL + value);
+    else if (value > TIME_RANGE && Math.abs(value - this.#time) < TIME_RANGE) this.#moment(TIME, value);
+    else {
+      this.#byte(value < 0 ? NEGATIVE : INTEGER);
+      this.#varint(Math.abs(value));
+    }
+  }
+
+  #double(value: number): void {
+    this.#byte(DOUBLE);
+    this.#reserve(8);
+    this.#at = scratch.writeDoubleBE(value, this.#at);
+  }
+
+  #moment(tag: number, moment: number): void {
+    const ms = moment - this.#time;
+    this.#byte(tag);
+    this.#varint(ms < 0 ? -2 * ms - 1 : 2 * ms);
+  }
+
+  #string(text: string): void {
+    const code = CODES.get(text);
+    if (code !== undefined) return this.#byte(code);
+    const before = this.#numbers.get(text);
+    if (before !== undefined) {
+      this.#byte(REPEATED);
+      return this.#varint(before);
+    }
+    if (text.length <= MAX_IPV4_LENGTH && IPV4_TEXT.test(text)) {
+      this.#byte(IPV4);
+      for (const part of text.split('.')) this.#byte(Number(part));
+    } else if (isIsoTimeNear(text, this.#time)) this.#moment(ISO_TIME, Date.parse(text));
+    else this.#characters(text);
+  }
+
+  #characters(text: string): void {
+    this.#numbers.set(text, this.#numbers.size);
+    const encoding = text.isWellFormed() ? 'utf8' : 'utf16le';
+    const octets = Buffer.byteLength(text, encoding);
+    this.#byte(encoding === 'utf8' ? STRING : STRING_16);
+    this.#varint(octets);
+    this.#reserve(octets);
+    this.#at += scratch.write(text, this.#at, octets, encoding);
+  }
+
+  #byte(value: number): void {
+    this.#reserve(1);
+    scratch[this.#at++] = value;
+  }
+
+  /** Seven bits a byte, the lowest first; division, because bit operators end at 32 bits. */
+  #varint(value: number): void {
+    let rest = value;
+    while (rest >= 0x80) {
+      this.#byte((rest % 0x80) | 0x80);
+      rest = Math.floor(rest / 0x80);
+    }
+    this.#byte(rest);
+  }
+
+  #reserve(octets: number): void {
+    if (this.#at + octets <= scratch.length) return;
+    const larger = Buffer.allocUnsafe(2 * (this.#at + octets));
+    scratch.copy(larger, 0, 0, this.#at);
+    scratch = larger;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** A shape's keys contain no comma, so with the same number of keys the joined text stands for one list only. */
+function shapeOf(keys: readonly string[]): number | undefined {
+  const number = SHAPE_NUMBERS.get(keys.join());
+  return number !== undefined && SHAPES[number]?.length === keys.length ? number : undefined;
+}
+
+/** A time as `toISOString` writes it, near enough to the row's. */
+function isIsoTimeNear(text: string, time: number): boolean {
+  if (text.length !== ISO_LENGTH || !ISO_TEXT.test(text)) return false;
+  const moment = Date.parse(text);
+  return Math.abs(moment - time) < TIME_RANGE && new Date(moment).toISOString() === text;
+}
+
+class Unpacker {
+  readonly #packed: Buffer;
+  readonly #time: number;
+  /** The strings that have been read, as JSON. */
+  readonly #texts: string[] = [];
+  #at = 0;
+
+  constructor(packed: Buffer, time: number) {
+    this.#packed = packed;
+    this.#time = time;
+  }
+
+  text(): string {
+    const text = this.#value();
+    if (this.#at !== this.#packed.length) throw new Error('Packed JSON is followed by other bytes');
+    return text;
+  }
+
+  /** The JSON text of the next value. */
+  #value(): string {
+    const tag = this.#byte();
+    if (tag >= KNOWN) return this.#known(tag);
+    if (tag >= SMALL) return String(tag - SMALL);
+    switch (tag) {
+      case NULL:
+        return 'null';
+      case FALSE:
+        return 'false';
+      case TRUE:
+        return 'true';
+      case INTEGER:
+        return String(this.#varint());
+      case NEGATIVE:
+        return String(-this.#varint());
+      case DOUBLE:
+        return String(this.#double());
+      case TIME:
+        return String(this.#moment());
+      case ISO_TIME:
+        return `"${new Date(this.#moment()).toISOString()}"`;
+      case STRING:
+        return this.#string('utf8');
+      case STRING_16:
+        return this.#string('utf16le');
+      case REPEATED:
+        return this.#repeated();
+      case IPV4:
+        return `"${this.#byte()}.${this.#byte()}.${this.#byte()}.${this.#byte()}"`;
+      case ARRAY:
+        return `[${Array.from({ length: this.#varint() }, () => this.#value()).join()}]`;
+      case OBJECT:
+        return `{${Array.from({ length: this.#varint() }, () => `${this.#value()}:${this.#value()}`).join()}}`;
+      case SHAPE:
+        return this.#shaped();
+      default:
+        throw new Error(`Packed JSON has the unknown tag ${tag}`);
+    }
+  }
+
+  #known(tag: number): string {
+    const text = KNOWN_TEXTS[tag - KNOWN];
+    if (text === undefined) throw new Error(`Packed JSON has the unknown tag ${tag}`);
+    return text;
+  }
+
+  #shaped(): string {
+    const number = this.#varint();
+    const keys = SHAPE_TEXTS[number];
+    if (keys === undefined) throw new Error(`Packed JSON has an object of the unknown shape ${number}`);
+    let text = '';
+    for (const key of keys) text += (text === '' ? key : `,${key}`) + this.#value();
+    return `{${text}}`;
+  }
+
+  #string(encoding: 'utf8' | 'utf16le'): string {
+    const octets = this.#varint();
+    const end = this.#at + octets;
+    if (end > this.#packed.length) throw new Error('Packed JSON ends early');
+    const text = JSON.stringify(this.#packed.toString(encoding, this.#at, end));
+    this.#at = end;
+    this.#texts.push(text);
+    return text;
+  }
+
+  #repeated(): string {
+    const number = this.#varint();
+    const text = this.#texts[number];
+    if (text === undefined) throw new Error(`Packed JSON repeats the unknown string ${number}`);
+    return text;
+  }
+
+  #double(): number {
+    this.#at += 8;
+    return this.#packed.readDoubleBE(this.#at - 8);
+  }
+
+  #moment(): number {
+    const coded = this.#varint();
+    return this.#time + (coded % 2 === 1 ? -(coded + 1) / 2 : coded / 2);
+  }
+
+  #byte(): number {
+    const next = this.#packed[this.#at++];
+    if (next === undefined) throw new Error('Packed JSON ends early');
+    return next;
+  }
+
+  #varint(): number {
+    let value = 0;
+    for (let factor = 1; ; factor *= 0x80) {
+      const next = this.#byte();
+      value += (next & 0x7f) * factor;
+      if (next < 0x80) return value;
+    }
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * Compact forms of ids, hashes and enumerations in columns of which millions of rows are kept. Every text has exactly
+ * one form, so that equal texts are equal in SQL; a text that does not have the usual shape is stored as it is.
+ */
+export type StoredKey = Buffer | string;
+
+const PUBLIC_ID = /^([a-z]+)_(0|[1-9]\d{0,14})_([0-9a-z]{12})$/;
+const MAX_TIME = 2 ** 48 - 1;
+const TIME_OCTETS = 6;
+/** The twelve base-36 characters of an id in two halves, each of which fits 32 bits. */
+const HALF = 6;
+const SUFFIX_OCTETS = 8;
+const KEY_OCTETS = TIME_OCTETS + SUFFIX_OCTETS;
+
+/** `<kind>_<epoch ms>_<suffix>` (core/ids) in 14 octets: time (6), suffix (8). Keys sort like the ids of a kind. */
+export function keyOfId(kind: string, id: string): StoredKey {
+  const parts = partsOf(kind, id);
+  if (parts === null) return id;
+  const key = Buffer.allocUnsafe(KEY_OCTETS);
+  writeSuffix(key, key.writeUIntBE(parts.time, 0, TIME_OCTETS), parts.suffix);
+  return key;
+}
+
+export function idOfKey(kind: string, key: StoredKey): string {
+  if (typeof key === 'string') return key;
+  return `${kind}_${key.readUIntBE(0, TIME_OCTETS)}_${readSuffix(key, TIME_OCTETS)}`;
+}
+
+/** An event's id; without the time where that is the time of the event, which its row has. */
+export function keyOfEvent(id: string, at: number): StoredKey {
+  const parts = partsOf('evt', id);
+  if (parts?.time !== at) return keyOfId('evt', id);
+  const key = Buffer.allocUnsafe(SUFFIX_OCTETS);
+  writeSuffix(key, 0, parts.suffix);
+  return key;
+}
+
+export function idOfEvent(key: StoredKey, at: number): string {
+  return typeof key === 'string' || key.length !== SUFFIX_OCTETS
+    ? idOfKey('evt', key)
+    : `evt_${at}_${readSuffix(key, 0)}`;
+}
+
+function partsOf(kind: string, id: string): { time: number; suffix: string } | null {
+  const [, found, time = '', suffix = ''] = PUBLIC_ID.exec(id) ?? [];
+  return found === kind && Number(time) <= MAX_TIME ? { time: Number(time), suffix } : null;
+}
+
+function writeSuffix(key: Buffer, at: number, suffix: string): void {
+  key.writeUInt32BE(Number.parseInt(suffix.slice(0, HALF), 36), at);
+  key.writeUInt32BE(Number.parseInt(suffix.slice(HALF), 36), at + 4);
+}
+
+function readSuffix(key: Buffer, at: number): string {
+  return base36(key.readUInt32BE(at)) + base36(key.readUInt32BE(at + 4));
+}
+
+function base36(half: number): string {
+  return half.toString(36).padStart(HALF, '0');
+}
+
+const EMAIL_IDENTIFIER = /^email_[0-9a-f]{32}$/;
+const EMAIL_PREFIX = 'email_';
+
+/** `email_<md5>` in 16 octets. */
+export function keyOfRecipient(identifier: string): StoredKey {
+  return EMAIL_IDENTIFIER.test(identifier)
+    ? Buffer.from(identifier.slice(EMAIL_PREFIX.length), 'hex')
+    : identifier;
+}
+
+export function recipientOfKey(key: StoredKey): string {
+  return typeof key === 'string' ? key : EMAIL_PREFIX + key.toString('hex');
+}
+
+/** Small integers for the values of an enumeration. */
+export interface Codes<Value extends string> {
+  /** Throws when it is none of the values. */
+  code(value: Value): number;
+  /** Throws when it is no code. */
+  value(code: number): Value;
+  /** As text in a statement. */
+  sql(value: Value): string;
+}
+
+/** The values in the order of their codes: only ever append. */
+export function createCodes<const Value extends string>(
+  first: number,
+  values: readonly Value[],
+): Codes<Value> {
+  const codes = new Map(values.map((value, index) => [value, first + index]));
+  const code = (value: Value): number => {
+    const found = codes.get(value);
+    if (found === undefined) throw new Error(`${JSON.stringify(value)} has no code`);
+    return found;
+  };
+  return {
+    code,
+    value: (number) => {
+      const value = values[number - first];
+      if (value === undefined) throw new Error(`there is no code ${number}`);
+      return value;
+    },
+    sql: (value) => String(code(value)),
+  };
+}
+
+/**
+ * Above 1, because 0 and 1 take no octet in a row and all others one: a row that keeps its size when its status
+ * changes is overwritten in place.
+ */
+const FIRST_STATUS = 2;
+
+export const STATUS_CODES = createCodes(FIRST_STATUS, [
+  'queued',
+  'sending',
+  'delivered',
+  'deferred',
+  'bounced',
+  'failed',
+  'complained',
+  'cancelled',
+]);
+
+export const USE_CASE_CODES = createCodes(0, ['tx', 'mk']);
+
+export const ROLE_CODES = createCodes(0, ['to', 'cc', 'bcc']);
+
+export const ATTEMPT_LANE_CODES = createCodes(0, ['primary', 'secondary', 'simulator']);
+
+const EVENT_KINDS = [
+  'email_sent',
+  'email_delivered',
+  'email_delayed',
+  'email_bounced',
+  'email_suppressed',
+  'email_rejected',
+  'email_failed',
+  'email_complained',
+  'email_opened',
+  'email_clicked',
+  'email_unsubscribed',
+  'domain_verified',
+  'domain_failing',
+  'domain_failed',
+];
+
+const KIND_CODES: ReadonlyMap<string, bigint> = new Map(
+  EVENT_KINDS.map((kind, code) => [kind, BigInt(code)]),
+);
+
+/** A kind without a code is stored as text. An integer, because better-sqlite3 binds a `number` as REAL. */
+export function codeOfKind(kind: string): bigint | string {
+  return KIND_CODES.get(kind) ?? kind;
+}
+
+export function kindOfCode(code: number | string): string {
+  const kind = typeof code === 'string' ? code : EVENT_KINDS[code];
+  if (kind === undefined) throw new Error(`there is no event kind ${code}`);
+  return kind;
+}
