@@ -12,6 +12,9 @@ export default defineConfig({
           include: ['**/*.test.ts'],
           exclude: ['e2e/**', 'chaos/**'],
           pool: 'forks',
+          // Threads that are started from source take seconds on a busy machine.
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
         },
       },
       {
