@@ -72,9 +72,9 @@ describe('refusals', () => {
     expect(invalid('to', 'is required').extras.details).toEqual([{ field: 'to', message: 'is required' }]);
   });
 
-  it('are all client errors but two', () => {
+  it('are client errors except for three', () => {
     const server = Object.entries(REFUSALS).filter(([, status]) => status >= 500);
-    expect(server.map(([code]) => code)).toEqual(['INTERNAL_ERROR', 'UNAVAILABLE']);
+    expect(server.map(([code]) => code)).toEqual(['INTERNAL_ERROR', 'UNAVAILABLE', 'QUERY_TOO_BROAD']);
   });
 });
 
