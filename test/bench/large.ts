@@ -30,6 +30,7 @@ import { setStage } from './stage.ts';
  *     npm run bench:large -- --messages 200000                    smaller
  *     npm run bench:large -- --times 10                           ten times as large
  *     npm run bench:large -- --data DIR                           builds into DIR once, and measures it again later
+ *     npm run bench:large -- --from DIR                           measures a copy of DIR, which build-large.ts wrote
  *
  * The history is written with an old schema (see large/history.ts), so the first start of the daemon is the migration.
  * Needs about 2.7 kB of disk per message, and as much again while the database is migrated.
@@ -50,6 +51,8 @@ const { values } = parseArgs({
     sends: { type: 'string', default: '6000' },
     /** A directory that is kept; default: a temporary one. */
     data: { type: 'string' },
+    /** A history that exists already; default: it is built. */
+    from: { type: 'string' },
     /** Reports the slowest statements; costs some of the throughput. */
     statements: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
@@ -91,7 +94,7 @@ async function bench(): Promise<boolean> {
   const dirs = {
     prepared: join(root, 'prepared'),
     empty: join(root, 'empty'),
-    history: join(root, 'history'),
+    history: values.from ?? join(root, 'history'),
     large: join(root, 'large'),
   };
   mkdirSync(root, { recursive: true });
@@ -107,7 +110,7 @@ async function bench(): Promise<boolean> {
   }
   // What is measured is changed: a history that is to be kept is copied.
   rmSync(dirs.large, { recursive: true, force: true });
-  if (values.data === undefined) renameSync(dirs.history, dirs.large);
+  if (values.data === undefined && values.from === undefined) renameSync(dirs.history, dirs.large);
   else cpSync(dirs.history, dirs.large, { recursive: true, mode: constants.COPYFILE_FICLONE });
   rmSync(dirs.empty, { recursive: true, force: true });
   cpSync(dirs.prepared, dirs.empty, { recursive: true });
