@@ -299,6 +299,12 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       log,
       observe: (step, rows) => stepRows.inc({ step }, rows),
     });
+    const pendingSteps: Gauge = new Gauge({
+      name: 'postrider_background_steps_pending',
+      help: 'Background steps of a migration that are not complete.',
+      registers: [registry],
+      collect: () => pendingSteps.set(backgroundSteps.pending()),
+    });
     backgroundSteps.start();
     undo.push(() => backgroundSteps.stop());
 

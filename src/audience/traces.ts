@@ -18,6 +18,8 @@ export interface Traces {
   want(tables: Tables): void;
   /** Runs the pass that is due, if its time has come. One at a time: a call meanwhile waits for the next one. */
   clear(): Promise<void>;
+  /** Whether a pass takes a moment only, because the file is small: then callers may wait for it. */
+  isShort(): Promise<boolean>;
   /** Whether a pass is under way: pages must not be moved then. */
   isClearing(): boolean;
   /** Ends the pass under way; it is begun anew by the next start. */
@@ -36,6 +38,8 @@ export interface TraceHouse {
   claimFile?: () => DaemonLock | null;
   /** Program of the thread that clears the file; default: the calling thread does. */
   slackScript?: URL | undefined;
+  /** Up to this size a pass follows each erasure, which waits for it. */
+  smallFileBytes?: number;
 }
 
 const SMALL_FILE_BYTES = 64 * 1024 * 1024;
@@ -48,19 +52,19 @@ const CLEARED_AT = 'traces-cleared-at';
 const HELD_ALREADY: DaemonLock = { release: () => {} };
 
 export function createTraces(house: TraceHouse): Traces {
-  const { tables, writer, clock, log, claimFile, slackScript } = house;
+  const { tables, writer, clock, log, claimFile, slackScript, smallFileBytes = SMALL_FILE_BYTES } = house;
   const stopping = new AbortController();
   let last: Promise<void> = Promise.resolve();
   let isClearing = false;
 
+  const isSmall = async () => (await stat(tables.erasures.path())).size <= smallFileBytes;
   const numberOf = (name: string) => Number(tables.settings.get(name) ?? 0);
 
   async function clearIfDue(): Promise<void> {
     const wanted = numberOf(WANTED);
     if (stopping.signal.aborted || wanted === numberOf(CLEARED)) return;
     const file = tables.erasures.path();
-    const { size } = await stat(file);
-    if (size > SMALL_FILE_BYTES && Math.abs(clock.now() - numberOf(CLEARED_AT)) < PASS_INTERVAL_MS) return;
+    if (!(await isSmall()) && Math.abs(clock.now() - numberOf(CLEARED_AT)) < PASS_INTERVAL_MS) return;
     const claim = claimFile === undefined ? HELD_ALREADY : claimFile();
     if (claim === null) return;
     try {
@@ -110,6 +114,7 @@ export function createTraces(house: TraceHouse): Traces {
       last = last.catch(() => {}).then(clearIfDue);
       return last;
     },
+    isShort: isSmall,
     isClearing: () => isClearing,
     stop: async () => {
       stopping.abort();

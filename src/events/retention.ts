@@ -81,6 +81,27 @@ interface Deletion extends Portion {
   deleted: number;
 }
 
+/**
+ * Rows that one statement deletes. What a row costs is unknown before its pages are read: one whose pages are cached
+ * takes microseconds, one with its index entries on ten pages of a cold disk takes milliseconds. So a portion consists
+ * of short statements, with a look at the clock after each.
+ */
+const ROWS_PER_STATEMENT = 16;
+
+/** Repeats a step that handles few rows until the portion's rows or its time are used up. */
+function inStatements(step: Step<Deletion>): Step<Deletion> {
+  return (tables, rows, isOver) => {
+    const sum: Deletion = { rows: 0, deleted: 0, isDone: false };
+    do {
+      const part = step(tables, Math.min(ROWS_PER_STATEMENT, rows - sum.rows), isOver);
+      sum.rows += part.rows;
+      sum.deleted += part.deleted;
+      sum.isDone = part.isDone;
+    } while (!sum.isDone && sum.rows < rows && !isOver());
+    return sum;
+  };
+}
+
 export function createRetention(deps: RetentionDeps): Retention {
   const { clock, log, tables, writer, bodyDays, eventDays, onPortion, mayShrink = () => true } = deps;
   const portions = createPortions({ writer, share: 'retention' });
@@ -99,11 +120,11 @@ export function createRetention(deps: RetentionDeps): Retention {
       return {
         kind,
         estimate: () => select(tables).estimate(eventsBefore),
-        step: (all: Tables, rows: number) => {
+        step: inStatements((all, rows) => {
           const { removed, next, end } = select(all).purge({ from, before: eventsBefore, now, rows });
           from = next ?? end;
           return { rows, deleted: removed, isDone: next === null };
-        },
+        }),
         /** Everything below it is deleted or was skipped. */
         end: () => from,
       };
@@ -116,19 +137,19 @@ export function createRetention(deps: RetentionDeps): Retention {
       let place = start;
       return {
         kind,
-        step: (all: Tables, rows: number, isOver: () => boolean) => {
+        step: inStatements((all, rows, isOver) => {
           const { removed, next } = walk(all, place, rows, isOver);
           place = next ?? place;
           return { rows, deleted: removed, isDone: next === null };
-        },
+        }),
       };
     };
     const timed = (kind: PurgedKind, remove: (all: Tables, rows: number) => number) => ({
       kind,
-      step: (all: Tables, rows: number) => {
+      step: inStatements((all, rows) => {
         const deleted = remove(all, rows);
         return { rows: deleted, deleted, isDone: deleted < rows };
-      },
+      }),
     });
     const { contents, webhookDeliveries } = tables.retention;
     const events = aged('events', (all) => all.retention.events);

@@ -33,6 +33,12 @@ const INLINE = { level: LEVEL, windowBits: 13, memLevel: 7 };
 /** Octets that decoding allocates at a time, at most. */
 const MAX_CHUNK = 1024 * 1024;
 
+/**
+ * The input of deflate on the calling thread: a buffer for each content would cost half as much as deflating it. A
+ * character of a JavaScript string takes three octets of UTF-8 at most.
+ */
+const scratch = Buffer.allocUnsafeSlow(3 * MAX_DEFLATED_INLINE);
+
 const deflateInPool = promisify(deflateRaw);
 const decoder = new TextDecoder();
 
@@ -44,10 +50,10 @@ export function plainContent(json: string): PackedContent {
 /** Packs a content on the calling thread. Long ones stay JSON: see `packLongContent`. */
 export function packContent(json: string): PackedContent {
   if (json.length < MIN_DEFLATED || json.length > MAX_DEFLATED_INLINE) return plainContent(json);
-  const octets = Buffer.from(json);
+  const size = scratch.write(json);
   // Node's default of 16 KB would be allocated for an output of one.
-  const chunkSize = Math.max(1024, octets.length >> 2);
-  return smaller(json, octets.length, deflateRawSync(octets, { ...INLINE, chunkSize }));
+  const chunkSize = Math.max(1024, size >> 2);
+  return smaller(json, size, deflateRawSync(scratch.subarray(0, size), { ...INLINE, chunkSize }));
 }
 
 /** Deflates a content that `packContent` left as JSON for its length, on a thread of libuv's pool. */

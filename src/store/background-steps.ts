@@ -1,26 +1,31 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../core/log.ts';
+import { createPortions, type Portion, type Step } from './portions.ts';
 import type { Tables } from './tables.ts';
 import type { Writer } from './writer.ts';
 
 /**
- * Work on existing rows that a migration leaves to the daemon, such as filling a new column. Each step runs in small
- * units of work with pauses as long as the units, one step after the other, until a unit finds nothing to do. A step
- * finds out from the rows themselves what is left, so that it continues after a restart; until it is complete the
- * program must work with both states.
+ * Work on existing rows that a migration leaves to the daemon, such as filling a new column. Each step runs in portions
+ * (portions.ts), one step after the other, until a portion finds nothing to do. A step finds out from the rows
+ * themselves what is left, so that it continues after a restart; until it is complete the program must work with both
+ * states.
  */
 export interface BackgroundStep {
   /** `contact-search`; label of metrics. */
   name: string;
   /** For the log: `contacts added to the search index`. */
   description: string;
-  /** One unit of work, of some 20 ms. Returns how many rows it changed; 0: the step is complete. */
-  run(tables: Tables): number;
+  /**
+   * One portion: changes `rows` rows at most, fewer when `isOver`, which it asks after each. Returns how many it
+   * changed; 0: the step is complete.
+   */
+  run(tables: Tables, rows: number, isOver: () => boolean): number;
 }
 
 export interface BackgroundSteps {
   start(): void;
-  /** Resolves after the unit under way. */
+  /** Steps that are not complete, as far as is known. */
+  pending(): number;
+  /** Resolves after the portion under way. */
   stop(): Promise<void>;
 }
 
@@ -32,17 +37,24 @@ export interface BackgroundStepDeps {
   observe?(step: string, rows: number): void;
   /** Default: real time. */
   now?(): number;
-  pause?(ms: number): Promise<unknown>;
+  pause?(ms: number, signal: AbortSignal): Promise<void>;
 }
 
 const LOG_INTERVAL_MS = 30_000;
 
 export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps {
-  const { steps, writer, log, observe, now = () => performance.now(), pause = sleep } = deps;
-  const stopping = new AbortController();
+  const { steps, writer, log, observe, now = () => performance.now(), pause } = deps;
+  const portions = createPortions({
+    writer,
+    share: 'background steps',
+    now,
+    ...(pause === undefined ? {} : { pause }),
+  });
+  const pending = new Set(steps);
   let running: Promise<void> = Promise.resolve();
 
-  async function runStep({ name, description, run }: BackgroundStep): Promise<void> {
+  async function runStep(step: BackgroundStep): Promise<void> {
+    const { name, description } = step;
     const began = now();
     let loggedAt = began;
     let rows = 0;
@@ -50,21 +62,16 @@ export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps
       const seconds = (now() - began) / 1000;
       return { step: name, rows, seconds: Math.round(seconds), perSecond: Math.round(rows / seconds) };
     };
-    while (!stopping.signal.aborted) {
-      const unitBegan = now();
-      const changed = await writer.run(run);
-      if (changed === 0) {
-        if (rows > 0) log.info(fields(), description);
-        return;
-      }
-      rows += changed;
-      observe?.(name, changed);
-      if (now() - loggedAt >= LOG_INTERVAL_MS) {
-        loggedAt = now();
-        log.info(fields(), 'background step continues');
-      }
-      await pause(now() - unitBegan);
-    }
+    const isComplete = await portions.run(portionOf(step), (portion) => {
+      rows += portion.rows;
+      if (portion.rows > 0) observe?.(name, portion.rows);
+      if (now() - loggedAt < LOG_INTERVAL_MS) return;
+      loggedAt = now();
+      log.info(fields(), 'background step continues');
+    });
+    if (!isComplete) return;
+    pending.delete(step);
+    if (rows > 0) log.info(fields(), description);
   }
 
   async function runAll(): Promise<void> {
@@ -81,9 +88,17 @@ export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps
     start: () => {
       running = runAll();
     },
+    pending: () => pending.size,
     stop: async () => {
-      stopping.abort();
+      portions.stop();
       await running;
     },
+  };
+}
+
+function portionOf({ run }: BackgroundStep): Step<Portion> {
+  return (tables, rows, isOver) => {
+    const changed = run(tables, rows, isOver);
+    return { rows: changed, isDone: changed === 0 };
   };
 }

@@ -49,9 +49,12 @@ function numbersOf(db: Database, kind: Numbered): IdNumbers {
   const numbers = new Map<string, bigint>();
   const ids = new Map<number, string>();
 
-  /** A number that was assigned in an open transaction may be rolled back and assigned to another id. */
+  /**
+   * A number that was assigned in an open transaction may be rolled back and assigned to another id. A read-only
+   * connection sees committed ones only.
+   */
   function remember(id: string, number: number): void {
-    if (db.inTransaction) return;
+    if (db.inTransaction && !db.readonly) return;
     if (ids.size >= MAX_CACHED) {
       ids.clear();
       numbers.clear();

@@ -1,6 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
+import { createErasure } from '../../src/audience/erase.ts';
+import { createErasers } from '../../src/audience/erasers.ts';
+import { DAY } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
 import { publicEvent } from '../../src/events/feed.ts';
 import { publicMessage } from '../../src/events/message-view.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
@@ -404,6 +408,43 @@ describe('erasing', () => {
     await erasure.stop();
     expect(tables.erasures.pending()).toEqual([]);
     expect(traces()).toEqual([]);
+  });
+
+  it('does not let a caller wait until a large file is cleared of unused space', async () => {
+    const { send, tables, writer, clock, recorder } = await startWithAda();
+    await send([ADA]);
+    const gate = new BroadcastChannel('clearing');
+    // A thread that begins only when it is told to.
+    const slackScript = new URL(
+      `data:text/javascript,${encodeURIComponent(`
+        import { BroadcastChannel, parentPort } from 'node:worker_threads';
+        const gate = new BroadcastChannel('clearing');
+        const answers = { clear: { kind: 'cleared', pages: 0, next: null }, end: true };
+        gate.onmessage = () => parentPort.postMessage(true);
+        parentPort.on('message', ({ kind }) => {
+          if (kind in answers) parentPort.postMessage(answers[kind]);
+          else gate.postMessage('asked');
+        });`)}`,
+    );
+    const asked = new Promise((resolve) => gate.addEventListener('message', resolve, { once: true }));
+    const erasure = createErasure({
+      tables,
+      writer,
+      clock,
+      log: createLog({ level: 'silent', hashAddresses: true }),
+      erasers: createErasers({ recorder, answersKeptMs: DAY }),
+      waitMs: 10_000,
+      slackScript,
+      smallFileBytes: 0,
+    });
+    expect(await erasure.erase('acct_one', ADA_ID)).toEqual({ complete: true });
+    expect(tables.erasures.pending()).toEqual([]);
+    await asked;
+    expect(erasure.isClearingFile()).toBe(true);
+    gate.postMessage('go');
+    await vi.waitFor(() => expect(erasure.isClearingFile()).toBe(false));
+    gate.close();
+    await erasure.stop();
   });
 
   it('looks through the copies of a shared content in portions', async () => {

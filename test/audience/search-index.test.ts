@@ -134,9 +134,15 @@ describe('contacts of a database without the index', () => {
 
   async function indexAll({ writer, tables }: Awaited<ReturnType<typeof startUpgraded>>): Promise<void> {
     const log = createLog({ level: 'silent', hashAddresses: true });
-    const steps = createBackgroundSteps({ steps: [CONTACT_SEARCH_STEP], writer, log });
+    const steps = createBackgroundSteps({
+      steps: [CONTACT_SEARCH_STEP],
+      writer,
+      log,
+      pause: async () => {},
+    });
     steps.start();
-    await expect.poll(() => tables.contacts.isIndexing('acct_one')).toBe(false);
+    await expect.poll(steps.pending, { timeout: 30_000 }).toBe(0);
+    expect(tables.contacts.isIndexing('acct_one')).toBe(false);
     await steps.stop();
   }
 

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createRetention, type PurgedKind } from '../../src/events/retention.ts';
@@ -306,6 +306,25 @@ describe('a pass', () => {
     clock.advance(EVENT_DAYS * DAY + 1);
     expect((await retention.run()).events).toBe(5000);
     expect(Math.max(...portions.map(([, deleted]) => deleted))).toBeLessThanOrEqual(1000);
+  });
+
+  it('looks at the clock after a few rows, as the next ones may cost more than the last', async () => {
+    const { event, clock, portions, retention, writer } = start();
+    await writer.run(() => {
+      for (let n = 0; n < 600; n++) event();
+    });
+    clock.advance(EVENT_DAYS * DAY + 1);
+    // Each look at the clock finds that 1 ms has passed.
+    let now = 0;
+    const ticking = vi.spyOn(performance, 'now').mockImplementation(() => ++now);
+    try {
+      await retention.run();
+    } finally {
+      ticking.mockRestore();
+    }
+    const sizes = portions.filter(([kind]) => kind === 'events').map(([, deleted]) => deleted);
+    expect(sizes.reduce((sum, deleted) => sum + deleted, 0)).toBe(600);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(32);
   });
 
   it('with nothing to delete is one portion for each kind', async () => {

@@ -31,6 +31,14 @@ describe('a content', () => {
     expect(unpackContent(stored(packed))).toBe(content);
   });
 
+  it('may follow a longer one, and be as long as is deflated on the calling thread', () => {
+    const longest = json('字'.repeat(32 * 1024 - json('').length));
+    expect(longest).toHaveLength(32 * 1024);
+    const packed = [longest, rows(20), longest].map((content) => packContent(content));
+    expect(packed.map((content) => stored(content).encoding)).toEqual(['deflate', 'deflate', 'deflate']);
+    expect(packed.map((content) => unpackContent(stored(content)))).toEqual([longest, rows(20), longest]);
+  });
+
   it('that repeats itself takes a tenth of its length', () => {
     const content = rows(200);
     expect(packContent(content).body.length).toBeLessThan(content.length / 10);

@@ -53,6 +53,8 @@ const START_MS = 30_000;
 export async function startDaemon(
   settings: Settings = {},
   more: NodeJS.ProcessEnv = {},
+  /** How long a start may take: that of a large database migrates it. */
+  { startMs = START_MS }: { startMs?: number } = {},
 ): Promise<RunningDaemon> {
   const dir = await mkdtemp(join(tmpdir(), 'postrider-e2e-'));
   // One that the caller names is the caller's: it is not removed.
@@ -94,7 +96,7 @@ export async function startDaemon(
 
   let child = startServe(env, dir);
   try {
-    await untilReady(child, baseUrl);
+    await untilReady(child, baseUrl, startMs);
     const api = await account('Kunde GmbH');
     return {
       baseUrl,
@@ -109,7 +111,7 @@ export async function startDaemon(
       restart: async () => {
         if (child.running) throw new Error('it is still running');
         child = startServe(env, dir);
-        await untilReady(child, baseUrl);
+        await untilReady(child, baseUrl, startMs);
       },
       stop: async () => {
         const exit = await child.kill('SIGTERM');
@@ -128,7 +130,7 @@ function startServe(env: NodeJS.ProcessEnv, cwd: string): Child {
   return startChild(process.execPath, ['--enable-source-maps', PROGRAM, 'serve'], { env, cwd });
 }
 
-async function untilReady(child: Child, baseUrl: string): Promise<void> {
+async function untilReady(child: Child, baseUrl: string, startMs: number): Promise<void> {
   await eventually(
     'the daemon to be ready',
     () => {
@@ -138,7 +140,7 @@ async function untilReady(child: Child, baseUrl: string): Promise<void> {
         () => false,
       );
     },
-    { ms: START_MS },
+    { ms: startMs },
   );
 }
 

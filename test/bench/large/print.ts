@@ -12,6 +12,8 @@ export interface Side {
   sends?: RunResult & { delay: Delay };
   alone?: SteadyResult;
   lists: ListResult[];
+  /** Beside the steps that the migration left to the daemon. */
+  background?: SteadyResult;
   erasure?: SteadyResult & { each: { p50: number; p99: number } };
   campaign?: SteadyResult & { members: number };
   purge?: SteadyResult;
@@ -48,6 +50,9 @@ const ROWS: Row[] = [
   ['  own delay (delay)', ({ sends }) => delay(sends)],
   ['steady sends alone', ({ alone }) => alone && stream(alone)],
   ['  own delay (delay)', ({ alone }) => delay(alone)],
+  ['beside background steps', ({ background }) => background && stream(background)],
+  ['  seconds', ({ background }) => background && `${background.seconds.toFixed(0)} s`],
+  ['  own delay (delay)', ({ background }) => delay(background)],
   ['beside erasures', ({ erasure }) => erasure && stream(erasure)],
   [
     '  each erasure',
