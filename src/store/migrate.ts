@@ -18,6 +18,7 @@ import { openConnection } from './connection.ts';
 import { StoreFault } from './failure.ts';
 import { type Migration, migrationName, migrationsFrom, newestOf, type SqlMigration } from './migrations.ts';
 import {
+  keepOwner,
   leaveWal,
   PARTIAL,
   type RebuildProgress,
@@ -221,6 +222,7 @@ const NO_REFLINKS: ReadonlySet<string> = new Set([
 function copyDatabase(file: string, to: string, onProgress: (progress: MigrationProgress) => void): void {
   if (!cloneFile(file, to)) copyBytes(file, to, onProgress);
   chmodSync(to, 0o600);
+  keepOwner(file, to);
   syncPath(to);
 }
 

@@ -1,4 +1,5 @@
 import {
+  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
@@ -136,8 +137,9 @@ export function newFileOf(file: string): string {
  */
 export function removeLeftovers(file: string): string[] {
   const partial = newFileOf(file);
-  // Only without hard links, between the two renames.
-  if (!existsSync(file) && existsSync(partial) && schemaInHeader(partial) > 0) {
+  // Only without hard links, between the two renames. Opening the missing database may have created an empty file.
+  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (size === 0 && existsSync(partial) && schemaInHeader(partial) > 0) {
     renameSync(partial, file);
     syncPath(dirname(file));
   }
@@ -214,6 +216,7 @@ export function rebuildDatabase(rebuild: Rebuild, options: RebuildOptions): void
     buildIndexes(db, rebuild, onProgress);
     if (options.withoutChecks !== true) check(db, plans, rows, onProgress);
     db.exec(`PRAGMA main.user_version = ${rebuild.version}`);
+    keepOwner(file, partial);
     onProgress({ step: 'sync', item: basename(partial), done: 0, total: 1 });
     syncPath(partial);
     swap({ file, partial, keepAs }, onProgress);
@@ -582,6 +585,13 @@ function keepOld(file: string, keepAs: string): void {
     // Until the next rename there is no database under its name: see `removeLeftovers`.
     renameSync(file, keepAs);
   }
+}
+
+/** A migration that root starts must leave files that the daemon's user can open. */
+export function keepOwner(original: string, created: string): void {
+  const { uid, gid } = statSync(original);
+  const made = statSync(created);
+  if (process.getuid?.() === 0 && (made.uid !== uid || made.gid !== gid)) chownSync(created, uid, gid);
 }
 
 /** Flushes a file or a directory to disk. */

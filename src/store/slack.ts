@@ -1,4 +1,4 @@
-import { fdatasyncSync, fstatSync, openSync, readSync, statSync, writeSync } from 'node:fs';
+import { fdatasyncSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 import { isBusy } from './failure.ts';
 
@@ -15,8 +15,9 @@ import { isBusy } from './failure.ts';
  * - The write lock is held and the write-ahead log is empty: nobody commits, no checkpoint of whatever process has
  *   anything to write, and the file alone holds the pages.
  * - Only bytes change that no page refers to: at any moment, and after a crash, each reader finds the same content.
- * - The batch ends with a commit: at its next transaction every connection finds the database changed and drops the
- *   pages in its cache, so nobody writes an old version back.
+ * - The batch ends with a commit that changes a row: at its next transaction every connection finds the database
+ *   changed and drops the pages in its cache, so nobody writes an old version back. An UPDATE to the same value would
+ *   write nothing, and no connection would notice.
  */
 
 /** Pages of a batch: 4 MiB. */
@@ -27,7 +28,7 @@ const MOST_PAGES = 0x02000000;
 const INTERIOR_PAGES = [2, 5];
 const LEAF_PAGES = [10, 13];
 const FILE_HEADER_BYTES = 100;
-const PROGRESS = 'slack-cleared-to';
+const BATCHES = 'slack-batches';
 
 export type SlackBatch =
   /** `next`: the page to continue with; null: that was the last. */
@@ -57,8 +58,8 @@ export function openSlackCleaner(file: string, fd = openedFile(file)): SlackClea
   writing.exec('PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON');
   const checkpoint = copying.prepare<[], Checkpoint>('PRAGMA wal_checkpoint(PASSIVE)');
   const truncate = copying.prepare<[], Checkpoint>('PRAGMA wal_checkpoint(TRUNCATE)');
-  const putProgress = writing.prepare<[string, string]>(
-    'INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+  const countBatch = writing.prepare<[string]>(
+    "INSERT INTO settings (name, value) VALUES (?, '1') ON CONFLICT (name) DO UPDATE SET value = value + 1",
   );
 
   const isCopied = () => {
@@ -71,7 +72,9 @@ export function openSlackCleaner(file: string, fd = openedFile(file)): SlackClea
     checkpoint.get();
     return truncate.get()?.busy === 0;
   };
-  const isLogEmpty = () => (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0;
+  // SQLite is asked and not the file system: behind a symbolic link the log has another name than `${file}-wal`. The
+  // checkpoint has nothing to copy when the log is empty, and -1 frames mean that there is no log.
+  const isLogEmpty = () => checkpoint.get()?.log === 0;
 
   /** Returns the batch, and the page numbers in it that have something to clear. */
   function read(fromPage: number): { pageSize: number; pages: Buffer; dirty: number[]; last: number } {
@@ -97,7 +100,7 @@ export function openSlackCleaner(file: string, fd = openedFile(file)): SlackClea
       const at = (number - fromPage) * pageSize;
       writeSync(fd, pages, at, pageSize, (number - 1) * pageSize);
     }
-    putProgress.run(PROGRESS, String(last));
+    countBatch.run(BATCHES);
     return { kind: 'cleared', pages: dirty.length, next: nextPage(last) };
   }
 

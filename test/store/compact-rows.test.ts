@@ -11,7 +11,7 @@ import type { EventRow } from '../../src/store/events.ts';
 import { idNumbers } from '../../src/store/id-numbers.ts';
 import { type AttemptRow, type ListedMessage, MESSAGE_STATUSES } from '../../src/store/messages.ts';
 import { migrateDatabase } from '../../src/store/migrate.ts';
-import { knownMigrations } from '../../src/store/migrations.ts';
+import { knownMigrations, migrationsFrom } from '../../src/store/migrations.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { startStore, temporaryDir } from '../support/store.ts';
 
@@ -331,7 +331,41 @@ function namedIn({ message_seq, data }: EventRow, column: string): unknown {
 
 const canonical = (json: string) => JSON.stringify(JSON.parse(json));
 
+/** The whole catalog, in the order of its rows, and what is decided before the first table. */
+function catalogOf(db: Database): unknown {
+  return {
+    catalog: db.prepare('SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid').all(),
+    format: ['user_version', 'auto_vacuum', 'page_size', 'encoding', 'application_id'].map((pragma) =>
+      db.prepare(`PRAGMA ${pragma}`).get(),
+    ),
+  };
+}
+
+describe('a new database', () => {
+  const versions = knownMigrations()
+    .map(({ version }) => version)
+    .filter((version) => version <= 16);
+
+  it.each(versions)('has the same catalog as one of schema %i that was brought up to date', (version) => {
+    const dir = temporaryDir();
+    const file = join(dir, 'postrider.db');
+    migrateDatabase({ file, migrations: knownMigrations().filter((known) => known.version <= version) });
+    const upgraded = openDatabase(dir);
+    const created = openDatabase(temporaryDir());
+    onTestFinished(() => {
+      upgraded.close();
+      created.close();
+    });
+    expect(catalogOf(upgraded)).toEqual(catalogOf(created));
+  });
+});
+
 describe('a database of schema 16 that is brought up to date', () => {
+  it('has one path: the rebuild', () => {
+    const steps = migrationsFrom(16, knownMigrations());
+    expect(steps.map(({ version }) => version)).toEqual([21]);
+  });
+
   it('has the same messages, found by number and by id', () => {
     const { old, tables } = upToDate();
     expect(old.messages.length).toBeGreaterThan(100);

@@ -1,5 +1,5 @@
 import type * as NodeFs from 'node:fs';
-import { cpSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { openConnection } from '../../src/store/connection.ts';
@@ -234,6 +234,17 @@ describe('a database of an older program', () => {
     expect(() => openDatabase(dir)).toThrow(/another postrider daemon is running/);
     lock.release();
     expect(schemaOf(file)).toBe(OLD_SCHEMA);
+  });
+
+  it('is the new one when a kill between the two renames left no file of its name', () => {
+    const dir = temporaryDir();
+    const file = createOldDatabase(dir);
+    openDatabase(dir).close();
+    // As on a file system without hard links: the old file has its new name, the new one not yet.
+    renameSync(file, `${file}.new`);
+    const db = openDatabase(dir);
+    expect(db.prepare('SELECT count(*) FROM accounts').pluck().get()).toBe(1);
+    db.close();
   });
 
   it('may be empty: its creation was interrupted', () => {

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { packJson, SHAPES, STRINGS, unpackJson } from '../../src/store/packed-json.ts';
 
@@ -97,6 +98,73 @@ describe('packed JSON', () => {
       const value = generated(0);
       expect(unpackJson(packJson(value, TIME), TIME)).toBe(JSON.stringify(value));
     }
+  });
+
+  it('writes any value as JSON.stringify does', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 20 }),
+      fc.string({ unit: 'binary', maxLength: 20 }),
+      // Any UTF-16, lone surrogates included.
+      fc
+        .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 8 })
+        .map((units) => String.fromCharCode(...units)),
+      fc.constantFrom(...STRINGS, '__proto__', 'constructor', 'toString', '0', '-1', '1.2.3.4', '256.1.1.1'),
+      fc.ipV4(),
+      fc.date({ noInvalidDate: true }).map((date) => date.toISOString()),
+      fc.integer({ min: -(2 ** 32), max: 2 ** 32 }).map((ms) => new Date(TIME + ms).toISOString()),
+    );
+    const number = fc.oneof(
+      fc.double(),
+      fc.maxSafeInteger(),
+      fc.integer({ min: -(2 ** 32), max: 2 ** 32 }).map((ms) => TIME + ms),
+      fc.constantFrom(-0, 1e21, 1e-7, 2 ** 53, -(2 ** 53), Number.MIN_VALUE, Number.MAX_VALUE, 47, 48),
+    );
+    const shape = fc.constantFrom(...SHAPES);
+    const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 6, withCrossShrink: true },
+        fc.constantFrom(null, true, false, undefined),
+        number,
+        text,
+        fc.array(tie('value'), { maxLength: 6 }),
+        // JSON.parse makes `__proto__` a property like any other.
+        fc
+          .array(fc.tuple(text, tie('value')), { maxLength: 6 })
+          .map((fields) =>
+            JSON.parse(
+              `{${fields.map(([key, item]) => `${JSON.stringify(key)}:${JSON.stringify(item) ?? 'null'}`).join()}}`,
+            ),
+          ),
+        // Known shapes, also twice in one value, and with fields that are missing or in another order.
+        fc
+          .tuple(shape, fc.array(tie('value'), { minLength: 12, maxLength: 12 }), fc.boolean())
+          .map(([keys, items, isReversed]) =>
+            Object.fromEntries(
+              (isReversed ? keys.toReversed() : keys).map((key, index) => [key, items[index % items.length]]),
+            ),
+          ),
+      ),
+    }));
+    const time = fc.oneof(fc.constant(TIME), fc.integer({ min: 0, max: 2 ** 48 - 1 }));
+    fc.assert(
+      fc.property(value, time, (packed, at) => {
+        const json = JSON.stringify(packed) ?? 'null';
+        expect(unpackJson(packJson(packed, at), at)).toBe(json);
+      }),
+      { numRuns: Number(process.env['FUZZ'] ?? 1) * 2000, seed: 1 },
+    );
+  });
+
+  it('keeps values that are very deep or very long', () => {
+    let deep: unknown = 'end';
+    for (let depth = 0; depth < 1000; depth++) deep = depth % 2 === 0 ? [deep] : { host: deep };
+    const long = `${'ä\u{1f600}'.repeat(300_000)}\ud800`;
+    for (const value of [
+      deep,
+      { [long]: long, again: [long, long] },
+      Array.from({ length: 100_000 }, (_, n) => n),
+    ])
+      expect(unpackJson(packJson(value, TIME), TIME) === JSON.stringify(value)).toBe(true);
   });
 
   it('has a code of one byte for every known string, and none twice', () => {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  chownSync,
   cpSync,
   existsSync,
   linkSync,
@@ -181,6 +182,24 @@ describe('a rebuild', () => {
     removeLeftovers(file);
     expect(rowsOf(file, NEW)).toBe(rows);
     expect(readdirSync(dirname(file)).sort()).toEqual(['postrider.db', 'postrider.db.before-3-1']);
+  });
+
+  it('continues there also when opening the missing database created an empty file', () => {
+    const file = oldDatabase();
+    rebuild(file, CHANGED);
+    const rows = rowsOf(file, NEW);
+    renameSync(file, `${file}.new`);
+    writeFileSync(file, '');
+    removeLeftovers(file);
+    expect(rowsOf(file, NEW)).toBe(rows);
+    expect(readdirSync(dirname(file)).sort()).toEqual(['postrider.db', 'postrider.db.before-3-1']);
+  });
+
+  it.runIf(process.getuid?.() === 0)('gives the new file to the owner of the old one', () => {
+    const file = oldDatabase();
+    chownSync(file, 12_345, 12_346);
+    rebuild(file, CHANGED);
+    expect(statSync(file)).toMatchObject({ uid: 12_345, gid: 12_346 });
   });
 
   it('takes no incomplete file for the database', () => {

@@ -1,7 +1,11 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { openConnection } from '../../src/store/connection.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { clearSlack, openSlackCleaner } from '../../src/store/slack.ts';
 import { runSlackPass } from '../../src/store/slack-pass.ts';
@@ -87,6 +91,30 @@ describe('clearing unused space', () => {
     expect(traces(dir)).toBe(0);
     expect(db.prepare('PRAGMA integrity_check').pluck().all()).toEqual(['ok']);
   });
+
+  it('tells other connections of a change after every batch, also in a file of one batch', () => {
+    const { db } = open();
+    fill(db);
+    const cleaner = openSlackCleaner(db.name);
+    onTestFinished(() => cleaner.close());
+    // `data_version` changes when another connection has committed.
+    const version = db.prepare<[], number>('PRAGMA data_version').pluck();
+    const log = () => statSync(`${db.name}-wal`).size;
+    for (let batches = 1; batches <= 3; batches++) {
+      // Shifts rows, so that there is something to clear again.
+      db.exec(`DELETE FROM people WHERE n % 40 = ${batches}`);
+      db.exec(
+        'UPDATE people SET note = note || note WHERE n % 7 = 0; UPDATE people SET note = substr(note, 1, 20)',
+      );
+      expect(cleaner.begin()).toBe(true);
+      const before = version.get();
+      const batch = cleaner.clear(1);
+      expect(batch).toMatchObject({ kind: 'cleared', next: null });
+      expect(batch).not.toMatchObject({ pages: 0 });
+      expect(log()).toBeGreaterThan(0);
+      expect(version.get()).not.toBe(before);
+    }
+  }, 60_000);
 
   it('runs in a thread while others write', async () => {
     const { db, dir } = open('INCREMENTAL');
@@ -188,4 +216,90 @@ describe('a page', () => {
     expect(clearSlack(page, 0, 512)).toBe(false);
     expect(page.equals(leaf(change))).toBe(true);
   });
+});
+
+describe('passes beside a random workload', () => {
+  const STRESS = fileURLToPath(new URL('slack-stress-process.ts', import.meta.url));
+
+  interface Entry {
+    kind: 'put' | 'remove';
+    n: number;
+    size: number;
+    filling: number;
+  }
+
+  /** The rows as the journal of the committed transactions says. */
+  function expectedRows(journal: readonly Entry[]): Map<number, { size: number; filling: number }> {
+    const rows = new Map<number, { size: number; filling: number }>();
+    for (const { kind, n, size, filling } of journal) {
+      if (kind === 'put') rows.set(n, { size, filling });
+      else for (let gone = n; gone <= n + size; gone++) rows.delete(gone);
+    }
+    return rows;
+  }
+
+  it.each([
+    { seed: 11, pageSize: 512, isLink: false, isKilled: false },
+    { seed: 12, pageSize: 4096, isLink: false, isKilled: true },
+    { seed: 13, pageSize: 1024, isLink: true, isKilled: false },
+  ])(
+    'change no row (pages of $pageSize, symbolic link: $isLink, kill -9: $isKilled)',
+    { timeout: 120_000 },
+    async (options) => {
+      const { seed, pageSize, isLink, isKilled } = options;
+      const dir = temporaryDir();
+      const file = join(dir, 'real.db');
+      const db = openConnection(file, { timeout: 5000 });
+      onTestFinished(() => void db.close());
+      db.exec(`PRAGMA page_size = ${pageSize}; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL`);
+      db.exec('CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID');
+      db.exec('CREATE TABLE rows (n INTEGER PRIMARY KEY, name TEXT NOT NULL, body BLOB NOT NULL) STRICT');
+      db.exec('CREATE INDEX rows_by_name ON rows (name, n)');
+      db.exec(`CREATE TABLE journal (
+      seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, n INTEGER NOT NULL, size INTEGER NOT NULL, filling INTEGER NOT NULL
+    ) STRICT`);
+      const link = join(dir, 'link.db');
+      if (isLink) symlinkSync(file, link);
+      // Reads while pages are cleared, and keeps pages in its cache.
+      const reading = db.prepare<[], number>('SELECT sum(length(body) + length(name)) FROM rows').pluck();
+
+      const writer = spawn(
+        process.execPath,
+        ['--import', import.meta.resolve('tsx'), STRESS, file, String(seed), isKilled ? '1000000' : '1000'],
+        { stdio: 'inherit' },
+      );
+      onTestFinished(() => void writer.kill('SIGKILL'));
+      const ended = once(writer, 'exit').then(([code, signal]) => code ?? signal);
+      const isWriting = () => writer.exitCode === null && writer.signalCode === null;
+      const cleaner = openSlackCleaner(isLink ? link : file);
+      onTestFinished(() => cleaner.close());
+      let cleared = 0;
+      while (isWriting()) {
+        if (isKilled && cleared > 50) writer.kill('SIGKILL');
+        for (let from: number | null = 1; from !== null && isWriting(); ) {
+          const batch = cleaner.clear(from);
+          if (batch.kind === 'cleared') {
+            cleared += batch.pages;
+            from = batch.next;
+          }
+          reading.get();
+          await sleep(1);
+        }
+      }
+      expect(await ended).toBe(isKilled ? 'SIGKILL' : 0);
+      expect(cleared).toBeGreaterThan(0);
+
+      expect(db.prepare('PRAGMA integrity_check').pluck().all()).toEqual(['ok']);
+      const journal = db.prepare<[], Entry>('SELECT * FROM journal ORDER BY seq').all();
+      expect(journal.length).toBeGreaterThan(100);
+      const rows = db.prepare<[], { n: number; name: string; body: Buffer }>('SELECT * FROM rows').all();
+      const expected = expectedRows(journal);
+      expect(rows.map(({ n }) => n)).toEqual([...expected.keys()].toSorted((one, two) => one - two));
+      for (const { n, name, body } of rows) {
+        const { size = 0, filling = 0 } = expected.get(n) ?? {};
+        if (name !== `${n}-${size}` || !body.equals(Buffer.alloc(size, filling)))
+          expect.fail(`row ${n} differs`);
+      }
+    },
+  );
 });

@@ -1,2 +1,0 @@
--- Strikes are deleted by their age.
-CREATE INDEX strikes_by_time ON strikes (at);
