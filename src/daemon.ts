@@ -164,7 +164,11 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       script: world.migrationScript,
       signal: world.startSignal,
     });
-    const db = openDatabase(config.data.dir, { lock, busyTimeoutMs: 0 });
+    const db = openDatabase(config.data.dir, {
+      lock,
+      busyTimeoutMs: 0,
+      onMigrated: (result) => log.info(result, 'database migrated'),
+    });
     undo.push(() => void db.close());
     const tables = createTables(db);
     const wal = openWriteAheadLog(db, { script: world.flushScript });

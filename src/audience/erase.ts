@@ -74,7 +74,7 @@ export function createErasure(house: ErasureHouse): Erasure {
       all.erasures.remove(seq);
       traces.want(all);
     });
-    log.info({ accountId: row.account_id }, 'a person was erased');
+    log.info({ accountId: row.account_id }, 'contact erased');
     const cleared = clearTraces();
     // In a large file a pass takes minutes, and most erasures wait for the next hour's. No caller waits for it, except a
     // command, which ends the process afterwards.
@@ -97,8 +97,7 @@ export function createErasure(house: ErasureHouse): Erasure {
     await clearTraces();
   }
 
-  const logFailure = (error: unknown) =>
-    log.error({ err: error }, 'an erasure could not be continued; it is tried again');
+  const logFailure = (error: unknown) => log.error({ err: error }, 'erasure failed; trying again');
 
   const sweepLogged = () => {
     sweeping = sweeping.then(sweep).catch(logFailure);

@@ -84,6 +84,8 @@ export function createContext(configFile: () => string | undefined, json = false
     const file = configFile();
     return loadConfig(file === undefined ? {} : { file });
   };
+  const note = (message: string) =>
+    console.error(json ? JSON.stringify({ note: message }) : `postrider: ${message}`);
   const complain = (message: string, status: number) => {
     console.error(formatError(message, status, json));
     process.exitCode = status;
@@ -101,7 +103,13 @@ export function createContext(configFile: () => string | undefined, json = false
       const settings = config();
       if (create) refuseMovedData(settings);
       else requireData(settings);
-      const db = openDatabase(settings.data.dir, options);
+      const db = openDatabase(settings.data.dir, {
+        ...options,
+        onMigrated: ({ from, to, copy }) =>
+          note(
+            `migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database as it was before: ${copy}`,
+          ),
+      });
       const tables = createTables(db);
       const writer = createWriter(db, tables);
       closeHouse = async () => {
@@ -152,7 +160,7 @@ export function createContext(configFile: () => string | undefined, json = false
         terminal.close();
       }
     },
-    note: (message) => console.error(json ? JSON.stringify({ note: message }) : `postrider: ${message}`),
+    note,
     fail: (message) => complain(message, FAILED),
     usage: (message) => complain(message, USAGE),
     partial: (message) => {

@@ -5,10 +5,10 @@ import { createLog } from '../core/log.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { createWebhookCaller } from '../webhooks/call.ts';
 import { isWebhookEvent } from '../webhooks/form.ts';
-import type { Replayed } from '../webhooks/history.ts';
+import type { DeliveriesPage, Replayed } from '../webhooks/history.ts';
 import { createWebhookSecrets } from '../webhooks/secrets.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
-import { DELIVERY_STATUSES, type WholeWebhook } from '../webhooks/shown.ts';
+import { DELIVERY_STATUSES, type ShownDelivery, type WholeWebhook } from '../webhooks/shown.ts';
 import type { CliContext } from './context.ts';
 import { withResolver } from './domain-service.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
@@ -198,17 +198,24 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
   if (options.status !== undefined && status === undefined)
     return context.usage(`--status must be one of ${DELIVERY_STATUSES.join(', ')}`);
   await withWebhooks(context, options, async (webhooks) => {
-    const page = await webhooks.deliveries(options.account, id, {
-      status,
-      beforeSeq: null,
-      limit: options.limit,
-    });
-    if (isRefusal(page)) return say(context, page);
+    const rows: ShownDelivery[] = [];
+    let beforeSeq: number | null = null;
+    // Pages of a list with a filter may be short.
+    do {
+      const page: DeliveriesPage | Refusal = await webhooks.deliveries(options.account, id, {
+        status,
+        beforeSeq,
+        limit: options.limit - rows.length,
+      });
+      if (isRefusal(page)) return say(context, page);
+      rows.push(...page.deliveries);
+      beforeSeq = page.nextSeq;
+    } while (beforeSeq !== null && rows.length < options.limit);
     const json = options.json === true;
     context.printRows(
       json
-        ? page.deliveries.map((delivery) => ({ ...delivery }))
-        : page.deliveries.map((delivery) => ({
+        ? rows.map((delivery) => ({ ...delivery }))
+        : rows.map((delivery) => ({
             delivery: delivery.deliveryId,
             event: delivery.event,
             status: delivery.status,
@@ -219,6 +226,7 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
           })),
       { json, empty: 'there are no such deliveries' },
     );
+    if (beforeSeq !== null) context.note(`there are more than ${options.limit}: see --limit`);
   });
 }
 

@@ -96,11 +96,12 @@ async function answerOf(
 const READ_RETRY_SECONDS = 1;
 
 function readRefusal({ reason, message }: ReadRejected, narrowBy: readonly string[]): Refusal {
+  const sentence = message.charAt(0).toUpperCase() + message.slice(1);
   if (reason !== 'too-broad')
-    return refuse('UNAVAILABLE', `${message}; try again`, { retryAfter: READ_RETRY_SECONDS });
-  if (narrowBy.length === 0) return refuse('QUERY_TOO_BROAD', message);
+    return refuse('UNAVAILABLE', `${sentence}; try again`, { retryAfter: READ_RETRY_SECONDS });
+  if (narrowBy.length === 0) return refuse('QUERY_TOO_BROAD', sentence);
   const advice = `narrow it with ${narrowBy.map((name) => `\`${name}\``).join(', ')}`;
-  return refuse('QUERY_TOO_BROAD', `${message}: ${advice}`, {
+  return refuse('QUERY_TOO_BROAD', `${sentence}: ${advice}`, {
     details: narrowBy.map((field) => ({ field, message: 'makes the query smaller' })),
   });
 }

@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { DATABASE_FILE, type Database, openConnection } from './connection.ts';
 import { isBusy, openingFault, StoreFault } from './failure.ts';
+import type { MigrationResult } from './migrate.ts';
 import { knownMigrations, newestOf } from './migrations.ts';
 import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from './upgrade.ts';
 
@@ -73,10 +74,12 @@ export interface OpenOptions {
    * retries without blocking the event loop.
    */
   busyTimeoutMs?: number;
+  /** Called when a database with data was brought up to date. */
+  onMigrated?(result: MigrationResult): void;
 }
 
 function openFile(file: string, dir: string, options: OpenOptions): Database {
-  const db = openCurrent(file, dir, options.lock);
+  const db = openCurrent(file, dir, options);
   try {
     chmodSync(file, 0o600);
     db.exec('PRAGMA journal_mode = WAL');
@@ -120,7 +123,7 @@ export function preparedByText<Parameters, Row>(
 }
 
 /** Opens a database that has the newest schema, after bringing it up to date if it is small. */
-function openCurrent(file: string, dir: string, held: DaemonLock | undefined): Database {
+function openCurrent(file: string, dir: string, { lock: held, onMigrated }: OpenOptions): Database {
   const migrations = knownMigrations();
   const newest = newestOf(migrations);
   const open = (): Database | number => {
@@ -144,7 +147,8 @@ function openCurrent(file: string, dir: string, held: DaemonLock | undefined): D
     // Another process may have migrated it while this one waited for the lock.
     const since = open();
     if (typeof since !== 'number') return since;
-    upgradeDatabase(dir, { migrations });
+    const result = upgradeDatabase(dir, { migrations });
+    if (result.from > 0) onMigrated?.(result);
     const migrated = open();
     if (typeof migrated === 'number') throw new Error(`${file} was not brought up to date`);
     return migrated;

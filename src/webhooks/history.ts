@@ -13,15 +13,16 @@ import { type DeliveryStatus, fieldsOf, type ShownDelivery, shownDelivery } from
 /** What webhooks were told, and telling it again: what is made ready here the sender finds within a second. */
 export interface WebhookHistory {
   /** Newest event first; `nextSeq` is given while more follow. */
-  deliveries(
-    accountId: string,
-    webhookId: string,
-    page: DeliveryPage,
-  ): Promise<{ deliveries: ShownDelivery[]; nextSeq: number | null } | Refusal>;
+  deliveries(accountId: string, webhookId: string, page: DeliveryPage): Promise<DeliveriesPage | Refusal>;
   /** One delivery, now, whatever became of it before. */
   retry(accountId: string, webhookId: string, deliveryId: string): Promise<ShownDelivery | Refusal>;
   /** The events of a time again, now. */
   replay(accountId: string, webhookId: string, wish: ReplayWish): Promise<Replayed | Refusal>;
+}
+
+export interface DeliveriesPage {
+  deliveries: ShownDelivery[];
+  nextSeq: number | null;
 }
 
 export interface DeliveryPage {

@@ -65,4 +65,14 @@ describe('postrider migrate', () => {
     makeOld(true);
     await expect(shell.run('account', 'list')).rejects.toThrow(/run "postrider migrate"/);
   });
+
+  it('is reported by a command that migrates a small database', async () => {
+    makeOld();
+    const { status, err } = await shell.run('account', 'list');
+    expect(status).toBe(0);
+    const copy = readdirSync(dir).find((name) => name.includes('.before-'));
+    expect(err).toContain(`from schema ${OLD_SCHEMA} to ${NEWEST}`);
+    expect(err).toContain(join(dir, String(copy)));
+    expect((await shell.run('account', 'list')).err).not.toContain('schema');
+  });
 });

@@ -1,4 +1,8 @@
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/store/database.ts';
+import { MAX_LOOKS } from '../../src/store/scan.ts';
+import { createTables } from '../../src/store/tables.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
 import { createShell } from './run.ts';
 
@@ -99,5 +103,37 @@ describe('webhook deliveries, retry, replay', () => {
     expect(await webhook('replay', webhookId, '--from', '2026-01-01')).toEqual({ webhookId, replayed: 0 });
     const retried = await shell.run('webhook', 'retry', webhookId, 'whd_1_2', '--account', 'shop');
     expect(retried).toMatchObject({ status: 1, err: expect.stringContaining('no delivery') });
+  });
+
+  it('finds a rare status behind more rows than a page looks at', async () => {
+    const { webhookId } = await create('https://shop.example/hooks');
+    const db = openDatabase(join(dirname(shell.file), 'data'));
+    const { events, webhooks, webhookDeliveries } = createTables(db);
+    const webhookNumber = webhooks.get('shop', webhookId)?.number ?? 0;
+    db.transaction(() => {
+      for (let n = 0; n <= MAX_LOOKS; n++) {
+        const eventSeq = events.insert({
+          event_id: `evt_1_${String(n).padStart(12, '0')}`,
+          account_id: 'shop',
+          kind: 'domain_verified',
+          at: n,
+          message_seq: null,
+          domain_id: null,
+          data: '{}',
+        });
+        const deliveryId = `whd_1_${String(n).padStart(12, '0')}`;
+        webhookDeliveries.insert({ webhook: webhookNumber, eventSeq, deliveryId, at: n });
+        const row = webhookDeliveries.get(webhookNumber, eventSeq);
+        if (row === null) throw new Error(`there is no delivery of event ${eventSeq}`);
+        webhookDeliveries.record({ ...row, state: n < 2 ? 'succeeded' : 'failed' });
+      }
+    })();
+    db.close();
+    const list = (...args: string[]) => webhook('deliveries', webhookId, '--status', 'succeeded', ...args);
+    expect(await list()).toMatchObject([
+      { deliveryId: 'whd_1_000000000001' },
+      { deliveryId: 'whd_1_000000000000' },
+    ]);
+    expect(await list('--limit', '1')).toMatchObject([{ deliveryId: 'whd_1_000000000001' }]);
   });
 });

@@ -43,7 +43,7 @@ describe('a read that a reader thread did not finish', () => {
     expect(response.status).toBe(503);
     expect(body['error']).toEqual({
       code: 'QUERY_TOO_BROAD',
-      message: 'no rows: narrow it with `color`, `limit`',
+      message: 'No rows: narrow it with `color`, `limit`',
       details: [
         { field: 'color', message: 'makes the query smaller' },
         { field: 'limit', message: 'makes the query smaller' },

@@ -206,7 +206,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
    * not wait for it; the thread works again when it is through.
    */
   function overdue(job: Job): void {
-    log.warn({ read: job.name, accountId: job.accountId }, 'a read does not end with its time budget');
+    log.warn({ read: job.name, accountId: job.accountId }, 'read still runs after its time budget');
     reject(job, tooBroad(), budgetMs + limits.overdueMs);
   }
 
