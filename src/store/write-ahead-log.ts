@@ -1,4 +1,4 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, realpathSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import type { Database } from './database.ts';
 import { StoreUnavailable } from './failure.ts';
@@ -53,7 +53,8 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
   db.exec('PRAGMA synchronous = NORMAL');
   db.exec('PRAGMA wal_autocheckpoint = 0');
   // SQLite's POSIX locks are on the other two files: closing this descriptor drops none of them.
-  const fd = openSync(`${db.name}-wal`, 'r');
+  // SQLite names the log after the file that a symbolic link leads to.
+  const fd = openSync(`${realpathSync(db.name)}-wal`, 'r');
   const data: LogThreadData = { fd, file: db.name };
   const script = options.script ?? new URL('./flush-thread.js', import.meta.url);
   const flusher = startThread(script, data, 'the WAL flush thread');

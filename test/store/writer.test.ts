@@ -1,5 +1,6 @@
 import { generateKeyPair } from 'node:crypto';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -481,4 +482,17 @@ it('gives each share a turn when more units wait than a group holds, and keeps t
   expect(order.filter((unit) => unit.startsWith('many'))).toEqual(
     Array.from({ length: 500 }, (_, n) => `many${n}`),
   );
+});
+
+it('flushes the log of a database behind a symbolic link', async () => {
+  const { dir, db } = startStore();
+  db.close();
+  const other = mkdtempSync(join(tmpdir(), 'postrider-'));
+  onTestFinished(() => rmSync(other, { recursive: true }));
+  symlinkSync(join(dir, 'postrider.db'), join(other, 'postrider.db'));
+  const linked = openDatabase(other);
+  onTestFinished(() => void linked.close());
+  const log = openWriteAheadLog(linked, { script: threadFromSource('store/flush-thread.ts') });
+  await log.flush();
+  await log.close();
 });
