@@ -1,37 +1,38 @@
-// The floors of the house, as machine-checked rules: .ci/floors.json is the one list, this turns it into
-// "a room imports only from floors below it, never from a neighbour" (ARCHITECTURE.md draws the same list).
-import { floors } from './.ci/floors.mjs';
+// The layers as machine-checked rules, generated from .ci/layers.json (as is the diagram in ARCHITECTURE.md):
+// a module imports only from lower layers, never from a neighbor on its own layer.
+import { layers } from './.ci/layers.mjs';
 
-const path = (room) => (room.endsWith('.ts') ? `^src/${room.replace('.', '\\.')}$` : `^src/${room}/`);
+const path = (module) => (module.endsWith('.ts') ? `^src/${module.replace('.', '\\.')}$` : `^src/${module}/`);
+const topLayer = Math.max(...layers.map(({ layer }) => layer));
 
-const floorRules = floors.flatMap(({ floor, rooms }) =>
-  floor === 8
+const layerRules = layers.flatMap(({ layer, modules }) =>
+  layer === topLayer
     ? []
-    : rooms.map((room) => ({
-        name: `floor-${floor}-${room}`,
-        comment: `${room} (floor ${floor}) may import lower floors only`,
+    : modules.map((module) => ({
+        name: `layer-${layer}-${module}`,
+        comment: `${module} (layer ${layer}) may import lower layers only`,
         severity: 'error',
-        from: { path: path(room) },
+        from: { path: path(module) },
         to: {
           path: '^src/',
-          pathNot: [path(room), ...floors.filter((f) => f.floor < floor).flatMap((f) => f.rooms.map(path))],
+          pathNot: [path(module), ...layers.filter((l) => l.layer < layer).flatMap((l) => l.modules.map(path))],
         },
       })),
 );
 
 export default {
   forbidden: [
-    ...floorRules,
-    { name: 'no-circles', severity: 'error', from: {}, to: { circular: true } },
+    ...layerRules,
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     {
       name: 'worker-stays-small',
-      comment: 'the delivery worker must not reach the store or the events, also not through other files',
+      comment: 'the delivery worker must not import the store or the events, not even transitively',
       severity: 'error',
       from: { path: '^src/delivery/worker/' },
       to: { path: '^src/(store|events)/', reachable: true },
     },
     {
-      name: 'daemon-knows-no-cli',
+      name: 'daemon-without-cli',
       severity: 'error',
       from: { path: '^src/daemon\\.ts$' },
       to: { path: '^src/(cli/|main\\.ts)' },

@@ -4,10 +4,13 @@ import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
 import { createAccountLimits } from './accounts/limits.ts';
 import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts';
-import { createCertificates } from './acme/service.ts';
 import { CONTACT_SEARCH_STEP } from './audience/search-fill.ts';
 import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
+import { createCampaigns } from './campaigns/campaigns.ts';
+import { createCampaignRunner } from './campaigns/run.ts';
+import { createCampaignSending } from './campaigns/send.ts';
+import { createCertificates } from './certificates/service.ts';
 import { type Config, formatListen, type ListenAddress } from './config/schema.ts';
 import { programVersion } from './config/version.ts';
 import { type Clock, HOUR, monotonicClock, SECOND } from './core/clock.ts';
@@ -19,10 +22,10 @@ import { createDeliveryEngine, type DeliveryEngine } from './delivery/engine.ts'
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
-import { createHostLocator } from './domains/host-locator.ts';
-import { createHttpsProbe } from './domains/https-probe.ts';
-import { linkHostStanding, publicHost } from './domains/link-hosts.ts';
-import { platformOf } from './domains/platform.ts';
+import { createHostLocator } from './domains/platform/host-locator.ts';
+import { createHttpsProbe } from './domains/platform/https-probe.ts';
+import { linkHostStanding, publicHost } from './domains/platform/link-hosts.ts';
+import { platformOf } from './domains/platform/platform.ts';
 import { createDomains, type Domains } from './domains/service.ts';
 import { dropQueued } from './events/drop.ts';
 import { createRecorder } from './events/record.ts';
@@ -59,26 +62,19 @@ import { migrateAtStart } from './http/startup.ts';
 import { sentMailOf } from './mail/sent-mail.ts';
 import { createTokens } from './mail/tokens.ts';
 import { createAcceptance } from './sending/accept.ts';
-import { createCampaignRunner } from './sending/campaign-run.ts';
-import { createCampaignSending } from './sending/campaign-send.ts';
-import { createCampaigns } from './sending/campaigns.ts';
-import { createComplianceTemplates } from './sending/compliance-templates.ts';
 import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { createOneClickNotice } from './sending/one-click.ts';
 import { createPressure } from './sending/pressure.ts';
 import { createQueuedMail } from './sending/queued-mail.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
-import { createSuppressionList } from './sending/suppression-list.ts';
-import { createTemplates } from './sending/templates.ts';
-import { createUnsubscribing } from './sending/unsubscribe.ts';
-import { createMx } from './smtp/mx.ts';
-import { READER_HEAP_MB } from './smtp/parse-pool.ts';
-import { createSubmission } from './smtp/submission.ts';
-import { createBackgroundSteps } from './store/background-steps.ts';
+import { createMx } from './smtp/mx/mx.ts';
+import { READER_HEAP_MB } from './smtp/mx/parse-pool.ts';
+import { createSubmission } from './smtp/submission/submission.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
 import { ReadRejected } from './store/failure.ts';
-import type { FilePages } from './store/free-space.ts';
+import type { FilePages } from './store/maintenance/free-space.ts';
 import { openSeal } from './store/master-key.ts';
+import { createBackgroundSteps } from './store/migrate/background-steps.ts';
 import { createLogRelief } from './store/readers/log-relief.ts';
 import { createReaderPool, type ReaderPool, type ReaderPoolOptions } from './store/readers/pool.ts';
 import { NO_ACCOUNT } from './store/readers/reads.ts';
@@ -86,6 +82,10 @@ import type { ReaderThreadData } from './store/readers/thread.ts';
 import { createTables } from './store/tables.ts';
 import { openWriteAheadLog } from './store/write-ahead-log.ts';
 import { createWriter } from './store/writer.ts';
+import { createSuppressionList } from './suppression/list.ts';
+import { createUnsubscribing } from './suppression/unsubscribe.ts';
+import { createComplianceTemplates } from './templates/compliance-templates.ts';
+import { createTemplates } from './templates/templates.ts';
 import { createWebhookCaller } from './webhooks/call.ts';
 import { createWebhookSecrets } from './webhooks/secrets.ts';
 import { createWebhookSender } from './webhooks/sender.ts';
@@ -287,7 +287,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       mayAdd: limits.mayAdd.contacts,
       answersKeptMs: config.limits.idempotencyHours * HOUR,
       erasureWaitMs: 5 * SECOND,
-      slackScript: world.slackScript ?? new URL('./store/slack-thread.js', import.meta.url),
+      slackScript: world.slackScript ?? new URL('./store/maintenance/slack-thread.js', import.meta.url),
     });
     audience.background.start();
     undo.push(() => audience.background.stop());
@@ -438,7 +438,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
 
     const startReader = () =>
-      new Worker(world.readerScript ?? new URL('./smtp/parse-worker.js', import.meta.url), {
+      new Worker(world.readerScript ?? new URL('./smtp/mx/parse-worker.js', import.meta.url), {
         resourceLimits: { maxOldGenerationSizeMb: READER_HEAP_MB },
       });
     const mx =

@@ -1,7 +1,7 @@
 import { contactSearch } from './audience/search.ts';
+import { campaignAnalytics } from './campaigns/campaigns.ts';
 import { domainReports } from './domains/reports.ts';
 import { messageHistory } from './events/message-view.ts';
-import { campaignAnalytics } from './sending/campaigns.ts';
 import { serveReads } from './store/readers/thread.ts';
 
 /** The program of the threads that read the database, with every query that they run. */

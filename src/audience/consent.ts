@@ -1,5 +1,5 @@
-import type { ConsentMethod, ConsentRow } from '../store/consent.ts';
-import type { KnownContact } from '../store/contacts.ts';
+import type { ConsentMethod, ConsentRow } from '../store/contacts/consent.ts';
+import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { Tables } from '../store/tables.ts';
 import type { ConsentWish } from './profile.ts';
 

@@ -1,9 +1,9 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import type { Page, PageFilter } from '../store/page.ts';
+import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
-import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
+import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 

@@ -1,7 +1,7 @@
 import { iso } from '../core/clock.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
-import type { GlobalStatus, KnownContact } from '../store/contacts.ts';
+import type { GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
 import type { Tables } from '../store/tables.ts';
 import { isNewConsent } from './consent.ts';
 import { identifiersOf, reread } from './people.ts';

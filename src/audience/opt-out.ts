@@ -1,6 +1,6 @@
-import type { OptOutMethod } from '../store/consent.ts';
-import type { KnownContact } from '../store/contacts.ts';
-import type { SubscriptionGroupRow } from '../store/subscription-groups.ts';
+import type { OptOutMethod } from '../store/contacts/consent.ts';
+import type { KnownContact } from '../store/contacts/contacts.ts';
+import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Witness } from './consent.ts';
 import { identifiersOf } from './people.ts';

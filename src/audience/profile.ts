@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { parseMoment } from '../core/clock.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { parsePhone } from '../mail/identifier.ts';
-import { CONSENT_METHODS, type ConsentMethod } from '../store/consent.ts';
+import { CONSENT_METHODS, type ConsentMethod } from '../store/contacts/consent.ts';
 import { type CustomFields, textFault } from './custom-fields.ts';
 
 /**

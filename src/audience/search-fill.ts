@@ -1,4 +1,4 @@
-import type { BackgroundStep } from '../store/background-steps.ts';
+import type { BackgroundStep } from '../store/migrate/background-steps.ts';
 import { searchKeys } from './search-key.ts';
 
 /**

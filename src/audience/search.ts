@@ -1,4 +1,4 @@
-import { identifierDigits, MIN_IDENTIFIER, MIN_INDEXED } from '../store/contact-search.ts';
+import { identifierDigits, MIN_IDENTIFIER, MIN_INDEXED } from '../store/contacts/contact-search.ts';
 import {
   type Candidate,
   type GlobalStatus,
@@ -6,9 +6,9 @@ import {
   type KnownContact,
   SEARCH_KEYS,
   type SearchKey,
-} from '../store/contacts.ts';
+} from '../store/contacts/contacts.ts';
+import type { SubscriptionRow } from '../store/contacts/subscriptions.ts';
 import { readQuery } from '../store/readers/reads.ts';
-import type { SubscriptionRow } from '../store/subscriptions.ts';
 import type { Tables } from '../store/tables.ts';
 import { fold, fullName, searchKey } from './search-key.ts';
 

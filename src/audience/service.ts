@@ -6,12 +6,12 @@ import type { Reader } from '../store/readers/reads.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type Contacts, createContacts } from './contacts.ts';
-import { createErasure, type Erasure } from './erase.ts';
-import { createErasers, type Eraser } from './erasers.ts';
+import { createErasure, type Erasure } from './erasure/erase.ts';
+import { createErasers, type Eraser } from './erasure/erasers.ts';
+import type { TraceHouse } from './erasure/traces.ts';
 import { createSubscriptionGroups, type SubscriptionGroups } from './groups.ts';
-import { createImporter, type Importer } from './import.ts';
+import { createImporter, type Importer } from './import/import.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
-import type { TraceHouse } from './traces.ts';
 
 /** The audience: people, the groups they are in, what they consented to. Puts the parts of the room together. */
 export interface Audience {

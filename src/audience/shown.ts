@@ -1,8 +1,8 @@
 import { iso } from '../core/clock.ts';
-import type { ConsentAction, ConsentMethod, ConsentRow, OptOutMethod } from '../store/consent.ts';
-import type { GlobalStatus, KnownContact } from '../store/contacts.ts';
-import type { ImportStatus, SubscriptionGroupRow } from '../store/subscription-groups.ts';
-import type { Member, Membership } from '../store/subscriptions.ts';
+import type { ConsentAction, ConsentMethod, ConsentRow, OptOutMethod } from '../store/contacts/consent.ts';
+import type { GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
+import type { ImportStatus, SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
+import type { Member, Membership } from '../store/contacts/subscriptions.ts';
 import type { CustomFields } from './custom-fields.ts';
 
 /** People, groups and memberships as callers see them (contract §4, interface.md: Subscriber). */

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { OnSuppressionChange } from '../events/record.ts';
-import type { GlobalStatus } from '../store/contacts.ts';
+import type { GlobalStatus } from '../store/contacts/contacts.ts';
 import type { SuppressionReason, SuppressionRow } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
+import { shownCampaign } from '../campaigns/campaigns.ts';
+import { type CampaignSending, createCampaignSending } from '../campaigns/send.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { type CampaignSending, createCampaignSending } from '../sending/campaign-send.ts';
-import { shownCampaign } from '../sending/campaigns.ts';
-import type { CampaignRow } from '../store/campaigns.ts';
+import type { CampaignRow } from '../store/campaigns/campaigns.ts';
 import type { CliContext, House } from './context.ts';
 
 /** `postrider campaign send|pause|resume|cancel`. The daemon sees the change within a second. */

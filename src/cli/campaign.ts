@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { z } from 'zod';
+import { createCampaigns, shownAnalytics, shownCampaign } from '../campaigns/campaigns.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { line, lines } from '../http/api/text-form.ts';
 import { parseForm } from '../http/validation.ts';
-import { createCampaigns, shownAnalytics, shownCampaign } from '../sending/campaigns.ts';
 import { campaignSending, sendCampaignCommand } from './campaign-send.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';

@@ -1,10 +1,10 @@
 import { access } from 'node:fs/promises';
 import { SingleBar } from 'cli-progress';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { ImportCounts } from '../audience/import.ts';
-import { type FileImportResult, importFile } from '../audience/import-file.ts';
-import { fieldNamed } from '../audience/import-rows.ts';
-import { formatOf, type ImportFormat } from '../audience/import-source.ts';
+import { type FileImportResult, importFile } from '../audience/import/file.ts';
+import type { ImportCounts } from '../audience/import/import.ts';
+import { fieldNamed } from '../audience/import/rows.ts';
+import { formatOf, type ImportFormat } from '../audience/import/source.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { withAudience } from './contacts-house.ts';
 import type { CliContext } from './context.ts';

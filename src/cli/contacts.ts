@@ -7,7 +7,7 @@ import type { Audience } from '../audience/service.ts';
 import { shownConsent, shownContact, shownMembership } from '../audience/shown.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { emailIdentifier, IDENTIFIER, parsePhone, phoneIdentifier } from '../mail/identifier.ts';
-import { GLOBAL_STATUSES, type GlobalStatus, type KnownContact } from '../store/contacts.ts';
+import { GLOBAL_STATUSES, type GlobalStatus, type KnownContact } from '../store/contacts/contacts.ts';
 import { tryLockDaemon } from '../store/database.ts';
 import { withAudience } from './contacts-house.ts';
 import { contactsImportCommand } from './contacts-import.ts';

@@ -1,6 +1,6 @@
 import { createLog } from '../core/log.ts';
 import { createResolver, type Resolver } from '../dns/resolver.ts';
-import { createHttpsProbe } from '../domains/https-probe.ts';
+import { createHttpsProbe } from '../domains/platform/https-probe.ts';
 import { createDomains, type Domains } from '../domains/service.ts';
 import { dropQueued } from '../events/drop.ts';
 import { createRecorder } from '../events/record.ts';

@@ -1,13 +1,13 @@
 import { Command } from 'commander';
 import { isRefusal } from '../core/refusal.ts';
 import { dmarcProgress } from '../domains/dmarc-progress.ts';
-import { verificationMessage } from '../domains/messages.ts';
-import type { Check } from '../domains/outcome.ts';
-import { altDkimHost, platformOf } from '../domains/platform.ts';
+import { altDkimHost, platformOf } from '../domains/platform/platform.ts';
 import { shownAltFlags, shownDomain } from '../domains/shown.ts';
 import { useCaseId } from '../domains/use-cases.ts';
+import { verificationMessage } from '../domains/verification/messages.ts';
+import type { Check } from '../domains/verification/outcome.ts';
 import { normaliseDomain } from '../mail/address.ts';
-import type { DomainRow } from '../store/domains.ts';
+import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
 import { withDomains } from './domain-service.ts';

@@ -3,8 +3,8 @@ import { type Clock, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
 import { createResolver } from '../dns/resolver.ts';
-import { createDnsView } from '../domains/dns-view.ts';
-import { checkHostDns, checkSettings, type HostWarning } from '../domains/host-checks.ts';
+import { checkHostDns, checkSettings, type HostWarning } from '../domains/platform/host-checks.ts';
+import { createDnsView } from '../domains/verification/dns-view.ts';
 
 const MAX_DURATION_MS = 15 * SECOND;
 

@@ -2,9 +2,9 @@ import { basename } from 'node:path';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { lockDaemon } from '../store/database.ts';
-import type { MigrationProgress } from '../store/migrate.ts';
-import type { MigrationEstimate } from '../store/migration-estimate.ts';
-import { estimateUpgrade, formatBytes, schemaState, upgradeDatabase } from '../store/upgrade.ts';
+import type { MigrationProgress } from '../store/migrate/migrate.ts';
+import type { MigrationEstimate } from '../store/migrate/migration-estimate.ts';
+import { estimateUpgrade, formatBytes, schemaState, upgradeDatabase } from '../store/migrate/upgrade.ts';
 import type { CliContext } from './context.ts';
 
 /** `postrider migrate`: brings the database up to the schema of this program. */

@@ -5,7 +5,7 @@ import { publicMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
 import { normaliseDomain } from '../mail/address.ts';
 import { createQueuedMail, type QueuedMail, type Retried } from '../sending/queued-mail.ts';
-import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/queue.ts';
+import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext, House } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';

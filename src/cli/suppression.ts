@@ -3,17 +3,17 @@ import { createStatusFollower } from '../audience/standing.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { createRecorder } from '../events/record.ts';
 import {
-  createSuppressionList,
-  identifierOf,
-  type SuppressionList,
-  shownSuppression,
-} from '../sending/suppression-list.ts';
-import {
   SUPPRESSION_REASONS,
   SUPPRESSION_STREAMS,
   type SuppressionReason,
   type SuppressionStream,
 } from '../store/suppressions.ts';
+import {
+  createSuppressionList,
+  identifierOf,
+  type SuppressionList,
+  shownSuppression,
+} from '../suppression/list.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
 

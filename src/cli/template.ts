@@ -4,14 +4,14 @@ import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { given } from '../http/api/given.ts';
 import { templateForm } from '../http/api/templates.ts';
 import { parseForm } from '../http/validation.ts';
+import type { TemplateRow } from '../store/templates.ts';
 import {
   contentFault,
   createTemplates,
   shownTemplate,
   type Templates,
   templateWarnings,
-} from '../sending/templates.ts';
-import type { TemplateRow } from '../store/templates.ts';
+} from '../templates/templates.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
 

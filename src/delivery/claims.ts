@@ -1,5 +1,5 @@
 import { type Clock, SECOND } from '../core/clock.ts';
-import type { QueuedMessage, Stream } from '../store/queue.ts';
+import type { QueuedMessage, Stream } from '../store/messages/queue.ts';
 
 /**
  * Messages that this process is busy with and that the database still shows as waiting: read ahead for a site,

@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts';
-import type { UseCase } from '../store/domains.ts';
+import type { UseCase } from '../store/domains/domains.ts';
 
 /**
  * Source addresses. A region names the pool of each use case; a pool is one or more entries; a connection

@@ -3,7 +3,7 @@ import type { Route } from '../config/schema.ts';
 import { type Random, shuffled } from '../core/random.ts';
 import { DnsError } from '../dns/dns-error.ts';
 import type { Resolver } from '../dns/resolver.ts';
-import type { LocalFailure } from '../mail/classify.ts';
+import type { LocalFailure } from '../mail/classify/classify.ts';
 import type { Ipv6Use } from './egress.ts';
 import type { Guard } from './guard.ts';
 import type { TargetHost } from './worker/protocol.ts';

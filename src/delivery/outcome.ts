@@ -1,10 +1,10 @@
 import { type Clock, DAY, iso } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
 import type { EventData, Recorder } from '../events/record.ts';
-import { classify, classifyLocal, type LocalFailure, type Verdict } from '../mail/classify.ts';
+import { classify, classifyLocal, type LocalFailure, type Verdict } from '../mail/classify/classify.ts';
 import type { Reply } from '../mail/reply.ts';
-import type { Lane } from '../store/domains.ts';
-import type { MessageRow } from '../store/messages.ts';
+import type { Lane } from '../store/domains/domains.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { type RetrySchedule, retryWait } from './retry.ts';
 import type { AttemptReport, SessionRecord } from './worker/protocol.ts';

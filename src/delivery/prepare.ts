@@ -2,8 +2,8 @@ import type { Config } from '../config/schema.ts';
 import type { CopyDetails, MailKind, Tracking } from '../mail/content.ts';
 import { sentMailOf } from '../mail/sent-mail.ts';
 import type { Tokens } from '../mail/tokens.ts';
-import type { DomainRow, Lane } from '../store/domains.ts';
-import type { MessageRow } from '../store/messages.ts';
+import type { DomainRow, Lane } from '../store/domains/domains.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
 import type { DeliveryJob, Signer } from './worker/protocol.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import type { Random } from '../core/random.ts';
-import type { Verdict } from '../mail/classify.ts';
+import type { Verdict } from '../mail/classify/classify.ts';
 
 /**
  * When a deferred message is tried again: the wait that the reply names, else the schedule (first wait,

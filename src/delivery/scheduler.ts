@@ -1,6 +1,6 @@
 import { type Clock, iso, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { QueuedMessage, ReadyMessage, Stream } from '../store/queue.ts';
+import type { QueuedMessage, ReadyMessage, Stream } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type Claims, streamKey } from './claims.ts';

@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.ts';
 import type { Recorder } from '../events/record.ts';
-import { classify, type Verdict } from '../mail/classify.ts';
+import { classify, type Verdict } from '../mail/classify/classify.ts';
 import type { Reply } from '../mail/reply.ts';
-import type { MessageRow } from '../store/messages.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Judgement, Outcome, Outcomes } from './outcome.ts';
 

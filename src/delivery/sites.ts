@@ -1,6 +1,6 @@
 import type { Route, ShapingProfile } from '../config/schema.ts';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
-import type { ReadyMessage, Stream } from '../store/queue.ts';
+import type { ReadyMessage, Stream } from '../store/messages/queue.ts';
 import type { TargetHost, TlsMode } from './worker/protocol.ts';
 
 /**

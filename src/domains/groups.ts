@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import type { CountedDomainGroup } from '../store/domain-groups.ts';
+import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 

@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Seal } from '../core/seal.ts';
-import type { DkimKeyRow, DkimKeyState, Lane, SigningKeyRow } from '../store/domains.ts';
+import type { DkimKeyRow, DkimKeyState, Lane, SigningKeyRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**

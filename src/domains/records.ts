@@ -1,10 +1,10 @@
 import { txtStrings } from '../dns/zone-record.ts';
-import type { DkimKeyRow, DomainRow } from '../store/domains.ts';
-import { ownDmarc } from './checks/dmarc-record.ts';
-import { ownSpf } from './checks/spf-record.ts';
+import type { DkimKeyRow, DomainRow } from '../store/domains/domains.ts';
 import { keyRecordName, keyRecordValue } from './key-record.ts';
 import { linkHost, returnPathHost } from './names.ts';
-import { altDkimHost, type Platform, spfHost, trackHost } from './platform.ts';
+import { altDkimHost, type Platform, spfHost, trackHost } from './platform/platform.ts';
+import { ownDmarc } from './verification/checks/dmarc-record.ts';
+import { ownSpf } from './verification/checks/spf-record.ts';
 
 /**
  * The records that a customer publishes for a domain: six that count, in the order of the interface, and some

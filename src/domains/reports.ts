@@ -1,7 +1,7 @@
-import type { DmarcReportRow, DmarcSourceSum, ReportPeriod } from '../store/dmarc-reports.ts';
+import type { DmarcReportRow, DmarcSourceSum, ReportPeriod } from '../store/domains/dmarc-reports.ts';
+import type { TlsFailureRow, TlsReportRow } from '../store/domains/tls-reports.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
-import type { TlsFailureRow, TlsReportRow } from '../store/tls-reports.ts';
 import { returnPathHost } from './names.ts';
 
 /** Reports on a domain in a period, and what they add up to. */

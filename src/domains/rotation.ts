@@ -1,5 +1,5 @@
 import { DAY } from '../core/clock.ts';
-import type { DkimKeyRow } from '../store/domains.ts';
+import type { DkimKeyRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**

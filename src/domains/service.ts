@@ -7,17 +7,15 @@ import type { Seal } from '../core/seal.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { generateDkimKey } from '../mail/dkim-key.ts';
-import type { DomainRow, UseCase } from '../store/domains.ts';
+import type { DomainRow, UseCase } from '../store/domains/domains.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { createDnsView } from './dns-view.ts';
 import { createDomainGroups, type DomainGroups, findGroup } from './groups.ts';
 import { createKeyQueue } from './key-queue.ts';
 import { createSigningKeys, type SigningKeys, sealKey } from './keys.ts';
 import { registrableDomain, trackingDomainUnder } from './names.ts';
-import { type Platform, type PlatformSettings, platformOf } from './platform.ts';
-import { platformZone } from './platform-zone.ts';
-import { createRecheck, type Recheck } from './recheck.ts';
+import { type Platform, type PlatformSettings, platformOf } from './platform/platform.ts';
+import { platformZone } from './platform/platform-zone.ts';
 import { type DnsRecord, recommendedRecords, requiredRecords } from './records.ts';
 import { pendingKey } from './rotation.ts';
 import { createProvision, type Provision } from './secondary.ts';
@@ -28,8 +26,10 @@ import {
   offeredUseCases,
   type RegionSetting,
 } from './use-cases.ts';
-import { createVerifier, type RecordDomainEvent, type Verified } from './verify.ts';
-import { createVerifyLimit } from './verify-limit.ts';
+import { createDnsView } from './verification/dns-view.ts';
+import { createRecheck, type Recheck } from './verification/recheck.ts';
+import { createVerifier, type RecordDomainEvent, type Verified } from './verification/verify.ts';
+import { createVerifyLimit } from './verification/verify-limit.ts';
 
 /**
  * Sending domains: registering them, telling what to publish, and knowing whether it is. Everything that is

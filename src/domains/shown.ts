@@ -1,6 +1,6 @@
 import { iso } from '../core/clock.ts';
-import type { CountedDomainGroup } from '../store/domain-groups.ts';
-import type { DomainRow, DomainStatus, UseCase } from '../store/domains.ts';
+import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
+import type { DomainRow, DomainStatus, UseCase } from '../store/domains/domains.ts';
 import { useCaseLabel } from './use-cases.ts';
 
 /** Domains and groups as callers see them (interface.md: Domain; contract §4), over HTTP and on the command line. */

@@ -1,5 +1,5 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
-import type { DomainRow, UseCase } from '../store/domains.ts';
+import type { DomainRow, UseCase } from '../store/domains/domains.ts';
 
 /**
  * Use cases: what a domain sends, in which region. Two for every region of the configuration; their ids are

@@ -1,6 +1,6 @@
 import { HOUR } from '../core/clock.ts';
-import type { CampaignCount } from '../store/campaign-counts.ts';
-import type { MessageRow } from '../store/messages.ts';
+import type { CampaignCount } from '../store/campaigns/campaign-counts.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { MessageEventKind } from './lifecycle.ts';
 

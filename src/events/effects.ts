@@ -1,5 +1,5 @@
 import { DAY } from '../core/clock.ts';
-import type { MessageRow } from '../store/messages.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { iso } from '../core/clock.ts';
-import type { EventRow } from '../store/events.ts';
+import type { EventRow } from '../store/messages/events.ts';
 
 /** An event as callers read it: in the feed, in a message's timeline, in a webhook. */
 export interface PublicEvent {

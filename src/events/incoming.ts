@@ -2,7 +2,7 @@ import { domainOf, normaliseDomain } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { IncomingKind } from '../mail/incoming/parse.ts';
 import type { IncomingReport } from '../mail/incoming/report.ts';
-import type { MessageRow } from '../store/messages.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { EventData, Recorder } from './record.ts';
 

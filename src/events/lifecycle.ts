@@ -1,4 +1,4 @@
-import type { MessageStatus } from '../store/messages.ts';
+import type { MessageStatus } from '../store/messages/messages.ts';
 
 /**
  * The life of a message as a table: which event may happen in which state, and which state it leads to. A

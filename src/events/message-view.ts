@@ -1,7 +1,7 @@
 import { iso } from '../core/clock.ts';
-import type { EventRow } from '../store/events.ts';
-import type { AttemptRow, ListedMessage } from '../store/messages.ts';
-import { HELD } from '../store/queue.ts';
+import type { EventRow } from '../store/messages/events.ts';
+import type { AttemptRow, ListedMessage } from '../store/messages/messages.ts';
+import { HELD } from '../store/messages/queue.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { publicEvent } from './feed.ts';

@@ -1,9 +1,9 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
-import type { DomainRow } from '../store/domains.ts';
-import type { NewEvent } from '../store/events.ts';
-import type { MessageRow } from '../store/messages.ts';
+import type { DomainRow } from '../store/domains/domains.ts';
+import type { NewEvent } from '../store/messages/events.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { countEvent, isCancellation } from './campaign-counts.ts';
 import {

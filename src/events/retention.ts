@@ -1,9 +1,9 @@
 import { type ScheduledTask, schedule } from 'node-cron';
 import { type Clock, DAY, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { AgedRows } from '../store/aged-rows.ts';
-import { createPortions, type Portion, type Step } from '../store/portions.ts';
-import type { PurgedPortion } from '../store/retention.ts';
+import type { AgedRows } from '../store/maintenance/aged-rows.ts';
+import { createPortions, type Portion, type Step } from '../store/maintenance/portions.ts';
+import type { PurgedPortion } from '../store/maintenance/retention.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
@@ -12,7 +12,7 @@ import type { Writer } from '../store/writer.ts';
  * told of them, message records, strikes, mail and reports that came in; idempotent answers when they expire. Free
  * pages beyond a reserve are then returned to the file system.
  *
- * A pass runs every hour, in portions (`store/portions`), so that each deletes an hour's worth. Where it has to
+ * A pass runs every hour, in portions (`store/maintenance/portions`), so that each deletes an hour's worth. Where it has to
  * continue follows from what is left: a pass that was interrupted is continued by the next one, after a start within
  * a minute. A pass with nothing to delete reads a few rows.
  */

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import type { VisitKind } from '../store/messages/visits.ts';
 import type { Tables } from '../store/tables.ts';
-import type { VisitKind } from '../store/visits.ts';
 import type { Writer } from '../store/writer.ts';
 import type { Recorder } from './record.ts';
 

@@ -5,7 +5,7 @@ import { createErrorLog, type Log, type LogError } from '../core/log.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import { storageFailure } from '../store/failure.ts';
 import { type Reply, refusalReply } from './answers.ts';
-import { hasBody } from './body.ts';
+import { hasBody } from './body/body.ts';
 import type { CallerAddressOf } from './caller-address.ts';
 import type { HttpMetrics } from './metrics.ts';
 import type { RequestState } from './router.ts';

@@ -4,7 +4,7 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Turns } from '../core/turns.ts';
 import { ReadRejected } from '../store/failure.ts';
 import { answerReply, refusalReply } from './answers.ts';
-import { type BodyReader, HungUp, TooSlow, tooSlow } from './body.ts';
+import { type BodyReader, HungUp, TooSlow, tooSlow } from './body/body.ts';
 import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
 import { type FieldCheck, unknownFields } from './known-fields.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { shortened } from '../core/refusal.ts';
-import { wrappedSchema } from './wrapped-schema.ts';
+import { wrappedSchema } from './openapi/wrapped-schema.ts';
 
 /**
  * Names the fields of a request that no schema asks for. They are ignored, so that clients written for other

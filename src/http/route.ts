@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import type { Caller, CallerAddress } from '../accounts/authenticate.ts';
 import type { Scope } from '../accounts/keys.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
-import type { JsonList } from './json-scan.ts';
+import type { JsonList } from './body/json-scan.ts';
 
 /**
  * One operation of the API: how it is reached, what it takes, what it answers. The router, the validation and

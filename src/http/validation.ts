@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { Refusal, type RefusalDetail, shortened } from '../core/refusal.ts';
-import { countCheck } from './entry-counts.ts';
+import { countCheck } from './body/entry-counts.ts';
 import { fieldPath } from './known-fields.ts';
 
 /**

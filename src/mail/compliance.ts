@@ -1,7 +1,8 @@
 import { type Work, withoutPause } from '../core/slices.ts';
 import { MARKS } from './content.ts';
-import { DISPLAY_ATTRIBUTES, trackDisplay } from './display.ts';
-import { walkHtml, walkingHtml } from './html-walk.ts';
+import { DISPLAY_ATTRIBUTES, trackDisplay } from './html/display.ts';
+import { textFromHtml } from './html/text-part.ts';
+import { walkHtml, walkingHtml } from './html/walk.ts';
 import {
   escapeHtml,
   isServiceVariable,
@@ -13,7 +14,6 @@ import {
   type ServiceVariable,
   type Template,
 } from './template.ts';
-import { textFromHtml } from './text-part.ts';
 
 /**
  * What the law and the large receivers want in every mail: who sends it, from where, and how to make it stop.

@@ -2,11 +2,11 @@ import { type Work, withoutPause } from '../core/slices.ts';
 import { domainOf, needsSmtpUtf8 } from './address.ts';
 import type { Alternative, Attachment, CopyDetails, MessageContent } from './content.ts';
 import { encodeText, wrapBase64 } from './encode.ts';
-import { flowText } from './flowed.ts';
 import { addressField, listIdField, parameterField, textField, wordsField } from './headers.ts';
+import { flowText } from './html/flowed.ts';
+import { derivingText } from './html/text-part.ts';
+import { trackingLinks } from './html/tracked.ts';
 import { personalise } from './personalise.ts';
-import { derivingText } from './text-part.ts';
-import { trackingLinks } from './tracked.ts';
 
 /**
  * Makes the message that one recipient gets (RFC 5322, RFC 2045, RFC 2046). Owns which fields it has and how

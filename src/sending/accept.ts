@@ -7,11 +7,11 @@ import type { Recorder } from '../events/record.ts';
 import { domainOf } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import { MAX_SLOTS } from '../mail/template.ts';
-import type { UseCase } from '../store/domains.ts';
-import type { Stream } from '../store/queue.ts';
+import type { UseCase } from '../store/domains/domains.ts';
+import type { Stream } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { findCampaign } from './campaigns.ts';
+import { type Wording, wordingOf } from '../templates/source.ts';
 import { checkDomain, checkingSend, type Sender } from './checks.ts';
 import { clippingWarnings } from './clipping.ts';
 import {
@@ -30,7 +30,6 @@ import type { Pressure } from './pressure.ts';
 import { MAX_RENDERED } from './render.ts';
 import { createRenderQueue } from './render-queue.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
-import { type Wording, wordingOf } from './wording.ts';
 
 /**
  * The door for mail of both streams: checked, rendered, stored, and only then answered. Message, queue row,
@@ -163,8 +162,10 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     if (groupId !== null && tables.subscriptionGroups.get(account.account_id, groupId) === null) {
       return refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `there is no subscription group ${groupId}`);
     }
-    const campaign = campaignId === null ? null : findCampaign(tables, account.account_id, campaignId);
-    return isRefusal(campaign) ? campaign : null;
+    if (campaignId !== null && tables.campaigns.get(account.account_id, campaignId) === null) {
+      return refuse('CAMPAIGN_NOT_FOUND', `there is no campaign ${campaignId}`);
+    }
+    return null;
   }
 
   /** A refusal about a person (not about the request) is an event: the account's other systems want to know. */

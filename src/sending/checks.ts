@@ -7,14 +7,14 @@ import { requiredVariables } from '../mail/compliance.ts';
 import type { MailingList } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { AccountRow } from '../store/accounts.ts';
-import type { DomainRow, UseCase } from '../store/domains.ts';
+import type { DomainRow, UseCase } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
+import { type PersonDetail, suppressedFor, suppressionDetail } from '../suppression/suppression.ts';
+import type { Wording } from '../templates/source.ts';
 import { appendingFooter } from './footer.ts';
 import type { HtmlReader } from './html-reader.ts';
 import { type Rendered, renderingSend } from './render.ts';
 import type { ParsedSend } from './request.ts';
-import { type PersonDetail, suppressedFor, suppressionDetail } from './suppression.ts';
-import type { Wording } from './wording.ts';
 
 /**
  * May it go? The checks of a send in the contract's order (§13.1); each has one reason to say no. They read,

@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import type { CopyDetails } from '../mail/content.ts';
+import { tracked } from '../mail/html/tracked.ts';
 import { personalise } from '../mail/personalise.ts';
-import { tracked } from '../mail/tracked.ts';
 
 /**
  * Gmail displays about 102 KB of a message's HTML and hides the rest, the unsubscribe footer with it. Senders are

@@ -1,8 +1,8 @@
 import type { Work } from '../core/slices.ts';
 import { missingInText, type RequiredVariable } from '../mail/compliance.ts';
-import { walkingHtml } from '../mail/html-walk.ts';
+import { walkingHtml } from '../mail/html/walk.ts';
+import type { Wording } from '../templates/source.ts';
 import type { HtmlReader } from './html-reader.ts';
-import type { Wording } from './wording.ts';
 
 /**
  * Appends the compliance variables that a submitted message lacks, each on its own line: programs that speak only

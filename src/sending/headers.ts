@@ -1,4 +1,4 @@
-import { textFault } from './text.ts';
+import { textFault } from '../templates/text.ts';
 
 /**
  * The caller's own header fields: which may be set at all. What the service itself sets, what identifies the

@@ -1,8 +1,8 @@
 import { type Clock, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
-import type { ListedMessage } from '../store/messages.ts';
-import { HELD, type QueuedMessage, type QueueRow, type Stream } from '../store/queue.ts';
+import type { ListedMessage } from '../store/messages/messages.ts';
+import { HELD, type QueuedMessage, type QueueRow, type Stream } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 

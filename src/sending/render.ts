@@ -24,11 +24,11 @@ import {
 } from '../mail/template.ts';
 import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
-import { complianceTexts } from './compliance-templates.ts';
+import { complianceTexts } from '../templates/compliance-templates.ts';
+import type { Wording } from '../templates/source.ts';
+import { subjectTemplateFault } from '../templates/text.ts';
 import type { HtmlReader } from './html-reader.ts';
 import { type ParsedSend, subjectFault } from './request.ts';
-import { subjectTemplateFault } from './text.ts';
-import type { Wording } from './wording.ts';
 
 /**
  * From template to content: compliance is looked for in the template itself, then every variable is filled

@@ -3,12 +3,12 @@ import { invalid, isRefusal, type Refusal, type RefusalDetail, refuse, shortened
 import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
 import { isServiceVariable } from '../mail/template.ts';
-import type { Role } from '../store/messages.ts';
+import type { Role } from '../store/messages/messages.ts';
+import type { TemplateWording, Wording } from '../templates/source.ts';
+import { textFault } from '../templates/text.ts';
 import { checkAttachments, decodedLength, tooManyAttachments } from './attachments.ts';
 import { type CalendarInput, parseCalendar } from './calendar.ts';
 import { checkHeaders } from './headers.ts';
-import { textFault } from './text.ts';
-import type { TemplateWording, Wording } from './wording.ts';
 
 /**
  * A send request from the edge (types are right, nothing else is known) made into one that the rest of this

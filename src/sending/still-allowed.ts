@@ -1,7 +1,7 @@
 import { mayReceiveMarketing } from '../audience/eligibility.ts';
-import type { MessageRow } from '../store/messages.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
-import { suppressedFor } from './suppression.ts';
+import { suppressedFor } from '../suppression/suppression.ts';
 
 /**
  * The last look, when a message leaves the queue: what was allowed when it was accepted may not be now. Null: it

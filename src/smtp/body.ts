@@ -1,5 +1,5 @@
 import type { SMTPServerDataStream } from 'smtp-server';
-import type { Upload } from './receive-budget.ts';
+import type { Upload } from './mx/receive-budget.ts';
 
 /**
  * Receives the content of a mail within its limits: the size of one mail, and the memory for all that are being

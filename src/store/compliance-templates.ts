@@ -1,5 +1,5 @@
 import { type Database, preparedByText } from './database.ts';
-import { type Page, type PageFilter, pageOf } from './page.ts';
+import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
 /** What an account has the compliance variables insert. At most one default for each type and domain. */
 export type ComplianceType = 'unsubscribe' | 'report_abuse' | 'company_address';

@@ -3,9 +3,9 @@ import { dirname, join, resolve } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { DATABASE_FILE, type Database, openConnection } from './connection.ts';
 import { isBusy, openingFault, StoreFault } from './failure.ts';
-import type { MigrationResult } from './migrate.ts';
-import { knownMigrations, newestOf } from './migrations.ts';
-import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from './upgrade.ts';
+import type { MigrationResult } from './migrate/migrate.ts';
+import { knownMigrations, newestOf } from './migrate/migrations.ts';
+import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from './migrate/upgrade.ts';
 
 /**
  * The database file: opening, pragmas, the check of its schema and the lock that keeps a second daemon out.

@@ -1,5 +1,5 @@
 import { type Database, preparedByText } from './database.ts';
-import { type Page, type PageFilter, pageOf } from './page.ts';
+import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
 /** Whom an account may not write to, and the strikes that lead there. */
 export const SUPPRESSION_STREAMS = ['all', 'tx', 'mk'] as const;

@@ -1,5 +1,5 @@
 import type { Database } from './database.ts';
-import type { Page, PageFilter } from './page.ts';
+import type { Page, PageFilter } from './rows/page.ts';
 
 /** Templates of whole mails. Whatever is asked for by account finds nothing of another account's. */
 export type TemplateType = 'transactional' | 'marketing';

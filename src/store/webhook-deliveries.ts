@@ -1,7 +1,7 @@
 import type { Database } from './database.ts';
-import { type BoundId, idNumbers } from './id-numbers.ts';
-import { idOfEvent, kindOfCode, type StoredKey } from './row-keys.ts';
-import { MAX_LOOKS, type ScanPage } from './scan.ts';
+import { type BoundId, idNumbers } from './rows/id-numbers.ts';
+import { idOfEvent, kindOfCode, type StoredKey } from './rows/row-keys.ts';
+import { MAX_LOOKS, type ScanPage } from './rows/scan.ts';
 
 /**
  * What is to be told to webhooks, and what became of it: one row for an event and a webhook. `ready` rows are

@@ -1,6 +1,6 @@
 import type { Random } from '../core/random.ts';
 import { isErased } from '../events/incoming.ts';
-import type { EventRow } from '../store/events.ts';
+import type { EventRow } from '../store/messages/events.ts';
 import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { CallResult } from './call.ts';
 import { retryAfterMs, waitAfter } from './schedule.ts';

@@ -1,5 +1,5 @@
 import { publicEvent } from '../events/feed.ts';
-import type { EventRow } from '../store/events.ts';
+import type { EventRow } from '../store/messages/events.ts';
 
 /** What a webhook is told of an event: the same bytes on every try. */
 export interface WebhookPayload {

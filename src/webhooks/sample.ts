@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { DOMAIN_EVENTS } from '../events/lifecycle.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
-import type { EventRow } from '../store/events.ts';
+import type { EventRow } from '../store/messages/events.ts';
 import type { WebhookEvent } from './form.ts';
 
 /** An event that never happened, in the shape of those that do: what a test call tells. */

@@ -1,7 +1,7 @@
 import { type Clock, DAY, MINUTE, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
-import type { EventRow } from '../store/events.ts';
+import type { EventRow } from '../store/messages/events.ts';
 import type { Tables } from '../store/tables.ts';
 import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';

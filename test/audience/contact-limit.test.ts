@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { openSource } from '../../src/audience/import-source.ts';
+import { openSource } from '../../src/audience/import/source.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { CALLER, codeOf, ok, startAudience } from './house.ts';
+import { CALLER, codeOf, ok, startAudience } from './setup.ts';
 
 async function* once(text: string) {
   yield Buffer.from(text);

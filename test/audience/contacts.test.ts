@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { shownContact } from '../../src/audience/shown.ts';
 import { iso } from '../../src/core/clock.ts';
 import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
-import { CALLER, codeOf, ok, startAudience } from './house.ts';
+import { CALLER, codeOf, ok, startAudience } from './setup.ts';
 
 const ADA = 'ada@example.net';
 const ADA_ID = emailIdentifier(ADA);

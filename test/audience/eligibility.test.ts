@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { mayReceiveMarketing } from '../../src/audience/eligibility.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { CALLER, GROUP, ok, startAudience } from './house.ts';
+import { CALLER, GROUP, ok, startAudience } from './setup.ts';
 
 const ADA = 'ada@example.net';
 const ADA_ID = emailIdentifier(ADA);

@@ -3,8 +3,8 @@ import { contactSearch, type SearchPlace } from '../../src/audience/search.ts';
 import { CONTACT_SEARCH_STEP } from '../../src/audience/search-fill.ts';
 import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { createBackgroundSteps } from '../../src/store/background-steps.ts';
-import { CALLER, ok, startAudience } from './house.ts';
+import { createBackgroundSteps } from '../../src/store/migrate/background-steps.ts';
+import { CALLER, ok, startAudience } from './setup.ts';
 
 type House = Awaited<ReturnType<typeof startAudience>>;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { contactSearch, type SearchPlace } from '../../src/audience/search.ts';
 import { fold } from '../../src/audience/search-key.ts';
-import { CALLER, ok, startAudience } from './house.ts';
+import { CALLER, ok, startAudience } from './setup.ts';
 
 type House = Awaited<ReturnType<typeof startAudience>>;
 

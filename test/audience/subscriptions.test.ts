@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { findSubscriptionGroup } from '../../src/audience/groups.ts';
 import { leaveGroup, returnToGroup } from '../../src/audience/opt-out.ts';
 import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
-import { CALLER, codeOf, GROUP, ok, startAudience } from './house.ts';
+import { CALLER, codeOf, GROUP, ok, startAudience } from './setup.ts';
 
 const ADA = 'ada@example.net';
 const ADA_ID = emailIdentifier(ADA);

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { openSource } from '../../src/audience/import-source.ts';
+import { openSource } from '../../src/audience/import/source.ts';
 import { contactSearch } from '../../src/audience/search.ts';
 import { createAudience } from '../../src/audience/service.ts';
 import { shownContact, shownSubscriber } from '../../src/audience/shown.ts';

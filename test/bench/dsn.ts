@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { dsn } from '../smtp/mails.ts';
+import { dsn } from '../smtp/mx/mails.ts';
 import { findChild, processCost } from '../support/bench-process-cost.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';

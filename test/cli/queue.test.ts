@@ -1,10 +1,10 @@
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR } from '../../src/core/clock.ts';
-import type { CampaignStatus } from '../../src/store/campaigns.ts';
+import type { CampaignStatus } from '../../src/store/campaigns/campaigns.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import type { MessageRow } from '../../src/store/messages.ts';
-import { HELD } from '../../src/store/queue.ts';
+import type { MessageRow } from '../../src/store/messages/messages.ts';
+import { HELD } from '../../src/store/messages/queue.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { enqueue, insertAccount } from '../support/store.ts';
 import { createShell } from './run.ts';

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/store/database.ts';
-import { MAX_LOOKS } from '../../src/store/scan.ts';
+import { MAX_LOOKS } from '../../src/store/rows/scan.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
 import { createShell } from './run.ts';

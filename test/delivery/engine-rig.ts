@@ -10,7 +10,7 @@ import type { MessageContent } from '../../src/mail/content.ts';
 import { packContent } from '../../src/mail/stored-content.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
 import { openSeal } from '../../src/store/master-key.ts';
-import type { MessageRow } from '../../src/store/messages.ts';
+import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { publishMailHost } from '../support/recipients.ts';
 import { type Sink, type SinkOptions, startSink } from '../support/smtp-sink.ts';

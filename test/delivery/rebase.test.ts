@@ -3,8 +3,8 @@ import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { createClockWatch } from '../../src/delivery/clock-watch.ts';
 import { createRebasing } from '../../src/delivery/rebase.ts';
-import type { MessageStatus } from '../../src/store/messages.ts';
-import { HELD } from '../../src/store/queue.ts';
+import type { MessageStatus } from '../../src/store/messages/messages.ts';
+import { HELD } from '../../src/store/messages/queue.ts';
 import { enqueue, heldClock, startStore } from '../support/store.ts';
 
 const LIFE = { tx: 2 * DAY, mk: 4 * DAY };

@@ -7,7 +7,7 @@ import type { Whereabouts } from '../../src/delivery/hosts.ts';
 import { createParking } from '../../src/delivery/parking.ts';
 import { createScheduler } from '../../src/delivery/scheduler.ts';
 import { type Assignment, createSites, type Hold } from '../../src/delivery/sites.ts';
-import type { QueuedMessage } from '../../src/store/queue.ts';
+import type { QueuedMessage } from '../../src/store/messages/queue.ts';
 import { enqueue, insertAccount, insertDomain, startStore } from '../support/store.ts';
 
 interface Options {

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { accepted, startHouse } from './house.ts';
+import { accepted, startHouse } from './setup.ts';
 
 /** Every test makes RSA keys, which takes seconds on a busy machine. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

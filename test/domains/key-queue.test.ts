@@ -7,7 +7,7 @@ import { createTables } from '../../src/store/tables.ts';
 import { openWriteAheadLog } from '../../src/store/write-ahead-log.ts';
 import { createWriter } from '../../src/store/writer.ts';
 import { threadFromSource } from '../support/thread-from-source.ts';
-import { startHouse } from './house.ts';
+import { startHouse } from './setup.ts';
 
 /** RSA keys take seconds on a busy machine. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

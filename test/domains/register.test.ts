@@ -1,7 +1,7 @@
 import { createPublicKey, sign, verify } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { enqueue } from '../support/store.ts';
-import { accepted, startHouse } from './house.ts';
+import { accepted, startHouse } from './setup.ts';
 
 /** Every test makes RSA keys, which takes seconds on a busy machine. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

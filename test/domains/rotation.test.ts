@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
-import type { DomainRow } from '../../src/store/domains.ts';
-import { accepted, flagsOf, type House, startHouse } from './house.ts';
+import type { DomainRow } from '../../src/store/domains/domains.ts';
+import { accepted, flagsOf, type House, startHouse } from './setup.ts';
 
 /** Every test makes RSA keys, which takes seconds on a busy machine. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });

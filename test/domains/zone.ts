@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { DnsError, type DnsErrorCode } from '../../src/dns/dns-error.ts';
 import type { DnsAnswer, Resolver } from '../../src/dns/resolver.ts';
-import { createDnsView, type DnsView } from '../../src/domains/dns-view.ts';
+import { createDnsView, type DnsView } from '../../src/domains/verification/dns-view.ts';
 
 /**
  * DNS as a table, for checks that are pure over its answers: `{ 'TXT example.com': ['v=spf1 -all'] }`. A name

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dsn } from '../smtp/mails.ts';
+import { dsn } from '../smtp/mx/mails.ts';
 import type { MessageData } from '../support/api-client.ts';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';

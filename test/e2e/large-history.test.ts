@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { MAX_LOOKS } from '../../src/store/scan.ts';
+import { MAX_LOOKS } from '../../src/store/rows/scan.ts';
 import { listCases } from '../bench/large/filters.ts';
 import { buildHistory } from '../bench/large/history.ts';
 import {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AUTO_REPLY, aggregateReport, arf, dsn, PLAIN_MAIL } from '../smtp/mails.ts';
+import { AUTO_REPLY, aggregateReport, arf, dsn, PLAIN_MAIL } from '../smtp/mx/mails.ts';
 import type { CreatedDomain } from '../support/api-client.ts';
 import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';

@@ -3,7 +3,7 @@ import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { countQueued } from '../../src/events/campaign-counts.ts';
 import type { MessageEventKind } from '../../src/events/lifecycle.ts';
 import type { EventData } from '../../src/events/record.ts';
-import type { MessageRow } from '../../src/store/messages.ts';
+import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
 const CAMPAIGN = 'campaign_one';

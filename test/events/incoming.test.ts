@@ -4,7 +4,7 @@ import { applyReport, type CameBack } from '../../src/events/incoming.ts';
 import { MESSAGE_EVENTS, move } from '../../src/events/lifecycle.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { type IncomingReport, NO_BOUNCE } from '../../src/mail/incoming/report.ts';
-import type { MessageRow, MessageStatus } from '../../src/store/messages.ts';
+import type { MessageRow, MessageStatus } from '../../src/store/messages/messages.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
 type Store = ReturnType<typeof startStore>;

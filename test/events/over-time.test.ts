@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { DAY } from '../../src/core/clock.ts';
 import { applyReport } from '../../src/events/incoming.ts';
 import { type IncomingReport, NO_BOUNCE } from '../../src/mail/incoming/report.ts';
-import type { UseCase } from '../../src/store/domains.ts';
+import type { UseCase } from '../../src/store/domains/domains.ts';
 import type { SuppressionReason, SuppressionStream } from '../../src/store/suppressions.ts';
-import { startAudience } from '../audience/house.ts';
+import { startAudience } from '../audience/setup.ts';
 import { enqueue } from '../support/store.ts';
 
 /*

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
 import { LIFECYCLE, MESSAGE_EVENTS, move } from '../../src/events/lifecycle.ts';
 import type { EventData } from '../../src/events/record.ts';
-import type { MessageRow, MessageStatus } from '../../src/store/messages.ts';
+import type { MessageRow, MessageStatus } from '../../src/store/messages/messages.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
 const HARD: EventData = { bounce: { bounceType: 'hard', scope: 'recipient', suppress: 'now' } };

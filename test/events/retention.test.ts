@@ -5,7 +5,7 @@ import { createLog } from '../../src/core/log.ts';
 import { createRetention, type PurgedKind } from '../../src/events/retention.ts';
 import { packContent, plainContent } from '../../src/mail/stored-content.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import type { MessageRow } from '../../src/store/messages.ts';
+import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 import { enqueue, startStore } from '../support/store.ts';

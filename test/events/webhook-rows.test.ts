@@ -5,7 +5,7 @@ import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import { createRetention } from '../../src/events/retention.ts';
-import { kindOfCode } from '../../src/store/row-keys.ts';
+import { kindOfCode } from '../../src/store/rows/row-keys.ts';
 import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 function start() {

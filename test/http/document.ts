@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { OpenApiDocument, OpenApiOperation } from '../../src/http/openapi.ts';
+import type { OpenApiDocument, OpenApiOperation } from '../../src/http/openapi/openapi.ts';
 
 /**
  * Reads the OpenAPI document as a client generator would, with a JSON Schema validator that is not ours: which

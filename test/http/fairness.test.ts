@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { isRefusal } from '../../src/core/refusal.ts';
-import { createBodyReader } from '../../src/http/body.ts';
+import { createBodyReader } from '../../src/http/body/body.ts';
 import { route } from '../../src/http/route.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';

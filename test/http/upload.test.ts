@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { refuse } from '../../src/core/refusal.ts';
-import { HungUp } from '../../src/http/body.ts';
+import { HungUp } from '../../src/http/body/body.ts';
 import { route } from '../../src/http/route.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 

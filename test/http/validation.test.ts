@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { isRefusal } from '../../src/core/refusal.ts';
-import { atMost } from '../../src/http/entry-counts.ts';
+import { atMost } from '../../src/http/body/entry-counts.ts';
 import { unknownFields } from '../../src/http/known-fields.ts';
 import { parseForm } from '../../src/http/validation.ts';
 

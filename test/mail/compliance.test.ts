@@ -7,8 +7,8 @@ import {
   missingCompliance,
 } from '../../src/mail/compliance.ts';
 import { MARKS } from '../../src/mail/content.ts';
+import { textFromHtml } from '../../src/mail/html/text-part.ts';
 import { parseTemplate, renderTemplate, SERVICE_VARIABLES } from '../../src/mail/template.ts';
-import { textFromHtml } from '../../src/mail/text-part.ts';
 
 const ADDRESS = '{{company_address_html}}';
 const UNSUBSCRIBE = '{{unsubscribe_email_html}}';

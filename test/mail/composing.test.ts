@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { composing } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
-import { changeLinks } from '../../src/mail/links.ts';
-import { textFromHtml } from '../../src/mail/text-part.ts';
+import { changeLinks } from '../../src/mail/html/links.ts';
+import { textFromHtml } from '../../src/mail/html/text-part.ts';
 
 const PARAGRAPH =
   '<p style="color:red">Größe &amp; Preis:\r\n <a href="https://shop.example/a?b=1&amp;c=2">zum\u200c Shop</a> 👩🏽‍🚀' +

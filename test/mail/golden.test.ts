@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { flowText } from '../../src/mail/flowed.ts';
-import { textFromHtml } from '../../src/mail/text-part.ts';
+import { flowText } from '../../src/mail/html/flowed.ts';
+import { textFromHtml } from '../../src/mail/html/text-part.ts';
 
 /*
  * Text parts of whole mails, as recipients get them. Each golden file was read and judged as one; a change of any

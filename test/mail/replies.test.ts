@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Classification, classify, enhancedCode, type Scope } from '../../src/mail/classify.ts';
+import { type Classification, classify, enhancedCode, type Scope } from '../../src/mail/classify/classify.ts';
 import type { Stage } from '../../src/mail/reply.ts';
 
 /** Replies as large providers and common servers give them, and what they mean: one line, one verdict. */

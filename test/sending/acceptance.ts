@@ -8,7 +8,7 @@ import type { TransactionalResult } from '../../src/sending/draft.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import { createOneClickNotice } from '../../src/sending/one-click.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
-import type { Stream } from '../../src/store/queue.ts';
+import type { Stream } from '../../src/store/messages/queue.ts';
 import { contentOf, heldClock, startStore } from '../support/store.ts';
 
 export const HTML = '<p>Hello {{name}}</p>{{company_address_html}}{{unsubscribe_email_html}}';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { clippingWarnings, type LinkOptions } from '../../src/sending/clipping.ts';
+import { COMPLIANCE, startCampaigns } from '../campaigns/setup.ts';
 import { accepted, HTML, startAcceptance } from './acceptance.ts';
-import { COMPLIANCE, startCampaigns } from './campaign-house.ts';
 
 const LINK = '<p><a href="https://shop.example/a">More</a></p>\n';
 const options = (changes: Partial<LinkOptions> = {}): LinkOptions => ({

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { HOUR } from '../../src/core/clock.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createQueuedMail } from '../../src/sending/queued-mail.ts';
-import type { MessageRow, MessageStatus } from '../../src/store/messages.ts';
-import { HELD, type Stream } from '../../src/store/queue.ts';
+import type { MessageRow, MessageStatus } from '../../src/store/messages/messages.ts';
+import { HELD, type Stream } from '../../src/store/messages/queue.ts';
 import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 function start(obstacle?: () => string | null) {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
-import { createComplianceTemplates } from '../../src/sending/compliance-templates.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
-import { createTemplates, type TemplateFields } from '../../src/sending/templates.ts';
+import { createComplianceTemplates } from '../../src/templates/compliance-templates.ts';
+import { createTemplates, type TemplateFields } from '../../src/templates/templates.ts';
 import { contentOf, insertAccount, insertDomain } from '../support/store.ts';
 import { accepted, HTML, refused, startAcceptance } from './acceptance.ts';
 

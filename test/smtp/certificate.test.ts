@@ -9,12 +9,12 @@ import { createCertificateSource } from '../../src/smtp/certificate.ts';
 import { MX_COMMAND_RATES } from '../../src/smtp/command-limits.ts';
 import { CONNECTION_LIMITS } from '../../src/smtp/connections.ts';
 import { createListener, type ListenerSettings } from '../../src/smtp/listener.ts';
+import { createReceiveBudget } from '../../src/smtp/mx/receive-budget.ts';
 import { makeOwnCertificate } from '../../src/smtp/own-certificate.ts';
-import { createReceiveBudget } from '../../src/smtp/receive-budget.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { heldClock, temporaryDir } from '../support/store.ts';
-import { HOST, startMx } from './mx-house.ts';
+import { HOST, startMx } from './mx/setup.ts';
 
 const LISTENER: Omit<ListenerSettings, 'certificate'> = {
   name: 'mx.listen',

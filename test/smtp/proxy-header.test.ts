@@ -4,9 +4,9 @@ import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readProxyHeader } from '../../src/smtp/proxy-header.ts';
-import { PLAIN_MAIL } from './mails.ts';
-import { HOST, startMx } from './mx-house.ts';
-import { plain, startSubmission } from './submission-house.ts';
+import { PLAIN_MAIL } from './mx/mails.ts';
+import { HOST, startMx } from './mx/setup.ts';
+import { plain, startSubmission } from './submission/setup.ts';
 
 const SIGNATURE = '0d0a0d0a000d0a515549540a';
 const [PROXIED, LOCAL, TCP4, TCP6] = ['21', '20', '11', '21'];

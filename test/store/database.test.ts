@@ -4,7 +4,7 @@ import Sqlite from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { unpackContent } from '../../src/mail/stored-content.ts';
 import { DATABASE_FILE, lockDaemon, openDatabase } from '../../src/store/database.ts';
-import { messageTable } from '../../src/store/messages.ts';
+import { messageTable } from '../../src/store/messages/messages.ts';
 import { schemaOf } from '../support/schema.ts';
 import { temporaryDir } from '../support/store.ts';
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
-import { type EventFilter, eventFeed } from '../../src/store/event-feed.ts';
-import type { EventRow } from '../../src/store/events.ts';
-import { type MessageFilter, messageList } from '../../src/store/message-list.ts';
-import type { MessageRow, MessageStatus } from '../../src/store/messages.ts';
-import type { ScanPage } from '../../src/store/scan.ts';
+import { type EventFilter, eventFeed } from '../../src/store/messages/event-feed.ts';
+import type { EventRow } from '../../src/store/messages/events.ts';
+import { type MessageFilter, messageList } from '../../src/store/messages/message-list.ts';
+import type { MessageRow, MessageStatus } from '../../src/store/messages/messages.ts';
+import type { ScanPage } from '../../src/store/rows/scan.ts';
 import { combinations } from '../support/combinations.ts';
 import { enqueue, heldClock, insertAccount, startStore } from '../support/store.ts';
 

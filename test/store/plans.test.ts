@@ -3,10 +3,10 @@ import { expect, it, vi } from 'vitest';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { ComplianceTemplateFilter } from '../../src/store/compliance-templates.ts';
 import type { Database } from '../../src/store/database.ts';
-import { type EventFilter, eventFeed } from '../../src/store/event-feed.ts';
-import { type MessageFilter, messageList } from '../../src/store/message-list.ts';
-import type { QueueFilter } from '../../src/store/queue.ts';
-import { MAX_LOOKS } from '../../src/store/scan.ts';
+import { type EventFilter, eventFeed } from '../../src/store/messages/event-feed.ts';
+import { type MessageFilter, messageList } from '../../src/store/messages/message-list.ts';
+import type { QueueFilter } from '../../src/store/messages/queue.ts';
+import { MAX_LOOKS } from '../../src/store/rows/scan.ts';
 import {
   SUPPRESSION_REASONS,
   SUPPRESSION_STREAMS,

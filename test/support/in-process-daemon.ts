@@ -54,7 +54,7 @@ export async function startInProcess() {
     workerScript: threadFromSource('delivery/worker/main.ts'),
     flushScript: threadFromSource('store/flush-thread.ts'),
     storeReaderScript: threadFromSource('reader.ts'),
-    slackScript: threadFromSource('store/slack-thread.ts'),
+    slackScript: threadFromSource('store/maintenance/slack-thread.ts'),
   });
   const db = openDatabase(dataDir);
 

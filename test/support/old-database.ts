@@ -1,9 +1,9 @@
 import { mkdirSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { DATABASE_FILE, openConnection } from '../../src/store/connection.ts';
-import { migrateDatabase } from '../../src/store/migrate.ts';
-import { knownMigrations } from '../../src/store/migrations.ts';
-import { SMALL_DATABASE_BYTES } from '../../src/store/upgrade.ts';
+import { migrateDatabase } from '../../src/store/migrate/migrate.ts';
+import { knownMigrations } from '../../src/store/migrate/migrations.ts';
+import { SMALL_DATABASE_BYTES } from '../../src/store/migrate/upgrade.ts';
 
 /** The last schema but one of those that older programs have created; there is a migration after it. */
 export const OLD_SCHEMA = 15;

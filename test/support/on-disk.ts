@@ -2,8 +2,8 @@ import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import type { MessageStatus } from '../../src/store/messages.ts';
-import { STATUS_CODES } from '../../src/store/row-keys.ts';
+import type { MessageStatus } from '../../src/store/messages/messages.ts';
+import { STATUS_CODES } from '../../src/store/rows/row-keys.ts';
 
 /** How far the dead daemon's messages had come by its own account. Looks at a copy. */
 export function onDisk(dataDir: string): { delivered: number; sending: number } {

@@ -11,8 +11,8 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { mergeContent } from '../../src/mail/shared-content.ts';
 import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import type { DomainRow } from '../../src/store/domains.ts';
-import type { MessageRow } from '../../src/store/messages.ts';
+import type { DomainRow } from '../../src/store/domains/domains.ts';
+import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 

@@ -6,7 +6,7 @@ import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { createSeal } from '../../src/core/seal.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
 import { createRecorder } from '../../src/events/record.ts';
-import type { MessageRow } from '../../src/store/messages.ts';
+import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { createWebhookCaller, type WebhookCaller } from '../../src/webhooks/call.ts';
 import { createWebhookSecrets } from '../../src/webhooks/secrets.ts';
 import { createWebhookSender } from '../../src/webhooks/sender.ts';

@@ -18,7 +18,7 @@ export function createSharedContents(): SharedContents {
     const { id, size } = reference;
     const known = kept.get(id);
     if (known !== undefined) return known.content;
-    // Sound: only sending/campaign-content.ts writes it.
+    // Sound: only campaigns/content.ts writes it.
     const content = JSON.parse(unpackContent(reference)) as SharedContent;
     kept.set(id, { content, size });
     return content;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { CampaignSending } from '../../sending/campaign-send.ts';
-import { shownCampaign } from '../../sending/campaigns.ts';
-import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns.ts';
+import { shownCampaign } from '../../campaigns/campaigns.ts';
+import type { CampaignSending } from '../../campaigns/send.ts';
+import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns/campaigns.ts';
 
 /** How a campaign is shown: the schema, an example, and the campaign with how far it has come. */
 const progress = z.object({

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import type { CampaignSending } from '../../campaigns/send.ts';
 import { isRefusal, refuse } from '../../core/refusal.ts';
-import type { CampaignSending } from '../../sending/campaign-send.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
-import type { CampaignRow } from '../../store/campaigns.ts';
+import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { successBody } from '../answers.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { oneCampaignForm, SENDING_EXAMPLE, withProgress } from './campaign-forms.ts';

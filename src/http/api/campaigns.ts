@@ -1,10 +1,10 @@
 import { z } from 'zod';
+import { ANALYTICS_INTERVALS, type Campaigns, shownAnalytics } from '../../campaigns/campaigns.ts';
+import type { CampaignSending } from '../../campaigns/send.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
-import type { CampaignSending } from '../../sending/campaign-send.ts';
-import { ANALYTICS_INTERVALS, type Campaigns, shownAnalytics } from '../../sending/campaigns.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
-import { CAMPAIGN_COUNTS, type CampaignCount } from '../../store/campaign-counts.ts';
+import { CAMPAIGN_COUNTS, type CampaignCount } from '../../store/campaigns/campaign-counts.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { campaignForm, EXAMPLE, oneCampaignForm as one, withProgress } from './campaign-forms.ts';

@@ -16,8 +16,8 @@ import {
   readUserAgent,
 } from '../../audience/profile.ts';
 import { IDENTIFIER } from '../../mail/identifier.ts';
-import { CONSENT_METHODS, type ConsentMethod } from '../../store/consent.ts';
-import { GLOBAL_STATUSES } from '../../store/contacts.ts';
+import { CONSENT_METHODS, type ConsentMethod } from '../../store/contacts/consent.ts';
+import { GLOBAL_STATUSES } from '../../store/contacts/contacts.ts';
 import type { Call } from '../route.ts';
 
 /** How people and memberships look on the wire, in and out, and examples for the documentation. */

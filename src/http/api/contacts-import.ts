@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { findSubscriptionGroup } from '../../audience/groups.ts';
-import type { ImportCounts, Importer } from '../../audience/import.ts';
-import { formatOf, openSource } from '../../audience/import-source.ts';
+import type { ImportCounts, Importer } from '../../audience/import/import.ts';
+import { formatOf, openSource } from '../../audience/import/source.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
 import type { Tables } from '../../store/tables.ts';
 import { successBody } from '../answers.ts';

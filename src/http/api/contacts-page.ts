@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { SearchPlace } from '../../audience/search.ts';
 import { invalid, type Refusal } from '../../core/refusal.ts';
-import { SEARCH_KEYS } from '../../store/contacts.ts';
+import { SEARCH_KEYS } from '../../store/contacts/contacts.ts';
 
 /** Page keys of searches among people: like those of `page-key.ts`, of a place in the index or in a walk. */
 const PREFIX = 'search:';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Contacts } from '../../audience/contacts.ts';
-import type { Erasure } from '../../audience/erase.ts';
+import type { Erasure } from '../../audience/erasure/erase.ts';
 import { shownConsent, shownContact, shownMembership } from '../../audience/shown.ts';
 import { isRefusal } from '../../core/refusal.ts';
-import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../store/consent.ts';
+import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../store/contacts/consent.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import {

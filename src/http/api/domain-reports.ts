@@ -3,7 +3,7 @@ import { type Clock, DAY, iso } from '../../core/clock.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
 import { type DomainReports, domainReports } from '../../domains/reports.ts';
 import type { Domains } from '../../domains/service.ts';
-import type { DmarcReportRow } from '../../store/dmarc-reports.ts';
+import type { DmarcReportRow } from '../../store/domains/dmarc-reports.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import { type Route, route } from '../route.ts';
 

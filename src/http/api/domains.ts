@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
-import { verificationMessage } from '../../domains/messages.ts';
 import type { Domains } from '../../domains/service.ts';
 import { shownAltFlags, shownDomain, shownFlags } from '../../domains/shown.ts';
-import type { DomainRow } from '../../store/domains.ts';
+import { verificationMessage } from '../../domains/verification/messages.ts';
+import type { DomainRow } from '../../store/domains/domains.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { domainRecord, EXAMPLES, recordsOfDomain, registered, rotated, verified } from './domain-forms.ts';
 import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';

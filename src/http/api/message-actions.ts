@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { publicMessage } from '../../events/message-view.ts';
 import type { QueuedMail } from '../../sending/queued-mail.ts';
-import type { ListedMessage } from '../../store/messages.ts';
+import type { ListedMessage } from '../../store/messages/messages.ts';
 import { type Answer, type Route, route } from '../route.ts';
 import { MESSAGE_EXAMPLE, messageForm } from './messages.ts';
 

@@ -4,7 +4,7 @@ import { publicEvent } from '../../events/feed.ts';
 import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../events/lifecycle.ts';
 import { messageHistory, messageTimeline, publicMessage } from '../../events/message-view.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
-import { MESSAGE_STATUSES } from '../../store/messages.ts';
+import { MESSAGE_STATUSES } from '../../store/messages/messages.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import { pageKey, readPageKey } from '../page-key.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { invalid, type Refusal } from '../../core/refusal.ts';
-import type { Page } from '../../store/page.ts';
+import type { Page } from '../../store/rows/page.ts';
 import { pageKey } from '../page-key.ts';
 
 const MAX_ROWS = 200;

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
-import type { UseCase } from '../../store/domains.ts';
+import type { UseCase } from '../../store/domains/domains.ts';
 import { refusalBody, successBody } from '../answers.ts';
-import { JsonElement } from '../json-parse.ts';
+import { JsonElement } from '../body/json-parse.ts';
 import { unknownFields } from '../known-fields.ts';
 import { type Call, type Route, route } from '../route.ts';
 import { parseForm } from '../validation.ts';

@@ -4,8 +4,8 @@ import type { Outcome } from '../../delivery/outcome.ts';
 import type { Acceptance, Accepted, AcceptRequest } from '../../sending/accept.ts';
 import { parseIdempotencyKey } from '../../sending/idempotency.ts';
 import type { AccountRow } from '../../store/accounts.ts';
-import type { UseCase } from '../../store/domains.ts';
-import type { MessageStatus } from '../../store/messages.ts';
+import type { UseCase } from '../../store/domains/domains.ts';
+import type { MessageStatus } from '../../store/messages/messages.ts';
 import { successBody } from '../answers.ts';
 import { type Answer, type Call, type Route, route } from '../route.ts';
 import {

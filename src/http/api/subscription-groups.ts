@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { SubscriptionGroups } from '../../audience/groups.ts';
 import { shownGroup } from '../../audience/shown.ts';
 import { isRefusal } from '../../core/refusal.ts';
-import { type ComplianceTemplates, groupTemplatesRefusal } from '../../sending/compliance-templates.ts';
+import { type ComplianceTemplates, groupTemplatesRefusal } from '../../templates/compliance-templates.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { EXAMPLES } from './contacts-forms.ts';

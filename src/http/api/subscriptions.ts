@@ -3,7 +3,7 @@ import { shownMember, shownSubscriber, shownSubscription } from '../../audience/
 import type { Joined, MembershipWish, Subscriptions } from '../../audience/subscriptions.ts';
 import { iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
-import type { Member } from '../../store/subscriptions.ts';
+import type { Member } from '../../store/contacts/subscriptions.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
 import {

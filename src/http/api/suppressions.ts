@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
+import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../store/suppressions.ts';
 import {
   identifierOf,
   type LiftWish,
   type SuppressionList,
   shownSuppression,
-} from '../../sending/suppression-list.ts';
-import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../store/suppressions.ts';
+} from '../../suppression/list.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { given } from './given.ts';

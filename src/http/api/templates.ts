@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
-import { contentFault, shownTemplate, type Templates, templateWarnings } from '../../sending/templates.ts';
-import { subjectTemplateFault } from '../../sending/text.ts';
 import type { TemplateRow } from '../../store/templates.ts';
+import { contentFault, shownTemplate, type Templates, templateWarnings } from '../../templates/templates.ts';
+import { subjectTemplateFault } from '../../templates/text.ts';
 import { successBody } from '../answers.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Answer, type Route, type RouteDescription, route } from '../route.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { textFault } from '../../sending/text.ts';
+import { textFault } from '../../templates/text.ts';
 
 /** Texts in requests, none of which may hold what no mail may hold. */
 

@@ -1,4 +1,4 @@
-import type { ReportReason } from '../../sending/report-abuse.ts';
+import type { ReportReason } from '../../suppression/report-abuse.ts';
 import type { PublicAnswer } from './answer.ts';
 import { html, nothing, pageAnswer } from './layout.ts';
 

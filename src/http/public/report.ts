@@ -1,8 +1,8 @@
 import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
-import { REPORT_REASONS, type ReportAbuse } from '../../sending/report-abuse.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
+import { REPORT_REASONS, type ReportAbuse } from '../../suppression/report-abuse.ts';
 import type { PublicAnswer, PublicPlace } from './answer.ts';
 import { correspondents } from './correspondents.ts';
 import { unknownLinkPage } from './plain-pages.ts';

@@ -4,7 +4,7 @@ import { isLoopback } from '../../accounts/caller-addresses.ts';
 import type { Config } from '../../config/schema.ts';
 import { createErrorLog, type Log } from '../../core/log.ts';
 import { storageFailure } from '../../store/failure.ts';
-import { hasBody } from '../body.ts';
+import { hasBody } from '../body/body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import { type ConnectionLimits, type ContextFor, createListener } from '../listener.ts';
 import { oneAtATime } from '../pipelining.ts';

@@ -1,5 +1,5 @@
 import type { Visits } from '../../events/visits.ts';
-import { linkAddress } from '../../mail/link-address.ts';
+import { linkAddress } from '../../mail/html/link-address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import { COMMON_HEADERS, type PublicAnswer, type PublicPlace } from './answer.ts';
 import { unknownLinkPage } from './plain-pages.ts';

@@ -1,4 +1,4 @@
-import type { Choice, OptOutPart, Standing } from '../../sending/unsubscribe.ts';
+import type { Choice, OptOutPart, Standing } from '../../suppression/unsubscribe.ts';
 import type { PublicAnswer } from './answer.ts';
 import { type Html, html, nothing, pageAnswer } from './layout.ts';
 

@@ -1,4 +1,4 @@
-import { type Classification, classify, explain, type Verdict } from '../classify.ts';
+import { type Classification, classify, explain, type Verdict } from '../classify/classify.ts';
 import type { Stage } from '../reply.ts';
 import type { StatusGroup } from './delivery-status.ts';
 import { isGeneric, preferred, quotedReply, replyText } from './evidence.ts';

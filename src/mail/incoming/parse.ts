@@ -1,6 +1,4 @@
-import type { AggregateReport } from './aggregate-report.ts';
 import { complaintOf, readComplaint } from './arf.ts';
-import { type ReportProblem, readAttachedReport, readReportFile } from './attached-report.ts';
 import { readAutoReply } from './auto-reply.ts';
 import { firstAddress, readDeliveryReport } from './dsn.ts';
 import { decodeWords, type Fields } from './fields.ts';
@@ -10,8 +8,10 @@ import { splitMbox } from './mbox.ts';
 import { type Part, readMail } from './mime.ts';
 import { type ReturnedMail, sortParts } from './notice.ts';
 import type { IncomingReport } from './report.ts';
+import type { AggregateReport } from './reports/aggregate-report.ts';
+import { type ReportProblem, readAttachedReport, readReportFile } from './reports/attached-report.ts';
+import type { TlsReport } from './reports/tls-report.ts';
 import { readSesNotification, type SesNotification } from './ses-notification.ts';
-import type { TlsReport } from './tls-report.ts';
 
 /**
  * Reads one mail that came back: what kind it is and what it says, in the shape of `bounce parse`. Pure, never

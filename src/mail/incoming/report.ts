@@ -1,4 +1,4 @@
-import type { BounceType, Classification, Scope, Suppress } from '../classify.ts';
+import type { BounceType, Classification, Scope, Suppress } from '../classify/classify.ts';
 
 /** What a mail that came back says of one recipient. */
 export interface IncomingReport {

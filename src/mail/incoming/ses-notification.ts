@@ -1,4 +1,4 @@
-import { enhancedCode } from '../classify.ts';
+import { enhancedCode } from '../classify/classify.ts';
 import type { StatusGroup } from './delivery-status.ts';
 
 /**

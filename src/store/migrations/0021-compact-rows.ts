@@ -1,5 +1,5 @@
-import { packJson } from '../packed-json.ts';
-import type { Rebuild, SqlValue, TableCopy } from '../rebuild.ts';
+import type { Rebuild, SqlValue, TableCopy } from '../migrate/rebuild.ts';
+import { packJson } from '../rows/packed-json.ts';
 import {
   ATTEMPT_LANE_CODES,
   type Codes,
@@ -10,7 +10,7 @@ import {
   ROLE_CODES,
   STATUS_CODES,
   USE_CASE_CODES,
-} from '../row-keys.ts';
+} from '../rows/row-keys.ts';
 
 /**
  * Messages, events, attempts and the queue in their compact form (message-rows.ts, event-rows.ts): 660 bytes per

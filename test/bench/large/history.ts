@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSy
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { searchKeys } from '../../../src/audience/search-key.ts';
-import { contactSearchIndex } from '../../../src/store/contact-search.ts';
+import { contactSearchIndex } from '../../../src/store/contacts/contact-search.ts';
 import { DATABASE_FILE } from '../../../src/store/database.ts';
 import { htmlOf } from '../message.ts';
 import { CAMPAIGNS, type Installation, RECIPIENT_DOMAINS, writeInstallation } from './installation.ts';

@@ -1,5 +1,5 @@
 import { request } from 'node:http';
-import { dsn } from '../../smtp/mails.ts';
+import { dsn } from '../../smtp/mx/mails.ts';
 import { smtpClient } from '../../support/smtp-client.ts';
 import { verifiedDomain } from '../../support/verified-domain.ts';
 import { startAbuse } from '../abuse.ts';

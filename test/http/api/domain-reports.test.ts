@@ -3,9 +3,9 @@ import { DAY } from '../../../src/core/clock.ts';
 import { refuse } from '../../../src/core/refusal.ts';
 import { domainReportRoutes } from '../../../src/http/api/domain-reports.ts';
 import { parseIncoming } from '../../../src/mail/incoming/parse.ts';
-import { storeAggregate, storeTls } from '../../../src/smtp/reports.ts';
+import { storeAggregate, storeTls } from '../../../src/smtp/mx/reports.ts';
 import { createLocalReader } from '../../../src/store/readers/reads.ts';
-import { aggregateReport, tlsReport } from '../../smtp/mails.ts';
+import { aggregateReport, tlsReport } from '../../smtp/mx/mails.ts';
 import { heldClock, insertAccount, insertDomain, startStore } from '../../support/store.ts';
 import { startApi } from '../harness.ts';
 

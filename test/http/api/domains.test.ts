@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Check } from '../../../src/domains/outcome.ts';
 import type { DnsRecord } from '../../../src/domains/records.ts';
 import type { ShownGroup } from '../../../src/domains/shown.ts';
+import type { Check } from '../../../src/domains/verification/outcome.ts';
 import { domainGroupRoutes } from '../../../src/http/api/domain-groups.ts';
 import { domainRoutes } from '../../../src/http/api/domains.ts';
 import { useCaseRoutes } from '../../../src/http/api/use-cases.ts';
-import { startHouse } from '../../domains/house.ts';
+import { startHouse } from '../../domains/setup.ts';
 import { insertAccount } from '../../support/store.ts';
 import { startApi } from '../harness.ts';
 

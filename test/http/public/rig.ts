@@ -10,8 +10,8 @@ import { publicEvent } from '../../../src/events/feed.ts';
 import { createPublicSide, type PublicSideSettings } from '../../../src/http/public/public.ts';
 import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
 import { clickTokens, createTokens } from '../../../src/mail/tokens.ts';
-import { createUnsubscribing } from '../../../src/sending/unsubscribe.ts';
-import type { MessageRow } from '../../../src/store/messages.ts';
+import type { MessageRow } from '../../../src/store/messages/messages.ts';
+import { createUnsubscribing } from '../../../src/suppression/unsubscribe.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 
 /** Link hosts of two customers' proven domains. */

@@ -1,0 +1,258 @@
+import { customFieldsFault } from '../custom-fields.ts';
+import {
+  type ConsentWish,
+  type ProfileChanges,
+  type Read,
+  readDetails,
+  readEmail,
+  readIpAddress,
+  readMethod,
+  readMoment,
+  readName,
+  readPhone,
+  readUserAgent,
+} from '../profile.ts';
+import { csvFields, delimiterOf, type ImportRecord } from './records.ts';
+
+/**
+ * Makes a record of an import a profile: finds out which column is which field, reads each by the same rules as
+ * the API, and says of a row that cannot be taken why. A value is never repeated in a reason: reasons are
+ * kept, and shown to others than the person.
+ */
+export type ImportRow = Readable | Unreadable;
+
+interface Readable {
+  line: number;
+  profile: ProfileChanges;
+}
+
+interface Unreadable {
+  line: number;
+  reason: string;
+}
+
+export interface RowReader {
+  /** Unknown columns or fields, as far as they are known by now; at most 50. */
+  ignored: ReadonlySet<string>;
+  /** Whether there are more of them. */
+  ignoredTruncated(): boolean;
+  read(record: ImportRecord): ImportRow;
+}
+
+/** How rows are read. Without options every row with an identifier is accepted and unknown columns are ignored. */
+export interface RowOptions {
+  /** Unknown columns and fields are faults: of a CSV the header, of NDJSON the row. */
+  rejectUnknown?: boolean;
+  /** Rows without an email are rejected. */
+  requireEmail?: boolean;
+  /** Names of columns in the file, and the fields that they hold. */
+  columns?: ReadonlyMap<string, string>;
+}
+
+/** The field as it is written here, or null: it is neither a field of a contact nor `customFields.<name>`. */
+export function fieldNamed(name: string): string | null {
+  const field = columnOf(name.trim());
+  return field === CUSTOM_PREFIX ? null : field;
+}
+
+export function isReadable(row: ImportRow): row is Readable {
+  return 'profile' in row;
+}
+
+const FIELDS = [
+  'email',
+  'phone',
+  'firstName',
+  'lastName',
+  'consentMethod',
+  'consentDetails',
+  'consentIpAddress',
+  'consentUserAgent',
+  'consentTimestamp',
+] as const;
+type Field = (typeof FIELDS)[number];
+
+const CUSTOM_FIELDS = 'customFields';
+const CUSTOM_PREFIX = 'customfields.';
+/** A contact has at most a thousand custom fields, and some columns may mean nothing to us. */
+const MAX_COLUMNS = 2000;
+/** More than these are not remembered. */
+const MAX_IGNORED = 50;
+const MAX_LISTED = 20;
+
+/** `First Name`, `first_name` and `firstName` are one column, `E-Mail` is another. */
+const BY_COLUMN = new Map(FIELDS.map((field) => [field.toLowerCase(), field]));
+
+/** By the header, or why it cannot be one. */
+export function csvRowReader(header: ImportRecord, options: RowOptions = {}): RowReader | string {
+  if (header.fault !== null) return `the header ${header.fault}`;
+  const delimiter = delimiterOf(header.text);
+  const ignored = new Set<string>();
+  let truncated = false;
+  const names = csvFields(header.text, delimiter);
+  if (names.length > MAX_COLUMNS) return `the header names more than ${MAX_COLUMNS} columns`;
+  const given = options.columns ?? new Map<string, string>();
+  const absent = [...given.keys()].filter((name) => !names.some((each) => each.trim() === name));
+  if (absent.length > 0) return `the header has no column ${listed(absent)}; it has ${listed(names)}`;
+  const columns = names.map((name) => {
+    const column = given.get(name.trim()) ?? columnOf(name.trim());
+    if (column === null && name.trim() !== '') truncated = !remember(ignored, name.trim()) || truncated;
+    return column;
+  });
+  const known = columns.filter((column) => column !== null);
+  const seen = new Set<string>();
+  const twice = known.find((column) => seen.size === seen.add(column).size);
+  if (twice !== undefined) return `the header names ${twice} twice`;
+  if (!known.includes('email') && !known.includes('phone'))
+    return `the header names neither email nor phone; its columns are ${listed(names)}`;
+  if (options.rejectUnknown === true && ignored.size > 0)
+    return `the header has unknown columns: ${listed(ignored)}`;
+  if (options.requireEmail === true && !known.includes('email')) return 'the header has phone, but no email';
+  return {
+    ignored,
+    ignoredTruncated: () => truncated,
+    read: ({ line, text, fault }) => {
+      if (fault !== null) return { line, reason: fault };
+      const values = csvFields(text, delimiter);
+      if (values.length !== columns.length)
+        return { line, reason: `has ${values.length} columns, the header has ${columns.length}` };
+      const fields: Record<string, unknown> = {};
+      const custom: Record<string, unknown> = {};
+      for (const [index, column] of columns.entries()) {
+        const value = values[index]?.trim() ?? '';
+        // An empty cell says nothing; it never takes a value away.
+        if (column === null || value === '') continue;
+        if (column.startsWith(CUSTOM_PREFIX)) custom[column.slice(CUSTOM_PREFIX.length)] = value;
+        else fields[column] = value;
+      }
+      const customFields = Object.keys(custom).length === 0 ? undefined : custom;
+      return profileOf(line, fields, customFields, options);
+    },
+  };
+}
+
+function columnOf(name: string): string | null {
+  if (name.toLowerCase().startsWith(CUSTOM_PREFIX)) return CUSTOM_PREFIX + name.slice(CUSTOM_PREFIX.length);
+  return BY_COLUMN.get(name.toLowerCase().replaceAll(/[\s_-]/g, '')) ?? null;
+}
+
+/** Objects with the fields of the API. */
+export function ndjsonRowReader(options: RowOptions = {}): RowReader {
+  const ignored = new Set<string>();
+  let truncated = false;
+  const { columns } = options;
+  return {
+    ignored,
+    ignoredTruncated: () => truncated,
+    read: ({ line, text, fault }) => {
+      if (fault !== null) return { line, reason: fault };
+      const value = parseObject(text);
+      if (value === null) return { line, reason: 'is not a JSON object' };
+      const fields: Record<string, unknown> = {};
+      const custom: Record<string, unknown> = {};
+      const unknown = new Set<string>();
+      for (const [name, inner] of Object.entries(value)) {
+        const field = columns?.get(name) ?? FIELDS.find((known) => known === name);
+        if (field === undefined && name !== CUSTOM_FIELDS) remember(unknown, name);
+        if (field === undefined || inner === null) continue;
+        if (field.startsWith(CUSTOM_PREFIX)) custom[field.slice(CUSTOM_PREFIX.length)] = inner;
+        else fields[field] = inner;
+      }
+      for (const name of unknown) truncated = !remember(ignored, name) || truncated;
+      if (options.rejectUnknown === true && unknown.size > 0)
+        return { line, reason: `has unknown fields: ${listed(unknown)}` };
+      return profileOf(line, fields, mergedCustomFields(value[CUSTOM_FIELDS], custom), options);
+    },
+  };
+}
+
+/** Mapped fields next to those of the row itself, which need not be an object yet. */
+function mergedCustomFields(given: unknown, mapped: Record<string, unknown>): unknown {
+  if (Object.keys(mapped).length === 0) return given ?? undefined;
+  return typeof given === 'object' && given !== null && !Array.isArray(given)
+    ? { ...given, ...mapped }
+    : mapped;
+}
+
+/** Names from a file as a person reads them: a few, each short and on one line. */
+function listed(names: Iterable<string>): string {
+  const all = [...names].map(
+    (name) =>
+      `"${name
+        .trim()
+        .slice(0, 80)
+        .replaceAll(/\p{Cc}/gu, ' ')}"`,
+  );
+  const shown = all.slice(0, MAX_LISTED).join(', ');
+  return all.length > MAX_LISTED ? `${shown} and ${all.length - MAX_LISTED} more` : shown;
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's message quotes the text; that it is none is all there is to say.
+    return null;
+  }
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null;
+}
+
+/** Each field by its own rule; the first that breaks it is the reason. */
+function profileOf(
+  line: number,
+  fields: Partial<Record<Field, unknown>>,
+  customFields: unknown,
+  { requireEmail = false }: RowOptions,
+): ImportRow {
+  let reason: string | null = null;
+  const read = <Value>(field: Field, reader: (text: string) => Read<Value>): Value | undefined => {
+    const given = fields[field];
+    if (given === undefined || reason !== null) return undefined;
+    const result = typeof given === 'string' ? reader(given) : { fault: 'must be a text' };
+    if ('value' in result) return result.value;
+    reason = `${field}: ${result.fault}`;
+    return undefined;
+  };
+  const profile: ProfileChanges = {
+    email: read('email', readEmail),
+    phone: read('phone', readPhone),
+    firstName: read('firstName', readName),
+    lastName: read('lastName', readName),
+    consent: consentOf({
+      method: read('consentMethod', readMethod),
+      details: read('consentDetails', readDetails),
+      ipAddress: read('consentIpAddress', readIpAddress),
+      userAgent: read('consentUserAgent', readUserAgent),
+      saidAt: read('consentTimestamp', readMoment),
+    }),
+  };
+  if (reason !== null) return { line, reason };
+  if (fields.email === undefined && fields.phone === undefined)
+    return { line, reason: 'has neither email nor phone' };
+  if (requireEmail && fields.email === undefined) return { line, reason: 'has a phone, but no email' };
+  if (customFields !== undefined) {
+    const fault = customFieldsFault(customFields);
+    if (fault !== null) {
+      const path = [CUSTOM_FIELDS, fault.path].filter((part) => part !== '').join('.');
+      return { line, reason: `${path}: ${fault.message}` };
+    }
+    // Sound: that is what was checked.
+    profile.customFields = customFields as Record<string, unknown>;
+  }
+  return { line, profile };
+}
+
+/** Undefined when nothing is said of consent. */
+function consentOf(wish: ConsentWish): ConsentWish | undefined {
+  return Object.values(wish).every((value) => value === undefined) ? undefined : wish;
+}
+
+/** False when there is no room for the name. */
+function remember(names: Set<string>, name: string): boolean {
+  const kept = name.slice(0, 80);
+  if (names.size < MAX_IGNORED) names.add(kept);
+  return names.has(kept);
+}

@@ -1,0 +1,191 @@
+import ipaddr from 'ipaddr.js';
+import { type Config, type ListenAddress, parseListen } from '../../config/schema.ts';
+import { reverseName } from '../../dns/names.ts';
+import { addressesOf, type DnsView } from '../verification/dns-view.ts';
+import { configuredAddresses } from './egress-addresses.ts';
+
+/**
+ * What of the configured host will not work on the Internet, one warning for each, with the key and the remedy. The
+ * daemon logs them when it starts; nothing depends on them.
+ */
+export interface HostWarning {
+  /** The key of the configuration that the warning is about. */
+  key: string;
+  message: string;
+}
+
+export type HostSettings = Pick<Config, 'hostname' | 'public' | 'mx' | 'delivery'>;
+
+/** What can be seen without DNS. */
+export function checkSettings(settings: HostSettings): HostWarning[] {
+  const warnings = helloNames(settings)
+    .filter(({ name }) => !isFullyQualified(name))
+    .map(({ key, name }) => ({
+      key,
+      message: `${key} "${name}" is not a fully qualified domain name: many servers refuse mail from a host that introduces itself so. Set it to a name that DNS resolves to this server, such as mail.example.com`,
+    }));
+  const { url } = settings.public;
+  if (url.startsWith('http:') && !isLocalUrl(url)) {
+    warnings.push({
+      key: 'public.url',
+      message: `public.url is ${url}: one-click unsubscribe needs https (RFC 8058), so marketing mail goes without List-Unsubscribe-Post, which large receivers require. Set public.url to an https address`,
+    });
+  }
+  return warnings;
+}
+
+/** What DNS says about the host. Never rejects for a failed lookup: that is a warning too. */
+export async function checkHostDns(view: DnsView, settings: HostSettings): Promise<HostWarning[]> {
+  const names = helloNames(settings).filter(({ name }) => isFullyQualified(name));
+  const hosts = await Promise.all(
+    names.map(async ({ key, name }) => ({ key, name, found: await addressesOf(view, name) })),
+  );
+  const unresolved = hosts.flatMap(({ key, name, found }) => {
+    if (found.kind === 'records') return [];
+    const problem =
+      found.kind === 'absent' ? 'has no address in DNS' : `could not be looked up: ${found.why}`;
+    return [{ key, message: `${key} ${name} ${problem}. Publish its A and AAAA records` }];
+  });
+  const own = hosts.find(({ key }) => key === 'hostname')?.found;
+  const addresses = own?.kind === 'records' ? own.records : [];
+  return [
+    ...unresolved,
+    ...loopbackWarnings(settings, addresses),
+    ...(await pointerWarnings(view, settings, addresses)),
+  ];
+}
+
+/** The names that the host introduces itself with in EHLO. */
+function helloNames({ hostname, delivery }: HostSettings): { key: string; name: string }[] {
+  const names = new Map([[hostname.toLowerCase(), 'hostname']]);
+  for (const entry of delivery.egress) {
+    const name = entry.hostname?.toLowerCase();
+    if (name !== undefined && !names.has(name)) names.set(name, `delivery.egress "${entry.name}", hostname`);
+  }
+  return [...names].map(([name, key]) => ({ key, name }));
+}
+
+const LOCAL_NAME = /(?:^|\.)(?:localhost|localdomain|local|lan|internal|home\.arpa)$/;
+
+/** At least two labels, the last with a letter in it (RFC 3696 §2), under no suffix of private networks. */
+function isFullyQualified(name: string): boolean {
+  return /\.[a-z0-9-]*[a-z][a-z0-9-]*$/.test(name) && !LOCAL_NAME.test(name);
+}
+
+/** Listeners that only this machine reaches although the host name leads other machines here. */
+function loopbackWarnings({ hostname, mx, public: pages }: HostSettings, addresses: string[]): HostWarning[] {
+  const outside = addresses.filter((address) => !isLoopback(address));
+  if (outside.length === 0) return [];
+  const leadsTo = `${hostname} resolves to ${outside.join(', ')}`;
+  const warnings: HostWarning[] = [];
+  // A proxy that announces clients connects from this machine.
+  if (isLoopbackListener(mx.listen) && mx.proxyProtocol.length === 0) {
+    warnings.push({
+      key: 'mx.listen',
+      message: `mx.listen is ${mx.listen}, which only this machine reaches, but ${leadsTo}: bounces and complaints do not arrive. Set mx.listen to "0.0.0.0:25", or redirect port 25 to it`,
+    });
+  }
+  if (isLocalUrl(pages.url)) {
+    warnings.push({
+      key: 'public.url',
+      message: `public.url is ${pages.url}, which only this machine reaches, but ${leadsTo}: unsubscribe and tracking links lead nowhere. Set public.url to an address that recipients reach, such as https://track.${hostname}`,
+    });
+    return warnings;
+  }
+  const serving = servingListener(pages);
+  if (serving !== null && isLoopbackListener(serving.listen)) {
+    warnings.push({
+      key: serving.key,
+      message: `${serving.key} is ${serving.listen}, which only this machine reaches, but public.url ${pages.url} leads to the same port and ${leadsTo}. Set ${serving.key} to "0.0.0.0:${new URL(pages.url).port || '80'}", or put a reverse proxy in front of it`,
+    });
+  }
+  return warnings;
+}
+
+/** The listener that `public.url` names directly; null when a reverse proxy must be in between. */
+function servingListener({
+  url,
+  listen,
+  tls,
+}: HostSettings['public']): { key: string; listen: string } | null {
+  const { protocol, port } = new URL(url);
+  if (protocol === 'https:')
+    return tls.listen === 'off' ? null : { key: 'public.tls.listen', listen: tls.listen };
+  return parseListen(listen)?.port === Number(port || 80) ? { key: 'public.listen', listen } : null;
+}
+
+/** Source addresses without reverse DNS that leads back to them (RFC 1912 §2.1): large receivers refuse their mail. */
+async function pointerWarnings(
+  view: DnsView,
+  { hostname, delivery }: HostSettings,
+  hostAddresses: readonly string[],
+): Promise<HostWarning[]> {
+  const configured = delivery.egress.flatMap((entry) =>
+    configuredAddresses(entry).map((address) => [address, entry.hostname ?? hostname] as const),
+  );
+  const known =
+    configured.length > 0 ? configured : hostAddresses.map((address) => [address, hostname] as const);
+  const warnings = await Promise.all(
+    [...new Map(known)].map(async ([address, name]): Promise<HostWarning[]> => {
+      if (isLocalNetwork(address)) return [];
+      const problem = await pointerProblem(view, address);
+      if (problem === null) return [];
+      const remedy = `Set the PTR record of ${address} to ${name} at the provider of the address, and publish ${name} with that address`;
+      return [
+        { key: 'delivery.egress', message: `${problem}: large receivers refuse mail from it. ${remedy}` },
+      ];
+    }),
+  );
+  return warnings.flat();
+}
+
+/** Null when the address is forward-confirmed. */
+async function pointerProblem(view: DnsView, address: string): Promise<string | null> {
+  const pointers = await view.ptr(reverseName(address));
+  if (pointers.kind === 'absent') return `the source address ${address} has no PTR record`;
+  if (pointers.kind === 'unknown')
+    return `the PTR record of the source address ${address} could not be looked up (${pointers.why}); without one`;
+  const forward = await Promise.all(pointers.records.map((name) => addressesOf(view, name)));
+  const same = ipaddr.parse(address).toString();
+  const confirmed = forward.some(
+    (found) =>
+      found.kind === 'records' && found.records.some((each) => ipaddr.parse(each).toString() === same),
+  );
+  if (confirmed) return null;
+  const unknown = forward.some(({ kind }) => kind === 'unknown');
+  const names = pointers.records.join(', ');
+  return unknown
+    ? `the name ${names} in the PTR record of the source address ${address} could not be looked up; if it does not lead back`
+    : `the PTR record of the source address ${address} names ${names}, which does not lead back to it`;
+}
+
+function isLocalUrl(url: string): boolean {
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
+  return isLoopbackHost(host);
+}
+
+function isLoopbackListener(listen: string): boolean {
+  const address: ListenAddress | null = parseListen(listen);
+  return address !== null && isLoopbackHost(address.host);
+}
+
+function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || host.endsWith('.localhost') || isLoopback(host);
+}
+
+function isLoopback(address: string): boolean {
+  return ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
+}
+
+const LOCAL_RANGES: ReadonlySet<string> = new Set([
+  'loopback',
+  'private',
+  'uniqueLocal',
+  'linkLocal',
+  'carrierGradeNat',
+]);
+
+/** Has no reverse DNS that others could see: an address translator stands in front of it. */
+function isLocalNetwork(address: string): boolean {
+  return LOCAL_RANGES.has(ipaddr.process(address).range());
+}

@@ -1,0 +1,141 @@
+import { isIP, isIPv6 } from 'node:net';
+import { reverseName } from '../../dns/names.ts';
+import type { ZoneRecord } from '../../dns/zone-record.ts';
+import { keyRecordValue } from '../key-record.ts';
+import { addressesOf, type DnsView } from '../verification/dns-view.ts';
+import { configuredAddresses } from './egress-addresses.ts';
+import { altDkimHost, type Platform, spfHost, trackHost } from './platform.ts';
+
+/**
+ * The platform's own records, on which all customers' records rely: what `postrider zone` prints and the
+ * built-in name server serves.
+ */
+export interface PlatformKey {
+  alt_domain_id: string;
+  public_key: string;
+}
+
+const TTL = 3600;
+/** Keys come and go with domains. */
+const KEY_TTL = 300;
+
+/** What an operator cannot read from the records alone, one sentence each. */
+export function platformNotes(platform: Platform, records: readonly ZoneRecord[]): string[] {
+  const { hostname, egress } = platform;
+  const notes: string[] = [];
+  if (!records.some(({ name, type }) => name === hostname && (type === 'A' || type === 'AAAA'))) {
+    notes.push(
+      `The addresses of ${hostname} are not known: DNS has none, and no entry of delivery.egress names one. Publish its A and AAAA records, or set address, address6 or publicAddress there.`,
+    );
+  }
+  const pointers = records.filter(({ type }) => type === 'PTR');
+  if (pointers.length > 0) {
+    notes.push(
+      'PTR records belong to the zone of the address, which the hosting provider serves: set them in its control panel.',
+    );
+  }
+  if (egress.some(({ address, publicAddress }) => publicAddress === undefined && address === undefined)) {
+    notes.push('Source addresses that the system chooses are not listed: set delivery.egress to name them.');
+  }
+  return notes;
+}
+
+/** In the order in which an operator checks them: the hosts, then SPF, then one key for each domain, then PTR. */
+export async function platformZone(
+  view: DnsView,
+  platform: Platform,
+  keys: readonly PlatformKey[],
+): Promise<ZoneRecord[]> {
+  const { hostname } = platform;
+  const addresses = await hostAddresses(view, platform);
+  return [
+    ...addresses.map((address) => addressRecord(hostname, address)),
+    ...trackRecords(platform, addresses),
+    { name: hostname, type: 'MX', value: hostname, ttl: TTL, priority: 10 },
+    // The default return path is at the host name itself: its SPF is what receivers evaluate for that.
+    txt(hostname, `v=spf1 include:${spfHost(platform)} ~all`, TTL),
+    txt(spfHost(platform), `v=spf1 ${spfTerms(platform).join(' ')} ~all`, TTL),
+    // Domains whose DMARC record names `dmarc@<hostname>` are others than this one, so this one has to say that
+    // it takes their reports (RFC 9990 §4). Where it names `return-a.<domain>`, as ours do, nobody asks.
+    txt(`*._report._dmarc.${hostname}`, 'v=DMARC1', TTL),
+    ...keys.map(({ alt_domain_id, public_key }) =>
+      txt(altDkimHost(platform, alt_domain_id), keyRecordValue(public_key), KEY_TTL),
+    ),
+    ...egressHostRecords(platform),
+    ...pointerRecords(platform, addresses),
+  ];
+}
+
+/** The hosts that egress entries introduce themselves as (EHLO), each with its addresses and SPF (RFC 7208 §2.3). */
+function egressHostRecords({ hostname, egress }: Platform): ZoneRecord[] {
+  return egress.flatMap((entry) => {
+    const name = entry.hostname?.toLowerCase();
+    const addresses = configuredAddresses(entry);
+    if (name === undefined || name === hostname || addresses.length === 0) return [];
+    return [...addresses.map((address) => addressRecord(name, address)), txt(name, 'v=spf1 a -all', TTL)];
+  });
+}
+
+/** Reverse DNS of every source address, to the name that it introduces itself with (RFC 1912 §2.1). */
+function pointerRecords({ hostname, egress }: Platform, hostAddresses: readonly string[]): ZoneRecord[] {
+  const configured = egress.flatMap((entry) =>
+    configuredAddresses(entry).map(
+      (address) => [address, entry.hostname?.toLowerCase() ?? hostname] as const,
+    ),
+  );
+  const known =
+    configured.length > 0 ? configured : hostAddresses.map((address) => [address, hostname] as const);
+  return [...new Map(known)].map(([address, name]) => ({
+    name: reverseName(address),
+    type: 'PTR',
+    value: name,
+    ttl: TTL,
+  }));
+}
+
+/**
+ * Where the platform is reached: what DNS says already, because an address translator or a proxy may stand
+ * before it; else the addresses it sends from under its own name.
+ */
+async function hostAddresses(view: DnsView, { hostname, egress }: Platform): Promise<string[]> {
+  const known = await addressesOf(view, hostname);
+  if (known.kind === 'records') return known.records;
+  const own = egress.find(
+    (entry) => entry.hostname === undefined || entry.hostname.toLowerCase() === hostname,
+  );
+  return own === undefined ? [] : configuredAddresses(own);
+}
+
+/** The link host leads to where `public.url` does, when that is another name; else to the platform itself. */
+function trackRecords(platform: Platform, addresses: readonly string[]): ZoneRecord[] {
+  const name = trackHost(platform);
+  const { hostname } = new URL(platform.publicUrl);
+  const elsewhere =
+    ![name, platform.hostname, 'localhost'].includes(hostname) &&
+    isIP(hostname.replace(/^\[|\]$/g, '')) === 0;
+  if (elsewhere) return [{ name, type: 'CNAME', value: hostname, ttl: TTL }];
+  if (addresses.length === 0) return [{ name, type: 'CNAME', value: platform.hostname, ttl: TTL }];
+  return addresses.map((address) => addressRecord(name, address));
+}
+
+/**
+ * The senders: configured addresses, the platform's own name for entries without one, and what a relay of the
+ * secondary lane asks to be included.
+ */
+function spfTerms({ hostname, egress, secondary }: Platform): string[] {
+  const sets = egress.map(configuredAddresses);
+  const addresses = new Set(sets.flat());
+  const terms = [...addresses].map((address) => (isIPv6(address) ? `ip6:${address}` : `ip4:${address}`));
+  if (sets.length === 0 || sets.some((set) => set.length === 0)) terms.push(`a:${hostname}`);
+  if (secondary.type === 'relay' && secondary.spfInclude !== undefined)
+    terms.push(`include:${secondary.spfInclude}`);
+  return terms;
+}
+
+function addressRecord(name: string, address: string): ZoneRecord {
+  return { name, type: isIPv6(address) ? 'AAAA' : 'A', value: address, ttl: TTL };
+}
+
+function txt(name: string, value: string, ttl: number): ZoneRecord {
+  return { name, type: 'TXT', value, ttl };
+}

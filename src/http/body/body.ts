@@ -1,0 +1,248 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
+import type { Upload } from '../route.ts';
+import { type BodyOwner, createBodyBudget } from './body-budget.ts';
+import { type JsonBody, joined, parseJson, parseJsonList } from './json-parse.ts';
+import { createJsonScan, type JsonList } from './json-scan.ts';
+
+/**
+ * Reads a JSON body from the stream, never more of it than is allowed: a body that says it is too large is
+ * refused before the first byte, one that does not say is refused when it grows too large. All bodies that
+ * are being read together stay under one bound as well.
+ */
+export interface BodyReader {
+  /**
+   * The value, a refusal, or null when the caller hung up in the middle. `turn` is waited for when the body has
+   * arrived, before it is parsed. With `list` the elements of that list are `JsonElement`s: checked, but built only
+   * when they are asked for.
+   */
+  readJson(
+    req: IncomingMessage,
+    res: ServerResponse,
+    reading: { limit: number; owner: BodyOwner; turn(): Promise<void>; list?: JsonList | undefined },
+  ): Promise<JsonBody | Refusal | null>;
+  /** A body of one of these media types, to be read by whoever wants it, in its own time. */
+  openUpload(req: IncomingMessage, res: ServerResponse, types: readonly string[]): Upload | Refusal;
+  /** Whether the connection is in the middle of an upload: then it may take longer than other requests. */
+  isUploading(connection: Duplex): boolean;
+}
+
+/** The caller went away while its upload was being read. */
+export class HungUp extends Error {}
+
+/** The caller sent its upload too slowly. */
+export class TooSlow extends Error {}
+
+/** Bytes of all bodies together, from their first byte to the end of their response. */
+const MAX_WAITING = 128 * 1024 * 1024;
+/** How slowly a body may arrive. */
+export interface Pace {
+  /** Nothing arrives for so long: given up. */
+  idleMs: number;
+  /** The rate is not looked at before. */
+  graceMs: number;
+  bytesPerSecond: number;
+}
+
+export interface BodyPaces {
+  /** Bodies that wait in memory for their end. */
+  json: Pace;
+  /** Bodies that are read as they come hold no memory, and may be made while they are sent. */
+  upload: Pace;
+}
+
+const PACES: BodyPaces = {
+  json: { idleMs: 20_000, graceMs: 10_000, bytesPerSecond: 8192 },
+  upload: { idleMs: 60_000, graceMs: 60_000, bytesPerSecond: 1024 },
+};
+/** How often the pace of a body is looked at, at least. */
+const PACE_CHECK_MS = 1000;
+
+export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPaces } = {}): BodyReader {
+  const budget = createBodyBudget(options.maxWaiting ?? MAX_WAITING);
+  const paces = options.paces ?? PACES;
+  const uploading = new WeakSet<Duplex>();
+
+  /**
+   * `inspect` is called with every chunk; what it refuses is not read any further. A body that was read keeps its
+   * share until the response has ended: what is made of it takes at least as much memory.
+   */
+  function collect(
+    req: IncomingMessage,
+    res: ServerResponse,
+    limit: number,
+    owner: BodyOwner,
+    inspect: (chunk: Buffer) => Refusal | null,
+  ): Promise<Buffer[] | Refusal | null> {
+    return new Promise((resolve) => {
+      const share = budget.open(owner);
+      const pace = paceMeter(paces.json);
+      const chunks: Buffer[] = [];
+      let size = 0;
+      const slow = setInterval(() => {
+        if (pace.isTooSlow()) finish(tooSlow());
+      }, pace.checkMs);
+      const finish = (result: Buffer[] | Refusal | null) => {
+        clearInterval(slow);
+        if (!Array.isArray(result) || res.closed) share.release();
+        else res.once('close', share.release);
+        req.removeListener('data', onData).removeListener('end', onEnd);
+        req.removeListener('close', onGone).removeListener('error', onGone);
+        resolve(result);
+      };
+      const onData = (chunk: Buffer) => {
+        size += chunk.length;
+        pace.count(chunk.length);
+        const refusal = size > limit ? tooLarge(limit) : (share.take(chunk.length) ?? inspect(chunk));
+        if (refusal === null) chunks.push(chunk);
+        else finish(refusal);
+      };
+      const onEnd = () => finish(chunks);
+      const onGone = () => finish(null);
+      req.on('data', onData).on('end', onEnd).on('close', onGone).on('error', onGone);
+    });
+  }
+
+  return {
+    readJson: async (req, res, { limit, owner, turn, list }) => {
+      if (!hasBody(req)) return { value: undefined };
+      const type = mediaType(req, ['application/json']);
+      if (isRefusal(type)) return type;
+      if (Number(req.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
+      // RFC 9110 §10.1.1: the caller waits for our word before it sends the body.
+      if (req.headers.expect !== undefined) res.writeContinue();
+      const scan = createJsonScan(list);
+      const chunks = await collect(req, res, limit, owner, scan.push);
+      if (chunks === null || isRefusal(chunks)) return chunks;
+      await turn();
+      const bytes = await joined(chunks, owner.accountId);
+      const elements = scan.elements();
+      return list === undefined || elements === null
+        ? parseJson(bytes, owner.accountId)
+        : parseJsonList(bytes, list.name, elements, owner.accountId);
+    },
+    openUpload: (req, res, types) => {
+      const type = mediaType(req, types);
+      if (isRefusal(type)) return type;
+      return { type, bytes: uploaded(req, res, uploading, paces.upload) };
+    },
+    isUploading: (connection) => uploading.has(connection),
+  };
+}
+
+/** Whether a body comes with the request, maybe an empty one (RFC 9112 §6.3). */
+export function hasBody(req: IncomingMessage): boolean {
+  const length = req.headers['content-length'];
+  return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
+}
+
+function tooLarge(limit: number): Refusal {
+  return refuse('PAYLOAD_TOO_LARGE', `the body is over the limit of ${limit} bytes`);
+}
+
+async function* uploaded(
+  req: IncomingMessage,
+  res: ServerResponse,
+  uploading: WeakSet<Duplex>,
+  paceLimits: Pace,
+): AsyncGenerator<Buffer> {
+  if (req.headers.expect !== undefined) res.writeContinue();
+  const { socket } = req;
+  uploading.add(socket);
+  // Left before its end, the rest is thrown away by the server: the caller is to see its answer.
+  const chunks: AsyncIterator<Buffer> = req.iterator({ destroyOnReturn: false });
+  const pace = paceMeter(paceLimits);
+  try {
+    for (;;) {
+      pace.resume();
+      const next = await nextChunk(chunks, pace);
+      if (next.done === true) return;
+      pace.count(next.value.length);
+      // The time until the next chunk is asked for is ours, not the caller's.
+      pace.pause();
+      yield next.value;
+    }
+  } catch (error) {
+    if (error instanceof TooSlow) throw error;
+    throw new HungUp('the caller hung up', { cause: error });
+  } finally {
+    uploading.delete(socket);
+    await chunks.return?.();
+  }
+}
+
+/** The next chunk; throws TooSlow when it does not come in time. */
+async function nextChunk(chunks: AsyncIterator<Buffer>, pace: PaceMeter): Promise<IteratorResult<Buffer>> {
+  let timer: NodeJS.Timeout | undefined;
+  const slow = new Promise<never>((_, reject) => {
+    timer = setInterval(() => {
+      if (pace.isTooSlow()) reject(new TooSlow('the upload is too slow'));
+    }, pace.checkMs);
+  });
+  try {
+    return await Promise.race([chunks.next(), slow]);
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+interface PaceMeter {
+  checkMs: number;
+  count(bytes: number): void;
+  isTooSlow(): boolean;
+  /** Time between the two is not counted. */
+  pause(): void;
+  resume(): void;
+}
+
+function paceMeter({ idleMs, graceMs, bytesPerSecond }: Pace): PaceMeter {
+  const began = performance.now();
+  let received = 0;
+  let lastAt = began;
+  let ownMs = 0;
+  let pausedAt = began;
+  return {
+    checkMs: Math.min(PACE_CHECK_MS, idleMs, graceMs),
+    count: (bytes) => {
+      received += bytes;
+      lastAt = performance.now();
+    },
+    isTooSlow: () => {
+      const now = performance.now();
+      if (now - lastAt >= idleMs) return true;
+      const late = now - began - ownMs - graceMs;
+      return late > 0 && received < (late / 1000) * bytesPerSecond;
+    },
+    pause: () => {
+      pausedAt = performance.now();
+    },
+    resume: () => {
+      lastAt = performance.now();
+      ownMs += lastAt - pausedAt;
+      pausedAt = lastAt;
+    },
+  };
+}
+
+/** The refusal of a body that arrives too slowly. */
+export function tooSlow(): Refusal {
+  return refuse('REQUEST_TIMEOUT', 'the body arrived too slowly: nothing was accepted of it');
+}
+
+/** The one of `types` that the body says it is, in UTF-8 and not packed. */
+function mediaType(req: IncomingMessage, types: readonly string[]): string | Refusal {
+  const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';');
+  if (!types.includes(type.trim())) {
+    return refuse('UNSUPPORTED_MEDIA_TYPE', `the body must be sent as Content-Type: ${types.join(' or ')}`);
+  }
+  const charset = parameters.map((part) => part.trim()).find((part) => part.startsWith('charset='));
+  if (charset !== undefined && !/^charset="?(utf-?8|us-ascii)"?$/.test(charset)) {
+    return refuse('UNSUPPORTED_MEDIA_TYPE', 'the body must be sent as UTF-8');
+  }
+  const coding = req.headers['content-encoding'];
+  if (coding !== undefined && coding.toLowerCase() !== 'identity') {
+    return refuse('UNSUPPORTED_MEDIA_TYPE', 'the body must be sent without Content-Encoding');
+  }
+  return type.trim();
+}

@@ -1,0 +1,220 @@
+import { invalid, type Refusal } from '../../core/refusal.ts';
+
+/**
+ * Counts what a JSON body consists of while its bytes arrive, so that a body of many small values is refused
+ * before anything is built from it. It does not validate: whatever is not JSON is left to `JSON.parse`. With
+ * `list` it also finds where the elements of that list begin and end, so that each can be parsed alone; the
+ * limits then apply to each element and to what surrounds them.
+ */
+export interface JsonScan {
+  /** Takes the chunks of the body in order; returns a refusal as soon as a limit is exceeded. */
+  push(chunk: Uint8Array): Refusal | null;
+  /** Byte ranges of the list's elements; null when the body has no such list. */
+  elements(): Range[] | null;
+}
+
+/** Offsets into the body: the first byte, and the first byte behind the last. */
+export interface Range {
+  start: number;
+  end: number;
+}
+
+/** A list in the outermost object, and how many elements it may have. */
+export interface JsonList {
+  name: string;
+  max: number;
+}
+
+/** Levels of nesting in a body. */
+export const MAX_DEPTH = 64;
+/** Objects, lists, strings, numbers and literals of a body, or of one element of its list. */
+export const MAX_VALUES = 10_000;
+/** Names in one object. */
+export const MAX_NAMES = 2000;
+/** Bytes of a body outside of the elements of its list. */
+const MAX_OUTSIDE_BYTES = 256 * 1024;
+/** A longer name in the outermost object is not the list's. */
+const MAX_LIST_NAME_BYTES = 256;
+
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_LIST = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_LIST = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/** What a byte outside of strings is: 0 part of a number or literal, 1 a blank, 2 structure. */
+const KIND = new Uint8Array(256);
+for (const blank of [0x20, 0x09, 0x0a, 0x0d]) KIND[blank] = 1;
+for (const mark of [QUOTE, COMMA, COLON, OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT]) KIND[mark] = 2;
+
+export function createJsonScan(list?: JsonList): JsonScan {
+  /** Offset of the current chunk in the body. */
+  let base = 0;
+  let inString = false;
+  let escaped = false;
+  let inScalar = false;
+  let depth = 0;
+  let values = 0;
+  /** Names in each of the open containers. */
+  const names = new Uint32Array(MAX_DEPTH + 1);
+  let ranges: Range[] | null = null;
+  /** The list is open: its elements stand two levels deep. */
+  let inList = false;
+  let elementStart = -1;
+  /** Bytes of the elements that have ended. */
+  let inElements = 0;
+  /** Values outside of the list, put aside while an element is counted. */
+  let valuesOutside = 0;
+  /** The last string one level deep, which may be the list's name; null while it is not recorded. */
+  let name: number[] | null = null;
+  let isListNext = false;
+
+  function push(chunk: Uint8Array): Refusal | null {
+    // The next of each at or behind `at`: searched for again only when it has been passed, so each byte is searched
+    // through once for either.
+    let quoteAt = -1;
+    let backslashAt = -1;
+    for (let at = 0; at < chunk.length; at++) {
+      if (inString && !escaped && name === null) {
+        if (quoteAt < at) quoteAt = positionOf(chunk, QUOTE, at);
+        if (backslashAt < at) backslashAt = positionOf(chunk, BACKSLASH, at);
+        at = Math.min(quoteAt, backslashAt);
+        if (at === chunk.length) break;
+      }
+      const byte = chunk[at] ?? 0;
+      if (inString) {
+        if (escaped) escaped = false;
+        else if (byte === BACKSLASH) escaped = true;
+        else if (byte === QUOTE) inString = false;
+        if (inString && name !== null && name.length < MAX_LIST_NAME_BYTES) name.push(byte);
+        continue;
+      }
+      const kind = KIND[byte];
+      if (kind === 1) {
+        inScalar = false;
+        continue;
+      }
+      if (kind === 2) {
+        const refusal = structure(byte, base + at);
+        if (refusal !== null) return refusal;
+      } else if (!inScalar) {
+        inScalar = true;
+        const refusal = begin(base + at);
+        if (refusal !== null) return refusal;
+      }
+    }
+    base += chunk.length;
+    if (list === undefined) return null;
+    const outside = (elementStart === -1 ? base : elementStart) - inElements;
+    return outside > MAX_OUTSIDE_BYTES
+      ? invalid('body', `must have at most ${MAX_OUTSIDE_BYTES} bytes outside of ${list.name}`)
+      : null;
+  }
+
+  /** A value begins here, or the name of one. */
+  function begin(offset: number): Refusal | null {
+    if (inList && depth === 2 && elementStart === -1) {
+      elementStart = offset;
+      valuesOutside = values;
+      values = 0;
+      if (list !== undefined && ranges !== null && ranges.length >= list.max) {
+        return invalid(list.name, `must have at most ${list.max} entries`);
+      }
+    }
+    return ++values > MAX_VALUES ? tooManyValues() : null;
+  }
+
+  function tooManyValues(): Refusal {
+    const message = `must hold at most ${MAX_VALUES} values`;
+    return elementStart === -1 ? invalid('body', message) : invalid(elementName(), message);
+  }
+
+  function elementName(): string {
+    return `${list?.name ?? 'body'}[${ranges?.length ?? 0}]`;
+  }
+
+  function structure(byte: number, offset: number): Refusal | null {
+    inScalar = false;
+    switch (byte) {
+      case QUOTE:
+        inString = true;
+        name = list !== undefined && depth === 1 ? [] : null;
+        return begin(offset);
+      case OPEN_OBJECT:
+      case OPEN_LIST:
+        return open(byte, offset);
+      case CLOSE_OBJECT:
+      case CLOSE_LIST:
+        if (inList && depth === 2) {
+          endElement(offset);
+          inList = false;
+        }
+        depth = Math.max(0, depth - 1);
+        return null;
+      case COMMA:
+        if (inList && depth === 2) endElement(offset);
+        isListNext = false;
+        return null;
+      default:
+        return colon();
+    }
+  }
+
+  function open(byte: number, offset: number): Refusal | null {
+    const refusal = begin(offset);
+    if (refusal !== null) return refusal;
+    if (depth === MAX_DEPTH) return invalid('body', `must not be nested more than ${MAX_DEPTH} levels deep`);
+    depth++;
+    names[depth] = 0;
+    if (isListNext && depth === 2 && byte === OPEN_LIST) {
+      if (ranges !== null) return invalid(list?.name ?? 'body', 'is given more than once');
+      inList = true;
+      ranges = [];
+      elementStart = -1;
+    }
+    isListNext = false;
+    return null;
+  }
+
+  function colon(): Refusal | null {
+    // The name before it is no value.
+    values--;
+    isListNext = name !== null && depth === 1 && textOf(name) === list?.name;
+    name = null;
+    const count = (names[depth] ?? 0) + 1;
+    names[depth] = count;
+    if (count <= MAX_NAMES) return null;
+    const place = elementStart === -1 ? 'body' : elementName();
+    return invalid(place, `must not have an object with more than ${MAX_NAMES} names`);
+  }
+
+  function endElement(offset: number): void {
+    if (elementStart === -1) return;
+    ranges?.push({ start: elementStart, end: offset });
+    inElements += offset - elementStart;
+    elementStart = -1;
+    values = valuesOutside;
+  }
+
+  return { push, elements: () => ranges };
+}
+
+/** The first place at or behind `from`; the length when there is none. */
+function positionOf(bytes: Uint8Array, byte: number, from: number): number {
+  const at = bytes.indexOf(byte, from);
+  return at === -1 ? bytes.length : at;
+}
+
+/** A name as JSON.parse reads it. */
+function textOf(bytes: number[]): string | null {
+  try {
+    const text: unknown = JSON.parse(`"${Buffer.from(bytes).toString('utf8')}"`);
+    return typeof text === 'string' ? text : null;
+  } catch {
+    // Not a JSON string: whoever parses the body will say so.
+    return null;
+  }
+}

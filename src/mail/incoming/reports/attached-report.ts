@@ -1,0 +1,107 @@
+import { decodeText } from '../charset.ts';
+import { decodeWords } from '../fields.ts';
+import type { IncomingLimits } from '../limits.ts';
+import { contentOf, leavesOf, type Part } from '../mime.ts';
+import { type AggregateReport, readAggregateReport } from './aggregate-report.ts';
+import { open } from './archive.ts';
+import { readTlsReport, type TlsReport } from './tls-report.ts';
+
+/**
+ * Finds the DMARC or TLS report that a mail carries as an attachment. What announces itself as one and cannot
+ * be read is still one: the operator should see that it came and why it was of no use.
+ */
+export type AttachedReport =
+  | { kind: 'dmarc-report'; aggregate: AggregateReport | null; tls: null; problem: ReportProblem | null }
+  | { kind: 'tls-report'; aggregate: null; tls: TlsReport | null; problem: ReportProblem | null };
+
+export type ReportProblem = 'too-large' | 'unreadable' | 'not-opened';
+
+/**
+ * Null when the mail carries and announces none. Without `isOpened` no attachment is opened: a mail that
+ * announces a report is still recognized as one.
+ */
+export function readAttachedReport(
+  mail: Part,
+  limits: IncomingLimits,
+  isOpened: boolean,
+): AttachedReport | null {
+  const announced = announcedKind(mail);
+  if (!isOpened) return announced === null ? null : unread(announced, 'not-opened');
+  let problem: ReportProblem | null = null;
+  let opened = 0;
+  let left = limits.reportBytes;
+  for (const part of leavesOf(mail)) {
+    if (!mayBeReport(part) || opened++ >= limits.attachments || left <= 0) continue;
+    const found = readReportFile(contentOf(part, left), { ...limits, reportBytes: left });
+    if (found.report) return found.report;
+    problem ??= found.problem;
+    left -= found.bytes;
+  }
+  return announced === null || problem === null ? null : unread(announced, problem);
+}
+
+function unread(kind: AttachedReport['kind'], problem: ReportProblem): AttachedReport {
+  return kind === 'tls-report'
+    ? { kind, aggregate: null, tls: null, problem }
+    : { kind, aggregate: null, tls: null, problem };
+}
+
+/** Reads a report file: XML or JSON, plain or packed. `bytes`: how much was looked at in vain. */
+export function readReportFile(
+  bytes: Buffer,
+  limits: IncomingLimits,
+): { report: AttachedReport; problem: null } | { report: null; problem: ReportProblem; bytes: number } {
+  const opened = open(bytes, limits);
+  // A bomb was decompressed up to the limit.
+  if ('problem' in opened) return { report: null, problem: opened.problem, bytes: limits.reportBytes };
+  const text = withoutByteOrderMark(opened.content);
+  const start = text.trimStart().charAt(0);
+  const tls = start === '{' ? readTlsReport(text, limits) : null;
+  if (tls) return { report: { kind: 'tls-report', aggregate: null, tls, problem: null }, problem: null };
+  const aggregate = start === '<' ? readAggregateReport(text, limits) : null;
+  if (aggregate === 'too-large') return { report: null, problem: 'too-large', bytes: opened.content.length };
+  if (aggregate)
+    return { report: { kind: 'dmarc-report', aggregate, tls: null, problem: null }, problem: null };
+  return { report: null, problem: 'unreadable', bytes: opened.content.length };
+}
+
+const TYPES = new Set([
+  'application/zip',
+  'application/x-zip',
+  'application/x-zip-compressed',
+  'application/gzip',
+  'application/x-gzip',
+  'application/xml',
+  'text/xml',
+  'application/tlsrpt+json',
+  'application/tlsrpt+gzip',
+  'application/json',
+  'application/octet-stream',
+]);
+
+function mayBeReport(part: Part): boolean {
+  return TYPES.has(part.type) || /\.(?:xml|json|zip|gz|gzip)$/i.test(part.filename);
+}
+
+/** RFC 9990 §2.4 (subject, file name) and RFC 8460 §5.3 (report type, header fields). */
+function announcedKind(mail: Part): AttachedReport['kind'] | null {
+  const subject = decodeWords(mail.fields.get('subject'));
+  const isTls =
+    mail.parameters.get('report-type')?.toLowerCase() === 'tlsrpt' ||
+    mail.fields.get('tls-report-domain') !== '' ||
+    [...leavesOf(mail)].some(({ type }) => type.startsWith('application/tlsrpt'));
+  if (isTls) return 'tls-report';
+  const isDmarc =
+    /^(?:\[[^\]]{1,40}\] ?|fwd?: |re: ){0,3}report[ -]domain:/i.test(subject) ||
+    [...leavesOf(mail)].some(({ filename }) =>
+      /^[^!\s]{1,255}![^!\s]{1,255}!\d{6,12}!\d{6,12}/.test(filename),
+    );
+  return isDmarc ? 'dmarc-report' : null;
+}
+
+function withoutByteOrderMark(bytes: Buffer): string {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return decodeText(bytes, 'utf-16le');
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return decodeText(bytes, 'utf-16be');
+  const text = decodeText(bytes, null);
+  return text.startsWith('\ufeff') ? text.slice(1) : text;
+}

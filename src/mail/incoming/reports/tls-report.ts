@@ -1,0 +1,133 @@
+import type { IncomingLimits } from '../limits.ts';
+
+/**
+ * SMTP TLS reports (RFC 8460 §4): how often others could and could not encrypt to our hosts. The JSON comes
+ * from strangers: each field is taken when it has the right type, else left empty.
+ */
+export interface TlsReport {
+  organization: string;
+  contact: string;
+  reportId: string;
+  /** Epoch ms; 0 when not given. */
+  begin: number;
+  end: number;
+  policies: TlsReportPolicy[];
+}
+
+export interface TlsReportPolicy {
+  /** tlsa, sts, no-policy-found. */
+  type: string;
+  domain: string;
+  mxHosts: string[];
+  successful: number;
+  failed: number;
+  failures: TlsFailure[];
+}
+
+export interface TlsFailure {
+  /** `certificate-expired`, `starttls-not-supported`, ... (RFC 8460 §4.3). */
+  type: string;
+  count: number;
+  sendingIp: string;
+  receivingHost: string;
+  receivingIp: string;
+  reason: string;
+}
+
+/** Null when the text is no such report. */
+export function readTlsReport(json: string, limits: IncomingLimits): TlsReport | null {
+  if (json.length > limits.jsonChars || isNestedBeyond(json, limits.jsonDepth)) return null;
+  const report = parse(json);
+  const policies = member(report, 'policies');
+  if (!Array.isArray(policies) || text(report, 'report-id') === '') return null;
+  const range = member(report, 'date-range');
+  return {
+    organization: text(report, 'organization-name'),
+    contact: text(report, 'contact-info'),
+    reportId: text(report, 'report-id'),
+    begin: time(text(range, 'start-datetime')),
+    end: time(text(range, 'end-datetime')),
+    policies: policies.slice(0, limits.records).map(readPolicy),
+  };
+}
+
+function readPolicy(entry: unknown): TlsReportPolicy {
+  const policy = member(entry, 'policy');
+  const summary = member(entry, 'summary');
+  const details = member(entry, 'failure-details');
+  return {
+    type: text(policy, 'policy-type'),
+    domain: text(policy, 'policy-domain').toLowerCase(),
+    mxHosts: texts(member(policy, 'mx-host')),
+    successful: count(member(summary, 'total-successful-session-count')),
+    failed: count(member(summary, 'total-failure-session-count')),
+    failures: Array.isArray(details) ? details.slice(0, MOST_FAILURES).map(readFailure) : [],
+  };
+}
+
+const MOST_FAILURES = 1000;
+
+function readFailure(detail: unknown): TlsFailure {
+  return {
+    type: text(detail, 'result-type'),
+    count: count(member(detail, 'failed-session-count')),
+    sendingIp: text(detail, 'sending-mta-ip'),
+    receivingHost: text(detail, 'receiving-mx-hostname'),
+    receivingIp: text(detail, 'receiving-ip'),
+    reason: text(detail, 'failure-reason-code') || text(detail, 'failure-error-code'),
+  };
+}
+
+/** Looked at before it is parsed: a parser pays for every level that a stranger opens. */
+function isNestedBeyond(json: string, levels: number): boolean {
+  let level = 0;
+  let isText = false;
+  for (let at = 0; at < json.length; at++) {
+    const char = json[at];
+    if (isText && char === '\\') at++;
+    else if (char === '"') isText = !isText;
+    else if (isText) continue;
+    else if (char === ']' || char === '}') level--;
+    else if ((char === '[' || char === '{') && ++level > levels) return true;
+  }
+  return false;
+}
+
+function parse(json: string): unknown {
+  try {
+    const parsed: unknown = JSON.parse(json);
+    return parsed;
+  } catch {
+    // Not JSON: not such a report.
+    return null;
+  }
+}
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+}
+
+function text(value: unknown, name: string): string {
+  const found = member(value, name);
+  return typeof found === 'string' ? found.slice(0, 500) : '';
+}
+
+/** The RFC's examples give one host as a string, its schema a list. */
+function texts(value: unknown): string[] {
+  const list = Array.isArray(value) ? value : [value];
+  return list
+    .filter((each) => typeof each === 'string')
+    .slice(0, 50)
+    .map((each) => each.slice(0, 255));
+}
+
+/** Some reporters put their numbers in quotes. */
+function count(value: unknown): number {
+  const number = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  return typeof number === 'number' && Number.isSafeInteger(number) && number > 0 ? number : 0;
+}
+
+function time(text: string): number {
+  const at = Date.parse(text);
+  return Number.isNaN(at) ? 0 : at;
+}

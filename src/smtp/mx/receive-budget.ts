@@ -1,0 +1,209 @@
+import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
+
+/**
+ * Memory for mail that is being received, shared by all connections of a listener. Each upload has a small amount
+ * that it never has to ask for, so that an ordinary bounce always fits. Beyond it:
+ *
+ * - a holder (a caller's address, or an account) and a network each have a share;
+ * - a part is reserved for mail to recipients whose signed token proves that it concerns a message of ours;
+ * - when there is no room, the slowest upload of the largest holder is ended, unless the one who asks is larger;
+ * - an upload below the minimum rate is ended in any case.
+ */
+export interface ReceiveBudget {
+  open(options: UploadOptions): Upload;
+  /** Ends uploads below the minimum rate: to be called every few seconds. */
+  sweep(): void;
+  /** Bytes in use, without what uploads have for free. */
+  used(): number;
+}
+
+export interface UploadOptions {
+  holder: string;
+  /** The network around the holder; null: the holder has none. */
+  network: string | null;
+  /** May use the reserve. */
+  isProven: boolean;
+  /** The upload has to end: its bytes are to be released. */
+  evict(reason: EvictionReason): void;
+}
+
+export type EvictionReason = 'room-needed' | 'too-slow';
+
+export interface Upload {
+  /** Asks for memory; false, and nothing changed, when there is no room. */
+  reserve(bytes: number): boolean;
+  /** Counts bytes that arrived. */
+  progress(bytes: number): void;
+  /** Everything has arrived: the upload is no longer ended to make room. */
+  finish(): void;
+  /** Gives everything back; further calls do nothing. */
+  release(): void;
+}
+
+export interface BudgetOptions {
+  bytes: number;
+  /** Parts of `bytes`, 0 to 1. */
+  holderShare: number;
+  networkShare: number;
+  reserve: number;
+}
+
+/** Times the number of connections this is the memory beside the budget: 64 MB for 1,000. */
+export const FREE_BYTES = 65_536;
+/** An upload is not ended to make room before. */
+const PATIENCE_MS = 2 * SECOND;
+/** Bytes lose half their weight in the measure of an upload's rate in this time. */
+const HALF_LIFE_MS = 5 * SECOND;
+/** An upload delivers this much within this time, or it ends. RFC 5321 §4.5.3.2.5 grants 3 minutes per chunk. */
+export const MINIMUM_BYTES = 4096;
+export const MINIMUM_WINDOW_MS = MINUTE;
+
+interface Active extends UploadOptions {
+  charged: number;
+  reserved: number;
+  since: number;
+  isFinished: boolean;
+  /** Bytes that arrived, weighted by age, as of `rateAt`. */
+  rate: number;
+  rateAt: number;
+  windowAt: number;
+  windowBytes: number;
+}
+
+export function createReceiveBudget(clock: Clock, options: BudgetOptions): ReceiveBudget {
+  const limits = {
+    holder: options.bytes * options.holderShare,
+    network: options.bytes * options.networkShare,
+    unproven: options.bytes * (1 - options.reserve),
+  };
+  const active = new Set<Active>();
+  const holders = new Map<string, number>();
+  const networks = new Map<string, number>();
+  let total = 0;
+  let unproven = 0;
+
+  function charge(upload: Active, bytes: number): void {
+    upload.charged += bytes;
+    total += bytes;
+    if (!upload.isProven) unproven += bytes;
+    change(holders, upload.holder, bytes);
+    if (upload.network !== null) change(networks, upload.network, bytes);
+  }
+
+  /** Ends uploads until there is room for `bytes` more; false when that is impossible. */
+  function makeRoom(upload: Active, bytes: number): boolean {
+    const { holder, network, isProven } = upload;
+    const size = () => (holders.get(holder) ?? 0) + bytes;
+    const sameHolder = (other: Active) => other.holder === holder;
+    const sameNetwork = (other: Active) => other.network === network;
+    const larger = (other: Active) => sameHolder(other) || (holders.get(other.holder) ?? 0) >= size();
+    return (
+      until(() => size() <= limits.holder, upload, sameHolder) &&
+      until(
+        () => network === null || (networks.get(network) ?? 0) + bytes <= limits.network,
+        upload,
+        (other) => sameNetwork(other) && larger(other),
+      ) &&
+      until(
+        () => isProven || unproven + bytes <= limits.unproven,
+        upload,
+        (other) => !other.isProven && larger(other),
+      ) &&
+      until(() => total + bytes <= options.bytes, upload, larger)
+    );
+  }
+
+  function until(fits: () => boolean, upload: Active, matches: (other: Active) => boolean): boolean {
+    while (!fits()) {
+      const victim = slowest((other) => other !== upload && matches(other));
+      if (victim === null) return false;
+      end(victim, 'room-needed');
+    }
+    return true;
+  }
+
+  /** Of the largest holder. */
+  function slowest(matches: (other: Active) => boolean): Active | null {
+    const now = clock.now();
+    let found: Active | null = null;
+    for (const other of active) {
+      if (other.isFinished || other.charged === 0 || now - other.since < PATIENCE_MS || !matches(other))
+        continue;
+      if (found === null || isWorse(other, found, now)) found = other;
+    }
+    return found;
+  }
+
+  function isWorse(one: Active, other: Active, now: number): boolean {
+    const sizes = [holders.get(one.holder) ?? 0, holders.get(other.holder) ?? 0] as const;
+    return sizes[0] === sizes[1] ? rateAt(one, now) < rateAt(other, now) : sizes[0] > sizes[1];
+  }
+
+  function end(upload: Active, reason: EvictionReason): void {
+    close(upload);
+    upload.evict(reason);
+  }
+
+  function close(upload: Active): void {
+    if (!active.delete(upload)) return;
+    charge(upload, -upload.charged);
+  }
+
+  return {
+    open: (wanted) => {
+      const now = clock.now();
+      const upload: Active = {
+        ...wanted,
+        charged: 0,
+        reserved: 0,
+        since: now,
+        isFinished: false,
+        rate: 0,
+        rateAt: now,
+        windowAt: now,
+        windowBytes: 0,
+      };
+      active.add(upload);
+      return {
+        reserve: (bytes) => {
+          if (!active.has(upload)) return false;
+          const more = Math.max(0, upload.reserved + bytes - FREE_BYTES) - upload.charged;
+          if (more > 0 && !makeRoom(upload, more)) return false;
+          upload.reserved += bytes;
+          if (more > 0) charge(upload, more);
+          return true;
+        },
+        progress: (bytes) => {
+          const at = clock.now();
+          upload.rate = rateAt(upload, at) + bytes;
+          upload.rateAt = at;
+          upload.windowBytes += bytes;
+        },
+        finish: () => {
+          upload.isFinished = true;
+        },
+        release: () => close(upload),
+      };
+    },
+    sweep: () => {
+      const now = clock.now();
+      for (const upload of active) {
+        if (upload.isFinished || now - upload.windowAt < MINIMUM_WINDOW_MS) continue;
+        if (upload.windowBytes < MINIMUM_BYTES) end(upload, 'too-slow');
+        upload.windowAt = now;
+        upload.windowBytes = 0;
+      }
+    },
+    used: () => total,
+  };
+}
+
+function rateAt(upload: Active, now: number): number {
+  return upload.rate * 2 ** (-Math.max(0, now - upload.rateAt) / HALF_LIFE_MS);
+}
+
+function change(sums: Map<string, number>, name: string, bytes: number): void {
+  const sum = (sums.get(name) ?? 0) + bytes;
+  if (sum === 0) sums.delete(name);
+  else sums.set(name, sum);
+}

@@ -1,0 +1,71 @@
+import { LRUCache } from 'lru-cache';
+import { type Clock, DAY, HOUR } from '../../core/clock.ts';
+
+/**
+ * How many reports one sender may deliver to `dmarc@` and `tlsrpt@`. Receivers send one report per domain and
+ * day, a few send one per hour: the limits are far above that and far below what would crowd out other
+ * reporters. A sender above its limit gets a 451, so that a genuine report is late and not lost.
+ */
+export interface ReportLimits {
+  /** Whether this sender may deliver another report on `domain` now. */
+  allows(sender: string, domain: string): boolean;
+  /** Counts a report that was taken. */
+  count(sender: string, domain: string): void;
+}
+
+interface Limit {
+  hour: number;
+  day: number;
+}
+
+/** Reports of one sender on one domain. */
+export const REPORTS_ON_DOMAIN: Limit = { hour: 60, day: 300 };
+/** Reports of one sender on all domains together. */
+export const REPORTS_IN_ALL: Limit = { hour: 3000, day: 30_000 };
+
+/** The sender least recently counted is forgotten first: the limit can only err in the sender's favor. */
+const MAX_COUNTERS = 20_000;
+
+export function createReportLimits(clock: Clock): ReportLimits {
+  const counters = new LRUCache<string, Counter>({ max: MAX_COUNTERS });
+
+  function counterOf(key: string): Counter {
+    const now = clock.now();
+    const known = counters.get(key);
+    const hour = Math.floor(now / HOUR);
+    const day = Math.floor(now / DAY);
+    return {
+      hour,
+      day,
+      inHour: known?.hour === hour ? known.inHour : 0,
+      inDay: known?.day === day ? known.inDay : 0,
+    };
+  }
+
+  const keysOf = (sender: string, domain: string): [key: string, limit: Limit][] => [
+    [JSON.stringify([sender, domain]), REPORTS_ON_DOMAIN],
+    [JSON.stringify([sender]), REPORTS_IN_ALL],
+  ];
+
+  return {
+    allows: (sender, domain) =>
+      keysOf(sender, domain).every(([key, limit]) => {
+        const { inHour, inDay } = counterOf(key);
+        return inHour < limit.hour && inDay < limit.day;
+      }),
+    count: (sender, domain) => {
+      for (const [key] of keysOf(sender, domain)) {
+        const counter = counterOf(key);
+        counters.set(key, { ...counter, inHour: counter.inHour + 1, inDay: counter.inDay + 1 });
+      }
+    },
+  };
+}
+
+interface Counter {
+  /** Number of the hour and of the day that are counted. */
+  hour: number;
+  day: number;
+  inHour: number;
+  inDay: number;
+}

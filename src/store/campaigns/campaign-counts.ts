@@ -1,0 +1,95 @@
+import type { Database } from '../database.ts';
+
+/**
+ * What happened to a campaign's mail, counted by hour as it happens. Reading them costs the same for a
+ * hundred messages and for a million. Nothing is counted for a campaign that is gone.
+ */
+const COLUMNS = {
+  queued: 'queued',
+  sent: 'sent',
+  delivered: 'delivered',
+  deferred: 'deferred',
+  bounced: 'bounced',
+  complained: 'complained',
+  opened: 'opened',
+  uniqueOpened: 'unique_opened',
+  clicked: 'clicked',
+  uniqueClicked: 'unique_clicked',
+  unsubscribed: 'unsubscribed',
+  failed: 'failed',
+  cancelled: 'cancelled',
+} as const;
+export type CampaignCount = keyof typeof COLUMNS;
+export const CAMPAIGN_COUNTS = Object.keys(COLUMNS) as readonly CampaignCount[];
+
+export type CampaignTotals = Record<CampaignCount, number>;
+
+export interface CountFilter {
+  campaignId: string;
+  /** Hours that begin at or after, before; epoch ms. */
+  from: number;
+  to: number;
+}
+
+/** `start`: epoch ms. */
+export type CountedSpan = { start: number } & CampaignTotals;
+
+export interface LinkClicks {
+  url: string;
+  clicks: number;
+}
+
+/**
+ * Addresses counted for each campaign: with more, its links are made for one recipient each, and a ranking
+ * of them would say nothing.
+ */
+const MAX_LINKS = 1000;
+
+export function campaignCountTable(db: Database) {
+  const add = new Map(
+    Object.entries(COLUMNS).map(([name, column]) => [
+      name,
+      db.prepare<[number, number, string]>(`
+        INSERT INTO campaign_counts (campaign_id, hour, ${column})
+        SELECT campaign_id, ?, ? FROM campaigns WHERE campaign_id = ?
+        ON CONFLICT DO UPDATE SET ${column} = ${column} + excluded.${column}`),
+    ]),
+  );
+  const sums = Object.entries(COLUMNS)
+    .map(([name, column]) => `coalesce(sum(${column}), 0) AS ${name}`)
+    .join(', ');
+  const within = 'campaign_id = @campaignId AND hour >= @from AND hour < @to';
+  const totals = db.prepare<CountFilter, CampaignTotals>(
+    `SELECT ${sums} FROM campaign_counts WHERE ${within}`,
+  );
+  const series = db.prepare<CountFilter & { width: number }, CountedSpan>(`
+    SELECT hour - hour % @width AS start, ${sums} FROM campaign_counts
+    WHERE ${within} GROUP BY start ORDER BY start`);
+  const again = db.prepare<[string, string]>(
+    'UPDATE campaign_links SET clicks = clicks + 1 WHERE campaign_id = ? AND url = ?',
+  );
+  const first = db.prepare<[string, string]>(`
+    INSERT INTO campaign_links (campaign_id, url, clicks)
+    SELECT campaign_id, ?, 1 FROM campaigns c WHERE campaign_id = ?
+      AND (SELECT count(*) FROM campaign_links l WHERE l.campaign_id = c.campaign_id) < ${MAX_LINKS}`);
+  const links = db.prepare<[string, number], LinkClicks>(
+    'SELECT url, clicks FROM campaign_links WHERE campaign_id = ? ORDER BY clicks DESC, rowid LIMIT +?',
+  );
+  return {
+    add: (campaignId: string, hour: number, name: CampaignCount, count: number): void => {
+      add.get(name)?.run(hour, count, campaignId);
+    },
+    addClick: (campaignId: string, url: string): void => {
+      if (again.run(campaignId, url).changes === 0) first.run(url, campaignId);
+    },
+    totals: (filter: CountFilter): CampaignTotals => {
+      const sums = totals.get(filter);
+      if (sums === undefined) throw new Error('sums over no rows are a row of zeros');
+      return sums;
+    },
+    /** By spans of `width` ms (whole hours), in order; spans in which nothing happened are left out. */
+    series: (filter: CountFilter, width: number): CountedSpan[] => series.all({ ...filter, width }),
+    /** The most clicked first. */
+    links: (campaignId: string, limit: number): LinkClicks[] => links.all(campaignId, limit),
+  };
+}

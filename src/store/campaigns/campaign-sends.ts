@@ -1,0 +1,186 @@
+import type { ContactRow } from '../contacts/contacts.ts';
+import type { Database } from '../database.ts';
+import { HELD, type Stream } from '../messages/queue.ts';
+import { idNumbers, type StoredId } from '../rows/id-numbers.ts';
+import type { CampaignStatus } from './campaigns.ts';
+
+/**
+ * Campaigns that are or were sent to a group: what is sent, how far it has come, and their mail in the queue.
+ * How a campaign stands is its own row's `status`.
+ */
+export interface CampaignSendRow {
+  campaign_seq: number;
+  account_id: string;
+  job_id: string;
+  subscription_group_id: string;
+  /** Epoch ms, as all times here; null: at once. */
+  scheduled_at: number | null;
+  /** Messages an hour at most; null: as fast as mail leaves. */
+  per_hour: number | null;
+  /** Active ones when sending began; null: it has not begun. */
+  members: number | null;
+  /** Contacts after this one joined too late; null: sending has not begun. */
+  last_seq: number | null;
+  /** The last contact that was dealt with. */
+  at_seq: number;
+  /** Members with a message, and the three reasons for which members have none. */
+  queued: number;
+  without_email: number;
+  not_eligible: number;
+  not_renderable: number;
+  /** Nothing is queued before. */
+  next_at: number;
+  /** 1: something is left to do. */
+  open: 0 | 1;
+  /** Why the service paused it; null: it did not. */
+  paused_reason: string | null;
+  started_at: number | null;
+  /** Sent, or cancelled. */
+  finished_at: number | null;
+  created_at: number;
+}
+
+/** With what the campaign itself says. */
+export type CampaignSend = CampaignSendRow & { campaign_id: string; status: CampaignStatus };
+
+/** A member as a mail needs it. */
+export type CampaignMember = Pick<
+  ContactRow,
+  'seq' | 'email' | 'email_hash' | 'phone' | 'first_name' | 'last_name' | 'custom_fields'
+>;
+
+export interface MemberRange {
+  groupSeq: number;
+  /** Contacts after the one and up to the other. */
+  after: number;
+  upTo: number;
+  limit: number;
+}
+
+export function campaignSendTable(db: Database) {
+  const select =
+    'SELECT s.*, c.campaign_id, c.status FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq';
+  const insert = db.prepare<CampaignSendRow>(`
+    INSERT INTO campaign_sends (campaign_seq, account_id, job_id, subscription_group_id, scheduled_at, per_hour,
+      members, last_seq, at_seq, queued, without_email, not_eligible, not_renderable, next_at, open, paused_reason,
+      started_at, finished_at, created_at)
+    VALUES (@campaign_seq, @account_id, @job_id, @subscription_group_id, @scheduled_at, @per_hour, @members,
+      @last_seq, @at_seq, @queued, @without_email, @not_eligible, @not_renderable, @next_at, @open, @paused_reason,
+      @started_at, @finished_at, @created_at)`);
+  const insertMail = db.prepare<[number, string]>(
+    'INSERT INTO campaign_mails (campaign_seq, mail) VALUES (?, ?)',
+  );
+  const mail = db.prepare<[number], string>('SELECT mail FROM campaign_mails WHERE campaign_seq = ?').pluck();
+  const update = db.prepare<CampaignSendRow>(`
+    UPDATE campaign_sends SET members = @members, last_seq = @last_seq, at_seq = @at_seq, queued = @queued,
+      without_email = @without_email, not_eligible = @not_eligible, not_renderable = @not_renderable,
+      next_at = @next_at, open = @open, paused_reason = @paused_reason, started_at = @started_at,
+      finished_at = @finished_at
+    WHERE campaign_seq = @campaign_seq`);
+  const get = db.prepare<[number], CampaignSend>(`${select} WHERE s.campaign_seq = ?`);
+  const open = db
+    .prepare<[], number>('SELECT campaign_seq FROM campaign_sends WHERE open = 1 ORDER BY campaign_seq')
+    .pluck();
+  const statusOfJob = db
+    .prepare<[string], CampaignStatus>(
+      'SELECT c.status FROM campaign_sends s JOIN campaigns c ON c.seq = s.campaign_seq WHERE s.job_id = ?',
+    )
+    .pluck();
+  const newest = db
+    .prepare<[number], number | null>('SELECT max(contact_seq) FROM subscriptions WHERE group_seq = ?')
+    .pluck();
+  const members = db.prepare<MemberRange, CampaignMember>(`
+    SELECT c.seq, c.email, c.email_hash, c.phone, c.first_name, c.last_name, c.custom_fields
+    FROM subscriptions s INDEXED BY subscriptions_by_activity JOIN contacts c ON c.seq = s.contact_seq
+    WHERE s.group_seq = @groupSeq AND s.is_active = 1 AND s.contact_seq > @after AND s.contact_seq <= @upTo
+    ORDER BY s.contact_seq LIMIT +@limit`);
+  const portionEnd = db
+    .prepare<[string, number, number], number | null>(`
+      SELECT max(seq) FROM (SELECT seq FROM contacts WHERE account_id = ? AND seq > ? ORDER BY seq LIMIT +?)`)
+    .pluck();
+  const fieldsAmong = db
+    .prepare<[string, number, number, string], string>(`
+      SELECT DISTINCT field.key FROM contacts, json_each(custom_fields) field
+      WHERE account_id = ? AND seq > ? AND seq <= ? AND field.key IN (SELECT value FROM json_each(?))`)
+    .pluck();
+  const dueSince = db
+    .prepare<[number, number, number], number>(`
+      SELECT count(*) FROM (
+        SELECT 1 FROM queue WHERE campaign_seq = ? AND ready = 1 AND due_at > ? LIMIT +?)`)
+    .pluck();
+  const anyInQueue = db
+    .prepare<[number, number], number>('SELECT 1 FROM queue WHERE campaign_seq = ? AND ready >= ? LIMIT 1')
+    .pluck();
+  const anyHeld = db
+    .prepare<[number], number>(
+      `SELECT 1 FROM queue WHERE campaign_seq = ? AND ready = 0 AND due_at = ${HELD} LIMIT 1`,
+    )
+    .pluck();
+  const waiting = db
+    .prepare<[number, number], number>(
+      'SELECT seq FROM queue WHERE campaign_seq = ? AND lease IS NULL LIMIT +?',
+    )
+    .pluck();
+  const { account } = idNumbers(db);
+  const release = db.prepare<
+    [number, number, number],
+    { seq: number; account: StoredId; destination: string }
+  >(`
+    UPDATE queue SET due_at = ?, ready = 1 WHERE seq IN (
+      SELECT seq FROM queue WHERE campaign_seq = ? AND ready = 0 AND due_at = ${HELD} LIMIT +?)
+    RETURNING seq, account, destination`);
+  const extend = db.prepare<[number, number]>(
+    'UPDATE messages SET expires_at = max(expires_at, ?) WHERE seq = ?',
+  );
+
+  return {
+    /** `mail`: JSON, what is sent. */
+    insert: (row: CampaignSendRow, mail: string): void => {
+      insert.run(row);
+      insertMail.run(row.campaign_seq, mail);
+    },
+    mail: (campaignSeq: number): string => {
+      const found = mail.get(campaignSeq);
+      if (found === undefined) throw new Error(`campaign ${campaignSeq} has no mail`);
+      return found;
+    },
+    /** Writes all that changes while it is sent. */
+    update: (row: CampaignSendRow): void => {
+      update.run(row);
+    },
+    get: (campaignSeq: number): CampaignSend | null => get.get(campaignSeq) ?? null,
+    /** Campaigns of which something is left to do, the oldest first. */
+    open: (): number[] => open.all(),
+    /** Null: the job is not a campaign's. */
+    statusOfJob: (jobId: string): CampaignStatus | null => statusOfJob.get(jobId) ?? null,
+    /** The newest contact in a group; 0: there is none. */
+    newestMember: (groupSeq: number): number => newest.get(groupSeq) ?? 0,
+    /** Active members in the order of their contacts. */
+    members: (range: MemberRange): CampaignMember[] => members.all(range),
+    /** The last of the next `limit` contacts of an account; null: there are no more. */
+    portionEnd: (accountId: string, after: number, limit: number): number | null =>
+      portionEnd.get(accountId, after, limit) ?? null,
+    /** Which of these names are custom fields of one of these contacts: each contact is read once for all. */
+    fieldsAmong: (accountId: string, after: number, upTo: number, names: readonly string[]): string[] =>
+      fieldsAmong.all(accountId, after, upTo, JSON.stringify(names)),
+    /** Its messages in the queue that came due after a time and are not through, counted up to `limit`. */
+    dueSince: (campaignSeq: number, since: number, limit: number): number =>
+      dueSince.get(campaignSeq, since, limit) ?? 0,
+    /** Whether any of its messages is in the queue; with `due`, only those whose time has come. */
+    anyInQueue: (campaignSeq: number, { due }: { due: boolean }): boolean =>
+      anyInQueue.get(campaignSeq, due ? 1 : 0) !== undefined,
+    /** Whether any of its messages is held. */
+    anyHeld: (campaignSeq: number): boolean => anyHeld.get(campaignSeq) !== undefined,
+    /** Its messages in the queue that nobody is sending, at most `limit`. */
+    waiting: (campaignSeq: number, limit: number): number[] => waiting.all(campaignSeq, limit),
+    /**
+     * Makes mail due that was held, at most `limit` messages, and lets it be tried until `expiresAt` at least.
+     * Returns the streams it is in, one for each message.
+     */
+    release: (campaignSeq: number, at: number, expiresAt: number, limit: number): Stream[] => {
+      const released = release.all(at, campaignSeq, limit);
+      for (const { seq } of released) extend.run(expiresAt, seq);
+      return released.map((row) => ({ account_id: account.id(row.account), destination: row.destination }));
+    },
+  };
+}

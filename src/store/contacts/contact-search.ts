@@ -1,0 +1,169 @@
+import type { Database } from '../database.ts';
+
+/**
+ * The full-text index that finds contacts by any part of their text and identifiers (FTS5, contentless). Its terms are
+ * trigrams with the account and a range of contacts in front: a search reads the entries of one account only, and never
+ * more of them than one range has, whatever the size of the account. A hit is a candidate: it has all trigrams, not
+ * necessarily next to each other. Only `contactTable` writes here, together with the contact.
+ */
+export interface IndexedContact {
+  seq: number;
+  account_id: string;
+  user_id: string;
+  email_hash: string | null;
+  phone_hash: string | null;
+  search_text: string | null;
+}
+
+/** The shortest word that the index can find, in characters. */
+export const MIN_INDEXED = 3;
+/** The shortest part of an identifier that the index can find. */
+export const MIN_IDENTIFIER = 5;
+
+const TRIGRAM = 3;
+/** Contacts in one range, by their seq. */
+const RANGE = 2 ** 17;
+/** Ranges that one call looks through. */
+const MAX_RANGES = 16;
+/** Terms of one word in a query; candidates are compared with the whole word anyway. */
+const MAX_TERMS = 12;
+
+/** One word of a search. */
+export interface IndexWord {
+  /** Folded, at least MIN_INDEXED characters. */
+  text: string;
+  /** The hexadecimal digits of an identifier that it may be part of, at least MIN_IDENTIFIER; null: of none. */
+  identifier: string | null;
+}
+
+export interface IndexQuery {
+  accountId: string;
+  /** Sets of words: a contact is a candidate when it has all words of one set. */
+  anyOf: IndexWord[][];
+  /** Only contacts before this seq. */
+  before: number;
+  limit: number;
+}
+
+export interface IndexHits {
+  /** Newest first. */
+  seqs: number[];
+  /** Contacts from this seq on were looked through; null: all were. */
+  next: number | null;
+}
+
+export function contactSearchIndex(db: Database) {
+  const add = db.prepare<[number, string]>('INSERT INTO contact_search (rowid, trigrams) VALUES (?, ?)');
+  const remove = db.prepare<[number, string]>(
+    "INSERT INTO contact_search (contact_search, rowid, trigrams) VALUES ('delete', ?, ?)",
+  );
+  const find = db
+    .prepare<[string, number, number], number>(
+      'SELECT rowid FROM contact_search WHERE contact_search MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT +?',
+    )
+    .pluck();
+  const newestBefore = db
+    .prepare<[string, number], number | null>(
+      'SELECT max(seq) FROM contacts WHERE account_id = ? AND seq < ?',
+    )
+    .pluck();
+  return {
+    add: (contact: IndexedContact): void => {
+      if (contact.search_text !== null) add.run(contact.seq, termsOf(contact));
+    },
+    /** With the values that were added: the index keeps none of its own. */
+    remove: (contact: IndexedContact): void => {
+      if (contact.search_text !== null) remove.run(contact.seq, termsOf(contact));
+    },
+    /** Walks the account's ranges from the newest on, a bounded number of them. */
+    find: ({ accountId, anyOf, before, limit }: IndexQuery): IndexHits => {
+      const seqs: number[] = [];
+      let from = before;
+      for (let ranges = 0; ranges < MAX_RANGES; ranges++) {
+        const newest = newestBefore.get(accountId, from) ?? null;
+        if (newest === null) return { seqs, next: null };
+        const range = Math.floor(newest / RANGE);
+        const hits = find.all(matchOf(scopeOf(accountId, range), anyOf), from, limit - seqs.length);
+        seqs.push(...hits);
+        if (seqs.length === limit) return { seqs, next: seqs.at(-1) ?? from };
+        from = range * RANGE;
+      }
+      return { seqs, next: from };
+    },
+  };
+}
+
+/** What stands in front of a term. */
+function scopeOf(accountId: string, range: number): string {
+  return `${accountId.replaceAll(/[^A-Za-z0-9]/g, '')}_${range.toString(36)}_`;
+}
+
+function termsOf(contact: IndexedContact): string {
+  const scope = scopeOf(contact.account_id, Math.floor(contact.seq / RANGE));
+  const terms = new Set<string>();
+  for (const line of (contact.search_text ?? '').split('\n'))
+    for (const term of textTerms(line)) terms.add(term);
+  for (const digits of identifierDigits(contact)) for (const term of identifierTerms(digits)) terms.add(term);
+  return Array.from(terms, (term) => scope + term).join(' ');
+}
+
+/** Every trigram, as hexadecimal digits: the tokenizer must take it for one token. */
+function textTerms(text: string): string[] {
+  const characters = Array.from(text);
+  const count = Math.max(characters.length - TRIGRAM + 1, 0);
+  return Array.from({ length: count }, (_, at) =>
+    Buffer.from(characters.slice(at, at + TRIGRAM).join('')).toString('hex'),
+  );
+}
+
+/** The hexadecimal digits of each identifier of a contact. */
+export function identifierDigits({
+  email_hash,
+  phone_hash,
+  user_id,
+}: Pick<IndexedContact, 'email_hash' | 'phone_hash' | 'user_id'>): string[] {
+  return [email_hash, phone_hash, user_id]
+    .filter((identifier) => identifier !== null)
+    .map((identifier) => identifier.replace(/^(?:email|phone)_/, '').replaceAll('-', ''));
+}
+
+/** Every third trigram only: digits are random, so a third of the terms finds as well, see `identifierMatch`. */
+function identifierTerms(digits: string): string[] {
+  const count = Math.floor(digits.length / TRIGRAM);
+  return Array.from({ length: count }, (_, at) => `i${digits.slice(at * TRIGRAM, (at + 1) * TRIGRAM)}`);
+}
+
+function matchOf(scope: string, anyOf: IndexWord[][]): string {
+  return anyOf.map((words) => all(words.map((word) => wordMatch(scope, word)))).join(' OR ');
+}
+
+/** Of an address the part before the domain, which many people share: its terms would only be read through. */
+function selective(word: string): string {
+  const part = word.slice(0, word.indexOf('@') + 2);
+  return Array.from(part).length < MIN_INDEXED ? word : part;
+}
+
+function wordMatch(scope: string, { text, identifier }: IndexWord): string {
+  const inText = all(
+    textTerms(selective(text))
+      .slice(0, MAX_TERMS)
+      .map((term) => quoted(scope + term)),
+  );
+  return identifier === null ? inText : `(${inText} OR ${identifierMatch(scope, identifier)})`;
+}
+
+/** The part may begin at any of three places within the trigrams that are indexed. */
+function identifierMatch(scope: string, digits: string): string {
+  const ways = [0, 1, 2].map((skipped) =>
+    all(identifierTerms(digits.slice(skipped)).map((term) => quoted(scope + term))),
+  );
+  return ways.join(' OR ');
+}
+
+function all(parts: string[]): string {
+  return `(${parts.join(' AND ')})`;
+}
+
+function quoted(term: string): string {
+  return `"${term}"`;
+}

@@ -1,0 +1,268 @@
+import type { Database } from '../database.ts';
+import type { IdempotencyRow } from '../idempotency.ts';
+import { dataOf, type StoredData, toStoredData } from '../messages/event-rows.ts';
+import type { NewEvent } from '../messages/events.ts';
+import {
+  FINAL_AT,
+  idOrNull,
+  MESSAGE_COLUMNS,
+  messageRows,
+  type StoredAttempt,
+  type StoredMessage,
+  toStoredAttempt,
+} from '../messages/message-rows.ts';
+import type { AttemptRow, MessageRow, NewContent } from '../messages/messages.ts';
+import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
+import { keyOfRecipient, recipientOfKey, type StoredKey } from '../rows/row-keys.ts';
+
+/**
+ * What erasing a person takes in tables that are otherwise only ever added to. Only `audience/erasure/erase` uses it:
+ * everybody else who wants to change the past is wrong.
+ */
+export interface ErasureRow {
+  seq: number;
+  account_id: string;
+  /** JSON: what to look for. */
+  person: string;
+  /** Messages and events from these on are new business. */
+  before_message: number;
+  before_event: number;
+  /** The last message that was cleared. */
+  at_message: number;
+  created_at: number;
+}
+
+/** A text in a table, and where it stands. */
+export interface StoredText {
+  seq: number;
+  text: string;
+}
+
+export type StoredAnswer = Pick<IdempotencyRow, 'account_id' | 'endpoint' | 'key' | 'body'>;
+
+/** Correspondence with the operator is the operator's own. */
+const KEPT = "box NOT IN ('postmaster', 'abuse')";
+
+export function erasureTable(db: Database) {
+  const insert = db.prepare<Omit<ErasureRow, 'seq' | 'before_message' | 'before_event' | 'at_message'>>(`
+    INSERT INTO erasures (account_id, person, before_message, before_event, at_message, created_at)
+    VALUES (@account_id, @person, (SELECT coalesce(max(seq), 0) + 1 FROM messages),
+      (SELECT coalesce(max(seq), 0) + 1 FROM events), 0, @created_at)`);
+  const get = db.prepare<[number], ErasureRow>('SELECT * FROM erasures WHERE seq = ?');
+  const list = db.prepare<[], number>('SELECT seq FROM erasures ORDER BY seq').pluck();
+  const setAt = db.prepare<[number, number]>('UPDATE erasures SET at_message = ? WHERE seq = ?');
+  const remove = db.prepare<[number]>('DELETE FROM erasures WHERE seq = ?');
+  return {
+    /** From now on: what comes after is new business. Returns its seq. */
+    begin: (row: { account_id: string; person: string; created_at: number }): number =>
+      Number(insert.run(row).lastInsertRowid),
+    get: (seq: number): ErasureRow | null => get.get(seq) ?? null,
+    pending: (): number[] => list.all(),
+    setAt: (seq: number, messageSeq: number): void => {
+      setAt.run(messageSeq, seq);
+    },
+    remove: (seq: number): void => {
+      remove.run(seq);
+    },
+    ...pastOfPerson(db),
+    ...pastOfMessage(db),
+    ...file(db),
+  };
+}
+
+export interface SeqRange {
+  after: number;
+  before: number;
+  limit: number;
+}
+
+/** A message of some content. */
+export type ContentCopy = Pick<MessageRow, 'seq' | 'recipient_hash' | 'final_at' | 'subject'>;
+
+export interface KeptForErasing {
+  seq: number;
+  sender: string;
+  raw: Buffer;
+  /** Whose message it is about; null: it names none. */
+  account_id: string | null;
+}
+
+/** What is found by the person. */
+function pastOfPerson(db: Database) {
+  const { account } = idNumbers(db);
+  const { toRow } = messageRows(db);
+  const messages = db.prepare<[BoundId, StoredKey, number, number, number], StoredMessage>(`
+    SELECT ${MESSAGE_COLUMNS} FROM messages m INDEXED BY messages_by_recipient
+    WHERE account = ? AND recipient_key = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`);
+  const seqs = db
+    .prepare<[BoundId, StoredKey, number, number, number], number>(`
+      SELECT seq FROM messages INDEXED BY messages_by_recipient
+      WHERE account = ? AND recipient_key = ? AND seq > ? AND seq < ? ORDER BY seq LIMIT +?`)
+    .pluck();
+  const newestMessage = db
+    .prepare<[BoundId, StoredKey, number], number>(`
+      SELECT created_at FROM messages INDEXED BY messages_by_recipient
+      WHERE account = ? AND recipient_key = ? AND seq < ? ORDER BY seq DESC LIMIT 1`)
+    .pluck();
+  const events = db.prepare<[BoundId, string, number, number, number], StoredText>(`
+    SELECT seq, data AS text FROM events INDEXED BY events_by_person
+    WHERE account = ? AND data ->> '$.contactIdentifier' = ? AND message_seq IS NULL AND seq > ? AND seq < ?
+    ORDER BY seq LIMIT +?`);
+  const suppressions = db.prepare<[string, string]>(
+    'UPDATE suppressions SET email = NULL WHERE account_id = ? AND recipient_hash = ?',
+  );
+  const answers = db.prepare<[string, string, string, number], StoredAnswer>(`
+    SELECT account_id, endpoint, key, body FROM idempotency WHERE account_id = ? AND (endpoint, key) > (?, ?)
+    ORDER BY endpoint, key LIMIT +?`);
+  const setAnswer = db.prepare<StoredAnswer>(
+    'UPDATE idempotency SET body = @body WHERE account_id = @account_id AND endpoint = @endpoint AND key = @key',
+  );
+  const kept = db.prepare<
+    [number, number],
+    Omit<KeptForErasing, 'account_id'> & { account: StoredId | null }
+  >(`
+    SELECT k.seq, k.sender, k.raw, m.account FROM kept_mail k LEFT JOIN messages m ON m.seq = k.message_seq
+    WHERE k.seq > ? AND ${KEPT} ORDER BY k.seq LIMIT +?`);
+  const removeKept = db.prepare<[number]>('DELETE FROM kept_mail WHERE seq = ?');
+  return {
+    /** To one recipient, oldest first, `after` < seq < `before`. */
+    messagesOf: (accountId: string, recipientHash: string, range: SeqRange): MessageRow[] =>
+      messages
+        .all(account.find(accountId), keyOfRecipient(recipientHash), range.after, range.before, range.limit)
+        .map(toRow),
+    /** The same, numbers only. */
+    messageSeqsOf: (accountId: string, recipientHash: string, range: SeqRange): number[] =>
+      seqs.all(
+        account.find(accountId),
+        keyOfRecipient(recipientHash),
+        range.after,
+        range.before,
+        range.limit,
+      ),
+    /** When the last of them was accepted; null: there is none. */
+    newestMessageAt: (accountId: string, recipientHash: string, before: number): number | null =>
+      newestMessage.get(account.find(accountId), keyOfRecipient(recipientHash), before) ?? null,
+    /** Events about a person to whom no message leads, oldest first, `after` < seq < `before`. */
+    eventsAbout: (accountId: string, recipientHash: string, range: SeqRange): StoredText[] =>
+      events.all(account.find(accountId), recipientHash, range.after, range.before, range.limit),
+    forgetSuppressedAddress: (accountId: string, recipientHash: string): void => {
+      suppressions.run(accountId, recipientHash);
+    },
+    /** Answers kept for repeated requests, in the order of their keys. */
+    answersAfter: (
+      accountId: string,
+      after: { endpoint: string; key: string },
+      limit: number,
+    ): StoredAnswer[] => answers.all(accountId, after.endpoint, after.key, limit),
+    setAnswer: (row: StoredAnswer): void => {
+      setAnswer.run(row);
+    },
+    /** Mail that came in and was kept, but for the operator's own. */
+    keptMailAfter: (seq: number, limit: number): KeptForErasing[] =>
+      kept.all(seq, limit).map(({ account: number, ...mail }) => ({
+        ...mail,
+        account_id: idOrNull(account, number),
+      })),
+    removeKeptMail: (seq: number): void => {
+      removeKept.run(seq);
+    },
+  };
+}
+
+/** What is found by a message. */
+function pastOfMessage(db: Database) {
+  const recipientKey = db
+    .prepare<[number], StoredKey>('SELECT recipient_key FROM messages WHERE seq = ?')
+    .pluck();
+  const clear = db.prepare<[string, number]>("UPDATE messages SET recipient = ?, subject = '' WHERE seq = ?");
+  const copies = db.prepare<
+    [number, number, number],
+    Omit<ContentCopy, 'recipient_hash'> & { recipient_key: StoredKey }
+  >(`
+    SELECT seq, recipient_key, ${FINAL_AT}, subject FROM messages INDEXED BY messages_by_content
+    WHERE content_id = ? AND seq > ? ORDER BY seq LIMIT +?`);
+  const setSubject = db.prepare<[string, number]>('UPDATE messages SET subject = ? WHERE seq = ?');
+  const removeContent = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
+  const setContent = db.prepare<[string | Uint8Array, number, number]>(
+    'UPDATE contents SET body = ?, size = ? WHERE content_id = ?',
+  );
+  const setReport = db.prepare<StoredAttempt>(
+    'UPDATE attempts SET report = @report WHERE message_seq = @message_seq AND attempt = @attempt',
+  );
+  const events = db.prepare<[number], { seq: number; at: number; data: StoredData }>(
+    'SELECT seq, at, data FROM events WHERE message_seq = ?',
+  );
+  const event = db.prepare<[number], Pick<NewEvent, 'at' | 'message_seq'>>(
+    'SELECT at, message_seq FROM events WHERE seq = ?',
+  );
+  const setEvent = db.prepare<[StoredData, number]>('UPDATE events SET data = ? WHERE seq = ?');
+  const forgetAnswers = db.prepare<[number, string]>(`
+    UPDATE webhook_deliveries SET response_body = NULL, error = NULL
+    WHERE event_seq = ? AND webhook IN (SELECT number FROM webhooks WHERE account_id = ?)`);
+  const links = db.prepare<[string], { rowid: number; url: string }>(
+    'SELECT rowid, url FROM campaign_links WHERE campaign_id = ?',
+  );
+  const removeLink = db.prepare<[number]>('DELETE FROM campaign_links WHERE rowid = ?');
+  return {
+    /** The identifier takes the address's place, and the subject goes. */
+    clearMessage: (seq: number): void => {
+      const key = recipientKey.get(seq);
+      if (key !== undefined) clear.run(recipientOfKey(key), seq);
+    },
+    /** The messages of a content after this one, in order: a campaign's can have hundreds of thousands. */
+    copiesAfter: (contentId: number, seq: number, limit: number): ContentCopy[] =>
+      copies.all(contentId, seq, limit).map(({ recipient_key: key, ...copy }) => ({
+        ...copy,
+        recipient_hash: recipientOfKey(key),
+      })),
+    setSubject: (seq: number, subject: string): void => {
+      setSubject.run(subject, seq);
+    },
+    removeContent: (contentId: number): void => {
+      removeContent.run(contentId);
+    },
+    setContent: (contentId: number, { body, size }: NewContent): void => {
+      setContent.run(body, size, contentId);
+    },
+    setReport: (row: AttemptRow): void => {
+      setReport.run(toStoredAttempt({ ...row, report: JSON.parse(row.report) }));
+    },
+    eventsOf: (messageSeq: number): StoredText[] =>
+      events.all(messageSeq).map(({ seq, at, data }) => ({ seq, text: dataOf(data, at) })),
+    /** `data`: JSON. */
+    setEvent: (seq: number, data: string): void => {
+      const row = event.get(seq);
+      if (row !== undefined) setEvent.run(toStoredData(data, row), seq);
+    },
+    /** What the account's endpoints answered when they were told of an event. */
+    forgetWebhookAnswers: (accountId: string, eventSeq: number): void => {
+      forgetAnswers.run(eventSeq, accountId);
+    },
+    linksOf: (campaignId: string): { rowid: number; url: string }[] => links.all(campaignId),
+    removeLink: (rowid: number): void => {
+      removeLink.run(rowid);
+    },
+  };
+}
+
+/** The file itself. None of this may be called inside a unit of work. */
+function file(db: Database) {
+  const emptyLog = db.prepare<[], { busy: 0 | 1 }>('PRAGMA wal_checkpoint(TRUNCATE)');
+  return {
+    /** Where the database is. */
+    path: (): string => db.name,
+    /** Writes all that is committed into the file and empties the log; false when a reader is in the way. */
+    emptyLog: (): boolean => emptyLog.get()?.busy === 0,
+    /**
+     * Rewrites the whole file without its free pages. Everybody waits for it. The copy that SQLite makes meanwhile is
+     * a file, not memory; `SQLITE_TMPDIR` names its directory, when it was set before any database was opened.
+     */
+    rewrite: (): void => {
+      db.exec('PRAGMA temp_store = FILE');
+      // From then on the file gives back free pages, see free-space.ts.
+      db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+      db.exec('VACUUM');
+      db.exec('PRAGMA temp_store = MEMORY');
+    },
+  };
+}

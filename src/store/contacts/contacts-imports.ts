@@ -1,0 +1,36 @@
+import type { Database } from '../database.ts';
+
+/** How far an import of a file has come: written with the rows themselves, gone when it is through. */
+export interface ContactImportRow {
+  /** Names the file, the account and the group. */
+  import_key: string;
+  account_id: string;
+  /** The first byte that is not yet read, and the lines before it. */
+  at_byte: number;
+  at_line: number;
+  /** JSON. */
+  counts: string;
+  /** Length of the report of rejected rows. */
+  report_bytes: number;
+  started_at: number;
+  updated_at: number;
+}
+
+export function contactImportTable(db: Database) {
+  const get = db.prepare<[string], ContactImportRow>('SELECT * FROM contact_imports WHERE import_key = ?');
+  const put = db.prepare<ContactImportRow>(`
+    INSERT INTO contact_imports (import_key, account_id, at_byte, at_line, counts, report_bytes, started_at, updated_at)
+    VALUES (@import_key, @account_id, @at_byte, @at_line, @counts, @report_bytes, @started_at, @updated_at)
+    ON CONFLICT DO UPDATE SET at_byte = @at_byte, at_line = @at_line, counts = @counts, report_bytes = @report_bytes,
+      updated_at = @updated_at`);
+  const remove = db.prepare<[string]>('DELETE FROM contact_imports WHERE import_key = ?');
+  return {
+    get: (importKey: string): ContactImportRow | null => get.get(importKey) ?? null,
+    put: (row: ContactImportRow): void => {
+      put.run(row);
+    },
+    remove: (importKey: string): void => {
+      remove.run(importKey);
+    },
+  };
+}

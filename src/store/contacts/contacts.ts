@@ -1,0 +1,238 @@
+import type { Database } from '../database.ts';
+import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
+import type { ConsentMethod } from './consent.ts';
+import {
+  contactSearchIndex,
+  type IndexedContact,
+  type IndexHits,
+  type IndexQuery,
+} from './contact-search.ts';
+
+/** The people an account writes to. Every contact has an e-mail address or a phone number, or both. */
+export const GLOBAL_STATUSES = ['active', 'unsubscribed', 'bounced', 'complained', 'suppressed'] as const;
+export type GlobalStatus = (typeof GLOBAL_STATUSES)[number];
+
+export interface ContactRow {
+  /** The page key. */
+  seq: number;
+  account_id: string;
+  /** UUID version 7. */
+  user_id: string;
+  email: string | null;
+  email_hash: string | null;
+  /** E.164. */
+  phone: string | null;
+  phone_hash: string | null;
+  first_name: string | null;
+  last_name: string | null;
+  /** A JSON object. */
+  custom_fields: string;
+  global_status: GlobalStatus;
+  /** The entry of the consent history that holds now; null: there is none. */
+  consent_n: number | null;
+  /** `api`, `import`, or what the caller names. */
+  source: string;
+  /** An API key's id, or `import`. */
+  added_by: string;
+  email_key: string | null;
+  name_key: string | null;
+  last_name_key: string | null;
+  /** What a search looks for inside: folded address, name and number, a line each. Null: not yet indexed. */
+  search_text: string | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** A contact with the consent that holds now; all null when there is none. */
+export type KnownContact = ContactRow & {
+  consent_method: ConsentMethod | null;
+  consent_details: string | null;
+  consent_ip_address: string | null;
+  consent_user_agent: string | null;
+  consented_at: number | null;
+};
+
+export interface ContactFilter extends PageFilter {
+  status?: GlobalStatus;
+}
+
+/** What a search can begin with: an index each. */
+export const SEARCH_KEYS = ['email_key', 'name_key', 'last_name_key'] as const;
+export type SearchKey = (typeof SEARCH_KEYS)[number];
+
+/** What a search needs to know of a contact to tell whether it fits. */
+export type Candidate = Pick<
+  ContactRow,
+  'seq' | 'email' | 'first_name' | 'last_name' | 'global_status' | SearchKey
+>;
+
+/** What a search inside the text needs to know of a contact. */
+export type IndexCandidate = IndexedContact & Pick<ContactRow, 'phone' | 'global_status'>;
+
+/** Behind a text: every other text that begins with it sorts before the one, and after the other. */
+const BEYOND = '\u{10ffff}';
+const NEXT = '\u0000';
+const WALKED_AT_ONCE = 100;
+
+/** A contact joined with the consent that holds now: what KnownContact is made of. */
+export const CONTACT_COLUMNS = `c.*, k.method AS consent_method, k.details AS consent_details,
+  k.ip_address AS consent_ip_address, k.user_agent AS consent_user_agent, k.said_at AS consented_at`;
+export const WITH_CONSENT = 'LEFT JOIN consents k ON k.contact_seq = c.seq AND k.n = c.consent_n';
+
+const SELECT_CONTACT = `SELECT ${CONTACT_COLUMNS} FROM contacts c ${WITH_CONSENT}`;
+
+export function contactTable(db: Database) {
+  const insert = db.prepare<Omit<ContactRow, 'seq'>>(`
+    INSERT INTO contacts (account_id, user_id, email, email_hash, phone, phone_hash, first_name, last_name, custom_fields,
+      global_status, consent_n, source, added_by, email_key, name_key, last_name_key, search_text, created_at, updated_at)
+    VALUES (@account_id, @user_id, @email, @email_hash, @phone, @phone_hash, @first_name, @last_name, @custom_fields,
+      @global_status, @consent_n, @source, @added_by, @email_key, @name_key, @last_name_key, @search_text, @created_at,
+      @updated_at)`);
+  const update = db.prepare<ContactRow>(`
+    UPDATE contacts SET email = @email, email_hash = @email_hash, phone = @phone, phone_hash = @phone_hash,
+      first_name = @first_name, last_name = @last_name, custom_fields = @custom_fields, global_status = @global_status,
+      source = @source, email_key = @email_key, name_key = @name_key, last_name_key = @last_name_key, search_text = @search_text,
+      updated_at = @updated_at
+    WHERE seq = @seq`);
+  const setConsent = db.prepare<[number | null, number, number]>(
+    'UPDATE contacts SET consent_n = ?, updated_at = ? WHERE seq = ?',
+  );
+  const statusBy = (identifier: string) =>
+    db.prepare<[GlobalStatus, number, string, string, GlobalStatus]>(`
+      UPDATE contacts SET global_status = ?, updated_at = ?
+      WHERE account_id = ? AND ${identifier} = ? AND global_status <> ?`);
+  const setStatusByEmail = statusBy('email_hash');
+  // An address comes before a number: with both, the status is the address's.
+  const setStatusByPhone = statusBy('email_hash IS NULL AND phone_hash');
+  const bySeq = db.prepare<[number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`);
+  const byEmail = db.prepare<[string, string], KnownContact>(
+    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.email_hash = ?`,
+  );
+  const byPhone = db.prepare<[string, string], KnownContact>(
+    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.phone_hash = ?`,
+  );
+  const page = db.prepare<[string, number, number], KnownContact>(
+    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`,
+  );
+  const pageOfStatus = db.prepare<[string, GlobalStatus, number, number], KnownContact>(
+    `${SELECT_CONTACT} WHERE c.account_id = ? AND c.global_status = ? AND c.seq < ? ORDER BY c.seq DESC LIMIT +?`,
+  );
+  // Two ranges: one over (key, seq) would be walked from the key's beginning, however many share it.
+  const walkBy = (key: SearchKey) => {
+    const select = `SELECT seq, email, first_name, last_name, global_status, ${SEARCH_KEYS.join(', ')} FROM contacts`;
+    return {
+      same: db.prepare<[string, string, number, number], Candidate>(
+        `${select} WHERE account_id = ? AND ${key} = ? AND seq > ? ORDER BY seq LIMIT +?`,
+      ),
+      next: db.prepare<[string, string, string, number], Candidate>(
+        `${select} WHERE account_id = ? AND ${key} >= ? AND ${key} < ? ORDER BY ${key}, seq LIMIT +?`,
+      ),
+    };
+  };
+  const walks: Record<SearchKey, ReturnType<typeof walkBy>> = {
+    email_key: walkBy('email_key'),
+    name_key: walkBy('name_key'),
+    last_name_key: walkBy('last_name_key'),
+  };
+  const remove = db.prepare<[number]>('DELETE FROM contacts WHERE seq = ?');
+  const index = contactSearchIndex(db);
+  const indexed = db.prepare<[number], IndexedContact>(
+    'SELECT seq, account_id, user_id, email_hash, phone_hash, search_text FROM contacts WHERE seq = ?',
+  );
+  const candidate = db.prepare<[number], IndexCandidate>(`
+    SELECT seq, account_id, user_id, email_hash, phone_hash, phone, search_text, global_status
+    FROM contacts WHERE seq = ?`);
+  const anyUnindexed = db
+    .prepare<[string], number>(
+      'SELECT 1 FROM contacts INDEXED BY contacts_not_indexed WHERE account_id = ? AND search_text IS NULL LIMIT 1',
+    )
+    .pluck();
+  const unindexed = db.prepare<[number], ContactRow>(
+    'SELECT * FROM contacts INDEXED BY contacts_not_indexed WHERE search_text IS NULL LIMIT +?',
+  );
+  const setSearchText = db.prepare<[string | null, number]>(
+    'UPDATE contacts SET search_text = ? WHERE seq = ?',
+  );
+
+  return {
+    /** Returns its seq. Throws when one of its identifiers is taken in this account. */
+    insert: (row: Omit<ContactRow, 'seq'>): number => {
+      const seq = Number(insert.run(row).lastInsertRowid);
+      index.add({ ...row, seq });
+      return seq;
+    },
+    /** Writes every column but those that never change and the consent. */
+    update: (row: ContactRow): void => {
+      const before = indexed.get(row.seq);
+      update.run(row);
+      if (before === undefined || isIndexedAlike(before, row)) return;
+      index.remove(before);
+      index.add(row);
+    },
+    /** Whether there are contacts of the account that the index does not have yet. */
+    isIndexing: (accountId: string): boolean => anyUnindexed.get(accountId) !== undefined,
+    /** Contacts, of any account, that the index does not have yet. */
+    unindexed: (limit: number): ContactRow[] => unindexed.all(limit),
+    addToIndex: (contact: ContactRow): void => {
+      setSearchText.run(contact.search_text, contact.seq);
+      index.add(contact);
+    },
+    /** Candidates of a search inside the text and the identifiers. */
+    find: (query: IndexQuery): IndexHits => index.find(query),
+    candidate: (seq: number): IndexCandidate | null => candidate.get(seq) ?? null,
+    setConsent: (seq: number, n: number | null, at: number): void => {
+      setConsent.run(n, at, seq);
+    },
+    /** Of the contact whose first identifier this is, if there is one. */
+    setStatus: (accountId: string, identifier: string, status: GlobalStatus, at: number): void => {
+      const set = identifier.startsWith('phone_') ? setStatusByPhone : setStatusByEmail;
+      set.run(status, at, accountId, identifier, status);
+    },
+    bySeq: (seq: number): KnownContact | null => bySeq.get(seq) ?? null,
+    /** By `email_<md5>` or `phone_<md5>`. */
+    byIdentifier: (accountId: string, identifier: string): KnownContact | null =>
+      (identifier.startsWith('phone_') ? byPhone : byEmail).get(accountId, identifier) ?? null,
+    /** Newest first. */
+    list: ({ accountId, status, beforeSeq, limit }: ContactFilter): Page<KnownContact> => {
+      const before = beforeSeq ?? Number.MAX_SAFE_INTEGER;
+      const rows =
+        status === undefined
+          ? page.all(accountId, before, limit + 1)
+          : pageOfStatus.all(accountId, status, before, limit + 1);
+      return pageOf(rows, limit);
+    },
+    /** Contacts whose key begins with `prefix`, in the order of key and seq, from behind a place on. */
+    walk: function* (
+      key: SearchKey,
+      accountId: string,
+      prefix: string,
+      after: { key: string; seq: number } | null,
+    ): Generator<Candidate> {
+      const { same, next } = walks[key];
+      let place = after;
+      for (;;) {
+        const rows = place === null ? [] : same.all(accountId, place.key, place.seq, WALKED_AT_ONCE);
+        const from = place === null ? prefix : place.key + NEXT;
+        rows.push(...next.all(accountId, from, prefix + BEYOND, WALKED_AT_ONCE - rows.length));
+        yield* rows;
+        const last = rows.at(-1);
+        if (last === undefined || rows.length < WALKED_AT_ONCE) return;
+        place = { key: last[key] ?? '', seq: last.seq };
+      }
+    },
+    /** Its memberships and its history must be gone already. */
+    remove: (seq: number): void => {
+      const before = indexed.get(seq);
+      if (before !== undefined) index.remove(before);
+      remove.run(seq);
+    },
+  };
+}
+
+function isIndexedAlike(one: IndexedContact, two: IndexedContact): boolean {
+  return (
+    one.search_text === two.search_text &&
+    one.email_hash === two.email_hash &&
+    one.phone_hash === two.phone_hash
+  );
+}

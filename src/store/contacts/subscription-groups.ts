@@ -1,0 +1,107 @@
+import type { Database } from '../database.ts';
+import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
+
+/**
+ * Subscription groups. Their counts are kept in `subscriptions`, by whatever changes a membership. A group that
+ * is deleted is gone for callers at once; the row stays until its memberships are cleared away.
+ */
+export type ImportStatus = 'running' | 'completed' | 'interrupted';
+
+export interface SubscriptionGroupRow {
+  /** The page key. */
+  seq: number;
+  subscription_group_id: string;
+  account_id: string;
+  name: string;
+  description: string | null;
+  is_active: 0 | 1;
+  total_subscribers: number;
+  active_subscribers: number;
+  /** Null: nothing was ever imported into it. */
+  import_status: ImportStatus | null;
+  /** A JSON array of strings. */
+  tags: string;
+  unsubscribe_template_id: string | null;
+  report_abuse_template_id: string | null;
+  company_address_template_id: string | null;
+  deleted_at: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export type NewSubscriptionGroup = Omit<
+  SubscriptionGroupRow,
+  'seq' | 'total_subscribers' | 'active_subscribers' | 'import_status' | 'deleted_at'
+>;
+
+export function subscriptionGroupTable(db: Database) {
+  const insert = db.prepare<NewSubscriptionGroup>(`
+    INSERT INTO subscription_groups (subscription_group_id, account_id, name, description, is_active, tags,
+      unsubscribe_template_id, report_abuse_template_id, company_address_template_id, created_at, updated_at)
+    VALUES (@subscription_group_id, @account_id, @name, @description, @is_active, @tags, @unsubscribe_template_id,
+      @report_abuse_template_id, @company_address_template_id, @created_at, @updated_at)`);
+  const update = db.prepare<SubscriptionGroupRow>(`
+    UPDATE subscription_groups SET name = @name, description = @description, is_active = @is_active, tags = @tags,
+      unsubscribe_template_id = @unsubscribe_template_id, report_abuse_template_id = @report_abuse_template_id,
+      company_address_template_id = @company_address_template_id, updated_at = @updated_at
+    WHERE seq = @seq`);
+  const get = db.prepare<[string, string], SubscriptionGroupRow>(
+    'SELECT * FROM subscription_groups WHERE account_id = ? AND subscription_group_id = ? AND deleted_at IS NULL',
+  );
+  const list = db.prepare<[string, number, number], SubscriptionGroupRow>(`
+    SELECT * FROM subscription_groups WHERE account_id = ? AND deleted_at IS NULL AND seq < ?
+    ORDER BY seq DESC LIMIT +?`);
+  const forgetTemplate = db.prepare<{ accountId: string; templateId: string }>(`
+    UPDATE subscription_groups SET
+      unsubscribe_template_id = nullif(unsubscribe_template_id, @templateId),
+      report_abuse_template_id = nullif(report_abuse_template_id, @templateId),
+      company_address_template_id = nullif(company_address_template_id, @templateId)
+    WHERE account_id = @accountId AND deleted_at IS NULL AND @templateId IN
+      (unsubscribe_template_id, report_abuse_template_id, company_address_template_id)`);
+  const setImportStatus = db.prepare<[ImportStatus, number]>(
+    'UPDATE subscription_groups SET import_status = ? WHERE seq = ?',
+  );
+  const interrupt = db.prepare(
+    "UPDATE subscription_groups SET import_status = 'interrupted' WHERE import_status = 'running'",
+  );
+  const markDeleted = db.prepare<[number, number]>(
+    'UPDATE subscription_groups SET deleted_at = ? WHERE seq = ?',
+  );
+  const deleted = db
+    .prepare<[], number>('SELECT seq FROM subscription_groups WHERE deleted_at IS NOT NULL')
+    .pluck();
+  const remove = db.prepare<[number]>('DELETE FROM subscription_groups WHERE seq = ?');
+  return {
+    /** Returns its seq. */
+    insert: (row: NewSubscriptionGroup): number => Number(insert.run(row).lastInsertRowid),
+    /** Writes what an account may change. */
+    update: (row: SubscriptionGroupRow): void => {
+      update.run(row);
+    },
+    get: (accountId: string, groupId: string): SubscriptionGroupRow | null =>
+      get.get(accountId, groupId) ?? null,
+    /** Newest first. */
+    list: ({ accountId, beforeSeq, limit }: PageFilter): Page<SubscriptionGroupRow> =>
+      pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit + 1), limit),
+    /** A compliance template that is no more: no group of the account names it. */
+    forgetTemplate: (accountId: string, templateId: string): void => {
+      forgetTemplate.run({ accountId, templateId });
+    },
+    setImportStatus: (seq: number, status: ImportStatus): void => {
+      setImportStatus.run(status, seq);
+    },
+    /** At start: imports of the daemon before this one have ended, whatever they say. */
+    interruptImports: (): void => {
+      interrupt.run();
+    },
+    markDeleted: (seq: number, at: number): void => {
+      markDeleted.run(at, seq);
+    },
+    /** Deleted groups that are not cleared away yet. */
+    deleted: (): number[] => deleted.all(),
+    /** Its memberships and opt-outs must be gone already. */
+    remove: (seq: number): void => {
+      remove.run(seq);
+    },
+  };
+}

@@ -1,0 +1,200 @@
+import type { Database } from '../database.ts';
+import { type Page, pageOf } from '../rows/page.ts';
+import type { ConsentMethod, OptOutMethod } from './consent.ts';
+import { CONTACT_COLUMNS, type KnownContact, WITH_CONSENT } from './contacts.ts';
+
+/**
+ * Who is in which group, and who left one: the latter outlives the membership and the person. A group's counts
+ * change together with its memberships, here and nowhere else.
+ */
+export interface SubscriptionRow {
+  group_seq: number;
+  contact_seq: number;
+  is_active: 0 | 1;
+  source: string;
+  consent_method: ConsentMethod;
+  consent_details: string | null;
+  joined_at: number;
+  updated_at: number;
+}
+
+/** A membership with its group's public id. */
+export type Membership = SubscriptionRow & { subscription_group_id: string };
+
+/** A contact and its membership in the group that was asked for. */
+export interface Member {
+  contact: KnownContact;
+  subscription: SubscriptionRow;
+}
+
+type Counted = Pick<SubscriptionRow, 'group_seq' | 'is_active'>;
+
+export interface MemberFilter {
+  groupSeq: number;
+  isActive?: boolean;
+  /** Only contacts before this one: the page key. */
+  beforeSeq: number | null;
+  limit: number;
+}
+
+export function subscriptionTable(db: Database) {
+  const get = db.prepare<[number, number], SubscriptionRow>(
+    'SELECT * FROM subscriptions WHERE group_seq = ? AND contact_seq = ?',
+  );
+  const insert = db.prepare<SubscriptionRow>(`
+    INSERT INTO subscriptions (group_seq, contact_seq, is_active, source, consent_method, consent_details, joined_at, updated_at)
+    VALUES (@group_seq, @contact_seq, @is_active, @source, @consent_method, @consent_details, @joined_at, @updated_at)`);
+  const update = db.prepare<SubscriptionRow>(`
+    UPDATE subscriptions SET is_active = @is_active, source = @source, consent_method = @consent_method,
+      consent_details = @consent_details, updated_at = @updated_at
+    WHERE group_seq = @group_seq AND contact_seq = @contact_seq`);
+  const remove = db.prepare<[number, number], Counted>(
+    'DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq = ? RETURNING group_seq, is_active',
+  );
+  const count = db.prepare<[number, number, number]>(`
+    UPDATE subscription_groups SET total_subscribers = total_subscribers + ?, active_subscribers = active_subscribers + ?
+    WHERE seq = ?`);
+  const ofContact = db.prepare<[number], Membership>(`
+    SELECT s.*, g.subscription_group_id FROM subscriptions s JOIN subscription_groups g ON g.seq = s.group_seq
+    WHERE s.contact_seq = ? AND g.deleted_at IS NULL ORDER BY s.joined_at, s.group_seq`);
+  const removeOfContact = db.prepare<[number], Counted>(
+    'DELETE FROM subscriptions WHERE contact_seq = ? RETURNING group_seq, is_active',
+  );
+  const removeOfGroup = db.prepare<[number, number, number], Counted>(`
+    DELETE FROM subscriptions WHERE group_seq = ? AND contact_seq IN (
+      SELECT contact_seq FROM subscriptions WHERE group_seq = ? LIMIT +?)
+    RETURNING group_seq, is_active`);
+  const page = db.prepare<[number, number, number], JoinedMember>(`
+    ${selectMember('subscriptions s')} WHERE s.group_seq = ? AND s.contact_seq < ? ORDER BY s.contact_seq DESC LIMIT +?`);
+  const pageOfActivity = db.prepare<[number, 0 | 1, number, number], JoinedMember>(`
+    ${selectMember('subscriptions s INDEXED BY subscriptions_by_activity')}
+    WHERE s.group_seq = ? AND s.is_active = ? AND s.contact_seq < ?
+    ORDER BY s.contact_seq DESC LIMIT +?`);
+
+  /** Returns how many were removed. */
+  function uncount(removed: Counted[]): number {
+    for (const { group_seq, is_active } of removed) count.run(-1, -is_active, group_seq);
+    return removed.length;
+  }
+
+  return {
+    get: (groupSeq: number, contactSeq: number): SubscriptionRow | null =>
+      get.get(groupSeq, contactSeq) ?? null,
+    /** Throws when there is one already. */
+    insert: (row: SubscriptionRow): void => {
+      insert.run(row);
+      count.run(1, row.is_active, row.group_seq);
+    },
+    /** Writes activity, source and consent; when somebody joined never changes. */
+    update: (row: SubscriptionRow): void => {
+      const before = get.get(row.group_seq, row.contact_seq);
+      if (before === undefined) return;
+      update.run(row);
+      if (before.is_active !== row.is_active) count.run(0, row.is_active - before.is_active, row.group_seq);
+    },
+    /** False when there was none. */
+    remove: (groupSeq: number, contactSeq: number): boolean =>
+      uncount(remove.all(groupSeq, contactSeq)) === 1,
+    /** Oldest first. */
+    ofContact: (contactSeq: number): Membership[] => ofContact.all(contactSeq),
+    removeOfContact: (contactSeq: number): void => {
+      uncount(removeOfContact.all(contactSeq));
+    },
+    /** Returns how many, at most `limit`. */
+    removeOfGroup: (groupSeq: number, limit: number): number =>
+      uncount(removeOfGroup.all(groupSeq, groupSeq, limit)),
+    /** The newest contacts first. */
+    list: ({ groupSeq, isActive, beforeSeq, limit }: MemberFilter): Page<Member> => {
+      const before = beforeSeq ?? Number.MAX_SAFE_INTEGER;
+      const found =
+        isActive === undefined
+          ? page.all(groupSeq, before, limit + 1)
+          : pageOfActivity.all(groupSeq, isActive ? 1 : 0, before, limit + 1);
+      const { rows, more } = pageOf(found, limit);
+      return { rows: rows.map(memberOf), more };
+    },
+  };
+}
+
+/** Columns of the membership that the contact has as well stand under names of their own. */
+type JoinedMember = KnownContact & {
+  group_seq: number;
+  is_active: 0 | 1;
+  joined_at: number;
+  member_source: string;
+  member_consent_method: ConsentMethod;
+  member_consent_details: string | null;
+  member_updated_at: number;
+};
+
+const selectMember = (from: string) => `
+  SELECT ${CONTACT_COLUMNS}, s.group_seq, s.is_active, s.joined_at, s.source AS member_source,
+    s.consent_method AS member_consent_method, s.consent_details AS member_consent_details,
+    s.updated_at AS member_updated_at
+  FROM ${from} JOIN contacts c ON c.seq = s.contact_seq ${WITH_CONSENT}`;
+
+function memberOf(row: JoinedMember): Member {
+  return {
+    contact: row,
+    subscription: {
+      group_seq: row.group_seq,
+      contact_seq: row.seq,
+      is_active: row.is_active,
+      source: row.member_source,
+      consent_method: row.member_consent_method,
+      consent_details: row.member_consent_details,
+      joined_at: row.joined_at,
+      updated_at: row.member_updated_at,
+    },
+  };
+}
+
+export interface OptOutRow {
+  group_seq: number;
+  /** `email_<md5>` or `phone_<md5>`. */
+  recipient_hash: string;
+  method: OptOutMethod;
+  created_at: number;
+}
+
+export function groupOptOutTable(db: Database) {
+  const add = db.prepare<OptOutRow>(`
+    INSERT INTO group_opt_outs (group_seq, recipient_hash, method, created_at)
+    VALUES (@group_seq, @recipient_hash, @method, @created_at) ON CONFLICT DO NOTHING`);
+  const since = db
+    .prepare<[number, string], number>(
+      'SELECT created_at FROM group_opt_outs WHERE group_seq = ? AND recipient_hash = ?',
+    )
+    .pluck();
+  const remove = db.prepare<[number, string]>(
+    'DELETE FROM group_opt_outs WHERE group_seq = ? AND recipient_hash = ?',
+  );
+  const copy = db.prepare<{ from: string; to: string; accountId: string }>(`
+    INSERT INTO group_opt_outs (group_seq, recipient_hash, method, created_at)
+    SELECT o.group_seq, @to, o.method, o.created_at
+    FROM group_opt_outs o JOIN subscription_groups g ON g.seq = o.group_seq
+    WHERE o.recipient_hash = @from AND g.account_id = @accountId
+    ON CONFLICT DO NOTHING`);
+  const removeOfGroup = db.prepare<[number, number, number]>(`
+    DELETE FROM group_opt_outs WHERE group_seq = ? AND recipient_hash IN (
+      SELECT recipient_hash FROM group_opt_outs WHERE group_seq = ? LIMIT +?)`);
+  return {
+    /** Keeps the first; false when there was one. */
+    add: (row: OptOutRow): boolean => add.run(row).changes === 1,
+    has: (groupSeq: number, recipientHash: string): boolean =>
+      since.get(groupSeq, recipientHash) !== undefined,
+    /** When the person left the group; null: never. */
+    since: (groupSeq: number, recipientHash: string): number | null =>
+      since.get(groupSeq, recipientHash) ?? null,
+    /** False when there was none. */
+    remove: (groupSeq: number, recipientHash: string): boolean =>
+      remove.run(groupSeq, recipientHash).changes === 1,
+    /** What one identifier of a person left, the other has left, too. */
+    copy: (accountId: string, from: string, to: string): void => {
+      copy.run({ accountId, from, to });
+    },
+    /** Returns how many, at most `limit`. */
+    removeOfGroup: (groupSeq: number, limit: number): number =>
+      removeOfGroup.run(groupSeq, groupSeq, limit).changes,
+  };
+}

@@ -1,0 +1,60 @@
+import type { Database } from '../database.ts';
+
+/**
+ * Certificates of the public pages and the tries to get them, one row a host name. The private key is sealed by
+ * whoever brings it.
+ */
+export interface CertificateRow {
+  /** A-labels. */
+  host: string;
+  /** Sealed PEM; null, as the next two, until there is a certificate. */
+  private_key: Buffer | null;
+  /** PEM, the host's own certificate first. */
+  chain: string | null;
+  not_after: number | null;
+  /** Not to be asked for before this: the time of the renewal, or the wait after a failure. */
+  due_at: number;
+  tried_at: number;
+  /** Failed tries since the last success. */
+  failures: number;
+  last_error: string | null;
+}
+
+export function certificateTable(db: Database) {
+  const get = db.prepare<[string], CertificateRow>('SELECT * FROM certificates WHERE host = ?');
+  const put = db.prepare<CertificateRow>(`
+    INSERT INTO certificates (host, private_key, chain, not_after, due_at, tried_at, failures, last_error)
+    VALUES (@host, @private_key, @chain, @not_after, @due_at, @tried_at, @failures, @last_error)
+    ON CONFLICT (host) DO UPDATE SET private_key = excluded.private_key, chain = excluded.chain,
+      not_after = excluded.not_after, due_at = excluded.due_at, tried_at = excluded.tried_at,
+      failures = excluded.failures, last_error = excluded.last_error`);
+  const due = db
+    .prepare<[number, number], string>(
+      'SELECT host FROM certificates WHERE chain IS NOT NULL AND due_at <= ? ORDER BY due_at LIMIT +?',
+    )
+    .pluck();
+  const triedSince = db
+    .prepare<[number], number>('SELECT count(*) FROM certificates WHERE tried_at > ?')
+    .pluck();
+  const triedBelow = db
+    .prepare<[number, string, string], number>(
+      "SELECT count(*) FROM certificates WHERE tried_at > ? AND (host = ? OR host LIKE '%.' || ?)",
+    )
+    .pluck();
+  const remove = db.prepare<[string]>('DELETE FROM certificates WHERE host = ?');
+  return {
+    get: (host: string): CertificateRow | null => get.get(host) ?? null,
+    /** Takes the place of what was there. */
+    put: (row: CertificateRow): void => {
+      put.run(row);
+    },
+    /** Hosts whose certificate is to be renewed, the longest due first. */
+    due: (now: number, limit: number): string[] => due.all(now, limit),
+    triedSince: (at: number): number => triedSince.get(at) ?? 0,
+    /** Of a domain and the names below it. */
+    triedBelow: (domain: string, at: number): number => triedBelow.get(at, domain, domain) ?? 0,
+    remove: (host: string): void => {
+      remove.run(host);
+    },
+  };
+}

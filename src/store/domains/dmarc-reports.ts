@@ -1,0 +1,109 @@
+import type { Database } from '../database.ts';
+import { reportShares } from './report-shares.ts';
+
+/** DMARC aggregate reports on mail in our domains' names, and what they add up to by source. */
+export interface DmarcReportRow {
+  seq: number;
+  domain: string;
+  policy_domain: string;
+  organization: string;
+  report_id: string;
+  begin_at: number;
+  end_at: number;
+  /** JSON. */
+  policy: string;
+  truncated: 0 | 1;
+  received_at: number;
+  /** Of the caller. */
+  network: string;
+  /** Organization whose DKIM signature verified, '' for none. */
+  signer: string;
+}
+
+export interface DmarcSourceRow {
+  source_ip: string;
+  header_from: string;
+  disposition: string;
+  dkim: string;
+  spf: string;
+  messages: number;
+}
+
+/** All reports of a time together, for one source address. */
+export interface DmarcSourceSum {
+  source_ip: string;
+  messages: number;
+  passed: number;
+  dkim_passed: number;
+  spf_passed: number;
+  quarantined: number;
+  rejected: number;
+}
+
+/** Reports that ended in this time, epoch ms. */
+export interface ReportPeriod {
+  from: number;
+  to: number;
+  limit: number;
+}
+
+export function dmarcReportTable(db: Database) {
+  const insert = db.prepare<Omit<DmarcReportRow, 'seq'>>(`
+    INSERT INTO dmarc_reports (domain, policy_domain, organization, report_id, begin_at, end_at, policy, truncated, received_at, network, signer)
+    VALUES (@domain, @policy_domain, @organization, @report_id, @begin_at, @end_at, @policy, @truncated, @received_at, @network, @signer)
+    ON CONFLICT DO NOTHING`);
+  const insertSource = db.prepare<DmarcSourceRow & { report_seq: number }>(`
+    INSERT INTO dmarc_sources (report_seq, source_ip, header_from, disposition, dkim, spf, messages)
+    VALUES (@report_seq, @source_ip, @header_from, @disposition, @dkim, @spf, @messages)
+    ON CONFLICT DO UPDATE SET messages = messages + excluded.messages`);
+  const replaceUnsigned = db.prepare<Pick<DmarcReportRow, 'domain' | 'organization' | 'report_id'>>(`
+    DELETE FROM dmarc_reports WHERE domain = @domain AND organization = @organization AND report_id = @report_id
+      AND signer = ''`);
+  const keepShares = reportShares(db, { table: 'dmarc_reports', about: 'domain' });
+  const list = db.prepare<ReportPeriod & { domain: string }, DmarcReportRow & { messages: number }>(`
+    SELECT r.*, (SELECT coalesce(sum(messages), 0) FROM dmarc_sources s WHERE s.report_seq = r.seq) AS messages
+    FROM dmarc_reports r WHERE domain = @domain AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT @limit`);
+  const sources = db.prepare<ReportPeriod & { domain: string }, DmarcSourceSum>(`
+    SELECT source_ip, sum(messages) AS messages,
+      sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)) AS passed,
+      sum(iif(dkim = 'pass', messages, 0)) AS dkim_passed,
+      sum(iif(spf = 'pass', messages, 0)) AS spf_passed,
+      sum(iif(disposition = 'quarantine', messages, 0)) AS quarantined,
+      sum(iif(disposition = 'reject', messages, 0)) AS rejected
+    FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
+    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to
+    GROUP BY source_ip ORDER BY messages DESC, source_ip LIMIT @limit`);
+  const total = db.prepare<ReportPeriod & { domain: string }, { messages: number; passed: number }>(`
+    SELECT coalesce(sum(messages), 0) AS messages,
+      coalesce(sum(iif(dkim = 'pass' OR spf = 'pass', messages, 0)), 0) AS passed
+    FROM dmarc_reports r JOIN dmarc_sources s ON s.report_seq = r.seq
+    WHERE r.domain = @domain AND r.end_at >= @from AND r.end_at < @to AND @limit > 0`);
+  const history = db.prepare<[string], { firstAt: number | null; lastFailureAt: number | null }>(`
+    SELECT min(begin_at) AS firstAt, max(iif(EXISTS (
+      SELECT 1 FROM dmarc_sources s WHERE s.report_seq = r.seq AND s.dkim <> 'pass' AND s.spf <> 'pass'
+    ), end_at, NULL)) AS lastFailureAt
+    FROM dmarc_reports r WHERE domain = ?`);
+  return {
+    /** Rows of a source that are alike are added up. False when the report is there already. */
+    insert: (report: Omit<DmarcReportRow, 'seq'>, rows: readonly DmarcSourceRow[]): boolean => {
+      // A forged report under a genuine one's id, sent before it, is replaced.
+      if (report.signer !== '') replaceUnsigned.run(report);
+      const { changes, lastInsertRowid } = insert.run(report);
+      if (changes === 0) return false;
+      for (const row of rows) insertSource.run({ report_seq: Number(lastInsertRowid), ...row });
+      keepShares(report.domain, report);
+      return true;
+    },
+    /** Newest first. */
+    list: (domain: string, period: ReportPeriod): (DmarcReportRow & { messages: number })[] =>
+      list.all({ domain, ...period }),
+    /** Most mail first. */
+    sources: (domain: string, period: ReportPeriod): DmarcSourceSum[] => sources.all({ domain, ...period }),
+    /** Of all sources, also those beyond the limit. */
+    total: (domain: string, period: ReportPeriod): { messages: number; passed: number } =>
+      total.get({ domain, ...period }) ?? { messages: 0, passed: 0 },
+    /** Epoch ms of the first report and of the last one with failures; null without any. */
+    history: (domain: string): { firstAt: number | null; lastFailureAt: number | null } =>
+      history.get(domain) ?? { firstAt: null, lastFailureAt: null },
+  };
+}

@@ -1,0 +1,170 @@
+import type { Database } from '../database.ts';
+
+/** Sending domains with their verification flags, and their DKIM keys. */
+export type UseCase = 'tx' | 'mk';
+export type DomainStatus = 'PENDING' | 'SUCCESS' | 'TEMPORARY_FAILURE' | 'FAILED';
+type Flag = 0 | 1;
+
+export interface DomainRow {
+  domain_id: string;
+  account_id: string;
+  group_id: string;
+  name: string;
+  use_case: UseCase;
+  region: string;
+  status: DomainStatus;
+  dkim_enabled: Flag;
+  spf_configured: Flag;
+  dmarc_configured: Flag;
+  mx_configured: Flag;
+  return_path: 'customer' | 'platform';
+  tracking_domain: string | null;
+  tracking_host: string | null;
+  alt_domain_id: string;
+  alt_status: 'PENDING' | 'ACTIVE';
+  alt_provisioned: Flag;
+  alt_dkim_enabled: Flag;
+  alt_spf_configured: Flag;
+  alt_dmarc_configured: Flag;
+  last_checked_at: number | null;
+  next_check_at: number;
+  check_count: number;
+  failing_since: number | null;
+  created_at: number;
+  updated_at: number;
+}
+
+export function domainTable(db: Database) {
+  const insert = db.prepare<DomainRow>(`
+    INSERT INTO domains (domain_id, account_id, group_id, name, use_case, region, status, dkim_enabled, spf_configured,
+      dmarc_configured, mx_configured, return_path, tracking_domain, tracking_host, alt_domain_id, alt_status, alt_provisioned,
+      alt_dkim_enabled, alt_spf_configured, alt_dmarc_configured, last_checked_at, next_check_at, check_count, failing_since,
+      created_at, updated_at)
+    VALUES (@domain_id, @account_id, @group_id, @name, @use_case, @region, @status, @dkim_enabled, @spf_configured,
+      @dmarc_configured, @mx_configured, @return_path, @tracking_domain, @tracking_host, @alt_domain_id, @alt_status,
+      @alt_provisioned, @alt_dkim_enabled, @alt_spf_configured, @alt_dmarc_configured, @last_checked_at, @next_check_at,
+      @check_count, @failing_since, @created_at, @updated_at)`);
+  const update = db.prepare<DomainRow>(`
+    UPDATE domains SET group_id = @group_id, status = @status, dkim_enabled = @dkim_enabled, spf_configured = @spf_configured,
+      dmarc_configured = @dmarc_configured, mx_configured = @mx_configured, return_path = @return_path,
+      tracking_domain = @tracking_domain, tracking_host = @tracking_host, alt_status = @alt_status,
+      alt_provisioned = @alt_provisioned, alt_dkim_enabled = @alt_dkim_enabled, alt_spf_configured = @alt_spf_configured,
+      alt_dmarc_configured = @alt_dmarc_configured, last_checked_at = @last_checked_at, next_check_at = @next_check_at,
+      check_count = @check_count, failing_since = @failing_since, updated_at = @updated_at
+    WHERE domain_id = @domain_id`);
+  const byId = db.prepare<[string], DomainRow>('SELECT * FROM domains WHERE domain_id = ?');
+  const get = db.prepare<[string, string], DomainRow>(
+    'SELECT * FROM domains WHERE account_id = ? AND domain_id = ?',
+  );
+  const list = db.prepare<[], DomainRow>('SELECT * FROM domains ORDER BY created_at, domain_id');
+  const listOf = db.prepare<[string], DomainRow>(
+    'SELECT * FROM domains WHERE account_id = ? ORDER BY created_at, domain_id',
+  );
+  const named = db.prepare<[string, string], DomainRow>(
+    'SELECT * FROM domains WHERE account_id = ? AND name = ? ORDER BY created_at',
+  );
+  const anyNamed = db.prepare<[string], { domain_id: string }>(
+    'SELECT domain_id FROM domains WHERE name = ? LIMIT 1',
+  );
+  const proven = db
+    .prepare<[string, string], Flag | null>(`
+      SELECT max(dkim_enabled) FROM (
+        SELECT dkim_enabled FROM domains WHERE tracking_domain = ?
+        UNION ALL SELECT dkim_enabled FROM domains WHERE name = ?)`)
+    .pluck();
+  const due = db.prepare<[number, number], DomainRow>(
+    'SELECT * FROM domains WHERE next_check_at <= ? ORDER BY next_check_at LIMIT +?',
+  );
+  const unprovisioned = db.prepare<[], DomainRow>(
+    'SELECT * FROM domains WHERE alt_provisioned = 0 ORDER BY created_at',
+  );
+  const remove = db.prepare<[string]>('DELETE FROM domains WHERE domain_id = ?');
+  return {
+    insert: (row: DomainRow): void => {
+      insert.run(row);
+    },
+    /** Writes every column that may change; the id, name, use case and region never do. */
+    update: (row: DomainRow): void => {
+      update.run(row);
+    },
+    /** Whatever account it is in: for the daemon's own work, never to answer a caller. */
+    byId: (domainId: string): DomainRow | null => byId.get(domainId) ?? null,
+    get: (accountId: string, domainId: string): DomainRow | null => get.get(accountId, domainId) ?? null,
+    /** One account's, or with null everybody's, oldest first. */
+    list: (accountId: string | null): DomainRow[] =>
+      accountId === null ? list.all() : listOf.all(accountId),
+    /** An account's registrations of one name, one for each use case. */
+    named: (accountId: string, name: string): DomainRow[] => named.all(accountId, name),
+    /** Whether any account has it. */
+    isRegistered: (name: string): boolean => anyNamed.get(name) !== undefined,
+    /**
+     * Whether any domain has `host` for its custom link host or is `name` itself; proven: such a domain's DKIM key
+     * was found in DNS.
+     */
+    linkHostStanding: (host: string, name: string): 'proven' | 'registered' | null => {
+      const flag = proven.get(host, name) ?? null;
+      return flag === null ? null : flag === 1 ? 'proven' : 'registered';
+    },
+    dueForCheck: (now: number, limit: number): DomainRow[] => due.all(now, limit),
+    unprovisioned: (): DomainRow[] => unprovisioned.all(),
+    /** Its DKIM keys go with it. */
+    remove: (domainId: string): void => {
+      remove.run(domainId);
+    },
+  };
+}
+
+export type Lane = 'primary' | 'secondary';
+export type DkimKeyState = 'active' | 'pending' | 'retiring';
+
+export interface DkimKeyRow {
+  key_id: number;
+  domain_id: string;
+  lane: Lane;
+  selector: string;
+  state: DkimKeyState;
+  /** PKCS #8 DER, sealed with context `dkim:<domain_id>:<selector>`. */
+  private_key: Buffer;
+  /** SubjectPublicKeyInfo DER, base64: the `p=` of the record. */
+  public_key: string;
+  /** When it was made; of a retiring key, when it was retired. */
+  created_at: number;
+}
+
+/** A key with the name it signs for. */
+export type SigningKeyRow = DkimKeyRow & { name: string };
+
+export function dkimKeyTable(db: Database) {
+  const insert = db.prepare<Omit<DkimKeyRow, 'key_id'>>(`
+    INSERT INTO dkim_keys (domain_id, lane, selector, state, private_key, public_key, created_at)
+    VALUES (@domain_id, @lane, @selector, @state, @private_key, @public_key, @created_at)`);
+  const of = db.prepare<[string], DkimKeyRow>('SELECT * FROM dkim_keys WHERE domain_id = ? ORDER BY key_id');
+  const signing = db.prepare<[string, Lane], SigningKeyRow>(`
+    SELECT k.*, d.name FROM dkim_keys k JOIN domains d USING (domain_id)
+    WHERE k.domain_id = ? AND k.lane = ? AND k.state = 'active' ORDER BY k.key_id`);
+  const activate = db.prepare<[number]>("UPDATE dkim_keys SET state = 'active' WHERE key_id = ?");
+  const retire = db.prepare<[number, number]>(
+    "UPDATE dkim_keys SET state = 'retiring', created_at = ? WHERE key_id = ?",
+  );
+  const remove = db.prepare<[number]>('DELETE FROM dkim_keys WHERE key_id = ?');
+  const secondary = db.prepare<[], { alt_domain_id: string; public_key: string }>(`
+    SELECT d.alt_domain_id, k.public_key FROM dkim_keys k JOIN domains d USING (domain_id)
+    WHERE k.lane = 'secondary' ORDER BY d.alt_domain_id`);
+  return {
+    insert: (row: Omit<DkimKeyRow, 'key_id'>): number => Number(insert.run(row).lastInsertRowid),
+    of: (domainId: string): DkimKeyRow[] => of.all(domainId),
+    /** What signs for a domain in a lane now. */
+    signing: (domainId: string, lane: Lane): SigningKeyRow[] => signing.all(domainId, lane),
+    activate: (keyId: number): void => {
+      activate.run(keyId);
+    },
+    retire: (keyId: number, at: number): void => {
+      retire.run(at, keyId);
+    },
+    remove: (keyId: number): void => {
+      remove.run(keyId);
+    },
+    /** What the platform's own zone publishes for customers' secondary lanes. */
+    secondaryPublicKeys: (): { alt_domain_id: string; public_key: string }[] => secondary.all(),
+  };
+}

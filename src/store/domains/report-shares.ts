@@ -1,0 +1,52 @@
+import type { Database } from '../database.ts';
+
+/**
+ * Bounds on stored reports. Anybody may send reports, in anybody's name and with any dates, so they are dropped
+ * in the order of reception and nobody's reports displace those of others before their own: each network,
+ * claimed organization and signing organization has a share of what is kept about one name. Where a share is
+ * exceeded, unsigned reports go before signed ones, and those of the network with the most reports first.
+ */
+export interface ReportOrigin {
+  organization: string;
+  /** Of the caller. */
+  network: string;
+  /** Organization whose DKIM signature verified, '' for none. */
+  signer: string;
+}
+
+/** Reports kept about one domain or host. */
+export const MAX_REPORTS = 3000;
+/** Of them, of one network, in one organization's name, or signed by one organization. */
+export const MAX_REPORTS_PER_SENDER = 500;
+
+const SHARES = ['network', 'organization', 'signer'] as const;
+
+/** Returns a function that drops what exceeds the limits, to be called after each insertion. */
+export function reportShares(
+  db: Database,
+  { table, about }: { table: 'dmarc_reports' | 'tls_reports'; about: 'domain' | 'host' },
+): (name: string, origin: ReportOrigin) => void {
+  const scopes = [null, ...SHARES].map((share) => {
+    const where = `${about} = @name${share === null ? '' : ` AND ${share} = @value`}`;
+    return {
+      share,
+      max: share === null ? MAX_REPORTS : MAX_REPORTS_PER_SENDER,
+      count: db
+        .prepare<{ name: string; value: string }, number>(`SELECT count(*) FROM ${table} WHERE ${where}`)
+        .pluck(),
+      drop: db.prepare<{ name: string; value: string; surplus: number }>(`
+        DELETE FROM ${table} WHERE seq IN (
+          SELECT seq FROM ${table} WHERE ${where}
+          ORDER BY signer <> '', count(*) OVER (PARTITION BY network) DESC, seq LIMIT @surplus)`),
+    };
+  });
+  return (name, origin) => {
+    for (const { share, max, count, drop } of scopes) {
+      const value = share === null ? '' : origin[share];
+      // Reports that nobody signed have no signer to share.
+      if (share === 'signer' && value === '') continue;
+      const surplus = (count.get({ name, value }) ?? 0) - max;
+      if (surplus > 0) drop.run({ name, value, surplus });
+    }
+  };
+}

@@ -1,0 +1,73 @@
+import type { Database } from '../database.ts';
+import type { ReportPeriod } from './dmarc-reports.ts';
+import { reportShares } from './report-shares.ts';
+
+/** SMTP TLS reports on our return hosts, a row for each policy reported on. */
+export interface TlsReportRow {
+  seq: number;
+  host: string;
+  policy_type: string;
+  organization: string;
+  report_id: string;
+  begin_at: number;
+  end_at: number;
+  successful: number;
+  failed: number;
+  received_at: number;
+  /** Of the caller. */
+  network: string;
+  /** Organization whose DKIM signature verified, '' for none. */
+  signer: string;
+}
+
+export interface TlsFailureRow {
+  type: string;
+  receiving_host: string;
+  reason: string;
+  sessions: number;
+}
+
+export function tlsReportTable(db: Database) {
+  const insert = db.prepare<Omit<TlsReportRow, 'seq'>>(`
+    INSERT INTO tls_reports (host, policy_type, organization, report_id, begin_at, end_at, successful, failed, received_at, network, signer)
+    VALUES (@host, @policy_type, @organization, @report_id, @begin_at, @end_at, @successful, @failed, @received_at, @network, @signer)
+    ON CONFLICT DO NOTHING`);
+  const insertFailure = db.prepare<TlsFailureRow & { report_seq: number }>(`
+    INSERT INTO tls_failures (report_seq, type, receiving_host, reason, sessions)
+    VALUES (@report_seq, @type, @receiving_host, @reason, @sessions)
+    ON CONFLICT DO UPDATE SET sessions = sessions + excluded.sessions`);
+  const replaceUnsigned = db.prepare<
+    Pick<TlsReportRow, 'host' | 'organization' | 'report_id' | 'policy_type'>
+  >(`
+    DELETE FROM tls_reports WHERE host = @host AND organization = @organization AND report_id = @report_id AND policy_type = @policy_type
+      AND signer = ''`);
+  const keepShares = reportShares(db, { table: 'tls_reports', about: 'host' });
+  const list = db.prepare<ReportPeriod & { host: string }, TlsReportRow>(`
+    SELECT * FROM tls_reports WHERE host = @host AND end_at >= @from AND end_at < @to ORDER BY end_at DESC LIMIT @limit`);
+  const failures = db.prepare<ReportPeriod & { host: string }, TlsFailureRow>(`
+    SELECT type, receiving_host, reason, sum(sessions) AS sessions
+    FROM tls_reports r JOIN tls_failures f ON f.report_seq = r.seq
+    WHERE r.host = @host AND r.end_at >= @from AND r.end_at < @to
+    GROUP BY type, receiving_host, reason ORDER BY sessions DESC, type LIMIT @limit`);
+  const total = db.prepare<ReportPeriod & { host: string }, { successful: number; failed: number }>(`
+    SELECT coalesce(sum(successful), 0) AS successful, coalesce(sum(failed), 0) AS failed FROM tls_reports
+    WHERE host = @host AND end_at >= @from AND end_at < @to AND @limit > 0`);
+  return {
+    /** Failures that are alike are added up. False when the report is there already. */
+    insert: (report: Omit<TlsReportRow, 'seq'>, rows: readonly TlsFailureRow[]): boolean => {
+      // A forged report under a genuine one's id, sent before it, is replaced.
+      if (report.signer !== '') replaceUnsigned.run(report);
+      const { changes, lastInsertRowid } = insert.run(report);
+      if (changes === 0) return false;
+      for (const row of rows) insertFailure.run({ report_seq: Number(lastInsertRowid), ...row });
+      keepShares(report.host, report);
+      return true;
+    },
+    /** Newest first. */
+    list: (host: string, period: ReportPeriod): TlsReportRow[] => list.all({ host, ...period }),
+    /** Most sessions first. */
+    failures: (host: string, period: ReportPeriod): TlsFailureRow[] => failures.all({ host, ...period }),
+    total: (host: string, period: ReportPeriod): { successful: number; failed: number } =>
+      total.get({ host, ...period }) ?? { successful: 0, failed: 0 },
+  };
+}

@@ -1,0 +1,106 @@
+import type { Database } from '../database.ts';
+
+/**
+ * Deletes rows by age where numbers rise with time, from the lowest number on, without an index on the time: only
+ * what is deleted is read, and one row more. Where the clock was set, times are out of order: a row with a time in the
+ * future is skipped, and at the first row that is neither old nor of the future the walk ends, whatever times stand
+ * behind it.
+ */
+export interface AgedRows {
+  /** The lowest number, null: there is no row. */
+  first(): number | null;
+  /**
+   * Deletes what is older than `before`, of `rows` numbers at most. `next`: where to continue; null: there is nothing
+   * more to delete. `end`: everything below it is deleted or was skipped.
+   */
+  purge(walk: AgedWalk): AgedPortion;
+  /** How many numbers are about to be deleted: an estimate, by bisection. */
+  estimate(before: number): number;
+}
+
+export interface AgedWalk {
+  /** The number to begin with. */
+  from: number;
+  /** Epoch ms. */
+  before: number;
+  now: number;
+  rows: number;
+}
+
+export interface AgedPortion {
+  removed: number;
+  next: number | null;
+  end: number;
+}
+
+export interface AgedTable {
+  table: string;
+  /** INTEGER PRIMARY KEY. */
+  number: string;
+  /** Epoch ms. */
+  time: string;
+  /** A condition that rows must meet to be deleted; others are skipped. */
+  only?: string;
+  /** Rows of another table that go first: those whose `number` in that table is the deleted row's. */
+  children?: { table: string; number: string };
+}
+
+interface Row {
+  number: number;
+  time: number;
+}
+
+interface Range {
+  from: number;
+  to: number;
+  before: number;
+}
+
+export function agedRows(db: Database, { table, number, time, only, children }: AgedTable): AgedRows {
+  const bounds = db.prepare<[], { first: number | null; last: number | null }>(
+    `SELECT (SELECT min(${number}) FROM ${table}) AS first, (SELECT max(${number}) FROM ${table}) AS last`,
+  );
+  const rowFrom = db.prepare<[number], Row>(
+    `SELECT ${number} AS number, ${time} AS time FROM ${table} WHERE ${number} >= ? ORDER BY ${number} LIMIT 1`,
+  );
+  const firstYoung = db
+    .prepare<Range & { now: number }, number>(`
+      SELECT ${number} FROM ${table} WHERE ${number} >= @from AND ${number} < @to AND ${time} >= @before AND ${time} <= @now
+      ORDER BY ${number} LIMIT 1`)
+    .pluck();
+  const where = `${number} >= @from AND ${number} < @to AND ${time} < @before${only === undefined ? '' : ` AND ${only}`}`;
+  const remove = db.prepare<Range>(`DELETE FROM ${table} WHERE ${where}`);
+  const removeChildren =
+    children === undefined
+      ? null
+      : db.prepare<Range>(`
+          DELETE FROM ${children.table} WHERE ${children.number} IN (SELECT ${number} FROM ${table} WHERE ${where})`);
+
+  return {
+    first: () => bounds.get()?.first ?? null,
+    purge: ({ from, before, now, rows }) => {
+      const row = rowFrom.get(from);
+      if (row === undefined) return { removed: 0, next: null, end: Number.MAX_SAFE_INTEGER };
+      if (row.time >= before && row.time <= now) return { removed: 0, next: null, end: row.number };
+      const full = { from: row.number, to: row.number + rows, before };
+      const young = firstYoung.get({ ...full, now });
+      const range = { ...full, to: young ?? full.to };
+      removeChildren?.run(range);
+      const { changes } = remove.run(range);
+      return { removed: changes, next: young === undefined ? range.to : null, end: range.to };
+    },
+    estimate: (before) => {
+      const { first, last } = bounds.get() ?? { first: null, last: null };
+      if (first === null || last === null) return 0;
+      let low = first;
+      let high = last + 1;
+      while (low < high) {
+        const middle = Math.floor((low + high) / 2);
+        const row = rowFrom.get(middle);
+        if (row === undefined || row.time >= before) high = middle;
+        else low = row.number + 1;
+      }
+      return low - first;
+    },
+  };
+}

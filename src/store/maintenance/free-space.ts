@@ -1,0 +1,38 @@
+import type { Database } from '../database.ts';
+
+/**
+ * Pages of the file that hold nothing. SQLite uses them for what comes; with `auto_vacuum = INCREMENTAL` they can also
+ * be returned to the file system, a few at a time: the last pages of the file are moved to free places and the file is
+ * truncated. A file without it stays as large as it once was. It is a property of the file from its creation on, see
+ * docs/large-databases.md.
+ */
+export interface FilePages {
+  /** Bytes of a page. */
+  pageSize: number;
+  total: number;
+  free: number;
+}
+
+export function freeSpaceTable(db: Database) {
+  const read = (pragma: string) => db.prepare<[], number>(`PRAGMA ${pragma}`).pluck();
+  const pageSize = read('page_size');
+  const pageCount = read('page_count');
+  const freelistCount = read('freelist_count');
+  const autoVacuum = read('auto_vacuum');
+  const INCREMENTAL = 2;
+  return {
+    pages: (): FilePages => ({
+      pageSize: pageSize.get() ?? 0,
+      total: pageCount.get() ?? 0,
+      free: freelistCount.get() ?? 0,
+    }),
+    /** Whether free pages can be returned to the file system. */
+    isReturnable: (): boolean => autoVacuum.get() === INCREMENTAL,
+    /** Takes free pages out of the file, at most `pages`; returns how many. Run inside a unit. */
+    release: (pages: number): number => {
+      const before = pageCount.get() ?? 0;
+      db.exec(`PRAGMA incremental_vacuum(${Math.max(1, Math.trunc(pages))})`);
+      return before - (pageCount.get() ?? 0);
+    },
+  };
+}

@@ -1,0 +1,17 @@
+import type { Database } from '../database.ts';
+
+/** Which delivery warnings of other servers were told already. */
+export function delayNoticeTable(db: Database) {
+  const add = db.prepare<[number, Buffer, number]>(
+    'INSERT INTO delay_notices (message_seq, fingerprint, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+  );
+  const count = db.prepare<[number], { n: number }>(
+    'SELECT count(*) AS n FROM delay_notices WHERE message_seq = ?',
+  );
+  return {
+    /** False when this one is there already. */
+    add: (messageSeq: number, fingerprint: Buffer, at: number): boolean =>
+      add.run(messageSeq, fingerprint, at).changes === 1,
+    count: (messageSeq: number): number => count.get(messageSeq)?.n ?? 0,
+  };
+}

@@ -1,0 +1,267 @@
+import { type Database, preparedByText } from '../database.ts';
+import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
+import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
+import { EMPTY_PAGE, MAX_LOOKS, type ScanPage, type SeqRange, seqFinder } from '../rows/scan.ts';
+import { jobKey, MESSAGE_COLUMNS, messageRows, type StoredMessage } from './message-rows.ts';
+import type { ListedMessage, MessageStatus } from './messages.ts';
+
+/** Messages by any combination of filters, newest first. */
+export interface MessageFilter {
+  /** Null: of all accounts, for the operator. */
+  accountId: string | null;
+  recipientHash?: string;
+  domainId?: string;
+  campaignId?: string;
+  jobId?: string;
+  status?: MessageStatus;
+  /** Part of the From address, of the subject; in lower case, compared without case in ASCII. */
+  sender?: string;
+  subject?: string;
+  /** Accepted at or after, before; epoch ms. */
+  from?: number;
+  to?: number;
+  /** Only older ones than this message: the page key. */
+  beforeSeq?: number;
+  limit: number;
+}
+
+/** Messages for a look-up in another table. */
+interface MessageSet {
+  /** Null: there are too many. */
+  seqs: number[] | null;
+  /** When there are too many: none of them was accepted before this time; null: unknown. */
+  since: number | null;
+}
+
+/**
+ * A message is numbered when it is stored and dated when its request was checked. In between it may wait for other
+ * requests to be rendered. Dates become numbers with this margin, and the messages found are compared with the dates.
+ */
+export const DATE_MARGIN_MS = 30_000;
+
+type FilterName = Exclude<keyof MessageFilter, 'beforeSeq' | 'limit'>;
+
+const CONDITIONS: Record<FilterName, string> = {
+  accountId: 'm.account = @accountId',
+  recipientHash: 'm.recipient_key = @recipientHash',
+  domainId: 'm.domain = @domainId',
+  campaignId: 'm.campaign = @campaignId',
+  jobId: 'm.job_key = @jobId',
+  status: 'm.status_code = @status',
+  sender: 'instr(lower(m.from_address), @sender) > 0',
+  subject: 'instr(lower(m.subject), @subject) > 0',
+  from: 'm.created_at >= @from',
+  to: 'm.created_at < @to',
+};
+const FILTER_NAMES = Object.keys(CONDITIONS) as FilterName[];
+const IN_RANGE = 'm.seq < @beforeSeq AND m.seq > @afterSeq';
+
+/** An index and the filters that it answers. It is named in the statement: SQLite would guess which is selective. */
+interface Source {
+  from: string;
+  keys: readonly string[];
+  answers: readonly FilterName[];
+}
+
+const EVERY_MESSAGE: Source = { from: 'messages m NOT INDEXED', keys: [], answers: [] };
+const BY_ACCOUNT: Source = {
+  from: 'messages m INDEXED BY messages_by_account',
+  keys: [CONDITIONS.accountId],
+  answers: ['accountId'],
+};
+const BY_RECIPIENT: Source = {
+  from: 'messages m INDEXED BY messages_by_recipient',
+  keys: [CONDITIONS.accountId, CONDITIONS.recipientHash],
+  answers: ['accountId', 'recipientHash'],
+};
+/** The index leaves out what nearly all messages are, and the statement must repeat its condition. */
+const BY_STATUS: Source = {
+  from: 'messages m INDEXED BY messages_by_status',
+  keys: [CONDITIONS.accountId, CONDITIONS.status, `m.status_code <> ${STATUS_CODES.sql('delivered')}`],
+  answers: ['accountId', 'status'],
+};
+
+/** Identifiers that belong to one account; the messages of each lie within a range of numbers. */
+const GROUPS = {
+  jobId: { column: 'job_key', index: 'messages_by_job' },
+  campaignId: { column: 'campaign', index: 'messages_by_campaign' },
+  domainId: { column: 'domain', index: 'messages_by_domain' },
+} as const;
+type GroupName = keyof typeof GROUPS;
+const GROUP_NAMES = Object.keys(GROUPS) as GroupName[];
+
+/** Indexes that answer filters which are set, the one that selects least first as far as that can be known. */
+function sourcesOf(filter: MessageFilter): [Source, ...Source[]] {
+  const { accountId, recipientHash, status } = filter;
+  const sources: Source[] = [];
+  if (accountId !== null && recipientHash !== undefined) sources.push(BY_RECIPIENT);
+  if (accountId !== null && status !== undefined && status !== 'delivered') sources.push(BY_STATUS);
+  for (const name of GROUP_NAMES) {
+    if (filter[name] === undefined) continue;
+    sources.push({
+      from: `messages m INDEXED BY ${GROUPS[name].index}`,
+      keys: [CONDITIONS[name]],
+      // The account of a group is compared before, see `rangeOf`.
+      answers: ['accountId', name],
+    });
+  }
+  const [first, ...others] = sources;
+  return first === undefined ? [accountId === null ? EVERY_MESSAGE : BY_ACCOUNT] : [first, ...others];
+}
+
+/** What is read: the entries of an index in a range, of which a page may look at those after `end`. */
+interface Scan {
+  source: Source;
+  range: SeqRange;
+  /** Conditions that the index does not answer. */
+  rest: readonly string[];
+  /** Null: a page may look at all of them. */
+  end: number | null;
+  values: StoredMessageFilter;
+}
+
+/** The values to which CONDITIONS compare columns. */
+export interface StoredMessageFilter {
+  accountId?: BoundId;
+  recipientHash?: StoredKey;
+  domainId?: BoundId;
+  campaignId?: BoundId;
+  jobId?: StoredKey;
+  status?: number;
+  sender?: string;
+  subject?: string;
+  from?: number;
+  to?: number;
+}
+
+type Parameters = StoredMessageFilter & SeqRange & { limit?: number; looks?: number };
+
+/** `looks`: rows that one page looks at, at most. */
+export function messageList(db: Database, looks = MAX_LOOKS) {
+  const firstSeqAt = seqFinder(db, { table: 'messages', time: 'created_at' });
+  const endOf = ({ column, index }: (typeof GROUPS)[GroupName], order: 'ASC' | 'DESC') =>
+    db.prepare<[BoundId | StoredKey], { seq: number; account: StoredId; created_at: number }>(`
+      SELECT seq, account, created_at FROM messages INDEXED BY ${index}
+      WHERE ${column} = ? ORDER BY seq ${order} LIMIT 1`);
+  const groups = GROUP_NAMES.map((name) => ({
+    name,
+    oldest: endOf(GROUPS[name], 'ASC'),
+    newest: endOf(GROUPS[name], 'DESC'),
+  }));
+  const { account, domain, campaign } = idNumbers(db);
+  const { toRow } = messageRows(db);
+  const listed = preparedByText<Parameters, StoredMessage & { due_at: number | null }>(db);
+  const numbered = preparedByText<Parameters, { seq: number }>(db);
+
+  function stored(filter: MessageFilter): StoredMessageFilter {
+    const { accountId, recipientHash, domainId, campaignId, jobId, status, sender, subject, from, to } =
+      filter;
+    return {
+      ...(accountId === null ? {} : { accountId: account.find(accountId) }),
+      ...(recipientHash === undefined ? {} : { recipientHash: keyOfRecipient(recipientHash) }),
+      ...(domainId === undefined ? {} : { domainId: domain.find(domainId) }),
+      ...(campaignId === undefined ? {} : { campaignId: campaign.find(campaignId) }),
+      ...(jobId === undefined ? {} : { jobId: jobKey(jobId) }),
+      ...(status === undefined ? {} : { status: STATUS_CODES.code(status) }),
+      ...(sender === undefined ? {} : { sender }),
+      ...(subject === undefined ? {} : { subject }),
+      ...(from === undefined ? {} : { from }),
+      ...(to === undefined ? {} : { to }),
+    };
+  }
+
+  /** Null: no message matches. */
+  function rangeOf(filter: MessageFilter, values: StoredMessageFilter): SeqRange | null {
+    let afterSeq = 0;
+    let beforeSeq = filter.beforeSeq ?? Number.MAX_SAFE_INTEGER;
+    if (filter.from !== undefined) afterSeq = firstSeqAt(filter.from - DATE_MARGIN_MS) - 1;
+    if (filter.to !== undefined) beforeSeq = Math.min(beforeSeq, firstSeqAt(filter.to + DATE_MARGIN_MS));
+    for (const { name, oldest, newest } of groups) {
+      const id = values[name];
+      if (id === undefined) continue;
+      const [first, last] = [oldest.get(id), newest.get(id)];
+      if (first === undefined || last === undefined) return null;
+      if (filter.accountId !== null && account.id(last.account) !== filter.accountId) return null;
+      afterSeq = Math.max(afterSeq, first.seq - 1);
+      beforeSeq = Math.min(beforeSeq, last.seq + 1);
+    }
+    return { afterSeq, beforeSeq };
+  }
+
+  /** Of several indexes the first whose entries a page can look at completely. Null: no message matches. */
+  function scanOf(filter: MessageFilter): Scan | null {
+    const values = stored(filter);
+    const range = rangeOf(filter, values);
+    if (range === null) return null;
+    const [first, ...others] = sourcesOf(filter);
+    const preferred = scanBy(first, { filter, values, range });
+    if (preferred.end === null) return preferred;
+    for (const source of others) {
+      const scan = scanBy(source, { filter, values, range });
+      if (scan.end === null) return scan;
+    }
+    return preferred;
+  }
+
+  function scanBy(
+    source: Source,
+    { filter, values, range }: { filter: MessageFilter; values: StoredMessageFilter; range: SeqRange },
+  ): Scan {
+    const rest = FILTER_NAMES.filter(
+      (name) => filter[name] !== undefined && filter[name] !== null && !source.answers.includes(name),
+    ).map((name) => CONDITIONS[name]);
+    // Without further conditions the limit of the page bounds it.
+    if (rest.length === 0) return { source, range, rest, end: null, values };
+    const end = numbered(`
+      SELECT m.seq FROM ${source.from} WHERE ${[...source.keys, IN_RANGE].join(' AND ')}
+      ORDER BY m.seq DESC LIMIT 1 OFFSET +@looks`).get({ ...values, ...range, looks });
+    return { source, range, rest, end: end?.seq ?? null, values };
+  }
+
+  function whereOf({ source, rest }: Scan): string {
+    return [...source.keys, IN_RANGE, ...rest].join(' AND ');
+  }
+
+  return {
+    /** Newest first. The statement is composed of the filters that are set; values are always bound. */
+    list: (filter: MessageFilter): ScanPage<ListedMessage> => {
+      const scan = scanOf(filter);
+      if (scan === null) return EMPTY_PAGE;
+      const { range, end, values } = scan;
+      const rows = listed(`
+        SELECT ${MESSAGE_COLUMNS}, q.due_at FROM ${scan.source.from} LEFT JOIN queue q USING (seq)
+        WHERE ${whereOf(scan)} ORDER BY m.seq DESC LIMIT +@limit`)
+        .all({ ...values, ...range, afterSeq: end ?? range.afterSeq, limit: filter.limit + 1 })
+        .map(toRow);
+      const last = rows[filter.limit - 1];
+      if (rows.length > filter.limit && last !== undefined)
+        return { rows: rows.slice(0, filter.limit), nextSeq: last.seq };
+      return { rows, nextSeq: end === null ? null : end + 1 };
+    },
+    /** The messages that match, if they are at most `max` and a page can look at all candidates. */
+    setOf: (filter: Omit<MessageFilter, 'limit'>, max: number): MessageSet => {
+      const scan = scanOf({ ...filter, limit: max });
+      if (scan === null) return { seqs: [], since: null };
+      const rows =
+        scan.end === null
+          ? numbered(`
+              SELECT m.seq FROM ${scan.source.from} WHERE ${whereOf(scan)}
+              ORDER BY m.seq DESC LIMIT +@limit`).all({ ...scan.values, ...scan.range, limit: max + 1 })
+          : null;
+      return rows === null || rows.length > max
+        ? { seqs: null, since: oldestOf(filter) }
+        : { seqs: rows.map(({ seq }) => seq), since: null };
+    },
+  };
+
+  /** No message of the groups that are asked for was accepted before this time. */
+  function oldestOf(filter: Omit<MessageFilter, 'limit'>): number | null {
+    const values = stored({ ...filter, limit: 1 });
+    const times = groups.map(({ name, oldest }) => {
+      const id = values[name];
+      return id === undefined ? null : (oldest.get(id)?.created_at ?? null);
+    });
+    const known = times.filter((time) => time !== null);
+    return known.length === 0 ? null : Math.max(...known) - DATE_MARGIN_MS;
+  }
+}

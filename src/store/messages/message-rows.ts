@@ -1,0 +1,214 @@
+import type { Database } from '../database.ts';
+import type { UseCase } from '../domains/domains.ts';
+import { type BoundId, type IdNumbers, idNumbers, type StoredId } from '../rows/id-numbers.ts';
+import { packJson, unpackJson } from '../rows/packed-json.ts';
+import {
+  ATTEMPT_LANE_CODES,
+  idOfKey,
+  keyOfId,
+  keyOfRecipient,
+  ROLE_CODES,
+  recipientOfKey,
+  STATUS_CODES,
+  type StoredKey,
+  USE_CASE_CODES,
+} from '../rows/row-keys.ts';
+
+export const MESSAGE_STATUSES = [
+  'queued',
+  'sending',
+  'delivered',
+  'deferred',
+  'bounced',
+  'failed',
+  'complained',
+  'cancelled',
+] as const;
+export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
+export type Role = 'to' | 'cc' | 'bcc';
+
+export interface MessageRow {
+  seq: number;
+  message_id: string;
+  account_id: string;
+  content_id: number;
+  use_case: UseCase;
+  domain_id: string;
+  job_id: string | null;
+  campaign_id: string | null;
+  subscription_group_id: string | null;
+  from_address: string;
+  recipient: string;
+  recipient_hash: string;
+  role: Role;
+  subject: string;
+  status: MessageStatus;
+  attempts: number;
+  simulated: 0 | 1;
+  track_clicks: 0 | 1;
+  track_opens: 0 | 1;
+  /** Sent whatever the recipient's transactional opt-out says. */
+  essential: 0 | 1;
+  created_at: number;
+  updated_at: number;
+  expires_at: number;
+  sent_at: number | null;
+  final_at: number | null;
+}
+
+export type NewMessage = Omit<
+  MessageRow,
+  'seq' | 'status' | 'attempts' | 'updated_at' | 'sent_at' | 'final_at'
+>;
+
+export interface AttemptRow {
+  message_seq: number;
+  attempt: number;
+  at: number;
+  lane: 'primary' | 'secondary' | 'simulator';
+  /** JSON. */
+  report: string;
+}
+
+/**
+ * How messages and attempts are stored. Ids of resources are numbers, public ids and hashes are octets, enumerations
+ * are codes. A time that is not yet known is stored as the negative time of acceptance, so that a message keeps its
+ * size, and its place on a page, from acceptance to delivery.
+ */
+export const MESSAGE_COLUMNS = `
+  m.seq, m.message_key AS message_id, m.account AS account_id, m.content_id, m.use_case_code AS use_case,
+  m.domain AS domain_id, m.job_key AS job_id, m.campaign AS campaign_id, m.subscription_group AS subscription_group_id,
+  m.from_address, m.recipient, m.recipient_key AS recipient_hash, m.role_code AS role, m.subject,
+  m.status_code AS status, m.attempts, m.simulated, m.track_clicks, m.track_opens, m.essential, m.created_at,
+  m.updated_at, m.expires_at, iif(m.sent_time < 0, NULL, m.sent_time) AS sent_at,
+  iif(m.final_time < 0, NULL, m.final_time) AS final_at`;
+
+/** No further delivery attempt will be made. */
+export const IS_FINAL = 'final_time >= 0';
+export const FINAL_AT = 'iif(final_time < 0, NULL, final_time) AS final_at';
+
+/** The columns that are stored in another form. */
+type Decoded = Pick<
+  MessageRow,
+  | 'message_id'
+  | 'account_id'
+  | 'use_case'
+  | 'domain_id'
+  | 'job_id'
+  | 'campaign_id'
+  | 'subscription_group_id'
+  | 'recipient_hash'
+  | 'role'
+  | 'status'
+>;
+
+/** A row of MESSAGE_COLUMNS. */
+export type StoredMessage = Omit<MessageRow, keyof Decoded> & {
+  message_id: StoredKey;
+  account_id: StoredId;
+  use_case: number;
+  domain_id: StoredId;
+  job_id: StoredKey | null;
+  campaign_id: StoredId | null;
+  subscription_group_id: StoredId | null;
+  recipient_hash: StoredKey;
+  role: number;
+  status: number;
+};
+
+/** Values of the columns of a new message. */
+export interface NewStoredMessage {
+  message_key: StoredKey;
+  account: BoundId;
+  content_id: number;
+  use_case_code: number;
+  domain: BoundId;
+  job_key: StoredKey | null;
+  campaign: BoundId | null;
+  subscription_group: BoundId | null;
+  from_address: string;
+  recipient: string;
+  recipient_key: StoredKey;
+  role_code: number;
+  subject: string;
+  simulated: 0 | 1;
+  track_clicks: 0 | 1;
+  track_opens: 0 | 1;
+  essential: 0 | 1;
+  created_at: number;
+  expires_at: number;
+}
+
+export const messageKey = (id: string): StoredKey => keyOfId('msg', id);
+export const messageIdOf = (key: StoredKey): string => idOfKey('msg', key);
+export const jobKey = (id: string): StoredKey => keyOfId('job', id);
+export const jobIdOf = (key: StoredKey): string => idOfKey('job', key);
+
+export function messageRows(db: Database) {
+  const { account, domain, campaign, subscription_group: group } = idNumbers(db);
+  return {
+    /** Decodes a row in place. */
+    toRow: <Stored extends StoredMessage>(stored: Stored): Omit<Stored, keyof Decoded> & Decoded => {
+      const decoded: Decoded = {
+        message_id: messageIdOf(stored.message_id),
+        account_id: account.id(stored.account_id),
+        use_case: USE_CASE_CODES.value(stored.use_case),
+        domain_id: domain.id(stored.domain_id),
+        job_id: stored.job_id === null ? null : jobIdOf(stored.job_id),
+        campaign_id: idOrNull(campaign, stored.campaign_id),
+        subscription_group_id: idOrNull(group, stored.subscription_group_id),
+        recipient_hash: recipientOfKey(stored.recipient_hash),
+        role: ROLE_CODES.value(stored.role),
+        status: STATUS_CODES.value(stored.status),
+      };
+      return Object.assign<Omit<Stored, keyof Decoded>, Decoded>(stored, decoded);
+    },
+    /** Only in a unit of work: assigns numbers. */
+    toStored: (row: NewMessage): NewStoredMessage => ({
+      message_key: messageKey(row.message_id),
+      account: account.assign(row.account_id),
+      content_id: row.content_id,
+      use_case_code: USE_CASE_CODES.code(row.use_case),
+      domain: domain.assign(row.domain_id),
+      job_key: row.job_id === null ? null : jobKey(row.job_id),
+      campaign: row.campaign_id === null ? null : campaign.assign(row.campaign_id),
+      subscription_group: row.subscription_group_id === null ? null : group.assign(row.subscription_group_id),
+      from_address: row.from_address,
+      recipient: row.recipient,
+      recipient_key: keyOfRecipient(row.recipient_hash),
+      role_code: ROLE_CODES.code(row.role),
+      subject: row.subject,
+      simulated: row.simulated,
+      track_clicks: row.track_clicks,
+      track_opens: row.track_opens,
+      essential: row.essential,
+      created_at: row.created_at,
+      expires_at: row.expires_at,
+    }),
+  };
+}
+
+/** A row of `attempts`. */
+export interface StoredAttempt {
+  message_seq: number;
+  attempt: number;
+  at: number;
+  lane_code: number;
+  report: Buffer;
+}
+
+/** An attempt to be stored; its report is an object as JSON can hold it. */
+export type NewAttempt = Omit<AttemptRow, 'report'> & { report: object };
+
+export function toStoredAttempt({ message_seq, attempt, at, lane, report }: NewAttempt): StoredAttempt {
+  return { message_seq, attempt, at, lane_code: ATTEMPT_LANE_CODES.code(lane), report: packJson(report, at) };
+}
+
+export function toAttempt({ message_seq, attempt, at, lane_code, report }: StoredAttempt): AttemptRow {
+  const lane = ATTEMPT_LANE_CODES.value(lane_code);
+  return { message_seq, attempt, at, lane, report: unpackJson(report, at) };
+}
+
+export function idOrNull(numbers: IdNumbers, stored: StoredId | null): string | null {
+  return stored === null ? null : numbers.id(stored);
+}

@@ -1,0 +1,136 @@
+import type { Database } from '../database.ts';
+import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
+import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
+import {
+  type AttemptRow,
+  FINAL_AT,
+  MESSAGE_COLUMNS,
+  type MessageRow,
+  type MessageStatus,
+  messageKey,
+  messageRows,
+  type NewAttempt,
+  type NewMessage,
+  type NewStoredMessage,
+  type StoredAttempt,
+  type StoredMessage,
+  toAttempt,
+  toStoredAttempt,
+} from './message-rows.ts';
+
+export type { AttemptRow, MessageRow, MessageStatus, NewMessage, Role } from './message-rows.ts';
+export { MESSAGE_STATUSES } from './message-rows.ts';
+
+/** A message with when it is tried next, null when it is not in the queue. */
+export type ListedMessage = MessageRow & { due_at: number | null };
+
+/** A content to be stored: JSON as a string, or as octets in an encoding of their own (mail/stored-content.ts). */
+export interface NewContent {
+  body: string | Uint8Array;
+  /** Octets of the JSON in UTF-8; of a part, of all of it together. */
+  size: number;
+  /** Of a content that is one copy's part: the row of `shared_contents` with the rest. */
+  sharedId?: number;
+}
+
+/** A content in memory of its own, which can be transferred to another thread. */
+export interface ContentRow {
+  octets: Uint8Array<ArrayBuffer>;
+  encoding: 'json' | 'deflate';
+  /** Octets of the JSON in UTF-8; with `shared_id`, of both parts together. */
+  size: number;
+  shared_id: number | null;
+}
+
+export function messageTable(db: Database) {
+  const { account } = idNumbers(db);
+  const { toRow, toStored } = messageRows(db);
+  const insertContent = db.prepare<[string | Uint8Array, number, number | null, number]>(
+    'INSERT INTO contents (body, size, shared_id, created_at) VALUES (?, ?, ?, ?)',
+  );
+  // Rows of older programs have no size, and are JSON.
+  const content = db.prepare<[number], Omit<ContentRow, 'octets'> & { octets: Buffer }>(`
+    SELECT CAST(body AS BLOB) AS octets, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding,
+      coalesce(size, octet_length(body)) AS size, shared_id
+    FROM contents WHERE content_id = ?`);
+  const insert = db.prepare<NewStoredMessage>(`
+    INSERT INTO messages (message_key, account, content_id, use_case_code, domain, job_key, campaign, subscription_group,
+      from_address, recipient, recipient_key, role_code, subject, status_code, simulated, track_clicks, track_opens,
+      essential, created_at, updated_at, expires_at, sent_time, final_time)
+    VALUES (@message_key, @account, @content_id, @use_case_code, @domain, @job_key, @campaign, @subscription_group,
+      @from_address, @recipient, @recipient_key, @role_code, @subject, ${STATUS_CODES.sql('queued')}, @simulated,
+      @track_clicks, @track_opens, @essential, @created_at, @created_at, @expires_at, -@created_at, -@created_at)`);
+  const bySeq = db.prepare<[number], StoredMessage>(
+    `SELECT ${MESSAGE_COLUMNS} FROM messages m WHERE m.seq = ?`,
+  );
+  const byId = db.prepare<[StoredKey], StoredMessage & { due_at: number | null }>(
+    `SELECT ${MESSAGE_COLUMNS}, q.due_at FROM messages m LEFT JOIN queue q USING (seq) WHERE m.message_key = ?`,
+  );
+  const setState = db.prepare<[number, number, number | null, number | null, number]>(`
+    UPDATE messages SET status_code = ?, updated_at = ?,
+      sent_time = iif(sent_time < 0, coalesce(?, sent_time), sent_time),
+      final_time = iif(final_time < 0, coalesce(?, final_time), final_time)
+    WHERE seq = ?`);
+  const lastDelivery = db.prepare<[BoundId, StoredKey], { final_at: number | null }>(`
+    SELECT ${FINAL_AT} FROM messages INDEXED BY messages_by_recipient
+    WHERE account = ? AND recipient_key = ?
+      AND status_code IN (${STATUS_CODES.sql('delivered')}, ${STATUS_CODES.sql('complained')}) AND simulated = 0
+    ORDER BY seq DESC LIMIT 1`);
+  const countAttempt = db.prepare<[number], { attempts: number }>(
+    'UPDATE messages SET attempts = attempts + 1 WHERE seq = ? RETURNING attempts',
+  );
+  const insertAttempt = db.prepare<StoredAttempt>(
+    'INSERT INTO attempts (message_seq, attempt, at, lane_code, report) VALUES (@message_seq, @attempt, @at, @lane_code, @report)',
+  );
+  const attemptsOf = db.prepare<[number], StoredAttempt>(
+    'SELECT * FROM attempts WHERE message_seq = ? ORDER BY attempt',
+  );
+
+  return {
+    insertContent: ({ body, size, sharedId }: NewContent, at: number): number =>
+      Number(insertContent.run(body, size, sharedId ?? null, at).lastInsertRowid),
+    /** Null when it was purged. */
+    content: (contentId: number): ContentRow | null => {
+      const row = content.get(contentId);
+      return row === undefined ? null : { ...row, octets: ownMemory(row.octets) };
+    },
+    /** Returns its seq. */
+    insert: (row: NewMessage): number => Number(insert.run(toStored(row)).lastInsertRowid),
+    bySeq: (seq: number): MessageRow | null => {
+      const found = bySeq.get(seq);
+      return found === undefined ? null : toRow(found);
+    },
+    /** Whatever account it is in: compare `account_id` before answering a caller. */
+    byId: (messageId: string): ListedMessage | null => {
+      const found = byId.get(messageKey(messageId));
+      return found === undefined ? null : toRow(found);
+    },
+    /** `sentAt` and `finalAt` are kept once set. */
+    setState: (
+      seq: number,
+      status: MessageStatus,
+      at: number,
+      sentAt: number | null,
+      finalAt: number | null,
+    ): void => {
+      setState.run(STATUS_CODES.code(status), at, sentAt, finalAt, seq);
+    },
+    /** When the newest message that reached this recipient was delivered, and did not come back; null: none. */
+    lastDelivery: (accountId: string, recipientHash: string): number | null =>
+      lastDelivery.get(account.find(accountId), keyOfRecipient(recipientHash))?.final_at ?? null,
+    /** One more attempt; returns how many there are now. */
+    countAttempt: (seq: number): number => countAttempt.get(seq)?.attempts ?? 0,
+    insertAttempt: (row: NewAttempt): void => {
+      insertAttempt.run(toStoredAttempt(row));
+    },
+    attemptsOf: (seq: number): AttemptRow[] => attemptsOf.all(seq).map(toAttempt),
+  };
+}
+
+/** A view of a whole ArrayBuffer: only such a one can be transferred without taking other data with it. */
+function ownMemory(octets: Buffer): Uint8Array<ArrayBuffer> {
+  const { buffer, byteLength } = octets;
+  return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
+    ? new Uint8Array(buffer)
+    : new Uint8Array(octets);
+}

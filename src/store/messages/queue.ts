@@ -1,0 +1,339 @@
+import { type Database, preparedByText } from '../database.ts';
+import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
+import { STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
+import { MESSAGE_COLUMNS, messageIdOf, messageRows, type StoredMessage } from './message-rows.ts';
+import type { MessageRow } from './messages.ts';
+
+/**
+ * The durable queue. A row is `ready` when its time has come and nobody holds it; deferred rows wait under
+ * their due time and are made ready by `promote`. Leases carry the daemon's generation, so a crash leaves
+ * none behind that a restart would have to guess about.
+ */
+export interface QueueRow {
+  seq: number;
+  lane: 0 | 1;
+  account_id: string;
+  domain_id: string;
+  destination: string;
+  due_at: number;
+  ready: 0 | 1;
+  lease: number | null;
+  /** Of a campaign that goes to a whole group; null: of none. */
+  campaign_seq: number | null;
+}
+
+/**
+ * The due time of mail that is held until somebody says otherwise: the last millisecond of the year 9999, which
+ * still is a time to whoever reads it.
+ */
+export const HELD = 253_402_300_799_999;
+
+export const TRANSACTIONAL_LANE = 0;
+export const MARKETING_LANE = 1;
+
+/** One account's mail to one destination: the unit of fairness. */
+export interface Stream {
+  account_id: string;
+  destination: string;
+}
+
+export type QueuedMessage = MessageRow & {
+  destination: string;
+  lane: 0 | 1;
+  lease: number | null;
+  due_at: number;
+};
+
+/** A message that is ready to be sent, with the size of its content, decoded. */
+export type ReadyMessage = QueuedMessage & { content_bytes: number };
+
+/** What the queue adds to a message. */
+type QueueColumns = Pick<QueuedMessage, 'destination' | 'lane' | 'lease' | 'due_at'>;
+
+/** A row of the table: ids are numbers (id-numbers.ts). */
+type StoredQueueRow<Id = StoredId> = Omit<QueueRow, 'account_id' | 'domain_id'> & { account: Id; domain: Id };
+
+type StoredStream = Omit<Stream, 'account_id'> & { account: StoredId };
+
+/** How the expiry of waiting messages moves. */
+export interface ExpiryShift {
+  /** Negative: they expire earlier. */
+  ms: number;
+  /** How long scheduled mail lives from its due time on: mail that was scheduled for a date keeps it. */
+  scheduledLife: number;
+}
+
+/** How the due times of waiting messages move: `ms` earlier, but not before `now`. */
+export interface QueueShift extends ExpiryShift {
+  now: number;
+  /** Only messages due after this. */
+  dueAfter: number;
+}
+
+/** Which messages of the queue; all conditions that are set must hold. */
+export interface QueueFilter {
+  accountId?: string;
+  destination?: string;
+  domainId?: string;
+  campaignId?: string;
+}
+
+interface StoredFilter {
+  account?: BoundId;
+  destination?: string;
+  domain?: BoundId;
+  campaign?: BoundId;
+}
+
+/** A message in the queue and whether it is held with its campaign. */
+export type ListedInQueue = QueuedMessage & { ready: 0 | 1; paused: 0 | 1 };
+
+/** How many messages of the queue match, by what can be done with them. */
+export interface QueueCounts {
+  messages: number;
+  sending: number;
+  /** Deferred, neither paused nor being sent. */
+  deferred: number;
+  paused: number;
+}
+
+export function queueTable(db: Database) {
+  const { account, domain, campaign } = idNumbers(db);
+  const { toRow } = messageRows(db);
+  const insert = db.prepare<StoredQueueRow<BoundId>>(`
+    INSERT INTO queue (seq, lane, account, domain, destination, due_at, ready, lease, campaign_seq)
+    VALUES (@seq, @lane, @account, @domain, @destination, @due_at, @ready, @lease, @campaign_seq)`);
+  const remove = db.prepare<[number]>('DELETE FROM queue WHERE seq = ?');
+  const get = db.prepare<[number], StoredQueueRow>('SELECT * FROM queue WHERE seq = ?');
+  const firstStream = db.prepare<[number], StoredStream>(`
+    SELECT account, destination FROM queue WHERE lane = ? AND ready = 1 AND lease IS NULL
+    ORDER BY account, destination LIMIT 1`);
+  const nextStream = db.prepare<[number, BoundId, string], StoredStream>(`
+    SELECT account, destination FROM queue
+    WHERE lane = ? AND ready = 1 AND lease IS NULL AND (account, destination) > (?, ?)
+    ORDER BY account, destination LIMIT 1`);
+  const readySeqs = db
+    .prepare<[number, BoundId, string, number], number>(`
+      SELECT seq FROM queue
+      WHERE lane = ? AND account = ? AND destination = ? AND ready = 1 AND lease IS NULL
+      ORDER BY seq LIMIT +?`)
+    .pluck();
+  const ready = db.prepare<[number], StoredMessage & QueueColumns & { content_bytes: number }>(`
+    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane, q.lease, q.due_at,
+      coalesce((SELECT coalesce(c.size, octet_length(c.body)) FROM contents c WHERE c.content_id = m.content_id), 0) AS content_bytes
+    FROM queue q JOIN messages m USING (seq)
+    WHERE q.seq = ? AND q.ready = 1 AND q.lease IS NULL`);
+  const lease = db.prepare<[number, number]>(
+    'UPDATE queue SET lease = ? WHERE seq = ? AND ready = 1 AND lease IS NULL',
+  );
+  const release = db.prepare<[number, number]>(
+    'UPDATE queue SET lease = NULL, ready = 1, due_at = ? WHERE seq = ?',
+  );
+  const defer = db.prepare<[number, number]>(
+    'UPDATE queue SET lease = NULL, ready = 0, due_at = ? WHERE seq = ?',
+  );
+  const postpone = db.prepare<[number, number]>(
+    'UPDATE queue SET ready = 0, due_at = ? WHERE seq = ? AND lease IS NULL',
+  );
+  // Marketing mail whose life begins at its due time was scheduled for it by its sender.
+  const SCHEDULED = `q.ready = 0 AND q.lane = 1 AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at - q.due_at = @scheduledLife`;
+  const deferred = db
+    .prepare<QueueShift & { afterSeq: number; limit: number }, number>(`
+      SELECT q.seq FROM queue q NOT INDEXED CROSS JOIN messages m USING (seq)
+      WHERE q.ready = 0 AND q.due_at > @dueAfter AND q.due_at < ${HELD} AND NOT (${SCHEDULED}) AND q.seq > @afterSeq
+      ORDER BY q.seq LIMIT +@limit`)
+    .pluck();
+  const dueEarlier = db.prepare<[number, number, number]>(
+    'UPDATE queue SET due_at = max(?, due_at - ?) WHERE seq = ?',
+  );
+  const expiring = db
+    .prepare<Omit<ExpiryShift, 'ms'> & { afterSeq: number; limit: number }, number>(`
+      SELECT q.seq FROM queue q CROSS JOIN messages m USING (seq)
+      WHERE q.seq > @afterSeq AND NOT (${SCHEDULED}) ORDER BY q.seq LIMIT +@limit`)
+    .pluck();
+  const expireLater = db.prepare<[number, number]>(
+    'UPDATE messages SET expires_at = expires_at + ? WHERE seq = ?',
+  );
+  const freeLeases = db.prepare('UPDATE queue SET lease = NULL WHERE lease IS NOT NULL');
+  const promote = db.prepare<[number, number], StoredStream & { lane: 0 | 1 }>(`
+    UPDATE queue SET ready = 1 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT +?)
+    RETURNING lane, account, destination`);
+  const nextDue = db.prepare<[], { due_at: number | null }>(
+    'SELECT min(due_at) AS due_at FROM queue WHERE ready = 0',
+  );
+  const count = db.prepare<[], { n: number }>('SELECT count(*) AS n FROM queue');
+  const ofDomain = db.prepare<[BoundId, number], { seq: number }>(
+    'SELECT seq FROM queue WHERE domain = ? LIMIT +?',
+  );
+  // Held, or will be when it is taken from the queue.
+  const PAUSED = `(q.due_at = ${HELD}
+    OR (q.campaign_seq IS NOT NULL AND q.campaign_seq IN (SELECT seq FROM campaigns WHERE status = 'paused')))`;
+  const IS_QUEUED = `(SELECT m.status_code FROM messages m WHERE m.seq = q.seq) = ${STATUS_CODES.sql('queued')}`;
+  const IS_DEFERRED = `m.status_code = ${STATUS_CODES.sql('deferred')}`;
+  const byDestination = db.prepare<[], QueueSummary>(`
+    SELECT destination, count(*) AS messages, sum(lease IS NOT NULL) AS sending,
+      sum(ready = 0 AND NOT ${PAUSED} AND NOT ${IS_QUEUED}) AS deferred,
+      sum(ready = 0 AND NOT ${PAUSED} AND ${IS_QUEUED}) AS scheduled,
+      sum(${PAUSED}) AS paused, sum(lane = 0) AS transactional,
+      min(CASE WHEN ${PAUSED} THEN NULL ELSE due_at END) AS oldest_due
+    FROM queue q GROUP BY destination ORDER BY messages DESC, destination LIMIT 200`);
+
+  type StoredInQueue = StoredMessage & QueueColumns & Pick<ListedInQueue, 'ready' | 'paused'>;
+  const listed = preparedByText<StoredFilter & { limit: number }, StoredInQueue>(db);
+  const oneListed = db.prepare<[number], StoredInQueue>(`
+    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
+    FROM queue q CROSS JOIN messages m USING (seq) WHERE q.seq = ?`);
+  const counted = preparedByText<StoredFilter, QueueCounts>(db);
+  const paged = preparedByText<
+    StoredFilter & { afterSeq: number; limit: number },
+    { seq: number; message_key: StoredKey }
+  >(db);
+  /** The values to which the conditions compare columns. */
+  const stored = ({ accountId, domainId, campaignId, destination }: QueueFilter): StoredFilter => ({
+    ...(destination === undefined ? {} : { destination }),
+    ...(accountId === undefined ? {} : { account: account.find(accountId) }),
+    ...(domainId === undefined ? {} : { domain: domain.find(domainId) }),
+    ...(campaignId === undefined ? {} : { campaign: campaign.find(campaignId) }),
+  });
+  const toStream = ({ account: number, destination }: StoredStream): Stream => ({
+    account_id: account.id(number),
+    destination,
+  });
+  // CROSS JOIN: what waits is looked through, not all that a campaign has sent.
+  const conditions = (filter: QueueFilter): string => {
+    const where = ['1 = 1'];
+    if (filter.accountId !== undefined) where.push('q.account = @account');
+    if (filter.destination !== undefined) where.push('q.destination = @destination');
+    if (filter.domainId !== undefined) where.push('q.domain = @domain');
+    if (filter.campaignId !== undefined) where.push('m.campaign = @campaign');
+    return where.join(' AND ');
+  };
+  return {
+    insert: ({ account_id, domain_id, ...row }: QueueRow): void => {
+      insert.run({ ...row, account: account.assign(account_id), domain: domain.assign(domain_id) });
+    },
+    remove: (seq: number): void => {
+      remove.run(seq);
+    },
+    get: (seq: number): QueueRow | null => {
+      const found = get.get(seq);
+      if (found === undefined) return null;
+      const { account: accountNumber, domain: domainNumber, ...row } = found;
+      return { ...row, account_id: account.id(accountNumber), domain_id: domain.id(domainNumber) };
+    },
+    /** The first stream of a lane with ready mail, or the first after the given one; null: no more. */
+    streamAfter: (lane: number, after: Stream | null): Stream | null => {
+      const found =
+        after === null
+          ? firstStream.get(lane)
+          : nextStream.get(lane, account.find(after.account_id), after.destination);
+      return found === undefined ? null : toStream(found);
+    },
+    /** Ready mail of one stream, oldest first. Reads nothing but the index. */
+    readySeqs: (lane: number, stream: Stream, limit: number): number[] =>
+      readySeqs.all(lane, account.find(stream.account_id), stream.destination, limit),
+    /** Null when it is gone, deferred or held meanwhile. */
+    ready: (seq: number): ReadyMessage | null => {
+      const found = ready.get(seq);
+      return found === undefined ? null : toRow(found);
+    },
+    /** False when it is gone, deferred or held meanwhile. */
+    lease: (seq: number, generation: number): boolean => lease.run(generation, seq).changes === 1,
+    /** Gives a held message back, ready at once. */
+    release: (seq: number, now: number): void => {
+      release.run(now, seq);
+    },
+    defer: (seq: number, dueAt: number): void => {
+      defer.run(dueAt, seq);
+    },
+    /** Puts a message off that nobody holds; its state stays. */
+    postpone: (seq: number, dueAt: number): void => {
+      postpone.run(dueAt, seq);
+    },
+    /**
+     * Makes messages that wait for their due time due earlier, at most `limit`, from the one after `afterSeq` on.
+     * Returns the last one's seq; null when there are no more.
+     */
+    makeEarlier: (shift: QueueShift, afterSeq: number, limit: number): number | null => {
+      const seqs = deferred.all({ ...shift, afterSeq, limit });
+      for (const seq of seqs) dueEarlier.run(shift.now, shift.ms, seq);
+      return seqs.at(-1) ?? null;
+    },
+    /**
+     * Moves the expiry of waiting messages, at most `limit`, from the one after `afterSeq` on. Returns the last one's seq; null when there are no more.
+     */
+    moveExpiry: (shift: ExpiryShift, afterSeq: number, limit: number): number | null => {
+      const { ms, scheduledLife } = shift;
+      const seqs = expiring.all({ scheduledLife, afterSeq, limit });
+      for (const seq of seqs) expireLater.run(ms, seq);
+      return seqs.at(-1) ?? null;
+    },
+    /** At start, under the daemon lock: whoever held these is dead. */
+    freeLeases: (): number => freeLeases.run().changes,
+    /** Makes ready what has come due, at most `limit`; returns the streams they are in. */
+    promote: (now: number, limit: number): (Stream & { lane: 0 | 1 })[] =>
+      promote.all(now, limit).map((row) => ({ lane: row.lane, ...toStream(row) })),
+    /** When the next deferred message comes due; null when none waits. */
+    nextDue: (): number | null => nextDue.get()?.due_at ?? null,
+    count: (): number => count.get()?.n ?? 0,
+    ofDomain: (domainId: string, limit: number): number[] =>
+      ofDomain.all(domain.find(domainId), limit).map((row) => row.seq),
+    byDestination: (): QueueSummary[] => byDestination.all(),
+    /** Messages in the queue, the next due first, held ones last. */
+    list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
+      listed(`
+        SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
+        FROM queue q CROSS JOIN messages m USING (seq)
+        WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)
+        .all({ ...stored(filter), limit })
+        .map(toRow),
+    /** One of them; null when it is not in the queue. */
+    listed: (seq: number): ListedInQueue | null => {
+      const found = oneListed.get(seq);
+      return found === undefined ? null : toRow(found);
+    },
+    counts: (filter: QueueFilter): QueueCounts =>
+      counted(`
+        SELECT count(*) AS messages, coalesce(sum(q.lease IS NOT NULL), 0) AS sending,
+          coalesce(sum(q.lease IS NULL AND ${IS_DEFERRED} AND NOT ${PAUSED}), 0) AS deferred,
+          coalesce(sum(q.lease IS NULL AND ${PAUSED}), 0) AS paused
+        FROM queue q CROSS JOIN messages m USING (seq) WHERE ${conditions(filter)}`).get(stored(filter)) ?? {
+        messages: 0,
+        sending: 0,
+        deferred: 0,
+        paused: 0,
+      },
+    /** Messages that no worker has, from the one after `afterSeq` on; with `deferred`, only those to be retried. */
+    waiting: (
+      filter: QueueFilter,
+      { deferred, afterSeq, limit }: { deferred: boolean; afterSeq: number; limit: number },
+    ): ListedSeq[] => {
+      const retryable = deferred ? `AND ${IS_DEFERRED} AND NOT ${PAUSED}` : '';
+      return paged(`
+        SELECT q.seq, m.message_key FROM queue q CROSS JOIN messages m USING (seq)
+        WHERE ${conditions(filter)} AND q.lease IS NULL ${retryable} AND q.seq > @afterSeq
+        ORDER BY q.seq LIMIT +@limit`)
+        .all({ ...stored(filter), afterSeq, limit })
+        .map(({ seq, message_key }) => ({ seq, message_id: messageIdOf(message_key) }));
+    },
+  };
+}
+
+export interface QueueSummary {
+  destination: string;
+  messages: number;
+  sending: number;
+  deferred: number;
+  /** Not due yet and never tried. */
+  scheduled: number;
+  /** Held with their campaigns. */
+  paused: number;
+  transactional: number;
+  /** Null when all are paused. */
+  oldest_due: number | null;
+}
+
+interface ListedSeq {
+  seq: number;
+  message_id: string;
+}

@@ -1,0 +1,45 @@
+import type { Database } from '../database.ts';
+import type { ContentRow, NewContent } from './messages.ts';
+
+/**
+ * What the contents of many messages have in common (mail/shared-content.ts), one row for all of them. A row is never
+ * changed, and its id never given to another one, so that it can be cached by id.
+ */
+export interface SharedContentKey {
+  campaignSeq: number;
+  /** Of the body: a campaign has another row when what goes into its copies changes on the way. */
+  digest: Uint8Array;
+}
+
+export function sharedContentTable(db: Database) {
+  const find = db
+    .prepare<[number, Uint8Array], number>(
+      'SELECT shared_id FROM shared_contents WHERE campaign_seq = ? AND digest = ?',
+    )
+    .pluck();
+  const insert = db.prepare<[number, Uint8Array, number, number, string | Uint8Array]>(`
+    INSERT INTO shared_contents (campaign_seq, digest, created_at, copies, size, body) VALUES (?, ?, ?, 0, ?, ?)`);
+  const addCopies = db.prepare<[number, number]>(
+    'UPDATE shared_contents SET copies = copies + ? WHERE shared_id = ?',
+  );
+  const get = db.prepare<[number], Omit<ContentRow, 'octets' | 'shared_id'> & { octets: Buffer }>(`
+    SELECT CAST(body AS BLOB) AS octets, iif(typeof(body) = 'blob', 'deflate', 'json') AS encoding, size
+    FROM shared_contents WHERE shared_id = ?`);
+  const purge = db.prepare<[number, number]>(`
+    DELETE FROM shared_contents WHERE shared_id IN (
+      SELECT shared_id FROM shared_contents WHERE copies = 0 AND created_at < ? LIMIT +?)`);
+  return {
+    /** The id of the row with this key, which is inserted if there is none. */
+    keep: ({ campaignSeq, digest }: SharedContentKey, { body, size }: NewContent, at: number): number =>
+      find.get(campaignSeq, digest) ??
+      Number(insert.run(campaignSeq, digest, at, size, body).lastInsertRowid),
+    /** Counts contents that were inserted with this row's id; their deletion is counted by a trigger. */
+    addCopies: (sharedId: number, count: number): void => {
+      addCopies.run(count, sharedId);
+    },
+    get: (sharedId: number): (Omit<ContentRow, 'octets' | 'shared_id'> & { octets: Buffer }) | null =>
+      get.get(sharedId) ?? null,
+    /** Deletes rows that no content needs any more; returns how many, at most `limit`. */
+    purge: (createdBefore: number, limit: number): number => purge.run(createdBefore, limit).changes,
+  };
+}

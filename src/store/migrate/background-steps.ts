@@ -1,0 +1,104 @@
+import type { Log } from '../../core/log.ts';
+import { createPortions, type Portion, type Step } from '../maintenance/portions.ts';
+import type { Tables } from '../tables.ts';
+import type { Writer } from '../writer.ts';
+
+/**
+ * Work on existing rows that a migration leaves to the daemon, such as filling a new column. Each step runs in portions
+ * (portions.ts), one step after the other, until a portion finds nothing to do. A step finds out from the rows
+ * themselves what is left, so that it continues after a restart; until it is complete the program must work with both
+ * states.
+ */
+export interface BackgroundStep {
+  /** `contact-search`; label of metrics. */
+  name: string;
+  /** For the log: `contacts added to the search index`. */
+  description: string;
+  /**
+   * One portion: changes `rows` rows at most, fewer when `isOver`, which it asks after each. Returns how many it
+   * changed; 0: the step is complete.
+   */
+  run(tables: Tables, rows: number, isOver: () => boolean): number;
+}
+
+export interface BackgroundSteps {
+  start(): void;
+  /** Steps that are not complete, as far as is known. */
+  pending(): number;
+  /** Resolves after the portion under way. */
+  stop(): Promise<void>;
+}
+
+export interface BackgroundStepDeps {
+  steps: readonly BackgroundStep[];
+  writer: Writer;
+  log: Log;
+  /** Rows that a step has changed since the start, for metrics. */
+  observe?(step: string, rows: number): void;
+  /** Default: real time. */
+  now?(): number;
+  pause?(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+const LOG_INTERVAL_MS = 30_000;
+
+export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps {
+  const { steps, writer, log, observe, now = () => performance.now(), pause } = deps;
+  const portions = createPortions({
+    writer,
+    share: 'background steps',
+    now,
+    ...(pause === undefined ? {} : { pause }),
+  });
+  const pending = new Set(steps);
+  let running: Promise<void> = Promise.resolve();
+
+  async function runStep(step: BackgroundStep): Promise<void> {
+    const { name, description } = step;
+    const began = now();
+    let loggedAt = began;
+    let rows = 0;
+    const fields = () => {
+      const seconds = (now() - began) / 1000;
+      return { step: name, rows, seconds: Math.round(seconds), perSecond: Math.round(rows / seconds) };
+    };
+    const isComplete = await portions.run(portionOf(step), (portion) => {
+      rows += portion.rows;
+      if (portion.rows > 0) observe?.(name, portion.rows);
+      if (now() - loggedAt < LOG_INTERVAL_MS) return;
+      loggedAt = now();
+      log.info(fields(), 'background step continues');
+    });
+    if (!isComplete) return;
+    pending.delete(step);
+    if (rows > 0) log.info(fields(), description);
+  }
+
+  async function runAll(): Promise<void> {
+    for (const step of steps) {
+      try {
+        await runStep(step);
+      } catch (error) {
+        log.error({ err: error, step: step.name }, 'background step failed; the next start continues it');
+      }
+    }
+  }
+
+  return {
+    start: () => {
+      running = runAll();
+    },
+    pending: () => pending.size,
+    stop: async () => {
+      portions.stop();
+      await running;
+    },
+  };
+}
+
+function portionOf({ run }: BackgroundStep): Step<Portion> {
+  return (tables, rows, isOver) => {
+    const changed = run(tables, rows, isOver);
+    return { rows: changed, isDone: changed === 0 };
+  };
+}

@@ -1,0 +1,295 @@
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { openConnection } from '../connection.ts';
+import { StoreFault } from '../failure.ts';
+import { type Migration, migrationName, migrationsFrom, newestOf, type SqlMigration } from './migrations.ts';
+import {
+  keepOwner,
+  leaveWal,
+  PARTIAL,
+  type RebuildProgress,
+  rebuildDatabase,
+  removeLeftovers,
+  schemaInHeader,
+  setFileFormat,
+  syncPath,
+} from './rebuild.ts';
+
+/**
+ * Brings a database up to date, with exclusive access to it: the caller holds the daemon lock, and nothing begins
+ * while another process has the database open. In-place migrations run in rollback-journal mode, in which new pages
+ * (a new index) are written once; in WAL mode they would be written to the log and then to the file.
+ *
+ * A database with data is copied before it is changed in place; a rebuild keeps the old file instead. A migration that
+ * was killed continues at the next start after the last step that was committed, and keeps the copy that it has.
+ */
+export interface MigrateOptions {
+  file: string;
+  migrations: readonly Migration[];
+  onProgress?(progress: MigrationProgress): void;
+  /** How long to wait for other processes to close the database. */
+  busyTimeoutMs?: number;
+  /** Rows of a rebuild that are copied between two reports of progress. */
+  chunkRows?: number;
+}
+
+export type MigrationProgress =
+  | RebuildProgress
+  /** `backup` counts bytes, `migrate` migrations. */
+  | { step: 'backup' | 'migrate'; item: string; done: number; total: number };
+
+export interface MigrationResult {
+  from: number;
+  to: number;
+  /** The file with the database as it was before; null: there was no data. */
+  copy: string | null;
+  /** Partial files, and copies from before earlier migrations, that were removed. */
+  removed: string[];
+}
+
+const BUSY_TIMEOUT_MS = 5000;
+const COPY_CHUNK_BYTES = 4 * 2 ** 20;
+/** What sorting for an index may use before it goes to a temporary file. */
+const CACHE_KIB = 65_536;
+
+/** Throws StoreFault when it cannot begin; the database is then unchanged. */
+export function migrateDatabase(options: MigrateOptions): MigrationResult {
+  const { file, migrations, onProgress = () => {}, busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
+  const to = newestOf(migrations);
+  const removed = removeLeftovers(file);
+  const from = schemaOf(file, busyTimeoutMs);
+  const steps = migrationsFrom(from, migrations);
+  if (from === 0) {
+    createDatabase(file, steps, to);
+    return { from, to, copy: null, removed };
+  }
+  const copyTo = `${file}.before-${to}-${Date.now()}`;
+  let copy = copyOfEarlierRun(file, from, to);
+  let done = 0;
+  const begin = (step: Migration) => {
+    onProgress({ step: 'migrate', item: migrationName(step), done, total: steps.length });
+    done++;
+  };
+  while (done < steps.length) {
+    const rest = steps.slice(done);
+    const [next] = rest;
+    if (next?.kind === 'rebuild') {
+      begin(next);
+      rebuildDatabase(next.rebuild, { ...options, busyTimeoutMs, keepAs: copy === null ? copyTo : null });
+    } else {
+      const end = rest.findIndex(({ kind }) => kind === 'rebuild');
+      const group = rest.slice(0, end < 0 ? undefined : end).filter((step) => step.kind === 'sql');
+      migrateInPlace(group, {
+        file,
+        copyTo: copy === null ? copyTo : null,
+        busyTimeoutMs,
+        begin,
+        onProgress,
+      });
+    }
+    copy ??= copyTo;
+  }
+  if (copy !== null) removed.push(...removeOlderCopies(file, copy));
+  return { from, to, copy, removed };
+}
+
+/** The schema of a database; 0 where there is none yet. */
+export function schemaOf(file: string, busyTimeoutMs = BUSY_TIMEOUT_MS): number {
+  if (!existsSync(file)) return 0;
+  const db = openConnection(file, { timeout: busyTimeoutMs, fileMustExist: true });
+  try {
+    return db.prepare<[], number>('PRAGMA user_version').pluck().get() ?? 0;
+  } finally {
+    db.close();
+  }
+}
+
+/** One transaction: a database either has the newest schema or is empty. */
+function createDatabase(file: string, steps: readonly Migration[], to: number): void {
+  closeSync(openSync(file, 'a', 0o600));
+  const db = openConnection(file, { timeout: BUSY_TIMEOUT_MS });
+  try {
+    const [first] = steps;
+    setFileFormat(db, first?.kind === 'rebuild' ? first.rebuild : {});
+    // SQLite's defensive mode forbids a change of the schema text.
+    db.unsafeMode(true);
+    db.transaction(() => {
+      for (const step of steps) {
+        if (step.kind === 'sql') db.exec(step.sql);
+        else db.exec(`${step.rebuild.tables}\n${step.rebuild.indexes}`);
+      }
+      db.exec(`PRAGMA user_version = ${to}`);
+    }).immediate();
+  } finally {
+    db.close();
+  }
+}
+
+interface InPlaceOptions {
+  file: string;
+  /** Where the database is copied before; null: there is a copy. */
+  copyTo: string | null;
+  busyTimeoutMs: number;
+  begin(step: Migration): void;
+  onProgress(progress: MigrationProgress): void;
+}
+
+function migrateInPlace(steps: readonly SqlMigration[], options: InPlaceOptions): void {
+  const { file, copyTo, busyTimeoutMs, begin } = options;
+  const open = () => {
+    const db = openConnection(file, { timeout: busyTimeoutMs, fileMustExist: true });
+    leaveWal(db, 'main');
+    return db;
+  };
+  // Closing any descriptor of the file gives up this process's locks on it: this one is closed after the connection.
+  const fd = openSync(file, 'r');
+  try {
+    let copied: Buffer | null = null;
+    if (copyTo !== null) {
+      open().close();
+      copied = headerOf(fd);
+      copyDatabase(file, copyTo + PARTIAL, options.onProgress);
+    }
+    const db = open();
+    try {
+      if (copyTo !== null && copied !== null) {
+        // The copy was made without a lock. Every change of the file changes a counter in its header.
+        if (!headerOf(fd).equals(copied)) {
+          rmSync(copyTo + PARTIAL);
+          throw new StoreFault(
+            `another process changed ${file} while it was copied: stop it (fuser shows it) and start again`,
+          );
+        }
+        renameSync(copyTo + PARTIAL, copyTo);
+        syncPath(dirname(file));
+      }
+      db.exec('PRAGMA synchronous = FULL');
+      db.exec('PRAGMA foreign_keys = ON');
+      db.exec('PRAGMA secure_delete = ON');
+      db.exec('PRAGMA temp_store = FILE');
+      db.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
+      for (const step of steps) {
+        begin(step);
+        // SQLite's defensive mode forbids a change of the schema text.
+        db.unsafeMode(step.sql.includes('writable_schema'));
+        db.transaction(() => {
+          db.exec(step.sql);
+          db.exec(`PRAGMA user_version = ${step.version}`);
+        }).immediate();
+        db.unsafeMode(false);
+      }
+    } finally {
+      db.close();
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The database header, with the file change counter: https://sqlite.org/fileformat2.html §1.3. */
+function headerOf(fd: number): Buffer {
+  const header = Buffer.alloc(100);
+  readSync(fd, header, 0, header.length, 0);
+  return header;
+}
+
+/** Errors of file systems that cannot share blocks between files. */
+const NO_REFLINKS: ReadonlySet<string> = new Set([
+  'ENOTSUP',
+  'EOPNOTSUPP',
+  'ENOSYS',
+  'ENOTTY',
+  'EINVAL',
+  'EXDEV',
+  'EPERM',
+]);
+
+/** Copies a file that nothing writes to; shares its blocks where the file system can do that. */
+function copyDatabase(file: string, to: string, onProgress: (progress: MigrationProgress) => void): void {
+  if (!cloneFile(file, to)) copyBytes(file, to, onProgress);
+  chmodSync(to, 0o600);
+  keepOwner(file, to);
+  syncPath(to);
+}
+
+/** Returns false where the file system cannot share blocks between files. */
+export function cloneFile(file: string, to: string): boolean {
+  try {
+    copyFileSync(file, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
+    return true;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (!NO_REFLINKS.has(code)) throw error;
+    rmSync(to, { force: true });
+    return false;
+  }
+}
+
+/** Copies block by block, and flushes the copy to disk. */
+export function copyBytes(
+  file: string,
+  to: string,
+  onProgress: (progress: MigrationProgress) => void = () => {},
+): void {
+  const source = openSync(file, 'r');
+  const target = openSync(to, 'wx', 0o600);
+  try {
+    const total = fstatSync(source).size;
+    const chunk = Buffer.allocUnsafe(COPY_CHUNK_BYTES);
+    let done = 0;
+    for (;;) {
+      onProgress({ step: 'backup', item: basename(to), done, total });
+      const size = readSync(source, chunk, 0, chunk.length, done);
+      if (size === 0) break;
+      for (let at = 0; at < size; ) at += writeSync(target, chunk, at, size - at);
+      done += size;
+    }
+    fsyncSync(target);
+  } finally {
+    closeSync(target);
+    closeSync(source);
+  }
+}
+
+/**
+ * The copy of a run that was killed after it had changed the schema. A copy of the schema that the database still has
+ * may be older than its data, and is not used.
+ */
+function copyOfEarlierRun(file: string, from: number, to: number): string | null {
+  const copies = copiesOf(file).filter((path) => path.includes(`.before-${to}-`));
+  return copies.findLast((path) => schemaInHeader(path) < from) ?? null;
+}
+
+/** Copies from before migrations, oldest first. */
+export function copiesOf(file: string): string[] {
+  const prefix = `${basename(file)}.before-`;
+  return readdirSync(dirname(file))
+    .filter((name) => name.startsWith(prefix) && /^\d+-\d+$/.test(name.slice(prefix.length)))
+    .sort((a, b) => madeAt(a) - madeAt(b))
+    .map((name) => join(dirname(file), name));
+}
+
+/** When a copy was made, in epoch ms, by its name. */
+function madeAt(copy: string): number {
+  return Number(copy.slice(copy.lastIndexOf('-') + 1));
+}
+
+function removeOlderCopies(file: string, newest: string): string[] {
+  const older = copiesOf(file).filter((path) => path !== newest);
+  for (const path of older) rmSync(path);
+  return older;
+}

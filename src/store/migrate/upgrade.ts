@@ -1,0 +1,167 @@
+import { existsSync, statSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { DATABASE_FILE } from '../connection.ts';
+import { StoreFault } from '../failure.ts';
+import {
+  copiesOf,
+  type MigrationProgress,
+  type MigrationResult,
+  migrateDatabase,
+  schemaOf,
+} from './migrate.ts';
+import { estimateMigration, type MigrationEstimate } from './migration-estimate.ts';
+import { knownMigrations, type Migration, newestOf } from './migrations.ts';
+import { removeLeftovers } from './rebuild.ts';
+
+/**
+ * When and where a database is migrated: a small one by whichever program opens it, a large one by the daemon at its
+ * start, in a thread, or by `postrider migrate`.
+ */
+
+/** Up to this size a migration takes a second or two. */
+export const SMALL_DATABASE_BYTES = 64 * 2 ** 20;
+
+export interface SchemaState {
+  /** 0: there is no database yet. */
+  found: number;
+  /** The schema of this program. */
+  newest: number;
+  /** Of the database. */
+  bytes: number;
+}
+
+/** Throws StoreFault when the database is newer than this program. */
+export function schemaState(dir: string, migrations: readonly Migration[] = knownMigrations()): SchemaState {
+  const file = join(dir, DATABASE_FILE);
+  const state = { found: schemaOf(file), newest: newestOf(migrations), bytes: sizeOf(file) };
+  if (state.found > state.newest) throw newerSchema(file, state);
+  return state;
+}
+
+/** What the migration of the database in `dir` takes; null: it needs none. A daemon may be running. */
+export function estimateUpgrade(dir: string): MigrationEstimate | null {
+  return estimateMigration(join(dir, DATABASE_FILE), knownMigrations());
+}
+
+/** The error of a database that a newer program has used. */
+export function newerSchema(file: string, { found, newest }: { found: number; newest: number }): StoreFault {
+  const copies = copiesOf(file).filter((copy) => copy.includes(`.before-${found}-`));
+  const remedy = copies.map(
+    (copy) =>
+      `, or stop postrider and rename ${basename(copy)} to ${basename(file)}, which loses everything since then`,
+  );
+  return new StoreFault(
+    `${file} has schema ${found}, this program knows schemas up to ${newest}: it was used by a newer version. Install that version${remedy.at(-1) ?? ''}`,
+  );
+}
+
+export interface UpgradeOptions {
+  migrations?: readonly Migration[];
+  onEstimate?(estimate: MigrationEstimate): void;
+  onProgress?(progress: MigrationProgress): void;
+}
+
+/**
+ * Brings the database in `dir` up to date. The caller holds the daemon lock and has no connection to the database.
+ * Throws StoreFault when there is not enough space; the database is then unchanged.
+ */
+export function upgradeDatabase(dir: string, options: UpgradeOptions = {}): MigrationResult {
+  const { migrations = knownMigrations(), onEstimate, onProgress } = options;
+  const file = join(dir, DATABASE_FILE);
+  const removed = removeLeftovers(file);
+  const { found } = schemaState(dir, migrations);
+  const estimate = found === 0 ? null : estimateMigration(file, migrations);
+  if (estimate !== null) {
+    onEstimate?.(estimate);
+    requireSpace(file, estimate);
+  }
+  const result = migrateDatabase({ file, migrations, ...(onProgress === undefined ? {} : { onProgress }) });
+  return { ...result, removed: [...removed, ...result.removed] };
+}
+
+function requireSpace(file: string, { from, to, neededBytes, freeBytes, dir }: MigrationEstimate): void {
+  if (neededBytes <= freeBytes) return;
+  const copies = copiesOf(file).map((copy) => `${basename(copy)} (${formatBytes(sizeOf(copy))})`);
+  const advice =
+    copies.length === 0 ? '' : `; copies from before earlier migrations may be deleted: ${copies.join(', ')}`;
+  throw new StoreFault(
+    `the migration from schema ${from} to ${to} needs about ${formatBytes(neededBytes)} in ${dir}, and ${formatBytes(freeBytes)} are available. Free space on this file system and start again${advice}. "postrider migrate --dry-run" shows the details`,
+  );
+}
+
+function sizeOf(file: string): number {
+  return existsSync(file) ? statSync(file).size : 0;
+}
+
+/** `12.7 GB`, in powers of 1000 as `df -H` and `ls` show them. */
+export function formatBytes(bytes: number): string {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB'];
+  const power = Math.min(Math.floor(Math.log10(Math.max(bytes, 1)) / 3), units.length - 1);
+  const value = bytes / 1000 ** power;
+  return `${value.toFixed(power === 0 || value >= 100 ? 0 : 1)} ${units[power]}`;
+}
+
+export interface ThreadRequest {
+  dir: string;
+  /** Not 0: stop at the next report of progress. */
+  stop: Int32Array;
+}
+
+export type ThreadMessage =
+  | { kind: 'estimate'; estimate: MigrationEstimate }
+  | { kind: 'progress'; progress: MigrationProgress }
+  | { kind: 'done'; result: MigrationResult }
+  | { kind: 'stopped' }
+  | { kind: 'failed'; message: string; code: string | undefined; isFault: boolean };
+
+export interface ThreadedUpgradeOptions {
+  /** The program of the thread; default: the compiled one beside this file. */
+  script?: URL | undefined;
+  onEstimate(estimate: MigrationEstimate): void;
+  onProgress(progress: MigrationProgress): void;
+  /** Ends the migration at its next report of progress; the next start continues or begins again. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * The same in a thread, so that the event loop stays free. Rejects with an AbortError when `signal` is aborted. The
+ * thread of a migration that is building an index cannot be stopped; the process may be killed at any moment.
+ */
+export async function upgradeInThread(
+  dir: string,
+  options: ThreadedUpgradeOptions,
+): Promise<MigrationResult> {
+  const { signal } = options;
+  const stop = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+  const request: ThreadRequest = { dir, stop };
+  const thread = new Worker(options.script ?? new URL('./migration-thread.js', import.meta.url), {
+    workerData: request,
+  });
+  const onAbort = () => Atomics.store(stop, 0, 1);
+  if (signal?.aborted === true) onAbort();
+  signal?.addEventListener('abort', onAbort);
+  try {
+    return await new Promise((resolve, reject) => {
+      thread.on('message', (message: ThreadMessage) => {
+        if (message.kind === 'estimate') options.onEstimate(message.estimate);
+        else if (message.kind === 'progress') options.onProgress(message.progress);
+        else if (message.kind === 'done') resolve(message.result);
+        else if (message.kind === 'stopped')
+          reject(new DOMException('the migration was stopped', 'AbortError'));
+        else reject(errorOf(message));
+      });
+      thread.on('error', reject);
+      thread.on('exit', (code) => reject(new Error(`the migration thread ended with code ${code}`)));
+    });
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+    await thread.terminate();
+  }
+}
+
+/** An error of the thread; its class and code tell whether the operator can fix it. */
+function errorOf({ message, code, isFault }: Extract<ThreadMessage, { kind: 'failed' }>): Error {
+  if (isFault) return new StoreFault(message);
+  return Object.assign(new Error(message), code === undefined ? {} : { code });
+}

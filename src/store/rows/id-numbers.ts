@@ -1,0 +1,88 @@
+import type { Database } from '../database.ts';
+
+/**
+ * Numbers that stand for public ids in tables with millions of rows. A number is assigned when its id is first
+ * stored and stays assigned when the resource is deleted, because messages and events outlive their domain. An id
+ * that was deleted before numbers existed has none: rows hold its text instead.
+ */
+export const NUMBERED = ['account', 'domain', 'campaign', 'subscription_group'] as const;
+export type Numbered = (typeof NUMBERED)[number];
+
+/** What a row holds for an id, as it is read. */
+export type StoredId = number | string;
+
+/** What a row holds for an id, as it is bound: better-sqlite3 binds a `number` as REAL, of eight octets. */
+export type BoundId = bigint | string;
+
+export interface IdNumbers {
+  /** What rows hold for an id; assigns a number if there is none. Only in a unit of work. */
+  assign(id: string): BoundId;
+  /** What rows hold for an id. For an id that no row has: the id itself, which matches no row. */
+  find(id: string): BoundId;
+  /** The id for which a row holds `stored`. */
+  id(stored: StoredId): string;
+}
+
+/** In each direction; then the cache is emptied. */
+const MAX_CACHED = 10_000;
+
+/** Prepared once for each connection. */
+const KNOWN = new WeakMap<Database, Record<Numbered, IdNumbers>>();
+
+export function idNumbers(db: Database): Record<Numbered, IdNumbers> {
+  const known = KNOWN.get(db);
+  if (known !== undefined) return known;
+  const created = {
+    account: numbersOf(db, 'account'),
+    domain: numbersOf(db, 'domain'),
+    campaign: numbersOf(db, 'campaign'),
+    subscription_group: numbersOf(db, 'subscription_group'),
+  };
+  KNOWN.set(db, created);
+  return created;
+}
+
+function numbersOf(db: Database, kind: Numbered): IdNumbers {
+  const numberOf = db.prepare<[string], number>(`SELECT number FROM ${kind}_numbers WHERE id = ?`).pluck();
+  const idOf = db.prepare<[number], string>(`SELECT id FROM ${kind}_numbers WHERE number = ?`).pluck();
+  const insert = db.prepare<[string]>(`INSERT INTO ${kind}_numbers (id) VALUES (?)`);
+  const numbers = new Map<string, bigint>();
+  const ids = new Map<number, string>();
+
+  /**
+   * A number that was assigned in an open transaction may be rolled back and assigned to another id. A read-only
+   * connection sees committed ones only.
+   */
+  function remember(id: string, number: number): void {
+    if (db.inTransaction && !db.readonly) return;
+    if (ids.size >= MAX_CACHED) {
+      ids.clear();
+      numbers.clear();
+    }
+    numbers.set(id, BigInt(number));
+    ids.set(number, id);
+  }
+
+  function lookUp(id: string): bigint | undefined {
+    const cached = numbers.get(id);
+    if (cached !== undefined) return cached;
+    const number = numberOf.get(id);
+    if (number === undefined) return undefined;
+    remember(id, number);
+    return BigInt(number);
+  }
+
+  return {
+    assign: (id) => lookUp(id) ?? BigInt(insert.run(id).lastInsertRowid),
+    find: (id) => lookUp(id) ?? id,
+    id: (stored) => {
+      if (typeof stored === 'string') return stored;
+      const cached = ids.get(stored);
+      if (cached !== undefined) return cached;
+      const id = idOf.get(stored);
+      if (id === undefined) throw new Error(`${kind} number ${stored} is not assigned`);
+      remember(id, stored);
+      return id;
+    },
+  };
+}

@@ -1,0 +1,544 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { createErasure } from '../../../src/audience/erasure/erase.ts';
+import { createErasers } from '../../../src/audience/erasure/erasers.ts';
+import { DAY } from '../../../src/core/clock.ts';
+import { createLog } from '../../../src/core/log.ts';
+import { publicEvent } from '../../../src/events/feed.ts';
+import { publicMessage } from '../../../src/events/message-view.ts';
+import { emailIdentifier } from '../../../src/mail/identifier.ts';
+import { packContent, unpackContent } from '../../../src/mail/stored-content.ts';
+import { contentOf, enqueue } from '../../support/store.ts';
+import { CALLER, codeOf, ok, startAudience } from '../setup.ts';
+
+const ADA = 'Ada.Lovelace@example.net';
+const ADA_ID = emailIdentifier(ADA);
+const PHONE = '+442079460000';
+/** What must be nowhere in the file, in any letters. */
+const PERSONAL = [
+  'ada.lovelace@example.net',
+  'ada.lovelace%40example.net',
+  '2079460000',
+  'lovelace',
+  'countess',
+];
+
+/** Makes a content long enough to be stored deflated. */
+const ROWS = '<tr><td>One row of many</td></tr>'.repeat(50);
+
+const WEBHOOK = {
+  webhook_id: 'webhook_1',
+  account_id: 'acct_one',
+  name: 'All',
+  description: null,
+  url: 'http://127.0.0.1:9',
+  events: '["*"]',
+  is_active: 1,
+  off_reason: null,
+  failing_since: null,
+  created_at: 1,
+  updated_at: 1,
+} as const;
+
+async function startWithAda() {
+  const house = await startAudience();
+  const { dir, db, tables, writer, clock, recorder } = house;
+  const contact = await house.add(ADA, {
+    phone: PHONE,
+    firstName: 'Ada',
+    lastName: 'Lovelace',
+    customFields: { title: 'Countess' },
+    consent: { method: 'web_form', details: 'Countess of Lovelace, on the phone' },
+  });
+  const store = (name: string) => readFileSync(join(dir, name), 'latin1').toLowerCase();
+  return {
+    ...house,
+    contact,
+    erase: () => house.erasure.erase('acct_one', ADA_ID),
+    /** What is found of a person in all files of the database, and in contents, which may be deflated there. */
+    traces: (needles = PERSONAL) => {
+      const contents = db
+        .prepare<[], number>('SELECT content_id FROM contents')
+        .pluck()
+        .all()
+        .map((id) => unpackContent(tables.messages.content(id) ?? raise()).toLowerCase());
+      const all = readdirSync(dir)
+        .filter((name) => name.startsWith('postrider.db'))
+        .map(store)
+        .concat(contents)
+        .join('');
+      return needles.filter((needle) => all.includes(needle));
+    },
+    /** A message to some people, all with one content. */
+    send: (to: string[], wish: Parameters<typeof enqueue>[2] = {}) =>
+      writer.run((all) => {
+        const boxes = to.map((address) => ({ name: 'Ada Lovelace', address }));
+        const content = {
+          from: { name: '', address: 'shop@example.com' },
+          to: boxes,
+          cc: [],
+          subject: `For Ada Lovelace`,
+          html: `<a href="https://x.org/?e=${encodeURIComponent(ADA)}">${ADA}</a>${ROWS}`,
+          text: `Dear Ada Lovelace, ${PHONE}`,
+          headers: [],
+          attachments: [],
+        };
+        const content_id = all.messages.insertContent(packContent(JSON.stringify(content)), clock.now());
+        return to.map((recipient) =>
+          enqueue(all, clock.now(), { recipient, content_id, subject: content.subject, ...wish }),
+        );
+      }),
+    /** As if a worker had sent it and a server had refused it, quoting the address. */
+    bounce: (seq: number) =>
+      writer.run((all) => {
+        const message = () => all.messages.bySeq(seq) ?? raise();
+        recorder.message(all, message(), 'email_sent', {});
+        const text = `<${ADA}>: Recipient address rejected: Ada Lovelace is gone`;
+        all.messages.insertAttempt({
+          message_seq: seq,
+          attempt: 1,
+          at: clock.now(),
+          lane: 'primary',
+          report: {
+            reply: { code: 550, text },
+            sessions: [{ startedAt: 1, endedAt: 2, reply: { text } }],
+          },
+        });
+        recorder.message(all, message(), 'email_bounced', {
+          fields: { bounceType: 'hard', smtpCode: 550, diagnostic: text },
+          bounce: { bounceType: 'hard', scope: 'recipient', suppress: 'now' },
+        });
+      }),
+    of: (seq: number) => tables.messages.bySeq(seq) ?? raise(),
+  };
+}
+
+function raise(): never {
+  throw new Error('the message is gone');
+}
+
+describe('erasing', () => {
+  it('leaves nothing of a person in the file', async () => {
+    const house = await startWithAda();
+    const { subscriptions, groupId, writer, tables, clock, recorder, send, bounce } = house;
+    ok(
+      await subscriptions.add('acct_one', groupId, { email: ADA, consent: { details: 'Countess' } }, CALLER),
+    );
+    const [first] = await send([ADA]);
+    await bounce(first?.seq ?? 0);
+    await send([ADA], { lane: 1 });
+    await writer.run((all) => {
+      const refused = {
+        reasonCode: 'RECIPIENT_SUPPRESSED',
+        recipient: ADA,
+        contactIdentifier: ADA_ID,
+        subject: 'Dear Countess',
+      };
+      recorder.refusedSend(all, { accountId: 'acct_one', domainId: null, fields: refused });
+      all.idempotency.insert(
+        {
+          account_id: 'acct_one',
+          endpoint: 'transactional/send',
+          key: 'k',
+          fingerprint: Buffer.alloc(32),
+          status: 200,
+          body: JSON.stringify({ success: true, data: { recipients: [{ email: ADA }] } }),
+          expires_at: clock.now() + 1000,
+        },
+        clock.now(),
+      );
+    });
+    expect(house.traces()).toEqual(PERSONAL);
+
+    expect(await house.erase()).toEqual({ complete: true });
+
+    expect(house.traces()).toEqual([]);
+    expect(tables.erasures.pending()).toEqual([]);
+    expect(codeOf(house.contacts.get('acct_one', ADA_ID))).toBe('CONTACT_NOT_FOUND');
+    expect(ok(house.groups.get('acct_one', groupId)).total_subscribers).toBe(0);
+    const answer = tables.idempotency.get('acct_one', 'transactional/send', 'k', clock.now());
+    expect(JSON.parse(answer?.body ?? '')).toEqual({
+      success: true,
+      data: { recipients: [{ email: ADA_ID }] },
+    });
+  });
+
+  it('keeps events and messages, by the identifier alone', async () => {
+    const { send, bounce, erase, of, tables } = await startWithAda();
+    const [message] = await send([ADA]);
+    const seq = message?.seq ?? 0;
+    await bounce(seq);
+    await erase();
+    expect(publicMessage({ ...of(seq), due_at: null })).toMatchObject({
+      recipient: ADA_ID,
+      subject: '',
+      status: 'bounced',
+    });
+    const { rows: events } = tables.events.feed({
+      accountId: 'acct_one',
+      recipientHash: ADA_ID,
+      afterSeq: 0,
+      limit: 10,
+    });
+    expect(events.map(publicEvent)).toMatchObject([
+      { event: 'email_sent', recipient: ADA_ID, contactIdentifier: ADA_ID },
+      {
+        event: 'email_bounced',
+        recipient: ADA_ID,
+        smtpCode: 550,
+        diagnostic: `<${ADA_ID}>: Recipient address rejected: [erased] is gone`,
+      },
+    ]);
+    expect(JSON.parse(tables.messages.attemptsOf(seq)[0]?.report ?? '')).toMatchObject({
+      reply: { code: 550 },
+      sessions: [{ startedAt: 1 }],
+    });
+  });
+
+  it('keeps suppressions and opt-outs by the identifier: they hold when the person is back', async () => {
+    const { erase, suppress, tables, add, subscriptions, groupId, status } = await startWithAda();
+    await suppress(ADA, 'hard_bounce');
+    ok(await subscriptions.put('acct_one', groupId, ADA_ID, { isActive: false }, CALLER));
+    await erase();
+    expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([
+      { reason: 'hard_bounce', email: null },
+    ]);
+    await add(ADA);
+    expect(status(ADA)).toBe('bounced');
+    const back = ok(await subscriptions.add('acct_one', groupId, { email: ADA }, CALLER));
+    expect(back.member.subscription.is_active).toBe(0);
+  });
+
+  it('stays so when something comes back later', async () => {
+    const { send, erase, writer, recorder, of, tables } = await startWithAda();
+    const [message] = await send([ADA]);
+    const seq = message?.seq ?? 0;
+    await writer.run((all) => recorder.message(all, of(seq), 'email_sent', {}));
+    await writer.run((all) => recorder.message(all, of(seq), 'email_delivered', {}));
+    await erase();
+    await writer.run((all) =>
+      recorder.message(all, of(seq), 'email_complained', { fields: { source: 'arf' } }),
+    );
+    expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([{ reason: 'complaint', email: null }]);
+  });
+
+  it('cancels mail that waits, and says so', async () => {
+    const { send, erase, of, tables, clock } = await startWithAda();
+    const [now] = await send([ADA]);
+    const [later] = await send([ADA], { dueAt: clock.now() + 1000 });
+    await erase();
+    for (const message of [now, later]) {
+      expect(of(message?.seq ?? 0).status).toBe('cancelled');
+      expect(tables.queue.get(message?.seq ?? 0)).toBeNull();
+    }
+    const { rows: events } = tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 });
+    expect(events.map(({ kind, data }) => [kind, JSON.parse(data)])).toEqual([
+      ['email_failed', { reason: 'cancelled' }],
+      ['email_failed', { reason: 'cancelled' }],
+    ]);
+  });
+
+  it('leaves others their mail, without a word of the person', async () => {
+    const { send, erase, of, tables, traces } = await startWithAda();
+    const [, bobs] = await send([ADA, 'bob@example.net']);
+    await erase();
+    expect(traces()).toEqual([]);
+    const message = of(bobs?.seq ?? 0);
+    expect(tables.messages.content(message.content_id)?.encoding).toBe('deflate');
+    expect(message).toMatchObject({
+      status: 'queued',
+      recipient: 'bob@example.net',
+      subject: 'For [erased]',
+    });
+    expect(contentOf(tables, message)).toMatchObject({
+      to: [{ address: 'bob@example.net' }],
+      subject: 'For [erased]',
+      text: `Dear [erased], ${ADA_ID}`,
+    });
+  });
+
+  it('clears mail that came in, clicked links, and what endpoints answered; the operator’s own mail stays', async () => {
+    const { send, erase, traces, writer, tables, clock, of, recorder } = await startWithAda();
+    await writer.run((all) => {
+      all.campaigns.insert({
+        campaign_id: 'campaign_1',
+        account_id: 'acct_one',
+        name: 'Spring',
+        description: null,
+        status: 'draft',
+        created_at: 1,
+        updated_at: 1,
+      });
+      for (const url of [`https://x.org/?e=${encodeURIComponent(ADA)}`, 'https://x.org/'])
+        all.campaignCounts.addClick('campaign_1', url);
+      for (const [box, sender] of [
+        ['bounce', ''],
+        ['unsubscribe', ADA],
+        ['unsubscribe', 'bob@example.net'],
+        ['postmaster', 'someone@example.net'],
+      ] as const) {
+        const raw = Buffer.from(box === 'bounce' ? `To: <${ADA}>` : 'Hello');
+        const mail = {
+          kind: 'unknown',
+          recipient: 'x@mx',
+          remote_address: '192.0.2.1',
+          network: '',
+          message_seq: null,
+        };
+        all.keptMail.insert({ ...mail, box, sender, raw, received_at: clock.now() });
+      }
+      all.webhooks.insert(WEBHOOK);
+    });
+    const [message] = await send([ADA], { campaign_id: 'campaign_1' });
+    const seq = message?.seq ?? 0;
+    await writer.run((all) => recorder.message(all, of(seq), 'email_sent', {}));
+    const [due] = tables.webhookDeliveries.ready(1, 10);
+    await writer.run((all) => {
+      if (due === undefined) throw new Error('nothing is to be told');
+      const answered = { response_code: 500, response_body: `no such user ${ADA}`, error: null };
+      all.webhookDeliveries.record({ ...due, ...answered, state: 'waiting', attempted_at: 1 });
+      recorder.message(all, of(seq), 'email_delivered', {});
+    });
+    await erase();
+    expect(traces()).toEqual([]);
+    expect(tables.keptMail.list(null, 10).map(({ box, sender }) => `${box} ${sender}`)).toEqual([
+      'postmaster someone@example.net',
+      'unsubscribe bob@example.net',
+    ]);
+    expect(tables.campaignCounts.links('campaign_1', 10).map(({ url }) => url)).toEqual(['https://x.org/']);
+    expect(tables.webhookDeliveries.get(1, due?.event_seq ?? 0)).toMatchObject({
+      response_code: 500,
+      response_body: null,
+    });
+  });
+
+  it.each<[string, { about: 'ours' | 'theirs' | null; sender?: string; raw: string }, boolean]>([
+    ['about their message, with their name', { about: 'ours', raw: 'Hi\n\nAda Lovelace is away' }, false],
+    ['about their message, of others', { about: 'ours', raw: 'Hi\n\nBob is away' }, true],
+    ['about nothing, from them', { about: null, sender: ADA, raw: 'Hi\n\n' }, false],
+    ['about nothing, to them', { about: null, raw: `To: ${ADA}\n\nHello` }, false],
+    ['about nothing, with their name', { about: null, raw: 'Hi\n\nAda Lovelace' }, true],
+    ['about nothing, with their address in its text', { about: null, raw: `Hi\n\nof ${ADA}` }, true],
+    ['about another account’s message', { about: 'theirs', sender: ADA, raw: `To: ${ADA}\n\n` }, true],
+  ])('finds kept mail %s', async (_, { about, sender = '', raw }, stays) => {
+    const { erase, send, tables, writer, clock } = await startWithAda();
+    const [ours] = await send(['bob@example.net']);
+    const theirs = enqueue(tables, clock.now(), { account_id: 'acct_two', recipient: ADA });
+    const message_seq = about === null ? null : about === 'ours' ? (ours?.seq ?? 0) : theirs.seq;
+    await writer.run((all) => {
+      const mail = {
+        kind: 'unknown',
+        recipient: 'x@mx',
+        remote_address: '192.0.2.1',
+        network: '',
+        message_seq,
+      };
+      all.keptMail.insert({
+        ...mail,
+        box: 'bounce',
+        sender,
+        raw: Buffer.from(raw),
+        received_at: clock.now(),
+      });
+    });
+    await erase();
+    expect(tables.keptMail.list(null, 10)).toHaveLength(stays ? 1 : 0);
+  });
+
+  it('waits for a mail that is being sent, and finishes when it is through', async () => {
+    const { send, erase, erasure, bounce, traces, writer, tables } = await startWithAda();
+    const [message] = await send([ADA]);
+    const seq = message?.seq ?? 0;
+    await writer.run((all) => all.queue.lease(seq, 1));
+    expect(await erase()).toEqual({ complete: false });
+    expect(traces()).not.toEqual([]);
+    await bounce(seq);
+    erasure.start();
+    await erasure.stop();
+    expect(tables.erasures.pending()).toEqual([]);
+    expect(traces()).toEqual([]);
+    expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([
+      { reason: 'hard_bounce', email: null },
+    ]);
+  });
+
+  it('touches nobody else: the same address in another account, others, and what comes after', async () => {
+    const { contacts, erase, send, clock, writer, of, add } = await startWithAda();
+    ok(await contacts.create('acct_two', { email: ADA, lastName: 'Lovelace' }, CALLER));
+    const [theirs] = await writer.run((all) => [
+      enqueue(all, clock.now(), { account_id: 'acct_two', recipient: ADA, subject: 'Theirs' }),
+    ]);
+    await add('ada.lovelace@example.network');
+    await erase();
+    expect(ok(contacts.get('acct_two', ADA_ID)).last_name).toBe('Lovelace');
+    expect(of(theirs?.seq ?? 0)).toMatchObject({ recipient: ADA, subject: 'Theirs', status: 'queued' });
+    ok(contacts.get('acct_one', emailIdentifier('ada.lovelace@example.network')));
+    const [after] = await send([ADA]);
+    expect(of(after?.seq ?? 0)).toMatchObject({ recipient: ADA, status: 'queued' });
+  });
+
+  it('clears hundreds of messages, portion by portion', async () => {
+    const { send, erase, traces, tables } = await startWithAda();
+    for (let n = 0; n < 130; n++) await send([ADA]);
+    expect(await erase()).toEqual({ complete: true });
+    expect(traces()).toEqual([]);
+    const { rows } = tables.messages.list({ accountId: 'acct_one', recipientHash: ADA_ID, limit: 500 });
+    expect(rows.length).toBe(130);
+  });
+
+  it('continues after the end of the process between two portions, without beginning anew', async () => {
+    const { send, erase, erasure, tables, db, traces } = await startWithAda();
+    const seqs = [];
+    for (let n = 0; n < 40; n++) seqs.push(...(await send([ADA])).map(({ seq }) => seq));
+    const thirtieth = seqs[29] ?? 0;
+    db.exec(
+      `CREATE TRIGGER crash BEFORE UPDATE ON messages WHEN new.subject = '' AND new.seq = ${thirtieth} BEGIN SELECT raise(ABORT, 'crash'); END`,
+    );
+    await expect(erase()).rejects.toThrow('crash');
+    const at = tables.erasures.get(tables.erasures.pending()[0] ?? 0)?.at_message ?? 0;
+    expect(at).toBeGreaterThan(0);
+    expect(at).toBeLessThan(thirtieth);
+    db.exec('DROP TRIGGER crash');
+    // What is done is not touched again.
+    db.exec(
+      `CREATE TRIGGER again BEFORE UPDATE ON messages WHEN new.seq <= ${at} BEGIN SELECT raise(ABORT, 'again'); END`,
+    );
+    erasure.start();
+    await erasure.stop();
+    expect(tables.erasures.pending()).toEqual([]);
+    expect(traces()).toEqual([]);
+  });
+
+  it('does not let a caller wait until a large file is cleared of unused space', async () => {
+    const { send, tables, writer, clock, recorder } = await startWithAda();
+    await send([ADA]);
+    const gate = new BroadcastChannel('clearing');
+    // A thread that begins only when it is told to.
+    const slackScript = new URL(
+      `data:text/javascript,${encodeURIComponent(`
+        import { BroadcastChannel, parentPort } from 'node:worker_threads';
+        const gate = new BroadcastChannel('clearing');
+        const answers = { clear: { kind: 'cleared', pages: 0, next: null }, end: true };
+        gate.onmessage = () => parentPort.postMessage(true);
+        parentPort.on('message', ({ kind }) => {
+          if (kind in answers) parentPort.postMessage(answers[kind]);
+          else gate.postMessage('asked');
+        });`)}`,
+    );
+    const asked = new Promise((resolve) => gate.addEventListener('message', resolve, { once: true }));
+    const erasure = createErasure({
+      tables,
+      writer,
+      clock,
+      log: createLog({ level: 'silent', hashAddresses: true }),
+      erasers: createErasers({ recorder, answersKeptMs: DAY }),
+      waitMs: 10_000,
+      slackScript,
+      smallFileBytes: 0,
+    });
+    expect(await erasure.erase('acct_one', ADA_ID)).toEqual({ complete: true });
+    expect(tables.erasures.pending()).toEqual([]);
+    await asked;
+    expect(erasure.isClearingFile()).toBe(true);
+    gate.postMessage('go');
+    await vi.waitFor(() => expect(erasure.isClearingFile()).toBe(false));
+    gate.close();
+    await erasure.stop();
+  });
+
+  it('looks through the copies of a shared content in portions', async () => {
+    const { send, erase, traces, tables, of } = await startWithAda();
+    const others = Array.from({ length: 400 }, (_, n) => `person${n}@example.net`);
+    const messages = await send([...others.slice(0, 200), ADA, ...others.slice(200)]);
+    const look = vi.spyOn(tables.erasures, 'copiesAfter');
+    expect(await erase()).toEqual({ complete: true });
+    const portions = look.mock.results.map(({ value }) => (value as unknown[]).length);
+    expect(portions.reduce((sum, count) => sum + count, 0)).toBeGreaterThanOrEqual(401);
+    expect(portions.length).toBeGreaterThan(4);
+    expect(Math.max(...portions)).toBeLessThan(401);
+    look.mockRestore();
+    expect(traces()).toEqual([]);
+    expect(JSON.stringify(contentOf(tables, messages[0]))).toContain('person399@example.net');
+    for (const { seq, recipient } of messages)
+      if (recipient !== ADA)
+        expect(of(seq)).toMatchObject({ recipient, subject: 'For [erased]', status: 'queued' });
+  });
+
+  it('goes on after a crash in the middle', async () => {
+    const { send, erase, erasure, tables, db, traces } = await startWithAda();
+    const [message] = await send([ADA]);
+    db.exec(
+      `CREATE TRIGGER crash BEFORE UPDATE ON messages WHEN new.subject = '' BEGIN SELECT raise(ABORT, 'crash'); END`,
+    );
+    await expect(erase()).rejects.toThrow('crash');
+    expect(tables.erasures.pending()).toHaveLength(1);
+    expect(tables.queue.get(message?.seq ?? 0)).toBeNull();
+    db.exec('DROP TRIGGER crash');
+    erasure.start();
+    await erasure.stop();
+    expect(tables.erasures.pending()).toEqual([]);
+    expect(traces()).toEqual([]);
+  });
+
+  describe('finds what was left in free space', () => {
+    /** As page splits do: a row that is gone, and its bytes that are not. */
+    function leaveTrace(db: Awaited<ReturnType<typeof startWithAda>>['db']): void {
+      db.exec('PRAGMA secure_delete = OFF');
+      db.exec('CREATE TABLE IF NOT EXISTS elsewhere (text TEXT) STRICT');
+      for (const text of [ADA, 'kept']) db.prepare('INSERT INTO elsewhere VALUES (?)').run(text);
+      db.exec("DELETE FROM elsewhere WHERE text <> 'kept'");
+      db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+      db.exec('PRAGMA secure_delete = ON');
+    }
+    const ADDRESS = ['ada.lovelace@example.net'];
+
+    it('and clears it', async () => {
+      const { db, erase, traces } = await startWithAda();
+      leaveTrace(db);
+      await erase();
+      expect(traces()).toEqual([]);
+    });
+
+    it('after each erasure', async () => {
+      const { db, erase, traces, add } = await startWithAda();
+      for (let n = 0; n < 2; n++) {
+        leaveTrace(db);
+        await erase();
+        expect(traces(ADDRESS)).toEqual([]);
+        await add(ADA);
+      }
+    });
+
+    it('once an hour in a large file, for all erasures since', async () => {
+      const { db, erase, erasure, traces, add, clock } = await startWithAda();
+      db.exec(`CREATE TABLE filler AS SELECT zeroblob(${70 * 1024 * 1024}) AS zeros`);
+      leaveTrace(db);
+      await erase();
+      expect(traces(ADDRESS)).toEqual([]);
+      await add(ADA);
+      leaveTrace(db);
+      await erase();
+      expect(traces(ADDRESS)).toEqual(ADDRESS);
+      const sweep = async () => {
+        erasure.start();
+        await erasure.stop();
+      };
+      clock.advance(3_600_000);
+      await sweep();
+      expect(traces(ADDRESS)).toEqual([]);
+    }, 60_000);
+
+    it('after a restart, when the process ended before', async () => {
+      const { db, erase, erasure, traces, tables } = await startWithAda();
+      leaveTrace(db);
+      await erase();
+      tables.settings.put('traces-cleared', '0');
+      leaveTrace(db);
+      expect(traces(ADDRESS)).toEqual(ADDRESS);
+      erasure.start();
+      await erasure.stop();
+      expect(traces(ADDRESS)).toEqual([]);
+    });
+  });
+});

@@ -1,0 +1,363 @@
+import { existsSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { importFile } from '../../../src/audience/import/file.ts';
+import type { ImportCounts } from '../../../src/audience/import/import.ts';
+import { openSource } from '../../../src/audience/import/source.ts';
+import { isRefusal } from '../../../src/core/refusal.ts';
+import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
+import { CALLER, codeOf, ok, startAudience } from '../setup.ts';
+
+type House = Awaited<ReturnType<typeof startAudience>>;
+
+async function* chunks(text: string, size = 100) {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+async function take(
+  house: House,
+  text: string,
+  wish: { format?: 'csv' | 'ndjson'; groupId?: string; account?: string } = {},
+) {
+  const source = await openSource(chunks(text), wish.format ?? 'csv');
+  if (typeof source === 'string') return { refused: source };
+  const result = await house.importer.run({
+    accountId: wish.account ?? 'acct_one',
+    groupId: wish.groupId ?? null,
+    caller: CALLER,
+    reader: source.reader,
+    records: source.records,
+    signal: new AbortController().signal,
+    batchRows: 500,
+    pauseShare: 0,
+  });
+  return isRefusal(result) ? { refused: result.code } : { ...result, ignored: [...source.reader.ignored] };
+}
+
+const counts = (given: Partial<ImportCounts>): Partial<ImportCounts> => ({
+  created: 0,
+  updated: 0,
+  unchanged: 0,
+  rejected: 0,
+  subscribed: 0,
+  optedOut: 0,
+  ...given,
+});
+
+const person = (house: House, email: string) =>
+  house.tables.contacts.byIdentifier('acct_one', emailIdentifier(email));
+
+describe('an import of CSV', () => {
+  it('takes columns by their names, however they are written', async () => {
+    const house = await startAudience();
+    const text = `E-Mail;Phone;First Name;last_name;consentMethod;consentDetails;consentTimestamp;customFields.plan;customFields.Home City
+ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";2025-05-01;gold;London
+`;
+    expect(await take(house, text)).toMatchObject({
+      counts: counts({ rows: 1, created: 1 }),
+      rejected: [],
+      ignored: [],
+    });
+    expect(person(house, 'ada@example.net')).toMatchObject({
+      phone: '+442079460000',
+      first_name: 'Ada',
+      last_name: 'Lovelace',
+      custom_fields: '{"plan":"gold","Home City":"London"}',
+      source: 'import',
+      added_by: 'key_one',
+      consent_method: 'double_opt_in',
+      consent_details: 'Form 7; page 2',
+      consented_at: Date.UTC(2025, 4, 1),
+    });
+  });
+
+  it('records `imported` where nothing is said, and keeps what is known', async () => {
+    const house = await startAudience();
+    await house.add('ada@example.net', { firstName: 'Ada', customFields: { plan: 'gold' } });
+    const text =
+      'email,firstName,lastName,customFields.city\nADA@example.net,,Lovelace,London\nbob@example.net,Bob,,\n';
+    expect(await take(house, text)).toMatchObject({ counts: counts({ rows: 2, created: 1, updated: 1 }) });
+    expect(person(house, 'ada@example.net')).toMatchObject({
+      email: 'ada@example.net',
+      first_name: 'Ada',
+      last_name: 'Lovelace',
+      custom_fields: '{"plan":"gold","city":"London"}',
+      consent_method: 'implicit_api',
+      source: 'api',
+    });
+    expect(person(house, 'bob@example.net')).toMatchObject({ consent_method: 'imported', last_name: null });
+  });
+
+  it('done twice changes nothing', async () => {
+    const house = await startAudience();
+    const text = 'email,firstName,consentMethod\nada@example.net,Ada,web_form\nbob@example.net,Bob,\n';
+    await take(house, text);
+    const before = person(house, 'ada@example.net');
+    house.clock.advance(1000);
+    expect(await take(house, text)).toMatchObject({ counts: counts({ rows: 2, unchanged: 2 }) });
+    expect(person(house, 'ada@example.net')).toEqual(before);
+  });
+
+  it('says of every row it cannot take which and why, and takes the others', async () => {
+    const house = await startAudience();
+    await house.add('one@example.net', { phone: '+4930000001' });
+    await house.add('two@example.net', { phone: '+4930000002' });
+    const text = [
+      'email,phone,firstName,consentMethod,consentTimestamp,customFields.x',
+      'no-address,,,,,',
+      'Ada <ada@example.net>,,,,,',
+      ',,Nobody,,,',
+      'a@example.net,12345,,,,',
+      'a@example.net,,,telepathy,,',
+      'a@example.net,,,web_form,yesterday,',
+      'a@example.net,,,web_form,2999-01-01,',
+      'a@example.net,,,,,,extra',
+      'one@example.net,+4930000002,,,,',
+      'three@example.net,+4930000002,,,,',
+      `a@example.net,,${'x'.repeat(201)},,,`,
+      'a@example.net,,"unclosed,,,',
+      'good@example.net,,Good,,,',
+    ].join('\n');
+    const result = await take(house, text);
+    expect(result).toMatchObject({ counts: counts({ rows: 13, created: 1, rejected: 12 }) });
+    expect('rejected' in result ? result.rejected : []).toEqual([
+      { line: 2, reason: 'email: has no "@"' },
+      { line: 3, reason: 'email: must be an address without a display name' },
+      { line: 4, reason: 'has neither email nor phone' },
+      { line: 5, reason: 'phone: must be an international phone number such as +442071838750' },
+      { line: 6, reason: expect.stringMatching(/^consentMethod: must be one of "double_opt_in", /) },
+      { line: 7, reason: expect.stringMatching(/^consentTimestamp: must be a time such as /) },
+      { line: 8, reason: 'consentTimestamp: lies in the future' },
+      { line: 9, reason: 'has 7 columns, the header has 6' },
+      { line: 10, reason: 'email and phone are those of two different contacts' },
+      { line: 11, reason: 'the phone is that of a contact with another e-mail address' },
+      { line: 12, reason: 'firstName: must have at most 200 characters' },
+      { line: 13, reason: 'a quote is not closed' },
+    ]);
+    expect(JSON.stringify(result)).not.toMatch(/no-address|telepathy|12345/);
+  });
+
+  it('keeps the first hundred rejected rows, and counts them all', async () => {
+    const result = await take(await startAudience(), `email\n${'x\n'.repeat(1234)}`);
+    expect(result).toMatchObject({ counts: { rows: 1234, rejected: 1234 } });
+    expect('rejected' in result ? result.rejected.map(({ line }) => line) : []).toEqual(
+      Array.from({ length: 100 }, (_, n) => n + 2),
+    );
+  });
+
+  it('ignores what it does not know, and names it', async () => {
+    const result = await take(await startAudience(), 'email,shoe size,\nada@example.net,39,x\n');
+    expect(result).toMatchObject({ counts: { created: 1 }, ignored: ['shoe size'] });
+  });
+
+  it.each([
+    ['', 'there is no header line'],
+    ['\n\n', 'there is no header line'],
+    ['name,city\nAda,London\n', 'the header names neither email nor phone; its columns are "name", "city"'],
+    ['email,E-Mail\na@example.net,b@example.net\n', 'the header names email twice'],
+    [`email${',x'.repeat(2000)}\n`, 'the header names more than 2000 columns'],
+  ])('refuses %j', async (text, refused) => {
+    expect(await take(await startAudience(), text)).toEqual({ refused });
+  });
+
+  it('finds who comes twice in one file, and completes who is known by phone alone', async () => {
+    const house = await startAudience();
+    ok(await house.contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
+    const text = 'email,phone,firstName\na@example.net,,A\nA@example.net,,B\nb@example.net,+4930123456,\n';
+    expect(await take(house, text)).toMatchObject({ counts: counts({ rows: 3, created: 1, updated: 2 }) });
+    expect(person(house, 'a@example.net')?.first_name).toBe('B');
+    expect(house.tables.contacts.byIdentifier('acct_one', phoneIdentifier('+4930123456'))?.email).toBe(
+      'b@example.net',
+    );
+  });
+});
+
+describe('an import of NDJSON', () => {
+  it('takes the fields of the API', async () => {
+    const house = await startAudience();
+    const lines = [
+      JSON.stringify({
+        email: 'ada@example.net',
+        firstName: 'Ada',
+        lastName: null,
+        customFields: { tags: ['a', { b: 1 }] },
+        shoe: 39,
+      }),
+      '{"email": 7}',
+      '[]',
+      '{"email": "bob@example.net"',
+      '{"email": "c@example.net", "customFields": {"a": {"__proto__": 1}}}',
+      '{"email": "d@example.net", "customFields": "x"}',
+      '',
+      '{"phone": "+44 20 7946 0000"}',
+    ];
+    const result = await take(house, lines.join('\n'), { format: 'ndjson' });
+    expect(result).toMatchObject({ counts: counts({ rows: 7, created: 2, rejected: 5 }), ignored: ['shoe'] });
+    expect('rejected' in result ? result.rejected : []).toEqual([
+      { line: 2, reason: 'email: must be a text' },
+      { line: 3, reason: 'is not a JSON object' },
+      { line: 4, reason: 'is not a JSON object' },
+      { line: 5, reason: 'customFields.a: must not have a field __proto__' },
+      { line: 6, reason: 'customFields: must be an object' },
+    ]);
+    expect(person(house, 'ada@example.net')?.custom_fields).toBe('{"tags":["a",{"b":1}]}');
+  });
+});
+
+describe('an import into a group', () => {
+  it('subscribes everybody once, and wakes up nobody who left', async () => {
+    const house = await startAudience();
+    const { groupId, subscriptions } = house;
+    for (const name of ['out', 'gone', 'member']) await house.add(`${name}@example.net`);
+    const put = (name: string, isActive: boolean) =>
+      subscriptions
+        .put('acct_one', groupId, emailIdentifier(`${name}@example.net`), { isActive }, CALLER)
+        .then(ok);
+    await put('out', false);
+    await put('gone', false);
+    await subscriptions.remove('acct_one', groupId, emailIdentifier('gone@example.net'));
+    await put('member', true);
+    const text =
+      'email,consentMethod\nout@example.net,\ngone@example.net,\nmember@example.net,\nnew@example.net,web_form\n';
+    expect(await take(house, text, { groupId })).toMatchObject({
+      counts: counts({ rows: 4, created: 1, unchanged: 3, subscribed: 2, optedOut: 2 }),
+    });
+    const isActive = (name: string) =>
+      ok(subscriptions.get('acct_one', groupId, emailIdentifier(`${name}@example.net`))).subscription;
+    expect(isActive('out')).toMatchObject({ is_active: 0, source: 'api' });
+    expect(isActive('gone')).toMatchObject({ is_active: 0, source: 'import', consent_method: 'imported' });
+    expect(isActive('new')).toMatchObject({ is_active: 1, source: 'import', consent_method: 'web_form' });
+    expect(ok(house.groups.get('acct_one', groupId))).toMatchObject({
+      total_subscribers: 4,
+      active_subscribers: 2,
+      import_status: 'completed',
+    });
+  });
+
+  it('refuses another account’s, before the first row', async () => {
+    const house = await startAudience();
+    const refused = await take(house, 'email\na@example.net\n', {
+      account: 'acct_two',
+      groupId: house.groupId,
+    });
+    expect(refused).toEqual({ refused: 'SUBSCRIPTION_GROUP_NOT_FOUND' });
+    expect(house.tables.contacts.list({ accountId: 'acct_two', beforeSeq: null, limit: 9 }).rows).toEqual([]);
+  });
+});
+
+describe('an import of a file', () => {
+  const rows = Array.from({ length: 1750 }, (_, n) =>
+    n % 100 === 99 ? `bad row ${n}` : `p${n}@example.net`,
+  );
+  const text = `email,firstName\n${rows.map((email) => `${email},N`).join('\n')}\n`;
+
+  async function startWithFile() {
+    const house = await startAudience();
+    const file = join(house.dir, 'people.csv');
+    const reportFile = join(house.dir, 'people.rejected.csv');
+    writeFileSync(file, text);
+    const starts: number[] = [];
+    const run = (options: { stopAfter?: number; crashAfter?: number; accountId?: string } = {}) => {
+      const stop = new AbortController();
+      let batches = 0;
+      return importFile(
+        { ...house, now: house.clock.now },
+        {
+          file,
+          format: 'csv',
+          accountId: options.accountId ?? 'acct_one',
+          groupId: null,
+          rows: {},
+          dryRun: false,
+          reportFile,
+          signal: stop.signal,
+          onStart: ({ place }) => void starts.push(place.line),
+          onProgress: () => {
+            batches++;
+            if (batches === options.stopAfter) stop.abort();
+            if (batches === options.crashAfter) throw new Error('killed');
+          },
+        },
+      );
+    };
+    const listed = () =>
+      house.tables.contacts.list({ accountId: 'acct_one', beforeSeq: null, limit: 5000 }).rows;
+    return { ...house, file, reportFile, run, starts, listed };
+  }
+
+  const reported = rows.flatMap((row, n) => (row.startsWith('bad') ? [String(n + 2)] : []));
+  const linesOf = (file: string) =>
+    readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .slice(1)
+      .map((line) => line.split(',')[0]);
+
+  it('counts and lists the rows of all runs when it is resumed', async () => {
+    const { run } = await startWithFile();
+    const first = ok(await run({ stopAfter: 2 }));
+    expect(first).toMatchObject({ complete: false, counts: { rows: 1000 } });
+    const second = ok(await run());
+    expect(second).toMatchObject({ complete: true, resumed: true, counts: { rows: 1750, rejected: 17 } });
+    expect(second.rejected.map(({ line }) => String(line))).toEqual(reported);
+    expect(second.rejected.slice(0, first.rejected.length)).toEqual(first.rejected);
+  });
+
+  it('reports every rejected row in a file of its own', async () => {
+    const { run, reportFile, listed } = await startWithFile();
+    expect(ok(await run())).toMatchObject({
+      complete: true,
+      resumed: false,
+      counts: { rows: 1750, created: 1733, rejected: 17 },
+    });
+    expect(readFileSync(reportFile, 'utf8')).toMatch(/^line,reason\n101,"email: .*"\n/);
+    expect(linesOf(reportFile)).toEqual(reported);
+    expect(listed()).toHaveLength(1733);
+  });
+
+  it.each([
+    ['told to stop', { stopAfter: 1 }],
+    ['killed between two batches', { crashAfter: 2 }],
+  ])('goes on where it was when %s', async (_, cut) => {
+    const { run, reportFile, listed, starts } = await startWithFile();
+    const first = await run(cut).then(ok, (error: Error) => error.message);
+    expect(first === 'killed' || (typeof first === 'object' && !first.complete)).toBe(true);
+    const stored = listed().length;
+    expect(stored).toBeGreaterThan(0);
+    expect(stored).toBeLessThan(1733);
+    // A batch whose report was written, but which was never committed.
+    writeFileSync(reportFile, '9999,"never committed"\n', { flag: 'a' });
+    expect(ok(await run())).toMatchObject({
+      complete: true,
+      resumed: true,
+      counts: { rows: 1750, created: 1733, rejected: 17, updated: 0, unchanged: 0 },
+    });
+    expect(starts[1]).toBeGreaterThan(1);
+    expect(linesOf(reportFile)).toEqual(reported);
+    expect(listed()).toHaveLength(1733);
+  });
+
+  it('begins anew when it is through, when the file changed, and for another account', async () => {
+    const { run, starts, file } = await startWithFile();
+    await run({ stopAfter: 1 });
+    await run({ accountId: 'acct_two', stopAfter: 1 });
+    utimesSync(file, 1, 1);
+    await run();
+    await run();
+    expect(starts).toEqual([1, 1, 1, 1]);
+  });
+
+  it('makes no report when there is nothing to report', async () => {
+    const { run, reportFile, file } = await startWithFile();
+    writeFileSync(file, 'email\na@example.net\n');
+    ok(await run());
+    expect(existsSync(reportFile)).toBe(false);
+  });
+
+  it('refuses what is no file of contacts', async () => {
+    const { run, file } = await startWithFile();
+    writeFileSync(file, 'name\nAda\n');
+    expect(codeOf(await run())).toBe('VALIDATION_ERROR');
+  });
+});

@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { type AnalyticsWish, createCampaigns } from '../../src/campaigns/campaigns.ts';
+import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
+import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
+import type { CampaignStatus } from '../../src/store/campaigns/campaigns.ts';
+import { insertAccount, startStore } from '../support/store.ts';
+
+const FIELDS = { name: 'Spring', description: null };
+const ALWAYS: AnalyticsWish = { from: null, to: null, interval: 'day' };
+
+function start() {
+  const store = startStore();
+  insertAccount(store.tables, 'acct_two', store.clock.now());
+  return { ...store, campaigns: createCampaigns(store) };
+}
+
+function granted<T>(value: T | Refusal): T {
+  if (isRefusal(value)) throw new Error(`refused: ${value.code} ${value.message}`);
+  return value;
+}
+
+describe('a campaign', () => {
+  it('begins as a draft, and changes where it is told to', async () => {
+    const { campaigns, clock } = start();
+    const made = await campaigns.create('acct_one', { name: 'Spring', description: 'Sale' });
+    expect(made).toMatchObject({ name: 'Spring', description: 'Sale', status: 'draft' });
+    clock.advance(MINUTE);
+    const changed = granted(await campaigns.update('acct_one', made.campaign_id, { description: null }));
+    expect(changed).toEqual({ ...made, description: null, updated_at: made.created_at + MINUTE });
+    expect(campaigns.get('acct_one', made.campaign_id)).toEqual(changed);
+  });
+
+  it('of another account is not told from one that never was', async () => {
+    const { campaigns } = start();
+    const { campaign_id } = await campaigns.create('acct_one', FIELDS);
+    for (const id of [campaign_id, 'campaign_x']) {
+      for (const answer of [
+        campaigns.get('acct_two', id),
+        await campaigns.update('acct_two', id, FIELDS),
+        await campaigns.remove('acct_two', id),
+        await campaigns.analytics('acct_two', id, ALWAYS),
+      ]) {
+        expect(answer).toMatchObject({ code: 'CAMPAIGN_NOT_FOUND', message: `there is no campaign ${id}` });
+      }
+    }
+    expect((await campaigns.list({ accountId: 'acct_two', beforeSeq: null, limit: 50 })).rows).toEqual([]);
+    granted(campaigns.get('acct_one', campaign_id));
+  });
+
+  it.each<[CampaignStatus, boolean]>([
+    ['draft', true],
+    ['scheduled', false],
+    ['sending', false],
+    ['paused', false],
+    ['sent', true],
+    ['cancelled', true],
+  ])('that is %s: may be deleted %s', async (status, expected) => {
+    const { campaigns, tables } = start();
+    const made = await campaigns.create('acct_one', FIELDS);
+    tables.campaigns.update({ ...made, status });
+    const answer = await campaigns.remove('acct_one', made.campaign_id);
+    expect(isRefusal(answer) ? answer.code : null).toBe(expected ? null : 'INVALID_STATE');
+    expect(isRefusal(campaigns.get('acct_one', made.campaign_id))).toBe(expected);
+  });
+
+  it('stands in pages, newest first', async () => {
+    const { campaigns } = start();
+    for (const name of ['a', 'b', 'c']) await campaigns.create('acct_one', { ...FIELDS, name });
+    const first = await campaigns.list({ accountId: 'acct_one', beforeSeq: null, limit: 2 });
+    expect([first.rows.map(({ name }) => name), first.more]).toEqual([['c', 'b'], true]);
+    const rest = await campaigns.list({
+      accountId: 'acct_one',
+      beforeSeq: first.rows[1]?.seq ?? 0,
+      limit: 2,
+    });
+    expect([rest.rows.map(({ name }) => name), rest.more]).toEqual([['a'], false]);
+  });
+});
+
+describe('analytics', () => {
+  /** Noon: 3 sent. An hour later: 2 delivered. The next noon: 1 bounced, and a click. */
+  async function counted() {
+    const setting = start();
+    const { campaigns, tables, writer, clock } = setting;
+    const { campaign_id: id } = await campaigns.create('acct_one', FIELDS);
+    const noon = clock.now();
+    await writer.run((all) => {
+      all.campaignCounts.add(id, noon, 'sent', 3);
+      all.campaignCounts.add(id, noon + HOUR, 'delivered', 2);
+      all.campaignCounts.add(id, noon + DAY, 'bounced', 1);
+      all.campaignCounts.addClick(id, 'https://example.com/');
+    });
+    const ask = async (wish: Partial<AnalyticsWish> = {}) =>
+      granted(await campaigns.analytics('acct_one', id, { ...ALWAYS, ...wish }));
+    return { ask, noon, tables };
+  }
+  const NONE = {
+    queued: 0,
+    sent: 0,
+    delivered: 0,
+    deferred: 0,
+    bounced: 0,
+    complained: 0,
+    opened: 0,
+    uniqueOpened: 0,
+    clicked: 0,
+    uniqueClicked: 0,
+    unsubscribed: 0,
+    failed: 0,
+    cancelled: 0,
+  };
+
+  it('have every total, the days on which something happened, and the links', async () => {
+    const { ask, noon } = await counted();
+    expect(await ask()).toEqual({
+      totals: { ...NONE, sent: 3, delivered: 2, bounced: 1 },
+      series: [
+        { start: noon - 12 * HOUR, ...NONE, sent: 3, delivered: 2 },
+        { start: noon + 12 * HOUR, ...NONE, bounced: 1 },
+      ],
+      links: [{ url: 'https://example.com/', clicks: 1 }],
+    });
+  });
+
+  it('go by the hour, within full hours of the time asked for', async () => {
+    const { ask, noon } = await counted();
+    const { totals, series } = await ask({
+      from: noon + HOUR + MINUTE,
+      to: noon + DAY - MINUTE,
+      interval: 'hour',
+    });
+    expect(totals).toEqual({ ...NONE, delivered: 2 });
+    expect(series).toEqual([{ start: noon + HOUR, ...NONE, delivered: 2 }]);
+    expect((await ask({ from: noon + 2 * HOUR, to: noon + DAY })).totals).toEqual(NONE);
+    expect((await ask({ to: noon + DAY + 1 })).totals.bounced).toBe(1);
+  });
+});

@@ -1,0 +1,189 @@
+import { onTestFinished } from 'vitest';
+import type { AccountLimitDefaults } from '../../src/accounts/limits.ts';
+import { createAudience } from '../../src/audience/service.ts';
+import { createStatusFollower } from '../../src/audience/standing.ts';
+import { createCampaigns } from '../../src/campaigns/campaigns.ts';
+import type { CampaignRequest } from '../../src/campaigns/mail.ts';
+import { createCampaignRunner } from '../../src/campaigns/run.ts';
+import { createCampaignSending } from '../../src/campaigns/send.ts';
+import { DAY } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
+import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
+import { createRecorder } from '../../src/events/record.ts';
+import type { CampaignRow } from '../../src/store/campaigns/campaigns.ts';
+import type { MessageRow } from '../../src/store/messages/messages.ts';
+import { TRANSACTIONAL_LANE } from '../../src/store/messages/queue.ts';
+import { eventually } from '../support/eventually.ts';
+import { contentOf, heldClock, insertDomain, startStore } from '../support/store.ts';
+
+export const COMPLIANCE = '{{company_address_html}}{{unsubscribe_email_html}}';
+export const BODY: Omit<CampaignRequest, 'subscriptionGroupId'> = {
+  from: 'News <news@news.example>',
+  subject: 'Hello {{firstName}}',
+  html: `<p>Hello {{firstName}}</p>${COMPLIANCE}`,
+};
+const CALLER = { by: 'key_one', ipAddress: null, userAgent: null };
+
+/** Campaigns over a real database: a verified marketing domain, a group, and a runner that starts when told to. */
+export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
+  const store = startStore(heldClock(), defaults);
+  const { tables, writer, ids, clock } = store;
+  insertDomain(
+    tables,
+    { account_id: 'acct_one', domain_id: 'domain_mk', name: 'news.example', use_case: 'mk' },
+    clock.now(),
+  );
+  const log = createLog({ level: 'silent', hashAddresses: true });
+  const onSuppressionChange = createStatusFollower(clock);
+  const recorder = createRecorder({ clock, ids, onSuppressionChange });
+  const audience = createAudience({ ...store, log, recorder, mayAdd: () => null, answersKeptMs: DAY });
+  const makeGroup = async (name: string) =>
+    (
+      await audience.groups.create('acct_one', {
+        name,
+        description: null,
+        isActive: true,
+        tags: [],
+        unsubscribeTemplateId: null,
+        reportAbuseTemplateId: null,
+        companyAddressTemplateId: null,
+      })
+    ).subscription_group_id;
+  const groupId = await makeGroup('News');
+  let pressed: Refusal | null = null;
+  let bound = Number.POSITIVE_INFINITY;
+  const announced: string[] = [];
+  const house = {
+    tables,
+    writer,
+    clock,
+    ids,
+    recorder,
+    log,
+    pressure: { refusal: () => pressed, room: () => bound - tables.queue.count() },
+    limits: store.limits,
+    simulatorDomain: 'simulator.mail.test',
+    publicUrl: 'https://mail.test',
+    expire: { tx: 2 * DAY, mk: 4 * DAY },
+    announce: (_lane: 0 | 1, { destination }: { destination: string }) => announced.push(destination),
+  };
+  const runner = createCampaignRunner(house);
+  onTestFinished(() => runner.stop());
+  const sending = createCampaignSending({ ...house, onChange: runner.wake });
+  const campaigns = createCampaigns(house);
+  const account = () => {
+    const row = tables.accounts.get('acct_one');
+    if (row === null) throw new Error('no such account');
+    return row;
+  };
+
+  const setting = {
+    ...store,
+    recorder,
+    audience,
+    announced,
+    runner,
+    /** As a daemon that starts after the first has ended. */
+    anotherRunner: () => {
+      const next = createCampaignRunner(house);
+      onTestFinished(() => next.stop());
+      return next;
+    },
+    sending,
+    campaigns,
+    groupId,
+    makeGroup,
+    onSuppressionChange,
+    press: (refusal: Refusal | null) => {
+      pressed = refusal;
+    },
+    /** Campaigns may fill the queue so far. */
+    limitQueue: (messages: number) => {
+      bound = messages;
+    },
+    /** A contact that agreed, in the group. */
+    member: async (email: string, profile: object = {}, into = groupId) => {
+      const made = granted(await audience.contacts.create('acct_one', { email, ...profile }, CALLER));
+      await join(made.seq, into);
+      return made;
+    },
+    join,
+    draft: async () =>
+      (await campaigns.create('acct_one', { name: 'Spring', description: null })).campaign_id,
+    /** Makes a campaign and sends it. */
+    send: async (
+      changes: Partial<CampaignRequest> = {},
+      options: { allowFrom?: string[]; id?: string } = {},
+    ) => {
+      const sender = {
+        account: account(),
+        useCase: 'mk' as const,
+        allowFrom: options.allowFrom ?? [],
+        allowEssential: true,
+      };
+      const id = options.id ?? (await setting.draft());
+      const sent = await sending.send(sender, id, { ...BODY, subscriptionGroupId: groupId, ...changes });
+      return isRefusal(sent) ? sent : sent.campaign;
+    },
+    campaign: (id: string) => granted(campaigns.get('acct_one', id)),
+    progress: (id: string) => {
+      const progress = sending.progress(granted(campaigns.get('acct_one', id)));
+      if (progress === null) throw new Error('it was not sent');
+      return progress;
+    },
+    /** Waits until the campaign is in a state. */
+    until: (id: string, status: string) =>
+      eventually(`the campaign to be ${status}`, () => {
+        const row = granted(campaigns.get('acct_one', id));
+        return row.status === status ? row : null;
+      }),
+    /** Its messages, the oldest first. */
+    messages: (row: Pick<CampaignRow, 'campaign_id'>) =>
+      tables.messages
+        .list({ accountId: 'acct_one', campaignId: row.campaign_id, limit: 10_000 })
+        .rows.toReversed(),
+    content: (message: MessageRow) => contentOf(tables, message),
+    /** As if delivery took whatever is due and delivered it. */
+    deliverAll: () =>
+      writer.run((all) => {
+        for (const row of all.queue.list({}, 10_000)) {
+          if (row.lane === TRANSACTIONAL_LANE || !all.queue.lease(row.seq, 1)) continue;
+          const message = all.messages.bySeq(row.seq);
+          if (message === null) continue;
+          recorder.message(all, message, 'email_sent', {});
+          recorder.message(all, { ...message, status: 'sending' }, 'email_delivered', {});
+        }
+      }),
+  };
+
+  async function join(contactSeq: number, into: string): Promise<void> {
+    const group = tables.subscriptionGroups.get('acct_one', into);
+    if (group === null) throw new Error('no such group');
+    await writer.run((all) =>
+      all.subscriptions.insert({
+        group_seq: group.seq,
+        contact_seq: contactSeq,
+        is_active: 1,
+        source: 'api',
+        consent_method: 'double_opt_in',
+        consent_details: null,
+        joined_at: clock.now(),
+        updated_at: clock.now(),
+      }),
+    );
+  }
+  return setting;
+}
+
+export type CampaignSetting = Awaited<ReturnType<typeof startCampaigns>>;
+
+export function granted<Value>(value: Value | Refusal): Value {
+  if (isRefusal(value)) throw new Error(`refused: ${value.code} ${value.message}`);
+  return value;
+}
+
+/** The code and the fields of a refusal. */
+export function refusal(value: unknown): [code: string, fields: (string | undefined)[]] {
+  if (!isRefusal(value)) throw new Error('it was not refused');
+  return [value.code, (value.extras.details ?? []).map(({ field, name }) => name ?? field)];
+}

@@ -1,0 +1,124 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { HOUR, MINUTE } from '../../../src/core/clock.ts';
+import { systemRandom } from '../../../src/core/random.ts';
+import { createResolver } from '../../../src/dns/resolver.ts';
+import { createHostLocator } from '../../../src/domains/platform/host-locator.ts';
+import { startDnsServer } from '../../support/dns-server.ts';
+import { heldClock } from '../../support/store.ts';
+
+const OURS = 'track.mail.example';
+
+async function start({ timeoutMs = 5000 } = {}) {
+  const dns = await startDnsServer();
+  const clock = heldClock();
+  const resolver = createResolver({
+    resolvers: [dns.address],
+    timeoutMs: 60_000,
+    clock,
+    random: systemRandom,
+  });
+  const platform = { hostname: 'mail.example', publicUrl: 'https://links.mail.example' };
+  const locator = createHostLocator({ resolver, clock, platform, timeoutMs });
+  onTestFinished(async () => {
+    locator.close();
+    resolver.close();
+    await dns.close();
+  });
+  dns.set(OURS, 'A', ['192.0.2.1']);
+  dns.set('links.mail.example', 'A', ['192.0.2.2']);
+  return { dns, clock, locator };
+}
+
+it.each([
+  ['has our address', ['192.0.2.1'], 'here'],
+  ['has one of our addresses', ['192.0.2.9', '192.0.2.1'], 'here'],
+  ['has the address of public.url', ['192.0.2.2'], 'here'],
+  ['has another address', ['192.0.2.9'], 'elsewhere'],
+  ['has none', 'NODATA', 'elsewhere'],
+  ['does not exist', 'NXDOMAIN', 'elsewhere'],
+  ['cannot be looked up', 'SERVFAIL', 'unknown'],
+] as const)('a host that %s (%j): %s', async (_, addresses, location) => {
+  const { dns, locator } = await start();
+  dns.set('link.customer.example', typeof addresses === 'string' ? '*' : 'A', addresses);
+  expect(await locator.locate('link.customer.example', 'proven')).toBe(location);
+});
+
+it('is not known while our own addresses are not', async () => {
+  const { dns, locator, clock } = await start();
+  dns.set(OURS, 'A', 'SERVFAIL');
+  dns.set('link.customer.example', 'A', ['192.0.2.9']);
+  expect(await locator.locate('link.customer.example', 'proven')).toBe('unknown');
+  // That is not held against the customer.
+  dns.set(OURS, 'A', ['192.0.2.9']);
+  clock.advance(6000);
+  expect(await locator.locate('link.customer.example', 'proven')).toBe('here');
+});
+
+it('is known as soon as one address is ours, though the other family is never answered', async () => {
+  const { dns, locator } = await start({ timeoutMs: 60_000 });
+  dns.set('link.customer.example', 'A', ['192.0.2.1']);
+  dns.set('link.customer.example', 'AAAA', 'silent');
+  expect(await locator.locate('link.customer.example', 'proven')).toBe('here');
+});
+
+it('looks a host up again after a minute, then after longer and longer while it leads elsewhere', async () => {
+  const { dns, locator, clock } = await start();
+  dns.set('link.customer.example', 'A', ['192.0.2.9']);
+  const lookups: number[] = [];
+  for (let minute = 0; minute <= 30; minute++) {
+    const before = dns.asked('link.customer.example', 'A');
+    expect(await locator.locate('link.customer.example', 'proven')).toBe('elsewhere');
+    if (dns.asked('link.customer.example', 'A') > before) lookups.push(minute);
+    clock.advance(MINUTE);
+  }
+  expect(lookups).toEqual([0, 1, 3, 7, 15, 25]);
+});
+
+it('asks a domain whose nameservers do not answer less and less, whichever of its hosts is asked for', async () => {
+  const { dns, locator, clock } = await start({ timeoutMs: 50 });
+  const hosts = Array.from({ length: 50 }, (_, n) => `t${n}.dead.example`);
+  for (const host of hosts) dns.set(host, '*', 'silent');
+  const asked = () => hosts.filter((host) => dns.asked(host, 'A') > 0).length;
+  const counts: number[] = [];
+  for (let minute = 0; minute < 8; minute++) {
+    for (const host of hosts.slice(minute * 5)) expect(await locator.locate(host, 'proven')).toBe('unknown');
+    counts.push(asked());
+    clock.advance(MINUTE);
+  }
+  // After 0, 1, 3 and 7 minutes.
+  expect(counts).toEqual([1, 2, 2, 3, 3, 3, 3, 4]);
+  clock.advance(2 * HOUR);
+  dns.set('t1.dead.example', 'A', ['192.0.2.1']);
+  expect(await locator.locate('t1.dead.example', 'proven')).toBe('here');
+});
+
+it('lets domains whose nameservers never answer hold up neither another class nor the rest of their own', async () => {
+  const { dns, locator } = await start({ timeoutMs: 60_000 });
+  const dead = Array.from({ length: 20 }, (_, n) => `link.dead${n}.example`);
+  for (const host of dead) dns.set(host, '*', 'silent');
+  for (const host of ['link.one.example', 'link.two.example']) dns.set(host, 'A', ['192.0.2.1']);
+  const stuck = dead.map((host) => locator.locate(host, 'registered'));
+  expect(await locator.locate('link.one.example', 'proven')).toBe('here');
+  expect(await locator.locate('link.two.example', 'renewal')).toBe('here');
+  // Of one domain, one at a time.
+  const same = Array.from({ length: 20 }, (_, n) => `t${n}.dead.example`);
+  for (const host of [...same, 't.three.example']) dns.set(host, '*', 'silent');
+  const more = same.map((host) => locator.locate(host, 'proven'));
+  dns.set('t.three.example', 'A', ['192.0.2.1']);
+  expect(await locator.locate('t.three.example', 'proven')).toBe('here');
+  expect(same.filter((host) => dns.asked(host) > 0)).toHaveLength(1);
+  locator.close();
+  expect(new Set(await Promise.all([...stuck, ...more]))).toEqual(new Set(['unknown', 'busy']));
+});
+
+it('makes so many lookups a minute for one domain', async () => {
+  const { dns, locator, clock } = await start();
+  const hosts = Array.from({ length: 60 }, (_, n) => `t${n}.customer.example`);
+  for (const host of hosts) dns.set(host, 'A', ['192.0.2.9']);
+  const count = (locations: string[]) => locations.filter((location) => location === 'elsewhere').length;
+  const locations = [];
+  for (const host of hosts) locations.push(await locator.locate(host, 'proven'));
+  expect([count(locations), new Set(locations)]).toEqual([20, new Set(['elsewhere', 'busy'])]);
+  clock.advance(MINUTE);
+  expect(await locator.locate('t59.customer.example', 'proven')).toBe('elsewhere');
+});

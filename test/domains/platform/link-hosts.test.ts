@@ -1,0 +1,73 @@
+import { expect, it } from 'vitest';
+import { linkHostStanding, publicHost } from '../../../src/domains/platform/link-hosts.ts';
+import { insertAccount, insertDomain, startStore } from '../../support/store.ts';
+
+it.each([
+  ['link.example.com', 'proven'],
+  ['LINK.Example.COM', 'proven'],
+  ['link.example.com.', 'proven'],
+  ['eu-m-link.example.com', 'proven'],
+  ['link.bücher.example', 'proven'],
+  ['link.pending.example', 'registered'],
+  ['t.pending.example', 'registered'],
+  ['link.both.example', 'proven'],
+  ['track.mail.example.net', 'own'],
+  ['mail-links.example.net', 'own'],
+  ['mail.example.net', null],
+  ['example.com', null],
+  ['www.example.com', null],
+  ['link.www.example.com', null],
+  ['link.other.example', null],
+  ['link.', null],
+  ['link', null],
+  ['', null],
+  ['link.example.com:443', null],
+  ['192.0.2.1', null],
+  ['link.example.com, evil.example', null],
+])('%s: %s', (host, standing) => {
+  const { tables, clock } = startStore();
+  const now = clock.now();
+  insertAccount(tables, 'acct_two', now);
+  const domain = { account_id: 'acct_two', domain_id: 'domain_two', name: 'xn--bcher-kva.example' };
+  insertDomain(tables, domain, now);
+  insertDomain(
+    tables,
+    {
+      ...domain,
+      domain_id: 'domain_three',
+      name: 'pending.example',
+      status: 'PENDING',
+      dkim_enabled: 0,
+      tracking_domain: 't.pending.example',
+    },
+    now,
+  );
+  // Registered by two accounts: one of them has proved it.
+  const both = { name: 'both.example', tracking_domain: null };
+  insertDomain(tables, { ...both, account_id: 'acct_one', domain_id: 'domain_five', dkim_enabled: 0 }, now);
+  insertDomain(tables, { ...both, account_id: 'acct_two', domain_id: 'domain_six', dkim_enabled: 1 }, now);
+  const example = tables.domains.byId('domain_one');
+  if (example) tables.domains.remove(example.domain_id);
+  insertDomain(
+    tables,
+    {
+      account_id: 'acct_one',
+      domain_id: 'domain_four',
+      name: 'example.com',
+      tracking_domain: 'eu-m-link.example.com',
+    },
+    now,
+  );
+  const platform = { hostname: 'mail.example.net', publicUrl: 'https://mail-links.example.net:8443/x' };
+  expect(linkHostStanding(tables, platform, host)).toBe(standing);
+});
+
+it.each([
+  ['https://track.example.net', 'track.example.net'],
+  ['https://Track.Example.net:8443/x', 'track.example.net'],
+  ['http://127.0.0.1:8081', null],
+  ['https://[2001:db8::1]', null],
+  ['http://localhost:8081', null],
+])('the host of %s that a certificate can be for: %s', (publicUrl, host) => {
+  expect(publicHost({ publicUrl })).toBe(host);
+});

@@ -1,0 +1,367 @@
+import { readFileSync } from 'node:fs';
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { linkAddress } from '../../../src/mail/html/link-address.ts';
+import { changeLinks } from '../../../src/mail/html/links.ts';
+
+const PREFIX = 'https://t.example/c/';
+
+/** Leads every http(s) link to `https://t.example/c/<n>`; tells the addresses they had. */
+function numbered(html: string) {
+  const addresses: string[] = [];
+  const changed = changeLinks(html, {
+    address: (href) => {
+      const address = linkAddress(href);
+      return address === null ? null : PREFIX + (addresses.push(address) - 1);
+    },
+    atEnd: '',
+  });
+  return { changed, addresses };
+}
+
+describe('a link', () => {
+  it.each([
+    ['double quotes', '<a href="https://x.example/">', '<a href="T">', 'https://x.example/'],
+    ['single quotes', "<a href='https://x.example/'>", "<a href='T'>", 'https://x.example/'],
+    ['no quotes', '<a href=https://x.example/p>', '<a href=T>', 'https://x.example/p'],
+    ['no quotes and a slash', '<a href=https://x.example/>', '<a href=T>', 'https://x.example/'],
+    ['upper case', '<A HREF="HTTP://X.EXAMPLE/P">', '<A HREF="T">', 'HTTP://X.EXAMPLE/P'],
+    ['blanks around the sign', '<a href \n=\t"https://x.example">', '<a href \n=\t"T">', 'https://x.example'],
+    ['blanks in the value', '<a href=" \n https://x.\nexample/\t">', '<a href="T">', 'https://x.example/'],
+    ['no blank before it', '<a id="1"href="http://x.example">', '<a id="1"href="T">', 'http://x.example'],
+    ['a slash before it', '<a/href="http://x.example">', '<a/href="T">', 'http://x.example'],
+    ['an end of its own', '<a href="http://x.example"/>', '<a href="T"/>', 'http://x.example'],
+    [
+      'a sign in another value',
+      '<a title="a>b" href="http://x.example">',
+      '<a title="a>b" href="T">',
+      'http://x.example',
+    ],
+    ['a second href', '<a href="http://x.example" href="y">', '<a href="T" href="y">', 'http://x.example'],
+    ['an area', '<area href="http://x.example">', '<area href="T">', 'http://x.example'],
+    ['amp', '<a href="http://x.example?a=1&amp;b=2">', '<a href="T">', 'http://x.example?a=1&b=2'],
+    [
+      'bare ampersands',
+      '<a href="http://x.example?a=1&copy=2&lt=3">',
+      '<a href="T">',
+      'http://x.example?a=1&copy=2&lt=3',
+    ],
+    ['numbers', '<a href="&#104;ttp&#x3A;//x.example">', '<a href="T">', 'http://x.example'],
+    ['names', '<a href="http&colon;//x.example/&lpar;a&rpar;">', '<a href="T">', 'http://x.example/(a)'],
+    ['twice escaped', '<a href="http://x.example?a=&amp;amp;">', '<a href="T">', 'http://x.example?a=&amp;'],
+    [
+      'other letters',
+      '<a href="https://bücher.example/ü?q=é">',
+      '<a href="T">',
+      'https://xn--bcher-kva.example/%C3%BC?q=%C3%A9',
+    ],
+    ['blanks within', '<a href="https://x.example/a b">', '<a href="T">', 'https://x.example/a%20b'],
+    ['too few slashes', '<a href="https:x.example">', '<a href="T">', 'https://x.example/'],
+    ['too many slashes', '<a href="https:////x.example">', '<a href="T">', 'https://x.example/'],
+    [
+      'a name and a password',
+      '<a href="https://u:p%40@x.example">',
+      '<a href="T">',
+      'https://u:p%40@x.example',
+    ],
+    [
+      'Outlook only',
+      '<!--[if mso]><a href="http://x.example">o</a><![endif]-->',
+      '<!--[if mso]><a href="T">o</a><![endif]-->',
+      'http://x.example',
+    ],
+    [
+      'some Outlooks',
+      '<!--[if (gte mso 9)|(IE)]><a href=http://x.example><![endif]-->',
+      '<!--[if (gte mso 9)|(IE)]><a href=T><![endif]-->',
+      'http://x.example',
+    ],
+    [
+      'all but Outlook',
+      '<!--[if !mso]><!--><a href="http://x.example"><!--<![endif]-->',
+      '<!--[if !mso]><!--><a href="T"><!--<![endif]-->',
+      'http://x.example',
+    ],
+  ])('%s', (_, html, expected, address) => {
+    expect(numbered(html)).toEqual({ changed: expected.replace('T', `${PREFIX}0`), addresses: [address] });
+  });
+
+  it.each([
+    ...[
+      'mailto:a@x.example',
+      'tel:+1',
+      'sms:+1',
+      '#top',
+      '',
+      '/path',
+      '//x.example',
+      'ftp://x.example',
+      'cid:1',
+    ].map((href) => `<a href="${href}">`),
+    '<a href>',
+    '<a href=>',
+    '<a name="https://x.example">',
+    '<a data-href="https://x.example">',
+    '<a xlink:href="https://x.example">',
+    '<a href="javascript:location=\'https://x.example\'">',
+    '<a href="https://">',
+    '<a href="https://exa mple/">',
+    '<a href="xhttps://x.example/">',
+    `<a href="https://x.example/${'x'.repeat(9000)}">`,
+    '<a data-no-track href="https://x.example/">',
+    '<a href="https://x.example/" DATA-NO-TRACK="false">',
+    '<a href="https://x.example/" clicktracking="off">',
+    "<a ClickTracking=' OFF ' href='https://x.example/'>",
+    '<link href="https://x.example/">',
+    '<base href="https://x.example/">',
+    '<form action="https://x.example/">',
+    '<v:roundrect href="https://x.example/">',
+    '<abbr href="https://x.example/">',
+    '<!-- <a href="https://x.example/"> -->',
+    '<!--[iffy]><a href="https://x.example/"> -->',
+    '<!--[if mso]><v:rect href="https://x.example/"><![endif]-->',
+    '<!--[if mso]><style><a href="https://x.example/"></style><![endif]-->',
+    '<style><a href="https://x.example/"></style>',
+    '<script>"<a href=\'https://x.example/\'>"</script>',
+    '<title><a href="https://x.example/"></title>',
+    '<textarea><a href="https://x.example/"></textarea>',
+    '<a href="https://x.example/',
+    '<a href="https://x.example/"',
+    '</a href="https://x.example/">',
+    '< a href="https://x.example/">',
+    '&lt;a href="https://x.example/">',
+  ])('is not: %s', (html) => {
+    expect(numbered(html)).toEqual({ changed: html, addresses: [] });
+  });
+
+  it('is escaped where its new address needs it', () => {
+    const changed = changeLinks("<a href='x'>", { address: () => "https://t.example/?a='1'&b=2", atEnd: '' });
+    expect(changed).toBe("<a href='https://t.example/?a=&#39;1&#39;&amp;b=2'>");
+  });
+});
+
+describe('what comes in at the end', () => {
+  it.each([
+    ['<body><p>Hello</p></body></html>', '<body><p>Hello</p>+</body></html>'],
+    ['<BODY>Hello</BODY >', '<BODY>Hello+</BODY >'],
+    ['<p>Hello</p></html>\n', '<p>Hello</p>+</html>\n'],
+    ['<p>Hello', '<p>Hello+'],
+    ['', '+'],
+    ['<body>a</body>b<body>c</body>d', '<body>a</body>b<body>c+</body>d'],
+    ['<p>a<!-- </body> --><style></body></style>', '<p>a<!-- </body> --><style></body></style>+'],
+    ['<body>a<!--[if mso]></body><![endif]--></body>', '<body>a<!--[if mso]></body><![endif]-->+</body>'],
+  ])('%j', (html, expected) => {
+    expect(changeLinks(html, { address: () => null, atEnd: '+' })).toBe(expected);
+  });
+
+  it('keeps its place when links follow', () => {
+    const html = '<a href="http://x.example">a</a></body><a href="http://y.example">b</a>';
+    expect(changeLinks(html, { address: () => 'T', atEnd: '+' })).toBe(
+      '<a href="T">a</a>+</body><a href="T">b</a>',
+    );
+  });
+});
+
+/** A newsletter as they come: nested tables, Outlook's conditions, every way to write a link, broken in places. */
+describe('a newsletter of 200 links', () => {
+  const html = readFileSync(new URL('newsletter/newsletter.html', import.meta.url), 'utf8');
+  const links: string[] = JSON.parse(readFileSync(new URL('newsletter/links.json', import.meta.url), 'utf8'));
+  const { changed, addresses } = numbered(html);
+
+  it('leads every one of them to exactly where it led', () => {
+    expect(links).toHaveLength(200);
+    expect(addresses).toEqual(links);
+  });
+
+  it('is otherwise the same to the byte', () => {
+    const around = changed.split(/https:\/\/t\.example\/c\/\d+/);
+    expect(around).toHaveLength(201);
+    let at = around[0]?.length ?? 0;
+    expect(html.slice(0, at)).toBe(around[0]);
+    for (const [index, link] of links.entries()) {
+      const next = around[index + 1] ?? '';
+      const end = html.indexOf(next, at);
+      expect(unescaped(html.slice(at, end))).toBe(link);
+      at = end + next.length;
+    }
+    expect(at).toBe(html.length);
+  });
+
+  it('is changed in one go: nothing is left for a second one but the new links', () => {
+    expect(numbered(changed).addresses).toEqual(links.map((_, index) => PREFIX + index));
+  });
+});
+
+/** What the newsletter's links are escaped with. */
+function unescaped(value: string): string {
+  return value
+    .trim()
+    .replace(/&(?:amp|#38|#x26);/g, '&')
+    .replaceAll('&colon;', ':');
+}
+
+describe('any html', () => {
+  interface Piece {
+    source: string;
+    /** With `T` for a tracked link's address. */
+    expected: string;
+    links: string[];
+  }
+  const same = (source: string): Piece => ({ source, expected: source, links: [] });
+
+  const name = fc.stringMatching(/^[a-z][a-z0-9_]{0,8}$/);
+  const url = fc
+    .tuple(
+      fc.constantFrom('http', 'https', 'HTTPS'),
+      fc.stringMatching(/^[a-z]{1,8}\.example(:[1-9][0-9]{0,3})?$/),
+      fc
+        .stringMatching(/^(\/[A-Za-z0-9._~!$'()*+,;:@%=-]{0,10}){0,3}$/)
+        .filter((path) => !/%(?![0-9]{2})/.test(path)),
+      fc.array(fc.tuple(name, fc.stringMatching(/^[A-Za-z0-9._~'"<>()*+/?:@=|{}^`[\]-]{0,8}$/)), {
+        maxLength: 4,
+      }),
+    )
+    .map(([scheme, host, path, query]) => {
+      const search = query.map(([key, value]) => `${key}=${value}`).join('&');
+      return `${scheme}://${host}${path}${search === '' ? '' : `?${search}`}`;
+    });
+
+  /** A value in its quotes, some characters as references; those that would end it always. */
+  const value = (text: string) =>
+    fc
+      .tuple(
+        fc.constantFrom('"', "'", ''),
+        fc.array(fc.constantFrom('plain', 'dec', 'hex'), { minLength: text.length, maxLength: text.length }),
+      )
+      .map(([quote, ways]) => {
+        const endsIt = (char: string) => (quote === '' ? /[\s"'=<>`]/.test(char) : char === quote);
+        const isPlain = (index: number) => ways[index] === 'plain' && !endsIt(text[index] ?? '');
+        // `&eth&#61;` is the letter eth and `&lt_` begins with `<` (HTML, named character reference state): only
+        // before a plain `=` is such an `&` itself.
+        const beginsReference = (index: number) => {
+          let end = index + 1;
+          while (/[A-Za-z0-9]/.test(text[end] ?? '') && isPlain(end)) end++;
+          return text[index] === '&' && !(text[end] === '=' && isPlain(end));
+        };
+        const written = Array.from(text, (char, index) => {
+          const mustEscape = endsIt(char) || beginsReference(index);
+          const way = mustEscape && ways[index] === 'plain' ? 'dec' : ways[index];
+          if (way === 'plain') return char;
+          const code = char.codePointAt(0) ?? 0;
+          return way === 'dec' ? `&#${code};` : `&#x${code.toString(16)};`;
+        });
+        return { quote, written: written.join('') };
+      });
+
+  const blank = fc.constantFrom(' ', '\n', '\t', '\r\n  ');
+  const harmless = fc.constantFrom(
+    'class=x',
+    'style="color:#fff"',
+    "title='a > b'",
+    'disabled',
+    'data-href="https://x.example/"',
+    'ID=Z',
+  );
+  const attributes = fc.array(
+    fc.tuple(blank, harmless).map((parts) => parts.join('')),
+    { maxLength: 3 },
+  );
+  const off = fc.constantFrom(' data-no-track', ' clicktracking=off', ' CLICKTRACKING="Off"');
+
+  const link: fc.Arbitrary<Piece> = fc
+    .tuple(
+      fc.constantFrom('a', 'A', 'area', 'AREA'),
+      fc.constantFrom('href', 'HREF'),
+      attributes,
+      attributes,
+      blank,
+      url,
+    )
+    .chain(([tag, attribute, before, after, gap, address]) =>
+      value(address).map(({ quote, written }) => {
+        const html = (inside: string) =>
+          `<${tag}${before.join('')}${gap}${attribute}=${quote}${inside}${quote}${after.join('')}>`;
+        return { source: html(written), expected: html('T'), links: [address] };
+      }),
+    );
+  const untracked = fc
+    .tuple(off, url)
+    .chain(([attribute, address]) =>
+      value(address).map(({ quote, written }) => same(`<a${attribute} href=${quote}${written}${quote}>`)),
+    );
+  const conditional = link.map((piece) => ({
+    ...piece,
+    source: `<!--[if mso]>${piece.source}<![endif]-->`,
+    expected: `<!--[if mso]>${piece.expected}<![endif]-->`,
+  }));
+  const hidden = link.chain(({ source }) =>
+    fc
+      .constantFrom(
+        ['<!--', '-->'],
+        ['<style>', '</style>'],
+        ['<title>', '</title>'],
+        ['<textarea>', '</TEXTAREA>'],
+      )
+      .map(([open, close]) => same(`${open}${source}${close}`)),
+  );
+  const other = fc
+    .oneof(
+      fc.constantFrom(
+        '</a>',
+        '<p>',
+        '</td></tr>',
+        '<br/>',
+        '<table width=100%>',
+        '</',
+        '<!doctype html>',
+        '<td',
+        '<img src="https://x.example/i">',
+      ),
+      fc.string({ unit: 'grapheme', maxLength: 20 }).map((text) => text.replaceAll('<', '< ')),
+      fc.constantFrom('&amp; &copy &#0; &', 'a < b > c', '"\'`='),
+    )
+    // What was begun must not swallow what comes next.
+    .map((text) => same(/<\/?\w*$/.test(text) ? `${text}>` : text));
+
+  const html = fc.array(fc.oneof(link, link, untracked, conditional, hidden, other), { maxLength: 20 });
+
+  it('keeps every byte but the addresses of its links, and those lead to where they led', () => {
+    fc.assert(
+      fc.property(html, (pieces) => {
+        const { changed, addresses } = numbered(pieces.map(({ source }) => source).join(''));
+        expect(addresses).toEqual(pieces.flatMap(({ links }) => links));
+        let count = 0;
+        const expected = pieces
+          .map((piece) =>
+            piece.links.length === 0
+              ? piece.source
+              : piece.expected.replace(/(=["']?)T(["'\s>])/, (_, a, b) => `${a}${PREFIX}${count++}${b}`),
+          )
+          .join('');
+        expect(changed).toBe(expected);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('is never lost, whatever it is', () => {
+    const rubbish = fc.array(
+      fc.oneof(
+        fc.string({ unit: 'binary', maxLength: 8 }),
+        fc.constantFrom(
+          ...'<a href="\' = > < / https://x.example <!-- --> [if mso]> & &#x; </ <style>'.split(' '),
+        ),
+      ),
+      { maxLength: 40 },
+    );
+    fc.assert(
+      fc.property(rubbish, (parts) => {
+        const source = parts.join('');
+        const { changed, addresses } = numbered(source);
+        if (addresses.length === 0) expect(changed).toBe(source);
+        expect(changed.split(PREFIX)).toHaveLength(addresses.length + 1);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});

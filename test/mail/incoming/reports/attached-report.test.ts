@@ -1,0 +1,316 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { INCOMING_LIMITS } from '../../../../src/mail/incoming/limits.ts';
+import { parseFile, parseIncoming } from '../../../../src/mail/incoming/parse.ts';
+import { zip } from '../../../support/zip.ts';
+
+const folder = join(import.meta.dirname, '../../../data/dmarc-reports');
+const sample = (name: string) => parseFile(readFileSync(join(folder, name)));
+
+const XML = `<?xml version="1.0"?>
+<feedback xmlns="urn:ietf:params:xml:ns:dmarc-2.0">
+  <report_metadata><org_name>Receiver &amp; Co</org_name><email>d@r.example</email><report_id>r-1</report_id>
+    <date_range><begin>1700000000</begin><end>1700086400</end></date_range></report_metadata>
+  <policy_published><domain>Example.COM</domain><discovery_method>treewalk</discovery_method>
+    <p>reject</p><sp>none</sp><np>reject</np><adkim>r</adkim><aspf>s</aspf><testing>n</testing></policy_published>
+  <record>
+    <row><source_ip>192.0.2.1</source_ip><count>3</count>
+      <policy_evaluated><disposition>pass</disposition><dkim>pass</dkim><spf>fail</spf>
+        <reason><type>local_policy</type><comment>arc=pass</comment></reason></policy_evaluated></row>
+    <identifiers><header_from>example.com</header_from><envelope_from>b.example.com</envelope_from></identifiers>
+    <auth_results><dkim><domain>example.com</domain><selector>s1</selector><result>pass</result></dkim>
+      <spf><domain>b.example.com</domain><scope>mfrom</scope><result>softfail</result></spf></auth_results>
+  </record>
+</feedback>`;
+
+/** With a file name in the header (RFC 1952 §2.3.1), and `after` behind the stream. */
+function named(packed: Buffer, after: string): Buffer {
+  const header = Buffer.from(packed.subarray(0, 10));
+  header[3] = 8;
+  return Buffer.concat([header, Buffer.from('report.xml\0'), packed.subarray(10), Buffer.from(after)]);
+}
+
+function mailWith(
+  type: string,
+  filename: string,
+  content: Buffer,
+  header = 'Subject: Report Domain: example.com Submitter: r.example Report-ID: <r-1>',
+): Buffer {
+  return Buffer.from(`From: dmarc@r.example
+${header}
+Content-Type: multipart/mixed; boundary=b
+
+--b
+Content-Type: text/plain
+
+A report.
+--b
+Content-Type: ${type}; name="${filename}"
+Content-Transfer-Encoding: base64
+
+${content.toString('base64')}
+--b--`);
+}
+
+it('keeps what a wrapper that is never closed holds', () => {
+  const wrapped = Buffer.from(XML.replace('<feedback', '<wrap><feedback'));
+  expect(parseIncoming(mailWith('text/xml', 'r.xml', wrapped)).aggregate).toMatchObject({
+    organization: 'Receiver & Co',
+    domain: 'example.com',
+    begin: 1_700_000_000_000,
+    end: 1_700_086_400_000,
+  });
+});
+
+it('drops an empty reason for an override', () => {
+  const xml = XML.replace(/<reason>.*<\/reason>/, '<reason><type/><comment></comment></reason>');
+  const { aggregate } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(xml)));
+  expect(aggregate?.records[0]?.overrides).toEqual([]);
+});
+
+describe('a report that costs too much to read', () => {
+  const packed = (xml: string) => mailWith('application/gzip', 'r.xml.gz', gzipSync(Buffer.from(xml)));
+  const SMALL = '<a></a>';
+
+  it.each<[string, string]>([
+    ['small elements', `<feedback>${SMALL.repeat(600_000)}`],
+    ['empty elements', `<feedback>${'<a/>'.repeat(900_000)}`],
+    ['end tags', `<feedback>${'</a>'.repeat(900_000)}`],
+    ['comments', `<feedback>${'<!---->'.repeat(900_000)}`],
+    ['attributes', `<feedback><a ${'b="c" '.repeat(1000)}></feedback>`],
+  ])('because of its %s is too large', (_, xml) => {
+    const mail = mailWith('text/xml', 'r.xml', Buffer.from(xml));
+    expect(parseIncoming(mail)).toMatchObject({
+      kind: 'dmarc-report',
+      aggregate: null,
+      problem: 'too-large',
+    });
+  });
+
+  it('is not decompressed beyond 200 times its size', () => {
+    const bomb = `${XML}${' '.repeat(2_000_000)}`;
+    expect(parseIncoming(packed(bomb))).toMatchObject({ aggregate: null, problem: 'too-large' });
+    const inZip = mailWith('application/zip', 'r.zip', zip('r.xml', Buffer.from(bomb)));
+    expect(parseIncoming(inZip)).toMatchObject({ aggregate: null, problem: 'too-large' });
+  });
+
+  it('is read whatever its ratio when it is small', () => {
+    const { aggregate } = parseIncoming(packed(`${XML}${' '.repeat(500_000)}`));
+    expect(aggregate?.records).toHaveLength(1);
+  });
+
+  it('keeps the records before the limit', () => {
+    const { aggregate, problem } = parseIncoming(packed(XML.replace('</feedback>', SMALL.repeat(120_000))), {
+      limits: { ...INCOMING_LIMITS, xmlTags: 100_000 },
+    });
+    expect(aggregate).toMatchObject({ reportId: 'r-1', isTruncated: true, records: [{ count: 3 }] });
+    expect(problem).toBeNull();
+  });
+
+  it('of 10,000 records is read whole', () => {
+    const many = XML.replace(/<record>.*<\/record>/s, (record) => record.repeat(10_000));
+    const { aggregate } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(many)));
+    expect(aggregate?.records).toHaveLength(10_000);
+    expect(aggregate?.isTruncated).toBe(false);
+  });
+
+  it('is not opened at all where no report is expected', () => {
+    const mail = packed(XML);
+    expect(parseIncoming(mail, { opensReports: false })).toMatchObject({
+      kind: 'dmarc-report',
+      aggregate: null,
+      problem: 'not-opened',
+    });
+    const unannounced = mailWith('application/gzip', 'r.gz', gzipSync(Buffer.from(XML)), 'Subject: Hello');
+    expect(parseIncoming(unannounced, { opensReports: false })).toMatchObject({ kind: 'unknown' });
+  });
+});
+
+describe('a DMARC aggregate report (RFC 9990)', () => {
+  it('gives who reports what of which domain', () => {
+    const { kind, aggregate, reports } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(XML)));
+    expect({ kind, reports }).toEqual({ kind: 'dmarc-report', reports: [] });
+    expect(aggregate).toEqual({
+      organization: 'Receiver & Co',
+      email: 'd@r.example',
+      reportId: 'r-1',
+      begin: 1_700_000_000_000,
+      end: 1_700_086_400_000,
+      domain: 'example.com',
+      policy: { p: 'reject', sp: 'none', np: 'reject', adkim: 'r', aspf: 's', testing: 'n' },
+      records: [
+        {
+          sourceIp: '192.0.2.1',
+          count: 3,
+          disposition: 'pass',
+          dkim: 'pass',
+          spf: 'fail',
+          overrides: ['local_policy: arc=pass'],
+          headerFrom: 'example.com',
+          envelopeFrom: 'b.example.com',
+          dkimResults: [{ domain: 'example.com', selector: 's1', result: 'pass' }],
+          spfResults: [{ domain: 'b.example.com', result: 'softfail' }],
+        },
+      ],
+      isTruncated: false,
+    });
+  });
+
+  it.each([
+    ['gzip', 'application/gzip', 'r.example!example.com!1700000000!1700086400.xml.gz', gzipSync(XML)],
+    [
+      'zip',
+      'application/zip',
+      'r.example!example.com!1700000000!1700086400.zip',
+      zip('r.xml', Buffer.from(XML)),
+    ],
+    ['gzip that calls itself something else', 'application/octet-stream', 'report', gzipSync(XML)],
+    ['gzip that was cut off', 'application/gzip', 'r.xml.gz', gzipSync(XML).subarray(0, -8)],
+    [
+      'gzip with a line end behind it',
+      'application/gzip',
+      'r.xml.gz',
+      Buffer.concat([gzipSync(XML), Buffer.from('\r\n')]),
+    ],
+    ['gzip with a file name in it', 'application/gzip', 'r.xml.gz', named(gzipSync(XML), '\r\n')],
+    [
+      'a wrapper that is never closed',
+      'text/xml',
+      'r.xml',
+      Buffer.from(XML.replace('<feedback', '<wrap><feedback')),
+    ],
+    ['a byte order mark', 'text/xml', 'r.xml', Buffer.from(`\ufeff${XML}`)],
+    ['UTF-16', 'text/xml', 'r.xml', Buffer.from(`\ufeff${XML}`, 'utf16le')],
+    ['bytes that are no UTF-8', 'text/xml', 'r.xml', Buffer.from(XML.replace('Co<', 'C\xf6<'), 'latin1')],
+    ['namespace prefixes', 'text/xml', 'r.xml', Buffer.from(XML.replaceAll(/<(\/?)(\w)/g, '<$1d:$2'))],
+    [
+      'tags left open',
+      'text/xml',
+      'r.xml',
+      Buffer.from(XML.replace('</org_name>', '').replace('</selector>', '')),
+    ],
+    ['no end', 'text/xml', 'r.xml', Buffer.from(XML.slice(0, -30))],
+  ])('is read from %s', (_, type, filename, content) => {
+    const { kind, aggregate } = parseIncoming(mailWith(type, filename, content));
+    expect(kind).toBe('dmarc-report');
+    expect(aggregate?.records).toMatchObject([{ sourceIp: '192.0.2.1', count: 3 }]);
+  });
+
+  it.each([
+    ['too-large', gzipSync(Buffer.alloc(INCOMING_LIMITS.reportBytes + 1))],
+    ['too-large', zip('r.xml', Buffer.alloc(INCOMING_LIMITS.reportBytes + 1))],
+    ['unreadable', zip('r.xml', Buffer.from(XML), { encrypted: true })],
+    ['unreadable', Buffer.from('\x1f\x8bnonsense', 'latin1')],
+    ['unreadable', Buffer.from('PK\x03\x04nonsense')],
+    ['unreadable', Buffer.from('<html>')],
+  ] as const)('that is %s is still known as one', (problem, content) => {
+    expect(
+      parseIncoming(mailWith('application/zip', 'r.example!example.com!1700000000!1700086400.zip', content)),
+    ).toMatchObject({
+      kind: 'dmarc-report',
+      aggregate: null,
+      problem,
+    });
+  });
+
+  it('keeps at most so many records', () => {
+    const many = XML.replace(/<record>.*<\/record>/s, (record) => record.repeat(20));
+    const { aggregate } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(many)), {
+      limits: { ...INCOMING_LIMITS, records: 10 },
+    });
+    expect(aggregate?.records).toHaveLength(10);
+    expect(aggregate?.isTruncated).toBe(true);
+  });
+
+  it.each([
+    ['!example.com!1538204542!1538463818.xml', 'example.com:1538463741', 1],
+    ['estadocuenta1.infonacot.gob.mx!example.com!1536853302!1536939702!2940.xml.zip', '2940', 1],
+    ['fastmail.com!example.com!1516060800!1516147199!102675056.xml.gz', '102675056', 1],
+    ['invalid_xml.xml', 'sonexushealth.com:1530233361', 1],
+    ['twilight.eml', '1627703331531660819', 1],
+  ])('is read from the real %s', (name, reportId, records) => {
+    const { kind, aggregate } = sample(name);
+    expect(kind).toBe('dmarc-report');
+    expect(aggregate?.reportId).toBe(reportId);
+    expect(aggregate?.records).toHaveLength(records);
+  });
+});
+
+describe('a TLS report (RFC 8460)', () => {
+  it('is read from the RFC’s own example', () => {
+    const { kind, tls } = sample('rfc8460.json');
+    expect(kind).toBe('tls-report');
+    expect(tls).toMatchObject({
+      organization: 'Company-X',
+      reportId: '5065427c-23d3-47ca-b6e0-946ea0e8c4be',
+      begin: Date.UTC(2016, 3, 1),
+      policies: [
+        {
+          type: 'sts',
+          domain: 'company-y.example',
+          mxHosts: ['*.mail.company-y.example'],
+          successful: 5326,
+          failed: 303,
+          failures: [
+            { type: 'certificate-expired', count: 100 },
+            { type: 'starttls-not-supported', count: 200 },
+            { type: 'validation-failure', count: 3, reason: 'X509_V_ERR_PROXY_PATH_LENGTH_EXCEEDED' },
+          ],
+        },
+      ],
+    });
+  });
+
+  it('is read from a real mail', () => {
+    expect(sample('google.com_smtp_tls_report.eml')).toMatchObject({
+      kind: 'tls-report',
+      tls: {
+        organization: 'Google Inc.',
+        policies: [{ domain: 'cardinalhealth.ca', successful: 48, failed: 0 }],
+      },
+    });
+  });
+
+  it('leaves empty what has the wrong type', () => {
+    const json = {
+      'report-id': 'r',
+      policies: [
+        null,
+        { policy: 'x', summary: { 'total-successful-session-count': 'many' }, 'failure-details': {} },
+      ],
+    };
+    expect(parseFile(Buffer.from(JSON.stringify(json))).tls?.policies).toEqual([
+      { type: '', domain: '', mxHosts: [], successful: 0, failed: 0, failures: [] },
+      { type: '', domain: '', mxHosts: [], successful: 0, failed: 0, failures: [] },
+    ]);
+  });
+
+  it('may have its numbers in quotes', () => {
+    const policies = [{ policy: {}, summary: { 'total-failure-session-count': '7' } }];
+    const { tls } = parseFile(Buffer.from(JSON.stringify({ 'report-id': 'r', policies })));
+    expect(tls?.policies).toMatchObject([{ successful: 0, failed: 7 }]);
+  });
+
+  it.each([
+    ['brackets in a text', { note: '[{'.repeat(1000) }, true],
+    ['a quote and a backslash in a text', { note: `"\\${'['.repeat(30)}` }, true],
+    ['twenty levels', { note: JSON.parse('['.repeat(18) + ']'.repeat(18)) }, true],
+    ['more levels than any report has', { note: JSON.parse('['.repeat(30) + ']'.repeat(30)) }, false],
+    ['more text than any report has', { note: 'x'.repeat(1024 * 1024) }, false],
+  ])('with %s', (_, more, isRead) => {
+    const json = { 'report-id': 'r', policies: [], ...more };
+    expect(parseFile(Buffer.from(JSON.stringify(json))).tls !== null).toBe(isRead);
+  });
+
+  it('that cannot be read is still known as one', () => {
+    const mail = mailWith(
+      'application/tlsrpt+gzip',
+      'r.json.gz',
+      Buffer.from('{'),
+      'TLS-Report-Domain: example.com',
+    );
+    expect(parseIncoming(mail)).toMatchObject({ kind: 'tls-report', tls: null, problem: 'unreadable' });
+  });
+});

@@ -1,0 +1,208 @@
+import { describe, expect, it } from 'vitest';
+import { DAY } from '../../../src/core/clock.ts';
+import type { MessageRow } from '../../../src/store/messages/messages.ts';
+import { SIGNING_RECORD, signMail } from '../../support/signed-mail.ts';
+import { enqueue } from '../../support/store.ts';
+import { arf, dsn } from './mails.ts';
+import { createTestResolver, HOST, RETURN, startMx } from './setup.ts';
+
+/*
+ * How far a report is believed that proves to be about a message of ours: contract 14.16, over a real listener
+ * with real signatures.
+ */
+const NOW = Date.UTC(2026, 0, 15, 12);
+const unchanged = (mail: string) => mail;
+
+function signed(report: string, from: string, domain: string, tamper = unchanged): string {
+  return tamper(signMail(report, from, domain, NOW));
+}
+
+async function start(options: Parameters<typeof startMx>[0] & { records?: Record<string, string> } = {}) {
+  const resolver = createTestResolver(
+    options.records ?? {
+      's1._domainkey.example.net': SIGNING_RECORD,
+      's1._domainkey.arf.example.net': SIGNING_RECORD,
+      's1._domainkey.yahoo.com': SIGNING_RECORD,
+      's1._domainkey.provider.example': SIGNING_RECORD,
+      's1._domainkey.evil.example': SIGNING_RECORD,
+    },
+  );
+  const house = await startMx({ settings: { resolver }, ...options });
+  return {
+    ...house,
+    asked: resolver.asked,
+    lastEvent: (message: MessageRow) =>
+      JSON.parse(house.tables.events.ofMessage(message.seq).at(-1)?.data ?? '{}'),
+    streams: (message: MessageRow) =>
+      house.tables.suppressions.of('acct_one', message.recipient_hash).map(({ stream }) => stream),
+  };
+}
+
+describe('a complaint about transactional mail', () => {
+  it.each<[string, (report: string) => string, boolean]>([
+    [
+      'signed by the recipient’s provider',
+      (report) => signed(report, 'abuse@example.net', 'example.net'),
+      true,
+    ],
+    [
+      'signed by a subdomain of it',
+      (report) => signed(report, 'x17@arf.example.net', 'arf.example.net'),
+      true,
+    ],
+    [
+      'signed by an operator of feedback loops',
+      (report) => signed(report, 'feedback@arf.mail.yahoo.com', 'yahoo.com'),
+      true,
+    ],
+    ['without a signature', (report) => report, false],
+    ['signed by anybody else', (report) => signed(report, 'abuse@evil.example', 'evil.example'), false],
+    [
+      'signed for another domain than its From',
+      (report) => signed(report, 'abuse@example.net', 'evil.example'),
+      false,
+    ],
+    [
+      'from another user of the recipient’s provider',
+      (report) => signed(report, 'eve@example.net', 'example.net'),
+      false,
+    ],
+    [
+      'changed after it was signed',
+      (report) =>
+        signed(report, 'abuse@example.net', 'example.net', (mail) =>
+          mail.replace('abuse report', 'abuse!report'),
+        ),
+      false,
+    ],
+    [
+      'with a second From field',
+      (report) =>
+        signed(report, 'abuse@example.net', 'example.net', (mail) => `From: abuse@example.net\r\n${mail}`),
+      false,
+    ],
+    [
+      'whose key does not exist',
+      (report) => signed(report, 'abuse@other.example.net', 'other.example.net'),
+      false,
+    ],
+  ])('%s', async (_, make, verified) => {
+    const house = await start();
+    const message = await house.delivered();
+    const returned = `X-Postrider-Id: ${house.tokens.signedId.make(message.message_id)}`;
+    const to = [`fbl@${HOST}`];
+    expect(await (await house.client()).mail('', to, make(arf('abuse', returned)))).toMatch(/^250 /);
+    expect(house.lastEvent(message)).toMatchObject({ source: 'arf', verified, suppressed: true });
+    expect(house.streams(message)).toEqual([verified ? 'all' : 'mk']);
+  });
+
+  it('is believed of the host that took the message, where the recipient’s mail is hosted elsewhere', async () => {
+    const house = await start();
+    const message = await house.writer.run((all) => {
+      const { seq } = enqueue(all, NOW, { recipient: 'ada@hosted.example' });
+      const current = () => all.messages.bySeq(seq) ?? expect.unreachable();
+      house.recorder.message(all, current(), 'email_sent', {});
+      const fields = { remoteHost: 'mx1.provider.example' };
+      house.recorder.message(all, current(), 'email_delivered', { fields });
+      return current();
+    });
+    const to = `${house.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    const report = signed(arf(), 'fbl@provider.example', 'provider.example');
+    expect(await (await house.client()).mail('', to, report)).toMatch(/^250 /);
+    expect(house.lastEvent(message)).toMatchObject({ verified: true });
+  });
+
+  it('asks DNS for at most three keys, and for none where nothing depends on it', async () => {
+    const house = await start();
+    const message = await house.delivered();
+    const many = signed(arf(), 'abuse@example.net', 'example.net', (mail) =>
+      Array.from(
+        { length: 50 },
+        (_, n) => `DKIM-Signature: v=1; a=rsa-sha256; d=example.net; s=x${n}; h=from; bh=; b=`,
+      )
+        .concat(mail)
+        .join('\r\n'),
+    );
+    const client = await house.client();
+    const unknown = `fbl@${HOST}`;
+    expect(await client.mail('', unknown, many)).toMatch(/^250 /);
+    expect(house.asked).toEqual([]);
+    const to = `${house.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    expect(await client.mail('', to, many)).toMatch(/^250 /);
+    expect(house.asked).toEqual([0, 1, 2].map((n) => `x${n}._domainkey.example.net`));
+    expect(house.lastEvent(message)).toMatchObject({ verified: false });
+  });
+
+  it('counts as unsigned where DNS gives no answer, and holds up nobody', async () => {
+    const asked: string[] = [];
+    const resolver = {
+      txt: (name: string, options?: { signal?: AbortSignal | undefined }) => {
+        asked.push(name);
+        return new Promise<never>((_, reject) =>
+          options?.signal?.addEventListener('abort', () => reject(options.signal?.reason)),
+        );
+      },
+    };
+    const house = await start({ settings: { resolver } });
+    const [message, other] = [
+      await house.delivered(),
+      await house.delivered({ recipient: 'bob@example.net' }),
+    ];
+    const order: string[] = [];
+    const to = `${house.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    const report = signed(arf(), 'abuse@example.net', 'example.net');
+    const complaint = (await house.client()).mail('', to, report).then((reply) => order.push(reply));
+    await expect.poll(() => asked.length).toBe(1);
+    const bounce = `${house.tokens.returnPath.make(other.message_id)}@${RETURN}`;
+    order.push(await (await house.client()).mail('', bounce, dsn({ recipient: 'bob@example.net' })));
+    expect(order).toHaveLength(1);
+    await complaint;
+    expect(order.map((reply) => reply.slice(0, 3))).toEqual(['250', '250']);
+    expect(house.lastEvent(message)).toMatchObject({ verified: false });
+  }, 15_000);
+});
+
+describe('a report of failure', () => {
+  it.each([
+    ['the return path', true],
+    ['the address for complaints, which is in the header', false],
+    ['the postmaster, with our signed id in it', false],
+  ])('to %s: verified %s', async (to, verified) => {
+    const house = await start();
+    const message = await house.delivered();
+    const { tokens } = house;
+    const address = to.startsWith('the return')
+      ? `${tokens.returnPath.make(message.message_id)}@${RETURN}`
+      : to.startsWith('the address')
+        ? `${tokens.feedback.make(message.message_id)}@${RETURN}`
+        : `postmaster@${HOST}`;
+    const returned = `X-Postrider-Id: ${tokens.signedId.make(message.message_id)}`;
+    expect(await (await house.client()).mail('', address, dsn({ returned }))).toMatch(/^250 /);
+    expect(house.status(message)).toBe('bounced');
+    expect(house.lastEvent(message)).toMatchObject({ verified, suppressed: verified });
+    expect(house.suppressed(message)).toEqual(verified ? ['hard_bounce'] : []);
+  });
+
+  it('by the signed id alone suppresses when another one comes on another day', async () => {
+    const house = await start();
+    const client = await house.client();
+    const seen: string[][] = [];
+    for (const days of [0, 0, 1]) {
+      house.clock.advance(days * DAY);
+      const message = await house.delivered();
+      const returned = `X-Postrider-Id: ${house.tokens.signedId.make(message.message_id)}`;
+      expect(await client.mail('', `postmaster@${HOST}`, dsn({ returned }))).toMatch(/^250 /);
+      seen.push(house.suppressed(message));
+    }
+    expect(seen).toEqual([[], [], ['hard_bounce']]);
+  });
+
+  it('to the return path counts as that, although a copy goes to the postmaster first', async () => {
+    const house = await start();
+    const message = await house.delivered();
+    const returned = `X-Postrider-Id: ${house.tokens.signedId.make(message.message_id)}`;
+    const to = [`postmaster@${HOST}`, `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`];
+    expect(await (await house.client()).mail('', to, dsn({ returned }))).toMatch(/^250 /);
+    expect(house.suppressed(message)).toEqual(['hard_bounce']);
+  });
+});

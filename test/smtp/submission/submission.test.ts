@@ -1,0 +1,577 @@
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { createTransport } from 'nodemailer';
+import { describe, expect, it } from 'vitest';
+import { MINUTE } from '../../../src/core/clock.ts';
+import { insertAccount, insertDomain } from '../../support/store.ts';
+import { startMx } from '../mx/setup.ts';
+import { mail, plain, startSubmission } from './setup.ts';
+
+const ADA = 'ada@example.net';
+const FROM = 'shop@example.com';
+
+describe('a mail handed in over SMTP', () => {
+  it('goes into the queue as it would over HTTP, and is named in the answer', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    const reply = await client.mail(FROM, ADA, mail({ head: 'X-Order: 1\r\nX-Postrider-Track: opens\r\n' }));
+    const [message, ...others] = house.stored();
+    expect(others).toEqual([]);
+    expect(reply).toBe(`250 2.6.0 OK: queued as ${message?.message_id}`);
+    expect(message).toMatchObject({
+      recipient: ADA,
+      role: 'to',
+      from_address: FROM,
+      use_case: 'tx',
+      status: 'queued',
+      subject: 'Hello',
+      track_opens: 1,
+      track_clicks: 0,
+      content: {
+        from: { name: 'Shop', address: FROM },
+        to: [{ name: 'Ada', address: ADA }],
+        headers: [['X-Order', '1']],
+      },
+    });
+    expect(message?.content.html).toContain('Example Ltd');
+    expect(house.tables.queue.get(message?.seq ?? 0)).toMatchObject({ lane: 0, ready: 1 });
+  });
+
+  it('is one message for each recipient of the envelope', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    const to = [ADA, 'copy@example.net', 'blind@example.net'];
+    expect(await client.mail(FROM, to, mail({ head: 'Cc: copy@example.net\r\n' }))).toMatch(/^250 /);
+    expect(house.stored().map(({ recipient, role }) => `${role} ${recipient}`)).toEqual([
+      `to ${ADA}`,
+      'cc copy@example.net',
+      'bcc blind@example.net',
+    ]);
+    expect(JSON.stringify(house.stored()[0]?.content)).not.toContain('blind@');
+  });
+
+  it('is sent once for one idempotency key', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    const once = mail({ head: 'X-Postrider-Idempotency-Key: order-1\r\n' });
+    const first = await client.mail(FROM, ADA, once);
+    expect(first).toMatch(/^250 /);
+    expect(await client.mail(FROM, ADA, once)).toBe(first);
+    expect(house.stored()).toHaveLength(1);
+    const other = mail({ head: 'X-Postrider-Idempotency-Key: order-1\r\nX-Other: 1\r\n' });
+    expect(await client.mail(FROM, ADA, other)).toMatch(/^554 5\.5\.4 IDEMPOTENCY_KEY_REUSED: /);
+  });
+
+  const textMail = (body: string) => mail({ body }).replace('text/html', 'text/plain');
+
+  it('of text alone stays text', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    const text = 'Hi! {{company_address}} {{unsubscribe_url}}';
+    expect(await client.mail(FROM, ADA, textMail(text))).toMatch(/^250 /);
+    const content = house.stored()[0]?.content;
+    expect(content?.html).toBe('');
+    expect(content?.text).toContain('Hi! Example Ltd, 1 Main St');
+    expect(content?.text).not.toContain('This message was sent to');
+  });
+
+  it('without the compliance variables gets the footer, in text and in html', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, textMail('Hi!'))).toMatch(/^250 /);
+    expect(await client.mail(FROM, ADA, mail({ body: '<html><body><p>Hi!</p></body></html>' }))).toMatch(
+      /^250 /,
+    );
+    const half = '<p>Hi!</p>{{company_address_html}}';
+    expect(await client.mail(FROM, ADA, mail({ body: half }))).toMatch(/^250 /);
+    const both = `--b\r\n\r\nHi!\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>Hi!</p>\r\n--b--`;
+    const alternative = mail({ body: both }).replace('text/html', 'multipart/alternative; boundary=b');
+    expect(await client.mail(FROM, ADA, alternative)).toMatch(/^250 /);
+    const [text, html, completed, pair] = house.stored().map(({ content }) => content);
+    const inText =
+      /^Hi!\n\nExample Ltd\n1 Main St, Town, 12345, GB\n\nThis message was sent to .* Unsubscribe \[.*\]\n$/;
+    expect(text?.html).toBe('');
+    expect(text?.text).toMatch(inText);
+    expect(html?.html).toMatch(
+      /^<html><body><p>Hi!<\/p>\n<p><span .*Example Ltd.*<\/p>\n<p><span .*Unsubscribe.*<\/p>\n<\/body><\/html>\s*$/s,
+    );
+    expect(html?.text).toBeNull();
+    expect(completed?.html.match(/Example Ltd/g)).toHaveLength(1);
+    expect(completed?.html).toContain('>Unsubscribe</a>');
+    expect(pair?.text).toMatch(inText);
+    expect(pair?.html).toContain('>Unsubscribe</a>');
+  });
+
+  it('without the compliance variables is rejected of a strict key', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn({ strictCompliance: true });
+    expect(await client.mail(FROM, ADA, textMail('Hi!'))).toMatch(
+      /^554 5\.6\.0 COMPLIANCE_TEMPLATE_MISSING: /,
+    );
+    expect(await client.mail(FROM, ADA, mail({ body: 'Hi!' }))).toMatch(
+      /^554 5\.6\.0 COMPLIANCE_TEMPLATE_MISSING: /,
+    );
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+  });
+
+  it('whose markup would hide the footer is rejected', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, mail({ body: '<p>Hi!</p><!-- ' }))).toMatch(
+      /^554 5\.6\.0 COMPLIANCE_TEMPLATE_MISSING: /,
+    );
+  });
+
+  it('that is essential gets no way to unsubscribe, and needs a key that may send it', async () => {
+    const house = await startSubmission();
+    const essential = mail({ head: 'X-Postrider-Essential: yes\r\n', body: '<p>1234</p>' });
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, essential)).toMatch(/^250 /);
+    const [stored] = house.stored();
+    expect(stored?.essential).toBe(1);
+    expect(stored?.content.html).toContain('Example Ltd');
+    expect(stored?.content.html).not.toContain('Unsubscribe');
+    const barred = await house.loggedIn({ allowEssential: false });
+    expect(await barred.mail(FROM, ADA, essential)).toMatch(/^550 5\.7\.1 KEY_NOT_ALLOWED: /);
+  });
+
+  it('keeps its Message-ID, which is no part of what an idempotency key is compared by', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    const key = 'X-Postrider-Idempotency-Key: order-2\r\nReferences: <0@example.com>\r\n';
+    const sent = (id: string) => client.mail(FROM, ADA, mail({ head: `${key}Message-ID: <${id}>\r\n` }));
+    const first = await sent('1@mail.example.com');
+    expect(await sent('2@mail.example.com')).toBe(first);
+    expect(house.stored()).toHaveLength(1);
+    expect(house.stored()[0]?.content).toMatchObject({
+      messageId: '1@mail.example.com',
+      headers: [['References', '<0@example.com>']],
+    });
+    await client.mail(FROM, ADA, mail({ head: 'Message-ID: <1@elsewhere.example>\r\n' }));
+    expect(house.stored()[1]?.content.messageId).toMatch(/^msg_\d+_\w+@example\.com$/);
+  });
+});
+
+describe('what HTTP refuses is refused', () => {
+  it.each<[string, Parameters<typeof mail>[0], RegExp]>([
+    ['a From that is nobody’s', { from: 'a@stranger.example' }, /^550 5\.7\.1 DOMAIN_NOT_REGISTERED: /],
+    ['a From that is not verified', { from: 'a@pending.example' }, /^550 5\.7\.1 DOMAIN_NOT_VERIFIED: /],
+    ['a From for the other stream', { from: 'a@news.example' }, /^550 5\.7\.1 USE_CASE_MISMATCH: /],
+    ['no From', { from: '' }, /^554 5\.6\.0 VALIDATION_ERROR: From: is required/],
+    ['two From', { from: 'a@example.com, b@example.com' }, /^554 5\.6\.0 VALIDATION_ERROR: From: /],
+    [
+      'a variable without value',
+      { body: '{{name}}{{company_address_html}}{{unsubscribe_email_html}}' },
+      /^554 5\.6\.0 TEMPLATE_VARIABLE_MISSING: /,
+    ],
+    [
+      'a campaign',
+      { head: 'X-Postrider-Campaign: x\r\n' },
+      /^554 5\.6\.0 VALIDATION_ERROR: X-Postrider-campaign/,
+    ],
+    ['our own field', { head: 'X-Postrider-Id: x\r\n' }, /^554 5\.6\.0 VALIDATION_ERROR: X-Postrider-id/],
+    [
+      'signed mail',
+      { head: 'Content-Type: multipart/signed; boundary=b\r\n', body: '--b\r\n\r\nx\r\n--b--' },
+      /^554 5\.6\.0 .*signed/,
+    ],
+  ])('%s', async (_, changes, reply) => {
+    const house = await startSubmission();
+    const now = house.clock.now();
+    const domain = { account_id: 'acct_one' };
+    insertDomain(
+      house.tables,
+      { ...domain, domain_id: 'domain_p', name: 'pending.example', status: 'PENDING' },
+      now,
+    );
+    insertDomain(
+      house.tables,
+      { ...domain, domain_id: 'domain_n', name: 'news.example', use_case: 'mk' },
+      now,
+    );
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, mail(changes))).toMatch(reply);
+    expect(house.stored()).toEqual([]);
+    // The connection is as good as before.
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+  });
+
+  it('a suppressed recipient', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    await client.mail(FROM, ADA, mail());
+    const [message] = house.stored();
+    if (message === undefined) throw new Error('not stored');
+    await house.writer.run((all) =>
+      all.suppressions.add({
+        account_id: 'acct_one',
+        recipient_hash: message.recipient_hash,
+        stream: 'all',
+        reason: 'hard_bounce',
+        email: ADA,
+        message_seq: null,
+        created_at: 0,
+      }),
+    );
+    expect(await client.mail(FROM, ADA, mail())).toMatch(
+      /^550 5\.7\.1 RECIPIENT_SUPPRESSED: .*ada@example\.net/,
+    );
+  });
+
+  it('attachments over their limit', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    const parts = [
+      'Content-Type: text/html\r\n\r\n{{company_address_html}}{{unsubscribe_email_html}}',
+    ].concat(Array.from({ length: 11 }, () => 'Content-Type: image/png\r\n\r\nx'));
+    const body = parts.map((part) => `--b\r\n${part}\r\n`).join('');
+    const many = mail({ head: 'MIME-Version: 1.0\r\n', body: `${body}--b--` }).replace(
+      'Content-Type: text/html',
+      'Content-Type: multipart/mixed; boundary=b',
+    );
+    expect(await client.mail(FROM, ADA, many)).toMatch(/^554 5\.6\.0 TOO_MANY_ATTACHMENTS: /);
+  });
+
+  it.each([
+    ['no domain', 'ada', /^501 /],
+    ['a domain of one label', 'ada@localhost', /^553 5\.1\.3 /],
+    ['an address literal', 'ada@[192.0.2.1]', /^553 5\.1\.3 /],
+  ])('an address with %s, at RCPT', async (_, address, reply) => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    await client.say(`MAIL FROM:<${FROM}>`);
+    expect(await client.say(`RCPT TO:<${address}>`)).toMatch(reply);
+  });
+
+  it('more than fifty recipients, one by one, so that the client sends the rest later', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    await client.say(`MAIL FROM:<${FROM}>`);
+    const replies: string[] = [];
+    for (let n = 0; n < 51; n++) replies.push(await client.say(`RCPT TO:<user${n}@example.net>`));
+    expect(replies.filter((reply) => reply.startsWith('250'))).toHaveLength(50);
+    expect(replies.at(-1)).toMatch(/^452 4\.5\.3 /);
+  });
+
+  it('more than the key may send, for now', async () => {
+    const house = await startSubmission({ sendRate: { burst: 1, perSecond: 1 } });
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^450 4\.7\.1 RATE_LIMITED: /);
+    house.clock.advance(1000);
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+  });
+
+  it('more messages than the account may send in an hour, for now', async () => {
+    const house = await startSubmission({ account: { messagesPerHour: 2 } });
+    const client = await house.loggedIn();
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+    expect(await client.mail(FROM, [ADA, 'eve@example.net'], mail())).toMatch(
+      /^450 4\.7\.1 RATE_LIMITED: this account's limit of 2 messages per hour /,
+    );
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+    expect(house.stored()).toHaveLength(2);
+  });
+
+  it('more bytes than over HTTP', async () => {
+    const house = await startSubmission({ limits: { sendBytes: 2000 } });
+    const client = await house.loggedIn();
+    expect(await client.say('EHLO app.example')).toContain('SIZE 2000');
+    expect(await client.mail(FROM, ADA, mail({ body: 'x'.repeat(3000) }))).toMatch(/^552 5\.3\.4 /);
+  });
+});
+
+describe('who may send', () => {
+  it('nobody who has not logged in', async () => {
+    const house = await startSubmission();
+    const client = await house.connect();
+    await client.say('EHLO app.example');
+    expect(await client.say(`MAIL FROM:<${FROM}>`)).toMatch(/^530 5\.7\.0 /);
+  });
+
+  it.each<[string, (secret: string) => [string, string]]>([
+    ['a wrong key', () => ['acct_one', `pr_${'x'.repeat(43)}`]],
+    ['no key', () => ['acct_one', '']],
+    ["another's account", (secret) => ['acct_two', secret]],
+    ['key and account in each other’s place', (secret) => [secret, 'acct_one']],
+  ])('%s: the same answer to each', async (_, credentials) => {
+    const house = await startSubmission();
+    const { secret } = await house.key();
+    const client = await house.connect();
+    await client.say('EHLO app.example');
+    expect(await client.say(plain(...credentials(secret)))).toBe(
+      '535 5.7.8 UNAUTHENTICATED: user and password must be an account id and a key of that account',
+    );
+    expect(await client.say(`MAIL FROM:<${FROM}>`)).toMatch(/^530 /);
+  });
+
+  it.each([
+    [
+      'PLAIN at once',
+      async (client: { say(line: string): Promise<string> }, secret: string) =>
+        client.say(plain('acct_one', secret)),
+    ],
+    [
+      'LOGIN step by step',
+      async (client: { say(line: string): Promise<string> }, secret: string) => {
+        await client.say('AUTH LOGIN');
+        await client.say(Buffer.from('acct_one').toString('base64'));
+        return client.say(Buffer.from(secret).toString('base64'));
+      },
+    ],
+  ])('the right key, by %s', async (_, logIn) => {
+    const house = await startSubmission();
+    const { secret } = await house.key();
+    const client = await house.connect();
+    expect(await client.say('EHLO app.example')).toContain('AUTH PLAIN LOGIN');
+    expect(await logIn(client, secret)).toMatch(/^235 2\.7\.0 |^235 /);
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+  });
+
+  it('not a key for setup', async () => {
+    const house = await startSubmission();
+    await expect(house.loggedIn({ scopes: ['setup'] })).rejects.toThrow(/^535 5\.7\.8 INSUFFICIENT_SCOPE: /);
+  });
+
+  it('not a key from an address that it is not tied to', async () => {
+    const house = await startSubmission();
+    await expect(house.loggedIn({ allowIps: ['192.0.2.0/24'] })).rejects.toThrow(
+      /^550 5\.7\.1 KEY_NOT_ALLOWED: /,
+    );
+  });
+
+  it('a key tied to a From domain only for that', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn({ allowFrom: ['other.example'] });
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^550 5\.7\.1 KEY_NOT_ALLOWED: /);
+  });
+
+  it('a key that is revoked, not one mail longer', async () => {
+    const house = await startSubmission();
+    const { secret, keyId } = await house.key();
+    const client = await house.connect();
+    await client.say('EHLO app.example');
+    await client.say(plain('acct_one', secret));
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+    await house.keys.revoke(keyId);
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^535 5\.7\.8 UNAUTHENTICATED: /);
+  });
+
+  it('a disabled account not at all', async () => {
+    const house = await startSubmission();
+    const account = house.tables.accounts.get('acct_one');
+    if (account === null) throw new Error('no account');
+    await house.writer.run((all) => all.accounts.update({ ...account, status: 'disabled' }));
+    await expect(house.loggedIn()).rejects.toThrow(/^525 5\.7\.13 ACCOUNT_DISABLED: /);
+  });
+
+  it('is disconnected at the tenth key that is not valid', async () => {
+    const house = await startSubmission();
+    const client = await house.connect();
+    await client.say('EHLO app.example');
+    const replies: string[] = [];
+    for (let n = 0; n < 10; n++) replies.push(await client.say(plain('acct_one', `pr_${n}`)));
+    expect(replies.slice(0, 9).filter((reply) => reply.startsWith('535 5.7.8 '))).toHaveLength(9);
+    expect(replies[9]).toMatch(/^421 4\.7\.0 Too many failed logins/);
+    await client.end;
+    // Its address has one attempt per connection for a while; a valid key is accepted at any time.
+    const next = await house.connect();
+    await next.say('EHLO app.example');
+    expect(await next.say(plain('acct_one', 'pr_11'))).toMatch(/^421 /);
+    await next.end;
+    await house.loggedIn();
+    house.clock.advance(10 * MINUTE);
+    const later = await house.connect();
+    await later.say('EHLO app.example');
+    expect(await later.say(plain('acct_one', 'pr_12'))).toMatch(/^535 /);
+  });
+
+  it('logs failed logins as one line per address and minute', async () => {
+    const lines: string[] = [];
+    const house = await startSubmission({ log: (line) => lines.push(line) });
+    const client = await house.connect();
+    await client.say('EHLO app.example');
+    for (let n = 0; n < 10; n++) await client.say(plain('acct_one', `pr_${n}`));
+    await client.end;
+    const refusals = () => lines.filter((line) => line.includes('SMTP logins refused'));
+    expect(refusals()).toEqual([]);
+    await house.close();
+    expect(refusals().map((line): unknown => JSON.parse(line))).toEqual([
+      expect.objectContaining({ count: 10, code: 'UNAUTHENTICATED' }),
+    ]);
+  });
+});
+
+describe('marketing mail', () => {
+  it('goes by a marketing key, to those who agreed', async () => {
+    const house = await startSubmission();
+    insertDomain(
+      house.tables,
+      { account_id: 'acct_one', domain_id: 'domain_mk', name: 'example.com', use_case: 'mk' },
+      house.clock.now(),
+    );
+    const client = await house.loggedIn({ scopes: ['marketing'] });
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^550 5\.7\.1 CONSENT_REQUIRED: /);
+    const group = mail({ head: 'X-Postrider-Group: sgroup_1_nobody\r\n' });
+    expect(await client.mail(FROM, ADA, group)).toMatch(/^554 5\.5\.4 SUBSCRIPTION_GROUP_NOT_FOUND: /);
+  });
+
+  it('is what a key for both sends when it names a group or a campaign', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn({ scopes: ['marketing', 'transactional'] });
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+    const campaign = mail({ head: 'X-Postrider-Campaign: campaign_1_nobody\r\n' });
+    expect(await client.mail(FROM, ADA, campaign)).toMatch(/^554 5\.5\.4 CAMPAIGN_NOT_FOUND: /);
+    expect(house.stored().map(({ use_case }) => use_case)).toEqual(['tx']);
+  });
+});
+
+describe('where connections begin with TLS', () => {
+  it('mail is taken as elsewhere', async () => {
+    const house = await startSubmission({ submission: { implicitTls: true } });
+    const { secret } = await house.key();
+    const transport = createTransport({
+      host: '127.0.0.1',
+      port: house.port,
+      secure: true,
+      auth: { user: 'acct_one', pass: secret },
+      tls: { rejectUnauthorized: false },
+    });
+    const html = '{{company_address_html}}{{unsubscribe_email_html}}';
+    const sent = await transport.sendMail({ from: FROM, to: ADA, subject: 'Hello', html });
+    expect(sent.response).toMatch(/^250 2\.6\.0 OK: queued as msg_/);
+    expect(house.stored()).toHaveLength(1);
+  });
+});
+
+describe('an account that holds uploads without an end', () => {
+  it('keeps no other account out', async () => {
+    const house = await startSubmission({ limits: { sendBytes: 200_000 } });
+    insertAccount(house.tables, 'acct_two', house.clock.now());
+    insertDomain(
+      house.tables,
+      { account_id: 'acct_two', domain_id: 'domain_two', name: 'second.example' },
+      house.clock.now(),
+    );
+    for (let n = 0; n < 45; n++) {
+      const client = await house.loggedIn();
+      await client.say(`MAIL FROM:<${FROM}>`);
+      await client.say(`RCPT TO:<${ADA}>`);
+      await client.say('DATA');
+      client.write(`${'x'.repeat(78)}\r\n`.repeat(2480));
+    }
+    const { secret } = await house.key({ accountId: 'acct_two' });
+    const other = await house.connect();
+    await other.say('EHLO app.example');
+    expect(await other.say(plain('acct_two', secret))).toMatch(/^235 /);
+    const large = mail({
+      from: 'shop@second.example',
+      body: `{{company_address_html}}{{unsubscribe_email_html}}${'<p>Hello</p>\r\n'.repeat(11_000)}`,
+    });
+    expect(await other.mail('shop@second.example', ADA, large)).toMatch(/^250 /);
+  }, 30_000);
+});
+
+describe('the TLS of submission', () => {
+  const handshake = (port: number, options: ConnectionOptions) =>
+    new Promise<string>((resolve) => {
+      const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false, ...options });
+      socket.once('secureConnect', () => {
+        resolve(socket.getCipher().name);
+        socket.destroy();
+      });
+      socket.once('error', () => resolve('refused'));
+    });
+  const tls12 = { maxVersion: 'TLSv1.2' } as const;
+
+  it.each<[string, ConnectionOptions, RegExp]>([
+    ['uses TLS 1.3', {}, /^TLS_/],
+    ['uses AEAD suites in TLS 1.2', tls12, /^ECDHE-.*(?:GCM|POLY1305)/],
+    [
+      'refuses CBC suites',
+      { ...tls12, ciphers: 'ECDHE-ECDSA-AES128-SHA:ECDHE-ECDSA-AES256-SHA384' },
+      /^refused$/,
+    ],
+    ['refuses suites without forward secrecy', { ...tls12, ciphers: 'AES128-GCM-SHA256' }, /^refused$/],
+    [
+      'refuses TLS 1.1',
+      { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'ALL@SECLEVEL=0' },
+      /^refused$/,
+    ],
+  ])('%s', async (_, options, outcome) => {
+    const house = await startSubmission({ submission: { implicitTls: true } });
+    expect(await handshake(house.port, options)).toMatch(outcome);
+  });
+
+  it('is stricter than that of the MX listener', async () => {
+    const house = await startMx();
+    const client = await house.client();
+    const secure = await client.startTls({ ...tls12, ciphers: 'ECDHE-ECDSA-AES128-SHA' });
+    expect(secure.getCipher().name).toBe('ECDHE-ECDSA-AES128-SHA');
+  });
+});
+
+describe('off loopback', () => {
+  /** The listener sees the address that a proxy tells it. */
+  const AFAR = { first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 587\r\n' };
+  const PROXIED = { submission: { proxyProtocol: ['127.0.0.1'] } };
+
+  it('no password is asked for in the clear', async () => {
+    const house = await startSubmission(PROXIED);
+    const { secret } = await house.key();
+    const client = await house.connect(AFAR);
+    const keywords = await client.say('EHLO app.example');
+    expect(keywords).toContain('STARTTLS');
+    expect(keywords).not.toContain('AUTH');
+    expect(await client.say(plain('acct_one', secret))).toMatch(/^500 /);
+    expect(await client.say(`MAIL FROM:<${FROM}>`)).toBe('530 5.7.0 Must issue a STARTTLS command first');
+  });
+
+  it('it is once the connection is encrypted', async () => {
+    const house = await startSubmission(PROXIED);
+    const { secret } = await house.key({ allowIps: ['203.0.113.7'] });
+    const client = await house.connect(AFAR);
+    await client.say('EHLO app.example');
+    await client.startTls();
+    expect(await client.say('EHLO app.example')).toContain('AUTH PLAIN LOGIN');
+    expect(await client.say(plain('acct_one', secret))).toMatch(/^235 /);
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+  });
+
+  it('behind a proxy loopback is nothing special', async () => {
+    const house = await startSubmission(PROXIED);
+    const client = await house.connect({ first: 'PROXY TCP4 127.0.0.1 127.0.0.1 40000 587\r\n' });
+    expect(await client.say('EHLO app.example')).not.toContain('AUTH');
+  });
+
+  it('a login before TLS does not outlive it', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    await client.startTls();
+    await client.say('EHLO app.example');
+    expect(await client.say(`MAIL FROM:<${FROM}>`)).toMatch(/^530 /);
+  });
+});
+
+describe('trouble with the database', () => {
+  it('at AUTH is a temporary failure, and ends nothing', async () => {
+    const house = await startSubmission();
+    const { secret } = await house.key();
+    house.db.exec('ALTER TABLE api_keys RENAME TO elsewhere');
+    const client = await house.connect();
+    await client.say('EHLO app.example');
+    expect(await client.say(plain('acct_one', secret))).toMatch(
+      /^454 4\.7\.0 Temporary authentication failure/,
+    );
+    house.db.exec('ALTER TABLE elsewhere RENAME TO api_keys');
+    expect(await client.say(plain('acct_one', secret))).toMatch(/^235 /);
+  });
+
+  it('while a mail is stored is a temporary failure', async () => {
+    const house = await startSubmission();
+    const client = await house.loggedIn();
+    house.db.exec('ALTER TABLE queue RENAME TO elsewhere');
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^451 4\.3\.0 /);
+    house.db.exec('ALTER TABLE elsewhere RENAME TO queue');
+    expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
+  });
+});

@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest';
+import type { KeptMailRow } from '../../../src/store/kept-mail.ts';
+import { startStore } from '../../support/store.ts';
+
+const PERIOD = { from: 0, to: Date.UTC(2100, 0), limit: 10_000 };
+
+interface Given {
+  id: string;
+  network?: string;
+  organization?: string;
+  signer?: string;
+  end?: number;
+}
+
+function start() {
+  const store = startStore();
+  const { tables, writer, clock } = store;
+  let made = 0;
+  const common = ({ network = 'n1', organization = 'Receiver', signer = '', end = 0, id }: Given) => ({
+    organization,
+    network,
+    signer,
+    report_id: id,
+    begin_at: 0,
+    end_at: end,
+    received_at: clock.now() + made++,
+  });
+  return {
+    ...store,
+    insert: (given: Given[]) =>
+      writer.run((all) =>
+        given.map((each) => {
+          const row = { ...common(each), domain: 'example.com', policy_domain: 'example.com', policy: '{}' };
+          return all.dmarcReports.insert({ ...row, truncated: 0 }, []);
+        }),
+      ),
+    insertTls: (given: Given[]) =>
+      writer.run((all) => {
+        for (const each of given) {
+          const row = { ...common(each), host: 'return-a.example.com', policy_type: 'sts' };
+          all.tlsReports.insert({ ...row, successful: 1, failed: 0 }, []);
+        }
+      }),
+    ids: () => tables.dmarcReports.list('example.com', PERIOD).map(({ report_id: id }) => id),
+    tlsIds: () => tables.tlsReports.list('return-a.example.com', PERIOD).map(({ report_id: id }) => id),
+  };
+}
+
+const many = (count: number, given: (n: number) => Given) =>
+  Array.from({ length: count }, (_, n) => given(n));
+const isGenuine = (id: string) => id.startsWith('genuine');
+const FUTURE = Date.UTC(2099, 0);
+
+describe('stored reports beyond their limits', () => {
+  it.each(['DMARC', 'TLS'])('%s: are dropped by reception, not by the dates they claim', async (kind) => {
+    const store = start();
+    const insert = kind === 'TLS' ? store.insertTls : store.insert;
+    await insert(many(500, (n) => ({ id: `${n}`, end: FUTURE - n })));
+    await insert([{ id: 'newest', end: 1 }]);
+    const ids = kind === 'TLS' ? store.tlsIds() : store.ids();
+    expect(ids).toHaveLength(500);
+    expect(ids).toContain('newest');
+    expect(ids).not.toContain('0');
+  });
+
+  it.each(['DMARC', 'TLS'])('%s: 3,050 of one network displace none of another', async (kind) => {
+    const store = start();
+    const insert = kind === 'TLS' ? store.insertTls : store.insert;
+    await insert(many(20, (n) => ({ id: `genuine ${n}`, network: 'n2', organization: 'Honest' })));
+    await insert(many(3050, (n) => ({ id: `${n}`, organization: `O${n}`, end: FUTURE })));
+    const ids = kind === 'TLS' ? store.tlsIds() : store.ids();
+    expect(ids.filter(isGenuine)).toHaveLength(20);
+    expect(ids).toHaveLength(520);
+  });
+
+  it('in one organization’s name take those of the network with the most first', async () => {
+    const store = start();
+    await store.insert(many(40, (n) => ({ id: `genuine ${n}`, network: `g${n % 4}` })));
+    await store.insert(many(480, (n) => ({ id: `${n}` })));
+    expect(store.ids().filter(isGenuine)).toHaveLength(40);
+    expect(store.ids()).toHaveLength(500);
+  });
+
+  it('are the unsigned ones first, when they come from thousands of networks', async () => {
+    const store = start();
+    const honest = { network: 'n2', organization: 'Honest', signer: 'honest.example' };
+    await store.insert(many(90, (n) => ({ id: `genuine ${n}`, ...honest })));
+    await store.insert(many(3050, (n) => ({ id: `${n}`, network: `f${n}`, organization: `O${n}` })));
+    expect(store.ids().filter(isGenuine)).toHaveLength(90);
+    expect(store.ids()).toHaveLength(3000);
+  });
+
+  it('of one signer are limited over all its networks', async () => {
+    const store = start();
+    await store.insert(
+      many(520, (n) => ({ id: `${n}`, network: `f${n}`, organization: `O${n}`, signer: 'evil.example' })),
+    );
+    expect(store.ids()).toHaveLength(500);
+  });
+
+  it('that were forged under a genuine id are replaced by the signed one, and not the other way round', async () => {
+    const store = start();
+    const signed = { id: 'same', signer: 'receiver.example' };
+    expect(await store.insert([{ id: 'same' }, signed, { id: 'same' }, signed])).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+    expect(store.tables.dmarcReports.list('example.com', PERIOD)).toMatchObject(
+      [signed].map(({ signer }) => ({ signer })),
+    );
+  });
+});
+
+describe('kept mail', () => {
+  const mail = (network: string, n: number): Omit<KeptMailRow, 'seq' | 'size'> => ({
+    box: 'abuse',
+    kind: 'unknown',
+    recipient: '',
+    sender: network,
+    remote_address: '',
+    network,
+    message_seq: null,
+    received_at: n,
+    raw: Buffer.from('x'),
+  });
+
+  it('is the newest hundred of a network, the newest thousand of a box', async () => {
+    const { writer, tables } = startStore();
+    await writer.run((all) => {
+      for (let n = 0; n < 1100; n++) all.keptMail.insert(mail(`n${Math.floor(n / 105)}`, n));
+      all.keptMail.insert({ ...mail('n0', 0), box: 'postmaster' });
+    });
+    const kept = tables.keptMail.list('abuse', 5000);
+    expect(kept).toHaveLength(1000);
+    const ofLast = kept.filter(({ sender }) => sender === 'n9').map(({ received_at }) => received_at);
+    expect(ofLast).toEqual(Array.from({ length: ofLast.length }, (_, n) => 1049 - n));
+    expect(tables.keptMail.list('postmaster', 10)).toHaveLength(1);
+  });
+
+  it('of the network with the most goes first when the box is full', async () => {
+    const { writer, tables } = startStore();
+    await writer.run((all) => {
+      all.keptMail.insert(mail('honest', 0));
+      for (let n = 0; n < 1500; n++) all.keptMail.insert(mail(`n${n % 12}`, n + 1));
+    });
+    expect(tables.keptMail.list('abuse', 5000)).toHaveLength(1000);
+    expect(tables.keptMail.list('abuse', 5000).at(-1)?.sender).toBe('honest');
+  });
+});

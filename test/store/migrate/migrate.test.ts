@@ -1,0 +1,261 @@
+import type * as NodeFs from 'node:fs';
+import { cpSync, existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { openConnection } from '../../../src/store/connection.ts';
+import { lockDaemon, openDatabase } from '../../../src/store/database.ts';
+import { StoreFault } from '../../../src/store/failure.ts';
+import { type MigrationProgress, migrateDatabase, schemaOf } from '../../../src/store/migrate/migrate.ts';
+import { estimateMigration } from '../../../src/store/migrate/migration-estimate.ts';
+import {
+  knownMigrations,
+  type Migration,
+  migrationsFrom,
+  newestOf,
+} from '../../../src/store/migrate/migrations.ts';
+import { upgradeDatabase } from '../../../src/store/migrate/upgrade.ts';
+import { createOldDatabase, OLD_SCHEMA } from '../../support/old-database.ts';
+import { temporaryDir } from '../../support/store.ts';
+
+const { free } = vi.hoisted(() => ({ free: { bytes: null as number | null } }));
+vi.mock('node:fs', async (importOriginal) => {
+  const fs = await importOriginal<typeof NodeFs>();
+  const statfsSync = (path: string) => {
+    const { bavail, bsize } = fs.statfsSync(path);
+    return free.bytes === null ? { bavail, bsize } : { bavail: free.bytes, bsize: 1 };
+  };
+  return { ...fs, statfsSync };
+});
+afterEach(() => {
+  free.bytes = null;
+});
+
+const FIRST: Migration = {
+  kind: 'sql',
+  version: 1,
+  name: 'first',
+  sql: 'CREATE TABLE notes (seq INTEGER PRIMARY KEY, author TEXT NOT NULL, text TEXT NOT NULL)',
+};
+const SECOND: Migration = {
+  kind: 'sql',
+  version: 2,
+  name: 'second',
+  sql: 'CREATE INDEX notes_by_author ON notes (author, text)',
+};
+const THIRD: Migration = { kind: 'sql', version: 3, name: 'third', sql: "UPDATE notes SET author = 'Ada'" };
+const NOTES = 20_000;
+
+function notes(): string {
+  const file = join(temporaryDir(), 'postrider.db');
+  migrateDatabase({ file, migrations: [FIRST] });
+  const db = openConnection(file, {});
+  db.exec('PRAGMA journal_mode = WAL');
+  db.exec(`INSERT INTO notes (author, text) WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c
+    WHERE x < ${NOTES}) SELECT 'author ' || (x % 100), 'some text of note ' || x FROM c`);
+  db.close();
+  return file;
+}
+
+function filesOf(file: string): string[] {
+  return readdirSync(dirname(file)).sort();
+}
+
+function authors(file: string): unknown {
+  const db = openConnection(file, { fileMustExist: true });
+  try {
+    return db.prepare('SELECT count(DISTINCT author) FROM notes').pluck().get();
+  } finally {
+    db.close();
+  }
+}
+
+describe('a migration in place', () => {
+  it('leaves a complete copy of the database as it was', () => {
+    const file = notes();
+    const { from, to, copy } = migrateDatabase({ file, migrations: [FIRST, SECOND, THIRD] });
+    expect({ from, to }).toEqual({ from: 1, to: 3 });
+    expect(filesOf(file)).toEqual(['postrider.db', basename(copy ?? '')]);
+    expect([schemaOf(file), authors(file)]).toEqual([3, 1]);
+    expect([schemaOf(copy ?? ''), authors(copy ?? '')]).toEqual([1, 100]);
+    expect(statSync(copy ?? '').mode & 0o777).toBe(0o600);
+  });
+
+  it('copies what is only in the log of a database that was not closed', () => {
+    const source = notes();
+    const open = openConnection(source, {});
+    open.exec('PRAGMA wal_autocheckpoint = 0');
+    open.exec("INSERT INTO notes (author, text) VALUES ('Newcomer', 'hello')");
+    const file = join(temporaryDir(), 'postrider.db');
+    for (const suffix of ['', '-wal']) cpSync(source + suffix, file + suffix);
+    open.close();
+    const { copy } = migrateDatabase({ file, migrations: [FIRST, SECOND] });
+    expect(authors(copy ?? '')).toBe(101);
+  });
+
+  it('removes partial files and copies from before earlier migrations, and keeps other files', () => {
+    const file = notes();
+    for (const name of ['before-2-1000.partial', 'new', 'new-journal', 'sample-77', 'before-1-900', 'backup'])
+      writeFileSync(`${file}.${name}`, 'x');
+    const { copy, removed } = migrateDatabase({ file, migrations: [FIRST, SECOND] });
+    expect(filesOf(file)).toEqual(['postrider.db', 'postrider.db.backup', basename(copy ?? '')]);
+    expect(removed.map((path) => basename(path)).sort()).toEqual([
+      'postrider.db.before-1-900',
+      'postrider.db.before-2-1000.partial',
+      'postrider.db.new',
+      'postrider.db.new-journal',
+      'postrider.db.sample-77',
+    ]);
+  });
+
+  it('continues after a failed step, with the copy from before the first', () => {
+    const file = notes();
+    const broken: Migration = { kind: 'sql', version: 3, name: 'third', sql: 'UPDATE nothing SET x = 1' };
+    expect(() => migrateDatabase({ file, migrations: [FIRST, SECOND, broken] })).toThrow('nothing');
+    expect(schemaOf(file)).toBe(2);
+    const { from, copy } = migrateDatabase({ file, migrations: [FIRST, SECOND, THIRD] });
+    expect(from).toBe(2);
+    expect(filesOf(file)).toEqual(['postrider.db', basename(copy ?? '')]);
+    expect([schemaOf(copy ?? ''), authors(copy ?? '')]).toEqual([1, 100]);
+  });
+
+  it('does not take an older copy of the schema that the database still has for the copy', () => {
+    const file = notes();
+    cpSync(file, `${file}.before-2-1000`);
+    const db = openConnection(file, {});
+    db.exec("INSERT INTO notes (author, text) VALUES ('Newcomer', 'hello')");
+    db.close();
+    const { copy } = migrateDatabase({ file, migrations: [FIRST, SECOND] });
+    expect(authors(copy ?? '')).toBe(101);
+    expect(filesOf(file)).toHaveLength(2);
+  });
+
+  it('refuses when another process wrote to the database while it was copied', () => {
+    const file = notes();
+    let written = false;
+    const onProgress = ({ step }: MigrationProgress) => {
+      if (step !== 'backup' || written) return;
+      written = true;
+      const other = openConnection(file, {});
+      other.exec("INSERT INTO notes (author, text) VALUES ('Newcomer', 'hello')");
+      other.close();
+    };
+    try {
+      const { copy } = migrateDatabase({ file, migrations: [FIRST, SECOND], onProgress });
+      // A file system that shares blocks copies in one call: nothing can come between.
+      expect(written).toBe(false);
+      expect(authors(copy ?? '')).toBe(100);
+    } catch (error) {
+      expect(error).toBeInstanceOf(StoreFault);
+      expect(schemaOf(file)).toBe(1);
+      expect(filesOf(file)).toEqual(['postrider.db']);
+    }
+  });
+
+  it('refuses while another connection has the database open', () => {
+    const file = notes();
+    const other = openConnection(file, {});
+    other.exec('SELECT count(*) FROM notes');
+    expect(() => migrateDatabase({ file, migrations: [FIRST, SECOND], busyTimeoutMs: 10 })).toThrow(/locked/);
+    other.close();
+    expect(schemaOf(file)).toBe(1);
+    expect(filesOf(file).filter((name) => name.includes('.before-'))).toEqual([]);
+  });
+});
+
+describe('the plan of a migration', () => {
+  it('replaces what a rebuild can read by the rebuild', () => {
+    const rebuild = { version: 4, name: 'rebuild', from: 2, tables: '', indexes: '' };
+    const all: Migration[] = [
+      FIRST,
+      SECOND,
+      THIRD,
+      { kind: 'rebuild', version: 4, name: 'rebuild', rebuild },
+      { ...SECOND, version: 5 },
+    ];
+    const versions = (found: number) => migrationsFrom(found, all).map(({ version }) => version);
+    expect([0, 1, 2, 3, 4, 5].map(versions)).toEqual([[4, 5], [2, 4, 5], [4, 5], [4, 5], [5], []]);
+  });
+});
+
+describe('an estimate', () => {
+  it('is near to what the migration needs, and leaves no file', () => {
+    const file = notes();
+    const estimate = estimateMigration(file, [FIRST, SECOND]);
+    expect(filesOf(file)).toEqual(['postrider.db']);
+    expect(estimate).toMatchObject({ from: 1, to: 2, steps: ['0002-second'], rows: NOTES, rebuilds: false });
+    migrateDatabase({ file, migrations: [FIRST, SECOND] });
+    const { size } = statSync(file);
+    expect(estimate?.newBytes).toBeGreaterThan(0.9 * size);
+    expect(estimate?.newBytes).toBeLessThan(1.1 * size);
+    expect(estimate?.seconds).toBeGreaterThan(0);
+  });
+
+  it('is not made of a database that has the newest schema', () => {
+    expect(estimateMigration(notes(), [FIRST])).toBeNull();
+  });
+});
+
+describe('free space', () => {
+  it('is required before anything is changed', () => {
+    const dir = temporaryDir();
+    const file = createOldDatabase(dir);
+    writeFileSync(`${file}.before-14-1000`, 'x'.repeat(2000));
+    free.bytes = 1000;
+    expect(() => openDatabase(dir)).toThrow(
+      /the migration from schema 15 to \d+ needs about [\d.]+ MB in .+, and 1\.0 kB are available\. Free space.+postrider\.db\.before-14-1000 \(2\.0 kB\)/,
+    );
+    expect(schemaOf(file)).toBe(OLD_SCHEMA);
+    expect(existsSync(`${file}.before-14-1000`)).toBe(true);
+    free.bytes = null;
+    openDatabase(dir).close();
+    expect(existsSync(`${file}.before-14-1000`)).toBe(false);
+  });
+});
+
+describe('a database of an older program', () => {
+  it('is migrated when it is opened', () => {
+    const dir = temporaryDir();
+    const file = createOldDatabase(dir);
+    const db = openDatabase(dir);
+    expect(db.prepare('SELECT count(*) FROM accounts').pluck().get()).toBe(1);
+    db.close();
+    expect(filesOf(file).filter((name) => name.includes('.before-'))).toHaveLength(1);
+  });
+
+  it('is not migrated on the side when it is large', () => {
+    const dir = temporaryDir();
+    const file = createOldDatabase(dir, { large: true });
+    expect(() => openDatabase(dir)).toThrow(/has schema 15, this program needs \d+.+run "postrider migrate"/);
+    expect(schemaOf(file)).toBe(OLD_SCHEMA);
+    const { to } = upgradeDatabase(dir);
+    expect(to).toBe(newestOf(knownMigrations()));
+    openDatabase(dir).close();
+  });
+
+  it('is not migrated while a daemon runs on it', { timeout: 20_000 }, () => {
+    const dir = temporaryDir();
+    const file = createOldDatabase(dir);
+    const lock = lockDaemon(dir);
+    expect(() => openDatabase(dir)).toThrow(/another postrider daemon is running/);
+    lock.release();
+    expect(schemaOf(file)).toBe(OLD_SCHEMA);
+  });
+
+  it('is the new one when a kill between the two renames left no file of its name', () => {
+    const dir = temporaryDir();
+    const file = createOldDatabase(dir);
+    openDatabase(dir).close();
+    // As on a file system without hard links: the old file has its new name, the new one not yet.
+    renameSync(file, `${file}.new`);
+    const db = openDatabase(dir);
+    expect(db.prepare('SELECT count(*) FROM accounts').pluck().get()).toBe(1);
+    db.close();
+  });
+
+  it('may be empty: its creation was interrupted', () => {
+    const dir = temporaryDir();
+    writeFileSync(join(dir, 'postrider.db'), '');
+    openDatabase(dir).close();
+    expect(schemaOf(join(dir, 'postrider.db'))).toBe(newestOf(knownMigrations()));
+  });
+});

@@ -1,0 +1,246 @@
+import { describe, expect, it } from 'vitest';
+import { mayReceiveMarketing } from '../../src/audience/eligibility.ts';
+import { addPerson } from '../../src/audience/people.ts';
+import { createStatusFollower } from '../../src/audience/standing.ts';
+import { publicEvent } from '../../src/events/feed.ts';
+import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { type SentMail, sentMailOf } from '../../src/mail/sent-mail.ts';
+import type { OptOutMethod } from '../../src/store/contacts/consent.ts';
+import type { UseCase } from '../../src/store/domains/domains.ts';
+import { createUnsubscribing, type Word } from '../../src/suppression/unsubscribe.ts';
+import { enqueue, startStore } from '../support/store.ts';
+
+const ADA = 'ada@example.net';
+const HASH = emailIdentifier(ADA);
+const word = (method: OptOutMethod = 'page'): Word => ({ method, ip: '192.0.2.7', userAgent: 'A browser' });
+
+type GroupState = 'none' | 'group' | 'deleted group';
+
+/** Ada, a contact and a member of a group, and a mail to her. */
+async function setting(useCase: UseCase, groupState: GroupState = 'none') {
+  const store = startStore();
+  const { tables, writer, ids, recorder, clock } = store;
+  const now = clock.now();
+  const groupId = ids.make('sgroup');
+  const witness = { by: 'key_1', ipAddress: null, userAgent: null, at: now };
+  const { message, groupSeq, contactSeq } = await writer.run((all) => {
+    const groupSeq = all.subscriptionGroups.insert({
+      subscription_group_id: groupId,
+      account_id: 'acct_one',
+      name: 'Winter news',
+      description: null,
+      is_active: 1,
+      tags: '[]',
+      unsubscribe_template_id: null,
+      report_abuse_template_id: null,
+      company_address_template_id: null,
+      created_at: now,
+      updated_at: now,
+    });
+    const contactSeq = addPerson(
+      all,
+      ids,
+      { email: ADA, phone: '+442071838750', consent: {} },
+      { accountId: 'acct_one', source: 'api', defaultMethod: 'implicit_api', witness, mayAdd: () => null },
+    );
+    if (typeof contactSeq !== 'number') throw new Error(contactSeq.message);
+    all.subscriptions.insert({
+      group_seq: groupSeq,
+      contact_seq: contactSeq,
+      is_active: 1,
+      source: 'api',
+      consent_method: 'implicit_api',
+      consent_details: null,
+      joined_at: now,
+      updated_at: now,
+    });
+    const message = enqueue(all, now, {
+      recipient: ADA,
+      use_case: useCase,
+      lane: useCase === 'mk' ? 1 : 0,
+      subscription_group_id: groupState === 'none' ? null : groupId,
+    });
+    if (groupState === 'deleted group') all.subscriptionGroups.markDeleted(groupSeq, now);
+    return { message, groupSeq, contactSeq };
+  });
+  const unsubscribing = createUnsubscribing({
+    clock,
+    recorder,
+    onSuppressionChange: createStatusFollower(clock),
+  });
+  const mail = sentMailOf(message);
+  return {
+    ...store,
+    message,
+    mail,
+    groupId,
+    groupSeq,
+    optOut: (choice: 'list' | 'all', how = word(), of: SentMail = mail) =>
+      writer.run((all) => unsubscribing.optOut(all, of, choice, how)),
+    undo: (parts: ('group' | 'mk' | 'tx')[], of: SentMail = mail) =>
+      writer.run((all) => unsubscribing.undo(all, of, parts, word())),
+    standing: () => unsubscribing.standing(tables, mail),
+    suppressed: () =>
+      tables.suppressions.of('acct_one', HASH).map(({ reason, stream }) => `${reason} ${stream}`),
+    status: () => tables.contacts.byIdentifier('acct_one', HASH)?.global_status,
+    isMember: () => tables.subscriptions.get(groupSeq, contactSeq)?.is_active === 1,
+    mayReceive: (group: string | null) => mayReceiveMarketing(tables, 'acct_one', HASH, group)?.code ?? 'yes',
+    history: () =>
+      tables.consents.history(contactSeq, null, 10).map(({ action, method }) => [action, method]),
+    events: () =>
+      tables.events
+        .feed({ accountId: 'acct_one', afterSeq: 0, limit: 100, kind: 'email_unsubscribed' })
+        .rows.map(publicEvent),
+  };
+}
+
+describe('what an opt-out stops', () => {
+  it.each([
+    ['mk', 'none', 'list', ['mk'], 'marketing', 'unsubscribed'],
+    ['mk', 'none', 'all', ['mk'], 'marketing', 'unsubscribed'],
+    ['mk', 'group', 'list', ['group'], 'group', 'active'],
+    ['mk', 'group', 'all', ['mk'], 'marketing', 'unsubscribed'],
+    ['mk', 'deleted group', 'list', ['mk'], 'marketing', 'unsubscribed'],
+    ['tx', 'none', 'list', ['tx'], 'transactional', 'active'],
+    ['tx', 'none', 'all', ['tx', 'mk'], 'all', 'unsubscribed'],
+  ] as const)('%s mail to %s, %s: %j', async (useCase, groupState, choice, parts, scope, status) => {
+    const test = await setting(useCase, groupState);
+    expect(await test.optOut(choice)).toEqual(parts);
+    expect(test.standing().stopped.toSorted()).toEqual([...parts].sort());
+    expect(test.suppressed()).toEqual(
+      parts.filter((part) => part !== 'group').map((stream) => `unsubscribe ${stream}`),
+    );
+    expect(test.status()).toBe(status);
+    expect(test.events()).toMatchObject([
+      { messageId: test.message.message_id, method: 'page', scope, ip: '192.0.2.7', userAgent: 'A browser' },
+    ]);
+  });
+
+  it('of a group is the membership, and nothing else of the account', async () => {
+    const test = await setting('mk', 'group');
+    await test.optOut('list');
+    expect([test.isMember(), test.mayReceive(test.groupId), test.mayReceive(null)]).toEqual([
+      false,
+      'RECIPIENT_UNSUBSCRIBED',
+      'yes',
+    ]);
+    expect(test.history()[0]).toEqual(['left_group', 'page']);
+  });
+
+  it('of a group outlives the membership', async () => {
+    const test = await setting('mk', 'group');
+    await test.optOut('list');
+    await test.writer.run((all) => {
+      const contact = all.contacts.byIdentifier('acct_one', HASH);
+      if (contact) all.subscriptions.remove(test.groupSeq, contact.seq);
+    });
+    expect(test.standing().stopped).toEqual(['group']);
+  });
+});
+
+describe('saying it again', () => {
+  it.each([
+    ['mk', 'none'],
+    ['mk', 'group'],
+    ['tx', 'none'],
+  ] as const)('%s mail to %s: nothing changes, nobody is told', async (useCase, groupState) => {
+    const test = await setting(useCase, groupState);
+    await test.optOut('list', word('one_click'));
+    expect(await test.optOut('list', word('mailto'))).toEqual([]);
+    expect(await test.optOut('list', word('page'))).toEqual([]);
+    expect(test.events()).toMatchObject([{ method: 'one_click' }]);
+  });
+});
+
+describe('taking it back', () => {
+  it.each([
+    ['mk', 'none', 'list', ['mk']],
+    ['mk', 'group', 'list', ['group']],
+    ['mk', 'group', 'all', ['mk']],
+    ['tx', 'none', 'list', ['tx']],
+    ['tx', 'none', 'all', ['tx', 'mk']],
+  ] as const)('%s mail to %s, %s: all is as before', async (useCase, groupState, choice, parts) => {
+    const test = await setting(useCase, groupState);
+    await test.optOut(choice);
+    expect((await test.undo([...parts])).toSorted()).toEqual([...parts].sort());
+    expect([test.standing().stopped, test.suppressed(), test.status(), test.isMember()]).toEqual([
+      [],
+      [],
+      'active',
+      true,
+    ]);
+    expect(test.mayReceive(test.groupId)).toBe('yes');
+    expect(await test.undo([...parts])).toEqual([]);
+  });
+
+  it('of a group stays in the history', async () => {
+    const test = await setting('mk', 'group');
+    await test.optOut('list');
+    await test.undo(['group']);
+    expect(test.history().slice(0, 2)).toEqual([
+      ['returned_to_group', 'page'],
+      ['left_group', 'page'],
+    ]);
+  });
+
+  it('takes back no more than it is told, and nothing that the mail could not stop', async () => {
+    const test = await setting('mk', 'group');
+    await test.optOut('list');
+    await test.optOut('all');
+    expect(await test.undo(['tx'])).toEqual([]);
+    expect(await test.undo(['mk', 'tx'])).toEqual(['mk']);
+    expect(test.standing().stopped).toEqual(['group']);
+  });
+
+  it.each(['hard_bounce', 'complaint', 'manual'] as const)('never lifts %s', async (reason) => {
+    const test = await setting('mk');
+    await test.writer.run((all) => {
+      all.suppressions.add({
+        account_id: 'acct_one',
+        recipient_hash: HASH,
+        stream: 'mk',
+        reason,
+        email: ADA,
+        message_seq: null,
+        created_at: test.clock.now(),
+      });
+    });
+    await test.optOut('list');
+    await test.undo(['mk']);
+    expect(test.suppressed()).toEqual([`${reason} mk`]);
+  });
+});
+
+describe('who is not on record any more', () => {
+  it('is kept from mail by the hash alone, and the account is told', async () => {
+    const test = await setting('mk', 'group');
+    const stranger: SentMail = {
+      ...test.mail,
+      messageId: 'msg_1500000000000_abcdefghijkl',
+      recipientHash: emailIdentifier('bob@example.net'),
+    };
+    await test.optOut('list', word('one_click'), stranger);
+    await test.optOut('all', word('page'), stranger);
+    expect(test.tables.groupOptOuts.has(test.groupSeq, stranger.recipientHash)).toBe(true);
+    expect(test.tables.suppressions.of('acct_one', stranger.recipientHash)).toMatchObject([
+      { reason: 'unsubscribe', stream: 'mk', email: null, message_seq: null },
+    ]);
+    const person = {
+      contactIdentifier: stranger.recipientHash,
+      useCase: 'mk',
+      subscriptionGroupId: test.groupId,
+    };
+    expect(test.events()).toMatchObject([
+      { ...person, method: 'one_click', scope: 'group' },
+      { ...person, method: 'page', scope: 'marketing' },
+    ]);
+    expect([test.isMember(), test.suppressed()]).toEqual([true, []]);
+  });
+
+  it('is nobody, when the mail was simulated', async () => {
+    const test = await setting('mk', 'group');
+    const simulated = { ...test.mail, simulated: true };
+    expect(await test.optOut('all', word(), simulated)).toEqual([]);
+    expect([test.suppressed(), test.events()]).toEqual([[], []]);
+  });
+});
