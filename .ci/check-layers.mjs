@@ -1,8 +1,8 @@
-// Checks the dependency rules, and the diagram in ARCHITECTURE.md against the layers that the rules are generated from.
-import { readFileSync } from 'node:fs';
+// Checks the dependency rules, and that the diagram and the paths in ARCHITECTURE.md are up to date.
+import { existsSync, readFileSync } from 'node:fs';
 import { cruise } from 'dependency-cruiser';
 import config from '../.dependency-cruiser.mjs';
-import { drawLayers } from './layers.mjs';
+import { drawLayers, layers } from './layers.mjs';
 
 /** Fewer files than this mean that the check itself is broken: it found nothing to examine. */
 const FEWEST_FILES = 10;
@@ -22,8 +22,19 @@ if (totalCruised < FEWEST_FILES) {
   console.error(`Only ${totalCruised} files were examined: the check itself is broken`);
   process.exit(1);
 }
-if (!readFileSync(new URL('../ARCHITECTURE.md', import.meta.url), 'utf8').includes(`\n${drawLayers()}\n`)) {
+const architecture = readFileSync(new URL('../ARCHITECTURE.md', import.meta.url), 'utf8');
+if (!architecture.includes(`\n${drawLayers()}\n`)) {
   console.error(`The diagram in ARCHITECTURE.md should be:\n${drawLayers()}`);
+  process.exit(1);
+}
+const modules = new Set(layers.flatMap((layer) => layer.modules));
+const mentioned = [...architecture.matchAll(/`([\w.-]+\/[\w./-]*)`/g)].map(([, path]) => path);
+const missing = mentioned.filter((path) => {
+  const file = modules.has(path.split('/')[0]) ? `src/${path}` : path;
+  return !['', '.ts'].some((extension) => existsSync(new URL(`../${file}${extension}`, import.meta.url)));
+});
+if (missing.length > 0) {
+  console.error(`ARCHITECTURE.md names files that do not exist: ${missing.join(', ')}`);
   process.exit(1);
 }
 console.log(`layers: ${totalCruised} files, ${violations.length} violations`);
