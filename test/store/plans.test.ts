@@ -179,7 +179,7 @@ type Run = () => void;
 
 /** Runs everything that composes statements of the filters which are set, with every combination of them. */
 const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
-  'message-list.ts': (db) => {
+  'messages/message-list.ts': (db) => {
     const filters = combinations<Omit<MessageFilter, 'accountId' | 'limit' | 'beforeSeq'>>({
       recipientHash: [RECIPIENT],
       domainId: ['domain_one'],
@@ -202,7 +202,7 @@ const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
       }
     };
   },
-  'event-feed.ts': (db) => {
+  'messages/event-feed.ts': (db) => {
     const filters = combinations<Omit<EventFilter, 'accountId' | 'limit' | 'afterSeq'>>({
       messageId: [MESSAGE_ID],
       recipientHash: [RECIPIENT],
@@ -357,7 +357,7 @@ it('every module that composes statements is examined, and prepares each of them
   timeout: 60_000,
 }, () => {
   const store = new URL('../../src/store/', import.meta.url);
-  const composing = readdirSync(store).filter(
+  const composing = readdirSync(store, { recursive: true, encoding: 'utf8' }).filter(
     (file) =>
       file.endsWith('.ts') &&
       file !== 'database.ts' &&
