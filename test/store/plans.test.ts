@@ -243,7 +243,7 @@ const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
           complianceTemplates.list({ accountId: 'acct_one', ...filter, beforeSeq, limit: 1 });
     };
   },
-  'queue.ts': (_, { queue }) => {
+  'messages/queue.ts': (_, { queue }) => {
     const filters = combinations<QueueFilter>({
       accountId: ['acct_one'],
       destination: ['example.net'],
