@@ -4,13 +4,13 @@ import { shapeOf } from './load.ts';
 import { configSchema } from './schema.ts';
 
 /**
- * config/postrider.example.toml, made from the schema: every key with its default and one comment. Keys are
- * commented out, because a default that is copied into a file no longer follows the program.
+ * Generates config/postrider.example.toml from the schema: every key with its default and a comment. Keys are commented
+ * out, so that a copied file follows later changes of defaults.
  */
 export function exampleToml(): string {
   const lines = [
     '# Postrider: every setting with its default. Copy to config/postrider.toml and uncomment what you change.',
-    '# Any of them can be set in the environment too: POSTRIDER_API__LISTEN=127.0.0.1:9090',
+    '# Environment variables override settings: POSTRIDER_API__LISTEN=127.0.0.1:9090',
     '# Durations are a number of seconds or a text such as "30s", "5m", "4h", "2d".',
     '',
   ];

@@ -6,8 +6,8 @@ import { OperatorFault } from '../core/operator-fault.ts';
 import { type Config, configSchema, defaultWorkers } from './schema.ts';
 
 /**
- * Faults of the configuration, all of them at once, each with the path of its key or the environment variable. A
- * single fault is one line.
+ * Reports all faults of the configuration together, each with the path of its key or the environment variable. A single
+ * fault is one line.
  */
 export class ConfigFault extends OperatorFault {
   readonly faults: string[];
@@ -21,28 +21,28 @@ export class ConfigFault extends OperatorFault {
   }
 }
 
-/** Where a configuration file is looked for when none is named, in this order. */
+/** Default configuration files, in the order in which they are searched. */
 export const CONFIG_FILES = ['config/postrider.toml', '/etc/postrider/postrider.toml'] as const;
 const ENV_PREFIX = 'POSTRIDER_';
-/** Read by others, not settings. */
+/** Variables with the prefix that are not settings. */
 const ENV_NOT_SETTINGS = new Set(['POSTRIDER_CONFIG']);
 
 type Environment = Record<string, string | undefined>;
 type Tree = { [key: string]: unknown };
 
 export interface LoadOptions {
-  /** The file to read; null reads none, whatever the environment names. */
+  /** The file to read; null: none, also if the environment names one. */
   file?: string | null;
   env?: Environment;
   cwd?: string;
-  /** Where to look when no file is named. */
+  /** Files that are searched if none is named. Default: `CONFIG_FILES`. */
   files?: readonly string[];
 }
 
 /**
- * The configuration: `file`, else `$POSTRIDER_CONFIG`, else the first of `CONFIG_FILES` that exists, else the
- * defaults; then `POSTRIDER_<PATH>` with dots as `__`. Relative paths in it start from the file's directory,
- * without a file from the working directory. Throws ConfigFault.
+ * Loads the configuration: `file`, else `$POSTRIDER_CONFIG`, else the first of `CONFIG_FILES` that exists, else the
+ * defaults. Environment variables `POSTRIDER_<PATH>`, with dots as `__`, override single settings. Relative paths start
+ * from the file's directory, without a file from the working directory. Throws ConfigFault.
  */
 export function loadConfig(options: LoadOptions = {}): Config {
   const env = options.env ?? process.env;
@@ -97,7 +97,7 @@ function complete(
 
 const FILE_KEYS = ['certificateFile', 'keyFile', 'passwordFile', 'directoryCaFile'] as const;
 
-/** The settings with the paths of files in them made absolute. */
+/** Makes the paths of files in the settings absolute. */
 function withFilesFrom(raw: z.output<typeof configSchema>, base: string): z.output<typeof configSchema> {
   const located = <Section extends object>(section: Section): Section => {
     const files = FILE_KEYS.flatMap((key) => {
@@ -130,7 +130,7 @@ function readToml(file: string): Tree {
   }
 }
 
-/** Lays `POSTRIDER_A__B=value` over the tree; a value is TOML where it parses as TOML, else plain text. */
+/** Applies `POSTRIDER_A__B=value` to the tree. A value is TOML if it parses as TOML, otherwise plain text. */
 function applyEnvironment(tree: Tree, env: Environment): string[] {
   const faults: string[] = [];
   for (const [name, value] of Object.entries(env)) {
@@ -149,7 +149,7 @@ function applyEnvironment(tree: Tree, env: Environment): string[] {
   return faults;
 }
 
-/** Finds the setting whose path is `segments` apart from letter case: environments are upper case. */
+/** Finds the setting with the path `segments`, ignoring case: environment variables are upper case. */
 function settingPath(segments: string[]): { sections: string[]; key: string } | null {
   let schema: unknown = configSchema;
   const path: string[] = [];
@@ -168,12 +168,12 @@ function parseValue(text: string): unknown {
   try {
     return parseToml(`value = ${text}`)['value'];
   } catch {
-    // Not a TOML value: an unquoted text such as 127.0.0.1:8080, which is what people write in a shell.
+    // Not a TOML value: an unquoted text such as 127.0.0.1:8080, as people write it in a shell.
     return text;
   }
 }
 
-/** The keys of a section, looking through its default; null for anything that is not a section. */
+/** The keys of a section; null if the schema is not a section. Unwraps defaults. */
 export function shapeOf(schema: unknown): Record<string, z.ZodType> | null {
   let inner = schema;
   while (inner instanceof z.ZodPrefault || inner instanceof z.ZodDefault || inner instanceof z.ZodOptional)

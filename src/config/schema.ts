@@ -2,8 +2,8 @@ import { availableParallelism, hostname as machineName } from 'node:os';
 import { z } from 'zod';
 
 /**
- * Every setting, once: its type, its default and the one comment that the generated example shows. A setting
- * whose default is worked out from others is optional here and filled in by `load.ts`.
+ * All settings with type, default and description (the comment in the generated example). A setting whose default
+ * depends on other settings is optional here; `load.ts` sets it.
  */
 
 /** `host:port`, `[v6]:port`. */
@@ -21,7 +21,7 @@ export function parseListen(text: string): ListenAddress | null {
   return host === undefined || port > 65535 ? null : { host, port };
 }
 
-/** The form that `parseListen` reads. */
+/** The inverse of `parseListen`. */
 export function formatListen({ host, port: at }: ListenAddress): string {
   return host.includes(':') ? `[${host}]:${at}` : `${host}:${at}`;
 }
@@ -42,7 +42,7 @@ const resolver = z
     /^(\d+\.\d+\.\d+\.\d+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?|[0-9a-fA-F:]+:[0-9a-fA-F:.]*)$/,
     'must be "ip", "ip:port" or "[ip6]:port"',
   );
-/** `90s`, `5m`, `4h`, `2d`, or a number of seconds; kept as ms. */
+/** `90s`, `5m`, `4h`, `2d`, or a number of seconds; parsed to ms. */
 const duration = z
   .union(
     [z.int().min(0), z.string().regex(/^\d+(ms|s|m|h|d)$/)],
@@ -59,7 +59,7 @@ function parseDuration(text: string): number {
 const tlsMode = z.enum(['none', 'opportunistic', 'required', 'verified']);
 const name = z.string().regex(/^[a-z0-9][a-z0-9-]{0,30}$/, 'must be 1 to 31 of a-z, 0-9 and "-"');
 
-/** Logging in at a next hop: of a route, and of the relay behind the secondary lane. */
+/** Authentication at the next hop of a route, or at the relay of the secondary lane. */
 const login = {
   user: z.string().min(1).optional(),
   passwordFile: z.string().min(1).optional(),
@@ -75,8 +75,8 @@ interface NextHop {
 }
 
 /**
- * A password goes only to a server whose certificate proves its name, unless the operator says otherwise; over an
- * unencrypted connection it never leaves this machine.
+ * A password is sent only to a server with a valid certificate for its name, unless the operator allows other servers.
+ * It is never sent unencrypted to another machine.
  */
 function checkLogin(hop: NextHop, context: z.RefinementCtx): void {
   const fault = (path: string, message: string) =>
@@ -129,7 +129,7 @@ const shapingProfile = z.strictObject({
   tls: tlsMode.default('opportunistic'),
 });
 
-/** The built-in profiles of the large providers: bought with other people's blocks. */
+/** Profiles of large providers: conservative limits known to avoid blocks. */
 export const DEFAULT_SHAPING: z.input<typeof shapingProfile>[] = [
   { match: '*.google.com', connections: 5, messagesPerConnection: 50, idleSeconds: 60, tls: 'required' },
   { match: '*.googlemail.com', connections: 5, messagesPerConnection: 50, idleSeconds: 60, tls: 'required' },
@@ -158,14 +158,14 @@ const region = z.strictObject({
   pools: z.strictObject({ tx: name.default('default'), mk: name.default('default') }).prefault({}),
 });
 
-/** Refuses a list in which two entries have the same `key`. */
-function noneTwice<Key extends string>(key: Key) {
+/** Rejects a list in which two entries have the same `key`. */
+function uniqueBy<Key extends string>(key: Key) {
   return (list: readonly Record<Key, string>[], context: z.RefinementCtx) => {
     const seen = new Set<string>();
     for (const [index, entry] of list.entries()) {
       const path = [index, key];
       if (seen.has(entry[key]))
-        context.addIssue({ code: 'custom', path, message: `"${entry[key]}" is there twice` });
+        context.addIssue({ code: 'custom', path, message: `"${entry[key]}" is used twice` });
       seen.add(entry[key]);
     }
   };
@@ -179,7 +179,7 @@ function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 const tlsFiles = (without: string) =>
   section({
     certificateFile: z.string().min(1).optional().meta({
-      description: 'PEM file of the certificate with its chain, for STARTTLS; read again when it changes.',
+      description: 'PEM file of the certificate with its chain, for STARTTLS; reloaded when it changes.',
       shown: without,
     }),
     keyFile: z
@@ -192,21 +192,17 @@ const tlsFiles = (without: string) =>
     'must name both, certificateFile and keyFile, or neither',
   );
 
-/** The public pages' own HTTPS. */
+/** HTTPS of the public pages. */
 const publicTls = section({
   listen: listenOrOff
     .default('off')
-    .describe(
-      'HTTPS listener of the same pages, with certificates that are obtained as they are needed, or "off".',
-    ),
+    .describe('HTTPS listener for the same pages with certificates from an ACME authority, or "off".'),
   agreeToTerms: z
     .boolean()
     .default(false)
-    .describe(
-      "Whether you agree to the certificate authority's terms of service: nothing is asked of it else.",
-    ),
+    .describe("Whether you agree to the certificate authority's terms of service; required for listen."),
   email: z.email().optional().meta({
-    description: 'Where the certificate authority may write to.',
+    description: 'Contact address for notices of the certificate authority.',
     shown: 'none',
   }),
   directory: z
@@ -214,8 +210,8 @@ const publicTls = section({
     .default('https://acme-v02.api.letsencrypt.org/directory')
     .describe("The certificate authority's ACME directory."),
   directoryCaFile: z.string().min(1).optional().meta({
-    description: 'PEM file of what vouches for the directory itself, where the authority is a private one.',
-    shown: 'the usual authorities',
+    description: 'PEM file of the root certificates of a private ACME directory.',
+    shown: 'the built-in authorities',
   }),
 }).refine(
   ({ listen: at, agreeToTerms }) => at === 'off' || agreeToTerms,
@@ -226,7 +222,7 @@ export const configSchema = z.strictObject({
   hostname: hostName
     .default(() => machineName().toLowerCase())
     .meta({
-      description: "The platform's own name: EHLO name, MX target, Message-ID fallback.",
+      description: 'Host name of the platform: EHLO name, MX target, Message-ID fallback.',
       shown: "the machine's host name",
     }),
   data: section({
@@ -239,7 +235,7 @@ export const configSchema = z.strictObject({
       ),
     masterKeyFile: z.string().min(1).optional().meta({
       description:
-        '32 random bytes that encrypt DKIM keys and secrets at rest; made with mode 0600 if absent.',
+        '32 random bytes that encrypt DKIM keys and secrets at rest; created with mode 0600 if absent.',
       shown: '<data.dir>/master.key',
     }),
   }),
@@ -248,18 +244,18 @@ export const configSchema = z.strictObject({
     trustedProxies: z
       .array(z.string())
       .default([])
-      .describe('Proxies (address or CIDR) whose X-Forwarded-For is believed.'),
+      .describe('Proxies (address or CIDR) whose X-Forwarded-For is trusted.'),
     hosts: z
       .array(
         z.string().regex(HOST_PATTERN, 'must be a host name such as "api.example.com" or "*.example.com"'),
       )
       .default([])
       .describe(
-        'Host names under which the API is called, besides "hostname", localhost, addresses and names without a dot; "*.example.com" covers subdomains.',
+        'Host names of the API in addition to "hostname", localhost, addresses and names without a dot; "*.example.com" covers subdomains.',
       ),
     connectionsPerAddress: count
       .default(256)
-      .describe('Connections of one address (IPv6: /64) at once; not counted for trustedProxies.'),
+      .describe('Concurrent connections from one address (IPv6: /64); not counted for trustedProxies.'),
     metricsKey: z.string().min(16).optional().meta({
       description:
         'Bearer token that /metrics requires of every caller; none: loopback callers only, without a token.',
@@ -269,7 +265,9 @@ export const configSchema = z.strictObject({
   public: section({
     listen: listen
       .default('127.0.0.1:8081')
-      .describe('Tracking, unsubscribe, report-abuse: the only part that strangers must reach.'),
+      .describe(
+        'Tracking, unsubscribe and report-abuse pages: the only HTTP listener that must be reachable from the internet.',
+      ),
     url: z
       .url({ protocol: /^https?$/, error: 'must be an http or https address' })
       .optional()
@@ -280,14 +278,14 @@ export const configSchema = z.strictObject({
     trustedProxies: z
       .array(z.string())
       .default([])
-      .describe('Proxies (address or CIDR) whose X-Forwarded-For is believed.'),
+      .describe('Proxies (address or CIDR) whose X-Forwarded-For is trusted.'),
     tls: publicTls,
   }),
   mx: section({
     listen: listenOrOff
       .default('127.0.0.1:2525')
       .describe('SMTP listener for bounces, complaints and reports, or "off".'),
-    tls: tlsFiles('one that is made at start'),
+    tls: tlsFiles('self-signed, generated at the start'),
     proxyProtocol: z
       .array(z.union([z.ipv4(), z.ipv6()]))
       .default([])
@@ -296,14 +294,14 @@ export const configSchema = z.strictObject({
       .array(hostName)
       .default(['yahoo.com', 'hotmail.com', 'validity.com', 'senderscore.net'])
       .describe(
-        "Domains whose signed complaints are believed for every recipient: operators of feedback loops you are enrolled in. Of other senders only the recipient's own provider is.",
+        "Domains whose signed complaints are trusted for every recipient: operators of feedback loops that you are enrolled in. Complaints of other senders are trusted only from the recipient's own provider.",
       ),
-    mailBytes: count.default(20_971_520).describe('Largest mail that is taken.'),
-    connections: count.default(1000).describe('Connections at once.'),
+    mailBytes: count.default(20_971_520).describe('Maximum size of a received message, in bytes.'),
+    connections: count.default(1000).describe('Concurrent connections.'),
     connectionsPerAddress: count
       .default(30)
       .describe(
-        'Of them, from one address (IPv4) or /64 (IPv6); the next one takes the place of the least useful.',
+        'Concurrent connections from one address (IPv4) or /64 (IPv6); a further connection replaces the least useful one.',
       ),
   }),
   submission: section({
@@ -312,24 +310,24 @@ export const configSchema = z.strictObject({
       .boolean()
       .default(false)
       .describe('Whether connections begin with TLS (port 465) instead of STARTTLS (port 587).'),
-    tls: tlsFiles('those of mx.tls'),
+    tls: tlsFiles('the files of mx.tls'),
     proxyProtocol: z
       .array(z.union([z.ipv4(), z.ipv6()]))
       .default([])
       .describe('Proxies (addresses) that begin each connection with a PROXY header, version 1 or 2.'),
-    connections: count.default(1000).describe('Connections at once.'),
+    connections: count.default(1000).describe('Concurrent connections.'),
     connectionsPerAddress: count
       .default(100)
       .describe(
-        'Of them, from one address (IPv4) or /64 (IPv6); the next one takes the place of the least useful.',
+        'Concurrent connections from one address (IPv4) or /64 (IPv6); a further connection replaces the least useful one.',
       ),
   }),
   dns: section({
     resolvers: z.array(resolver).default([]).meta({
-      description: 'Resolvers ("ip" or "ip:port") for EVERY look-up; empty: the system\'s.',
+      description: 'Resolvers ("ip" or "ip:port") for all lookups; empty: those of the system.',
       shown: '[]',
     }),
-    timeoutMs: ms.max(60_000).default(5000).describe('Time for one look-up, all its tries together, in ms.'),
+    timeoutMs: ms.max(60_000).default(5000).describe('Timeout of one lookup including its retries, in ms.'),
   }),
   delivery: section({
     port: port.default(25).describe('Port at the destination MX.'),
@@ -340,30 +338,32 @@ export const configSchema = z.strictObject({
     workers: count
       .max(64)
       .optional()
-      .meta({ description: 'Threads that compose, sign and speak SMTP.', shown: 'cores - 1, at least 1' }),
+      .meta({ description: 'Threads that compose, sign and send messages.', shown: 'cores - 1, at least 1' }),
     connections: count.optional().meta({
       description:
-        'Outbound SMTP sessions at once, over all destinations; as many connections again may be idle. Accounts and destinations share them.',
-      shown: '500, or a quarter of the open files that the process may have',
+        'Concurrent outbound SMTP sessions to all destinations; the same number of connections may be idle. Shared by accounts and destinations.',
+      shown: '500, or a quarter of the limit of open files',
     }),
     inFlightBytes: count
       .default(67_108_864)
       .describe(
-        'Message contents that are being sent at once, in bytes, without the first 64 KB of each; they take about three times as much memory. Accounts and destinations share them.',
+        'Message contents in delivery, in bytes, without the first 64 KB of each; they need about three times as much memory. Shared by accounts and destinations.',
       ),
     returnPath: z
       .enum(['customer', 'auto', 'platform'])
       .default('auto')
-      .describe('Envelope sender domain: return-a.<domain>, the platform\'s, or by what SPF says ("auto").'),
+      .describe(
+        'Envelope sender domain: return-a.<domain>, that of the platform, or depending on SPF ("auto").',
+      ),
     routes: z
       .array(route)
       .default([])
       .describe(
-        'Fixed next hops instead of MX: { match = "example.net" or "*", host, port, tls, user, passwordFile, allowUnverifiedAuth }. tls is "none", "opportunistic" (default without user), "required" or "verified" (default with user: the certificate must be valid for host; add a private authority with NODE_EXTRA_CA_CERTS). A weaker tls together with user needs allowUnverifiedAuth = true.',
+        'Static next hops instead of MX: { match = "example.net" or "*", host, port, tls, user, passwordFile, allowUnverifiedAuth }. tls is "none", "opportunistic" (default without user), "required" or "verified" (default with user: the certificate must be valid for host; add a private authority with NODE_EXTRA_CA_CERTS). A weaker tls together with user needs allowUnverifiedAuth = true.',
       ),
-    egress: z.array(egressEntry).superRefine(noneTwice('name')).default([]).meta({
+    egress: z.array(egressEntry).superRefine(uniqueBy('name')).default([]).meta({
       description:
-        'Source addresses: { name, address, address6, publicAddress, hostname, pools }; empty: the system decides.',
+        'Source addresses: { name, address, address6, publicAddress, hostname, pools }; empty: chosen by the system.',
       shown: '[]',
     }),
     shaping: z
@@ -373,37 +373,34 @@ export const configSchema = z.strictObject({
         'Limits by destination: { match = MX host or recipient domain, connections, messagesPerConnection, idleSeconds, tls }.',
       ),
     retry: section({
-      first: duration.default(300_000).meta({ description: 'Wait after the first deferral.', shown: '"5m"' }),
+      first: duration
+        .default(300_000)
+        .meta({ description: 'Delay after the first deferral.', shown: '"5m"' }),
       greylisted: duration
         .default(120_000)
-        .meta({ description: 'Wait after a deferral that says greylisted.', shown: '"2m"' }),
+        .meta({ description: 'Delay after a greylisting reply.', shown: '"2m"' }),
       factor: z
         .number()
         .min(1)
         .max(10)
         .default(2)
-        .describe('Every further wait is this much longer, each ±10 %.'),
-      max: duration.default(14_400_000).meta({ description: 'Longest wait.', shown: '"4h"' }),
+        .describe('Factor by which each further delay grows; each varies by ±10 %.'),
+      max: duration.default(14_400_000).meta({ description: 'Maximum delay.', shown: '"4h"' }),
       expireMarketing: duration
         .default(345_600_000)
-        .meta({ description: 'Marketing mail is given up after this.', shown: '"4d"' }),
+        .meta({ description: 'Marketing messages expire after this time.', shown: '"4d"' }),
       expireTransactional: duration
         .default(172_800_000)
-        .meta({ description: 'Transactional mail is given up after this.', shown: '"2d"' }),
+        .meta({ description: 'Transactional messages expire after this time.', shown: '"2d"' }),
     }),
   }),
   readers: section({
-    threads: z
-      .int()
-      .min(1)
-      .max(16)
-      .default(2)
-      .describe('Threads that run lists, searches and statistics beside the main thread.'),
+    threads: z.int().min(1).max(16).default(2).describe('Threads that run lists, searches and statistics.'),
     budget: duration
       .refine((value) => value >= 100, 'must be at least 100ms')
       .default(2000)
       .meta({
-        description: 'Time of one of these queries; one that takes longer answers 503 QUERY_TOO_BROAD.',
+        description: 'Time budget of such a query; longer queries answer 503 QUERY_TOO_BROAD.',
         shown: '"2s"',
       }),
   }),
@@ -412,59 +409,63 @@ export const configSchema = z.strictObject({
       .enum(['enforced', 'any'])
       .default('enforced')
       .describe(
-        'DMARC policies that verify a domain: "enforced" (quarantine, reject) or "any" (also none with rua).',
+        'DMARC policies that pass verification: "enforced" (quarantine, reject) or "any" (also none with rua).',
       ),
   }),
   regions: z
     .array(region)
     .min(1)
-    .superRefine(noneTwice('code'))
+    .superRefine(uniqueBy('code'))
     .default([{ code: 'local', name: 'This server', pools: { tx: 'default', mk: 'default' } }])
-    .describe('Use case ids are tx-<code> and mk-<code>; `pools` names the egress pool of each.'),
+    .describe('Use case ids are tx-<code> and mk-<code>; `pools` sets the egress pool of each.'),
   secondary: secondary
     .default({ type: 'builtin', pool: 'secondary' })
     .describe(
-      'The second lane: { type = "builtin", pool } or { type = "relay", host, port, tls, user, passwordFile, allowUnverifiedAuth, spfInclude }.',
+      'Secondary lane: { type = "builtin", pool } or { type = "relay", host, port, tls, user, passwordFile, allowUnverifiedAuth, spfInclude }.',
     ),
   webhooks: section({
     allowPrivateNetworks: z
       .boolean()
       .default(true)
-      .describe('Whether webhooks may call private addresses; link-local is refused always.'),
+      .describe('Whether webhooks may call private addresses; link-local addresses are always refused.'),
   }),
   limits: section({
-    setupPerSecond: count.default(200).describe('Requests a second for each key on the setup interface.'),
-    setupBurst: count.default(400).describe('Burst of the same.'),
+    setupPerSecond: count.default(200).describe('Requests per second and key on the setup interface.'),
+    setupBurst: count.default(400).describe('Burst of the same limit.'),
     sendPerSecond: count
       .optional()
-      .meta({ description: 'Send requests a second for each key.', shown: 'unlimited' }),
-    sendBytes: count.default(4_194_304).describe('Largest request body on the send endpoints.'),
-    setupBytes: count.default(262_144).describe('Largest request body elsewhere.'),
-    queuedMessages: count.default(5_000_000).describe('Messages in the queue above which sends answer 503.'),
-    freeDiskBytes: z.int().min(0).default(1_073_741_824).describe('Free disk below which sends answer 503.'),
-    bodyDays: count.default(7).describe('Days that message bodies are kept after the final state.'),
-    eventDays: count.default(90).describe('Days that events and message records are kept.'),
-    idempotencyHours: count.default(24).describe('Hours that an Idempotency-Key is remembered.'),
+      .meta({ description: 'Send requests per second and key.', shown: 'unlimited' }),
+    sendBytes: count.default(4_194_304).describe('Maximum request body of the send operations, in bytes.'),
+    setupBytes: count.default(262_144).describe('Maximum request body of other operations, in bytes.'),
+    queuedMessages: count.default(5_000_000).describe('Queued messages above which sends answer 503.'),
+    freeDiskBytes: z
+      .int()
+      .min(0)
+      .default(1_073_741_824)
+      .describe('Free disk space below which sends answer 503, in bytes.'),
+    bodyDays: count.default(7).describe('Days until message bodies are deleted after the final state.'),
+    eventDays: count.default(90).describe('Days until events and message records are deleted.'),
+    idempotencyHours: count.default(24).describe('Hours for which an Idempotency-Key is stored.'),
     account: section({
-      domains: quota.default(100).describe('Domains of an account that has no limit of its own.'),
-      webhooks: quota.default(50).describe('Webhooks of the same.'),
-      templates: quota.default(10_000).describe('Templates of the same.'),
-      contacts: quota.optional().meta({ description: 'Contacts of the same.', shown: 'unlimited' }),
+      domains: quota.default(100).describe('Domains of an account without an individual limit.'),
+      webhooks: quota.default(50).describe('Webhooks of such an account.'),
+      templates: quota.default(10_000).describe('Templates of such an account.'),
+      contacts: quota.optional().meta({ description: 'Contacts of such an account.', shown: 'unlimited' }),
       messagesPerHour: quota.optional().meta({
-        description: 'Messages that it may send in any 60 minutes; each recipient counts.',
+        description: 'Messages of such an account in any 60 minutes; each recipient counts.',
         shown: 'unlimited',
       }),
       messagesPerDay: quota.optional().meta({
-        description: 'Messages that it may send in any 24 hours; each recipient counts.',
+        description: 'Messages of such an account in any 24 hours; each recipient counts.',
         shown: 'unlimited',
       }),
-      concurrentRequests: count.default(64).describe('API requests of the same that are processed at once.'),
+      concurrentRequests: count.default(64).describe('Concurrent API requests of such an account.'),
       setupPerSecond: count.optional().meta({
-        description: 'Requests a second on the setup interface, all keys of an account together.',
+        description: 'Requests per second of all keys of an account on the setup interface.',
         shown: 'twice limits.setupPerSecond',
       }),
       setupBurst: count.optional().meta({
-        description: 'Burst of the same.',
+        description: 'Burst of the same limit.',
         shown: 'twice limits.setupBurst',
       }),
     }),
@@ -473,11 +474,11 @@ export const configSchema = z.strictObject({
     level: z
       .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
       .default('info')
-      .describe('Least severity that is logged.'),
+      .describe('Minimum level of log records.'),
     hashAddresses: z
       .boolean()
       .default(true)
-      .describe("Whether people's addresses are hashed in the log (never at debug)."),
+      .describe('Whether email addresses are hashed in the log (never at debug).'),
   }),
 });
 
@@ -486,16 +487,16 @@ export type Route = z.output<typeof route>;
 
 export type ShapingProfile = z.output<typeof shapingProfile>;
 
-/** The settings with every default filled in: what the daemon and the commands work with. */
+/** The settings with all defaults, as the daemon and the commands use them. */
 export type Config = Omit<RawConfig, 'data' | 'public' | 'delivery'> & {
   data: { dir: string; masterKeyFile: string };
   public: RawConfig['public'] & { url: string };
   delivery: RawConfig['delivery'] & { workers: number };
-  /** The file it was read from, null for the built-in defaults. */
+  /** The file of the settings; null: built-in defaults. */
   file: string | null;
 };
 
-/** Delivery threads when the operator names no number: one core stays with the main thread. */
+/** Default number of delivery threads: one core is left for the main thread. */
 export function defaultWorkers(): number {
   return Math.max(1, availableParallelism() - 1);
 }

@@ -1,7 +1,4 @@
-/**
- * Time, passed in so that a test can hold it still. Inside the house time is epoch milliseconds; ISO 8601
- * appears only at the edges (`iso`).
- */
+/** Time as a dependency, so that tests control it. Internally epoch milliseconds; ISO 8601 only at the edges (`iso`). */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;
@@ -9,7 +6,7 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** Milliseconds since some moment in the past; never set back or forward. For durations, never for a date. */
+/** Milliseconds since an arbitrary moment; never set back or forward. For durations, not for dates. */
 export const monotonicClock: Clock = { now: () => performance.now() };
 
 export const SECOND = 1000;
@@ -22,10 +19,10 @@ export function iso(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
 
-/** RFC 3339 §5.6; the time of day may be left out, its zone may not. */
+/** RFC 3339 §5.6. The time of day is optional; with a time of day the zone is required. */
 const MOMENT = /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:\d\d))?$/;
 
-/** A moment as people and programs write it, in epoch ms; null when it is none, or a day that is in no calendar. */
+/** Parses a date or date-time; returns epoch ms, or null if it is not one or the day does not exist. */
 export function parseMoment(text: string): number | null {
   const [, year, month, day] = MOMENT.exec(text) ?? [];
   const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));

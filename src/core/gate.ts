@@ -1,11 +1,11 @@
 /**
- * Bounds how much work runs at a time: in all, and for each key (a domain, say), so that one that is slow holds up
- * nobody but itself. What has to wait runs in the order in which it came, as far as its key allows.
+ * Limits concurrent work: in total and per key (for example, a domain), so that slow work of one key does not delay
+ * other keys. Waiting work starts in order of arrival, as far as the limit of its key allows.
  */
 export interface Gate {
-  /** Runs `work` when there is room; null, without running it, when too much waits already or after `close`. */
+  /** Runs `work` when the limits allow it. Resolves with null, without running it, if too much is waiting or after `close`. */
   run<T>(key: string, work: () => Promise<T>): Promise<T | null>;
-  /** Gives up what waits; what runs goes on. */
+  /** Abandons waiting work; running work continues. */
   close(): void;
 }
 
@@ -18,7 +18,7 @@ export interface GateOptions {
 interface Waiting {
   key: string;
   start(): void;
-  giveUp(): void;
+  abandon(): void;
 }
 
 export function createGate({ concurrency, perKey, maxWaiting }: GateOptions): Gate {
@@ -27,43 +27,43 @@ export function createGate({ concurrency, perKey, maxWaiting }: GateOptions): Ga
   let total = 0;
   let closed = false;
 
-  const hasRoom = (key: string) => total < concurrency && (running.get(key) ?? 0) < perKey;
+  const hasCapacity = (key: string) => total < concurrency && (running.get(key) ?? 0) < perKey;
 
-  function take(key: string): void {
+  function reserve(key: string): void {
     total++;
     running.set(key, (running.get(key) ?? 0) + 1);
   }
 
   function release(key: string): void {
     total--;
-    const left = (running.get(key) ?? 1) - 1;
-    if (left > 0) running.set(key, left);
+    const remaining = (running.get(key) ?? 1) - 1;
+    if (remaining > 0) running.set(key, remaining);
     else running.delete(key);
     for (const next of waiting) {
       if (total >= concurrency) return;
-      if (!hasRoom(next.key)) continue;
+      if (!hasCapacity(next.key)) continue;
       waiting.delete(next);
-      take(next.key);
+      reserve(next.key);
       next.start();
     }
   }
 
-  /** Resolves to whether the work may run. */
-  function enter(key: string): Promise<boolean> | boolean {
+  /** Resolves with whether the work may run. */
+  function admit(key: string): Promise<boolean> | boolean {
     if (closed) return false;
-    if (hasRoom(key)) {
-      take(key);
+    if (hasCapacity(key)) {
+      reserve(key);
       return true;
     }
     if (waiting.size >= maxWaiting) return false;
     return new Promise((resolve) => {
-      waiting.add({ key, start: () => resolve(true), giveUp: () => resolve(false) });
+      waiting.add({ key, start: () => resolve(true), abandon: () => resolve(false) });
     });
   }
 
   return {
     run: async (key, work) => {
-      if (!(await enter(key))) return null;
+      if (!(await admit(key))) return null;
       try {
         return await work();
       } finally {
@@ -72,7 +72,7 @@ export function createGate({ concurrency, perKey, maxWaiting }: GateOptions): Ga
     },
     close: () => {
       closed = true;
-      for (const each of waiting) each.giveUp();
+      for (const each of waiting) each.abandon();
       waiting.clear();
     },
   };

@@ -2,8 +2,8 @@ import type { Clock } from './clock.ts';
 import { type Random, randomText } from './random.ts';
 
 /**
- * Every public id is made here. Shape: `<kind>_<epoch ms>_<12 lower-case base-36 characters>`; accounts have
- * no time in theirs. Ids sort by creation within a kind.
+ * Creates all public ids. Form: `<kind>_<epoch ms>_<12 lower-case base-36 characters>`; ids of accounts have no time.
+ * Ids of a kind sort by creation.
  */
 const BASE36 = '0123456789abcdefghijklmnopqrstuvwxyz';
 const BASE62 = `${BASE36}ABCDEFGHIJKLMNOPQRSTUVWXYZ`;
@@ -26,9 +26,9 @@ export type IdKind =
 export interface Ids {
   make(kind: IdKind): string;
   account(): string;
-  /** `pr_` and 43 base-62 characters, 256 bits: a secret, shown once. */
+  /** `pr_` and 43 base-62 characters (256 bits). A secret: shown once. */
   apiKey(): string;
-  /** Short lower-case label, a DKIM selector's tail for instance. */
+  /** A short lower-case label, for example the end of a DKIM selector. */
   label(length: number): string;
   /** UUID version 7 (RFC 9562 §5.7). */
   uuid(): string;

@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto';
 import { type DestinationStream, type Logger, pino } from 'pino';
 
 /**
- * One JSON line per thing that happened, ids in fields. Never keys, bodies or secrets. People's addresses are
- * written as they are at `debug`, and hashed otherwise unless the operator asks for them.
+ * Structured log: one JSON line per record, ids in fields, never keys, bodies or secrets. Addresses of people are hashed
+ * unless the level is `debug` or the operator turned hashing off.
  */
 export type Log = Logger;
 
@@ -15,15 +15,15 @@ export interface LogSettings {
 }
 
 /**
- * Hashes addresses with a key of this installation, so that nobody can test guesses against a log. The key is in
- * the data directory, which is opened after the first lines are logged: until `useKey` addresses are left out.
+ * Hashes addresses with a key of this installation, so that a log does not reveal whether a guessed address is in it.
+ * The key is in the data directory, which is opened after the first records; until `useKey`, addresses are omitted.
  */
 export interface AddressHasher {
   useKey(key: Buffer): void;
   hash(address: string): string;
 }
 
-/** Name of the key in the seal. */
+/** Purpose of the key (`Seal.derive`). */
 export const LOG_KEY_PURPOSE = 'log-addresses';
 const HASH_DIGITS = 16;
 const NOT_KEYED = '[address]';
@@ -31,8 +31,8 @@ const NOT_KEYED = '[address]';
 export function createAddressHasher(): AddressHasher {
   let key: Buffer | null = null;
   return {
-    useKey: (given) => {
-      key = given;
+    useKey: (newKey) => {
+      key = newKey;
     },
     hash: (address) => {
       if (key === null) return NOT_KEYED;
@@ -47,16 +47,16 @@ const ADDRESS_FIELDS = ['recipient', 'from', 'to'];
 const TEXT_FIELDS = ['reply', 'diagnostic'];
 const MAX_TEXT = 500;
 
-/** `addresses`: without it, or before it has a key, addresses are left out where they would be hashed. */
+/** `addresses`: without it, or before it has a key, addresses that would be hashed are omitted. */
 export function createLog(
   settings: LogSettings,
   destination?: DestinationStream,
   addresses: AddressHasher = createAddressHasher(),
 ): Log {
-  // Asked for each line: the level changes while the daemon runs.
+  // Evaluated for each record: the level changes while the daemon runs.
   const hashes = () => settings.hashAddresses && !log.isLevelEnabled('debug');
   const ofAddress = (value: unknown) =>
-    // A state or an id is no address.
+    // `from` and `to` can also be a state or an id.
     typeof value === 'string' && value.includes('@') && hashes() ? addresses.hash(value) : value;
   const ofText = (value: unknown) => {
     if (typeof value !== 'string') return value;
@@ -79,11 +79,11 @@ export function createLog(
   return log;
 }
 
-/** An address as servers quote it; punctuation of the sentence around it is not part of it. */
+/** An address as quoted by servers, without the punctuation around it. */
 const ADDRESS_IN_TEXT =
   /[^\s<>()[\]{}"',;:@|\\/]{1,256}@(?:\[[0-9a-f:.]{2,60}\]|[\p{L}\p{N}][\p{L}\p{N}_-]{0,62}(?:\.[\p{L}\p{N}_-]{1,63}){0,10})/giu;
 
-/** Control and format characters (line breaks, terminal escapes, bidirectional overrides) become spaces. */
+/** Replaces control and format characters (line breaks, terminal escapes, bidirectional overrides) with spaces. */
 function oneLine(text: string): string {
   return text
     .slice(0, 4 * MAX_TEXT)
@@ -95,21 +95,21 @@ function bounded(text: string): string {
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
 }
 
-/** Lines that wait while standard output takes none; more are dropped. */
+/** Bytes of records that wait while standard output is blocked; more are dropped. */
 const WAITING_LOG_BYTES = 1024 * 1024;
 
-/** A log that cannot be written (a file on a full disk) must not end the process whose trouble it reports. */
+/** Standard output; a failed write (a file on a full disk) does not end the process. */
 function standardOutput(): DestinationStream {
   const stream = pino.destination({ dest: 1, sync: true, maxLength: WAITING_LOG_BYTES });
   stream.on('error', () => {
-    // Written again with the next line; there is no other place to report it.
+    // Written again with the next record; there is no other place to report it.
   });
   return stream;
 }
 
 /**
- * Logs an error. Of errors with a `kind`, which come with every request while their cause lasts (a full disk), one
- * line is written per interval; the next one counts those left out in `suppressed`.
+ * Logs an error. Errors with a `kind` occur with every request while their cause lasts (a full disk): one record per
+ * interval is written, and the next one counts the omitted ones in `suppressed`.
  */
 export type LogError = (kind: string | null, fields: Record<string, unknown>, message: string) => void;
 

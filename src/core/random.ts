@@ -1,45 +1,45 @@
 import { randomBytes, randomInt } from 'node:crypto';
 
-/** Randomness, passed in so that a test can repeat it. Always cryptographically strong in the daemon. */
+/** Randomness as a dependency, so that tests can repeat it. Cryptographically strong in the daemon. */
 export interface Random {
   bytes(length: number): Buffer;
   /** An integer from 0 up to, not including, `bound`. */
   below(bound: number): number;
 }
 
-export const systemRandom: Random = drawnInBlocks();
+export const systemRandom: Random = createBlockRandom();
 
-/** Small draws come from a block that is drawn at once: asking the system costs more than the bytes do. */
-function drawnInBlocks(): Random {
+/** Small requests are served from a block: a system call costs more than its bytes. */
+function createBlockRandom(): Random {
   const size = 8192;
   let block = Buffer.alloc(0);
   return {
     bytes: (length) => {
       if (length > size / 8) return randomBytes(length);
       if (block.length < length) block = randomBytes(size);
-      const drawn = Buffer.from(block.subarray(0, length));
-      // Handed out once: what was drawn must not lie about in memory to be drawn again.
+      const bytes = Buffer.from(block.subarray(0, length));
+      // Returned bytes are cleared, so that they are never returned again and do not remain in memory.
       block.fill(0, 0, length);
       block = block.subarray(length);
-      return drawn;
+      return bytes;
     },
     below: (bound) => randomInt(bound),
   };
 }
 
-/** `length` characters drawn evenly from `alphabet` (at most 256 characters; no modulo bias). */
+/** `length` characters of `alphabet` (at most 256 characters), uniformly distributed without modulo bias. */
 export function randomText(random: Random, alphabet: string, length: number): string {
-  const fair = 256 - (256 % alphabet.length);
+  const limit = 256 - (256 % alphabet.length);
   let text = '';
   while (text.length < length) {
     for (const byte of random.bytes((length - text.length) * 2)) {
-      if (byte < fair && text.length < length) text += alphabet[byte % alphabet.length];
+      if (byte < limit && text.length < length) text += alphabet[byte % alphabet.length];
     }
   }
   return text;
 }
 
-/** Shuffles a copy (Fisher-Yates): for hosts of equal preference (RFC 5321 §5.1). */
+/** A shuffled copy (Fisher-Yates), for hosts of equal preference (RFC 5321 §5.1). */
 export function shuffled<T>(random: Random, items: readonly T[]): T[] {
   const copy = [...items];
   for (let last = copy.length - 1; last > 0; last--) {

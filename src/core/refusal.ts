@@ -1,8 +1,7 @@
 /**
- * Refusals: everything the service says no to, on purpose. They are values, not exceptions: a function that
- * may refuse returns `T | Refusal`, and the caller decides with `isRefusal`. Every code stands once, in the
- * table below, with the HTTP status it has at the edge. Whatever is not a refusal is a fault: thrown, logged
- * once, answered as 500 or retried.
+ * Expected errors: all error codes with their HTTP status. A refusal is a value, not an exception: a function that can
+ * refuse returns `T | Refusal`, and the caller checks with `isRefusal`. All other errors are thrown, logged once, and
+ * answered with 500 or retried.
  */
 export const REFUSALS = {
   INVALID_JSON: 400,
@@ -54,7 +53,7 @@ export const REFUSALS = {
 
 export type RefusalCode = keyof typeof REFUSALS;
 
-/** One thing that is wrong; `field` is a path into the request such as `attachments[2].content`. */
+/** One invalid part of a request; `field` is a path such as `attachments[2].content`. */
 export interface RefusalDetail {
   field: string;
   message: string;
@@ -72,7 +71,7 @@ export interface RefusalExtras {
   subscriptionStatus?: SubscriptionStatus;
   /** Seconds for `Retry-After`. */
   retryAfter?: number;
-  /** The limit that was reached, where it is another one than that of the key: so many calls in so many seconds. */
+  /** The limit that was reached (`calls` per `seconds`), if it is not the limit of the key. */
   limit?: { name: string; calls: number; seconds: number };
 }
 
@@ -92,7 +91,7 @@ export class Refusal {
   }
 }
 
-/** Says no: a code of the table, a sentence for a person, and what was wrong where. */
+/** Creates a refusal. `message`: a sentence for a person. */
 export function refuse(code: RefusalCode, message: string, extras: RefusalExtras = {}): Refusal {
   return new Refusal(code, message, extras);
 }
@@ -109,7 +108,7 @@ export function isRefusal(value: unknown): value is Refusal {
 /** Characters of a caller's name or value that a message quotes. */
 const MAX_QUOTED = 64;
 
-/** The beginning of a text, for messages that quote what a caller sent. */
+/** The beginning of a caller's text, for quoting it in a message. */
 export function shortened(text: string, max = MAX_QUOTED): string {
   return text.length > max ? `${text.slice(0, max).toWellFormed()}…` : text;
 }

@@ -2,16 +2,16 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, type KeyObject 
 import type { Random } from './random.ts';
 
 /**
- * Secrets at rest. One master key of 32 bytes; every purpose gets its own key from it by HKDF-SHA256
- * (RFC 5869), so that a DKIM key's ciphertext, a link token's MAC and a return path's MAC can never stand in
- * for one another. Sealed form: version byte 1, 12 bytes nonce, ciphertext, 16 bytes tag (AES-256-GCM).
+ * Encrypts secrets at rest. A key per purpose is derived from one master key of 32 bytes by HKDF-SHA256 (RFC 5869), so
+ * that the ciphertext of a DKIM key, the MAC of a link token and the MAC of a return path are never interchangeable.
+ * Sealed form: version byte 1, 12 bytes nonce, ciphertext, 16 bytes tag (AES-256-GCM).
  */
 export interface Seal {
-  /** Encrypts; `context` (an id, say) is bound in, so that a sealed value cannot be moved to another row. */
+  /** Encrypts. `context` (for example, an id) is authenticated, so that a sealed value cannot be moved to another row. */
   seal(plain: Buffer, context: string): Buffer;
-  /** Throws when the key or the context is not the one it was sealed with, or a byte was changed. */
+  /** Decrypts. Throws if the key or the context differs, or a byte was changed. */
   open(sealed: Buffer, context: string): Buffer;
-  /** A 32-byte key of its own for one purpose. */
+  /** A separate 32-byte key for one purpose. */
   derive(purpose: string): Buffer;
 }
 
@@ -21,7 +21,7 @@ const TAG = 16;
 
 export function createSeal(masterKey: Buffer, random: Random): Seal {
   if (masterKey.length !== 32)
-    throw new Error(`the master key must be 32 bytes, this one is ${masterKey.length}`);
+    throw new Error(`The master key must have 32 bytes, but has ${masterKey.length}`);
   const derive = (purpose: string) =>
     Buffer.from(hkdfSync('sha256', masterKey, Buffer.alloc(0), `postrider/${purpose}`, 32));
   const key = derive('seal');
@@ -34,7 +34,7 @@ export function createSeal(masterKey: Buffer, random: Random): Seal {
       return Buffer.concat([Buffer.from([VERSION]), nonce, body, cipher.getAuthTag()]);
     },
     open: (sealed, context) => {
-      if (sealed[0] !== VERSION || sealed.length < 1 + NONCE + TAG) throw new Error('not a sealed value');
+      if (sealed[0] !== VERSION || sealed.length < 1 + NONCE + TAG) throw new Error('Not a sealed value');
       const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + NONCE), {
         authTagLength: TAG,
       });
@@ -47,7 +47,7 @@ export function createSeal(masterKey: Buffer, random: Random): Seal {
   };
 }
 
-/** HMAC-SHA256, cut to `length` bytes. */
+/** HMAC-SHA256, truncated to `length` bytes. */
 export function mac(key: Buffer | KeyObject, data: string | Buffer, length = 32): Buffer {
   return createHmac('sha256', key).update(data).digest().subarray(0, length);
 }

@@ -1,9 +1,9 @@
 /**
  * Turns on the event loop, shared fairly between accounts. Work that a request does synchronously (parsing,
- * validation, rendering) waits for its account's turn. Each account has a queue of its own; the next turn goes to
- * the account that has used the least time, measured around the work itself (start-time fair queuing). So an
- * account that keeps the event loop busy delays its own requests, and one that seldom calls waits at most for the
- * turn under way and one of each busy account. When nobody waits, work starts in the same pass of the event loop.
+ * validation, rendering) waits for its account's turn. Each account has a queue; the next turn goes to the account that
+ * has used the least time, measured around the work itself (start-time fair queuing). An account that keeps the event
+ * loop busy therefore delays its own requests, and one that seldom calls waits at most for the current turn and one of
+ * each busy account. When no account waits, work starts in the same pass of the event loop.
  *
  * Long computations are generators that yield often: `run` executes them a few milliseconds at a time, and each
  * part after the first waits for the account's turn again.
@@ -14,52 +14,52 @@ export interface Turns {
    * charged to the account.
    */
   next(accountId: string): Promise<void>;
-  /** Runs the work to its end: in the current iteration while that has time for it, then in turns of the account. */
+  /** Runs the work to its end: in the current iteration while time is left, then in turns of the account. */
   run<Result>(work: Work<Result>, accountId: string): Promise<Result>;
   /**
-   * A client has connected. Node accepts one connection of each listener per iteration of the event loop, so as long
-   * as connections arrive there are iterations without turns in between, for up to 10 ms after each pass.
+   * Reports a new connection. Node accepts one connection per listener in each iteration of the event loop. While
+   * connections arrive, iterations without turns follow each pass, for up to 10 ms.
    */
   connected(): void;
 }
 
 export type Work<Result> = Generator<void, Result, void>;
 
-/** Turns in one iteration of the event loop: between them new requests are read. */
+/** Turns in one iteration of the event loop; new requests are read between iterations. */
 const TURNS_PER_PASS = 16;
-/** What turns and sliced work may each use of an iteration, apart from the step in which the time ends. */
+/** Time that turns and sliced work may each use in an iteration; the last step may exceed it. */
 const PASS_MS = 2;
-/** How long clients that connect may delay the next turns. */
+/** Maximum delay of the next turns by connecting clients. */
 const CONNECTING_MS = 10;
-/** What one turn costs an account at most. One that took longer was interrupted: by the garbage collector, say. */
+/** Maximum charge for one turn. A longer turn was interrupted, for example by the garbage collector. */
 const LARGEST_CHARGE_MS = 20;
 /**
- * What an account that comes back still owes for its last turns. Beside busy accounts, virtual time passes far more
- * slowly than real time, so that an account that was charged for an interruption would wait many times as long.
+ * Maximum charge for earlier turns that a returning account still owes. With busy accounts, virtual time passes much
+ * more slowly than real time, so that an account charged for an interruption would wait many times as long.
  */
 const LARGEST_DEBT_MS = PASS_MS;
 
 interface Flow {
   waiting: (() => void)[];
-  /** Virtual time, ms: at which the account's next turn starts. */
+  /** Virtual time, ms, at which the account's next turn starts. */
   start: number;
 }
 
 export function createTurns(now: () => number = () => performance.now()): Turns {
   const flows = new Map<string, Flow>();
   let waiting = 0;
-  /** Virtual time, ms: the start of the turn under way, or of the last one. */
+  /** Virtual time, ms: start of the current or last turn. */
   let virtual = 0;
   let running: { flow: Flow; since: number } | null = null;
   let passBegan: number | null = null;
-  /** What sliced work may still use of this iteration. */
+  /** Time that sliced work may still use in this iteration. */
   let leftMs = PASS_MS;
   /** A client has connected since the last iteration. */
   let isConnecting = false;
   let scheduled = false;
   let idleSince = now();
 
-  /** All callbacks of one pass are scheduled beforehand: none that a callback schedules runs in the same pass. */
+  /** Schedules all callbacks of a pass in advance: callbacks scheduled by a callback never run in the same pass. */
   function schedule(): void {
     scheduled = true;
     passBegan = null;
@@ -72,7 +72,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
     leftMs = PASS_MS;
   }
 
-  /** Iterations that only accept connections and read requests. */
+  /** Inserts iterations that only accept connections and read requests. */
   function acceptUntil(end: number): void {
     if (!isConnecting || now() >= end) schedule();
     else {
@@ -90,7 +90,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
     virtual = flow.start;
     running = { flow, since: at };
     waiting--;
-    // What waits for the promise runs before the next callback of this pass.
+    // Continuations of the promise run before the next callback of this pass.
     flow.waiting.shift()?.();
   }
 
@@ -120,14 +120,14 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
     for (const flow of flows.values()) {
       if (flow.waiting.length > 0 && (first === null || flow.start < first.start)) first = flow;
     }
-    if (first === null) throw new Error('no account waits for a turn');
+    if (first === null) throw new Error('No account is waiting for a turn');
     return first;
   }
 
   function next(accountId: string): Promise<void> {
     return new Promise((resolve) => {
       if (!scheduled) {
-        // Idle time lets what accounts have used before fade away.
+        // Idle time reduces earlier charges.
         const at = now();
         virtual += Math.max(0, at - idleSince);
         idleSince = at;
@@ -156,7 +156,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
         } while (now() - began < leftMs);
       } finally {
         leftMs -= now() - began;
-        // The next iteration has its own time, whether somebody waits for it or not.
+        // The next iteration has new time, whether or not work waits for it.
         if (!scheduled) schedule();
       }
     }
@@ -171,7 +171,7 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
   };
 }
 
-/** Runs the work to its end at once: for small inputs, and where nothing else waits for the thread. */
+/** Runs the work to its end without a pause: for small inputs, and in threads where nothing else is waiting. */
 export function withoutPause<Result>(work: Work<Result>): Result {
   for (;;) {
     const step = work.next();

@@ -124,7 +124,7 @@ describe('configuration', () => {
     ],
   ])('refuses %s of one name', (_, text, path) => {
     expect(faultsOf(() => loadConfig({ file: fileWith(text), env: {} }))).toEqual([
-      expect.stringMatching(new RegExp(`^${path.replace(/[[\]]/g, '\\$&')}: ".*" is there twice$`)),
+      expect.stringMatching(new RegExp(`^${path.replace(/[[\]]/g, '\\$&')}: ".*" is used twice$`)),
     ]);
   });
 

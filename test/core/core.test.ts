@@ -104,7 +104,7 @@ describe('the seal', () => {
   });
 
   it('wants 32 bytes', () => {
-    expect(() => createSeal(Buffer.alloc(31), systemRandom)).toThrow(/32 bytes, this one is 31/);
+    expect(() => createSeal(Buffer.alloc(31), systemRandom)).toThrow(/32 bytes, but has 31/);
   });
 });
 
