@@ -26,7 +26,7 @@ function faultsOf(load: () => unknown): string[] {
 }
 
 describe('configuration', () => {
-  it('starts without any file', () => {
+  it('works without a file', () => {
     const config = loadConfig({ env: {}, cwd: dir });
     expect(config.hostname).toBe(hostname().toLowerCase());
     expect(config.api.listen).toBe('127.0.0.1:8080');
@@ -36,7 +36,7 @@ describe('configuration', () => {
     expect(config.delivery.retry.first).toBe(300_000);
   });
 
-  it('reads a file, and lets the environment win', () => {
+  it('reads a file, overridden by the environment', () => {
     const file = fileWith(
       'hostname = "mail.example.com"\n[delivery]\nport = 2525\n[delivery.retry]\nfirst = "30s"\n',
     );
@@ -47,12 +47,12 @@ describe('configuration', () => {
     expect(config.file).toBe(file);
   });
 
-  it('finds the file through the environment', () => {
+  it('finds the file named in the environment', () => {
     const file = fileWith('hostname = "a.example"');
     expect(loadConfig({ env: { POSTRIDER_CONFIG: file } }).hostname).toBe('a.example');
   });
 
-  it('looks for the file in the working directory first, then in the system', () => {
+  it('searches the working directory, then the system directory', () => {
     const cwd = mkdtempSync(join(tmpdir(), 'postrider-cwd-'));
     const system = fileWith('hostname = "system.example"');
     const files = ['config/postrider.toml', system];
@@ -63,7 +63,7 @@ describe('configuration', () => {
     expect(loadConfig({ env: {}, cwd, files, file: null }).file).toBe(null);
   });
 
-  it('starts relative paths from the directory of the file', () => {
+  it('resolves relative paths from the directory of the file', () => {
     const file = fileWith(
       '[data]\ndir = "state"\n[mx.tls]\ncertificateFile = "mx.pem"\nkeyFile = "/etc/mx.key"\n[[delivery.routes]]\nmatch = "*"\nhost = "relay.example"\nuser = "u"\npasswordFile = "relay.password"\n',
     );
@@ -92,11 +92,11 @@ describe('configuration', () => {
       { secondary: { host: 'relay.example', port: 587 } },
     ],
     ['a duration', { POSTRIDER_DELIVERY__RETRY__MAX: '2h' }, { delivery: { retry: { max: 7_200_000 } } }],
-  ])('takes %s from the environment', (_, env, expected) => {
+  ])('accepts %s from the environment', (_, env, expected) => {
     expect(loadConfig({ env, cwd: dir })).toMatchObject(expected as object);
   });
 
-  it('says every fault at once, with its path', () => {
+  it('reports all faults together, each with its path', () => {
     const file = fileWith(
       'hostnam = "x"\n[api]\nlisten = "8080"\n[delivery]\nport = 70000\nroutes = [{ match = "*", host = "x", prot = 1 }]\n[limits]\nbodyDays = "many"\n',
     );
@@ -122,13 +122,13 @@ describe('configuration', () => {
       '[delivery]\negress = [{ name = "one" }, { name = "two" }, { name = "one" }]',
       'delivery.egress[2].name',
     ],
-  ])('refuses %s of one name', (_, text, path) => {
+  ])('rejects %s with the same name', (_, text, path) => {
     expect(faultsOf(() => loadConfig({ file: fileWith(text), env: {} }))).toEqual([
       expect.stringMatching(new RegExp(`^${path.replace(/[[\]]/g, '\\$&')}: ".*" is used twice$`)),
     ]);
   });
 
-  describe('logging in at a next hop', () => {
+  describe('authentication at a next hop', () => {
     const load = (hop: string) =>
       loadConfig({
         file: fileWith(`[delivery]\nroutes = [{ match = "*", host = "relay.example", ${hop} }]`),
@@ -160,7 +160,7 @@ describe('configuration', () => {
       },
     );
 
-    it('never lets a password leave the machine unencrypted', () => {
+    it('never sends a password unencrypted to another machine', () => {
       const bare = `${login}, allowUnverifiedAuth = true, tls = "none"`;
       expect(faultsOf(() => load(bare))).toEqual([
         'delivery.routes[0].tls: "none" would send the password unencrypted to relay.example: use "verified" or "required"',
@@ -173,12 +173,12 @@ describe('configuration', () => {
     it.each([
       ['user = "u"', 'passwordFile: is missing: user needs it'],
       ['passwordFile = "/p"', 'user: is missing: passwordFile needs it'],
-    ])('refuses { %s } alone', (hop, words) => {
+    ])('rejects { %s } alone', (hop, words) => {
       expect(faultsOf(() => load(hop))).toEqual([`delivery.routes[0].${words}`]);
     });
   });
 
-  it('obtains certificates only where the operator agreed to the terms', () => {
+  it('requires agreement to the terms for built-in certificates', () => {
     const listening = { POSTRIDER_PUBLIC__TLS__LISTEN: '0.0.0.0:443' };
     expect(faultsOf(() => loadConfig({ env: listening, cwd: dir }))).toEqual([
       expect.stringMatching(/^public\.tls: needs agreeToTerms = true/),
@@ -194,23 +194,23 @@ describe('configuration', () => {
   it.each([
     ['a file that is not there', join(dir, 'none.toml'), /cannot be read/],
     ['a file that is not TOML', fileWith('a = = b'), /is not TOML/],
-  ])('refuses %s', (_, file, words) => {
+  ])('rejects %s', (_, file, words) => {
     expect(faultsOf(() => loadConfig({ file, env: {} })).join()).toMatch(words);
   });
 
-  it('takes the master key from systemd where it is given', () => {
+  it('uses the master key of systemd credentials', () => {
     const credentials = mkdtempSync(join(tmpdir(), 'postrider-credentials-'));
     writeFileSync(join(credentials, 'master.key'), Buffer.alloc(32));
     const config = loadConfig({ env: { CREDENTIALS_DIRECTORY: credentials }, cwd: dir });
     expect(config.data.masterKeyFile).toBe(join(credentials, 'master.key'));
   });
 
-  it('has an example file that is equal to the schema', () => {
+  it('has an up-to-date example file', () => {
     const file = new URL('../../config/postrider.example.toml', import.meta.url);
     expect(readFileSync(file, 'utf8')).toBe(exampleToml());
   });
 
-  it('has an example whose every line is valid when it is uncommented', () => {
+  it('has an example of which every line is valid when uncommented', () => {
     const text = exampleToml().replace(/^#(?=[a-zA-Z]+ = (?!""))|^#(?= {2}\{|\])/gm, '');
     const { data: _, ...settings } = parse(text);
     expect(Object.keys(settings).length).toBeGreaterThan(8);

@@ -10,23 +10,23 @@ const clock = { now: () => 1_790_000_000_123 };
 const ids = createIds(clock, systemRandom);
 
 describe('ids', () => {
-  it('have the kind, the time and twelve base-36 characters', () => {
+  it('consist of kind, time and twelve base-36 characters', () => {
     expect(ids.make('domain')).toMatch(/^domain_1790000000123_[0-9a-z]{12}$/);
     expect(ids.account()).toMatch(/^acct_[0-9a-z]{12}$/);
     expect(ids.apiKey()).toMatch(/^pr_[0-9A-Za-z]{43}$/);
   });
 
-  it('make UUIDs of version 7 with the time in front', () => {
+  it('include UUIDs of version 7 that start with the time', () => {
     expect(ids.uuid()).toMatch(/^01a0c450-6c7b-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   });
 
-  it('do not repeat', () => {
+  it('are unique', () => {
     const made = new Set(Array.from({ length: 10_000 }, () => ids.make('msg')));
     expect(made.size).toBe(10_000);
   });
 });
 
-describe('a moment', () => {
+describe('parseMoment', () => {
   it.each([
     ['2026-01-31T12:00:00Z', '2026-01-31T12:00:00.000Z'],
     ['2026-01-31T12:00:00.5+01:30', '2026-01-31T10:30:00.500Z'],
@@ -41,14 +41,14 @@ describe('a moment', () => {
     ['2026', null],
     ['Nov 30 2026', null],
     ['', null],
-  ])('%s is %s', (text, expected) => {
+  ])('parses %s as %s', (text, expected) => {
     const moment = parseMoment(text);
     expect(moment === null ? null : new Date(moment).toISOString()).toBe(expected);
   });
 });
 
 describe('random text', () => {
-  it('draws every character of the alphabet', () => {
+  it('uses every character of the alphabet', () => {
     expect(new Set(randomText(systemRandom, 'abc', 1000)).size).toBe(3);
   });
 
@@ -61,18 +61,18 @@ describe('random text', () => {
 });
 
 describe('refusals', () => {
-  it('carry their code, status and extras', () => {
+  it('have code, status and extras', () => {
     const refusal = refuse('RECIPIENT_SUPPRESSED', 'no', { subscriptionStatus: 'bounced' });
     expect(isRefusal(refusal)).toBe(true);
     expect(refusal.status).toBe(403);
     expect(refusal.extras.subscriptionStatus).toBe('bounced');
   });
 
-  it('name the field that is wrong', () => {
+  it('name the invalid field', () => {
     expect(invalid('to', 'is required').extras.details).toEqual([{ field: 'to', message: 'is required' }]);
   });
 
-  it('are client errors except for three', () => {
+  it('are client errors, except three', () => {
     const server = Object.entries(REFUSALS).filter(([, status]) => status >= 500);
     expect(server.map(([code]) => code)).toEqual(['INTERNAL_ERROR', 'UNAVAILABLE', 'QUERY_TOO_BROAD']);
   });
@@ -82,12 +82,12 @@ describe('the seal', () => {
   const seal = createSeal(Buffer.alloc(32, 7), systemRandom);
   const sealed = seal.seal(Buffer.from('a secret'), 'row 1');
 
-  it('opens what it sealed', () => {
+  it('decrypts what it encrypted', () => {
     expect(seal.open(sealed, 'row 1').toString()).toBe('a secret');
     expect(sealed.includes('secret')).toBe(false);
   });
 
-  it('refuses another context, another key, and every changed byte', () => {
+  it('rejects another context, another key, and every changed byte', () => {
     expect(() => seal.open(sealed, 'row 2')).toThrow();
     expect(() => createSeal(Buffer.alloc(32, 8), systemRandom).open(sealed, 'row 1')).toThrow();
     for (let at = 0; at < sealed.length; at++) {
@@ -103,7 +103,7 @@ describe('the seal', () => {
     expect(mac(seal.derive('a'), 'x', 8)).toHaveLength(8);
   });
 
-  it('wants 32 bytes', () => {
+  it('requires 32 bytes', () => {
     expect(() => createSeal(Buffer.alloc(31), systemRandom)).toThrow(/32 bytes, but has 31/);
   });
 });
@@ -112,7 +112,7 @@ describe('the log', () => {
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
 
-  it('hashes addresses unless told otherwise, and never at debug', () => {
+  it('hashes addresses by default, and never at debug', () => {
     createLog({ level: 'info', hashAddresses: true }, destination).info(
       { recipient: 'ada@example.net' },
       'x',
@@ -139,7 +139,7 @@ describe('the log', () => {
     return { addresses, log, write };
   };
 
-  it('leaves addresses out before it has a key, and hashes them with the key then', () => {
+  it('omits addresses until it has a key, then hashes them with it', () => {
     const { addresses, write } = keyed();
     expect(write({ recipient: 'ada@example.net' })).toMatchObject({ recipient: '[address]' });
     addresses.useKey(Buffer.alloc(32, 1));
@@ -151,13 +151,13 @@ describe('the log', () => {
     expect(write({ recipient: 'ada@example.net' })['recipient']).not.toBe(first);
   });
 
-  it('hashes no states and ids', () => {
+  it('does not hash states and ids', () => {
     const { write } = keyed();
     const fields = { from: 'PENDING', to: 'SUCCESS', recipient: 'email_ae2c0afa556b74f2d501305b54c34910' };
     expect(write(fields)).toMatchObject(fields);
   });
 
-  it('hashes addresses inside the text of replies, on one bounded line without control characters', () => {
+  it('hashes addresses in replies, and writes them as one bounded line without control characters', () => {
     const { addresses, write } = keyed();
     addresses.useKey(Buffer.alloc(32, 1));
     const hash = addresses.hash('joe@example.net');
@@ -169,7 +169,7 @@ describe('the log', () => {
     expect(String(write({ reply: 'a'.repeat(100_000) })['reply'])).toHaveLength(501);
   });
 
-  it('follows the level while it runs', () => {
+  it('follows changes of the level', () => {
     const { log, write } = keyed();
     log.level = 'debug';
     expect(write({ recipient: 'ada@example.net' })['recipient']).toBe('ada@example.net');
@@ -177,7 +177,7 @@ describe('the log', () => {
     expect(write({ recipient: 'ada@example.net' })['recipient']).toBe('[address]');
   });
 
-  it('writes one line per kind and interval, and counts those left out', () => {
+  it('writes one record per kind and interval, and counts the omitted ones', () => {
     const written: Record<string, unknown>[] = [];
     let now = 0;
     const log = createLog(

@@ -21,7 +21,7 @@ function jobs() {
   return { running, job, end };
 }
 
-it('runs so many at a time, and so many of one key; the others in the order in which they came', async () => {
+it('limits concurrent work in total and per key, and starts waiting work in order of arrival', async () => {
   const { running, job, end } = jobs();
   const gate = createGate({ concurrency: 3, perKey: 1, maxWaiting: 10 });
   const all = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'd1'].map((name) => gate.run(name[0] ?? '', job(name)));
@@ -35,7 +35,7 @@ it('runs so many at a time, and so many of one key; the others in the order in w
   expect(await Promise.all(all)).toEqual(['a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'd1']);
 });
 
-it('goes on after work that failed', async () => {
+it('continues after failed work', async () => {
   const { running, job, end } = jobs();
   const gate = createGate({ concurrency: 1, perKey: 1, maxWaiting: 10 });
   const failing = expect(gate.run('a', job('a1'))).rejects.toThrow('broken');
@@ -48,7 +48,7 @@ it('goes on after work that failed', async () => {
   expect(await next).toBe('a2');
 });
 
-it('takes no more than may wait, and gives up what waits when it is closed', async () => {
+it('limits waiting work, and abandons it when it is closed', async () => {
   const { running, job, end } = jobs();
   const gate = createGate({ concurrency: 1, perKey: 1, maxWaiting: 1 });
   const first = gate.run('a', job('a1'));

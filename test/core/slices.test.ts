@@ -28,7 +28,7 @@ describe('sliced work', () => {
     await expect(inSlices(failing())).rejects.toThrow('no');
   });
 
-  it('lets the event loop turn in between', async () => {
+  it('lets the event loop run between slices', async () => {
     let turns = 0;
     let running = true;
     const count = () => {
@@ -42,7 +42,7 @@ describe('sliced work', () => {
     expect(turns).toBeGreaterThan(8);
   });
 
-  it('takes turns with other sliced work', async () => {
+  it('alternates with other sliced work', async () => {
     const log: string[] = [];
     await Promise.all([inSlices(busy(40, log, 'a')), inSlices(busy(40, log, 'b'))]);
     expect(log.indexOf('b')).toBeLessThan(log.lastIndexOf('a'));
@@ -50,7 +50,7 @@ describe('sliced work', () => {
     expect(log).toHaveLength(80);
   });
 
-  it('shares one slice of a turn, whatever the number of tasks', async () => {
+  it('shares one slice per iteration among all tasks', async () => {
     const perTurn: number[] = [];
     let done = 0;
     let running = true;

@@ -37,7 +37,7 @@ describe('turns', () => {
     expect(order).toHaveLength(40);
   });
 
-  it('are equal shares of time for accounts that always want more', async () => {
+  it('give equal shares of time to accounts that are always busy', async () => {
     const { order, work } = start();
     const costs = { a: 10, b: 20, c: 40 };
     const used = { a: 0, b: 0, c: 0 };
@@ -53,14 +53,14 @@ describe('turns', () => {
     expect(used.c).toBeGreaterThan(900);
   });
 
-  it('keep the order of one account', async () => {
+  it('preserve the order within an account', async () => {
     const { turns } = start();
     const order: number[] = [];
     await Promise.all(times(50, (n) => turns.next('one').then(() => order.push(n))));
     expect(order).toEqual(times(50, (n) => n));
   });
 
-  it('come before those of an account that used much, for one that arrives late', async () => {
+  it('prefer an account that arrives late to one that used much time', async () => {
     const { order, work } = start();
     const others = ['x', 'y', 'z'].flatMap((account) => times(30, () => work(account, 50)));
     while (order.length < 30) await new Promise(setImmediate);
@@ -71,7 +71,7 @@ describe('turns', () => {
     await Promise.all(others);
   });
 
-  it('cannot be saved up by an account that was idle', async () => {
+  it('cannot be accumulated by an idle account', async () => {
     const { order, work, advance } = start();
     await work('saver', 1);
     for (let n = 0; n < 100; n++) await work('busy', 10);
@@ -86,7 +86,7 @@ describe('turns', () => {
     expect(first).toBeLessThan(25);
   });
 
-  it('are not lost for long by an account whose last one was interrupted', async () => {
+  it('return soon to an account whose last turn was interrupted', async () => {
     const { order, work } = start();
     const others = ['x', 'y'].flatMap((account) => times(50, () => work(account, 10)));
     await work('light', 300);
@@ -97,7 +97,7 @@ describe('turns', () => {
     await Promise.all(others);
   });
 
-  it('let several pieces of sliced work run in one iteration of the event loop', async () => {
+  it('run several slices in one iteration of the event loop', async () => {
     const { turns, steps } = start();
     let iterations = 0;
     let running = true;
@@ -113,7 +113,7 @@ describe('turns', () => {
     expect(iterations).toBeLessThan(16);
   });
 
-  it('go to the sliced work of a light account before that of busy ones', async () => {
+  it('prefer the sliced work of a light account to that of busy ones', async () => {
     const { turns, order, steps } = start();
     const busy = ['x', 'y', 'z'].flatMap((account) =>
       times(60, () => turns.run(steps(4, 2, account), account)),
@@ -126,7 +126,7 @@ describe('turns', () => {
     await Promise.all(busy);
   });
 
-  it('leave iterations to clients that connect, and go on while they do', async () => {
+  it('leave iterations to connecting clients, and continue meanwhile', async () => {
     const { turns, order, work, advance } = start();
     const perIteration: number[] = [];
     let before = 0;
