@@ -20,7 +20,7 @@ export function accountCommand(context: CliContext): Command {
     'after',
     `
 An address is one line, its parts separated by commas: ${ADDRESS_FORM}.
-The postal code may also stand with the city ("10115 Berlin") or the region ("IL 62701").
+The postal code may also be given with the city ("10115 Berlin") or the region ("IL 62701").
 
 Examples:
   postrider account create --name Shop --company "Shop Ltd." --address "1 Main St, Springfield, IL, 62701, US"
@@ -33,7 +33,7 @@ Examples:
     .requiredOption('--name <name>', 'name of the account')
     .option('--company <name>', 'company name in the footer of every message')
     .option('--address <line>', 'postal address in the footer of every message, parts separated by commas')
-    .option('--id <id>', 'account id to use instead of a generated one')
+    .option('--id <id>', 'account id (default: generated)')
     .option('--json', 'print JSON (always the case)')
     .action((options: CreateOptions) => create(context, options));
   command
@@ -54,10 +54,10 @@ Examples:
     .option('--json', 'print JSON')
     .action((id: string, options: UpdateOptions) => update(context, id, options));
   command.addCommand(limitsCommand(context));
-  for (const { verb, status, does } of SWITCHES) {
+  for (const { verb, status, description } of SWITCHES) {
     command
       .command(`${verb} <id>`)
-      .description(does)
+      .description(description)
       .option('--json', 'print JSON')
       .action((id: string, options: JsonOption) =>
         change(context, options, (accounts) => accounts.setStatus(id, status)),
@@ -70,9 +70,9 @@ const SWITCHES = [
   {
     verb: 'disable',
     status: 'disabled',
-    does: 'Disable an account: reject its requests; queued messages are still delivered',
+    description: 'Disable an account: reject its requests; queued messages are still delivered',
   },
-  { verb: 'enable', status: 'active', does: 'Enable a disabled account' },
+  { verb: 'enable', status: 'active', description: 'Enable a disabled account' },
 ] as const;
 
 interface JsonOption {
@@ -102,16 +102,16 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
     return;
   }
   const { name, company: companyName, id: accountId } = options;
-  const wish = parseForm(
+  const input = parseForm(
     newAccountForm,
     { name, companyName, companyAddress: address, accountId },
     'account',
   );
-  const made = isRefusal(wish)
-    ? wish
-    : await createAccounts(await context.open({ create: true })).create(wish);
-  if (isRefusal(made)) say(context, made);
-  else context.printJson({ accountId: made.account.accountId, keys: made.keys });
+  const created = isRefusal(input)
+    ? input
+    : await createAccounts(await context.open({ create: true })).create(input);
+  if (isRefusal(created)) context.refused(created);
+  else context.printJson({ accountId: created.account.accountId, keys: created.keys });
 }
 
 async function list(context: CliContext, { json }: JsonOption): Promise<void> {
@@ -157,7 +157,7 @@ async function change(
   work: (accounts: Accounts) => Promise<Account | Refusal> | Refusal,
 ): Promise<void> {
   const account = await work(createAccounts(await context.open()));
-  if (isRefusal(account)) say(context, account);
+  if (isRefusal(account)) context.refused(account);
   else if (json === true) context.printJson(record(account));
   else context.print(`account ${account.accountId} (${account.name}) is ${account.status}`);
 }
@@ -199,11 +199,11 @@ type LimitOptions = JsonOption & Partial<Record<LimitName, string>> & { default?
 async function limits(context: CliContext, id: string, options: LimitOptions): Promise<void> {
   const changes = limitChanges(options);
   if (typeof changes === 'string') return context.usage(changes);
-  const house = await context.open();
-  const { tables, clock, config } = house;
+  const deps = await context.open();
+  const { tables, clock, config } = deps;
   if (tables.accounts.get(id) === null) return context.fail(`there is no account ${id}`);
   if (Object.keys(changes).length > 0) {
-    const refusal = await changeLimits(house, id, changes);
+    const refusal = await changeLimits(deps, id, changes);
     if (refusal !== null) return context.fail(refusal.message);
   }
   const readings = readLimits(tables, config.limits.account, id, clock.now());
@@ -225,7 +225,7 @@ async function limits(context: CliContext, id: string, options: LimitOptions): P
   context.printRows(rows, { json: false, empty: '' });
 }
 
-/** What the options change, or what is wrong with them. */
+/** The changes of the options, or a message about what is wrong with them. */
 function limitChanges(options: LimitOptions): LimitChanges | string {
   const changes: LimitChanges = {};
   const toDefault = options.default === true ? LIMIT_NAMES.map(flagOf) : (options.default ?? []);
@@ -251,7 +251,7 @@ function flagOf(name: LimitName): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** Options whose empty value means nothing, with what to do instead. */
+/** Options that must not be empty, with the error message. */
 const EMPTY_VALUES: readonly (readonly [keyof UpdateOptions, string])[] = [
   ['name', '--name must not be empty'],
   [
@@ -268,18 +268,12 @@ const EMPTY_VALUES: readonly (readonly [keyof UpdateOptions, string])[] = [
 
 const BAD_ADDRESS = `--address must be: ${ADDRESS_FORM}`;
 
-/** Bad input is bad usage; the rest failed. */
-function say(context: CliContext, refusal: Refusal): void {
-  if (refusal.code === 'VALIDATION_ERROR') context.usage(refusal.message);
-  else context.fail(refusal.message);
-}
-
 function addressChange(line: string | undefined): AccountChanges['companyAddress'] | 'bad' {
   if (line === undefined) return undefined;
   return parsePostalAddress(line) ?? 'bad';
 }
 
-/** What a `--no-…` option removes is null. */
+/** A value that a `--no-…` option removes is null. */
 function orNull(value: string | false | undefined): string | null | undefined {
   return value === false ? null : value;
 }

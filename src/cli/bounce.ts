@@ -4,19 +4,19 @@ import { Command } from 'commander';
 import { INCOMING_LIMITS } from '../mail/incoming/limits.ts';
 import { type ParsedIncoming, parseFile } from '../mail/incoming/parse.ts';
 
-/** `bounce parse FILE…`: reads raw mail files and prints one JSON line each. Needs no config and no database. */
+/** `postrider bounce parse FILE…`: parses raw messages. Needs no configuration and no database. */
 export function bounceCommand(): Command {
-  const bounce = new Command('bounce').description('read mail that came back');
+  const bounce = new Command('bounce').description('Parse bounce messages');
   bounce
     .command('parse')
-    .description('print what each raw mail file says, one JSON line a file; - reads standard input')
+    .description('Parse raw messages and print one JSON line per file; - reads standard input')
     .argument('<file...>')
     .action(async (files: string[]) => {
       for (const file of files) {
         try {
           process.stdout.write(`${JSON.stringify(printed(parseFile(await read(file))))}\n`);
         } catch (error) {
-          // One file that cannot be read must not hide what the others say.
+          // The other files are still parsed.
           process.stderr.write(`${file}: ${error instanceof Error ? error.message : String(error)}\n`);
           process.exitCode = 1;
         }
@@ -25,13 +25,13 @@ export function bounceCommand(): Command {
   return bounce;
 }
 
-/** At most as much as would be looked at. */
+/** Reads at most as much as is parsed. */
 async function read(file: string): Promise<Buffer> {
   const end = INCOMING_LIMITS.mailBytes - 1;
   return buffer(file === '-' ? process.stdin : createReadStream(file, { end }));
 }
 
-/** The keys of the contract, and of a DMARC or TLS report its content. */
+/** The documented fields, and the content of a DMARC or TLS report. */
 function printed(parsed: ParsedIncoming): object {
   const { kind, reports, originalMessageId, originalEnvelopeId, aggregate, tls, problem } = parsed;
   return {

@@ -4,32 +4,37 @@ import { shownCampaign } from '../campaigns/campaigns.ts';
 import { type CampaignSending, createCampaignSending } from '../campaigns/send.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import type { CampaignRow } from '../store/campaigns/campaigns.ts';
-import type { CliContext, House } from './context.ts';
+import type { CliContext, CliDeps } from './context.ts';
 
 /** `postrider campaign send|pause|resume|cancel`. The daemon sees the change within a second. */
 export function sendCampaignCommand(context: CliContext, command: Command): void {
   command
     .command('send <id>')
-    .description('send a campaign to every member of a subscription group; a campaign is sent once')
+    .description('Send a campaign to every member of a subscription group; a campaign can be sent once')
     .requiredOption('--account <id>', 'the account')
     .requiredOption('--group <id>', 'the subscription group')
     .requiredOption('--from <address>', 'sender, plain or with display name; its domain must be verified')
-    .option('--reply-to <address>', 'where replies go')
-    .option('--subject <text>', 'required, unless a template is named that has one')
-    .option('--html <file>', 'file with the html')
-    .option('--text <file>', 'file with the plain text; made from the html when absent')
-    .option('--template <id>', 'a stored template in place of subject, html and text')
-    .option('--var <name=value>', 'a template variable, the same for all; may be repeated', variable, {})
-    .option('--track-clicks', 'tell of clicks')
-    .option('--track-opens', 'tell of openings')
-    .option('--at <time>', 'when to begin, ISO 8601, at most 30 days ahead')
-    .option('--per-hour <n>', 'messages an hour at most, spread evenly', perHour)
+    .option('--reply-to <address>', 'address for replies')
+    .option('--subject <text>', 'subject (default: that of the template)')
+    .option('--html <file>', 'file with the HTML')
+    .option('--text <file>', 'file with the plain text (default: derived from the HTML)')
+    .option('--template <id>', 'template to use instead of --subject, --html and --text')
+    .option(
+      '--var <name=value>',
+      'template variable, the same for all recipients; may be repeated',
+      variable,
+      {},
+    )
+    .option('--track-clicks', 'track clicks')
+    .option('--track-opens', 'track opens')
+    .option('--at <time>', 'start time, ISO 8601, at most 30 days ahead')
+    .option('--per-hour <n>', 'maximum messages per hour, spread evenly', perHour)
     .option('--json', 'print JSON')
     .action((id: string, options: SendOptions) => send(context, id, options));
-  for (const { verb, does, done } of ACTIONS) {
+  for (const { verb, description, done } of ACTIONS) {
     command
       .command(`${verb} <id>`)
-      .description(does)
+      .description(description)
       .requiredOption('--account <id>', 'the account')
       .option('--json', 'print JSON')
       .action(async (id: string, { account, json }: ActionOptions) => {
@@ -39,12 +44,12 @@ export function sendCampaignCommand(context: CliContext, command: Command): void
   }
 }
 
-/** Campaigns over a command's database. */
-export function campaignSending(house: House): CampaignSending {
-  // The daemon minds the machine, and finds by itself what changed.
-  const publicUrl = house.config.public.url;
+/** Sending of campaigns for a command. */
+export function campaignSending(deps: CliDeps): CampaignSending {
+  // The daemon checks disk and queue, and notices the changes.
+  const publicUrl = deps.config.public.url;
   return createCampaignSending({
-    ...house,
+    ...deps,
     publicUrl,
     pressure: { refusal: () => null },
     onChange: () => {},
@@ -52,13 +57,13 @@ export function campaignSending(house: House): CampaignSending {
 }
 
 const ACTIONS = [
+  { verb: 'pause', description: 'Pause a campaign and hold its queued messages', done: 'is paused' },
+  { verb: 'resume', description: 'Resume a paused campaign', done: 'is resumed' },
   {
-    verb: 'pause',
-    does: 'send nothing more of it for now; what waits is held',
-    done: 'is paused',
+    verb: 'cancel',
+    description: 'Cancel a campaign permanently, with its queued messages',
+    done: 'is cancelled',
   },
-  { verb: 'resume', does: 'go on with a paused campaign', done: 'goes on' },
-  { verb: 'cancel', does: 'end it for good; what waits is called off', done: 'is cancelled' },
 ] as const;
 
 interface ActionOptions {
@@ -82,10 +87,10 @@ interface SendOptions extends ActionOptions {
 }
 
 async function send(context: CliContext, id: string, options: SendOptions): Promise<void> {
-  const house = await context.open();
-  const account = house.tables.accounts.get(options.account);
+  const deps = await context.open();
+  const account = deps.tables.accounts.get(options.account);
   if (account === null) return context.fail(`there is no account ${options.account}`);
-  const sending = campaignSending(house);
+  const sending = campaignSending(deps);
   const content = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file, 'utf8'));
   let html: string | undefined;
   let text: string | undefined;
@@ -130,13 +135,13 @@ function report(
 
 function variable(text: string, before: Record<string, string>): Record<string, string> {
   const equals = text.indexOf('=');
-  if (equals < 1) throw new InvalidArgumentError('must be name=value.');
+  if (equals < 1) throw new InvalidArgumentError('must be NAME=VALUE');
   return { ...before, [text.slice(0, equals)]: text.slice(equals + 1) };
 }
 
 function perHour(text: string): number {
   const number = Number(text);
   if (!Number.isInteger(number) || number < 1)
-    throw new InvalidArgumentError('must be a whole number from 1.');
+    throw new InvalidArgumentError('must be a whole number of at least 1');
   return number;
 }

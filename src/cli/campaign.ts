@@ -32,14 +32,14 @@ Examples:
     .action((options: CreateOptions) => create(context, options));
   command
     .command('list')
-    .description('campaigns of an account, newest first')
+    .description('List the campaigns of an account, newest first')
     .requiredOption('--account <id>', 'the account')
     .option('--limit <n>', 'rows at most', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: ListOptions) => list(context, options));
   command
     .command('show <id>')
-    .description('one campaign: how far it has come, its totals, its days, its most clicked links')
+    .description('Show a campaign: progress, totals, daily counts, most clicked links')
     .requiredOption('--account <id>', 'the account')
     .option('--json', 'print JSON')
     .action((id: string, options: ShowOptions) => show(context, id, options));
@@ -66,17 +66,17 @@ const form = z.object({ name: line(200), description: lines(2000).optional() });
 async function create(context: CliContext, { account, json, ...options }: CreateOptions): Promise<void> {
   const input = parseForm(form, { name: options.name, description: options.description }, 'campaign');
   if (isRefusal(input)) return context.usage(input.message);
-  const house = await context.open();
-  if (house.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  const deps = await context.open();
+  if (deps.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
   const { name, description = null } = input;
-  const created = await createCampaigns(house).create(account, { name, description });
+  const created = await createCampaigns(deps).create(account, { name, description });
   context.printRecord({ ...shownCampaign(created) }, { json: json === true });
 }
 
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
-  const house = await context.open();
-  if (house.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
-  const { rows } = await createCampaigns(house).list({ accountId: account, beforeSeq: null, limit });
+  const deps = await context.open();
+  if (deps.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  const { rows } = await createCampaigns(deps).list({ accountId: account, beforeSeq: null, limit });
   context.printRows(
     rows.map((row) => ({ ...shownCampaign(row) })),
     {
@@ -87,23 +87,23 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
 }
 
 async function show(context: CliContext, id: string, { account, json }: ShowOptions): Promise<void> {
-  const house = await context.open();
-  const campaigns = createCampaigns(house);
+  const deps = await context.open();
+  const campaigns = createCampaigns(deps);
   const campaign = campaigns.get(account, id);
   if (isRefusal(campaign)) return context.fail(campaign.message);
   const counted = await campaigns.analytics(account, id, { from: null, to: null, interval: 'day' });
   if (isRefusal(counted)) return context.fail(counted.message);
   const shown = shownCampaign(campaign);
   const { totals, series, links } = shownAnalytics(id, counted);
-  const progress = campaignSending(house).progress(campaign);
+  const progress = campaignSending(deps).progress(campaign);
   if (json === true) {
     return context.printJson({ ...shown, ...(progress === null ? {} : { progress }), totals, series, links });
   }
-  const { skipped, ...way } = progress ?? {};
+  const { skipped, ...counts } = progress ?? {};
   context.print(
     [
       ...fieldLines(shown),
-      ...(skipped === undefined ? [] : ['', ...fieldLines(way), ...fieldLines(skipped)]),
+      ...(skipped === undefined ? [] : ['', ...fieldLines(counts), ...fieldLines(skipped)]),
       '',
       ...fieldLines(totals),
       ...(links.length === 0

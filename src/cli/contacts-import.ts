@@ -6,30 +6,30 @@ import type { ImportCounts } from '../audience/import/import.ts';
 import { fieldNamed } from '../audience/import/rows.ts';
 import { formatOf, type ImportFormat } from '../audience/import/source.ts';
 import { isRefusal } from '../core/refusal.ts';
-import { withAudience } from './contacts-house.ts';
 import type { CliContext } from './context.ts';
+import { withAudience } from './with-audience.ts';
 
-/** `postrider contacts import FILE`. The file may have any length, and the import may be interrupted at any time. */
+/** `postrider contacts import FILE`: files of any length; can be interrupted at any time. */
 export function contactsImportCommand(context: CliContext): Command {
   return new Command('import')
     .description('Import contacts from a CSV or NDJSON file; the same command resumes after an interruption')
-    .argument('<file>', 'CSV with a header line, or NDJSON: one JSON object a line')
+    .argument('<file>', 'CSV with a header line, or NDJSON (one JSON object per line)')
     .requiredOption('--account <id>', 'the account')
     .option('--group <id>', 'subscribe every contact to this subscription group')
     .addOption(new Option('--format <format>', 'default: by the file extension').choices(['csv', 'ndjson']))
     .option('--map <column=field>', 'read a column as this field; may be repeated', addMapping, [])
-    .option('--ignore-unknown', 'ignore columns that are no field, instead of stopping before the first row')
+    .option('--ignore-unknown', 'ignore unknown columns instead of stopping before the first row')
     .option('--allow-phone-only', 'accept rows with a phone and no email')
     .option('--dry-run', 'count and check rows without writing anything')
-    .option('--report <file>', 'where rejected rows are listed (default: <file>.rejected.csv)')
+    .option('--report <file>', 'file for rejected rows (default: <file>.rejected.csv)')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
 Fields: email, phone, firstName, lastName, consentMethod, consentDetails, consentIpAddress,
 consentUserAgent, consentTimestamp and customFields.<name>. Separators are comma, semicolon or tab.
-A row of a known contact updates the fields it has and leaves the others. No import lifts an opt-out
-or a suppression. --dry-run counts a contact that the file repeats much later as created again, and
+A row of an existing contact updates the fields that it has. An import never removes an opt-out or
+a suppression. --dry-run counts a contact that the file repeats much later as created again, and
 does not add up new contacts against the account's limit.
 
 Examples:
@@ -54,7 +54,7 @@ interface ImportOptions {
 
 type Mapping = readonly [column: string, field: string];
 
-/** Reads `--map`; commander answers what it throws as bad usage. A column may contain "=", a field cannot. */
+/** Parses `--map`. Throws InvalidArgumentError. A column may contain "=", a field cannot. */
 function addMapping(text: string, before: Mapping[]): Mapping[] {
   const at = text.lastIndexOf('=');
   const [column, target] = [text.slice(0, at).trim(), text.slice(at + 1)];
@@ -73,12 +73,12 @@ async function run(context: CliContext, file: string, options: ImportOptions): P
     return context.usage('the format does not follow from the file extension: use --format');
   if (!(await isReadable(file))) return context.fail(`${file} cannot be read`);
   const reportFile = options.report ?? `${file}.rejected.csv`;
-  await withAudience(context, options.account, async ({ importer }, house) => {
+  await withAudience(context, options.account, async ({ importer }, deps) => {
     const interruption = onInterruption();
     const bar = createBar(process.stderr.isTTY && options.json !== true);
     try {
       const result = await importFile(
-        { ...house, importer, now: house.clock.now },
+        { ...deps, importer, now: deps.clock.now },
         {
           file,
           format,
@@ -109,7 +109,7 @@ async function run(context: CliContext, file: string, options: ImportOptions): P
       );
     } finally {
       bar.stop();
-      interruption.forget();
+      interruption.dispose();
     }
   });
 }
@@ -119,20 +119,20 @@ async function isReadable(file: string): Promise<boolean> {
     await access(file);
     return true;
   } catch {
-    // Missing or not allowed: the operator sees which.
+    // The message names the file for both causes, missing and unreadable.
     return false;
   }
 }
 
-/** The first signal ends the import after the batch under way. */
-function onInterruption(): { signal: AbortSignal; forget(): void } {
+/** The first signal ends the import after the current batch. */
+function onInterruption(): { signal: AbortSignal; dispose(): void } {
   const controller = new AbortController();
   const stop = () => controller.abort();
   const signals = ['SIGINT', 'SIGTERM'] as const;
   for (const name of signals) process.on(name, stop);
   return {
     signal: controller.signal,
-    forget: () => {
+    dispose: () => {
       for (const name of signals) process.removeListener(name, stop);
     },
   };
@@ -141,7 +141,7 @@ function onInterruption(): { signal: AbortSignal; forget(): void } {
 /** A bar on a terminal, nothing elsewhere. */
 function createBar(shown: boolean) {
   const bar = new SingleBar({
-    format: '{bar} {percentage} %  {rows} rows  {duration_formatted}, {eta_formatted} to go',
+    format: '{bar} {percentage} %  {rows} rows  {duration_formatted}, {eta_formatted} left',
     barCompleteChar: '█',
     barIncompleteChar: '░',
     hideCursor: true,
@@ -196,7 +196,7 @@ function printResult(
         ...(dryRun && counts.rejected > SHOWN
           ? [`  and ${(counts.rejected - SHOWN).toLocaleString('en')} more`]
           : []),
-        ...(report === null ? [] : [`every rejected row with its reason: ${report}`]),
+        ...(report === null ? [] : [`all rejected rows with reasons: ${report}`]),
       ].join('\n'),
     );
   }
@@ -204,7 +204,7 @@ function printResult(
   else if (counts.rejected > 0) context.partial();
 }
 
-/** Rejected rows in the output for people. */
+/** Rejected rows in the text output. */
 const SHOWN = 10;
 
 function summary(counts: ImportCounts): string {
@@ -215,7 +215,7 @@ function summary(counts: ImportCounts): string {
     ['unchanged', 'unchanged'],
     ['rejected', 'rejected'],
     ['subscribed', 'subscribed'],
-    ['optedOut', 'left inactive, because they once left the group'],
+    ['optedOut', 'left inactive because of an earlier opt-out'],
   ];
   return words
     .filter(([name]) => name === 'rows' || counts[name] > 0)

@@ -9,17 +9,17 @@ import { isRefusal } from '../core/refusal.ts';
 import { emailIdentifier, IDENTIFIER, parsePhone, phoneIdentifier } from '../mail/identifier.ts';
 import { GLOBAL_STATUSES, type GlobalStatus, type KnownContact } from '../store/contacts/contacts.ts';
 import { tryLockDaemon } from '../store/database.ts';
-import { withAudience } from './contacts-house.ts';
 import { contactsImportCommand } from './contacts-import.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
+import { withAudience } from './with-audience.ts';
 
-/** `postrider contacts import|list|show|erase|compact`: the people an account writes to. */
+/** `postrider contacts import|list|show|erase|compact`. */
 export function contactsCommand(context: CliContext): Command {
-  const command = new Command('contacts').description('import, look at and erase contacts').addHelpText(
+  const command = new Command('contacts').description('Manage contacts').addHelpText(
     'after',
     `
-A person is named by address, number (+442079460000) or identifier (email_<md5>, phone_<md5>).
+A person is given as address, phone number (+442079460000) or identifier (email_<md5>, phone_<md5>).
 
 Examples:
   postrider contacts import people.csv --account acct_8f3k2m9x0q1z
@@ -29,32 +29,29 @@ Examples:
   command.addCommand(contactsImportCommand(context));
   command
     .command('list')
-    .description('list contacts of an account, newest first')
+    .description('List the contacts of an account, newest first')
     .requiredOption('--account <id>', 'the account')
-    .option('--search <text>', 'only those with it in their address, name, phone number or identifier')
-    .addOption(new Option('--status <status>', 'only of this status').choices(GLOBAL_STATUSES))
+    .option('--search <text>', 'only with this text in address, name, phone number or identifier')
+    .addOption(new Option('--status <status>', 'only with this status').choices(GLOBAL_STATUSES))
     .option('--limit <n>', 'rows at most', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: ListOptions) => list(context, options));
   command
     .command('show <person>')
-    .description('one contact: profile, memberships, everything they consented to')
+    .description('Show a contact: profile, memberships, consent history')
     .requiredOption('--account <id>', 'the account')
     .option('--json', 'print JSON')
     .action((person: string, options: PersonOptions) => show(context, person, options));
   command
     .command('erase <person>')
-    .description('erase a person for good: profile, memberships, and their traces in messages and events')
+    .description('Erase a person permanently: profile, memberships, and all traces in messages and events')
     .requiredOption('--account <id>', 'the account')
     .option('--json', 'print JSON')
     .action((person: string, options: PersonOptions) => erase(context, person, options));
   command
     .command('compact')
-    .description('rewrite the database file without its free space')
-    .addHelpText(
-      'after',
-      '\nThe daemon must be stopped, and the disk must have room for two more copies meanwhile.',
-    )
+    .description('Rewrite the database file without free space')
+    .addHelpText('after', '\nThe daemon must be stopped, and the disk needs space for two more copies.')
     .action(() => compact(context));
   return command;
 }
@@ -88,12 +85,12 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
       lastName,
       globalStatus,
     }));
-    context.printRows(columns, { json: false, empty: 'there are no such contacts' });
+    context.printRows(columns, { json: false, empty: 'no contact matches' });
     if (more) context.print('there are more: --limit shows up to 1000');
   });
 }
 
-/** Pages of a search may be short: as many of them as it takes. */
+/** Reads as many pages as needed: pages of a search may be short. */
 async function found(
   contacts: Audience['contacts'],
   filter: { accountId: string; text: string; limit: number; status?: GlobalStatus },
@@ -110,7 +107,7 @@ async function found(
 
 async function show(context: CliContext, person: string, { account, json }: PersonOptions): Promise<void> {
   const identifier = identifierOf(person);
-  if (identifier === null) return context.usage(`${person} is no address, number or identifier`);
+  if (identifier === null) return context.usage(`${person} is not an address, phone number or identifier`);
   await withAudience(context, account, async ({ contacts }) => {
     const contact = contacts.get(account, identifier);
     if (isRefusal(contact)) return context.fail(contact.message);
@@ -128,7 +125,7 @@ async function show(context: CliContext, person: string, { account, json }: Pers
             `  ${subscriptionGroupId}  ${isActive ? 'active' : 'left'}  since ${joinedAt}, by ${source}`,
         ),
         '',
-        'said:',
+        'consent history:',
         ...consents.map(
           ({ timestamp, action, subscriptionGroupId, method, details, recordedBy }) =>
             `  ${timestamp}  ${action}  ${[method, subscriptionGroupId, details, `by ${recordedBy}`]
@@ -143,7 +140,7 @@ async function show(context: CliContext, person: string, { account, json }: Pers
 
 const HISTORY = 1000;
 
-/** A terminal obeys what it is sent: control characters are shown, not sent. */
+/** Escapes control characters, which a terminal would interpret. */
 function text(value: unknown): string {
   if (value === null) return '-';
   return typeof value === 'string' && !/\p{Cc}/u.test(value) ? value : JSON.stringify(value);
@@ -151,7 +148,7 @@ function text(value: unknown): string {
 
 async function erase(context: CliContext, person: string, { account, json }: PersonOptions): Promise<void> {
   const identifier = identifierOf(person);
-  if (identifier === null) return context.usage(`${person} is no address, number or identifier`);
+  if (identifier === null) return context.usage(`${person} is not an address, phone number or identifier`);
   await withAudience(context, account, async ({ erasure }) => {
     const erased = await erasure.erase(account, identifier);
     if (isRefusal(erased)) return context.fail(erased.message);
@@ -159,15 +156,15 @@ async function erase(context: CliContext, person: string, { account, json }: Per
     context.print(
       erased.complete
         ? `${identifier} is erased`
-        : `${identifier} is erased, but for a mail that is being sent right now; the daemon clears it when it is through`,
+        : `${identifier} is erased, except for a message in delivery, which the daemon clears afterwards`,
     );
   });
 }
 
 async function compact(context: CliContext): Promise<void> {
-  // Before the database is opened: compaction holds its write lock throughout, and is not for a running daemon.
+  // Locked before the database is opened: compaction holds the write lock throughout, so the daemon must not run.
   const { dir } = context.config().data;
-  // For the copy that SQLite makes, which is as private as the database; read when the first database is opened.
+  // SQLite's temporary copy must be as private as the database. Read when the first database is opened.
   process.env['SQLITE_TMPDIR'] = resolve(dir);
   const lock = tryLockDaemon(dir);
   if (lock === null)
@@ -186,7 +183,7 @@ async function compact(context: CliContext): Promise<void> {
     tables.erasures.rewrite();
     if (!tables.erasures.emptyLog())
       return context.fail(
-        'the database has been rewritten, but another process is reading it: run this again when that has ended',
+        'the database has been rewritten, but another process is reading it: run this again when it has ended',
       );
   } finally {
     lock.release();
@@ -198,7 +195,7 @@ function mebibytes(bytes: number): number {
   return Math.ceil(bytes / (1024 * 1024));
 }
 
-/** Null when it is none of the three. */
+/** Null if `person` is neither address, phone number nor identifier. */
 function identifierOf(person: string): string | null {
   if (IDENTIFIER.test(person.toLowerCase())) return person.toLowerCase();
   const email = readEmail(person);

@@ -7,6 +7,7 @@ import type { Config } from '../config/schema.ts';
 import { type Clock, systemClock } from '../core/clock.ts';
 import { createIds, type Ids } from '../core/ids.ts';
 import { type Random, systemRandom } from '../core/random.ts';
+import type { Refusal } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import { DATABASE_FILE, type DaemonLock, openDatabase } from '../store/database.ts';
 import { StoreFault } from '../store/failure.ts';
@@ -16,9 +17,8 @@ import { createWriter, type Writer } from '../store/writer.ts';
 import { DEFAULT_WIDTH, formatRecord, formatTable, type TableOptions } from './table.ts';
 
 /**
- * What every command uses: the configuration, the database (opened on first use), and the output. Data goes to
- * stdout, everything else to stderr; a failure sets the exit status and is one line, or with `--json` one JSON
- * object.
+ * The configuration, the database (opened on first use) and the output of all commands. Data goes to stdout, everything
+ * else to stderr. A failure sets the exit status and is one line, or with `--json` one JSON object.
  */
 export interface CliContext {
   config(): Config;
@@ -28,30 +28,32 @@ export interface CliContext {
    * The database of `data.dir`; works while the daemon runs. Throws StoreFault when there is none, unless `create`
    * is set. `lock`: held by a command that excludes the daemon.
    */
-  open(options?: { create?: boolean; lock?: DaemonLock }): Promise<House>;
+  open(options?: { create?: boolean; lock?: DaemonLock }): Promise<CliDeps>;
   print(text: string): void;
   printJson(value: unknown): void;
-  /** Rows as a table, or as a JSON array; `empty` is said to people when there are none. */
+  /** Rows as a table, or as a JSON array; `empty` is printed to stderr when there are none. */
   printRows(rows: readonly Record<string, unknown>[], options: { json: boolean; empty: string }): void;
   /** One object as lines of name and value, or as JSON. */
   printRecord(record: Readonly<Record<string, unknown>>, options: { json: boolean }): void;
   /**
-   * Asks on the terminal; true when the answer is yes. Where nobody can answer, reports that `--yes` is needed and
-   * returns false.
+   * Asks on the terminal; true if the answer is yes. Without a terminal, reports that `--yes` is required and returns
+   * false.
    */
   confirm(question: string): Promise<boolean>;
-  /** Writes a remark to stderr that changes no exit status; with `--json` as one JSON object. */
+  /** Writes a note to stderr without changing the exit status; with `--json` as one JSON object. */
   note(message: string): void;
   /** Reports a failure; the exit status will be 1. */
   fail(message: string): void;
   /** Reports an error in the command line; the exit status will be 2. */
   usage(message: string): void;
+  /** Reports a refusal: invalid input as a usage error, others as a failure. */
+  refused(refusal: Refusal): void;
   /** Reports a partial success or a failed check, if `message` is given; the exit status will be 3. */
   partial(message?: string): void;
   close(): Promise<void>;
 }
 
-export interface House {
+export interface CliDeps {
   config: Config;
   tables: Tables;
   writer: Writer;
@@ -59,7 +61,7 @@ export interface House {
   ids: Ids;
   random: Random;
   limits: AccountLimits;
-  /** Reads or makes the master key; rejects when it is not this database's. */
+  /** Reads or creates the master key; rejects if it is not the key of this database. */
   seal(): Promise<Seal>;
 }
 
@@ -77,8 +79,8 @@ export function formatError(message: string, status: number, json: boolean): str
 
 /** `json`: whether errors are written as JSON. */
 export function createContext(configFile: () => string | undefined, json = false): CliContext {
-  let house: House | null = null;
-  let closeHouse = async () => {};
+  let deps: CliDeps | null = null;
+  let closeDatabase = async () => {};
 
   const config = () => {
     const file = configFile();
@@ -86,7 +88,7 @@ export function createContext(configFile: () => string | undefined, json = false
   };
   const note = (message: string) =>
     console.error(json ? JSON.stringify({ note: message }) : `postrider: ${message}`);
-  const complain = (message: string, status: number) => {
+  const report = (message: string, status: number) => {
     console.error(formatError(message, status, json));
     process.exitCode = status;
   };
@@ -99,7 +101,7 @@ export function createContext(configFile: () => string | undefined, json = false
       return settings.data;
     },
     open: async ({ create = false, ...options } = {}) => {
-      if (house !== null) return house;
+      if (deps !== null) return deps;
       const settings = config();
       if (create) refuseMovedData(settings);
       else requireData(settings);
@@ -107,16 +109,16 @@ export function createContext(configFile: () => string | undefined, json = false
         ...options,
         onMigrated: ({ from, to, copy }) =>
           note(
-            `migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database as it was before: ${copy}`,
+            `migrated the database in ${settings.data.dir} from schema ${from} to ${to}; the database before the migration: ${copy}`,
           ),
       });
       const tables = createTables(db);
       const writer = createWriter(db, tables);
-      closeHouse = async () => {
+      closeDatabase = async () => {
         await writer.close();
         db.close();
       };
-      house = {
+      deps = {
         config: settings,
         tables,
         writer,
@@ -133,7 +135,7 @@ export function createContext(configFile: () => string | undefined, json = false
             credentialsDirectory: process.env['CREDENTIALS_DIRECTORY'],
           }),
       };
-      return house;
+      return deps;
     },
     print: (text) => console.log(text),
     printJson: (value) => console.log(JSON.stringify(value, null, 2)),
@@ -147,27 +149,28 @@ export function createContext(configFile: () => string | undefined, json = false
     },
     confirm: async (question) => {
       if (!process.stdin.isTTY) {
-        complain(`${question} Confirm with --yes.`, FAILED);
+        report(`${question} Confirm with --yes.`, FAILED);
         return false;
       }
       const terminal = createInterface({ input: process.stdin, output: process.stderr });
       try {
         const answer = await terminal.question(`${question} [y/N] `);
         if (/^y(?:es)?$/i.test(answer.trim())) return true;
-        complain('nothing was changed', FAILED);
+        report('nothing was changed', FAILED);
         return false;
       } finally {
         terminal.close();
       }
     },
     note,
-    fail: (message) => complain(message, FAILED),
-    usage: (message) => complain(message, USAGE),
+    fail: (message) => report(message, FAILED),
+    usage: (message) => report(message, USAGE),
+    refused: ({ code, message }) => report(message, code === 'VALIDATION_ERROR' ? USAGE : FAILED),
     partial: (message) => {
-      if (message !== undefined) complain(message, PARTIAL);
+      if (message !== undefined) report(message, PARTIAL);
       process.exitCode = PARTIAL;
     },
-    close: () => closeHouse(),
+    close: () => closeDatabase(),
   };
 }
 

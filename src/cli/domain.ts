@@ -10,7 +10,6 @@ import { normaliseDomain } from '../mail/address.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
-import { withDomains } from './domain-service.ts';
 import {
   domainRecordTable,
   domainZoneFile,
@@ -19,57 +18,58 @@ import {
   type RecordFormat,
   recordFormat,
 } from './record-output.ts';
+import { withDomains } from './with-domains.ts';
 
 /** `postrider domain add|list|show|verify|rotate-dkim|delete`. */
 export function domainCommand(context: CliContext): Command {
   const command = new Command('domain').description('Manage sending domains');
   command
     .command('add <name>')
-    .description('register a domain and print the records to publish')
+    .description('Add a domain and print the DNS records to publish')
     .requiredOption('--account <id>', 'the account that sends from it')
-    .requiredOption('--use-case <id>', 'what it sends, and where: tx-local, mk-local, …')
+    .requiredOption('--use-case <id>', 'stream and region: tx-local, mk-local, …')
     .option('--group <id>', "domain group (default: the account's default group)")
-    .option('--format <format>', 'of the records: table (default), bind or json', recordFormat)
+    .option('--format <format>', 'format of the records: table (default), bind or json', recordFormat)
     .option('--json', 'print JSON')
     .action((name: string, options: AddOptions) => addDomain(context, name, options));
   command
     .command('list')
-    .description('all domains, or those of one account')
+    .description('List domains')
     .option('--account <id>', 'only this account')
     .option('--json', 'print JSON')
     .action((options: ListOptions) => listDomains(context, options));
   command
     .command('show <domain>')
-    .description('show a domain (name or id) and the records to publish')
-    .option('--account <id>', 'only look in this account')
-    .option('--format <format>', 'of the records: table (default), bind or json', recordFormat)
+    .description('Show a domain (name or id) and the DNS records to publish')
+    .option('--account <id>', 'only in this account')
+    .option('--format <format>', 'format of the records: table (default), bind or json', recordFormat)
     .option('--json', 'print JSON')
     .action((text: string, options: ShowOptions) => showDomain(context, text, options));
   command
     .command('verify <domain>')
-    .description('check the DNS of a domain (name or id) now')
-    .option('--account <id>', 'only look in this account')
+    .description('Verify the DNS records of a domain (name or id) now')
+    .option('--account <id>', 'only in this account')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-Checks from this machine with the configured resolvers, past all caches, and records the result as the daemon does.
-"missing" and "wrong" need a change in the zone. "unknown" means that a DNS server failed: the last result stays.
+Queries the configured resolvers without caches, and records the result as the daemon does. "missing" and "wrong"
+require a change in the zone. "unknown" means that a DNS server failed: the previous result remains.
 Exits 0 when the domain is verified, 3 when it is not.`,
     )
     .action((text: string, options: ListOptions) => verifyDomain(context, text, options));
   command
     .command('delete <domain>')
-    .description('Delete a domain (name or id) with its keys; its queued mail is dropped')
-    .option('--account <id>', 'only look in this account')
+    .description('Delete a domain (name or id) with its keys and queued messages')
+    .option('--account <id>', 'only in this account')
     .option('--yes', 'do not ask for confirmation')
     .option('--json', 'print JSON')
     .action((text: string, options: DeleteOptions) => deleteDomain(context, text, options));
   command
     .command('rotate-dkim <domain>')
-    .description('Start a rotation of the DKIM key of a domain (name or id)')
-    .option('--account <id>', 'only look in this account')
-    .option('--format <format>', 'of the records: table (default), bind or json', recordFormat)
+    .description('Rotate the DKIM key of a domain (name or id)')
+    .option('--account <id>', 'only in this account')
+    .option('--format <format>', 'format of the records: table (default), bind or json', recordFormat)
     .option('--json', 'print JSON')
     .action((text: string, options: ShowOptions) => rotateDkim(context, text, options));
   return command;
@@ -116,7 +116,7 @@ async function addDomain(context: CliContext, name: string, options: AddOptions)
     if (format === 'json') return context.printJson({ ...detailsOf(domain), ...records, notes });
     if (format === 'bind')
       return context.print([...notes.map((note) => `; ${note}`), domainZoneFile(records)].join('\n'));
-    const what = result.created ? 'is registered' : 'was registered before';
+    const what = result.created ? 'is registered' : 'was already registered';
     context.print(
       [`${domain.name} ${what}: ${domain.domain_id}`, ...notes, '', domainRecordTable(records)].join('\n'),
     );
@@ -183,8 +183,8 @@ async function deleteDomain(context: CliContext, text: string, options: DeleteOp
     if (domain === null) return;
     const { domain_id: domainId, name, account_id: accountId } = domain;
     const queued = tables.queue.ofDomain(domainId, MAX_COUNTED).length;
-    const mail = queued === MAX_COUNTED ? `${MAX_COUNTED} or more` : String(queued);
-    const question = `Delete ${name} (${domainId}) of ${accountId}? ${mail} queued messages are dropped.`;
+    const messages = queued === MAX_COUNTED ? `${MAX_COUNTED} or more` : String(queued);
+    const question = `Delete ${name} (${domainId}) of ${accountId}? ${messages} queued messages will be dropped.`;
     if (options.yes !== true && !(await context.confirm(question))) return;
     const removed = await domains.remove(accountId, domainId);
     if (isRefusal(removed)) return context.fail(removed.message);
@@ -204,8 +204,8 @@ async function rotateDkim(context: CliContext, text: string, options: ShowOption
     if (isRefusal(result)) return context.fail(result.message);
     const records = domains.records(result.domain);
     const message = result.started
-      ? `The rotation of the DKIM key of ${domain.name} has started: publish the new record. The old key signs until the new one is seen.`
-      : `A rotation of the DKIM key of ${domain.name} is in progress already.`;
+      ? `The rotation of the DKIM key of ${domain.name} has started: publish the new record. The old key signs until the new record is found.`
+      : `A rotation of the DKIM key of ${domain.name} is already in progress.`;
     const format = formatOf(options, 'table');
     if (format === 'json') context.printJson({ message, ...detailsOf(result.domain), ...records });
     else if (format === 'bind') context.print(domainZoneFile(records));
@@ -213,7 +213,7 @@ async function rotateDkim(context: CliContext, text: string, options: ShowOption
   });
 }
 
-/** By id, else by name; says why when it is not exactly one. */
+/** Finds a domain by id or name; reports a failure unless exactly one matches. */
 function findDomain(
   context: CliContext,
   tables: Tables,

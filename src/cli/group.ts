@@ -4,9 +4,9 @@ import { shownGroup } from '../audience/shown.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { line, lines } from '../http/api/text-form.ts';
 import { parseForm } from '../http/validation.ts';
-import { withAudience } from './contacts-house.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
+import { withAudience } from './with-audience.ts';
 
 /** `postrider group create|list`: subscription groups. */
 export function groupCommand(context: CliContext): Command {

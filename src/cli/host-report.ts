@@ -9,8 +9,8 @@ import { createDnsView } from '../domains/verification/dns-view.ts';
 const MAX_DURATION_MS = 15 * SECOND;
 
 /**
- * Logs a warning for each thing about the host that will not work. What needs DNS is logged later, in the
- * background; the function returned cancels it.
+ * Logs a warning for each problem of the host. Checks that need DNS run in the background; the returned function cancels
+ * them.
  */
 export function reportHost(config: Config, deps: { clock: Clock; random: Random; log: Log }): () => void {
   const { log } = deps;

@@ -4,15 +4,15 @@ import { BOXES, type Box, type KeptMailHead } from '../store/kept-mail.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
 
-/** `postrider inbox list|show`: mail that came in for a person to read, or changed nothing. */
+/** `postrider inbox list|show`: received mail for people, and mail that changed nothing. */
 export function inboxCommand(context: CliContext): Command {
-  const command = new Command('inbox').description('read mail that came in').addHelpText(
+  const command = new Command('inbox').description('Read received mail').addHelpText(
     'after',
     `
-Mail to postmaster@ and abuse@, automatic replies, and what could not be parsed or matched to a message.
-Of each box the newest 1000 mails are kept, at most 100 of them from one network (IPv4 /24, IPv6 /48), and of
-each mail the first 256 KiB. When a box is full, the oldest mail of the network with the most is dropped. A
-mail to several spellings of one mailbox is kept once.
+Mail to postmaster@ and abuse@, automatic replies, and mail that could not be parsed or matched to a message.
+Each box stores the newest 1000 messages, at most 100 of them from one network (IPv4 /24, IPv6 /48), and the
+first 256 KiB of each. When a box is full, the oldest message of the network with the most messages is dropped.
+A message to several spellings of one mailbox is stored once.
 
 Examples:
   postrider inbox list --box postmaster
@@ -21,15 +21,15 @@ Examples:
   );
   command
     .command('list')
-    .description('mail that came in, newest first')
+    .description('List received mail, newest first')
     .addOption(new Option('--box <name>', 'only this box').choices(BOXES))
     .option('--limit <n>', 'rows at most', rowLimit, ROWS)
     .option('--json', 'print JSON')
     .action((options: { box?: Box; limit: number; json?: boolean }) => list(context, options));
   command
     .command('show <number>')
-    .description('one mail as it came')
-    .option('--raw', 'byte for byte, for a file or another program')
+    .description('Show a received message')
+    .option('--raw', 'print the original bytes')
     .action((number: string, options: { raw?: boolean }) => show(context, number, options.raw === true));
   return command;
 }
@@ -43,7 +43,7 @@ async function list(
     ...shown(row),
     message: row.message_seq === null ? null : (tables.messages.bySeq(row.message_seq)?.message_id ?? null),
   }));
-  context.printRows(rows, { json: json === true, empty: 'nothing has come in' });
+  context.printRows(rows, { json: json === true, empty: 'there is no received mail' });
 }
 
 function shown(row: KeptMailHead) {
@@ -59,13 +59,13 @@ function shown(row: KeptMailHead) {
   };
 }
 
-/** Strangers' mail may hold what a terminal obeys: without `--raw` it is only shown. */
+/** Replaced without `--raw`: received mail may contain control sequences, which a terminal would interpret. */
 const CONTROLS = /[\p{Cc}\p{Cf}]/gu;
 
 async function show(context: CliContext, number: string, raw: boolean): Promise<void> {
   const { tables } = await context.open();
   const mail = /^\d{1,15}$/.test(number) ? tables.keptMail.get(Number(number)) : null;
-  if (mail === null) return context.fail(`there is no mail ${number}`);
+  if (mail === null) return context.fail(`there is no message ${number}`);
   if (raw) return void process.stdout.write(mail.raw);
   const text = mail.raw.toString('utf8').replaceAll('\r\n', '\n');
   context.print(text.replaceAll(CONTROLS, (char) => (char === '\n' || char === '\t' ? char : '\u2423')));

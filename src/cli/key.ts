@@ -18,28 +18,28 @@ Examples:
   );
   command
     .command('create')
-    .description('Create a key; prints it as JSON, its secret is shown once')
+    .description('Create an API key; prints it as JSON, with its secret, which is shown once')
     .requiredOption('--account <id>', 'account of the key')
     .requiredOption('--scope <scopes...>', `permissions, separated by commas: ${SCOPES.join(', ')}`)
     .option('--name <name>', 'name shown in lists', '')
-    .option('--allow-ip <cidr...>', 'addresses and networks that may use it (default: any)')
-    .option('--allow-from <domain...>', 'From domains that it may send for (default: all of the account)')
-    .option('--no-essential', 'refuse mail marked as essential, which ignores a transactional opt-out')
+    .option('--allow-ip <cidr...>', 'addresses and networks that may use the key (default: any)')
+    .option('--allow-from <domain...>', 'From domains that the key may use (default: all of the account)')
+    .option('--no-essential', 'reject messages marked as essential, which ignore a transactional opt-out')
     .option(
       '--strict-compliance',
-      'refuse mail submitted over SMTP without the compliance variables, instead of appending the footer',
+      'reject messages submitted over SMTP without compliance variables, instead of appending the footer',
     )
     .option('--json', 'print JSON (always the case)')
     .action((options: CreateOptions) => create(context, options));
   command
     .command('list')
-    .description('List keys, revoked ones included')
+    .description('List API keys, including revoked ones')
     .option('--account <id>', 'only this account')
     .option('--json', 'print JSON')
     .action((options: ListOptions) => list(context, options));
   command
     .command('revoke <keyId>')
-    .description('Revoke a key, immediately and permanently')
+    .description('Revoke an API key immediately and permanently')
     .option('--json', 'print JSON')
     .action((keyId: string, options: { json?: boolean }) => revoke(context, keyId, options.json === true));
   return command;
@@ -61,8 +61,8 @@ interface ListOptions {
 }
 
 async function create(context: CliContext, options: CreateOptions): Promise<void> {
-  const house = await context.open();
-  const made = await createKeys(house).create({
+  const deps = await context.open();
+  const created = await createKeys(deps).create({
     accountId: options.account,
     name: options.name,
     scopes: parts(options.scope),
@@ -71,10 +71,10 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
     allowEssential: options.essential,
     strictCompliance: options.strictCompliance === true,
   });
-  if (isRefusal(made)) return say(context, made);
-  context.printJson({ ...record(made.key), key: made.secret });
-  for (const domain of made.key.allowFrom) {
-    if (house.tables.domains.named(options.account, domain).length > 0) continue;
+  if (isRefusal(created)) return context.refused(created);
+  context.printJson({ ...record(created.key), key: created.secret });
+  for (const domain of created.key.allowFrom) {
+    if (deps.tables.domains.named(options.account, domain).length > 0) continue;
     context.note(
       `warning: ${domain} is not registered in account ${options.account}: the key cannot send from it until "postrider domain add" is done`,
     );
@@ -95,7 +95,7 @@ async function list(context: CliContext, { account, json }: ListOptions): Promis
       account: key.accountId,
       name: key.name,
       scopes: key.scopes.join(', '),
-      'tied to': [...key.allowIps, ...key.allowFrom].join(', '),
+      'restricted to': [...key.allowIps, ...key.allowFrom].join(', '),
       limits: limitsOf(key).join(', '),
       created: iso(key.createdAt),
       revoked: key.revokedAt === null ? '' : iso(key.revokedAt),
@@ -106,23 +106,17 @@ async function list(context: CliContext, { account, json }: ListOptions): Promis
 
 async function revoke(context: CliContext, keyId: string, json: boolean): Promise<void> {
   const key = await createKeys(await context.open()).revoke(keyId);
-  if (isRefusal(key)) say(context, key);
+  if (isRefusal(key)) context.refused(key);
   else if (json) context.printJson(record(key));
   else context.print(`key ${key.keyId} is revoked`);
 }
 
-/** What the key is barred from, in the words of its options. */
+/** Restrictions of the key, named like its options. */
 function limitsOf({ allowEssential, strictCompliance }: ApiKey): string[] {
   return [...(allowEssential ? [] : ['no-essential']), ...(strictCompliance ? ['strict-compliance'] : [])];
 }
 
-/** Bad input is bad usage; the rest failed. */
-function say(context: CliContext, refusal: Refusal): void {
-  if (refusal.code === 'VALIDATION_ERROR') context.usage(refusal.message);
-  else context.fail(refusal.message);
-}
-
-/** Options may be repeated and joined by commas alike. */
+/** Options may be repeated or list several values with commas. */
 function parts(values: string[] | undefined): string[] {
   return (values ?? []).flatMap((value) => value.split(',')).filter((value) => value.trim() !== '');
 }

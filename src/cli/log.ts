@@ -13,7 +13,7 @@ Examples:
   );
   command
     .command('hash <address>')
-    .description('Print the value that stands for an address in the log')
+    .description('Print the hash of an address as it is in the log')
     .option('--json', 'print JSON')
     .action((address: string, options: { json?: boolean }) =>
       printHash(context, address, options.json === true),

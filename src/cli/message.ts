@@ -26,9 +26,9 @@ Examples:
     .description('List messages, newest first')
     .option('--account <id>', 'only of this account')
     .option('--recipient <address>', 'only to this address')
-    .option('--sender <text>', 'only with this in the From address')
-    .option('--subject <text>', 'only with this in the subject')
-    .addOption(new Option('--status <status>', 'only in this state').choices(MESSAGE_STATUSES))
+    .option('--sender <text>', 'only with this text in the From address')
+    .option('--subject <text>', 'only with this text in the subject')
+    .addOption(new Option('--status <status>', 'only with this status').choices(MESSAGE_STATUSES))
     .option('--domain <domain>', 'only from this sending domain (name or id)')
     .option('--from <time>', 'accepted at or after: a date or an ISO 8601 time')
     .option('--to <time>', 'accepted before')
@@ -107,7 +107,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
   if (rows.length > limit) console.error(`there are more than ${limit}: see --limit`);
 }
 
-/** Pages of a list with filters may be short: reads as many of them as it takes. */
+/** Reads as many pages as needed: pages of a list with filters may be short. */
 function firstMessages(tables: Tables, filter: MessageFilter): ListedMessage[] {
   const rows: ListedMessage[] = [];
   let beforeSeq: number | null = null;
@@ -123,7 +123,7 @@ function firstMessages(tables: Tables, filter: MessageFilter): ListedMessage[] {
   return rows;
 }
 
-/** A domain may be registered once for each use case, and by several accounts. */
+/** A domain can be registered once per use case, and by several accounts. */
 function domainIds(tables: Tables, text: string, account: string | undefined): string[] {
   const name = normaliseDomain(text);
   return tables.domains
@@ -159,7 +159,7 @@ function timelineText(entry: Record<string, unknown>): string {
   return `${heading}\n${sessionsText(rest['sessions'])}`;
 }
 
-/** Without the fields that every event of the message repeats. */
+/** Without the fields that all events of the message have in common. */
 function ownFields(fields: Record<string, unknown>): Record<string, unknown> {
   const common = new Set([
     'accountId',

@@ -7,17 +7,17 @@ import type { MigrationEstimate } from '../store/migrate/migration-estimate.ts';
 import { estimateUpgrade, formatBytes, schemaState, upgradeDatabase } from '../store/migrate/upgrade.ts';
 import type { CliContext } from './context.ts';
 
-/** `postrider migrate`: brings the database up to the schema of this program. */
+/** `postrider migrate`. */
 export function migrateCommand(context: CliContext): Command {
   return new Command('migrate')
     .description('Migrate the database to the schema of this version')
-    .option('--dry-run', 'print what the migration would do and needs; change nothing')
+    .option('--dry-run', 'print what the migration would do and needs, without changing anything')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-The daemon must be stopped; a dry run works beside it. "postrider serve" migrates at its start, too. The database as
-it was before stays beside it as postrider.db.before-<schema>-<time>.
+The daemon must be stopped, except for a dry run. "postrider serve" also migrates at its start. A copy of the database
+before the migration remains in the data directory as postrider.db.before-<schema>-<time>.
 
 Exit status: 0 when the database has the schema of this version (or, with --dry-run, could be migrated), 1 when it
 could not be migrated, 3 when a dry run finds too little free space.
@@ -43,7 +43,7 @@ function dryRun(context: CliContext, json: boolean): void {
   const estimate = estimateUpgrade(dir);
   if (estimate === null) {
     if (json) context.printJson({ schema: found, newSchema: newest, steps: [] });
-    else context.print(`The database in ${dir} has schema ${found}, which is that of this version.`);
+    else context.print(`The database in ${dir} has schema ${found}, that of this version.`);
     return;
   }
   const fits = estimate.neededBytes <= estimate.freeBytes;
@@ -103,7 +103,7 @@ function migrate(context: CliContext, json: boolean): void {
     const { found, newest } = schemaState(dir);
     if (found === newest) {
       if (json) context.printJson({ schema: found, migratedFrom: null, copy: null, removed: [] });
-      else context.print(`The database in ${dir} has schema ${found} already.`);
+      else context.print(`The database in ${dir} already has schema ${found}.`);
       return;
     }
     const bar = createBar(process.stderr.isTTY && !json);
@@ -113,7 +113,7 @@ function migrate(context: CliContext, json: boolean): void {
       if (json) return context.printJson({ schema: to, migratedFrom: from, copy, removed });
       context.print(`Migrated the database in ${dir} from schema ${from} to ${to}.`);
       if (copy !== null)
-        context.print(`The database as it was before: ${copy}. Delete it when you no longer need it.`);
+        context.print(`The database before the migration: ${copy}. Delete it when you no longer need it.`);
       for (const file of removed) context.print(`Removed ${basename(file)}.`);
     } finally {
       bar.stop();
@@ -123,10 +123,10 @@ function migrate(context: CliContext, json: boolean): void {
   }
 }
 
-/** One bar for each step; nothing where it is not shown. An interrupt ends the process, so the cursor stays visible. */
+/** One bar per step if `shown`. The cursor stays visible, because an interrupt ends the process. */
 function createBar(shown: boolean) {
   const bar = new SingleBar({
-    format: '{step} {bar} {percentage} %  {item}  {duration_formatted}, {eta_formatted} to go',
+    format: '{step} {bar} {percentage} %  {item}  {duration_formatted}, {eta_formatted} left',
     barCompleteChar: '█',
     barIncompleteChar: '░',
     hideCursor: false,

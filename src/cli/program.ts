@@ -2,8 +2,7 @@ import { Command } from 'commander';
 import { type CliContext, formatError, USAGE } from './context.ts';
 
 /**
- * The list of commands, and nothing else: what each does stands in its own file, which is loaded only when the
- * command is called (or help is asked for).
+ * All commands. The file of a command is loaded only when the command is called or help is requested.
  */
 const COMMANDS: Record<
   string,
@@ -29,7 +28,7 @@ const COMMANDS: Record<
   campaign: async (context) => (await import('./campaign.ts')).campaignCommand(context),
 };
 
-/** The program with the commands that `args` calls for: one, or all when that is not clear. */
+/** The program with the command that `args` calls, or with all commands if that is not clear. */
 export async function buildProgram(
   context: CliContext,
   version: string,
@@ -37,7 +36,7 @@ export async function buildProgram(
 ): Promise<Command> {
   const program = new Command('postrider')
     .description(
-      'A self-hosted mail platform: verified domains, consent, signed delivery to the recipients’ own servers.',
+      'A self-hosted mail platform: verified domains, consent, signed delivery to the recipients’ mail servers.',
     )
     .version(version)
     .option(
@@ -47,17 +46,17 @@ export async function buildProgram(
     .showSuggestionAfterError()
     .exitOverride();
   const configFile = () => program.opts<{ config?: string }>().config;
-  // The first that is a command: what comes after it may be anybody's name.
+  // The first argument that is a command; later arguments may be names.
   const called = args.find((arg) => Object.hasOwn(COMMANDS, arg));
-  const wanted = called === undefined || args[0] === 'help' ? Object.keys(COMMANDS) : [called];
-  for (const name of wanted) {
-    const make = COMMANDS[name];
-    if (make) program.addCommand(withExit(await make(context, configFile), args.includes('--json')));
+  const names = called === undefined || args[0] === 'help' ? Object.keys(COMMANDS) : [called];
+  for (const name of names) {
+    const create = COMMANDS[name];
+    if (create) program.addCommand(withExit(await create(context, configFile), args.includes('--json')));
   }
   return program;
 }
 
-/** Sets on every command what Commander does not inherit: bad usage throws, and is written as JSON if asked. */
+/** Sets what subcommands do not inherit: usage errors throw, and are written as JSON with `--json`. */
 function withExit(command: Command, json: boolean): Command {
   command.exitOverride().showSuggestionAfterError();
   if (json) {

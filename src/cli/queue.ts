@@ -7,7 +7,7 @@ import { normaliseDomain } from '../mail/address.ts';
 import { createQueuedMail, type QueuedMail, type Retried } from '../sending/queued-mail.ts';
 import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
-import type { CliContext, House } from './context.ts';
+import type { CliContext, CliDeps } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
 
 /** `postrider queue list|show|retry|cancel`. */
@@ -15,7 +15,7 @@ export function queueCommand(context: CliContext): Command {
   const command = new Command('queue').description('Manage the delivery queue').addHelpText(
     'after',
     `
-States: queued, sending and deferred; paused, held with its campaign; scheduled, not due yet and never tried.
+States: queued, sending, deferred, paused (held with its campaign), scheduled (not due yet and never attempted).
 
 Examples:
   postrider queue list
@@ -32,7 +32,7 @@ Examples:
     .action((options: ListOptions) => listQueue(context, options));
   command
     .command('show <id>')
-    .description('Show a queued message: when it is tried next and the last reply')
+    .description('Show a queued message: next attempt and last reply')
     .option('--json', 'print JSON')
     .action((id: string, options: { json?: boolean }) => showQueued(context, id, options.json === true));
   for (const action of ACTIONS) {
@@ -72,10 +72,10 @@ interface ActOptions extends FilterOptions {
 interface Action {
   verb: 'retry' | 'cancel';
   description: string;
-  /** What a filtered run did, after a number of messages. */
+  /** Result of a run with filters, printed after the number of messages. */
   done: string;
   apply(mail: QueuedMail, id: string): Promise<Retried | Refusal>;
-  /** The messages that a filtered run is about, as the question before it names them. */
+  /** Number and name of the messages that a run with filters concerns, for the question before it. */
   question(counts: QueueCounts): { count: number; noun: string };
 }
 
@@ -89,7 +89,7 @@ const ACTIONS: readonly Action[] = [
   },
   {
     verb: 'cancel',
-    description: 'Cancel queued messages, by id or filter; a message that is being sent is not stopped',
+    description: 'Cancel queued messages, by id or filter; messages in delivery are not stopped',
     done: 'cancelled',
     apply: async (mail, id) => {
       const message = await mail.cancel(null, id);
@@ -107,14 +107,14 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
     return context.usage(
       `name message ids, or a filter (--account, --destination, --campaign)${filtered ? ', not both' : ''}`,
     );
-  const house = await context.open();
-  const mail = createQueuedMail({ ...house, recorder: createRecorder(house) });
+  const deps = await context.open();
+  const mail = createQueuedMail({ ...deps, recorder: createRecorder(deps) });
   if (!filtered) return actOnIds(context, ids, (id) => action.apply(mail, id), options.json === true);
-  const filter = filterOf(context, house.tables, options);
-  if (filter !== null) await actOnMatching(context, house, filter, { action, mail, options });
+  const filter = filterOf(context, deps.tables, options);
+  if (filter !== null) await actOnMatching(context, deps, filter, { action, mail, options });
 }
 
-/** Does what can be done, and reports for each of the others why not. */
+/** Applies the action to each message, and reports a failure for each that it does not apply to. */
 async function actOnIds(
   context: CliContext,
   ids: readonly string[],
@@ -136,7 +136,7 @@ const BATCH_SIZE = 200;
 
 async function actOnMatching(
   context: CliContext,
-  { tables }: House,
+  { tables }: CliDeps,
   filter: QueueFilter,
   { action, mail, options }: { action: Action; mail: QueuedMail; options: ActOptions },
 ): Promise<void> {
@@ -168,7 +168,7 @@ async function actOnMatching(
     ...(held === 0
       ? []
       : [`${amount(held)} still held: resume the campaign to send ${held === 1 ? 'it' : 'them'}`]),
-    ...(skipped === 0 ? [] : [`${amount(skipped)} changed meanwhile and were left alone`]),
+    ...(skipped === 0 ? [] : [`${amount(skipped)} changed in the meantime and were skipped`]),
   ];
   if (notes.length === 0) return;
   if (changed > 0) context.partial(notes.join('; '));
@@ -191,7 +191,7 @@ function describe({ accountId, destination, campaignId }: QueueFilter): string {
   ].join('');
 }
 
-/** Null when something that is named does not exist, which is reported. */
+/** Null if a named object does not exist, which is reported. */
 function filterOf(
   context: CliContext,
   tables: Tables,
@@ -302,14 +302,14 @@ function queuedView(row: ListedInQueue, clock: Clock) {
     recipient: row.recipient,
     lane: row.lane === 0 ? 'transactional' : 'marketing',
     attempts: row.attempts,
-    // Held mail has no time.
+    // Held messages have no next attempt.
     nextAttemptAt: row.paused === 1 ? null : iso(row.due_at),
     accountId: row.account_id,
     expiresAt: iso(row.expires_at),
   };
 }
 
-/** As people ask for it: what is held or not due yet is neither plainly queued nor deferred. */
+/** The state for people, who distinguish held and scheduled messages from queued and deferred ones. */
 function stateOf({ paused, lease, ready, status, due_at }: ListedInQueue, clock: Clock): string {
   if (lease !== null) return 'sending';
   if (paused === 1) return 'paused';

@@ -3,7 +3,7 @@ import { toZoneFile } from '../dns/zone-file.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
 import { type DnsRecord, IN_PROGRESS } from '../domains/records.ts';
 
-/** How DNS records are written: a zone file, JSON, or text with each value on a line of its own. */
+/** Output format of DNS records: zone file, JSON, or text with each value on a separate line. */
 export type RecordFormat = 'bind' | 'json' | 'table';
 
 const FORMATS: readonly string[] = ['bind', 'json', 'table'] satisfies RecordFormat[];
@@ -25,7 +25,7 @@ export function formatOf({ format, json }: FormatOptions, otherwise: RecordForma
 
 const DEFAULT_TTL = 3600;
 
-/** The platform's zone as a zone file; reverse records, which are in other zones, and notes as comments. */
+/** The platform's zone as a zone file. Reverse records, which belong to other zones, and notes are comments. */
 export function platformZoneFile(records: readonly ZoneRecord[], notes: readonly string[]): string {
   const forward = records.filter(({ type }) => type !== 'PTR');
   const reverse = records.filter(({ type }) => type === 'PTR');
@@ -41,7 +41,7 @@ interface RecordSets {
   recommendedDnsRecords: readonly DnsRecord[];
 }
 
-/** Records of a domain as a zone file: what needs a decision or is not ready yet is a comment. */
+/** Records of a domain as a zone file. Records that need a decision or are not ready yet are comments. */
 export function domainZoneFile({ dnsRecords, recommendedDnsRecords }: RecordSets): string {
   const lines = [comment('Required')];
   for (const record of dnsRecords) {
@@ -58,7 +58,7 @@ export function domainZoneFile({ dnsRecords, recommendedDnsRecords }: RecordSets
   return lines.join('\n');
 }
 
-/** Records of a domain for a person: values on lines of their own, so that they can be copied whole. */
+/** Records of a domain as text, with values on separate lines, so that they can be copied. */
 export function domainRecordTable({ dnsRecords, recommendedDnsRecords }: RecordSets): string {
   return [
     'Required records',
@@ -84,10 +84,10 @@ function isPlaceholder({ value }: DnsRecord): boolean {
 }
 
 function notReady({ type, name }: DnsRecord): string {
-  return `${type} ${name}: its value is being created; print the records again in a minute`;
+  return `${type} ${name}: the value is being created; print the records again in a minute`;
 }
 
-/** Records that do harm or nothing when they are published as they are: they need a policy or a logo first. */
+/** Whether a record must not be published before a policy or logo exists. */
 function needsDecision({ purpose }: DnsRecord): boolean {
   return purpose === 'MTA-STS' || purpose === 'BIMI';
 }

@@ -1,10 +1,10 @@
 import { InvalidArgumentError } from 'commander';
 
-/** How many rows a list prints when nothing is said, and at most. */
+/** Default and maximum number of rows of a list. */
 export const ROWS = 50;
 const MAX_ROWS = 1000;
 
-/** Reads `--limit`; what it throws commander answers as bad usage. */
+/** Parses `--limit`. Throws InvalidArgumentError. */
 export function rowLimit(text: string): number {
   const limit = Number(text);
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_ROWS)

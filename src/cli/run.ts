@@ -8,16 +8,16 @@ import { usingFault } from '../store/failure.ts';
 import { type CliContext, createContext, FAILED, formatError, USAGE } from './context.ts';
 import { buildProgram } from './program.ts';
 
-/** Builds the command that was called, runs it, and turns what goes wrong into a message and an exit status. */
+/** Runs the command that `args` calls; reports errors and sets the exit status. */
 export async function runProgram(args: string[]): Promise<void> {
   let configFile: () => string | undefined = () => undefined;
   const json = args.includes('--json');
   const context = createContext(() => configFile(), json);
 
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // `postrider account list | head -1`: a reader that has enough is no fault.
+    // `postrider account list | head -1`: the reader has closed the pipe.
     if (error.code === 'EPIPE') return;
-    process.stderr.write(`postrider: the output cannot be written: ${error.message}\n`);
+    process.stderr.write(`postrider: writing the output failed: ${error.message}\n`);
     process.exitCode = FAILED;
   });
 
@@ -33,7 +33,7 @@ export async function runProgram(args: string[]): Promise<void> {
   }
 }
 
-/** Writes what went wrong, in one line where the operator can fix it; returns the exit status. */
+/** Reports an error, on one line if the operator can fix it; returns the exit status. */
 function explain(error: unknown, context: CliContext, json: boolean): number {
   // Commander has reported it already; help and version are not errors.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;

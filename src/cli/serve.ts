@@ -8,7 +8,7 @@ import { startDaemon } from '../daemon.ts';
 import { refuseMovedData } from './context.ts';
 import { reportHost } from './host-report.ts';
 
-/** `postrider serve`: runs the daemon until a signal stops it. */
+/** `postrider serve`: runs the daemon until a signal ends it. */
 export function serveCommand(configFile: () => string | undefined): Command {
   return new Command('serve')
     .description('Run the daemon: API, delivery, background work')
@@ -17,7 +17,7 @@ export function serveCommand(configFile: () => string | undefined): Command {
       `
 Signals:
   SIGTERM, SIGINT   stop accepting work, finish deliveries in progress (up to 30 s), exit 0;
-                    exit 1 when outcomes of deliveries could not be recorded
+                    exit 1 if results of deliveries could not be recorded
   SIGHUP            reload the configuration and log what needs a restart
   SIGUSR1, SIGUSR2  ignored
 
@@ -38,18 +38,18 @@ async function serve(file: string | undefined): Promise<void> {
   if (config.file === null) {
     log.warn(
       { searched: CONFIG_FILES },
-      'no configuration file was found: running on built-in defaults and POSTRIDER_ variables. Name the file with --config',
+      'no configuration file found: using built-in defaults and POSTRIDER_ variables. Name the file with --config',
     );
   }
-  // Before the start, which takes a while: a signal that arrives meanwhile is handled after it.
-  process.on('SIGHUP', () => rereadConfig(log, config, () => loadConfig(options)));
+  // Before the start, which takes a while: signals that arrive during it are handled afterwards.
+  process.on('SIGHUP', () => reloadConfig(log, config, () => loadConfig(options)));
   for (const ignored of ['SIGUSR1', 'SIGUSR2'] as const)
     process.on(ignored, () => log.info({ signal: ignored }, 'signal ignored'));
   const stopSignal = firstSignal();
   const start = new AbortController();
   void stopSignal.then(() => start.abort());
-  const world = { clock: systemClock, random: systemRandom, log, addresses, startSignal: start.signal };
-  const daemon = await startDaemon(config, world).catch((error: unknown) => {
+  const env = { clock: systemClock, random: systemRandom, log, addresses, startSignal: start.signal };
+  const daemon = await startDaemon(config, env).catch((error: unknown) => {
     if (start.signal.aborted && error instanceof Error && error.name === 'AbortError') return null;
     throw error;
   });
@@ -57,15 +57,15 @@ async function serve(file: string | undefined): Promise<void> {
     log.info({ signal: await stopSignal }, 'stopped during the migration; the next start continues');
     return;
   }
-  const cancelReport = reportHost(config, world);
+  const cancelReport = reportHost(config, env);
   const signal = await stopSignal;
   cancelReport();
-  // A second signal must not cut the stop short: deliveries under way are recorded first.
+  // A second signal does not interrupt the stop: deliveries in progress are recorded first.
   for (const again of ['SIGTERM', 'SIGINT'] as const) process.on(again, () => log.info('already stopping'));
   log.info({ signal }, 'stopping');
   const unrecorded = await daemon.stop();
   log.info({ unrecorded }, 'stopped');
-  // The messages are not lost, but some will be sent twice: whoever watches the service has to know.
+  // The messages are not lost, but some will be sent twice: monitoring must see that.
   if (unrecorded > 0) process.exitCode = 1;
 }
 
@@ -75,20 +75,20 @@ function firstSignal(): Promise<string> {
   });
 }
 
-/** The log's level changes live; everything else needs a restart, and is named. */
-function rereadConfig(log: Log, running: Config, read: () => Config): void {
-  let wanted: Config;
+/** Applies a changed log level; logs the other sections that changed, which need a restart. */
+function reloadConfig(log: Log, running: Config, read: () => Config): void {
+  let next: Config;
   try {
-    wanted = read();
+    next = read();
   } catch (error) {
-    log.error({ err: error }, 'the configuration was not read again: it has faults');
+    log.error({ err: error }, 'configuration not reloaded: it is invalid');
     return;
   }
-  log.level = wanted.log.level;
-  const changed = Object.keys(wanted).filter((key) => {
+  log.level = next.log.level;
+  const changed = Object.keys(next).filter((key) => {
     const section = key as keyof Config;
-    return section !== 'log' && JSON.stringify(wanted[section]) !== JSON.stringify(running[section]);
+    return section !== 'log' && JSON.stringify(next[section]) !== JSON.stringify(running[section]);
   });
-  if (changed.length === 0) log.info('configuration read again; nothing needs a restart');
-  else log.warn({ sections: changed }, 'configuration read again; these sections changed and need a restart');
+  if (changed.length === 0) log.info('configuration reloaded; nothing needs a restart');
+  else log.warn({ sections: changed }, 'configuration reloaded; these sections changed and need a restart');
 }

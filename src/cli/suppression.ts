@@ -17,14 +17,14 @@ import {
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
 
-/** `postrider suppression list|add|remove`: whom an account may not write to. */
+/** `postrider suppression list|add|remove`. */
 export function suppressionCommand(context: CliContext): Command {
   const command = new Command('suppression')
-    .description('list, set and lift suppressions: addresses that an account may not write to')
+    .description('Manage suppressions: addresses that an account must not send to')
     .addHelpText(
       'after',
       `
-Streams: tx is transactional mail, mk marketing, all both.
+Streams: tx (transactional), mk (marketing), all.
 
 Examples:
   postrider suppression list --account acct_8f3k2m9x0q1z --reason hard_bounce
@@ -33,7 +33,7 @@ Examples:
     );
   command
     .command('list')
-    .description('suppressions of an account, newest first')
+    .description('List the suppressions of an account, newest first')
     .requiredOption('--account <id>', 'the account')
     .option('--email <address>', 'only this address (or its identifier, email_<md5>)')
     .addOption(streamOption('only this stream'))
@@ -43,15 +43,15 @@ Examples:
     .action((options: ListOptions) => list(context, options));
   command
     .command('add <email>')
-    .description('suppress an address')
+    .description('Add a suppression')
     .requiredOption('--account <id>', 'the account')
-    .addOption(streamOption('the mail that it stops').default('all'))
-    .addOption(reasonOption('why').default('manual'))
+    .addOption(streamOption('stream that it applies to').default('all'))
+    .addOption(reasonOption('reason').default('manual'))
     .option('--json', 'print JSON')
     .action((email: string, options: AddOptions) => add(context, email, options));
   command
     .command('remove <email>')
-    .description('lift the suppressions of an address (or of its identifier, email_<md5>)')
+    .description('Remove the suppressions of an address (or of its identifier, email_<md5>)')
     .requiredOption('--account <id>', 'the account')
     .addOption(streamOption('only those of exactly this stream'))
     .addOption(reasonOption('only those for this reason'))
@@ -59,7 +59,7 @@ Examples:
     .addHelpText(
       'after',
       `
-Lifts opt-outs and complaints too, unless --reason names another: only at the wish of the person.`,
+Also removes opt-outs and complaints, unless --reason is given: do this only at the request of the recipient.`,
     )
     .action((email: string, options: RemoveOptions) => remove(context, email, options));
   return command;
@@ -102,7 +102,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
       rows.map((row) => ({ ...shownSuppression(row) })),
       {
         json: options.json === true,
-        empty: 'nobody is suppressed in this way',
+        empty: 'no suppression matches',
       },
     );
     if (more && options.json !== true) context.print('there are more: --limit shows up to 1000');
@@ -128,19 +128,19 @@ async function add(context: CliContext, email: string, options: AddOptions): Pro
 async function remove(context: CliContext, email: string, options: RemoveOptions): Promise<void> {
   await withList(context, options.account, async (suppressions) => {
     const { account, stream, reason } = options;
-    const lifted = await suppressions.lift(account, {
+    const removed = await suppressions.lift(account, {
       email,
       ...(stream === undefined ? {} : { stream }),
       ...(reason === undefined ? {} : { reason }),
     });
-    if (isRefusal(lifted)) return lifted;
-    if (options.json === true) context.printJson(lifted.map(shownSuppression));
-    else context.print(lifted.map((row) => `lifted for ${email}: ${row.stream}, ${row.reason}`).join('\n'));
+    if (isRefusal(removed)) return removed;
+    if (options.json === true) context.printJson(removed.map(shownSuppression));
+    else context.print(removed.map((row) => `removed for ${email}: ${row.stream}, ${row.reason}`).join('\n'));
     return null;
   });
 }
 
-/** Bad input is bad usage; the rest failed. */
+/** Runs `work` with the suppression list of an account; reports a refusal. */
 async function withList(
   context: CliContext,
   accountId: string,
@@ -151,6 +151,5 @@ async function withList(
   const onSuppressionChange = createStatusFollower(clock);
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
   const refusal = await work(createSuppressionList({ tables, writer, clock, recorder, onSuppressionChange }));
-  if (refusal?.code === 'VALIDATION_ERROR') context.usage(refusal.message);
-  else if (refusal !== null) context.fail(refusal.message);
+  if (refusal !== null) context.refused(refusal);
 }

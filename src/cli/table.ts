@@ -2,20 +2,20 @@ import { styleText } from 'node:util';
 import Table from 'cli-table3';
 
 /**
- * Rows as a table for a person: as wide as the terminal, times in local time with zone, numbers with separators,
- * states in color. Programs read `--json` instead.
+ * Formats rows for people: as wide as the terminal, local times with zone, numbers with separators, colored states.
+ * Programs use `--json` instead.
  */
 export interface TableOptions {
   /** Columns of the terminal. */
   width: number;
   color: boolean;
-  /** IANA name of the time zone; the system's when left out. */
+  /** IANA name of the time zone. Default: that of the system. */
   timeZone?: string;
 }
 
-/** Used when the terminal does not say: a pipe or a log. */
+/** Used without a terminal (a pipe or a log). */
 export const DEFAULT_WIDTH = 80;
-/** A shortened column keeps at least this many characters. */
+/** Minimum characters of a shortened column. */
 const MIN_COLUMN = 8;
 /** Border and padding of one column. */
 const COLUMN_OVERHEAD = 3;
@@ -52,8 +52,8 @@ function record(names: readonly string[], values: readonly string[], options: Ta
 }
 
 /**
- * Widths of the columns, the widest ones shortened until the table fits; ids are never shortened, because they
- * are copied into the next command. Null when that is not possible.
+ * Widths of the columns, the widest ones shortened until the table fits; null if that is not possible. Ids are never
+ * shortened, because they are copied into the next command.
  */
 function fitted(
   names: readonly string[],
@@ -83,7 +83,7 @@ function isId(text: string): boolean {
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
-/** A value as text without control characters, which a terminal would obey. */
+/** A value as text, with control characters escaped, which a terminal would interpret. */
 export function formatValue(value: unknown, { timeZone }: Pick<TableOptions, 'timeZone'> = {}): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'number') return value.toLocaleString('en');

@@ -34,9 +34,14 @@ Examples:
     one
       .option('--name <name>', 'name of the template')
       .option('--subject <text>', 'may contain {{name}}')
-      .option('--html <file>', 'file of the HTML body')
-      .option('--text <file>', 'file of the plain text (default: derived from the HTML)')
-      .addOption(new Option('--type <type>', 'stream it is for').choices(['transactional', 'marketing']));
+      .option('--html <file>', 'file with the HTML')
+      .option('--text <file>', 'file with the plain text (default: derived from the HTML)')
+      .addOption(
+        new Option('--type <type>', 'stream of the template (default: both)').choices([
+          'transactional',
+          'marketing',
+        ]),
+      );
 
   add('list', 'List the templates of an account, newest first')
     .option('--limit <n>', 'rows at most', rowLimit, ROWS)
@@ -47,7 +52,7 @@ Examples:
   withContent(add('create', 'Create a template; --name and --html or --text are required')).action(
     (options: ContentOptions) => create(context, options),
   );
-  withContent(add('update <id>', 'Change what the options name')).action(
+  withContent(add('update <id>', 'Update the given fields of a template')).action(
     (id: string, options: ContentOptions) => update(context, id, options),
   );
   add('delete <id>', 'Delete a template').action((id: string, options: Options) =>
@@ -113,7 +118,7 @@ async function update(context: CliContext, id: string, options: ContentOptions):
   );
 }
 
-/** Only what the options name, with the content of the files. */
+/** The fields given as options, with the content of the files. */
 async function contentOf({
   name,
   subject,
@@ -130,7 +135,7 @@ async function contentOf({
   });
 }
 
-/** Null, and reported, when there is no such account. */
+/** Null if the account does not exist, which is reported. */
 async function templatesOf(context: CliContext, account: string): Promise<Templates | null> {
   const { tables, limits, ...rest } = await context.open();
   if (tables.accounts.get(account) === null) {
@@ -140,7 +145,7 @@ async function templatesOf(context: CliContext, account: string): Promise<Templa
   return createTemplates({ tables, ...rest, mayAdd: limits.mayAdd.templates });
 }
 
-/** Prints the template that `work` returns, and on stderr what a send with it would be refused for. */
+/** Prints the template that `work` returns, and to stderr why a send with it would be refused. */
 async function one(
   context: CliContext,
   { account, json }: Options,

@@ -10,12 +10,12 @@ import { createWebhookSecrets } from '../webhooks/secrets.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
 import { DELIVERY_STATUSES, type ShownDelivery, type WholeWebhook } from '../webhooks/shown.ts';
 import type { CliContext } from './context.ts';
-import { withResolver } from './domain-service.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
+import { withResolver } from './with-domains.ts';
 
-/** `postrider webhook …`: endpoints that are told of an account's events. */
+/** `postrider webhook …`. */
 export function webhookCommand(context: CliContext): Command {
-  const command = new Command('webhook').description('make, try out and look after webhooks').addHelpText(
+  const command = new Command('webhook').description('Manage webhooks').addHelpText(
     'after',
     `
 Examples:
@@ -24,7 +24,7 @@ Examples:
   postrider webhook deliveries webhook_1769860800000_4k2m9x7q1zab --account acct_8f3k2m9x0q1z --status failed
   postrider webhook replay webhook_1769860800000_4k2m9x7q1zab --account acct_8f3k2m9x0q1z --from 2026-02-01T00:00:00Z`,
   );
-  /** What every one of them takes; `run` gets the arguments, then the options. */
+  /** Adds a command with the options that all of them have. */
   const add = (usage: string, description: string) =>
     command
       .command(usage)
@@ -32,44 +32,44 @@ Examples:
       .requiredOption('--account <id>', 'the account')
       .option('--json', 'print JSON');
 
-  add('list', 'all webhooks of an account').action((options: Options) => list(context, options));
-  add('create <url>', 'make a webhook; prints its secret')
-    .option('--event <kinds...>', 'kinds of events it takes', ['*'])
+  add('list', 'List the webhooks of an account').action((options: Options) => list(context, options));
+  add('create <url>', 'Create a webhook; prints its secret')
+    .option('--event <kinds...>', 'event types', ['*'])
     .option('--name <name>', 'for display (default: the host)')
     .option('--description <text>', 'for display')
     .action((url: string, options: CreateOptions) => create(context, url, options));
-  add('show <id>', 'one webhook, with its secret').action((id: string, options: Options) =>
+  add('show <id>', 'Show a webhook with its secret').action((id: string, options: Options) =>
     one(context, options, (webhooks) => webhooks.get(options.account, id)),
   );
-  add('delete <id>', 'delete a webhook, with what it was still to be told').action(
-    (id: string, options: Options) => remove(context, id, options),
+  add('delete <id>', 'Delete a webhook with its pending deliveries').action((id: string, options: Options) =>
+    remove(context, id, options),
   );
-  for (const [verb, isActive, does] of [
+  for (const [verb, isActive, description] of [
     ['enable', true, 'Send events to a webhook again'],
     ['disable', false, 'Stop sending events to a webhook'],
   ] as const) {
-    add(`${verb} <id>`, does).action((id: string, options: Options) =>
+    add(`${verb} <id>`, description).action((id: string, options: Options) =>
       one(context, options, (webhooks) => webhooks.update(options.account, id, { isActive })),
     );
   }
-  add('rotate <id>', 'give it a new secret; the old one signs along for 24 hours').action(
+  add('rotate <id>', 'Rotate the secret of a webhook; the old secret also signs for 24 hours').action(
     (id: string, options: Options) =>
       one(context, options, (webhooks) => webhooks.rotateSecret(options.account, id)),
   );
-  add('test <id>', 'call it now with a sample event')
-    .option('--event <kind>', 'kind of the event (default: the first that it takes)')
-    .action((id: string, options: TestOptions) => tryOut(context, id, options));
-  add('deliveries <id>', 'what it was told, newest event first')
+  add('test <id>', 'Send a sample event to a webhook now')
+    .option('--event <kind>', 'event type (default: the first of the webhook)')
+    .action((id: string, options: TestOptions) => test(context, id, options));
+  add('deliveries <id>', 'List the deliveries of a webhook, newest event first')
     .option('--status <status>', DELIVERY_STATUSES.join(', '))
     .option('--limit <n>', 'rows at most', rowLimit, ROWS)
     .action((id: string, options: DeliveryOptions) => deliveries(context, id, options));
-  add('retry <id> <deliveryId>', 'make one delivery again; the daemon does so within a second').action(
+  add('retry <id> <deliveryId>', 'Retry a delivery; the daemon does so within a second').action(
     (id: string, deliveryId: string, options: Options) => retry(context, id, deliveryId, options),
   );
-  add('replay <id>', 'tell it again what it was not told; the daemon does so within a second')
-    .requiredOption('--from <time>', 'events at or after, ISO 8601')
-    .option('--to <time>', 'events before (default: now)')
-    .option('--all', 'also what it was told')
+  add('replay <id>', 'Repeat undelivered events; the daemon does so within a second')
+    .requiredOption('--from <time>', 'events at or after this time, ISO 8601')
+    .option('--to <time>', 'events before this time (default: now)')
+    .option('--all', 'also repeat delivered events')
     .action((id: string, options: ReplayOptions) => replay(context, id, options));
   return command;
 }
@@ -100,17 +100,17 @@ interface ReplayOptions extends Options {
   all?: boolean;
 }
 
-/** The webhooks room as a command uses it; the daemon notices what it changes. */
+/** Runs `work` with the webhooks module of the command's database; the daemon notices changes. */
 async function withWebhooks(
   context: CliContext,
   { account }: Options,
   work: (webhooks: Webhooks) => Promise<void>,
 ): Promise<void> {
-  const house = await context.open();
-  if (house.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
-  const seal = await house.seal();
-  const { allowPrivateNetworks } = house.config.webhooks;
-  await withResolver(house, async (resolver) => {
+  const deps = await context.open();
+  if (deps.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
+  const seal = await deps.seal();
+  const { allowPrivateNetworks } = deps.config.webhooks;
+  await withResolver(deps, async (resolver) => {
     const caller = createWebhookCaller({
       resolver,
       allowPrivateNetworks,
@@ -118,9 +118,9 @@ async function withWebhooks(
     });
     try {
       const log = createLog({ level: 'silent', hashAddresses: true });
-      const secrets = createWebhookSecrets({ seal, random: house.random });
-      const { webhooks: mayAdd } = house.limits.mayAdd;
-      await work(createWebhooks({ ...house, log, secrets, caller, allowPrivateNetworks, mayAdd }));
+      const secrets = createWebhookSecrets({ seal, random: deps.random });
+      const { webhooks: mayAdd } = deps.limits.mayAdd;
+      await work(createWebhooks({ ...deps, log, secrets, caller, allowPrivateNetworks, mayAdd }));
     } finally {
       await caller.close();
     }
@@ -150,7 +150,7 @@ async function create(
   );
 }
 
-/** Does something that leads to one webhook, and prints that. */
+/** Runs `work` and prints the webhook that it returns. */
 async function one(
   context: CliContext,
   options: Options,
@@ -158,7 +158,7 @@ async function one(
 ): Promise<void> {
   await withWebhooks(context, options, async (webhooks) => {
     const webhook = await work(webhooks);
-    if (isRefusal(webhook)) return say(context, webhook);
+    if (isRefusal(webhook)) return context.refused(webhook);
     if (options.json === true) return context.printJson(webhook);
     const { createdAt, updatedAt, events, ...rest } = webhook;
     const shown = {
@@ -174,22 +174,22 @@ async function one(
 async function remove(context: CliContext, id: string, options: Options): Promise<void> {
   await withWebhooks(context, options, async (webhooks) => {
     const removed = await webhooks.remove(options.account, id);
-    if (isRefusal(removed)) return say(context, removed);
+    if (isRefusal(removed)) return context.refused(removed);
     if (options.json === true) context.printJson(removed);
     else context.print(`webhook ${id} has been deleted`);
   });
 }
 
-async function tryOut(context: CliContext, id: string, options: TestOptions): Promise<void> {
+async function test(context: CliContext, id: string, options: TestOptions): Promise<void> {
   const { event } = options;
   if (event !== undefined && !isWebhookEvent(event)) return context.usage(`there is no event ${event}`);
   await withWebhooks(context, options, async (webhooks) => {
     const result = await webhooks.test(options.account, id, event, new AbortController().signal);
-    if (isRefusal(result)) return say(context, result);
+    if (isRefusal(result)) return context.refused(result);
     const { payload, ...shown } = result;
     if (options.json === true) context.printJson(result);
     else context.print(lines({ ...shown, event: payload.type }));
-    if (!result.delivered) context.fail(result.error ?? 'it was not delivered');
+    if (!result.delivered) context.fail(result.error ?? 'The event was not delivered');
   });
 }
 
@@ -207,7 +207,7 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
         beforeSeq,
         limit: options.limit - rows.length,
       });
-      if (isRefusal(page)) return say(context, page);
+      if (isRefusal(page)) return context.refused(page);
       rows.push(...page.deliveries);
       beforeSeq = page.nextSeq;
     } while (beforeSeq !== null && rows.length < options.limit);
@@ -224,7 +224,7 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
             result: delivery.error ?? delivery.responseCode,
             next: delivery.nextAttemptAt,
           })),
-      { json, empty: 'there are no such deliveries' },
+      { json, empty: 'no delivery matches' },
     );
     if (beforeSeq !== null) context.note(`there are more than ${options.limit}: see --limit`);
   });
@@ -233,9 +233,9 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
 async function retry(context: CliContext, id: string, deliveryId: string, options: Options): Promise<void> {
   await withWebhooks(context, options, async (webhooks) => {
     const delivery = await webhooks.retry(options.account, id, deliveryId);
-    if (isRefusal(delivery)) return say(context, delivery);
+    if (isRefusal(delivery)) return context.refused(delivery);
     if (options.json === true) context.printJson(delivery);
-    else context.print(`${deliveryId} will be made again now`);
+    else context.print(`${deliveryId} will be retried now`);
   });
 }
 
@@ -254,19 +254,13 @@ async function replay(context: CliContext, id: string, options: ReplayOptions): 
         to,
         which,
       });
-      if (isRefusal(result)) return say(context, result);
+      if (isRefusal(result)) return context.refused(result);
       replayed += result.replayed;
       next = result.nextFrom;
     }
     if (options.json === true) context.printJson({ webhookId: id, replayed });
-    else context.print(`${replayed} event${replayed === 1 ? '' : 's'} will be told now`);
+    else context.print(`${replayed} event${replayed === 1 ? '' : 's'} will be sent now`);
   });
-}
-
-/** Bad input is bad usage; the rest failed. */
-function say(context: CliContext, refusal: Refusal): void {
-  if (refusal.code === 'VALIDATION_ERROR') context.usage(refusal.message);
-  else context.fail(refusal.message);
 }
 
 function lines(record: object): string {

@@ -3,7 +3,6 @@ import { platformOf } from '../domains/platform/platform.ts';
 import { platformNotes, platformZone } from '../domains/platform/platform-zone.ts';
 import { createDnsView } from '../domains/verification/dns-view.ts';
 import type { CliContext } from './context.ts';
-import { withResolver } from './domain-service.ts';
 import {
   type FormatOptions,
   formatOf,
@@ -12,19 +11,20 @@ import {
   type RecordFormat,
   recordFormat,
 } from './record-output.ts';
+import { withResolver } from './with-domains.ts';
 
-/** `postrider zone`: the platform's own records, ready to publish. */
+/** `postrider zone`: the DNS records of the platform. */
 export function zoneCommand(context: CliContext): Command {
   return new Command('zone')
-    .description("the platform's own DNS records, on which all customers' records rely")
+    .description('Print the DNS records of the platform, which the records of all sending domains refer to')
     .option('--format <format>', 'bind (default), json or table', recordFormat)
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-Prints records with full names: hosts, mail exchanger, SPF, tracking host, permission for DMARC reports, one DKIM
-key for the secondary lane of every domain, and reverse DNS (PTR) of the source addresses, which a zone file can
-only show as comments. Print and publish them again after adding domains.
+Prints records with full names: hosts, mail exchanger, SPF, tracking host, permission for DMARC reports, the DKIM key
+of the secondary lane of every domain, and reverse DNS (PTR) of the source addresses, which are comments in a zone
+file because they belong to other zones. Publish the records again after adding domains.
 
 Examples:
   postrider zone > postrider.zone
@@ -35,10 +35,10 @@ Examples:
 }
 
 async function printZone(context: CliContext, format: RecordFormat): Promise<void> {
-  const house = await context.open();
-  await withResolver(house, async (resolver) => {
-    const keys = house.tables.dkimKeys.secondaryPublicKeys();
-    const platform = platformOf(house.config);
+  const deps = await context.open();
+  await withResolver(deps, async (resolver) => {
+    const keys = deps.tables.dkimKeys.secondaryPublicKeys();
+    const platform = platformOf(deps.config);
     const records = await platformZone(createDnsView(resolver), platform, keys);
     const notes = platformNotes(platform, records);
     if (format === 'json') context.printJson(records);

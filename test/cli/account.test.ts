@@ -20,7 +20,7 @@ describe('account create', () => {
     });
   });
 
-  it('takes company, address and an id of its own, and a name that is a command’s', async () => {
+  it('accepts company, address, an explicit id, and a name equal to a command', async () => {
     await shell.json(
       'account',
       'create',
@@ -68,13 +68,13 @@ describe('account create', () => {
       'Did you mean --address?',
     ],
     ['a command nobody knows', ['account', 'creat'], 'Did you mean create?'],
-  ])('with %s is bad usage', async (_, args, complaint) => {
+  ])('reports a usage error for %s', async (_, args, complaint) => {
     const { status, out, err } = await shell.run(...args);
     expect({ status, out }).toEqual({ status: 2, out: '' });
     expect(err).toContain(complaint);
   });
 
-  it('with an id that is taken fails', async () => {
+  it('fails with an existing id', async () => {
     await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
     const { status, err } = await shell.run('account', 'create', '--name', 'Other', '--id', 'shop');
     expect(status).toBe(1);
@@ -83,12 +83,12 @@ describe('account create', () => {
 });
 
 describe('account list', () => {
-  it('says so when there is none, and keeps stdout clean', async () => {
+  it('reports an empty list on stderr only', async () => {
     expect(await shell.run('account', 'list')).toMatchObject({ status: 0, out: '' });
     expect(await shell.json('account', 'list', '--json')).toEqual([]);
   });
 
-  it('is a table for people', async () => {
+  it('prints a table', async () => {
     await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
     const { out } = await shell.run('account', 'list');
     expect(out).toMatch(/│ shop +│ Shop +│ active +│/);
@@ -96,7 +96,7 @@ describe('account list', () => {
 });
 
 describe('account update', () => {
-  it('changes what is named, keeps the rest, and removes what a --no- option names', async () => {
+  it('updates given fields, and removes those of --no- options', async () => {
     await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop', '--company', 'Shop Ltd.');
     await shell.run('account', 'update', 'shop', '--address', 'Musterstr. 5, 10115 Berlin, Germany');
     const updated = await shell.json('account', 'update', 'shop', '--abuse-email', 'a@b.example', '--json');
@@ -124,14 +124,14 @@ describe('account update', () => {
       'must be an http or https address',
     ],
     ['an unknown account', ['account', 'update', 'none', '--name', 'x'], 1, 'there is no account none'],
-  ])('with %s is refused', async (_, args, expected, complaint) => {
+  ])('rejects %s', async (_, args, expected, complaint) => {
     const { status, err } = await shell.run(...args);
     expect(status).toBe(expected);
     expect(err).toContain(complaint);
   });
 });
 
-it('account disable and enable turn an account off and on', async () => {
+it('account disable and enable change the status', async () => {
   await shell.run('account', 'create', '--name', 'Shop', '--id', 'shop');
   expect((await shell.run('account', 'disable', 'shop')).out).toBe('account shop (Shop) is disabled');
   expect(await shell.json('account', 'enable', 'shop', '--json')).toMatchObject({ status: 'active' });
@@ -163,7 +163,7 @@ describe('the program', () => {
     20_000,
   );
 
-  it('works on new data while another command is making the database', async () => {
+  it('works while another command creates the database', async () => {
     const env = { POSTRIDER_CONFIG: shell.file };
     const outcomes = await Promise.all(
       [1, 2].map(() => runProgram(['account', 'create', '--name', 'Shop'], env)),
@@ -181,7 +181,7 @@ describe('account limits', () => {
   const read = async (...options: string[]) =>
     (await shell.json('account', 'limits', 'shop', ...options, '--json')).limits;
 
-  it('shows every limit with its origin and use', async () => {
+  it('shows every limit with origin and usage', async () => {
     await make();
     expect(await shell.json('account', 'limits', 'shop', '--json')).toEqual({
       accountId: 'shop',
@@ -199,7 +199,7 @@ describe('account limits', () => {
     expect(out).toMatch(/messages-per-hour.*unlimited.*default/);
   });
 
-  it('sets limits, and returns some or all of them to the defaults', async () => {
+  it('sets limits, and resets some or all of them to the defaults', async () => {
     await make();
     const own = (value: number | null) => ({ value, isDefault: false });
     expect(
@@ -222,7 +222,7 @@ describe('account limits', () => {
     ['no number', ['shop', '--domains', 'many'], 2, '--domains must be a whole number'],
     ['no requests at all', ['shop', '--concurrent-requests', '0'], 2, 'of at least 1'],
     ['an unknown limit', ['shop', '--default', 'mails'], 2, 'there is no limit "mails"'],
-  ])('refuses %s', async (_, args, status, message) => {
+  ])('rejects %s', async (_, args, status, message) => {
     await make();
     const outcome = await shell.run('account', 'limits', ...args);
     expect(outcome.status).toBe(status);

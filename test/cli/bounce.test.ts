@@ -40,7 +40,7 @@ describe('bounce parse', () => {
     return join(folder, name);
   };
 
-  it('prints one JSON line a file, with the keys of the contract', async () => {
+  it('prints one JSON line per file', async () => {
     const [first, second, ...more] = await parse(file('a', DSN), file('b', 'Subject: hello\n\nhello'));
     expect(JSON.parse(first ?? '')).toEqual({
       kind: 'dsn',
@@ -70,7 +70,7 @@ describe('bounce parse', () => {
     expect(process.exitCode).toBeUndefined();
   });
 
-  it('names a file that it cannot read, goes on, and fails', async () => {
+  it('names an unreadable file, continues, and fails', async () => {
     const lines = await parse(join(folder, 'missing'), folder, file('a', DSN));
     expect(lines).toHaveLength(1);
     expect(err).toContain('missing');

@@ -36,7 +36,7 @@ function spring({ campaigns, campaignCounts }: Tables): void {
   campaignCounts.addClick('campaign_1', 'https://example.com/');
 }
 
-it('campaign list names them', async () => {
+it('campaign list prints campaigns', async () => {
   expect(await shell.run('campaign', 'list', '--account', 'shop')).toMatchObject({
     status: 0,
     err: 'there are no campaigns in this account',
@@ -54,7 +54,7 @@ it('campaign list names them', async () => {
   ]);
 });
 
-it('campaign show counts', async () => {
+it('campaign show prints counts', async () => {
   store(spring);
   const shown = await shell.json('campaign', 'show', 'campaign_1', '--account', 'shop', '--json');
   expect(shown).toMatchObject({
@@ -93,8 +93,8 @@ async function mayMarket(): Promise<string> {
   store((tables) => {
     spring(tables);
     const [group] = tables.domainGroups.list('shop');
-    const wish = { account_id: 'shop', domain_id: 'domain_1', name: 'shop.example', use_case: 'mk' } as const;
-    insertDomain(tables, { ...wish, group_id: group?.group_id ?? '' }, NOON);
+    const row = { account_id: 'shop', domain_id: 'domain_1', name: 'shop.example', use_case: 'mk' } as const;
+    insertDomain(tables, { ...row, group_id: group?.group_id ?? '' }, NOON);
     tables.subscriptionGroups.insert({
       subscription_group_id: 'sgroup_1',
       account_id: 'shop',
@@ -134,7 +134,7 @@ it('campaign send, pause, resume and cancel', async () => {
     status: 1,
     err: 'postrider: a campaign that is paused cannot be paused',
   });
-  expect((await act('resume')).out).toBe('campaign_1 goes on');
+  expect((await act('resume')).out).toBe('campaign_1 is resumed');
   expect((await act('cancel')).out).toBe('campaign_1 is cancelled');
   const { out } = await act('show');
   expect(out).toMatch(/^status +cancelled$/m);
@@ -149,7 +149,7 @@ it('campaign send, pause, resume and cancel', async () => {
 it.each<[why: string, args: string[], status: number, err: RegExp]>([
   ['a file that is not there', ['--html', '/nowhere.html'], 1, /no such file.*nowhere\.html/],
   ['neither html nor template', [], 1, /html: is required/],
-  ['a variable without a value', ['--var', 'offer'], 2, /must be name=value/],
+  ['a variable without a value', ['--var', 'offer'], 2, /must be NAME=VALUE/],
   ['half a message an hour', ['--per-hour', '0.5'], 2, /must be a whole number/],
 ])('campaign send fails for %s', async (_, args, status, err) => {
   await mayMarket();

@@ -32,7 +32,7 @@ const contacts = (...args: string[]) => shell.run('contacts', ...args, '--accoun
 const contactsJson = (...args: string[]) => shell.json('contacts', ...args, '--account', 'shop', '--json');
 
 describe('contacts import', () => {
-  it('takes a file in and says what became of it', async () => {
+  it('imports a file and prints the result', async () => {
     const file = fileOf('people.csv', PEOPLE);
     expect(await contacts('import', file, '--ignore-unknown')).toEqual({
       status: PARTIAL,
@@ -40,7 +40,7 @@ describe('contacts import', () => {
       out: `${file}: 3 rows, 2 created, 1 rejected
 ignored columns: shoe
   line 4: email: has no "@"
-every rejected row with its reason: ${file}.rejected.csv`,
+all rejected rows with reasons: ${file}.rejected.csv`,
     });
     expect(readFileSync(`${file}.rejected.csv`, 'utf8')).toBe('line,reason\n4,"email: has no ""@"""\n');
     expect((await contactsJson('list')).map(({ email }: { email: string }) => email)).toEqual([
@@ -49,7 +49,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
     ]);
   });
 
-  it('says it in JSON, writes the report elsewhere, and may be repeated', async () => {
+  it('prints JSON, writes the report to a given file, and can be repeated', async () => {
     const file = fileOf('people.ndjson', '{"email":"ada@example.net"}\n{}\n');
     const report = inDir('report.csv');
     await contacts('import', file);
@@ -96,7 +96,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
     expect(await contactsJson('list')).toEqual([]);
   });
 
-  it('reads columns of other names with --map', async () => {
+  it('maps columns with --map', async () => {
     const file = fileOf('people.csv', 'Email Address,a=b,First Name\nada@example.net,gold,Ada\n');
     const map = ['--map', 'Email Address=email', '--map', 'a=b=customFields.plan'];
     expect(await contacts('import', file, ...map)).toMatchObject({ status: 0 });
@@ -127,7 +127,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
     expect(outcome.err).toContain(message);
   });
 
-  it('accepts rows with a phone alone only with --allow-phone-only', async () => {
+  it('accepts rows without email only with --allow-phone-only', async () => {
     const file = fileOf('people.csv', 'email,phone\nada@example.net,\n,+442079460000\n');
     expect(await contactsJson('import', file)).toMatchObject({
       created: 1,
@@ -140,7 +140,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
     });
   });
 
-  it('counts and checks in a dry run, and writes nothing', async () => {
+  it('validates and counts rows in a dry run, without writing', async () => {
     const group = await shell.json('group', 'create', '--name', 'News', '--account', 'shop', '--json');
     const file = fileOf('people.csv', PEOPLE);
     const into = ['--ignore-unknown', '--group', group.subscriptionGroupId];
@@ -164,7 +164,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
     );
   });
 
-  it('flags a list of rejected rows that is not complete', async () => {
+  it('marks an incomplete list of rejected rows', async () => {
     const bad = Array.from({ length: 130 }, () => 'nobody');
     const file = fileOf('people.csv', `email\n${bad.join('\n')}\n`);
     const { rejected, rejectedRows, rejectedRowsTruncated } = await contactsJson('import', file);
@@ -184,7 +184,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
     ],
     ['no such format', ['people.csv', '--account', 'shop', '--format', 'xml'], 2, 'choices are csv, ndjson'],
     ['no header', ['empty.csv', '--account', 'shop'], 1, 'there is no header line'],
-  ])('refuses %s', async (_, [name = '', ...args], status, message) => {
+  ])('rejects %s', async (_, [name = '', ...args], status, message) => {
     fileOf('people.csv', PEOPLE);
     fileOf('people', PEOPLE);
     fileOf('empty.csv', '');
@@ -193,7 +193,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
     expect(outcome.err).toContain(message);
   });
 
-  it('goes on after a kill, as a process of its own', async () => {
+  it('resumes after a kill -9 of its process', async () => {
     const rows = Array.from({ length: 60_000 }, (_, n) => `p${n}@example.net,P${n}`);
     const file = fileOf('many.csv', `email,firstName\n${rows.join('\n')}\n`);
     const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -224,7 +224,7 @@ every rejected row with its reason: ${file}.rejected.csv`,
 describe('contacts list and show', () => {
   beforeEach(() => contacts('import', fileOf('people.csv', PEOPLE), '--ignore-unknown'));
 
-  it('find people by what begins with a text, and by status', async () => {
+  it('find contacts by text and status', async () => {
     const emails = async (...args: string[]) =>
       (await contactsJson('list', ...args)).map(({ email }: { email: string }) => email);
     expect(await emails('--search', 'HOPP')).toEqual(['grace@example.net']);
@@ -233,7 +233,7 @@ describe('contacts list and show', () => {
     await shell.run('suppression', 'add', 'ada@example.net', '--account', 'shop');
     expect(await emails('--status', 'suppressed')).toEqual(['ada@example.net']);
     expect(await shell.json('contacts', 'list', '--account', 'other', '--json')).toEqual([]);
-    expect(await contacts('list', '--search', 'x')).toMatchObject({ err: 'there are no such contacts' });
+    expect(await contacts('list', '--search', 'x')).toMatchObject({ err: 'no contact matches' });
     expect((await contacts('list', '--limit', '1')).out).toMatch(
       /grace@example\.net[^]*active[^]*there are more/,
     );
@@ -244,7 +244,7 @@ describe('contacts list and show', () => {
     'ADA@example.net',
     '+44 20 7946 0000',
     'email_ae2c0afa556b74f2d501305b54c34910',
-  ])('show a person by %s', async (person) => {
+  ])('show a contact by %s', async (person) => {
     expect(await contactsJson('show', person)).toMatchObject({
       email: 'ada@example.net',
       customFields: { plan: 'gold' },
@@ -259,9 +259,9 @@ describe('contacts list and show', () => {
   });
 
   it.each([
-    ['nobody known', 'x@example.net', 1, 'there is no contact'],
-    ['no person', 'x', 2, 'no address, number or identifier'],
-  ])('refuse %s', async (_, person, status, message) => {
+    ['an unknown contact', 'x@example.net', 1, 'there is no contact'],
+    ['an invalid identifier', 'x', 2, 'is not an address, phone number or identifier'],
+  ])('reject %s', async (_, person, status, message) => {
     for (const verb of ['show', 'erase']) {
       const outcome = await contacts(verb, person);
       expect(outcome.status).toBe(status);
@@ -271,7 +271,7 @@ describe('contacts list and show', () => {
 });
 
 describe('contacts erase and compact', () => {
-  it('leave nothing of a person', async () => {
+  it('leave no trace of a person', async () => {
     await contacts('import', fileOf('people.csv', PEOPLE), '--ignore-unknown');
     expect(await contacts('erase', 'ada@example.net')).toMatchObject({
       status: 0,
@@ -287,7 +287,7 @@ describe('contacts erase and compact', () => {
     });
   });
 
-  it('erase leaves clearing the file to a daemon that is running', async () => {
+  it('erase leaves clearing the file to a running daemon', async () => {
     const db = openDatabase(inDir('data'));
     const tables = createTables(db);
     await contacts('import', fileOf('people.csv', PEOPLE), '--ignore-unknown');
@@ -306,7 +306,7 @@ describe('contacts erase and compact', () => {
     db.close();
   });
 
-  it('compact makes a file that gives back free pages, and leaves no copy', async () => {
+  it('compact creates a file that returns free pages, and leaves no copy', async () => {
     const old = openDatabase(inDir('data'));
     old.exec('PRAGMA auto_vacuum = NONE');
     old.exec('VACUUM');
@@ -318,7 +318,7 @@ describe('contacts erase and compact', () => {
     expect(readdirSync(inDir('data')).filter((name) => name.includes('etilqs'))).toEqual([]);
   });
 
-  it('refuses to compact while a daemon is running', async () => {
+  it('compact is refused while a daemon is running', async () => {
     await shell.run('contacts', 'compact');
     const lock = lockDaemon(inDir('data'));
     const outcome = await shell.run('contacts', 'compact');

@@ -71,7 +71,7 @@ const add = (name: string, account = 'one', useCase = 'tx-local') =>
   shell.domain('add', name, '--account', account, '--use-case', useCase, '--json');
 
 describe('postrider domain', () => {
-  it('adds a domain with both its lanes, and prints what to publish', async () => {
+  it('adds a domain with both lanes, and prints the records to publish', async () => {
     const { status, out } = await shell.domain(
       'add',
       'Example.org',
@@ -87,7 +87,7 @@ describe('postrider domain', () => {
     expect(out).toMatch(/CNAME {2}ps\w+\._domainkey\.example\.org\n {7}alt_\w+\.dkim\.mail\.example\.net\n/);
   });
 
-  it('says that the platform zone has to be published again, once', async () => {
+  it('asks once to publish the platform zone again', async () => {
     const args = ['add', 'example.org', '--account', 'one', '--use-case', 'tx-local'] as const;
     expect((await shell.domain(...args)).out).toContain('publish the output of "postrider zone" again');
     expect((await shell.domain(...args)).out).not.toContain('again');
@@ -106,7 +106,7 @@ describe('postrider domain', () => {
     const { domainId, dnsRecords } = JSON.parse((await add('example.org')).out);
     const rotated = JSON.parse((await shell.domain('rotate-dkim', 'example.org', '--json')).out);
     expect(rotated.dnsRecords[0].name).not.toBe(dnsRecords[0].name);
-    expect((await shell.domain('rotate-dkim', domainId)).out).toContain('in progress already');
+    expect((await shell.domain('rotate-dkim', domainId)).out).toContain('already in progress');
     expect(await shell.domain('delete', 'example.org')).toMatchObject({
       status: 1,
       err: expect.stringContaining('Confirm with --yes.'),
@@ -117,7 +117,7 @@ describe('postrider domain', () => {
     expect((await shell.domain('show', domainId)).status).toBe(1);
   });
 
-  it('says when the DMARC policy may be raised', async () => {
+  it('reports when the DMARC policy can be raised', async () => {
     await add('example.org');
     expect((await shell.domain('show', 'example.org')).out).toContain('No DMARC reports yet');
   });
@@ -161,7 +161,7 @@ describe('postrider domain', () => {
     expect((await shell.domain('show', 'example.org')).out).toMatch(/status +PENDING/);
   });
 
-  it('asks which one is meant when a name was registered several times', async () => {
+  it('asks for the id if a name is registered several times', async () => {
     await add('example.org');
     await add('example.org', 'one', 'mk-local');
     await add('example.org', 'two');
@@ -175,7 +175,7 @@ describe('postrider domain', () => {
     });
   });
 
-  it('verifies a domain from here, and says what is missing', async () => {
+  it('verifies a domain, and reports missing records', async () => {
     const { dnsRecords } = JSON.parse((await add('example.org')).out) as { dnsRecords: PublishedRecord[] };
     shell.dns.publish(JSON.parse((await shell.zone('--json')).out));
     shell.dns.publish(dnsRecords.filter(({ type }) => type !== 'MX'));

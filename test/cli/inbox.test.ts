@@ -29,7 +29,7 @@ async function keep(box: Box, raw: string): Promise<void> {
 }
 
 describe('postrider inbox', () => {
-  it('lists mail that came in, newest first, of one box or all', async () => {
+  it('lists received mail of one box or all, newest first', async () => {
     await keep('postmaster', 'Subject: one\r\n\r\nx');
     await keep('abuse', 'Subject: two\r\n\r\nx');
     expect(await shell.json('inbox', 'list', '--json')).toMatchObject([{ number: 2 }, { number: 1 }]);
@@ -48,16 +48,16 @@ describe('postrider inbox', () => {
     ]);
   });
 
-  it('shows one, with nothing in it that a terminal obeys', async () => {
+  it('shows a message without control characters', async () => {
     await keep('postmaster', 'Subject: hi\r\n\r\nbye\u001b]0;owned\u0007\u202e!');
     expect((await shell.run('inbox', 'show', '1')).out).toBe('Subject: hi\n\nbye␣]0;owned␣␣!');
   });
 
   it.each([
-    ['a number that nothing has', ['show', '7'], 1, 'there is no mail 7'],
-    ['no number', ['show', 'x'], 1, 'there is no mail x'],
+    ['a number that nothing has', ['show', '7'], 1, 'there is no message 7'],
+    ['no number', ['show', 'x'], 1, 'there is no message x'],
     ['a box that there is not', ['list', '--box', 'spam'], 2, 'Allowed choices are postmaster'],
-  ])('says no to %s', async (_, args, status, words) => {
+  ])('rejects %s', async (_, args, status, words) => {
     const outcome = await shell.run('inbox', ...args);
     expect(outcome.status).toBe(status);
     expect(outcome.err).toContain(words);

@@ -26,7 +26,7 @@ describe('key create', () => {
     });
   });
 
-  it('takes several values by comma, one after another, or one option each', async () => {
+  it('accepts several values with commas, in sequence, or with repeated options', async () => {
     const key = await shell.json(
       'key',
       'create',
@@ -51,14 +51,14 @@ describe('key create', () => {
     });
   });
 
-  it('bars a key from essential mail and from the automatic footer', async () => {
+  it('creates a key without essential messages and automatic footer', async () => {
     const args = ['--account', 'shop', '--scope', 'transactional', '--no-essential', '--strict-compliance'];
     const created = await shell.json('key', 'create', ...args);
     expect(created).toMatchObject({ allowEssential: false, strictCompliance: true });
     expect((await shell.run('key', 'list')).out).toMatch(/no-essential, strict-compliance/);
   });
 
-  it('warns of a From domain that the account has not registered', async () => {
+  it('warns about a From domain that is not registered', async () => {
     const create = ['key', 'create', '--account', 'shop', '--scope', 'transactional', '--allow-from'];
     await shell.run('domain', 'add', 'shop.example', '--account', 'shop', '--use-case', 'tx-local');
     expect(await shell.run(...create, 'shop.example')).toMatchObject({ status: 0, err: '' });
@@ -87,7 +87,7 @@ describe('key create', () => {
       '"x" is not a domain',
     ],
     ['an unknown account', ['--account', 'none', '--scope', 'setup'], 1, 'there is no account none'],
-  ])('with %s is refused', async (_, args, expected, complaint) => {
+  ])('rejects %s', async (_, args, expected, complaint) => {
     const { status, out, err } = await shell.run('key', 'create', ...args);
     expect({ status, out }).toEqual({ status: expected, out: '' });
     expect(err).toContain(complaint);
@@ -105,12 +105,12 @@ describe('key list', () => {
     expect(out).toContain('transactional');
   });
 
-  it('of an account that is not there fails', async () => {
+  it('fails for an unknown account', async () => {
     expect(await shell.run('key', 'list', '--account', 'none')).toMatchObject({ status: 1 });
   });
 });
 
-it('key revoke ends a key once', async () => {
+it('key revoke revokes a key once', async () => {
   const { keyId } = await shell.json('key', 'create', '--account', 'shop', '--scope', 'setup');
   expect((await shell.run('key', 'revoke', keyId)).out).toBe(`key ${keyId} is revoked`);
   expect(await shell.run('key', 'revoke', keyId)).toMatchObject({ status: 1 });

@@ -11,7 +11,7 @@ function temporary(): string {
   return dir;
 }
 
-it('finds data next to the configuration file, whatever the working directory', async () => {
+it('finds the data directory relative to the configuration file', async () => {
   const [etc, elsewhere] = [temporary(), temporary()];
   const file = join(etc, 'postrider.toml');
   writeFileSync(file, 'hostname = "mail.example.net"\n[data]\ndir = "state"\n');
@@ -43,7 +43,7 @@ it('uses the file in the working directory', async () => {
   expect(existsSync(join(checkout, 'here/postrider.db'))).toBe(true);
 });
 
-it('refuses to create a second database where an earlier version kept the first', async () => {
+it('refuses to create a second database if an earlier version has one elsewhere', async () => {
   const checkout = temporary();
   mkdirSync(join(checkout, 'config'));
   expect((await runProgram(['account', 'create', '--name', 'Shop'], {}, checkout)).status).toBe(0);

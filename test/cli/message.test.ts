@@ -51,7 +51,7 @@ describe('message list', () => {
     [['--domain', 'none.example'], 1, 'there is no domain none.example'],
     [['--from', 'yesterday'], 2, '--from must be a date'],
     [['--status', 'lost'], 2, 'Allowed choices are queued'],
-  ])('%j is refused', async (args, status, message) => {
+  ])('rejects %j', async (args, status, message) => {
     const outcome = await shell.run('message', 'list', ...args);
     expect(outcome).toMatchObject({ status, err: expect.stringContaining(message) });
   });
@@ -79,7 +79,7 @@ describe('group, template and campaign', () => {
     expect(await shell.json('template', 'list', ...on)).toEqual([]);
   });
 
-  it('warns of what a send with the template would be refused for', async () => {
+  it('warns why a send with the template would be refused', async () => {
     const { err } = await shell.run(
       'template',
       'create',

@@ -23,7 +23,7 @@ function makeOld(large = false): string {
 }
 
 describe('postrider migrate', () => {
-  it('migrates, and says where the copy is', async () => {
+  it('migrates, and prints where the copy is', async () => {
     const file = makeOld(true);
     const { status, out } = await shell.run('migrate');
     expect(status).toBe(0);
@@ -33,12 +33,12 @@ describe('postrider migrate', () => {
     expect(schemaOf(file)).toBe(NEWEST);
   });
 
-  it('has nothing to do with the schema of this version', async () => {
+  it('changes nothing at the current schema', async () => {
     expect(await shell.run('migrate')).toMatchObject({ status: 0, out: expect.stringContaining('already') });
     expect(await shell.run('migrate', '--dry-run')).toMatchObject({ status: 0 });
   });
 
-  it('changes nothing in a dry run, also beside a daemon', async () => {
+  it('changes nothing in a dry run, also while a daemon runs', async () => {
     const file = makeOld();
     const before = readdirSync(dir);
     const lock = lockDaemon(dir);
@@ -53,7 +53,7 @@ describe('postrider migrate', () => {
     expect(readdirSync(dir).filter((name) => name !== 'daemon.lock')).toEqual(before);
   });
 
-  it('refuses beside a daemon', async () => {
+  it('is refused while a daemon runs', async () => {
     const file = makeOld();
     const lock = lockDaemon(dir);
     await expect(shell.run('migrate')).rejects.toThrow(/another postrider daemon is running/);

@@ -26,9 +26,9 @@ function store<T>(work: (tables: Tables) => T): T {
   }
 }
 
-function deferred(wish: Partial<MessageRow> = {}): MessageRow {
+function deferred(fields: Partial<MessageRow> = {}): MessageRow {
   return store((tables) => {
-    const message = enqueue(tables, Date.now(), { ...wish, dueAt: Date.now() + HOUR });
+    const message = enqueue(tables, Date.now(), { ...fields, dueAt: Date.now() + HOUR });
     tables.messages.setState(message.seq, 'deferred', Date.now(), null, null);
     return message;
   });
@@ -56,7 +56,7 @@ function insertCampaign(status: CampaignStatus): number {
 }
 
 describe('queue list', () => {
-  it('shows paused and scheduled messages as such', async () => {
+  it('shows paused and scheduled messages', async () => {
     const { message_id: paused } = held();
     const { message_id: scheduled } = store((tables) =>
       enqueue(tables, Date.now(), { dueAt: Date.now() + HOUR }),
@@ -83,7 +83,7 @@ describe('queue list', () => {
     expect(await shell.json('queue', 'show', paused, '--json')).toMatchObject({ state: 'paused' });
   });
 
-  it('shows mail of a paused campaign that was not taken from the queue yet as paused', async () => {
+  it('shows messages of a paused campaign as paused before they are due', async () => {
     const seq = insertCampaign('paused');
     const message = store((tables) => {
       const row = enqueue(tables, Date.now(), { campaign_id: 'campaign_one' });
@@ -113,7 +113,7 @@ describe('queue list', () => {
 });
 
 describe('queue retry and cancel by filter', () => {
-  it('ask first, and change nothing without --yes where nobody can answer', async () => {
+  it('ask for confirmation, and change nothing without terminal and --yes', async () => {
     const { seq } = deferred();
     expect(await shell.run('queue', 'retry', '--destination', 'example.net')).toMatchObject({
       status: 1,
@@ -122,7 +122,7 @@ describe('queue retry and cancel by filter', () => {
     expect(store((tables) => tables.queue.get(seq)?.ready)).toBe(0);
   });
 
-  it('retry what is deferred, and report what stays held', async () => {
+  it('retry deferred messages, and report held ones', async () => {
     const messages = [deferred(), deferred(), deferred({ recipient: 'ada@example.org' })];
     const paused = held();
     const outcome = await shell.run('queue', 'retry', '--destination', 'Example.NET', '--yes');
@@ -135,7 +135,7 @@ describe('queue retry and cancel by filter', () => {
     expect(store((tables) => tables.queue.get(paused.seq)?.due_at)).toBe(HELD);
   });
 
-  it('exit 1 when all that matches stays held', async () => {
+  it('exit 1 if all matching messages are held', async () => {
     insertCampaign('paused');
     held();
     expect(await shell.run('queue', 'retry', '--campaign', 'campaign_one', '--yes')).toMatchObject({
@@ -145,11 +145,11 @@ describe('queue retry and cancel by filter', () => {
     });
   });
 
-  it('cancel in pages, of the one account or campaign', async () => {
+  it('cancel in batches, for one account or campaign', async () => {
     store((tables) => insertAccount(tables, 'acct_two', 0));
     insertCampaign('sending');
     const many = Array.from({ length: 450 }, () => ({ account_id: 'acct_one' }));
-    const one = store((tables) => many.map((wish) => enqueue(tables, Date.now(), wish)));
+    const one = store((tables) => many.map((fields) => enqueue(tables, Date.now(), fields)));
     const two = store((tables) => enqueue(tables, Date.now(), { account_id: 'acct_two' }));
     const campaign = store((tables) =>
       enqueue(tables, Date.now(), { account_id: 'acct_two', campaign_id: 'campaign_one' }),
@@ -183,7 +183,7 @@ describe('queue retry and cancel by filter', () => {
 });
 
 describe('queue retry', () => {
-  it('says that a held message stays held, and exits 1', async () => {
+  it('reports a held message, and exits 1', async () => {
     const { message_id: id } = held();
     expect(await shell.run('queue', 'retry', id)).toMatchObject({
       status: 1,
@@ -209,7 +209,7 @@ describe('queue retry', () => {
 });
 
 describe('queue cancel', () => {
-  it('cancels queued messages, and reports for the others why not', async () => {
+  it('cancels queued messages, and reports why others are not', async () => {
     const { message_id: id } = deferred();
     const first = await shell.run('queue', 'cancel', id, 'msg_none', '--json');
     expect(JSON.parse(first.out)).toMatchObject([{ messageId: id, status: 'cancelled' }]);

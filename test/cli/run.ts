@@ -9,21 +9,21 @@ import { createContext, PARTIAL, USAGE } from '../../src/cli/context.ts';
 import { buildProgram } from '../../src/cli/program.ts';
 import { openDatabase } from '../../src/store/database.ts';
 
-/** What a command said and how it ended. */
-export interface Outcome {
+/** Output and exit status of a command. */
+export interface CommandResult {
   status: number;
   out: string;
   err: string;
 }
 
-/** A data directory of its own with an empty database, and commands over it, run in this process. */
+/** A data directory with an empty database, and commands on it, run in this process. */
 export function createShell() {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
   openDatabase(join(dir, 'data')).close();
   const file = join(dir, 'postrider.toml');
   writeFileSync(file, `[data]\ndir = ${JSON.stringify(join(dir, 'data'))}\n`);
 
-  async function run(...args: string[]): Promise<Outcome> {
+  async function run(...args: string[]): Promise<CommandResult> {
     const out: string[] = [];
     const err: string[] = [];
     vi.spyOn(console, 'log').mockImplementation((text: string) => void out.push(text));
@@ -62,12 +62,12 @@ export function createShell() {
 const TSX = import.meta.resolve('tsx');
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 
-/** The program as a process of its own. */
+/** Runs the program as a separate process. */
 export function runProgram(
   args: string[],
   env: Record<string, string> = {},
   cwd: string = process.cwd(),
-): Promise<Outcome> {
+): Promise<CommandResult> {
   return new Promise((resolve) => {
     const options = { env: { ...process.env, ...env }, cwd };
     execFile(process.execPath, ['--import', TSX, MAIN, ...args], options, (error, out, err) =>

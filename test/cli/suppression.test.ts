@@ -35,12 +35,12 @@ describe('suppression', () => {
     expect(await shell.json('suppression', 'list', '--account', 'shop', '--json')).toEqual([added]);
     expect(await suppression('remove', 'ada@example.net')).toMatchObject({
       status: 0,
-      out: 'lifted for ada@example.net: all, manual',
+      out: 'removed for ada@example.net: all, manual',
     });
-    expect(await suppression('list')).toMatchObject({ status: 0, err: 'nobody is suppressed in this way' });
+    expect(await suppression('list')).toMatchObject({ status: 0, err: 'no suppression matches' });
   });
 
-  it('lists by stream, reason and address, so many at most', async () => {
+  it('lists by stream, reason and address, up to a limit', async () => {
     await suppression('add', 'a@example.net', '--stream', 'mk');
     await suppression('add', 'b@example.net', '--reason', 'complaint');
     const emails = async (...filter: string[]) => {
@@ -64,7 +64,7 @@ describe('suppression', () => {
     ['no account', ['list'], 2, "required option '--account <id>'"],
     ['no such account', ['list', '--account', 'nobody'], 1, 'there is no account nobody'],
     ['nothing to lift', ['remove', 'a@example.net', '--account', 'shop'], 1, 'is not suppressed'],
-  ])('refuses %s', async (_, args, status, message) => {
+  ])('rejects %s', async (_, args, status, message) => {
     const outcome = await shell.run('suppression', ...args);
     expect(outcome.status).toBe(status);
     expect(outcome.err).toContain(message);

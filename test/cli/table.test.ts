@@ -6,15 +6,15 @@ const PLAIN = { width: 80, color: false, timeZone: 'Europe/Berlin' };
 const ID = 'msg_1769860800000_8m2k4x7q1zab';
 
 describe('a table', () => {
-  it('fits the terminal, and shortens no id', () => {
-    const rows = [{ id: ID, subject: 'A subject that is much longer than any terminal has room for', n: 1 }];
+  it('fits the terminal without shortening ids', () => {
+    const rows = [{ id: ID, subject: 'A subject that is much longer than any terminal', n: 1 }];
     const lines = formatTable(rows, PLAIN).split('\n');
     expect(lines.every((line) => line.length <= 80)).toBe(true);
     expect(lines.join('')).toContain(ID);
     expect(lines.join('')).toContain('…');
   });
 
-  it('becomes a list of values where it cannot fit', () => {
+  it('becomes a list of values if it cannot fit', () => {
     const text = formatTable([{ id: ID, account: 'acct_8f3k2m9x0q1z', domain: 'd' }], {
       ...PLAIN,
       width: 40,
@@ -28,11 +28,11 @@ describe('a table', () => {
     expect(text).toContain('1,234,567');
   });
 
-  it('shows control characters instead of sending them to the terminal', () => {
+  it('escapes control characters', () => {
     expect(formatTable([{ subject: 'a\u001b[31mb\u0007' }], PLAIN)).toContain('a\\x1b[31mb\\x07');
   });
 
-  it('colors states only where asked', () => {
+  it('colors states only if requested', () => {
     const rows = [{ status: 'FAILED' }, { status: 'delivered' }];
     const colored = formatTable(rows, { ...PLAIN, color: true });
     expect(colored).not.toBe(stripVTControlCharacters(colored));

@@ -18,7 +18,7 @@ const webhook = (...args: string[]) => shell.json('webhook', ...args, '--account
 const create = (url: string, ...args: string[]) => webhook('create', url, ...args);
 
 describe('webhook create, list, show', () => {
-  it('makes a webhook and shows its secret', async () => {
+  it('creates a webhook and shows its secret', async () => {
     const made = await create('https://shop.example/hooks', '--event', 'email_sent,email_opened');
     expect(made).toMatchObject({
       webhookId: expect.stringMatching(/^webhook_/),
@@ -35,13 +35,13 @@ describe('webhook create, list, show', () => {
     expect(text.out).toContain('email_sent, email_opened');
   });
 
-  it('is disabled and enabled', async () => {
+  it('disables and enables', async () => {
     const { webhookId } = await create('https://shop.example/hooks');
     expect(await webhook('disable', webhookId)).toMatchObject({ isActive: false });
     expect(await webhook('enable', webhookId)).toMatchObject({ isActive: true });
   });
 
-  it('takes everything unless told', async () => {
+  it('subscribes to all events by default', async () => {
     expect(await create('https://shop.example/hooks')).toMatchObject({ events: ['*'] });
   });
 
@@ -54,7 +54,7 @@ describe('webhook create, list, show', () => {
     ['a bad status', ['deliveries', 'webhook_1_2', '--account', 'shop', '--status', 'lost'], 2, 'status'],
     ['a bad time', ['replay', 'webhook_1_2', '--account', 'shop', '--from', 'once'], 2, '--from'],
     ['an event that is none', ['test', 'webhook_1_2', '--account', 'shop', '--event', 'mail'], 2, 'no event'],
-  ])('refuses %s', async (_, args, status, why) => {
+  ])('rejects %s', async (_, args, status, why) => {
     const outcome = await shell.run('webhook', ...args);
     expect(outcome.status).toBe(status);
     expect(outcome.err).toContain(why);
@@ -68,7 +68,7 @@ describe('webhook create, list, show', () => {
 });
 
 describe('webhook rotate, delete', () => {
-  it('changes the secret, and ends the webhook', async () => {
+  it('rotate the secret, and delete the webhook', async () => {
     const { webhookId, secret } = await create('https://shop.example/hooks');
     const rotated = await webhook('rotate', webhookId);
     expect(rotated.secret).not.toBe(secret);
@@ -79,7 +79,7 @@ describe('webhook rotate, delete', () => {
 });
 
 describe('webhook test', () => {
-  it('calls the endpoint and says what came of it', async () => {
+  it('calls the endpoint and prints the result', async () => {
     const endpoint = await startEndpoint(() => ({ status: 200, body: 'thanks' }));
     const { webhookId } = await create(endpoint.url);
     expect(await webhook('test', webhookId, '--event', 'email_clicked')).toMatchObject({
@@ -97,7 +97,7 @@ describe('webhook test', () => {
 });
 
 describe('webhook deliveries, retry, replay', () => {
-  it('find nothing where nothing happened', async () => {
+  it('find nothing without deliveries', async () => {
     const { webhookId } = await create('https://shop.example/hooks');
     expect(await webhook('deliveries', webhookId)).toEqual([]);
     expect(await webhook('replay', webhookId, '--from', '2026-01-01')).toEqual({ webhookId, replayed: 0 });
@@ -105,7 +105,7 @@ describe('webhook deliveries, retry, replay', () => {
     expect(retried).toMatchObject({ status: 1, err: expect.stringContaining('no delivery') });
   });
 
-  it('finds a rare status behind more rows than a page looks at', async () => {
+  it('find a rare status behind more rows than a page examines', async () => {
     const { webhookId } = await create('https://shop.example/hooks');
     const db = openDatabase(join(dirname(shell.file), 'data'));
     const { events, webhooks, webhookDeliveries } = createTables(db);

@@ -9,29 +9,29 @@ import { eventually } from '../support/eventually.ts';
 import { needParts } from '../support/missing-parts.ts';
 
 /*
- * `postrider demo` as a newcomer meets it: it tells its story, stays up, and the commands that it prints are
- * pasted into a shell.
+ * `postrider demo` as a new user runs it: it runs its steps, keeps running, and the printed commands are pasted into
+ * a shell.
  *
- *   postrider demo: private DNS, daemon, receiving mail server, shop (webhooks), all in one process
+ *   postrider demo: private DNS, daemon, receiving mail server, webhook receiver, all in one process
  *        ▲
  *        └──HTTP── bash, curl
  */
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const parts = needParts('curl');
 
-/** By which of its fields an answer is known. */
-const WHAT = new Set(['messageId', 'jobId', 'domains', 'messages', 'events', 'deliveries']);
+/** Fields that identify a response. */
+const KEYS = new Set(['messageId', 'jobId', 'domains', 'messages', 'events', 'deliveries']);
 
 let folder: string;
 let demo: Child;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'postrider-e2e-demo-'));
-  // A port of the system's choice; its data directory where this test can look for it.
+  // Any free port; a temporary directory in which this test can find the data directory.
   demo = startChild(process.execPath, ['--enable-source-maps', PROGRAM, 'demo', '--port', '0'], {
     env: { PATH: process.env['PATH'], TMPDIR: folder },
   });
-  await eventually('the story to be told', () => {
+  await eventually('the steps to run', () => {
     if (!demo.running) throw new Error(`the demo ended: ${demo.output}`);
     return demo.output.includes('Ctrl-C ends the demo');
   });
@@ -43,7 +43,7 @@ afterAll(async () => {
 
 const lines = () => demo.output.split('\n');
 
-/** What stands under the title of a step. */
+/** Output lines of a step. */
 function step(title: string): string[] {
   const all = lines();
   const begin = all.findIndex((line) => /^\d+\. /.test(line) && line.includes(title));
@@ -53,64 +53,62 @@ function step(title: string): string[] {
 }
 
 describe('the demo', () => {
-  it('tells the main job, step by step', () => {
+  it('runs all steps', () => {
     expect(lines().flatMap((line) => /^\d+\. (.*)/.exec(line)?.[1] ?? [])).toEqual([
-      'An account, with a key for each purpose',
-      'The shop asks to be told of everything that happens, by webhook',
-      'The domain shop.test is registered, for orders and for newsletters',
-      'The records are published, and verified over DNS',
-      'A transactional mail is sent',
-      'Zoë follows the link in it',
-      'What is known about it',
-      'A newsletter needs people who agreed',
-      'A marketing mail is sent',
-      'Zoë presses "Unsubscribe" in her mail program',
-      'A mail to nobody@inbox.test, whom the receiving server does not know',
-      'A mail to gone@inbox.test, which is taken at first and comes back later',
-      'What the shop knows in the end',
+      'Create an account with a key for each purpose',
+      'Create a webhook for all events',
+      'Add the domain shop.test for transactional and marketing mail',
+      'Publish and verify the records',
+      'Send a transactional message',
+      'Follow the link',
+      'Show the message',
+      'Create a subscription group with consent',
+      'Send a marketing message',
+      'Unsubscribe with one click',
+      'Send to unknown@inbox.test, an unknown user',
+      'Send to gone@inbox.test, accepted first and bounced later',
+      'Compare events and webhook calls',
     ]);
   });
 
   it.each([
-    ['The records are published', ['domain_verified', 'domain_verified'], 'shop.test'],
-    ['A transactional mail', ['email_sent', 'email_delivered'], 'zoe@inbox.test'],
-    ['Zoë follows the link', ['email_clicked'], 'zoe@inbox.test'],
-    ['A marketing mail', ['email_sent', 'email_delivered'], 'zoe@inbox.test'],
-    ['A mail to gone@', ['email_sent', 'email_delivered', 'email_bounced'], 'gone@inbox.test'],
-  ])('%s…: shows the webhooks arrive', (title, kinds, whom) => {
-    const told = step(title).flatMap((line) => /^the shop is told: (.*) \((.*)\)$/.exec(line) ?? []);
-    // Webhooks promise no order.
-    expect(told[1]?.split(', ').toSorted()).toEqual(kinds.toSorted());
-    expect(told[2]).toBe(whom);
+    ['Publish and verify', ['domain_verified', 'domain_verified'], 'shop.test'],
+    ['Send a transactional', ['email_sent', 'email_delivered'], 'zoe@inbox.test'],
+    ['Follow the link', ['email_clicked'], 'zoe@inbox.test'],
+    ['Send a marketing', ['email_sent', 'email_delivered'], 'zoe@inbox.test'],
+    ['Send to gone@', ['email_sent', 'email_delivered', 'email_bounced'], 'gone@inbox.test'],
+  ])('%s…: prints the webhook calls', (title, types, subject) => {
+    const calls = step(title).flatMap((line) => /^webhook calls: (.*) \((.*)\)$/.exec(line) ?? []);
+    // The order of webhook calls is not guaranteed.
+    expect(calls[1]?.split(', ').toSorted()).toEqual(types.toSorted());
+    expect(calls[2]).toBe(subject);
   });
 
-  it('lets one click end the newsletter', () => {
-    expect(step('Zoë presses')).toEqual([
-      'it sends List-Unsubscribe=One-Click, as it would with the https address of a server on the Internet:',
+  it('unsubscribes with one click', () => {
+    expect(step('Unsubscribe')).toEqual([
+      'the mail client sends List-Unsubscribe=One-Click:',
       expect.stringMatching(/^POST http:\/\/link\.shop\.test:\d+\/u\/\S+ -> 200$/),
-      'the shop is told: email_unsubscribed (zoe@inbox.test)',
+      'webhook calls: email_unsubscribed (zoe@inbox.test)',
       'POST /marketing/send -> 403',
       expect.stringContaining('RECIPIENT_UNSUBSCRIBED'),
-      'the shop is told: email_suppressed (zoe@inbox.test)',
+      'webhook calls: email_suppressed (zoe@inbox.test)',
     ]);
   });
 
-  it('loses no event on the way to the webhook', () => {
-    expect(step('What the shop knows').at(-1)).toBe(
-      '16 events happened; the shop was told of each, by a call with a good signature',
-    );
+  it('sends every event to the webhook', () => {
+    expect(step('Compare events').at(-1)).toBe('16 events, each with a webhook call with a valid signature');
   });
 
-  it.skipIf(parts.missing)(`prints commands that work as they are${parts.reason}`, async () => {
+  it.skipIf(parts.missing)(`prints commands that work unchanged${parts.reason}`, async () => {
     const all = lines();
     const first = all.findIndex((line) => line.startsWith('  export BASE='));
-    const last = all.findIndex((line) => line.startsWith('Mail to any address'));
+    const last = all.findIndex((line) => line.startsWith('Messages to any address'));
     const commands = all.slice(first, last).join('\n');
     const { stdout } = await promisify(execFile)('bash', ['-ec', commands]);
-    // One answer stands right after the other.
-    const answers = stdout.split(/(?<=\})(?=\{"success")/).map((answer) => JSON.parse(answer));
+    // Responses follow each other without separators.
+    const responses = stdout.split(/(?<=\})(?=\{"success")/).map((response) => JSON.parse(response));
     expect(
-      answers.map(({ success, data }) => [success, Object.keys(data).find((key) => WHAT.has(key))]),
+      responses.map(({ success, data }) => [success, Object.keys(data).find((key) => KEYS.has(key))]),
     ).toEqual([
       [true, 'messageId'],
       [true, 'jobId'],
@@ -119,14 +117,17 @@ describe('the demo', () => {
       [true, 'events'],
       [true, 'deliveries'],
     ]);
-    const about = (text: string) => demo.output.split(text).length - 1;
-    await eventually('both mails to arrive', () => about('-> you@example.com') === 2);
-    await eventually('the shop to know', () => about('told: email_delivered (you@example.com)') === 2);
+    const count = (text: string) => demo.output.split(text).length - 1;
+    await eventually('both messages to arrive', () => count('-> you@example.com') === 2);
+    await eventually(
+      'the webhook calls',
+      () => count('webhook calls: email_delivered (you@example.com)') === 2,
+    );
   });
 
-  it('ends with Ctrl-C, and leaves nothing behind', async () => {
+  it('ends with Ctrl-C and removes its files', async () => {
     expect(await demo.kill('SIGINT')).toEqual({ code: 0, signal: null });
-    expect(demo.output.trimEnd()).toMatch(/Good-bye\.$/);
+    expect(demo.output.trimEnd()).toMatch(/Stopped\.$/);
     expect(await readdir(folder)).toEqual([]);
   });
 });

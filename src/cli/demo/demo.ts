@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Command } from 'commander';
 import { loadConfig } from '../../config/load.ts';
 import { systemClock } from '../../core/clock.ts';
@@ -6,27 +9,26 @@ import { isPortInUse } from '../../core/operator-fault.ts';
 import { systemRandom } from '../../core/random.ts';
 import { type Daemon, startDaemon } from '../../daemon.ts';
 import { createResolver } from '../../dns/resolver.ts';
-import { READER } from './story/newsletter.ts';
-import { type Ending, tellStory } from './story/story.ts';
-import { createTeller } from './story/teller.ts';
-import { temporaryDataDir } from './world/data-dir.ts';
-import { startPrivateDns } from './world/dns.ts';
-import { sendLateBounce } from './world/late-bounce.ts';
-import { GONE_USER, NAMES, UNKNOWN_USER } from './world/names.ts';
-import { startReceiver } from './world/receiver.ts';
-import { startShop } from './world/shop.ts';
+import { createOutput } from './output.ts';
+import { sendDelayedBounce } from './servers/delayed-bounce.ts';
+import { startPrivateDns } from './servers/dns.ts';
+import { GONE_USER, NAMES, UNKNOWN_USER } from './servers/names.ts';
+import { startReceiver } from './servers/receiver.ts';
+import { startWebhookReceiver } from './servers/webhook-receiver.ts';
+import { READER } from './steps/newsletter.ts';
+import { type DemoResult, runSteps } from './steps/run.ts';
 
-/** `postrider demo`: the whole product on one machine with nothing else installed. */
+/** `postrider demo`: runs the whole product on one machine, without other programs. */
 export function demoCommand(print: (text: string) => void): Command {
   return new Command('demo')
     .description(
-      'show the whole product on this machine: private DNS, a receiving mail server, real mail between',
+      'Run the whole product on this machine, with a private DNS server and a receiving mail server',
     )
     .option('--port <port>', 'port of the API', '8080')
-    .option('--exit', 'end after the story instead of staying up')
+    .option('--exit', 'exit after the last step instead of running on')
     .addHelpText(
       'after',
-      '\nNothing leaves the machine, and nothing is kept: the data directory is a temporary one.',
+      '\nNothing leaves the machine. The data directory is temporary and removed at the end.',
     )
     .action((options: { port: string; exit?: boolean }) => runDemo(options, print));
 }
@@ -35,11 +37,11 @@ async function runDemo(
   options: { port: string; exit?: boolean },
   print: (text: string) => void,
 ): Promise<void> {
-  /** What was started, closed in reverse order however the demo ends. */
+  /** Undoes each start, in reverse order. */
   const cleanup: (() => Promise<unknown> | void)[] = [];
   try {
-    const data = temporaryDataDir();
-    cleanup.push(data.remove);
+    const dataDir = mkdtempSync(join(tmpdir(), 'postrider-demo-'));
+    cleanup.push(() => rmSync(dataDir, { recursive: true, force: true }));
     const dns = await startPrivateDns();
     cleanup.push(dns.close);
     const resolver = createResolver({
@@ -50,13 +52,13 @@ async function runDemo(
     });
     cleanup.push(resolver.close);
     let mxPort = 0;
-    const receiver = await startReceiver({ resolver, sendBack: (mail) => sendLateBounce(mail, mxPort) });
+    const receiver = await startReceiver({ resolver, sendBack: (mail) => sendDelayedBounce(mail, mxPort) });
     cleanup.push(receiver.close);
-    const shop = await startShop();
-    cleanup.push(shop.close);
+    const webhooks = await startWebhookReceiver();
+    cleanup.push(webhooks.close);
     const daemon = await startOnAnyPort(options.port, {
       POSTRIDER_HOSTNAME: NAMES.platform,
-      POSTRIDER_DATA__DIR: data.dir,
+      POSTRIDER_DATA__DIR: dataDir,
       POSTRIDER_PUBLIC__LISTEN: '127.0.0.1:0',
       POSTRIDER_DNS__RESOLVERS: `["${dns.address}"]`,
       POSTRIDER_MX__LISTEN: '127.0.0.1:0',
@@ -66,25 +68,25 @@ async function runDemo(
     });
     cleanup.push(daemon.stop);
     mxPort = daemon.mxPort ?? 0;
-    print('Postrider: the main job, end to end, on this machine alone.');
-    const ending = await tellStory({ daemon, dns, receiver, shop, print });
-    print('\nThat was the main job.');
+    print('Postrider: the main flow from end to end, on this machine only.');
+    const result = await runSteps({ daemon, dns, receiver, webhooks, print });
+    print('\nAll steps succeeded.');
     if (options.exit === true) return;
-    print(invitation(daemon.apiUrl, ending));
-    const tell = createTeller(print);
+    print(commands(daemon.apiUrl, result));
+    const output = createOutput(print);
     receiver.onMail((mail) => {
-      print('\nA mail arrived:');
-      tell.mail(mail);
+      print('\nA message arrived:');
+      output.mail(mail);
     });
-    shop.onCall((call) => tell.webhook([call]));
-    await untilTold();
-    print('\nGood-bye.');
+    webhooks.onCall((call) => output.webhook([call]));
+    await stopSignal();
+    print('\nStopped.');
   } finally {
     for (const close of cleanup.toReversed()) await close();
   }
 }
 
-/** On the port that was asked for, or on any free one when that is in use. Reads no configuration file. */
+/** Starts the daemon on `port`, or on any free port if that is in use. Reads no configuration file. */
 async function startOnAnyPort(port: string, env: Record<string, string>): Promise<Daemon> {
   const log = createLog({ level: 'warn', hashAddresses: false });
   const start = (listen: string) =>
@@ -101,10 +103,10 @@ async function startOnAnyPort(port: string, env: Record<string, string>): Promis
   }
 }
 
-function invitation(apiUrl: string, { accountId, keys, webhookId, subscriptionGroupId }: Ending): string {
+function commands(apiUrl: string, { accountId, keys, webhookId, subscriptionGroupId }: DemoResult): string {
   return `
-It stays up. Its base address is ${apiUrl}, the documentation ${apiUrl}/docs.
-Try it yourself: paste into another terminal, and watch here what arrives.
+The daemon keeps running at ${apiUrl}; its documentation is at ${apiUrl}/docs.
+Paste these commands into another terminal, and see here what arrives:
 
   export BASE=${apiUrl} ID=${accountId}
   export SETUP_KEY=${keys.setup}
@@ -127,11 +129,11 @@ Try it yourself: paste into another terminal, and watch here what arrives.
   curl -s $BASE/web-setup/webhooks/${webhookId}/deliveries \\
     -H "X-Api-Key: $SETUP_KEY" -H "X-Id: $ID"
 
-Mail to any address arrives here, except to ${UNKNOWN_USER}@…, who bounces, and ${GONE_USER}@…, who bounces later;
-bounced@simulator.${NAMES.platform} and its siblings play out an outcome. Ctrl-C ends the demo.`;
+Messages to any address arrive here. ${UNKNOWN_USER}@… bounces immediately, ${GONE_USER}@… later. The simulator addresses, such as
+bounced@simulator.${NAMES.platform}, produce other results. Press Ctrl-C to end the demo.`;
 }
 
-function untilTold(): Promise<void> {
+function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve());
   });

@@ -2,7 +2,7 @@ import { createNameserver } from '../../../dns/nameserver.ts';
 import type { ZoneRecord } from '../../../dns/zone-record.ts';
 import { LOOPBACK, NAMES } from './names.ts';
 
-/** A name server that knows every name, and leads every domain's mail to the receiving server. */
+/** A name server in which every domain has the receiving server as its MX. */
 export interface PrivateDns {
   address: string;
   publish(records: readonly ZoneRecord[]): void;
@@ -27,7 +27,7 @@ export async function startPrivateDns(): Promise<PrivateDns> {
     { name: NAMES.platform, type: 'A', value: LOOPBACK, ttl: TTL },
   ]);
   const server = await createNameserver({
-    // Whoever is written to, under whatever name, is at the receiving server; the sender's side is as published.
+    // All recipient domains lead to the receiving server; names of the sender are as published.
     zone: {
       find: (name) =>
         published.get(name) ??
@@ -37,7 +37,7 @@ export async function startPrivateDns(): Promise<PrivateDns> {
     },
     origins: ['.'],
     listen: { host: LOOPBACK, port: 0 },
-    onFault: (fault) => console.error('the private DNS failed:', fault),
+    onFault: (fault) => console.error('private DNS server failed:', fault),
   });
   return { address: `${server.host}:${server.port}`, publish, close: () => server.close() };
 }

@@ -1,24 +1,21 @@
 import { createTransport } from 'nodemailer';
 import { LOOPBACK, NAMES } from './names.ts';
 
-/**
- * A bounce as a server sends it that took a mail and could not deliver it after all: a report (RFC 3464) from
- * the empty address to the mail's envelope sender, over a connection of its own.
- */
+/** A message that was accepted and could not be delivered. */
 export interface Undeliverable {
-  /** The envelope's. */
+  /** Envelope sender. */
   from: string;
   to: string;
   mail: { messageId?: string | undefined };
 }
 
-/** Resolves when the server at `port` has taken it. */
-export async function sendLateBounce(undeliverable: Undeliverable, port: number): Promise<void> {
+/** Sends a bounce (RFC 3464) to the envelope sender; resolves when the server at `port` has accepted it. */
+export async function sendDelayedBounce(undeliverable: Undeliverable, port: number): Promise<void> {
   const transport = createTransport({
     host: LOOPBACK,
     port,
     name: NAMES.receiver,
-    // As between mail servers: encrypted, whatever the certificate.
+    // As between mail servers: encrypted, with any certificate.
     tls: { rejectUnauthorized: false },
   });
   await transport.sendMail({
@@ -38,7 +35,7 @@ Content-Type: multipart/report; report-type=delivery-status; boundary="part"
 --part
 Content-Type: text/plain
 
-Your mail to ${to} was taken, but the mailbox is gone.
+Your message to ${to} was accepted, but the mailbox no longer exists.
 
 --part
 Content-Type: message/delivery-status
@@ -48,7 +45,7 @@ Reporting-MTA: dns; ${NAMES.receiver}
 Final-Recipient: rfc822; ${to}
 Action: failed
 Status: 5.1.1
-Diagnostic-Code: smtp; 550 5.1.1 <${to}>: the mailbox is gone
+Diagnostic-Code: smtp; 550 5.1.1 <${to}>: the mailbox no longer exists
 
 --part
 Content-Type: text/rfc822-headers

@@ -1,8 +1,8 @@
-import type { ReceivedMail } from '../world/receiver.ts';
-import type { WebhookCall } from '../world/shop.ts';
+import type { ReceivedMail } from './servers/receiver.ts';
+import type { WebhookCall } from './servers/webhook-receiver.ts';
 
-/** A DNS record as the API shows it. */
-export interface Published {
+/** A DNS record of an API response. */
+export interface DnsRecordOutput {
   type: string;
   name: string;
   value: string;
@@ -10,23 +10,23 @@ export interface Published {
   priority?: number;
 }
 
-/** How the demo speaks: numbered steps, indented lines, tables that fit a terminal. */
-export interface Teller {
+/** Output of the demo: numbered steps and indented lines that fit a terminal. */
+export interface Output {
   step(title: string): void;
   line(text: string): void;
-  /** A request and its answer; what makes ids unique is left out. */
+  /** A request and its status; the unique part of ids is omitted. */
   request(method: string, path: string, status: number): void;
-  records(records: readonly Published[]): void;
+  records(records: readonly DnsRecordOutput[]): void;
   timeline(entries: readonly Record<string, unknown>[]): void;
   mail(mail: ReceivedMail): void;
-  /** What was told by webhook, in the order of arrival, and of whom. */
+  /** Webhook calls in order of arrival, with the recipients or domains they concern. */
   webhook(calls: readonly WebhookCall[]): void;
 }
 
 const WIDTH = 76;
 const UNIQUE_PART = /_\d{13}_[0-9a-z]{12}/g;
 
-export function createTeller(print: (text: string) => void): Teller {
+export function createOutput(print: (text: string) => void): Output {
   let steps = 0;
   const line = (text: string) => print(`   ${text}`);
   return {
@@ -50,8 +50,8 @@ export function createTeller(print: (text: string) => void): Teller {
       line(`Text         ${shorten((mail.text ?? '').replace(/\s+/g, ' '))}`);
     },
     webhook: (calls) => {
-      const whom = new Set(calls.map(({ data: { object } }) => object.recipient ?? object.domain));
-      line(`the shop is told: ${calls.map(({ type }) => type).join(', ')} (${[...whom].join(', ')})`);
+      const subjects = new Set(calls.map(({ data: { object } }) => object.recipient ?? object.domain));
+      line(`webhook calls: ${calls.map(({ type }) => type).join(', ')} (${[...subjects].join(', ')})`);
     },
   };
 }

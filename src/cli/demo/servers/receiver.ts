@@ -5,18 +5,18 @@ import { forMailauth } from '../../../dns/mailauth.ts';
 import type { Resolver } from '../../../dns/resolver.ts';
 import { GONE_USER, LOOPBACK, NAMES, UNKNOWN_USER } from './names.ts';
 
-/** The mail server that every domain's MX leads to. It keeps nothing but what it has yet to hand over. */
+/** The mail server of all recipient domains. */
 export interface Receiver {
   port: number;
-  /** The next mail that comes, or the first one not yet taken. */
+  /** The first message not returned yet, or the next one. */
   next(): Promise<ReceivedMail>;
-  /** From now on every mail is told of as it comes. */
+  /** Calls `listener` with every further message. */
   onMail(listener: (mail: ReceivedMail) => void): void;
   close(): Promise<void>;
 }
 
 export interface ReceivedMail {
-  /** The envelope's. */
+  /** Envelope sender. */
   from: string;
   to: string;
   tls: string | null;
@@ -24,21 +24,21 @@ export interface ReceivedMail {
   mail: ParsedMail;
 }
 
-export interface ReceiverSettings {
-  /** Asked for the DKIM keys, as a real receiver asks for them. */
+export interface ReceiverOptions {
+  /** For DKIM keys. */
   resolver: Resolver;
-  /** Sends a mail back that was taken before its recipient turned out to be gone. */
+  /** Bounces an accepted message. */
   sendBack(mail: ReceivedMail): Promise<void>;
 }
 
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export async function startReceiver({ resolver, sendBack }: ReceiverSettings): Promise<Receiver> {
+export async function startReceiver({ resolver, sendBack }: ReceiverOptions): Promise<Receiver> {
   const waiting: ((mail: ReceivedMail) => void)[] = [];
   const arrived: ReceivedMail[] = [];
   let listener: ((mail: ReceivedMail) => void) | null = null;
 
-  function take(mail: ReceivedMail): void {
+  function deliver(mail: ReceivedMail): void {
     const waiter = waiting.shift();
     if (waiter) waiter(mail);
     else if (listener) listener(mail);
@@ -47,7 +47,7 @@ export async function startReceiver({ resolver, sendBack }: ReceiverSettings): P
 
   const server = new SMTPServer({
     name: NAMES.receiver,
-    banner: 'the demo receiver',
+    banner: 'demo receiver',
     authOptional: true,
     disabledCommands: ['AUTH'],
     disableReverseLookup: true,
@@ -56,7 +56,7 @@ export async function startReceiver({ resolver, sendBack }: ReceiverSettings): P
     onRcptTo: ({ address }, _session, done) => {
       if (!isFor(UNKNOWN_USER, address)) return done();
       done(
-        Object.assign(new Error(`5.1.1 <${address}>: there is nobody of that name here`), {
+        Object.assign(new Error(`5.1.1 <${address}>: user unknown`), {
           responseCode: 550,
         }),
       );
@@ -67,23 +67,23 @@ export async function startReceiver({ resolver, sendBack }: ReceiverSettings): P
       stream.on('error', (error) => done(error));
       stream.on('end', () => {
         const raw = Buffer.concat(chunks);
-        // Read before the answer: after it the session is made ready for the next mail.
+        // Read before the reply, which resets the session.
         const { mailFrom, rcptTo } = session.envelope;
         const from = mailFrom === false ? '' : mailFrom.address;
         const to = rcptTo.map(({ address }) => address).join(', ');
         const tls = cipherOf(session.tlsOptions);
-        done(null, 'taken, thank you');
+        done(null, 'accepted');
         Promise.all([simpleParser(raw), dkimResult(raw, resolver)])
           .then(async ([mail, dkim]) => {
             const received = { from, to, tls, dkim, mail };
-            take(received);
+            deliver(received);
             if (isFor(GONE_USER, to)) await sendBack(received);
           })
-          .catch((error: unknown) => console.error('the demo receiver failed over a mail:', error));
+          .catch((error: unknown) => console.error('demo receiver failed to process a message:', error));
       });
     },
   });
-  server.on('error', (error) => console.error('the demo receiver failed:', error.message));
+  server.on('error', (error) => console.error('demo receiver failed:', error.message));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(0, LOOPBACK, () => resolve());
@@ -95,9 +95,9 @@ export async function startReceiver({ resolver, sendBack }: ReceiverSettings): P
       const mail = arrived.shift();
       return mail === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(mail);
     },
-    onMail: (tell) => {
-      listener = tell;
-      for (const mail of arrived.splice(0)) tell(mail);
+    onMail: (callback) => {
+      listener = callback;
+      for (const mail of arrived.splice(0)) callback(mail);
     },
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };

@@ -4,39 +4,42 @@ import { createHttpsProbe } from '../domains/platform/https-probe.ts';
 import { createDomains, type Domains } from '../domains/service.ts';
 import { dropQueued } from '../events/drop.ts';
 import { createRecorder } from '../events/record.ts';
-import type { CliContext, House } from './context.ts';
+import type { CliContext, CliDeps } from './context.ts';
 
-/** The domains room as a command uses it: over the configured resolvers, without the daemon's background. */
-export interface DomainHouse extends House {
+/** The domains module of a command: with the configured resolvers, without background work. */
+export interface DomainDeps extends CliDeps {
   domains: Domains;
 }
 
-/** Opens the database and hands it to `work`; what was opened for it is closed after. */
+/** Runs `work` with the domains module of the command's database; closes the resolver afterwards. */
 export async function withDomains(
   context: CliContext,
-  work: (house: DomainHouse) => Promise<void>,
+  work: (deps: DomainDeps) => Promise<void>,
 ): Promise<void> {
-  const house = await context.open();
-  const { config, clock, ids } = house;
+  const deps = await context.open();
+  const { config, clock, ids } = deps;
   const recorder = createRecorder({ clock, ids });
-  const seal = await house.seal();
-  await withResolver(house, async (resolver) => {
+  const seal = await deps.seal();
+  await withResolver(deps, async (resolver) => {
     const domains = createDomains({
-      ...house,
+      ...deps,
       log: createLog({ level: 'silent', hashAddresses: true }),
       seal,
       resolver,
       answersHttps: createHttpsProbe(resolver, Number(new URL(config.public.url).port || 443)),
       recordDomainEvent: (tables, { domain, kind, data }) => recorder.domain(tables, domain, kind, data),
-      mayAdd: house.limits.mayAdd.domains,
+      mayAdd: deps.limits.mayAdd.domains,
       dropQueued: (tables, domainId) => void dropQueued(recorder, tables, domainId),
     });
-    await work({ ...house, domains });
+    await work({ ...deps, domains });
   });
 }
 
-export async function withResolver(house: House, work: (resolver: Resolver) => Promise<void>): Promise<void> {
-  const { config, clock, random } = house;
+export async function withResolver(
+  deps: CliDeps,
+  work: (resolver: Resolver) => Promise<void>,
+): Promise<void> {
+  const { config, clock, random } = deps;
   const resolver = createResolver({
     resolvers: config.dns.resolvers,
     timeoutMs: config.dns.timeoutMs,

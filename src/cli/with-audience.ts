@@ -4,24 +4,24 @@ import { HOUR } from '../core/clock.ts';
 import { createLog } from '../core/log.ts';
 import { createRecorder } from '../events/record.ts';
 import { tryLockDaemon } from '../store/database.ts';
-import type { CliContext, House } from './context.ts';
+import type { CliContext, CliDeps } from './context.ts';
 
-/** The audience room as a command uses it, without the daemon's background. */
+/** Runs `work` with the audience module of the command's database, without background work. */
 export async function withAudience(
   context: CliContext,
   account: string,
-  work: (audience: Audience, house: House) => Promise<void> | void,
+  work: (audience: Audience, deps: CliDeps) => Promise<void> | void,
 ): Promise<void> {
-  const house = await context.open();
-  const { clock, ids, tables, config } = house;
+  const deps = await context.open();
+  const { clock, ids, tables, config } = deps;
   if (tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
   const audience = createAudience({
-    ...house,
+    ...deps,
     log: createLog({ level: 'silent', hashAddresses: true }),
     recorder: createRecorder({ clock, ids, onSuppressionChange: createStatusFollower(clock) }),
-    mayAdd: house.limits.mayAdd.contacts,
+    mayAdd: deps.limits.mayAdd.contacts,
     answersKeptMs: config.limits.idempotencyHours * HOUR,
     claimFile: () => tryLockDaemon(config.data.dir),
   });
-  await work(audience, house);
+  await work(audience, deps);
 }

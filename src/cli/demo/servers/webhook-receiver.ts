@@ -3,47 +3,47 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { LOOPBACK } from './names.ts';
 
 /**
- * The account's own program, which wants to know what becomes of its mail: it takes webhook calls, believes
- * those alone whose signature is right, and takes no event twice (https://www.standardwebhooks.com).
+ * The application of the account: accepts webhook calls with a valid signature (https://www.standardwebhooks.com), and
+ * each event once.
  */
-export interface Shop {
-  /** Where it takes webhook calls. */
+export interface WebhookReceiver {
+  /** URL for webhook calls. */
   url: string;
-  /** Before it knows its webhook's secret, it believes nothing. */
+  /** Sets the webhook's secret; all calls are rejected before. */
   trust(secret: string): void;
-  /** Resolves when it has been told of all these kinds; each call is handed out once, in the order of arrival. */
-  told(...kinds: string[]): Promise<WebhookCall[]>;
-  /** The ids of all events that it has been told of. */
-  known(): ReadonlySet<string>;
-  /** From now on every call is told of as it comes. */
+  /** Resolves with one call of each type, in order of arrival; each call is returned once. */
+  received(...types: string[]): Promise<WebhookCall[]>;
+  /** Ids of all received events. */
+  eventIds(): ReadonlySet<string>;
+  /** Calls `listener` with every further call. */
   onCall(listener: (call: WebhookCall) => void): void;
   close(): Promise<void>;
 }
 
-/** What it reads of a call: an event is about a mail to somebody, or about a domain. */
+/** The fields of a call that the demo reads; `object` is a message or a domain. */
 export interface WebhookCall {
   id: string;
   type: string;
   data: { object: { recipient?: string; domain?: string } };
 }
 
-const PATIENCE_MS = 10_000;
-/** A call that is older was kept by somebody, to be made again. */
+const CALL_TIMEOUT_MS = 10_000;
+/** Older calls are rejected as replays. */
 const MAX_AGE_S = 5 * 60;
 
-export async function startShop(): Promise<Shop> {
-  const known = new Set<string>();
+export async function startWebhookReceiver(): Promise<WebhookReceiver> {
+  const eventIds = new Set<string>();
   const arrived: WebhookCall[] = [];
   let key: Buffer | null = null;
   let listener: ((call: WebhookCall) => void) | null = null;
-  let look = () => {};
+  let check = () => {};
 
-  function take(call: WebhookCall): void {
-    if (known.has(call.id)) return;
-    known.add(call.id);
+  function accept(call: WebhookCall): void {
+    if (eventIds.has(call.id)) return;
+    eventIds.add(call.id);
     if (listener) return listener(call);
     arrived.push(call);
-    look();
+    check();
   }
 
   const server = createServer((request, response) => {
@@ -52,7 +52,7 @@ export async function startShop(): Promise<Shop> {
     request.on('end', () => {
       const body = Buffer.concat(chunks).toString();
       if (key === null || !isSigned(key, request.headers, body)) return response.writeHead(401).end();
-      take(JSON.parse(body) as WebhookCall);
+      accept(JSON.parse(body) as WebhookCall);
       return response.writeHead(204).end();
     });
   });
@@ -66,26 +66,26 @@ export async function startShop(): Promise<Shop> {
     trust: (secret) => {
       key = Buffer.from(secret.replace('whsec_', ''), 'base64');
     },
-    told: (...kinds) =>
+    received: (...types) =>
       new Promise((resolve, reject) => {
-        const tooLong = setTimeout(
-          () => reject(new Error(`the shop was not told of ${kinds.join(', ')}`)),
-          PATIENCE_MS,
+        const timer = setTimeout(
+          () => reject(new Error(`no webhook call for ${types.join(', ')}`)),
+          CALL_TIMEOUT_MS,
         );
-        look = () => {
-          const calls = pick(arrived, kinds);
+        check = () => {
+          const calls = pick(arrived, types);
           if (calls === null) return;
-          look = () => {};
-          clearTimeout(tooLong);
+          check = () => {};
+          clearTimeout(timer);
           for (const call of calls) arrived.splice(arrived.indexOf(call), 1);
           resolve(calls);
         };
-        look();
+        check();
       }),
-    known: () => known,
-    onCall: (tell) => {
-      listener = tell;
-      for (const call of arrived.splice(0)) tell(call);
+    eventIds: () => eventIds,
+    onCall: (callback) => {
+      listener = callback;
+      for (const call of arrived.splice(0)) callback(call);
     },
     close: () => {
       server.closeAllConnections();
@@ -94,23 +94,23 @@ export async function startShop(): Promise<Shop> {
   };
 }
 
-/** Any of the signatures will do: while a secret is being changed, there are several. */
+/** Whether one of the signatures is valid: during a rotation of the secret there are several. */
 function isSigned(key: Buffer, headers: IncomingHttpHeaders, body: string): boolean {
   const [id, timestamp, signatures] = ['id', 'timestamp', 'signature'].map((name) =>
     String(headers[`webhook-${name}`]),
   );
   const ageInS = Date.now() / 1000 - Number(timestamp);
   if (!(Math.abs(ageInS) < MAX_AGE_S)) return false;
-  const right = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest();
+  const expected = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest();
   return (signatures ?? '').split(' ').some((signature) => {
-    const given = Buffer.from(signature.replace('v1,', ''), 'base64');
-    return given.length === right.length && timingSafeEqual(given, right);
+    const actual = Buffer.from(signature.replace('v1,', ''), 'base64');
+    return actual.length === expected.length && timingSafeEqual(actual, expected);
   });
 }
 
-/** One call of each kind, in the order of arrival; null while one is missing. */
-function pick(calls: readonly WebhookCall[], kinds: readonly string[]): WebhookCall[] | null {
-  const missing = [...kinds];
+/** One call of each type, in order of arrival; null while one is missing. */
+function pick(calls: readonly WebhookCall[], types: readonly string[]): WebhookCall[] | null {
+  const missing = [...types];
   const found = calls.filter(({ type }) => {
     const at = missing.indexOf(type);
     return at !== -1 && missing.splice(at, 1).length === 1;
