@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { type ApiKey, createKeys, SCOPES } from '../accounts/keys.ts';
 import { iso } from '../core/clock.ts';
-import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { isRefusal } from '../core/refusal.ts';
 import type { CliContext } from './context.ts';
 
 /** `postrider key create|list|revoke`. */
