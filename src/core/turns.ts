@@ -34,10 +34,15 @@ const CONNECTING_MS = 10;
 /** What one turn costs an account at most. One that took longer was interrupted: by the garbage collector, say. */
 const LARGEST_CHARGE_MS = 20;
 /**
+ * What one turn costs an account at least: reading from its connection comes before it, writing after it. Without it,
+ * virtual time would stand still during many short turns, and an account that owes something would wait for its end.
+ */
+const SMALLEST_CHARGE_MS = 0.25;
+/**
  * What an account that comes back still owes for its last turns. Beside busy accounts, virtual time passes far more
  * slowly than real time, so that an account that was charged for an interruption would wait many times as long.
  */
-const LARGEST_DEBT_MS = PASS_MS;
+const LARGEST_DEBT_MS = PASS_MS / 4;
 
 interface Flow {
   waiting: (() => void)[];
@@ -111,7 +116,8 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
 
   function charge(at: number): void {
     if (running === null) return;
-    running.flow.start += Math.min(at - running.since, LARGEST_CHARGE_MS);
+    const cost = at - running.since;
+    running.flow.start += Math.min(Math.max(cost, SMALLEST_CHARGE_MS), LARGEST_CHARGE_MS);
     running = null;
   }
 

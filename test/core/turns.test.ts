@@ -97,6 +97,24 @@ describe('turns', () => {
     await Promise.all(others);
   });
 
+  it('that cost nothing do not delay an account that owes something', async () => {
+    const { turns, order, work } = start();
+    const ending = new AbortController();
+    // Reading a large body, say: the time passes between the turns.
+    const read = async (account: string) => {
+      while (!ending.signal.aborted) await work(account, 0);
+    };
+    const others = ['x', 'y', 'z'].flatMap((account) => times(5, () => read(account)));
+    await work('light', 2);
+    // The end of its turn is noticed at the beginning of the next.
+    await turns.next('x');
+    const before = order.length;
+    await work('light', 2);
+    expect(order.length - before).toBeLessThanOrEqual(16);
+    ending.abort();
+    await Promise.all(others);
+  });
+
   it('let several pieces of sliced work run in one iteration of the event loop', async () => {
     const { turns, steps } = start();
     let iterations = 0;
