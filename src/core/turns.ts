@@ -34,10 +34,15 @@ const CONNECTING_MS = 10;
 /** Maximum charge for one turn. A longer turn was interrupted, for example by the garbage collector. */
 const LARGEST_CHARGE_MS = 20;
 /**
+ * Minimum charge for one turn: reading from the connection before it and writing after it also take time. Without it,
+ * virtual time would not advance during many short turns, and an account with a debt would wait for all of them.
+ */
+const SMALLEST_CHARGE_MS = 0.25;
+/**
  * Maximum charge for earlier turns that a returning account still owes. With busy accounts, virtual time passes much
  * more slowly than real time, so that an account charged for an interruption would wait many times as long.
  */
-const LARGEST_DEBT_MS = PASS_MS;
+const LARGEST_DEBT_MS = PASS_MS / 4;
 
 interface Flow {
   waiting: (() => void)[];
@@ -111,7 +116,8 @@ export function createTurns(now: () => number = () => performance.now()): Turns 
 
   function charge(at: number): void {
     if (running === null) return;
-    running.flow.start += Math.min(at - running.since, LARGEST_CHARGE_MS);
+    const cost = at - running.since;
+    running.flow.start += Math.min(Math.max(cost, SMALLEST_CHARGE_MS), LARGEST_CHARGE_MS);
     running = null;
   }
 

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import type { Context, Middleware } from 'koa';
 import { createErrorLog, type Log, type LogError } from '../core/log.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
+import { eventLoopTurns } from '../core/slices.ts';
 import { storageFailure } from '../store/failure.ts';
 import { type Reply, refusalReply } from './answers.ts';
 import { hasBody } from './body/body.ts';
@@ -30,6 +31,9 @@ export interface FrontDeps {
 const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 /** A refused body is read on and thrown away up to here, so that its sender sees the answer; then cut off. */
 const LINGER_BYTES = 8 * 1024 * 1024;
+/** A refused body is read on in turns, all of them together as one account. Chunks have 64 KiB at most. */
+const DISCARDING = 'refused bodies';
+const DISCARDED_PER_TURN = 16 * 1024;
 /** Bytes of a body that are handed to the connection together. */
 const PIECE_BYTES = 64 * 1024;
 
@@ -159,7 +163,14 @@ function discardRest(ctx: Context): void {
   req.on('data', (chunk: Buffer) => {
     left -= chunk.length;
     if (left < 0) req.destroy();
+    else if (chunk.length >= DISCARDED_PER_TURN) void discardMore(req);
   });
+}
+
+async function discardMore(req: IncomingMessage): Promise<void> {
+  req.pause();
+  await eventLoopTurns.next(DISCARDING);
+  req.resume();
 }
 
 function logRequest(log: Log, ctx: Context, state: RequestState, seconds: number): void {

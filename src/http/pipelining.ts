@@ -12,13 +12,28 @@ interface Pipeline {
 const MAX_WAITING = 32;
 /**
  * An abandoned connection is neither read nor answered for so long, and then closed. If it was closed immediately,
- * the client would connect again and send the next hundreds of requests, which are parsed before they are counted.
+ * the client would connect again and send the next requests.
  */
 const ABANDONED_MS = 10_000;
+/** Requests on the abandoned connections of a listener, which Node retains until they are closed: 1.5 KB each. */
+const MAX_RETAINED = 10_000;
+
+/**
+ * A socket of an HTTP server, with the parser that Node attaches to it. Not documented: where it is missing, parsing
+ * does not stop before the end of a read, and only MAX_RETAINED limits what is parsed.
+ */
+interface ParsedSocket extends Socket {
+  parser?: { onIncoming?: (() => number) | null } | null;
+}
+
+/** What `onIncoming` returns when the bytes that follow are not HTTP, as after an upgrade (RFC 9110 §7.8). */
+const STOP_PARSING = 2;
 
 export interface PipeliningOptions {
   /** Until an abandoned connection is closed, ms. */
   abandonedMs?: number;
+  /** Requests on all abandoned connections; beyond it the oldest of these connections are closed immediately. */
+  maxRetained?: number;
 }
 
 /**
@@ -26,8 +41,14 @@ export interface PipeliningOptions {
  * to the last has been handed to the system. So a client that sends requests and reads nothing makes the server
  * hold one response, not one for each request.
  */
-export function oneAtATime(handle: Handle, { abandonedMs = ABANDONED_MS }: PipeliningOptions = {}): Handle {
+export function oneAtATime(
+  handle: Handle,
+  { abandonedMs = ABANDONED_MS, maxRetained = MAX_RETAINED }: PipeliningOptions = {},
+): Handle {
   const pipelines = new WeakMap<Socket, Pipeline | 'abandoned'>();
+  /** Requests retained for each abandoned connection that is open, the oldest connection first. */
+  const abandoned = new Map<Socket, number>();
+  let retained = 0;
 
   function start(pipeline: Pipeline, req: IncomingMessage, res: ServerResponse): void {
     pipeline.busy = true;
@@ -39,20 +60,49 @@ export function oneAtATime(handle: Handle, { abandonedMs = ABANDONED_MS }: Pipel
     handle(req, res);
   }
 
-  function abandon(pipeline: Pipeline, socket: Socket): void {
+  function abandon(pipeline: Pipeline, socket: ParsedSocket): void {
+    // A read of 64 KiB can have 3,600 requests.
+    if (socket.parser?.onIncoming) socket.parser.onIncoming = () => STOP_PARSING;
     pipelines.set(socket, 'abandoned');
+    abandoned.set(socket, 0);
+    // Those that wait, the one in work and the one that was too many.
+    retain(socket, pipeline.waiting.length + 2);
     pipeline.waiting = [];
     socket.pause();
     // Node resumes a socket that it has paused itself, when responses have been written.
     socket.on('resume', () => socket.pause());
     const timer = setTimeout(() => socket.destroy(), abandonedMs).unref();
-    socket.once('close', () => clearTimeout(timer));
+    socket.once('close', () => {
+      clearTimeout(timer);
+      release(socket);
+    });
+  }
+
+  function retain(socket: Socket, requests: number): void {
+    const count = abandoned.get(socket);
+    // Already closed, in the middle of a read.
+    if (count === undefined) return;
+    abandoned.set(socket, count + requests);
+    retained += requests;
+    for (const oldest of abandoned.keys()) {
+      if (retained <= maxRetained) return;
+      release(oldest);
+      oldest.destroy();
+    }
+  }
+
+  function release(socket: Socket): void {
+    retained -= abandoned.get(socket) ?? 0;
+    abandoned.delete(socket);
   }
 
   return (req, res) => {
     const { socket } = req;
     let pipeline = pipelines.get(socket);
-    if (pipeline === 'abandoned') return;
+    if (pipeline === 'abandoned') {
+      retain(socket, 1);
+      return;
+    }
     if (pipeline === undefined) {
       pipeline = { busy: false, waiting: [] };
       pipelines.set(socket, pipeline);

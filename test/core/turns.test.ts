@@ -97,6 +97,24 @@ describe('turns', () => {
     await Promise.all(others);
   });
 
+  it('without cost do not delay an account with a debt', async () => {
+    const { turns, order, work } = start();
+    const ending = new AbortController();
+    // As when a large body is read: the time passes between the turns.
+    const read = async (account: string) => {
+      while (!ending.signal.aborted) await work(account, 0);
+    };
+    const others = ['x', 'y', 'z'].flatMap((account) => times(5, () => read(account)));
+    await work('light', 2);
+    // The end of a turn is noticed at the beginning of the next one.
+    await turns.next('x');
+    const before = order.length;
+    await work('light', 2);
+    expect(order.length - before).toBeLessThanOrEqual(16);
+    ending.abort();
+    await Promise.all(others);
+  });
+
   it('run several slices in one iteration of the event loop', async () => {
     const { turns, steps } = start();
     let iterations = 0;
