@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
-import { isRefusal } from '../../src/core/refusal.ts';
-import { eventLoopTurns } from '../../src/core/slices.ts';
-import { createBodyReader } from '../../src/http/body.ts';
+import { isRefusal } from '../../../src/core/refusal.ts';
+import { eventLoopTurns } from '../../../src/core/slices.ts';
+import { createBodyReader } from '../../../src/http/body/body.ts';
 import { exchange, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
 
