@@ -5,8 +5,8 @@ import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { isRefusal } from '../../../src/core/refusal.ts';
 import { eventLoopTurns } from '../../../src/core/slices.ts';
 import { createBodyReader } from '../../../src/http/body/body.ts';
-import { exchange, startApi } from './harness.ts';
-import { sampleRoutes } from './sample-routes.ts';
+import { exchange, startApi } from '../harness.ts';
+import { sampleRoutes } from '../sample-routes.ts';
 
 const MB = 1024 * 1024;
 const OWNER = { accountId: 'acct_1', keyId: 'key_1' };
