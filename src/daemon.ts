@@ -201,6 +201,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     undo.push(() => writer.close());
     const generation = await writer.run((all) => {
       all.queue.freeLeases();
+      all.contacts.configureIndex();
       return all.settings.nextGeneration();
     });
 
