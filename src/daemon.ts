@@ -201,6 +201,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     undo.push(() => writer.close());
     const generation = await writer.run((all) => {
       all.queue.freeLeases();
+      all.contacts.configureIndex();
       return all.settings.nextGeneration();
     });
 
@@ -760,12 +761,19 @@ function registerRetentionMetrics(
     },
   });
   registry.registerMetric(running);
+  const remaining = new Gauge({
+    name: 'postrider_retention_remaining_rows',
+    help: 'Rows that the retention pass under way still has to delete of that kind, an estimate; absent while unknown.',
+    registers: [],
+    collect() {
+      const { current, remaining: rows } = progress();
+      if (rows !== null) this.set(rows);
+      else if (current === null) this.set(0);
+      else this.remove();
+    },
+  });
+  registry.registerMetric(remaining);
   const gauge = gaugesOf(registry);
-  gauge(
-    'postrider_retention_remaining_rows',
-    'Rows that the retention pass under way still has to delete of that kind: an estimate.',
-    () => progress().remaining ?? 0,
-  );
   gauge(
     'postrider_retention_completed_timestamp_seconds',
     'When the last retention pass was completed; 0: none since the start.',

@@ -593,6 +593,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     inFlight: () => flights.size,
     octetsInFlight: () => octetBudget.used(),
     stalled: () => {
+      if (scheduler.isFailing()) return 'the queue cannot be read; see the log';
       const since = monotonic.now() - scheduler.lookedAt();
       return since < STALLED_AFTER_MS
         ? null

@@ -35,6 +35,8 @@ export interface Scheduler {
   obstacle(message: QueuedMessage): string | null;
   /** Monotonic time at which the queue was last looked through to the end: it stands still when that is long ago. */
   lookedAt(): number;
+  /** Whether the last slow rounds, two at least, could not read the queue as a whole. */
+  isFailing(): boolean;
   /** Streams that cannot be read at present. */
   unreadable(): number;
   /** Nothing is dispatched any more. */
@@ -89,6 +91,8 @@ const STREAMS_A_ROUND = 500;
 const PROMOTED_AT_ONCE = 1000;
 const ROUND_MS = SECOND;
 const BUSY_ROUND_MS = 100;
+/** Rounds in succession that have to fail before the queue counts as unreadable: one may meet a lock. */
+const MIN_FAILED_ROUNDS = 2;
 /** What was read longer ago than this makes room for what others have. */
 const STALE_MS = 2 * SECOND;
 /** Sites that are asked at most when something is released that several wait for. */
@@ -96,6 +100,8 @@ const WAKE_AT_ONCE = 8;
 /** How often the mail that waits for suspended sites is searched for what has expired, and how much of a stream. */
 const EXPIRY_MS = 30 * SECOND;
 const EXPIRED_OF_STREAM = 100;
+/** Messages of suspended sites that one round reads, and fails when their time is over. */
+const EXPIRED_A_ROUND = 100;
 const FIRST_QUARANTINE = 2 * SECOND;
 const LONGEST_QUARANTINE = 300 * SECOND;
 const QUARANTINED = 10_000;
@@ -120,7 +126,11 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
   let scheduled = false;
   let running = false;
   let lookedAt = monotonic.now();
+  /** Slow rounds in succession that could not read the queue. */
+  let failedRounds = 0;
   let expiredAt = monotonic.now();
+  /** The search for expired messages under way. */
+  let expiring: Generator<void, void> | null = null;
 
   function heat(lane: 0 | 1, stream: Stream): void {
     if (!running || hot.size >= HOT_STREAMS) return;
@@ -384,14 +394,33 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
     }
   }
 
-  /** The oldest mail of each stream that waits for a suspended site: nothing else would look at it for hours. */
+  /**
+   * Fails what expired while it waited for a suspended site, a bounded number of messages per round. Nothing else would
+   * read them for hours.
+   */
   function expireWaiting(): void {
-    if (monotonic.now() - expiredAt < EXPIRY_MS) return;
-    expiredAt = monotonic.now();
+    if (expiring === null) {
+      if (monotonic.now() - expiredAt < EXPIRY_MS) return;
+      expiredAt = monotonic.now();
+      expiring = searchExpired();
+    }
+    for (let n = 0; n < EXPIRED_A_ROUND; n++) {
+      if (expiring.next().done !== true) continue;
+      expiring = null;
+      return;
+    }
+  }
+
+  /** Fails the oldest messages of each stream that waits for a suspended site; yields before each read. */
+  function* searchExpired(): Generator<void, void> {
     for (const site of sites.all()) {
       if (!sites.suspended(site)) continue;
-      for (const { lane, stream } of site.waiting.values()) {
+      // A copy: streams that are put back while it is searched are not searched twice.
+      const waiting = [...site.waiting.values()];
+      for (const { lane, stream } of waiting) {
+        yield;
         for (const seq of tables.queue.readySeqs(lane, stream, EXPIRED_OF_STREAM)) {
+          yield;
           const message = claims.has(seq) ? null : readMessage(seq, lane, stream);
           if (message === null) continue;
           if (message.expires_at > clock.now()) break;
@@ -449,8 +478,10 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
       await attempt('transactional', () => lookThrough(0)),
       await attempt('marketing', () => lookThrough(1)),
     ];
-    if (promoted !== null && !ends.includes(null)) lookedAt = monotonic.now();
-    return ends.includes(false) ? BUSY_ROUND_MS : ROUND_MS;
+    const isReadable = promoted !== null && !ends.includes(null);
+    if (isReadable) lookedAt = monotonic.now();
+    failedRounds = isReadable ? 0 : failedRounds + 1;
+    return ends.includes(false) || expiring !== null ? BUSY_ROUND_MS : ROUND_MS;
   }
 
   async function tick(): Promise<void> {
@@ -481,6 +512,7 @@ export function createScheduler(settings: SchedulerSettings): Scheduler {
       return `the mail hosts of ${message.destination} cannot be reached, and are tried again at ${iso(clock.now() + ms)}`;
     },
     lookedAt: () => lookedAt,
+    isFailing: () => failedRounds >= MIN_FAILED_ROUNDS,
     unreadable: () => quarantine.size,
     stop: () => {
       running = false;

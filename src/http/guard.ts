@@ -67,7 +67,7 @@ export function guardedHandler(
     if (isRefusal(form)) return refusalReply(form, requestId, headers);
     const call = callOf(incoming, caller, form, deps);
     if (readOnly !== null) form.warnings.push(...(await readOnly.warnings(form.sent, call)));
-    const answer = await answerOf(route, call);
+    const answer = await answerOf(route, call, form.query);
     if (answer === null) return null;
     // What writes has waited already.
     if (route.method === 'GET') await deps.settled();
@@ -81,19 +81,25 @@ export function guardedHandler(
 async function answerOf(
   route: Route,
   call: Call<Record<string, unknown>, Record<string, unknown>, unknown>,
+  query: Record<string, unknown>,
 ): Promise<Answer | Refusal | null> {
   try {
     return await route.handle(call);
   } catch (error) {
     if (error instanceof HungUp) return null;
     if (error instanceof TooSlow) return tooSlow();
-    if (error instanceof ReadRejected) return readRefusal(error, route.narrowBy ?? []);
+    if (error instanceof ReadRejected) return readRefusal(error, unsetOf(route.narrowBy ?? [], query));
     throw error;
   }
 }
 
 /** Seconds after which a read that had no thread is worth another try. */
 const READ_RETRY_SECONDS = 1;
+
+/** The parameters that still can make a query smaller: filters that are not set, and the limit, which has a default. */
+function unsetOf(narrowBy: readonly string[], query: Record<string, unknown>): string[] {
+  return narrowBy.filter((name) => name === 'limit' || query[name] === undefined);
+}
 
 function readRefusal({ reason, message }: ReadRejected, narrowBy: readonly string[]): Refusal {
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);

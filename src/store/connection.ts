@@ -1,3 +1,5 @@
+import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 
 /** A connection to an SQLite file. No other layer knows that it is SQLite. */
@@ -5,6 +7,17 @@ export type Database = Sqlite.Database;
 
 /** The name of the database in `data.dir`. */
 export const DATABASE_FILE = 'postrider.db';
+
+/**
+ * The path of the database in `dir`, whether it exists or not. A symbolic link is resolved: a migration puts the new file
+ * in the place of the old one, where the link leads to.
+ */
+export function databaseFileIn(dir: string): string {
+  const file = join(dir, DATABASE_FILE);
+  const isLink = lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  if (!isLink) return file;
+  return existsSync(file) ? realpathSync(file) : resolve(dir, readlinkSync(file));
+}
 
 /**
  * From Node 24.19 on the process ends when an object of better-sqlite3 12 is collected, and 13 needs Node 22. All

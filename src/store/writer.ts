@@ -187,6 +187,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
         group.push({ entry: current, settle: runUnit(current) });
       }
       current = undefined;
+      tables.contacts.mergeIndex();
       commit.run();
       return group;
     } catch (error) {

@@ -330,6 +330,37 @@ describe('a site that cannot be reached', () => {
   });
 });
 
+describe('messages that expire while their site is suspended', () => {
+  it('fail in portions: one turn of the event loop has a bounded number of them', async () => {
+    const { db, tables, clock, scheduler, sites, dispatched, expired, finish } = start({ connections: 2 });
+    db.transaction(() => {
+      for (let n = 0; n < 6; n++) {
+        insertAccount(tables, `acct_${n}`, clock.now());
+        for (let m = 0; m < 60; m++)
+          enqueue(tables, clock.now(), {
+            account_id: `acct_${n}`,
+            recipient: `a${m}@one.test`,
+            expires_at: clock.now() + 31_000,
+          });
+      }
+    })();
+    scheduler.start();
+    await settle();
+    for (const { hold } of dispatched) sites.unreachable(hold);
+    finish(2);
+    await settle();
+    clock.advance(32_000);
+    let most = 0;
+    for (let before = 0; before < 358; before = expired.length) {
+      await new Promise(setImmediate);
+      most = Math.max(most, expired.length - before);
+    }
+    expect(new Set(expired).size).toBe(60);
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(100);
+  });
+});
+
 describe('a site that is fast and healthy', () => {
   const leased = (rig: ReturnType<typeof start>) =>
     rig.db.prepare('SELECT count(*) FROM queue WHERE lease IS NOT NULL').pluck().get();
@@ -453,8 +484,12 @@ describe('what cannot be read', () => {
     await settle();
     expect(recipients(dispatched)).toEqual(['a@one.test']);
     expect(started).toBeGreaterThan(before);
+    expect(scheduler.isFailing()).toBe(false);
     clock.advance(5000);
     await expect.poll(() => clock.now() - scheduler.lookedAt(), { timeout: 3000 }).toBe(5000);
+    await expect.poll(() => scheduler.isFailing(), { timeout: 3000 }).toBe(true);
+    tables.queue.streamAfter = streamAfter;
+    await expect.poll(() => scheduler.isFailing(), { timeout: 3000 }).toBe(false);
   });
 });
 

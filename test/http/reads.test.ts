@@ -53,6 +53,15 @@ describe('a read that a reader thread did not finish', () => {
     expect(response.headers.has('retry-after')).toBe(false);
   });
 
+  it('names only filters that are not set yet', async () => {
+    const { body } = await get('/web-setup/too-broad?color=red&limit=10');
+    expect(body['error']).toEqual({
+      code: 'QUERY_TOO_BROAD',
+      message: 'No rows: narrow it with `limit`',
+      details: [{ field: 'limit', message: 'makes the query smaller' }],
+    });
+  });
+
   it.each(['busy', 'lost', 'closing'])('is answered 503 with Retry-After: %s', async (reason) => {
     const { response, body } = await get(`/web-setup/${reason}`);
     expect([response.status, body['reasonCode'], response.headers.get('retry-after')]).toEqual([

@@ -53,10 +53,22 @@ export async function runJob(
 function contentOf({ envelope, content, shared, copy }: DeliveryJob, of: SharedContents): MessageContent {
   checkPath(envelope.from);
   checkPath(envelope.to);
-  const json = unpackContent(content);
+  const stored: unknown = JSON.parse(unpackContent(content));
   // Written by this program's own main thread into the database, and checked there.
-  if (shared === undefined) return JSON.parse(json) as MessageContent;
-  return mergeContent(of(shared), JSON.parse(json) as OwnContent, shared.identity, copy.recipient);
+  if (shared === undefined) return checkFields(stored, MESSAGE_FIELDS) as MessageContent;
+  const own = checkFields(stored, OWN_FIELDS) as OwnContent;
+  return mergeContent(of(shared), own, shared.identity, copy.recipient);
+}
+
+const MESSAGE_FIELDS: readonly (keyof MessageContent)[] = ['from', 'to', 'subject', 'html', 'messageId'];
+const OWN_FIELDS: readonly (keyof OwnContent)[] = ['name', 'values'];
+
+/** Throws when the JSON is not an object, or has not all fields. */
+function checkFields(stored: unknown, fields: readonly string[]): object {
+  if (typeof stored !== 'object' || stored === null) throw new Error('the stored content is not an object');
+  const missing = fields.filter((field) => !(field in stored));
+  if (missing.length > 0) throw new Error(`the stored content has no field ${missing.join(', ')}`);
+  return stored;
 }
 
 function sign(job: DeliveryJob, composed: ComposedMessage, now: number): OutgoingMessage {

@@ -177,6 +177,10 @@ export function contactTable(db: Database) {
       setSearchText.run(contact.search_text, contact.seq);
       index.add(contact);
     },
+    /** Once at the start; see `contactSearchIndex`. */
+    configureIndex: (): void => index.configure(),
+    /** Once per commit; see `contactSearchIndex`. */
+    mergeIndex: (): void => index.merge(),
     /** Candidates of a search inside the text and the identifiers. */
     find: (query: IndexQuery): IndexHits => index.find(query),
     candidate: (seq: number): IndexCandidate | null => candidate.get(seq) ?? null,

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { DATABASE_FILE } from '../connection.ts';
+import { databaseFileIn } from '../connection.ts';
 import { StoreFault } from '../failure.ts';
 import {
   copiesOf,
@@ -33,7 +33,7 @@ export interface SchemaState {
 
 /** Throws StoreFault when the database is newer than this program. */
 export function schemaState(dir: string, migrations: readonly Migration[] = knownMigrations()): SchemaState {
-  const file = join(dir, DATABASE_FILE);
+  const file = databaseFileIn(dir);
   const state = { found: schemaOf(file), newest: newestOf(migrations), bytes: sizeOf(file) };
   if (state.found > state.newest) throw newerSchema(file, state);
   return state;
@@ -41,7 +41,7 @@ export function schemaState(dir: string, migrations: readonly Migration[] = know
 
 /** What the migration of the database in `dir` takes; null: it needs none. A daemon may be running. */
 export function estimateUpgrade(dir: string): MigrationEstimate | null {
-  return estimateMigration(join(dir, DATABASE_FILE), knownMigrations());
+  return estimateMigration(databaseFileIn(dir), knownMigrations());
 }
 
 /** The error of a database that a newer program has used. */
@@ -68,7 +68,7 @@ export interface UpgradeOptions {
  */
 export function upgradeDatabase(dir: string, options: UpgradeOptions = {}): MigrationResult {
   const { migrations = knownMigrations(), onEstimate, onProgress } = options;
-  const file = join(dir, DATABASE_FILE);
+  const file = databaseFileIn(dir);
   const removed = removeLeftovers(file);
   const { found } = schemaState(dir, migrations);
   const estimate = found === 0 ? null : estimateMigration(file, migrations);

@@ -65,8 +65,21 @@ describe('a job', () => {
 
   const BROKEN: [name: string, changes: Partial<DeliveryJob>, why: RegExp][] = [
     ['content that is no JSON', { content: jsonContent('{') }, /^the message cannot be composed: .*JSON/],
-    ['content of another shape', { content: jsonContent('{}') }, /^the message cannot be composed: /],
-    ['content that is null', { content: jsonContent('null') }, /^the message cannot be composed: /],
+    [
+      'content of another shape',
+      { content: jsonContent('{}') },
+      /^the message cannot be composed: the stored content has no field from, to, subject, html, messageId$/,
+    ],
+    [
+      'content without a sender',
+      { content: jsonContent(JSON.stringify({ ...CONTENT, from: undefined })) },
+      /^the message cannot be composed: the stored content has no field from$/,
+    ],
+    [
+      'content that is null',
+      { content: jsonContent('null') },
+      /^the message cannot be composed: the stored content is not an object$/,
+    ],
     [
       'a recipient that would be a command',
       { envelope: { from: '', to: 'ann@example.test>\r\nRCPT TO:<bob@example.test' } },

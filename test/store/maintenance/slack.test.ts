@@ -64,7 +64,28 @@ function check(db: Database): void {
   });
 }
 
+const KILLED_PASS = fileURLToPath(new URL('slack-kill-process.ts', import.meta.url));
+
 describe('clearing unused space', () => {
+  it.each([1, 20])('is completed after a restart when it was killed in write %i', async (killedAt) => {
+    const { db, dir } = open('INCREMENTAL');
+    fill(db);
+    const before = readFileSync(db.name);
+    const pass = spawn(
+      process.execPath,
+      ['--import', import.meta.resolve('tsx'), KILLED_PASS, db.name, String(killedAt)],
+      { stdio: 'inherit' },
+    );
+    const [, signal] = await once(pass, 'exit');
+    expect(signal).toBe('SIGKILL');
+    check(db);
+    expect(readFileSync(db.name).equals(before)).toBe(false);
+    expect(traces(dir)).toBeGreaterThan(0);
+    expect(await runSlackPass(db.name)).toMatchObject({ outcome: 'cleared' });
+    expect(traces(dir)).toBe(0);
+    check(db);
+  });
+
   it.each(['NONE', 'INCREMENTAL'] as const)(
     'leaves nothing of deleted rows, and the others as they were (auto_vacuum %s)',
     async (autoVacuum) => {

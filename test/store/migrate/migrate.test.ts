@@ -1,5 +1,14 @@
 import type * as NodeFs from 'node:fs';
-import { cpSync, existsSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { openConnection } from '../../../src/store/connection.ts';
@@ -230,6 +239,28 @@ describe('a database of an older program', () => {
     const { to } = upgradeDatabase(dir);
     expect(to).toBe(newestOf(knownMigrations()));
     openDatabase(dir).close();
+  });
+
+  it('is migrated where a symbolic link leads to; the link stays', () => {
+    const target = createOldDatabase(temporaryDir());
+    const dir = temporaryDir();
+    const link = join(dir, 'postrider.db');
+    symlinkSync(target, link);
+    openDatabase(dir).close();
+    expect(readlinkSync(link)).toBe(target);
+    expect(schemaOf(target)).toBe(newestOf(knownMigrations()));
+    expect(filesOf(link).filter((name) => name.startsWith('postrider.db'))).toEqual(['postrider.db']);
+    expect(filesOf(target).filter((name) => name.includes('.before-'))).toHaveLength(1);
+  });
+
+  it('is found behind a symbolic link when a kill between the two renames left no file of its name', () => {
+    const target = createOldDatabase(temporaryDir());
+    const dir = temporaryDir();
+    symlinkSync(target, join(dir, 'postrider.db'));
+    openDatabase(dir).close();
+    renameSync(target, `${target}.new`);
+    upgradeDatabase(dir);
+    expect(schemaOf(target)).toBe(newestOf(knownMigrations()));
   });
 
   it('is not migrated while a daemon runs on it', { timeout: 20_000 }, () => {
