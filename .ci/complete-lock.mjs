@@ -1,6 +1,6 @@
-// Names in package-lock.json the optional platform packages that npm left out because the registry at hand did
-// not have them: `npm ci` refuses a lock file without them, on every platform. Run after `npm install`. They get
-// a version and a platform, no integrity; an `npm install` elsewhere fills that in.
+// Adds optional platform packages to package-lock.json that npm omitted because the registry did not have them:
+// `npm ci` rejects a lock file without them on every platform. Run it after `npm install`. The entries have a version
+// and a platform, but no integrity, which an `npm install` with a complete registry adds.
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const SYSTEMS = 'aix android darwin freebsd linux netbsd openbsd openharmony sunos win32'.split(' ');
@@ -27,4 +27,4 @@ for (const [path, { optionalDependencies = {}, dev }] of Object.entries(packages
 }
 lock.packages = Object.fromEntries(Object.entries(packages).sort(([a], [b]) => a.localeCompare(b, 'en')));
 writeFileSync('package-lock.json', `${JSON.stringify(lock, null, 2)}\n`);
-console.log(`${Object.keys(packages).length - before} packages named`);
+console.log(`${Object.keys(packages).length - before} packages added`);
