@@ -8,7 +8,7 @@ import type { Writer } from '../store/writer.ts';
 import { type Contacts, createContacts } from './contacts.ts';
 import { createErasure, type Erasure } from './erasure/erase.ts';
 import { createErasers, type Eraser } from './erasure/erasers.ts';
-import type { TraceHouse } from './erasure/traces.ts';
+import type { TracesDeps } from './erasure/traces.ts';
 import { createSubscriptionGroups, type SubscriptionGroups } from './groups.ts';
 import { createImporter, type Importer } from './import/import.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
@@ -24,7 +24,7 @@ export interface Audience {
   background: { start(): void; stop(): Promise<void> };
 }
 
-export interface AudienceHouse {
+export interface AudienceDeps {
   tables: Tables;
   /** Where lists are read; default: this thread. */
   reader?: Reader;
@@ -37,30 +37,30 @@ export interface AudienceHouse {
   mayAdd: MayAdd;
   /** How long answers are kept for repeated requests, ms. */
   answersKeptMs: number;
-  /** See `TraceHouse`. */
-  claimFile?: NonNullable<TraceHouse['claimFile']>;
-  slackScript?: TraceHouse['slackScript'];
-  /** How long a caller waits for an erasure, see `ErasureHouse`. */
+  /** See `TracesDeps`. */
+  claimFile?: NonNullable<TracesDeps['claimFile']>;
+  slackScript?: TracesDeps['slackScript'];
+  /** How long a caller waits for an erasure, see `ErasureDeps`. */
   erasureWaitMs?: number;
   /** For tables of other rooms in which people's addresses stand. */
   erasers?: readonly Eraser[];
 }
 
-export function createAudience(house: AudienceHouse): Audience {
-  const erasers = [...createErasers(house), ...(house.erasers ?? [])];
-  const groups = createSubscriptionGroups(house);
-  const erasure = createErasure({ ...house, erasers, waitMs: house.erasureWaitMs });
+export function createAudience(deps: AudienceDeps): Audience {
+  const erasers = [...createErasers(deps), ...(deps.erasers ?? [])];
+  const groups = createSubscriptionGroups(deps);
+  const erasure = createErasure({ ...deps, erasers, waitMs: deps.erasureWaitMs });
   let recovered: Promise<void> = Promise.resolve();
   return {
-    contacts: createContacts(house),
+    contacts: createContacts(deps),
     groups,
-    subscriptions: createSubscriptions(house),
-    importer: createImporter(house),
+    subscriptions: createSubscriptions(deps),
+    importer: createImporter(deps),
     erasure,
     background: {
       start: () => {
         recovered = groups.recover().catch((error: unknown) => {
-          house.log.error(
+          deps.log.error(
             { err: error },
             'deleted groups could not be cleared away; the next start tries again',
           );

@@ -71,7 +71,7 @@ async function startWithAda() {
       return needles.filter((needle) => all.includes(needle));
     },
     /** A message to some people, all with one content. */
-    send: (to: string[], wish: Parameters<typeof enqueue>[2] = {}) =>
+    send: (to: string[], input: Parameters<typeof enqueue>[2] = {}) =>
       writer.run((all) => {
         const boxes = to.map((address) => ({ name: 'Ada Lovelace', address }));
         const content = {
@@ -86,7 +86,7 @@ async function startWithAda() {
         };
         const content_id = all.messages.insertContent(packContent(JSON.stringify(content)), clock.now());
         return to.map((recipient) =>
-          enqueue(all, clock.now(), { recipient, content_id, subject: content.subject, ...wish }),
+          enqueue(all, clock.now(), { recipient, content_id, subject: content.subject, ...input }),
         );
       }),
     /** As if a worker had sent it and a server had refused it, quoting the address. */

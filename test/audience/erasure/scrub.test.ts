@@ -23,7 +23,7 @@ describe('what names a person', () => {
     ['their name', 'Dear ada lovelace,', 'Dear [erased],'],
     ['everything at once', 'Ada Lovelace <ada.l+x@example.net> +442079460000', '[erased] <email_1> email_1'],
   ])('%s is taken out', (_, text, clean) => {
-    expect(scrubber.names(text)).toBe(true);
+    expect(scrubber.matches(text)).toBe(true);
     expect(scrubber.text(text)).toBe(clean);
   });
 
@@ -37,7 +37,7 @@ describe('what names a person', () => {
     'Adam Lovelacer',
     '4420794600001',
   ])('is not %s', (text) => {
-    expect(scrubber.names(text)).toBe(false);
+    expect(scrubber.matches(text)).toBe(false);
     expect(scrubber.text(text)).toBe(text);
   });
 
@@ -48,7 +48,7 @@ describe('what names a person', () => {
       list: [{ to: '"a\\"b"@example.net' }],
       no: null,
     });
-    expect(scrubber.names(json)).toBe(true);
+    expect(scrubber.matches(json)).toBe(true);
     expect(JSON.parse(scrubber.json(json))).toEqual({
       code: 550,
       text: 'email_1\n"x"',
@@ -59,7 +59,7 @@ describe('what names a person', () => {
 
   it('is nothing when nothing is known', () => {
     const nobody = createScrubber({ identifiers: ['phone_1'], addresses: [], phone: null, fullName: null });
-    expect(nobody.names('')).toBe(false);
+    expect(nobody.matches('')).toBe(false);
     expect(nobody.text('any text')).toBe('any text');
   });
 });
