@@ -1,23 +1,23 @@
 /**
- * Shares the event loop among SMTP clients: only so many commands run in one turn, those that have to wait run
- * network by network, and while some wait there is a pause between turns. However many connections send commands at
- * once, everything else in the process waits for one turn at most, and keeps most of the processor.
+ * Shares the event loop among SMTP clients: a bounded number of commands runs in one iteration, those that wait run
+ * network by network, and while some wait there is a pause between iterations. However many connections send commands,
+ * everything else in the process waits for one batch at most, and has most of the processor.
  */
-export interface Turns {
-  /** Runs the job now or in a later turn. A connection has one job at a time, which bounds the queue. */
+export interface CommandQueue {
+  /** Runs the job now or in a later batch. A connection has one job at a time, which bounds the queue. */
   run(network: string, job: () => void): void;
   waiting(): number;
 }
 
 /** About a millisecond. */
-const COMMANDS_PER_TURN = 50;
-/** Between turns while commands wait: 12,500 commands a second at most. */
+const COMMANDS_PER_BATCH = 50;
+/** Pause between batches while commands wait: at most 12,500 commands per second. */
 const PAUSE_MS = 4;
 
-export function createTurns(
-  options: { perTurn?: number; defer?: (callback: () => void, hasBacklog: boolean) => void } = {},
-): Turns {
-  const { perTurn = COMMANDS_PER_TURN, defer = deferTurn } = options;
+export function createCommandQueue(
+  options: { batchSize?: number; defer?: (callback: () => void, hasBacklog: boolean) => void } = {},
+): CommandQueue {
+  const { batchSize = COMMANDS_PER_BATCH, defer = deferBatch } = options;
   const queues = new Map<string, (() => void)[]>();
   let waiting = 0;
   let used = 0;
@@ -26,18 +26,18 @@ export function createTurns(
   function schedule(): void {
     if (isScheduled) return;
     isScheduled = true;
-    defer(nextTurn, waiting > 0);
+    defer(runBatch, waiting > 0);
   }
 
-  function nextTurn(): void {
+  function runBatch(): void {
     isScheduled = false;
     used = 0;
-    while (waiting > 0 && used < perTurn) takeOne();
+    while (waiting > 0 && used < batchSize) runNext();
     if (waiting > 0) schedule();
   }
 
-  /** The first job of the first network, which then goes behind the others. */
-  function takeOne(): void {
+  /** Runs the first job of the first network, which then moves behind the others. */
+  function runNext(): void {
     for (const [network, jobs] of queues) {
       queues.delete(network);
       const job = jobs.shift();
@@ -53,7 +53,7 @@ export function createTurns(
   return {
     run: (network, job) => {
       schedule();
-      if (used < perTurn && waiting === 0) {
+      if (used < batchSize && waiting === 0) {
         used++;
         job();
         return;
@@ -67,7 +67,7 @@ export function createTurns(
   };
 }
 
-function deferTurn(callback: () => void, hasBacklog: boolean): void {
+function deferBatch(callback: () => void, hasBacklog: boolean): void {
   if (hasBacklog) setTimeout(callback, PAUSE_MS).unref();
   else setImmediate(callback);
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { createTurns } from '../../src/smtp/turns.ts';
+import { createCommandQueue } from '../../src/smtp/command-queue.ts';
 
-function setUp(perTurn: number) {
+function setUp(batchSize: number) {
   const deferred: (() => void)[] = [];
   const pauses: boolean[] = [];
   const done: string[] = [];
-  const turns = createTurns({
-    perTurn,
+  const turns = createCommandQueue({
+    batchSize,
     defer: (callback, hasBacklog) => {
       deferred.push(callback);
       pauses.push(hasBacklog);

@@ -84,30 +84,30 @@ describe('behind a proxy that is known', () => {
     ['version 2 over IPv6', header(PROXIED, TCP6, FROM_IPV6), '2001:db8::7'],
     ['version 2, a check of the proxy itself', header(LOCAL, '00', ''), '127.0.0.1'],
   ])('a client is where the header says: %s', async (_, first, address) => {
-    const house = await proxied();
-    const client = await house.client({ first });
+    const setup = await proxied();
+    const client = await setup.client({ first });
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
-    expect(house.kept()).toMatchObject([{ remote_address: address }]);
+    expect(setup.kept()).toMatchObject([{ remote_address: address }]);
   });
 
   it('it may encrypt', async () => {
-    const house = await proxied();
-    const client = await house.client({ first: header(PROXIED, TCP4, FROM_IPV4) });
+    const setup = await proxied();
+    const client = await setup.client({ first: header(PROXIED, TCP4, FROM_IPV4) });
     await client.startTls();
     await client.say('EHLO mta.example');
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
-    expect(house.kept()).toMatchObject([{ remote_address: '203.0.113.7' }]);
+    expect(setup.kept()).toMatchObject([{ remote_address: '203.0.113.7' }]);
   });
 
   it.each([
     ['version 1', Buffer.from('PROXY TCP4 203.0.113.7 192.0.2.1 40000 465\r\n')],
     ['version 2', header(PROXIED, TCP4, FROM_IPV4)],
   ])('it may begin with TLS: %s', async (_, first) => {
-    const house = await startSubmission({
+    const setup = await startSubmission({
       submission: { implicitTls: true, proxyProtocol: ['127.0.0.1'] },
     });
-    const { secret } = await house.key({ allowIps: ['203.0.113.7'] });
-    const raw = connect(house.port, '127.0.0.1');
+    const { secret } = await setup.key({ allowIps: ['203.0.113.7'] });
+    const raw = connect(setup.port, '127.0.0.1');
     // One packet for the header and what comes behind it.
     raw.cork();
     raw.write(first);
@@ -124,35 +124,35 @@ describe('behind a proxy that is known', () => {
   });
 
   it('its places are those of the client, not of the proxy', async () => {
-    const house = await startMx({ mx: { proxyProtocol: ['127.0.0.1'], connectionsPerAddress: 1 } });
-    await house.client({ first: header(PROXIED, TCP4, FROM_IPV4) });
-    await house.client({ first: header(PROXIED, TCP6, FROM_IPV6) });
-    await expect(house.client({ first: header(PROXIED, TCP4, FROM_IPV4) })).rejects.toThrow('hung up');
+    const setup = await startMx({ mx: { proxyProtocol: ['127.0.0.1'], connectionsPerAddress: 1 } });
+    await setup.client({ first: header(PROXIED, TCP4, FROM_IPV4) });
+    await setup.client({ first: header(PROXIED, TCP6, FROM_IPV6) });
+    await expect(setup.client({ first: header(PROXIED, TCP4, FROM_IPV4) })).rejects.toThrow('hung up');
   });
 
   it.each([
     ['a header that is bad', header('31', TCP4, FROM_IPV4)],
     ['no header', Buffer.from('EHLO mta.example\r\n')],
   ])('%s ends the connection', async (_, first) => {
-    const house = await proxied();
-    await expect(house.client({ first })).rejects.toThrow();
+    const setup = await proxied();
+    await expect(setup.client({ first })).rejects.toThrow();
   });
 
   it('the end does not wait for headers that never come', async () => {
-    const house = await proxied();
-    const silent = house.client();
+    const setup = await proxied();
+    const silent = setup.client();
     const ended = expect(silent).rejects.toThrow('hung up');
     await new Promise((resolve) => setTimeout(resolve, 50));
-    await house.mx.close(20_000);
+    await setup.mx.close(20_000);
     await ended;
   });
 });
 
 it('a header of somebody who is no known proxy is no header', async () => {
-  const house = await startMx({ mx: { proxyProtocol: ['192.0.2.1'] } });
+  const setup = await startMx({ mx: { proxyProtocol: ['192.0.2.1'] } });
   for (const first of ['PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n', header(PROXIED, TCP4, FROM_IPV4)])
-    expect(await house.client({ first }).catch(() => null)).toBeNull();
-  const client = await house.client();
+    expect(await setup.client({ first }).catch(() => null)).toBeNull();
+  const client = await setup.client();
   expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
-  expect(house.kept()).toMatchObject([{ remote_address: '127.0.0.1' }]);
+  expect(setup.kept()).toMatchObject([{ remote_address: '127.0.0.1' }]);
 });

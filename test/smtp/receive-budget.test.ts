@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { SECOND } from '../../../src/core/clock.ts';
+import { SECOND } from '../../src/core/clock.ts';
 import {
   createReceiveBudget,
   FREE_BYTES,
-  MINIMUM_BYTES,
-  MINIMUM_WINDOW_MS,
+  MIN_RATE_WINDOW_MS,
+  MIN_WINDOW_BYTES,
   type UploadOptions,
-} from '../../../src/smtp/mx/receive-budget.ts';
-import { heldClock } from '../../support/store.ts';
+} from '../../src/smtp/receive-budget.ts';
+import { heldClock } from '../support/store.ts';
 
 const MB = 1_000_000;
 
@@ -132,9 +132,9 @@ describe('the minimum rate', () => {
     const steady = open('steady');
     slow.progress(10 * MB);
     for (let n = 0; n < 3; n++) {
-      slow.progress(MINIMUM_BYTES / 3);
-      steady.progress(MINIMUM_BYTES);
-      clock.advance(MINIMUM_WINDOW_MS);
+      slow.progress(MIN_WINDOW_BYTES / 3);
+      steady.progress(MIN_WINDOW_BYTES);
+      clock.advance(MIN_RATE_WINDOW_MS);
       budget.sweep();
     }
     expect(ended).toEqual(['slow: too-slow']);
@@ -143,7 +143,7 @@ describe('the minimum rate', () => {
   it('does not concern a mail that has arrived', () => {
     const { clock, budget, open, ended } = setUp();
     open('a').finish();
-    clock.advance(10 * MINIMUM_WINDOW_MS);
+    clock.advance(10 * MIN_RATE_WINDOW_MS);
     budget.sweep();
     expect(ended).toEqual([]);
   });

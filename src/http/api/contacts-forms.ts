@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Caller as ConsentCaller } from '../../audience/contacts.ts';
+import type { Actor } from '../../audience/contacts.ts';
 import { customFieldsFault } from '../../audience/custom-fields.ts';
 import {
-  type ConsentWish,
+  type ConsentInput,
   MAX_SOURCE,
   MAX_USER_AGENT,
   type Read,
@@ -125,15 +125,15 @@ interface ConsentBody {
 }
 
 /** The consent that a body speaks of; undefined when it does not, null when it withdraws it. */
-export function consentOf(body: ConsentBody): ConsentWish | null | undefined {
+export function consentOf(body: ConsentBody): ConsentInput | null | undefined {
   return body.consentMethod === null ? null : consentWishOf({ ...body, consentMethod: body.consentMethod });
 }
 
 /** The consent that a write of a subscription speaks of; undefined when it does not. */
 export function consentWishOf(
   body: ConsentBody & { consentMethod?: ConsentMethod | undefined },
-): ConsentWish | undefined {
-  const wish: ConsentWish = {
+): ConsentInput | undefined {
+  const wish: ConsentInput = {
     method: body.consentMethod,
     details: body.consentDetails,
     ipAddress: body.consentIpAddress,
@@ -144,7 +144,7 @@ export function consentWishOf(
 }
 
 /** Who calls, for the record of consent. */
-export function callerOf({ caller, address, headers }: Call<unknown, unknown, unknown>): ConsentCaller {
+export function callerOf({ caller, address, headers }: Call<unknown, unknown, unknown>): Actor {
   const userAgent = readUserAgent((headers['user-agent'] ?? '').slice(0, MAX_USER_AGENT));
   return {
     by: caller.keyId,

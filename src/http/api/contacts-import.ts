@@ -55,7 +55,7 @@ async function importUpload(
     const imported = await importer.run({
       accountId: call.caller.accountId,
       groupId,
-      caller: callerOf(call),
+      actor: callerOf(call),
       reader: source.reader,
       records: source.records,
       signal: call.signal,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Contacts } from '../../audience/contacts.ts';
 import type { Erasure } from '../../audience/erasure/erase.ts';
-import { shownConsent, shownContact, shownMembership } from '../../audience/shown.ts';
+import { presentConsent, presentContact, presentMembership } from '../../audience/present.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../store/contacts/consent.ts';
 import { readPageKey } from '../page-key.ts';
@@ -72,13 +72,13 @@ function allContacts(contacts: Contacts): Route[] {
           const page = await contacts.list({ ...filter, beforeSeq });
           return {
             status: 200,
-            data: { contacts: page.rows.map(shownContact), ...pageEnd('contacts', page) },
+            data: { contacts: page.rows.map(presentContact), ...pageEnd('contacts', page) },
           };
         }
         const after = readSearchKey(lastKey);
         if (isRefusal(after)) return after;
         const { rows, next } = await contacts.search({ ...filter, text, after });
-        const found = rows.map((row) => shownContact(row.contact));
+        const found = rows.map((row) => presentContact(row.contact));
         return {
           status: 200,
           data: {
@@ -114,7 +114,7 @@ function allContacts(contacts: Contacts): Route[] {
           consent: consentOf(body),
         };
         const added = await contacts.create(call.caller.accountId, profile, callerOf(call));
-        return isRefusal(added) ? added : { status: 201, data: { contact: shownContact(added) } };
+        return isRefusal(added) ? added : { status: 201, data: { contact: presentContact(added) } };
       },
     }),
   ];
@@ -141,8 +141,8 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
       handle: async ({ caller, params }) => {
         const found = contacts.get(caller.accountId, params.contactIdentifier);
         if (isRefusal(found)) return found;
-        const memberships = (await contacts.memberships(found)).map(shownMembership);
-        return { status: 200, data: { contact: shownContact(found), memberships } };
+        const memberships = (await contacts.memberships(found)).map(presentMembership);
+        return { status: 200, data: { contact: presentContact(found), memberships } };
       },
     }),
     change(contacts, 'PUT', 'replaceContactFields', 'Changes a contact', ' `customFields` as a whole.'),
@@ -181,7 +181,7 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
         };
         return {
           status: 200,
-          data: { consents: page.rows.map(shownConsent), ...pageEnd('consents', page) },
+          data: { consents: page.rows.map(presentConsent), ...pageEnd('consents', page) },
         };
       },
     }),
@@ -242,7 +242,7 @@ function change(
         { email, phone, firstName, lastName, customFields, source, globalStatus, consent },
         { ...callerOf(call), merge: method === 'PATCH' },
       );
-      return isRefusal(changed) ? changed : { status: 200, data: { contact: shownContact(changed) } };
+      return isRefusal(changed) ? changed : { status: 200, data: { contact: presentContact(changed) } };
     },
   });
 }

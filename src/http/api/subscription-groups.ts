@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { SubscriptionGroups } from '../../audience/groups.ts';
-import { shownGroup } from '../../audience/shown.ts';
+import { presentGroup } from '../../audience/present.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { type ComplianceTemplates, groupTemplatesRefusal } from '../../templates/compliance-templates.ts';
 import { readPageKey } from '../page-key.ts';
@@ -39,7 +39,7 @@ export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] 
         const beforeSeq = readPageKey('sgroups', lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
         const page = await groups.list({ accountId, beforeSeq, limit });
-        return { status: 200, data: { groups: page.rows.map(shownGroup), ...pageEnd('sgroups', page) } };
+        return { status: 200, data: { groups: page.rows.map(presentGroup), ...pageEnd('sgroups', page) } };
       },
     }),
     route({
@@ -56,7 +56,7 @@ export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] 
         const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, given(body));
         if (refused !== null) return refused;
         const made = await groups.create(caller.accountId, { ...NOTHING, ...given(body), name: body.name });
-        return { status: 201, data: { group: shownGroup(made) } };
+        return { status: 201, data: { group: presentGroup(made) } };
       },
     }),
     route({
@@ -70,7 +70,7 @@ export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] 
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = groups.get(caller.accountId, params.subscriptionGroupId);
-        return isRefusal(found) ? found : { status: 200, data: { group: shownGroup(found) } };
+        return isRefusal(found) ? found : { status: 200, data: { group: presentGroup(found) } };
       },
     }),
     change(parts, 'PUT', 'updateSubscriptionGroup'),
@@ -121,7 +121,7 @@ function change(parts: SubscriptionGroupParts, method: 'PUT' | 'PATCH', operatio
       const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, given(body));
       if (refused !== null) return refused;
       const changed = await groups.update(caller.accountId, params.subscriptionGroupId, given(body));
-      return isRefusal(changed) ? changed : { status: 200, data: { group: shownGroup(changed) } };
+      return isRefusal(changed) ? changed : { status: 200, data: { group: presentGroup(changed) } };
     },
   });
 }

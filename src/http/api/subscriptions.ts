@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { shownMember, shownSubscriber, shownSubscription } from '../../audience/shown.ts';
-import type { Joined, MembershipWish, Subscriptions } from '../../audience/subscriptions.ts';
+import { presentMember, presentSubscriber, presentSubscription } from '../../audience/present.ts';
+import type { Joined, MembershipInput, Subscriptions } from '../../audience/subscriptions.ts';
 import { iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import type { Member } from '../../store/contacts/subscriptions.ts';
@@ -131,7 +131,7 @@ function oneOfGroup(subscriptions: Subscriptions): Route[] {
         const found = subscriptions.get(caller.accountId, params.subscriptionGroupId, params.identifier);
         return isRefusal(found)
           ? found
-          : { status: 200, data: shownSubscription(params.subscriptionGroupId, found) };
+          : { status: 200, data: presentSubscription(params.subscriptionGroupId, found) };
       },
     }),
     route({
@@ -196,7 +196,7 @@ function put(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operationId:
 
 type MembershipBody = z.output<z.ZodObject<typeof membershipFields>>;
 
-function membershipOf(body: MembershipBody, phone?: string | null): MembershipWish {
+function membershipOf(body: MembershipBody, phone?: string | null): MembershipInput {
   const { firstName, lastName, customFields, source } = body;
   const profile = { firstName, lastName, customFields, phone };
   const isGiven = Object.values(profile).some((value) => value !== undefined);
@@ -213,7 +213,7 @@ function answer(
   const added = member.subscription.is_active === 1 ? JOINED.message : ADDED_INACTIVE;
   return {
     status: created ? 201 : 200,
-    data: { message: created ? added : messageOf(done), subscriber: shownSubscriber(groupId, member) },
+    data: { message: created ? added : messageOf(done), subscriber: presentSubscriber(groupId, member) },
   };
 }
 
@@ -276,5 +276,5 @@ async function searched(
 }
 
 function shown(groupId: string, members: Member[]) {
-  return members.map((member) => shownMember(groupId, member));
+  return members.map((member) => presentMember(groupId, member));
 }

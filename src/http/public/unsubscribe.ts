@@ -1,5 +1,5 @@
-import { createBuckets, type Rate } from '../../accounts/rate-limits.ts';
 import type { Clock } from '../../core/clock.ts';
+import { createTokenBuckets, type Rate } from '../../core/token-bucket.ts';
 import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
@@ -29,11 +29,11 @@ export interface UnsubscribeSettings {
  * consent records that links can cause are bounded as well.
  */
 const UNDO_RATE: Rate = { burst: 10, perSecond: 10 / 3600 };
-const RECIPIENTS_REMEMBERED = 20_000;
+const MAX_RECIPIENTS = 20_000;
 
 export function unsubscribePlace(settings: UnsubscribeSettings): PublicPlace {
   const { tables, writer, tokens, unsubscribing } = settings;
-  const undos = createBuckets(settings.clock, UNDO_RATE, RECIPIENTS_REMEMBERED);
+  const undos = createTokenBuckets(settings.clock, UNDO_RATE, MAX_RECIPIENTS);
 
   const viewOf = (mail: SentMail): UnsubscribeView => ({
     ...correspondents(tables, mail),
@@ -56,7 +56,7 @@ export function unsubscribePlace(settings: UnsubscribeSettings): PublicPlace {
   }
 
   async function undo(mail: SentMail, parts: readonly OptOutPart[], word: Word): Promise<PublicAnswer> {
-    const { allowed, retryAfterSeconds } = undos.take(`${mail.accountId} ${mail.recipientHash}`);
+    const { allowed, retryAfterSeconds } = undos.of(`${mail.accountId} ${mail.recipientHash}`).take();
     if (!allowed) return tooOftenPage(retryAfterSeconds);
     await writer.run((all) => unsubscribing.undo(all, mail, parts, word));
     return takenBackPage(viewOf(mail));

@@ -1,164 +1,184 @@
-import type { Worker } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import { SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { createFairQueue, type Priority, type Turn } from './fair-queue.ts';
-import type { ParseJob, Readings } from './parse-worker.ts';
+import { createFairQueue, type JobOrigin, type Priority } from './fair-queue.ts';
+import type { ParseJob, ParseResults } from './thread.ts';
 
 /**
- * Has mails parsed in a thread of its own, one after the other and each within a time limit. A mail that two
- * threads do not survive is unreadable; the mails behind it go to the next thread. Callers and recipients take
- * turns (fair-queue.ts), so a flood delays nobody else by more than the mail in hand.
+ * Parses mails in a thread, one after the other and each within a time limit. A mail that ends two threads is unreadable;
+ * the mails behind it go to the next thread. Callers and recipients share the thread fairly (fair-queue.ts), so a flood
+ * delays no other sender by more than the mail in progress.
+ *
+ * Not piscina: it posts a fixed number of tasks to a busy thread whatever their priority, starts a task's time limit when
+ * the task is posted, and fails all tasks of a thread that exits. Not shared with store/readers/pool.ts, which runs one
+ * read at a time on each of several threads and lets overdue reads end; only the event handlers of a thread are alike.
  */
-export interface MailReader {
-  /** Null when too many mails of this caller, for this recipient or in all are waiting. */
-  read<Job extends ParseJob>(job: Job, turn: Turn): Promise<Readings[Job['purpose']] | Unreadable> | null;
+export interface MailParser {
+  /** Null when too many mails of this caller, for this recipient or in total are waiting. */
+  parse<Job extends ParseJob>(
+    job: Job,
+    origin: JobOrigin,
+  ): Promise<ParseResults[Job['purpose']] | Unreadable> | null;
   stop(): Promise<void>;
 }
 
-/** too-long, failed: caused by the mail. stopping: the mail was not read. */
+/** too-long, failed: caused by the mail. stopping: the mail was not parsed. */
 export type Unreadable = { unreadable: 'too-long' | 'failed' | 'stopping' };
 
 interface Waiting {
   job: ParseJob;
-  turn: Turn;
-  /** Threads that died while they read it. */
-  deaths: number;
-  resolve(reading: Readings[keyof Readings] | Unreadable): void;
+  origin: JobOrigin;
+  /** Threads that exited while they parsed it. */
+  crashes: number;
+  resolve(result: ParseResults[keyof ParseResults] | Unreadable): void;
 }
 
 const TIMEOUT_MS = 5 * SECOND;
 /**
- * Handed to the thread in advance, so that it goes on parsing while a commit occupies the main thread. Only
- * small mails: what has been handed over is no longer ordered by anybody's turn.
+ * Limits of jobs posted to the thread ahead of time, so that it continues while a commit occupies the main thread. Only
+ * small mails: the order of posted jobs no longer changes.
  */
 const MAX_AHEAD = 32;
 const MAX_BYTES_AHEAD = 512 * 1024;
-/** A report waits until the thread is idle: what arrives meanwhile goes first. */
+/** A report waits until the thread is idle: jobs that arrive meanwhile go first. */
 const MAX_AHEAD_BY_PRIORITY: Record<Priority, number> = { first: MAX_AHEAD, normal: 4, last: 0 };
-/** A thread that dies without a mail in hand is not restarted in a tight loop. */
-const RESTART_MS = SECOND;
+/** Pause before a thread that exited is replaced. */
+const RESTART_DELAY_MS = SECOND;
 
-/** Megabytes of heap of a thread: many times what a mail of the largest size needs. */
-export const READER_HEAP_MB = 512;
+/** Limit of the heap of a thread: many times what a mail of the largest size needs. */
+const HEAP_LIMIT_MB = 512;
 
-export function createMailReader(settings: { startThread(): Worker; log: Log; timeMs?: number }): MailReader {
-  const { log, timeMs = TIMEOUT_MS } = settings;
+/** Starts a thread that runs `script`, by default the compiled thread.ts. */
+export function startParserThread(script = new URL('./thread.js', import.meta.url)): Worker {
+  return new Worker(script, { resourceLimits: { maxOldGenerationSizeMb: HEAP_LIMIT_MB } });
+}
+
+export interface MailParserDeps {
+  /** Default: `startParserThread`. */
+  startThread?: (() => Worker) | undefined;
+  log: Log;
+  /** Time limit of one mail, ms. */
+  timeoutMs?: number;
+}
+
+export function createMailParser(deps: MailParserDeps): MailParser {
+  const { log, startThread = () => startParserThread(), timeoutMs = TIMEOUT_MS } = deps;
   const queue = createFairQueue<Waiting>(() => performance.now());
-  /** Handed to the thread, which reads them in this order: it is at work on the first. */
-  let sent: Waiting[] = [];
-  let sentBytes = 0;
-  /** When the thread began with the first. */
+  /** Jobs posted to the thread, which parses them in this order: the first is in progress. */
+  let posted: Waiting[] = [];
+  let postedBytes = 0;
+  /** When the thread began with the first one. */
   let begunAt = 0;
   let thread: Worker | null = null;
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
   function start(): void {
-    const started = settings.startThread();
+    const started = startThread();
     thread = started;
-    started.on('message', (reading: Readings[keyof Readings]) => {
-      if (thread === started) done(reading);
+    started.on('message', (result: ParseResults[keyof ParseResults]) => {
+      if (thread === started) done(result);
     });
     started.on('error', (error) => {
       log.error({ err: error }, 'mail parser thread failed');
     });
     started.on('exit', () => {
-      if (thread === started) lost();
+      if (thread === started) onExit();
     });
     next();
   }
 
-  function done(reading: Readings[keyof Readings]): void {
-    const finished = sent.shift();
+  function done(result: ParseResults[keyof ParseResults]): void {
+    const finished = posted.shift();
     if (finished !== undefined) {
-      sentBytes -= finished.job.raw.length;
-      queue.charge(finished.turn, performance.now() - begunAt);
-      finished.resolve(reading);
+      postedBytes -= finished.job.raw.length;
+      queue.charge(finished.origin, performance.now() - begunAt);
+      finished.resolve(result);
     }
-    watch();
+    restartTimer();
     next();
   }
 
   function next(): void {
-    if (thread === null || sent.length >= MAX_AHEAD) return;
-    for (let waiting = queue.take(mayHandOver); waiting !== undefined; waiting = queue.take(mayHandOver)) {
-      sent.push(waiting);
-      sentBytes += waiting.job.raw.length;
+    if (thread === null || posted.length >= MAX_AHEAD) return;
+    for (let waiting = queue.take(mayPost); waiting !== undefined; waiting = queue.take(mayPost)) {
+      posted.push(waiting);
+      postedBytes += waiting.job.raw.length;
       thread.postMessage(waiting.job);
-      if (sent.length === 1) watch();
+      if (posted.length === 1) restartTimer();
     }
   }
 
-  function mayHandOver({ job, turn }: Waiting): boolean {
-    if (sent.length === 0) return true;
-    const samePriority = sent.filter((each) => each.turn.priority === turn.priority).length;
+  function mayPost({ job, origin }: Waiting): boolean {
+    if (posted.length === 0) return true;
+    const samePriority = posted.filter((each) => each.origin.priority === origin.priority).length;
     return (
-      sent.length < MAX_AHEAD &&
-      samePriority < MAX_AHEAD_BY_PRIORITY[turn.priority] &&
-      sentBytes + job.raw.length <= MAX_BYTES_AHEAD
+      posted.length < MAX_AHEAD &&
+      samePriority < MAX_AHEAD_BY_PRIORITY[origin.priority] &&
+      postedBytes + job.raw.length <= MAX_BYTES_AHEAD
     );
   }
 
-  /** Starts the time of the first one. */
-  function watch(): void {
+  /** Starts the time limit of the first job. */
+  function restartTimer(): void {
     clearTimeout(timer);
     begunAt = performance.now();
-    if (sent.length > 0) timer = setTimeout(timedOut, timeMs);
+    if (posted.length > 0) timer = setTimeout(timedOut, timeoutMs);
   }
 
-  /** Returns the mail in hand; those behind it wait for another thread. */
-  function takeBack(): Waiting | undefined {
+  /** Returns the job in progress; those behind it wait for the next thread. */
+  function detach(): Waiting | undefined {
     clearTimeout(timer);
     thread = null;
-    const [first, ...others] = sent;
-    sent = [];
-    sentBytes = 0;
+    const [first, ...others] = posted;
+    posted = [];
+    postedBytes = 0;
     for (const waiting of others.toReversed()) queue.putBack(waiting);
     return first;
   }
 
-  /** A busy thread receives no messages: it is terminated. */
+  /** A busy thread handles no messages, so it is terminated. */
   function timedOut(): void {
     const slow = thread;
-    const first = takeBack();
-    const caller = first?.turn.caller;
-    log.error({ ms: timeMs, purpose: first?.job.purpose, caller }, 'mail parser timed out');
-    if (first !== undefined) queue.charge(first.turn, timeMs);
+    const first = detach();
+    const caller = first?.origin.caller;
+    log.error({ timeoutMs, purpose: first?.job.purpose, caller }, 'mail parser timed out');
+    if (first !== undefined) queue.charge(first.origin, timeoutMs);
     first?.resolve({ unreadable: 'too-long' });
     void slow?.terminate();
     if (!stopped) start();
   }
 
-  function lost(): void {
-    const first = takeBack();
-    if (first !== undefined && ++first.deaths < 2) queue.putBack(first);
+  function onExit(): void {
+    const first = detach();
+    if (first !== undefined && ++first.crashes < 2) queue.putBack(first);
     else first?.resolve({ unreadable: 'failed' });
-    setTimeout(() => stopped || start(), RESTART_MS).unref();
+    setTimeout(() => stopped || start(), RESTART_DELAY_MS).unref();
   }
 
-  function read<Job extends ParseJob>(
+  function parse<Job extends ParseJob>(
     job: Job,
-    turn: Turn,
-  ): Promise<Readings[Job['purpose']] | Unreadable> | null {
+    origin: JobOrigin,
+  ): Promise<ParseResults[Job['purpose']] | Unreadable> | null {
     let resolve: Waiting['resolve'] = () => {};
-    const reading = new Promise<Readings[Job['purpose']] | Unreadable>((settle) => {
-      // The thread answers each job with the reading of its purpose, in order.
+    const result = new Promise<ParseResults[Job['purpose']] | Unreadable>((settle) => {
+      // Sound: the thread answers each job with the result of its purpose, in order.
       resolve = settle as Waiting['resolve'];
     });
-    if (!queue.push({ job, turn, deaths: 0, resolve })) return null;
+    if (!queue.push({ job, origin, crashes: 0, resolve })) return null;
     next();
-    return reading;
+    return result;
   }
 
   start();
   return {
-    read,
+    parse,
     stop: async () => {
       stopped = true;
-      const last = thread;
-      takeBack()?.resolve({ unreadable: 'stopping' });
+      const current = thread;
+      detach()?.resolve({ unreadable: 'stopping' });
       for (const { resolve } of queue.clear()) resolve({ unreadable: 'stopping' });
-      await last?.terminate();
+      await current?.terminate();
     },
   };
 }

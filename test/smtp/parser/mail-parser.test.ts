@@ -1,14 +1,14 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
-import type { Turn } from '../../../src/smtp/mx/fair-queue.ts';
-import { createMailReader } from '../../../src/smtp/mx/parse-pool.ts';
-import { dsn } from './mails.ts';
-import { startReader } from './setup.ts';
+import type { JobOrigin } from '../../../src/smtp/parser/fair-queue.ts';
+import { createMailParser } from '../../../src/smtp/parser/mail-parser.ts';
+import { dsn } from '../mx/mails.ts';
+import { startParser } from '../mx/setup.ts';
 
 const log = createLog({ level: 'silent', hashAddresses: false });
 
-/** A thread that answers every mail but three: at one it hangs, at one it dies, at one it eats all memory. */
+/** A thread that answers every mail except four: it hangs, exits, throws, or allocates memory without end. */
 const FRAGILE = `
 const { parentPort } = require('node:worker_threads');
 parentPort.on('message', ({ raw }) => {
@@ -20,16 +20,16 @@ parentPort.on('message', ({ raw }) => {
   parentPort.postMessage({ parsed: { kind: text }, fingerprint: new Uint8Array(16) });
 });`;
 
-const TURN: Turn = { priority: 'first', caller: '192.0.2.0/24', subject: 'msg_one' };
+const ORIGIN: JobOrigin = { priority: 'first', caller: '192.0.2.0/24', subject: 'msg_one' };
 
 function jobOf(text: string) {
   return { purpose: 'incoming', raw: Buffer.from(text), opensReports: false } as const;
 }
 
-function reader(startThread: () => Worker, timeMs?: number) {
+function reader(startThread: () => Worker, timeoutMs?: number) {
   let started = 0;
   let posted = 0;
-  const made = createMailReader({
+  const made = createMailParser({
     startThread: () => {
       started++;
       const thread = startThread();
@@ -41,15 +41,16 @@ function reader(startThread: () => Worker, timeMs?: number) {
       return thread;
     },
     log,
-    ...(timeMs === undefined ? {} : { timeMs }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
   });
   onTestFinished(() => made.stop());
   return {
-    read: async (text: string, turn: Partial<Turn> = {}) => made.read(jobOf(text), { ...TURN, ...turn }),
+    read: async (text: string, origin: Partial<JobOrigin> = {}) =>
+      made.parse(jobOf(text), { ...ORIGIN, ...origin }),
     /** Whether one mail more of this turn is refused. */
-    isFull: (turn: Partial<Turn> = {}) => made.read(jobOf('x'), { ...TURN, ...turn }) === null,
+    isFull: (origin: Partial<JobOrigin> = {}) => made.parse(jobOf('x'), { ...ORIGIN, ...origin }) === null,
     started: () => started,
-    handedOver: () => posted,
+    posted: () => posted,
     stop: made.stop,
   };
 }
@@ -58,7 +59,7 @@ const fragile = () => new Worker(FRAGILE, { eval: true, resourceLimits: { maxOld
 
 describe('the thread that reads', () => {
   it('says what a mail is, and knows it again by its body', async () => {
-    const { read } = reader(startReader);
+    const { read } = reader(startParser);
     const mail = dsn();
     const readings = await Promise.all(
       [mail, `Received: by another\r\n${mail}`, `${mail} `].map((text) => read(text)),
@@ -76,7 +77,7 @@ describe('the thread that reads', () => {
   it('reads mail about our messages before other mail, and that before reports', async () => {
     const { read } = reader(fragile);
     const order: string[] = [];
-    const noted = (name: string, count: number, turnOf: (n: number) => Partial<Turn>) =>
+    const noted = (name: string, count: number, turnOf: (n: number) => Partial<JobOrigin>) =>
       Array.from({ length: count }, (_, n) => read(`${name} ${n}`, turnOf(n)).then(() => order.push(name)));
     await Promise.all([
       ...noted('report', 10, () => ({ priority: 'last', subject: 'dmarc' })),
@@ -90,11 +91,11 @@ describe('the thread that reads', () => {
   });
 
   it('hands over no more than half a megabyte in advance', async () => {
-    const { read, handedOver } = reader(fragile);
+    const { read, posted } = reader(fragile);
     const waiting = Array.from({ length: 30 }, (_, n) => read('x'.repeat(200_000), { subject: `msg_${n}` }));
-    expect(handedOver()).toBe(2);
+    expect(posted()).toBe(2);
     await Promise.all(waiting);
-    expect(handedOver()).toBe(30);
+    expect(posted()).toBe(30);
   });
 
   it.each([
@@ -115,7 +116,7 @@ describe('the thread that reads', () => {
     20_000,
   );
 
-  it.each<[string, Partial<Turn>, number]>([
+  it.each<[string, Partial<JobOrigin>, number]>([
     ['one message', {}, 8],
     ['the reports of one network', { priority: 'last' }, 30],
   ])('refuses more mail than the share of %s', (_, turn, share) => {

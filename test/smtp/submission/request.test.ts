@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isRefusal, REFUSALS, type RefusalCode, refuse } from '../../../src/core/refusal.ts';
 import { authReplyTo, replyTo } from '../../../src/smtp/submission/replies.ts';
-import { submissionRequest, wantedStream } from '../../../src/smtp/submission/request.ts';
+import { requestedStream, submissionRequest } from '../../../src/smtp/submission/request.ts';
 import type { SubmittedMail } from '../../../src/smtp/submission/submitted-mail.ts';
 
 const box = (address: string, name = '') => ({ name, address });
@@ -173,7 +173,7 @@ describe('a submitted mail as a request', () => {
     ['group', 'mk'],
     ['track', 'tx'],
   ])('with the field %s is for the stream %s', (name, stream) => {
-    expect(wantedStream({ ...MAIL, controls: [[name, 'x']] })).toBe(stream);
+    expect(requestedStream({ ...MAIL, controls: [[name, 'x']] })).toBe(stream);
   });
 });
 

@@ -2,17 +2,18 @@ import { onTestFinished } from 'vitest';
 import { createAuthenticator } from '../../../src/accounts/authenticate.ts';
 import { createKeys, type NewKey } from '../../../src/accounts/keys.ts';
 import type { AccountLimitDefaults } from '../../../src/accounts/limits.ts';
-import { createFailureLimits, createRateLimits, type Rate } from '../../../src/accounts/rate-limits.ts';
+import { createFailureLimits, createRateLimits } from '../../../src/accounts/rate-limits.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { DAY, HOUR } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { isRefusal } from '../../../src/core/refusal.ts';
+import type { Rate } from '../../../src/core/token-bucket.ts';
 import { createAcceptance } from '../../../src/sending/accept.ts';
 import { createIdempotencyKeys } from '../../../src/sending/idempotency.ts';
 import { createSubmission } from '../../../src/smtp/submission/submission.ts';
 import { type ClientOptions, type SmtpClient, smtpClient } from '../../support/smtp-client.ts';
 import { contentOf, heldClock, startStore } from '../../support/store.ts';
-import { startReader } from '../mx/setup.ts';
+import { startParser } from '../mx/setup.ts';
 
 const HOSTNAME = 'mx.postrider.example';
 
@@ -65,7 +66,7 @@ export async function startSubmission(
     }),
     acceptance,
     account: tables.accounts.get,
-    startReader,
+    startParserThread: startParser,
   });
   onTestFinished(() => submission.close(0));
   await submission.listen();

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { readSubmitted, type SubmittedMail } from '../../../src/smtp/submission/submitted-mail.ts';
+import { parseSubmitted, type SubmittedMail } from '../../../src/smtp/submission/submitted-mail.ts';
 
 function read(text: string): SubmittedMail {
-  const mail = readSubmitted(Buffer.from(text.replaceAll('\n', '\r\n')));
+  const mail = parseSubmitted(Buffer.from(text.replaceAll('\n', '\r\n')));
   if ('problem' in mail) throw new Error(mail.problem);
   return mail;
 }
 
 function problem(text: string | Buffer): string {
-  const mail = readSubmitted(typeof text === 'string' ? Buffer.from(text) : text);
+  const mail = parseSubmitted(typeof text === 'string' ? Buffer.from(text) : text);
   return 'problem' in mail ? mail.problem : '';
 }
 
