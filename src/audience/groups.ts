@@ -41,7 +41,7 @@ export interface SubscriptionGroups {
 /** Memberships that are deleted in one unit of work. */
 const AT_ONCE = 1000;
 
-export function createSubscriptionGroups(house: {
+export function createSubscriptionGroups(deps: {
   tables: Tables;
   /** Where lists are read; default: this thread. */
   reader?: Reader;
@@ -49,8 +49,8 @@ export function createSubscriptionGroups(house: {
   clock: Clock;
   ids: Ids;
 }): SubscriptionGroups {
-  const { tables, writer, clock, ids } = house;
-  const reader = house.reader ?? createLocalReader(tables);
+  const { tables, writer, clock, ids } = deps;
+  const reader = deps.reader ?? createLocalReader(tables);
 
   async function clearAway(groupSeq: number): Promise<void> {
     for (let removed = AT_ONCE; removed > 0; ) {

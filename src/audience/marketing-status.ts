@@ -5,7 +5,7 @@ import type { GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
 import type { Tables } from '../store/tables.ts';
 import { isNewConsent } from './consent.ts';
 import { identifiersOf, reread } from './people.ts';
-import type { ConsentWish } from './profile.ts';
+import type { ConsentInput } from './profile.ts';
 import { marketingStanding, statusOf } from './standing.ts';
 
 /**
@@ -14,7 +14,7 @@ import { marketingStanding, statusOf } from './standing.ts';
  */
 export interface StatusChange {
   status: GlobalStatus | undefined;
-  consent: ConsentWish | null | undefined;
+  consent: ConsentInput | null | undefined;
   /** The contact before this request; null: it is new. */
   before: KnownContact | null;
   at: number;

@@ -2,7 +2,7 @@ import type { OptOutMethod } from '../store/contacts/consent.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Witness } from './consent.ts';
+import type { Provenance } from './consent.ts';
 import { identifiersOf } from './people.ts';
 
 /**
@@ -16,10 +16,10 @@ export function leaveGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   recipientHash: string,
-  word: { method: OptOutMethod; witness: Witness },
+  word: { method: OptOutMethod; provenance: Provenance },
 ): boolean {
   const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
-  const { at } = word.witness;
+  const { at } = word.provenance;
   let left = false;
   for (const identifier of new Set([recipientHash, ...(contact === null ? [] : identifiersOf(contact))])) {
     const row = { group_seq: group.seq, recipient_hash: identifier, method: word.method, created_at: at };
@@ -36,7 +36,7 @@ export function returnToGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   recipientHash: string,
-  word: { method: OptOutMethod; witness: Witness },
+  word: { method: OptOutMethod; provenance: Provenance },
 ): boolean {
   const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
   let returned = false;
@@ -44,7 +44,7 @@ export function returnToGroup(
     returned = tables.groupOptOuts.remove(group.seq, identifier) || returned;
   }
   if (contact === null) return returned;
-  setActive(tables, group, contact, 1, word.witness.at);
+  setActive(tables, group, contact, 1, word.provenance.at);
   if (returned) record(tables, group, contact, 'returned_to_group', word);
   return returned;
 }
@@ -79,7 +79,7 @@ function record(
   group: SubscriptionGroupRow,
   contact: KnownContact,
   action: 'left_group' | 'returned_to_group',
-  { method, witness }: { method: OptOutMethod; witness: Witness },
+  { method, provenance }: { method: OptOutMethod; provenance: Provenance },
 ): void {
   tables.consents.add({
     contact_seq: contact.seq,
@@ -87,10 +87,10 @@ function record(
     subscription_group_id: group.subscription_group_id,
     method,
     details: null,
-    ip_address: witness.ipAddress,
-    user_agent: witness.userAgent,
-    said_at: witness.at,
-    recorded_at: witness.at,
-    recorded_by: witness.by,
+    ip_address: provenance.ipAddress,
+    user_agent: provenance.userAgent,
+    said_at: provenance.at,
+    recorded_at: provenance.at,
+    recorded_by: provenance.by,
   });
 }

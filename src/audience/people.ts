@@ -5,7 +5,7 @@ import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { ConsentMethod } from '../store/contacts/consent.ts';
 import type { ContactRow, KnownContact } from '../store/contacts/contacts.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
-import { evidenceOf, giveConsent, type Witness, withdrawConsent } from './consent.ts';
+import { evidenceOf, giveConsent, type Provenance, withdrawConsent } from './consent.ts';
 import { mergeCustomFields } from './custom-fields.ts';
 import type { ProfileChanges } from './profile.ts';
 import { searchKeys } from './search-key.ts';
@@ -22,7 +22,7 @@ export interface NewPerson {
   source: string;
   /** Of the consent, where none is named. */
   defaultMethod: ConsentMethod;
-  witness: Witness;
+  provenance: Provenance;
   /** The limit on the number of the account's contacts. */
   mayAdd: MayAdd;
 }
@@ -44,9 +44,9 @@ export function addUnknownPerson(
   tables: Tables,
   ids: Ids,
   profile: ProfileChanges,
-  { accountId, source, defaultMethod, witness, mayAdd }: NewPerson,
+  { accountId, source, defaultMethod, provenance, mayAdd }: NewPerson,
 ): number | Refusal {
-  const early = futureConsent(profile, witness);
+  const early = futureConsent(profile, provenance);
   if (early !== null) return early;
   const full = mayAdd(tables, accountId);
   if (full !== null) return full;
@@ -62,10 +62,10 @@ export function addUnknownPerson(
     global_status: statusOf(tables, accountId, identifiersOf(reach)[0]),
     consent_n: consent === null ? null : 1,
     source: profile.source ?? source,
-    added_by: witness.by,
+    added_by: provenance.by,
     ...searchKeys({ ...reach, ...names }),
-    created_at: witness.at,
-    updated_at: witness.at,
+    created_at: provenance.at,
+    updated_at: provenance.at,
   });
   if (consent !== null) {
     const method = consent.method ?? defaultMethod;
@@ -75,9 +75,9 @@ export function addUnknownPerson(
       subscription_group_id: null,
       method,
       details: consent.details ?? null,
-      ...evidenceOf(consent, method, witness),
-      recorded_at: witness.at,
-      recorded_by: witness.by,
+      ...evidenceOf(consent, method, provenance),
+      recorded_at: provenance.at,
+      recorded_by: provenance.by,
     });
   }
   return seq;
@@ -91,9 +91,9 @@ export function changePerson(
   tables: Tables,
   contact: KnownContact,
   changes: ProfileChanges,
-  how: { merge: boolean; defaultMethod: ConsentMethod; witness: Witness },
+  how: { merge: boolean; defaultMethod: ConsentMethod; provenance: Provenance },
 ): boolean | Refusal {
-  const early = futureConsent(changes, how.witness);
+  const early = futureConsent(changes, how.provenance);
   if (early !== null) return early;
   const given = <Value>(value: Value | undefined, before: Value) => (value === undefined ? before : value);
   const reach = reachOf({
@@ -127,7 +127,7 @@ export function changePerson(
       source,
       global_status: statusOf(tables, contact.account_id, identifiersOf(reach)[0]),
       ...searchKeys({ ...reach, ...names }),
-      updated_at: how.witness.at,
+      updated_at: how.provenance.at,
     });
   }
   return changeConsent(tables, contact, changes, how) || changed;
@@ -137,11 +137,11 @@ function changeConsent(
   tables: Tables,
   contact: KnownContact,
   { consent }: ProfileChanges,
-  { defaultMethod, witness }: { defaultMethod: ConsentMethod; witness: Witness },
+  { defaultMethod, provenance }: { defaultMethod: ConsentMethod; provenance: Provenance },
 ): boolean {
   if (consent === undefined) return false;
-  if (consent === null) return withdrawConsent(tables, contact, witness);
-  return giveConsent(tables, contact, consent, { method: defaultMethod, groupId: null, witness });
+  if (consent === null) return withdrawConsent(tables, contact, provenance);
+  return giveConsent(tables, contact, consent, { method: defaultMethod, groupId: null, provenance });
 }
 
 function customFieldsAfter(contact: KnownContact, { customFields }: ProfileChanges, merge: boolean): string {
@@ -152,7 +152,10 @@ function customFieldsAfter(contact: KnownContact, { customFields }: ProfileChang
 }
 
 /** A day of grace: not every caller's clock or time zone is right. */
-export function futureConsent({ consent }: Pick<ProfileChanges, 'consent'>, { at }: Witness): Refusal | null {
+export function futureConsent(
+  { consent }: Pick<ProfileChanges, 'consent'>,
+  { at }: Provenance,
+): Refusal | null {
   return typeof consent?.saidAt === 'number' && consent.saidAt > at + DAY
     ? invalid('consentTimestamp', 'lies in the future')
     : null;

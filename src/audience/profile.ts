@@ -23,11 +23,11 @@ export interface ProfileChanges {
   /** Where the contact came from; as `readSource` returns it. */
   source?: string | undefined;
   /** Null: it is withdrawn. */
-  consent?: ConsentWish | null | undefined;
+  consent?: ConsentInput | null | undefined;
 }
 
 /** What is absent of it stays as it was, where there was a consent. */
-export interface ConsentWish {
+export interface ConsentInput {
   method?: ConsentMethod | undefined;
   details?: string | null | undefined;
   ipAddress?: string | null | undefined;

@@ -10,12 +10,12 @@ import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Page } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { giveConsent, type Witness } from './consent.ts';
-import type { Caller } from './contacts.ts';
+import { giveConsent, type Provenance } from './consent.ts';
+import type { Actor } from './contacts.ts';
 import { findSubscriptionGroup } from './groups.ts';
 import { hasLeft, leaveGroup, leftAt, returnToGroup } from './opt-out.ts';
 import { changePerson, findPerson, futureConsent, identifiersOf, reread } from './people.ts';
-import type { ConsentWish, ProfileChanges } from './profile.ts';
+import type { ConsentInput, ProfileChanges } from './profile.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
 /**
@@ -32,14 +32,14 @@ export interface Subscriptions {
   ): Promise<SearchPage | Refusal>;
   get(accountId: string, groupId: string, identifier: string): Member | Refusal;
   /** Changes nothing when there is a membership already, and never lifts an opt-out. */
-  add(accountId: string, groupId: string, wish: AddWish, caller: Caller): Promise<Joined | Refusal>;
+  add(accountId: string, groupId: string, input: AddMemberInput, actor: Actor): Promise<Joined | Refusal>;
   /** Adds or updates; an express `isActive: true` is what lifts an opt-out. */
   put(
     accountId: string,
     groupId: string,
     identifier: string,
-    wish: MembershipWish,
-    caller: Caller,
+    input: MembershipInput,
+    actor: Actor,
   ): Promise<Joined | Refusal>;
   remove(accountId: string, groupId: string, identifier: string): Promise<Refusal | null>;
 }
@@ -50,9 +50,9 @@ export interface MemberListFilter {
   limit: number;
 }
 
-export interface MembershipWish {
+export interface MembershipInput {
   isActive?: boolean | undefined;
-  consent?: ConsentWish | undefined;
+  consent?: ConsentInput | undefined;
   /** Where the membership came from. */
   source?: string | undefined;
   /** What changes in the contact's profile; custom fields one by one. */
@@ -65,7 +65,7 @@ export type MemberProfile = Pick<ProfileChanges, 'firstName' | 'lastName' | 'pho
  * As `readEmail` and `readPhone` return them; all that are given must name the same contact, but for a phone that is
  * nobody's yet: it becomes that of a contact without one.
  */
-export interface AddWish extends MembershipWish {
+export interface AddMemberInput extends MembershipInput {
   email?: string | undefined;
   phone?: string | undefined;
   contactIdentifier?: string | undefined;
@@ -79,7 +79,7 @@ export interface Joined {
   leftAt: number | null;
 }
 
-export interface SubscriptionsHouse {
+export interface SubscriptionsDeps {
   tables: Tables;
   /** Where lists are read; default: this thread. */
   reader?: Reader;
@@ -88,10 +88,10 @@ export interface SubscriptionsHouse {
   recorder: Pick<Recorder, 'optedOut'>;
 }
 
-export function createSubscriptions(house: SubscriptionsHouse): Subscriptions {
-  const { tables, writer, clock, recorder } = house;
-  const reader = house.reader ?? createLocalReader(tables);
-  const witness = (caller: Caller): Witness => ({ ...caller, at: clock.now() });
+export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
+  const { tables, writer, clock, recorder } = deps;
+  const reader = deps.reader ?? createLocalReader(tables);
+  const provenance = (actor: Actor): Provenance => ({ ...actor, at: clock.now() });
 
   /** Calls with the group and the contact, group first. */
   function inGroup(
@@ -137,45 +137,46 @@ export function createSubscriptions(house: SubscriptionsHouse): Subscriptions {
       const found = findMember(tables, accountId, groupId, identifier);
       return isRefusal(found) ? found : found.member;
     },
-    add: (accountId, groupId, wish, caller) =>
+    add: (accountId, groupId, input, caller) =>
       inGroup(
         accountId,
         groupId,
-        (all) => findByAll(all, accountId, wish),
+        (all) => findByAll(all, accountId, input),
         (all, group, contact) => {
           if (all.subscriptions.get(group.seq, contact.seq) !== null)
             return joinedNow(all, group, contact.seq, false);
-          const by = witness(caller);
+          const by = provenance(caller);
           const refusal =
-            futureConsent(wish, by) ?? changeProfile(all, contact, withPhone(contact, wish), by);
+            futureConsent(input, by) ?? changeProfile(all, contact, withPhone(contact, input), by);
           if (refusal !== null) return refusal;
-          joinGroup(all, group, reread(all, contact.seq), { ...wish, ...JOINED_BY_API, witness: by });
+          joinGroup(all, group, reread(all, contact.seq), { ...input, ...JOINED_BY_API, provenance: by });
           return joinedNow(all, group, contact.seq, true);
         },
       ),
-    put: (accountId, groupId, identifier, wish, caller) =>
+    put: (accountId, groupId, identifier, input, caller) =>
       inGroup(
         accountId,
         groupId,
         (all) => findPerson(all, accountId, identifier),
         (all, group, contact) => {
-          const consentWitness = witness(caller);
+          const consentProvenance = provenance(caller);
           const refusal =
-            futureConsent(wish, consentWitness) ?? changeProfile(all, contact, wish.profile, consentWitness);
+            futureConsent(input, consentProvenance) ??
+            changeProfile(all, contact, input.profile, consentProvenance);
           if (refusal !== null) return refusal;
-          const by = { method: 'api', witness: optOutWitness(wish, consentWitness) } as const;
+          const by = { method: 'api', provenance: optOutProvenance(input, consentProvenance) } as const;
           const before = all.subscriptions.get(group.seq, contact.seq);
-          if (wish.isActive === true) returnToGroup(all, group, identifier, by);
+          if (input.isActive === true) returnToGroup(all, group, identifier, by);
           if (before === null) {
             joinGroup(all, group, reread(all, contact.seq), {
-              ...wish,
+              ...input,
               ...JOINED_BY_API,
-              witness: consentWitness,
+              provenance: consentProvenance,
             });
           } else {
-            if (wish.isActive === false) leaveGroup(all, group, identifier, by);
-            if (wish.isActive === false && before.is_active === 1) tellOptOut(all, group, contact);
-            changeMembership(all, group, reread(all, contact.seq), wish, consentWitness);
+            if (input.isActive === false) leaveGroup(all, group, identifier, by);
+            if (input.isActive === false && before.is_active === 1) tellOptOut(all, group, contact);
+            changeMembership(all, group, reread(all, contact.seq), input, consentProvenance);
           }
           return joinedNow(all, group, contact.seq, before === null);
         },
@@ -194,7 +195,7 @@ export function createSubscriptions(house: SubscriptionsHouse): Subscriptions {
 const JOINED_BY_API = { defaultSource: 'api', defaultMethod: 'implicit_api' } as const;
 
 /** The phone of an add is the contact's from now on where it has none. */
-function withPhone(contact: KnownContact, { phone, profile }: AddWish): MemberProfile | undefined {
+function withPhone(contact: KnownContact, { phone, profile }: AddMemberInput): MemberProfile | undefined {
   return phone === undefined || contact.phone !== null ? profile : { ...profile, phone };
 }
 
@@ -202,20 +203,20 @@ function changeProfile(
   tables: Tables,
   contact: KnownContact,
   profile: MemberProfile | undefined,
-  witness: Witness,
+  provenance: Provenance,
 ): Refusal | null {
   if (profile === undefined) return null;
   const changed = changePerson(tables, contact, profile, {
     merge: true,
     defaultMethod: 'implicit_api',
-    witness,
+    provenance,
   });
   return isRefusal(changed) ? changed : null;
 }
 
 /** An opt-out over the API proves only what the caller says of it. */
-function optOutWitness({ consent }: MembershipWish, witness: Witness): Witness {
-  return { ...witness, ipAddress: consent?.ipAddress ?? null, userAgent: consent?.userAgent ?? null };
+function optOutProvenance({ consent }: MembershipInput, provenance: Provenance): Provenance {
+  return { ...provenance, ipAddress: consent?.ipAddress ?? null, userAgent: consent?.userAgent ?? null };
 }
 
 /**
@@ -226,24 +227,24 @@ export function joinGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
-  wish: MembershipWish & { defaultSource: string; defaultMethod: ConsentMethod; witness: Witness },
+  input: MembershipInput & { defaultSource: string; defaultMethod: ConsentMethod; provenance: Provenance },
 ): boolean {
-  const { witness, consent = {} } = wish;
-  const isActive = wish.isActive !== false && !hasLeft(tables, group, contact);
+  const { provenance, consent = {} } = input;
+  const isActive = input.isActive !== false && !hasLeft(tables, group, contact);
   tables.subscriptions.insert({
     group_seq: group.seq,
     contact_seq: contact.seq,
     is_active: isActive ? 1 : 0,
-    source: wish.source ?? wish.defaultSource,
-    consent_method: consent.method ?? wish.defaultMethod,
+    source: input.source ?? input.defaultSource,
+    consent_method: consent.method ?? input.defaultMethod,
     consent_details: consent.details ?? null,
-    joined_at: witness.at,
-    updated_at: witness.at,
+    joined_at: provenance.at,
+    updated_at: provenance.at,
   });
   const identifier = identifiersOf(contact)[0];
-  if (wish.isActive === false && identifier !== undefined)
-    leaveGroup(tables, group, identifier, { method: 'api', witness: optOutWitness(wish, witness) });
-  syncConsent(tables, group, contact, consent, witness);
+  if (input.isActive === false && identifier !== undefined)
+    leaveGroup(tables, group, identifier, { method: 'api', provenance: optOutProvenance(input, provenance) });
+  syncConsent(tables, group, contact, consent, provenance);
   return isActive;
 }
 
@@ -252,26 +253,26 @@ function changeMembership(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
-  wish: MembershipWish,
-  witness: Witness,
+  input: MembershipInput,
+  provenance: Provenance,
 ): void {
-  const { consent = {} } = wish;
+  const { consent = {} } = input;
   const membership = memberNow(tables, group, contact.seq).subscription;
-  const source = wish.source ?? membership.source;
+  const source = input.source ?? membership.source;
   const consent_method = consent.method ?? membership.consent_method;
   const keptDetails = consent_method === membership.consent_method ? membership.consent_details : null;
   const consent_details = consent.details === undefined ? keptDetails : consent.details;
   const isNew =
     consent_method !== membership.consent_method || consent_details !== membership.consent_details;
   if (isNew || source !== membership.source) {
-    const after = { ...membership, source, consent_method, consent_details, updated_at: witness.at };
+    const after = { ...membership, source, consent_method, consent_details, updated_at: provenance.at };
     tables.subscriptions.update(after);
   }
   const hasEvidence = [consent.ipAddress, consent.userAgent, consent.saidAt].some(
     (value) => value !== undefined,
   );
   if (isNew || hasEvidence)
-    syncConsent(tables, group, contact, { ...consent, method: consent_method }, witness);
+    syncConsent(tables, group, contact, { ...consent, method: consent_method }, provenance);
 }
 
 /** What is said here of consent is said of the person. What is not said changes nothing there. */
@@ -279,14 +280,14 @@ function syncConsent(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
-  consent: ConsentWish,
-  witness: Witness,
+  consent: ConsentInput,
+  provenance: Provenance,
 ): void {
   if (Object.values(consent).every((value) => value === undefined)) return;
   giveConsent(tables, contact, consent, {
     method: 'implicit_api',
     groupId: group.subscription_group_id,
-    witness,
+    provenance,
   });
 }
 
@@ -294,7 +295,7 @@ function syncConsent(
 function findByAll(
   tables: Tables,
   accountId: string,
-  { email, phone, contactIdentifier }: AddWish,
+  { email, phone, contactIdentifier }: AddMemberInput,
 ): KnownContact | Refusal {
   const named = [
     ...(contactIdentifier === undefined ? [] : [contactIdentifier]),

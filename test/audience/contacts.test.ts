@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shownContact } from '../../src/audience/shown.ts';
+import { presentContact } from '../../src/audience/present.ts';
 import { iso } from '../../src/core/clock.ts';
 import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
 import { CALLER, codeOf, ok, startAudience } from './setup.ts';
@@ -11,7 +11,7 @@ const PHONE = '+442079460000';
 describe('a contact', () => {
   it('has a UUID v7, its e-mail’s identifier, and an implicit consent with who, when and from where', async () => {
     const { add, clock } = await startAudience();
-    const shown = shownContact(await add(ADA));
+    const shown = presentContact(await add(ADA));
     expect(shown).toEqual({
       contactIdentifier: ADA_ID,
       userId: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
@@ -38,9 +38,9 @@ describe('a contact', () => {
     await add(ADA, { phone: PHONE });
     const byPhone = ok(contacts.get('acct_one', phoneIdentifier(PHONE)));
     expect(ok(contacts.get('acct_one', ADA_ID)).seq).toBe(byPhone.seq);
-    expect(shownContact(byPhone).contactIdentifier).toBe(ADA_ID);
+    expect(presentContact(byPhone).contactIdentifier).toBe(ADA_ID);
     const other = ok(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
-    expect(shownContact(other).contactIdentifier).toBe(phoneIdentifier('+4930123456'));
+    expect(presentContact(other).contactIdentifier).toBe(phoneIdentifier('+4930123456'));
   });
 
   it.each([
@@ -150,7 +150,7 @@ describe('consent', () => {
       saidAt: 5,
     } as const;
     const changed = ok(await contacts.update('acct_one', ADA_ID, { consent }, { ...put, by: 'key_two' }));
-    expect(shownContact(changed)).toMatchObject({
+    expect(presentContact(changed)).toMatchObject({
       consentMethod: 'double_opt_in',
       consentDetails: 'Form 7',
       consentIpAddress: '198.51.100.9',

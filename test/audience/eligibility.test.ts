@@ -17,9 +17,9 @@ const contact: Step = ({ add }) => add(ADA);
 const member: Step = ({ subscriptions, groupId }) =>
   subscriptions.add('acct_one', groupId, { email: ADA }, CALLER).then(ok);
 const put =
-  (wish: object): Step =>
+  (input: object): Step =>
   ({ subscriptions, groupId }) =>
-    subscriptions.put('acct_one', groupId, ADA_ID, wish, CALLER).then(ok);
+    subscriptions.put('acct_one', groupId, ADA_ID, input, CALLER).then(ok);
 const remove: Step = ({ subscriptions, groupId }) => subscriptions.remove('acct_one', groupId, ADA_ID);
 const withdraw: Step = ({ contacts }) =>
   contacts.update('acct_one', ADA_ID, { consent: null }, { ...CALLER, merge: false }).then(ok);

@@ -64,7 +64,7 @@ describe('the search index', () => {
     await house.importer.run({
       accountId: 'acct_one',
       groupId: null,
-      caller: CALLER,
+      actor: CALLER,
       reader: {
         ignored: new Set(),
         ignoredTruncated: () => false,

@@ -16,9 +16,9 @@ async function startWithAda() {
   return {
     ...house,
     contact,
-    join: (wish: object = {}) => subscriptions.add('acct_one', groupId, { email: ADA, ...wish }, CALLER),
-    put: (wish: object, identifier = ADA_ID) =>
-      subscriptions.put('acct_one', groupId, identifier, wish, CALLER),
+    join: (input: object = {}) => subscriptions.add('acct_one', groupId, { email: ADA, ...input }, CALLER),
+    put: (input: object, identifier = ADA_ID) =>
+      subscriptions.put('acct_one', groupId, identifier, input, CALLER),
     leave: () => subscriptions.remove('acct_one', groupId, ADA_ID),
     isActive: () => ok(subscriptions.get('acct_one', groupId, ADA_ID)).subscription.is_active === 1,
     counts: () => [row().total_subscribers, row().active_subscribers],
@@ -78,10 +78,10 @@ describe('adding', () => {
     ],
     ['nobody', { email: 'x@example.net' }, 'CONTACT_NOT_FOUND'],
     ['nobody, twice', { email: 'x@example.net', phone: '+4930999999' }, 'CONTACT_NOT_FOUND'],
-  ])('by %s', async (_, wish, outcome) => {
+  ])('by %s', async (_, input, outcome) => {
     const { subscriptions, groupId, contacts } = await startWithAda();
     ok(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
-    const added = await subscriptions.add('acct_one', groupId, wish, CALLER);
+    const added = await subscriptions.add('acct_one', groupId, input, CALLER);
     expect(outcome === 'created' ? ok(added).created : codeOf(added)).toBe(
       outcome === 'created' ? true : outcome,
     );
@@ -89,9 +89,9 @@ describe('adding', () => {
 
   it('looks at the group before the contact', async () => {
     const { subscriptions } = await startWithAda();
-    const wish = { email: 'nobody@example.net' };
+    const input = { email: 'nobody@example.net' };
     for (const groupId of ['sgroup_1_x', 'nonsense']) {
-      const added = await subscriptions.add('acct_one', groupId, wish, CALLER);
+      const added = await subscriptions.add('acct_one', groupId, input, CALLER);
       expect(codeOf(added)).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     }
   });
@@ -186,8 +186,8 @@ describe('an opt-out', () => {
   it('may be said by the person, of both their identifiers at once, and taken back', async () => {
     const { join, writer, tables, isActive, actions, group } = await startWithAda();
     await join();
-    const witness = { by: 'recipient', ipAddress: '198.51.100.7', userAgent: null, at: 1 };
-    const word = { method: 'one_click', witness } as const;
+    const provenance = { by: 'recipient', ipAddress: '198.51.100.7', userAgent: null, at: 1 };
+    const word = { method: 'one_click', provenance } as const;
     const hash = phoneIdentifier(PHONE);
     expect(await writer.run((all) => leaveGroup(all, group(), ADA_ID, word))).toBe(true);
     expect(await writer.run((all) => leaveGroup(all, group(), hash, word))).toBe(false);
@@ -203,9 +203,9 @@ describe('an opt-out', () => {
   it('holds for who is no contact, and when they become one', async () => {
     const { writer, tables, groupId, subscriptions, add } = await startWithAda();
     const group = ok(findSubscriptionGroup(tables, 'acct_one', groupId));
-    const witness = { by: 'recipient', ipAddress: null, userAgent: null, at: 1 };
+    const provenance = { by: 'recipient', ipAddress: null, userAgent: null, at: 1 };
     const hash = emailIdentifier('late@example.net');
-    await writer.run((all) => leaveGroup(all, group, hash, { method: 'mailto', witness }));
+    await writer.run((all) => leaveGroup(all, group, hash, { method: 'mailto', provenance }));
     await add('late@example.net');
     const joined = await subscriptions.add('acct_one', groupId, { email: 'late@example.net' }, CALLER);
     expect(active(joined)).toBe(false);

@@ -65,39 +65,39 @@ const PAUSE_SHARE = 0.3;
 
 /** Rejects when the file cannot be read or the report cannot be written. */
 export async function importFile(
-  house: { tables: Tables; writer: Writer; importer: Importer; now: () => number },
-  wish: FileImport,
+  deps: { tables: Tables; writer: Writer; importer: Importer; now: () => number },
+  input: FileImport,
 ): Promise<FileImportResult | Refusal> {
-  const { tables, writer, importer, now } = house;
-  const { key, size } = await identify(wish);
-  const source = await openSource(createReadStream(wish.file), wish.format, wish.rows);
+  const { tables, writer, importer, now } = deps;
+  const { key, size } = await identify(input);
+  const source = await openSource(createReadStream(input.file), input.format, input.rows);
   if (typeof source === 'string') return refuse('VALIDATION_ERROR', source);
   const first = await firstRow(source);
   await source.close();
   // A CSV was refused for its header.
-  if (wish.rows.rejectUnknown === true && first !== null && source.reader.ignored.size > 0)
+  if (input.rows.rejectUnknown === true && first !== null && source.reader.ignored.size > 0)
     return refuse('VALIDATION_ERROR', `line ${first.line} ${'reason' in first ? first.reason : ''}`);
 
-  const before = wish.dryRun ? null : tables.contactImports.get(key);
+  const before = input.dryRun ? null : tables.contactImports.get(key);
   const place = before === null ? source.rowsAt : { byte: before.at_byte, line: before.at_line };
   const counts: ImportCounts = before === null ? NO_COUNTS : JSON.parse(before.counts);
-  const earlier = before === null ? [] : readReport(wish.reportFile, before.report_bytes);
-  const report = createReport(wish.reportFile, before?.report_bytes ?? 0);
+  const earlier = before === null ? [] : readReport(input.reportFile, before.report_bytes);
+  const report = createReport(input.reportFile, before?.report_bytes ?? 0);
   const startedAt = before?.started_at ?? now();
-  wish.onStart({ place, size, counts });
+  input.onStart({ place, size, counts });
   try {
     const result = await importer.run({
-      accountId: wish.accountId,
-      groupId: wish.groupId,
-      caller: { by: 'import', ipAddress: null, userAgent: null },
+      accountId: input.accountId,
+      groupId: input.groupId,
+      actor: { by: 'import', ipAddress: null, userAgent: null },
       reader: source.reader,
-      records: readRecords(createReadStream(wish.file, { start: place.byte }), source.cut, place),
+      records: readRecords(createReadStream(input.file, { start: place.byte }), source.cut, place),
       counts,
-      dryRun: wish.dryRun,
+      dryRun: input.dryRun,
       onBatch: (all, batch) =>
         all.contactImports.put({
           import_key: key,
-          account_id: wish.accountId,
+          account_id: input.accountId,
           at_byte: batch.place.byte,
           at_line: batch.place.line,
           counts: JSON.stringify(batch.counts),
@@ -105,13 +105,13 @@ export async function importFile(
           started_at: startedAt,
           updated_at: now(),
         }),
-      afterBatch: wish.onProgress,
-      signal: wish.signal,
+      afterBatch: input.onProgress,
+      signal: input.signal,
       batchRows: BATCH_ROWS,
       pauseShare: PAUSE_SHARE,
     });
     if (isRefusal(result)) return result;
-    if (result.complete && !wish.dryRun) await writer.run((all) => all.contactImports.remove(key));
+    if (result.complete && !input.dryRun) await writer.run((all) => all.contactImports.remove(key));
     const rejected = [...earlier, ...result.rejected].slice(0, KEPT_REJECTED);
     return {
       ...result,
@@ -126,13 +126,15 @@ export async function importFile(
 }
 
 /** A name for this file as it is now, into this account and group. */
-async function identify(wish: FileImport): Promise<{ key: string; size: number }> {
-  const handle = await open(wish.file);
+async function identify(input: FileImport): Promise<{ key: string; size: number }> {
+  const handle = await open(input.file);
   try {
     const { size, mtimeMs } = await handle.stat();
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
     const key = createHash('sha256')
-      .update(JSON.stringify([size, mtimeMs, wish.format, wish.accountId, wish.groupId, ...rowOptions(wish)]))
+      .update(
+        JSON.stringify([size, mtimeMs, input.format, input.accountId, input.groupId, ...rowOptions(input)]),
+      )
       .update(buffer.subarray(0, bytesRead))
       .digest('hex');
     return { key, size };

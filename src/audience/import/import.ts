@@ -7,8 +7,8 @@ import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
 import type { MayAdd, Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
-import type { Witness } from '../consent.ts';
-import type { Caller } from '../contacts.ts';
+import type { Provenance } from '../consent.ts';
+import type { Actor } from '../contacts.ts';
 import { findSubscriptionGroup } from '../groups.ts';
 import { addUnknownPerson, changePerson, reread } from '../people.ts';
 import type { ProfileChanges } from '../profile.ts';
@@ -42,7 +42,7 @@ export interface RejectedRow {
 export interface ImportJob {
   accountId: string;
   groupId: string | null;
-  caller: Caller;
+  actor: Actor;
   reader: RowReader;
   records: AsyncIterable<ImportRecord[]>;
   /** What was counted before this run went on. */
@@ -99,14 +99,14 @@ export const NO_COUNTS: ImportCounts = {
   optedOut: 0,
 };
 
-export function createImporter(house: {
+export function createImporter(deps: {
   writer: Writer;
   clock: Clock;
   ids: Ids;
   /** The limit on the number of an account's contacts. */
   mayAdd: MayAdd;
 }): Importer {
-  const { writer, clock } = house;
+  const { writer, clock } = deps;
 
   async function takeIn(job: ImportJob): Promise<ImportResult | Refusal> {
     const { reader, signal } = job;
@@ -117,7 +117,7 @@ export function createImporter(house: {
       const began = performance.now();
       let tried: ImportBatch | null = null;
       const stored = await writer.run((all): ImportBatch | Refusal => {
-        const done = applyBatch(all, house, job, rows, { ...job.caller, at: clock.now() });
+        const done = applyBatch(all, deps, job, rows, { ...job.actor, at: clock.now() });
         if (isRefusal(done)) return done;
         const result = { place, counts: sum(counts, done.counts), rejected: done.rejected };
         if (job.dryRun === true) {
@@ -199,14 +199,16 @@ function applyBatch(
   adding: Adding,
   job: ImportJob,
   rows: ImportRow[],
-  witness: Witness,
+  provenance: Provenance,
 ): { counts: ImportCounts; rejected: RejectedRow[] } | Refusal {
   const group = job.groupId === null ? null : findSubscriptionGroup(tables, job.accountId, job.groupId);
   if (isRefusal(group)) return group;
   const counts = { ...NO_COUNTS, rows: rows.length };
   const rejected: RejectedRow[] = [];
   for (const row of rows) {
-    const taken = isReadable(row) ? takeRow(tables, adding, job.accountId, row.profile, witness) : row.reason;
+    const taken = isReadable(row)
+      ? takeRow(tables, adding, job.accountId, row.profile, provenance)
+      : row.reason;
     if (typeof taken === 'string') {
       counts.rejected++;
       rejected.push({ line: row.line, reason: taken });
@@ -214,7 +216,7 @@ function applyBatch(
     }
     counts[taken.became]++;
     if (group === null || !isReadable(row)) continue;
-    const membership = subscribe(tables, group, taken, row.profile, witness);
+    const membership = subscribe(tables, group, taken, row.profile, provenance);
     if (membership.isNew) counts.subscribed++;
     if (!membership.isActive) counts.optedOut++;
   }
@@ -227,7 +229,7 @@ function subscribe(
   group: SubscriptionGroupRow,
   { seq, became }: Taken,
   { consent }: ProfileChanges,
-  witness: Witness,
+  provenance: Provenance,
 ): { isNew: boolean; isActive: boolean } {
   const known = became === 'created' ? null : tables.subscriptions.get(group.seq, seq);
   if (known !== null) return { isNew: false, isActive: known.is_active === 1 };
@@ -236,7 +238,7 @@ function subscribe(
     consent: { method: consent?.method, details: consent?.details ?? undefined },
     defaultSource: 'import',
     defaultMethod: 'imported',
-    witness,
+    provenance,
   });
   return { isNew: true, isActive };
 }
@@ -252,7 +254,7 @@ function takeRow(
   { ids, mayAdd }: Adding,
   accountId: string,
   profile: ProfileChanges,
-  witness: Witness,
+  provenance: Provenance,
 ): Taken | string {
   const { email, phone } = profile;
   const byEmail = find(tables, accountId, email, emailIdentifier);
@@ -268,14 +270,14 @@ function takeRow(
       accountId,
       source: 'import',
       defaultMethod,
-      witness,
+      provenance,
       mayAdd,
     });
     return isRefusal(seq) ? seq.message : { seq, became: 'created' };
   }
   // The known spelling of an address stays.
   const changes = byEmail === null ? profile : { ...profile, email: undefined };
-  const changed = changePerson(tables, known, changes, { merge: true, defaultMethod, witness });
+  const changed = changePerson(tables, known, changes, { merge: true, defaultMethod, provenance });
   if (isRefusal(changed)) return changed.message;
   return { seq: known.seq, became: changed ? 'updated' : 'unchanged' };
 }

@@ -1,6 +1,6 @@
 import { customFieldsFault } from '../custom-fields.ts';
 import {
-  type ConsentWish,
+  type ConsentInput,
   type ProfileChanges,
   type Read,
   readDetails,
@@ -246,8 +246,8 @@ function profileOf(
 }
 
 /** Undefined when nothing is said of consent. */
-function consentOf(wish: ConsentWish): ConsentWish | undefined {
-  return Object.values(wish).every((value) => value === undefined) ? undefined : wish;
+function consentOf(input: ConsentInput): ConsentInput | undefined {
+  return Object.values(input).every((value) => value === undefined) ? undefined : input;
 }
 
 /** False when there is no room for the name. */

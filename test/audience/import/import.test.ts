@@ -18,14 +18,14 @@ async function* chunks(text: string, size = 100) {
 async function take(
   house: House,
   text: string,
-  wish: { format?: 'csv' | 'ndjson'; groupId?: string; account?: string } = {},
+  input: { format?: 'csv' | 'ndjson'; groupId?: string; account?: string } = {},
 ) {
-  const source = await openSource(chunks(text), wish.format ?? 'csv');
+  const source = await openSource(chunks(text), input.format ?? 'csv');
   if (typeof source === 'string') return { refused: source };
   const result = await house.importer.run({
-    accountId: wish.account ?? 'acct_one',
-    groupId: wish.groupId ?? null,
-    caller: CALLER,
+    accountId: input.account ?? 'acct_one',
+    groupId: input.groupId ?? null,
+    actor: CALLER,
     reader: source.reader,
     records: source.records,
     signal: new AbortController().signal,
