@@ -4,27 +4,27 @@ import type { Tables } from '../store/tables.ts';
 import type { ConsentInput } from './profile.ts';
 
 /**
- * Consent is never only a last value: whatever changes it adds to the person's history who recorded it, when,
- * how it was given and from where. Saying the same again adds nothing.
+ * Where a change of consent comes from. Each change adds an entry to the contact's history: who recorded it, when, how it
+ * was given and from where. A repetition of the current consent adds none.
  */
 export interface Provenance {
   /** An API key's id, `import` or `recipient`. */
   by: string;
-  /** The address of whoever calls: evidence of an implicit consent and of an opt-out, never of another consent. */
+  /** Address of the caller: evidence of an implicit consent and of an opt-out, of no other consent. */
   ipAddress: string | null;
   userAgent: string | null;
   /** Epoch ms. */
   at: number;
 }
 
-/** What proves a consent. */
+/** Evidence of a consent. */
 type Evidence = Pick<ConsentRow, 'ip_address' | 'user_agent' | 'said_at'>;
 
 const NO_EVIDENCE: Evidence = { ip_address: null, user_agent: null, said_at: null };
 
 /**
- * Evidence of a consent that replaces `before`: what the caller names, `before` for the rest. Without `before`,
- * evidence that nobody names is null; only an implicit consent is proven by the call itself.
+ * Evidence of a consent that replaces `before`: the fields of the input, `before` for absent ones. Without `before`,
+ * absent fields are null; for an implicit consent the call itself is the evidence.
  */
 export function evidenceOf(
   input: ConsentInput,
@@ -37,13 +37,13 @@ export function evidenceOf(
   return {
     ip_address: input.ipAddress === undefined ? known.ip_address : input.ipAddress,
     user_agent: input.userAgent === undefined ? known.user_agent : input.userAgent,
-    said_at: input.saidAt === undefined ? known.said_at : input.saidAt,
+    said_at: input.consentedAt === undefined ? known.said_at : input.consentedAt,
   };
 }
 
 /**
- * Records a consent, in a unit of work. `method` is taken where the input names none and the contact has none.
- * False when it says only what is known already.
+ * Records a consent in a unit of work. `defaults.method` applies when neither the input nor the contact has a method.
+ * False when it repeats the current consent.
  */
 export function giveConsent(
   tables: Tables,
@@ -54,10 +54,10 @@ export function giveConsent(
   const { provenance, groupId } = defaults;
   const method = input.method ?? contact.consent_method ?? defaults.method;
   if (contact.consent_method !== null && repeats(contact, method, input)) return false;
-  // A note and evidence belong to the way in which the consent was given.
-  const isSameWay = method === contact.consent_method;
-  const before = isSameWay ? evidenceOnRecord(contact) : null;
-  const details = isSameWay ? contact.consent_details : null;
+  // Details and evidence belong to the method by which the consent was given.
+  const isSameMethod = method === contact.consent_method;
+  const before = isSameMethod ? evidenceOnRecord(contact) : null;
+  const details = isSameMethod ? contact.consent_details : null;
   const n = tables.consents.add({
     contact_seq: contact.seq,
     action: 'given',
@@ -81,19 +81,19 @@ function evidenceOnRecord(contact: KnownContact): Evidence {
 }
 
 function repeats(contact: KnownContact, method: ConsentMethod, input: ConsentInput): boolean {
-  const same = <Value>(given: Value | undefined, known: Value) => given === undefined || given === known;
+  const same = <Value>(value: Value | undefined, known: Value) => value === undefined || value === known;
   return (
     method === contact.consent_method &&
     same(input.details, contact.consent_details) &&
     same(input.ipAddress, contact.consent_ip_address) &&
     same(input.userAgent, contact.consent_user_agent) &&
-    same(input.saidAt, contact.consented_at)
+    same(input.consentedAt, contact.consented_at)
   );
 }
 
 /**
- * Whether a request gives a consent that may end an opt-out: an express method with evidence, not what is on
- * record already, and not from before the opt-out.
+ * Whether a request has consent that may end an opt-out: an express method with evidence, which is not recorded yet and
+ * not from before the opt-out.
  */
 export function isNewConsent(
   contact: KnownContact | null,
@@ -101,16 +101,17 @@ export function isNewConsent(
   since: number,
 ): boolean {
   if (input?.method === undefined || NOT_EXPRESS.includes(input.method)) return false;
-  const { saidAt, ipAddress, userAgent } = input;
-  if (![saidAt, ipAddress, userAgent].some((value) => value !== undefined && value !== null)) return false;
-  if (typeof saidAt === 'number' && saidAt < since) return false;
+  const { consentedAt, ipAddress, userAgent } = input;
+  if (![consentedAt, ipAddress, userAgent].some((value) => value !== undefined && value !== null))
+    return false;
+  if (typeof consentedAt === 'number' && consentedAt < since) return false;
   return contact === null || !repeats(contact, input.method, input);
 }
 
-/** Methods by which nobody says anything at the time. */
+/** Methods without a statement of the person. */
 const NOT_EXPRESS: readonly ConsentMethod[] = ['implicit_api', 'imported'];
 
-/** From now on there is no consent. False when there was none. */
+/** Records that consent is withdrawn. False when there was none. */
 export function withdrawConsent(tables: Tables, contact: KnownContact, provenance: Provenance): boolean {
   if (contact.consent_n === null) return false;
   tables.consents.add({

@@ -15,7 +15,7 @@ import { addPerson, changePerson, findPerson } from './people.ts';
 import type { ProfileChanges } from './profile.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
-/** The contacts of an account. Who has no identifier in common is a different person. */
+/** The contacts of an account. Contacts without a common identifier are different people. */
 export interface Contacts {
   /** Newest first. */
   list(filter: ContactFilter): Promise<Page<KnownContact>>;
@@ -23,10 +23,10 @@ export interface Contacts {
   get(accountId: string, identifier: string): KnownContact | Refusal;
   /** Oldest first. */
   memberships(contact: KnownContact): Promise<Membership[]>;
-  /** Newest first, before the entry of that number. */
+  /** Consent history, newest first, entries before that number. */
   history(contact: KnownContact, before: number | null, limit: number): ConsentRow[];
   create(accountId: string, profile: ContactChanges, actor: Actor): Promise<KnownContact | Refusal>;
-  /** `merge`: custom fields that are not named stay; else they are replaced as a whole. */
+  /** `merge`: absent custom fields stay; else the custom fields are replaced as a whole. */
   update(
     accountId: string,
     identifier: string,
@@ -35,12 +35,12 @@ export interface Contacts {
   ): Promise<KnownContact | Refusal>;
 }
 
-/** A profile, and the status that is set with it: see `marketing-status`. */
+/** Changes of a profile, and the status that is set with it (marketing-status.ts). */
 export interface ContactChanges extends ProfileChanges {
   globalStatus?: GlobalStatus | undefined;
 }
 
-/** Who says it, for the record. */
+/** Who makes a change, for the consent history. */
 export interface Actor {
   by: string;
   ipAddress: string | null;
@@ -49,7 +49,7 @@ export interface Actor {
 
 export interface ContactsDeps {
   tables: Tables;
-  /** Where lists are read; default: this thread. */
+  /** Runs lists; default: on the calling thread. */
   reader?: Reader;
   writer: Writer;
   clock: Clock;

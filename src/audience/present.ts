@@ -5,7 +5,7 @@ import type { ImportStatus, SubscriptionGroupRow } from '../store/contacts/subsc
 import type { Member, Membership } from '../store/contacts/subscriptions.ts';
 import type { CustomFields } from './custom-fields.ts';
 
-/** People, groups and memberships as callers see them (contract §4, interface.md: Subscriber). */
+/** API resources of contacts, groups and memberships. */
 export interface Contact {
   contactIdentifier: string;
   userId: string;
@@ -26,7 +26,7 @@ export interface Contact {
   updatedAt: string;
 }
 
-/** The e-mail's identifier, else the phone's. */
+/** The identifier of the e-mail address, else that of the phone number. */
 export function identifierOf({ email_hash, phone_hash }: KnownContact): string {
   return email_hash ?? phone_hash ?? '';
 }
@@ -99,7 +99,7 @@ export function presentConsent(row: ConsentRow): ConsentRecord {
   };
 }
 
-/** A membership as add and update answer it. Its texts are never null: clients of the interface read strings. */
+/** A membership as add and update return it. Strings are never null. */
 export interface Subscriber {
   subscriptionGroupId: string;
   contactIdentifier: string;
@@ -126,7 +126,7 @@ export function presentSubscriber(groupId: string, { contact, subscription }: Me
   };
 }
 
-/** A membership merged with the contact's profile, as lists have it. */
+/** A membership with the contact's profile, as lists return it. */
 export interface SubscriberDetail extends Subscriber {
   firstName: string;
   lastName: string;
@@ -147,7 +147,7 @@ export function presentMember(groupId: string, member: Member): SubscriberDetail
   };
 }
 
-/** One membership merged with the contact's profile; without the user id. */
+/** One membership with the contact's profile, without the user id. */
 export function presentSubscription(groupId: string, member: Member): Omit<SubscriberDetail, 'userId'> {
   const { userId: _, ...subscription } = presentMember(groupId, member);
   return subscription;
@@ -180,7 +180,7 @@ export function presentGroup(row: SubscriptionGroupRow): SubscriptionGroup {
     description: row.description,
     userId: row.account_id,
     isActive: row.is_active === 1,
-    // Every group is one that its account made.
+    // All groups are created by their account.
     isDefault: false,
     isSystem: false,
     totalSubscribers: row.total_subscribers,

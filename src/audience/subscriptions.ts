@@ -19,8 +19,8 @@ import type { ConsentInput, ProfileChanges } from './profile.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
 /**
- * Who is in which group. One membership for each contact and group; a group that is unknown is refused before
- * the contact is looked at. Consent that comes with a membership is the contact's, too.
+ * Memberships of contacts in subscription groups, one for each contact and group. An unknown group is refused before the
+ * contact is checked. Consent of a membership applies to the contact, too.
  */
 export interface Subscriptions {
   /** The newest contacts first. */
@@ -31,16 +31,21 @@ export interface Subscriptions {
     filter: Omit<SearchFilter, 'accountId' | 'groupSeq'>,
   ): Promise<SearchPage | Refusal>;
   get(accountId: string, groupId: string, identifier: string): Member | Refusal;
-  /** Changes nothing when there is a membership already, and never lifts an opt-out. */
-  add(accountId: string, groupId: string, input: AddMemberInput, actor: Actor): Promise<Joined | Refusal>;
-  /** Adds or updates; an express `isActive: true` is what lifts an opt-out. */
+  /** Changes nothing when there is a membership already, and never ends an opt-out. */
+  add(
+    accountId: string,
+    groupId: string,
+    input: AddMemberInput,
+    actor: Actor,
+  ): Promise<MembershipResult | Refusal>;
+  /** Creates or updates; only an explicit `isActive: true` ends an opt-out. */
   put(
     accountId: string,
     groupId: string,
     identifier: string,
     input: MembershipInput,
     actor: Actor,
-  ): Promise<Joined | Refusal>;
+  ): Promise<MembershipResult | Refusal>;
   remove(accountId: string, groupId: string, identifier: string): Promise<Refusal | null>;
 }
 
@@ -53,17 +58,17 @@ export interface MemberListFilter {
 export interface MembershipInput {
   isActive?: boolean | undefined;
   consent?: ConsentInput | undefined;
-  /** Where the membership came from. */
+  /** Origin of the membership. */
   source?: string | undefined;
-  /** What changes in the contact's profile; custom fields one by one. */
+  /** Changes of the contact's profile; custom fields are merged. */
   profile?: MemberProfile | undefined;
 }
 
 export type MemberProfile = Pick<ProfileChanges, 'firstName' | 'lastName' | 'phone' | 'customFields'>;
 
 /**
- * As `readEmail` and `readPhone` return them; all that are given must name the same contact, but for a phone that is
- * nobody's yet: it becomes that of a contact without one.
+ * As `readEmail` and `readPhone` return them; all present ones must identify the same contact. A phone that belongs to no
+ * contact becomes that of a contact without one.
  */
 export interface AddMemberInput extends MembershipInput {
   email?: string | undefined;
@@ -71,17 +76,17 @@ export interface AddMemberInput extends MembershipInput {
   contactIdentifier?: string | undefined;
 }
 
-export interface Joined {
+export interface MembershipResult {
   member: Member;
-  /** There was none before. */
+  /** The membership was created by this request. */
   created: boolean;
-  /** When the contact left the group; null: never, or it has returned. */
+  /** The time of the contact's opt-out; null: none. */
   leftAt: number | null;
 }
 
 export interface SubscriptionsDeps {
   tables: Tables;
-  /** Where lists are read; default: this thread. */
+  /** Runs lists; default: on the calling thread. */
   reader?: Reader;
   writer: Writer;
   clock: Clock;
@@ -93,14 +98,14 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   const reader = deps.reader ?? createLocalReader(tables);
   const provenance = (actor: Actor): Provenance => ({ ...actor, at: clock.now() });
 
-  /** Calls with the group and the contact, group first. */
+  /** Runs `work` with the group and the contact in a unit of work; refuses an unknown group first. */
   function inGroup(
     accountId: string,
     groupId: string,
     contactOf: (all: Tables) => KnownContact | Refusal,
-    work: (all: Tables, group: SubscriptionGroupRow, contact: KnownContact) => Joined | Refusal,
-  ): Promise<Joined | Refusal> {
-    return writer.run((all): Joined | Refusal => {
+    work: (all: Tables, group: SubscriptionGroupRow, contact: KnownContact) => MembershipResult | Refusal,
+  ): Promise<MembershipResult | Refusal> {
+    return writer.run((all): MembershipResult | Refusal => {
       const group = findSubscriptionGroup(all, accountId, groupId);
       if (isRefusal(group)) return group;
       const contact = contactOf(all);
@@ -108,7 +113,7 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
     });
   }
 
-  function tellOptOut(all: Tables, group: SubscriptionGroupRow, contact: KnownContact): void {
+  function recordOptOut(all: Tables, group: SubscriptionGroupRow, contact: KnownContact): void {
     recorder.optedOut(all, {
       accountId: group.account_id,
       domainId: null,
@@ -144,13 +149,13 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
         (all) => findByAll(all, accountId, input),
         (all, group, contact) => {
           if (all.subscriptions.get(group.seq, contact.seq) !== null)
-            return joinedNow(all, group, contact.seq, false);
+            return membershipResult(all, group, contact.seq, false);
           const by = provenance(caller);
           const refusal =
             futureConsent(input, by) ?? changeProfile(all, contact, withPhone(contact, input), by);
           if (refusal !== null) return refusal;
-          joinGroup(all, group, reread(all, contact.seq), { ...input, ...JOINED_BY_API, provenance: by });
-          return joinedNow(all, group, contact.seq, true);
+          joinGroup(all, group, reread(all, contact.seq), { ...input, ...API_DEFAULTS, provenance: by });
+          return membershipResult(all, group, contact.seq, true);
         },
       ),
     put: (accountId, groupId, identifier, input, caller) =>
@@ -170,15 +175,15 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
           if (before === null) {
             joinGroup(all, group, reread(all, contact.seq), {
               ...input,
-              ...JOINED_BY_API,
+              ...API_DEFAULTS,
               provenance: consentProvenance,
             });
           } else {
             if (input.isActive === false) leaveGroup(all, group, identifier, by);
-            if (input.isActive === false && before.is_active === 1) tellOptOut(all, group, contact);
+            if (input.isActive === false && before.is_active === 1) recordOptOut(all, group, contact);
             changeMembership(all, group, reread(all, contact.seq), input, consentProvenance);
           }
-          return joinedNow(all, group, contact.seq, before === null);
+          return membershipResult(all, group, contact.seq, before === null);
         },
       ),
     remove: (accountId, groupId, identifier) =>
@@ -191,10 +196,10 @@ export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
   };
 }
 
-/** What is recorded of a membership that is added over the API, where the caller names nothing else. */
-const JOINED_BY_API = { defaultSource: 'api', defaultMethod: 'implicit_api' } as const;
+/** Defaults of a membership that is added over the API. */
+const API_DEFAULTS = { defaultSource: 'api', defaultMethod: 'implicit_api' } as const;
 
-/** The phone of an add is the contact's from now on where it has none. */
+/** The phone becomes the contact's if it has none. */
 function withPhone(contact: KnownContact, { phone, profile }: AddMemberInput): MemberProfile | undefined {
   return phone === undefined || contact.phone !== null ? profile : { ...profile, phone };
 }
@@ -214,14 +219,14 @@ function changeProfile(
   return isRefusal(changed) ? changed : null;
 }
 
-/** An opt-out over the API proves only what the caller says of it. */
+/** For an opt-out over the API, only evidence from the request counts, not the caller's address. */
 function optOutProvenance({ consent }: MembershipInput, provenance: Provenance): Provenance {
   return { ...provenance, ipAddress: consent?.ipAddress ?? null, userAgent: consent?.userAgent ?? null };
 }
 
 /**
- * Makes a contact a member, inside a unit of work; there must be no membership yet. Who once left and never
- * came back is an inactive one. Returns whether the membership is active.
+ * Creates a membership in a unit of work; there must be none yet. It is inactive when the contact has opted out. Returns
+ * whether it is active.
  */
 export function joinGroup(
   tables: Tables,
@@ -248,7 +253,7 @@ export function joinGroup(
   return isActive;
 }
 
-/** A consent that repeats the membership's own, without evidence, says nothing new of the contact. */
+/** The contact's consent is unchanged by one that repeats the membership's without evidence. */
 function changeMembership(
   tables: Tables,
   group: SubscriptionGroupRow,
@@ -257,25 +262,25 @@ function changeMembership(
   provenance: Provenance,
 ): void {
   const { consent = {} } = input;
-  const membership = memberNow(tables, group, contact.seq).subscription;
+  const membership = currentMember(tables, group, contact.seq).subscription;
   const source = input.source ?? membership.source;
   const consent_method = consent.method ?? membership.consent_method;
-  const keptDetails = consent_method === membership.consent_method ? membership.consent_details : null;
-  const consent_details = consent.details === undefined ? keptDetails : consent.details;
+  const currentDetails = consent_method === membership.consent_method ? membership.consent_details : null;
+  const consent_details = consent.details === undefined ? currentDetails : consent.details;
   const isNew =
     consent_method !== membership.consent_method || consent_details !== membership.consent_details;
   if (isNew || source !== membership.source) {
     const after = { ...membership, source, consent_method, consent_details, updated_at: provenance.at };
     tables.subscriptions.update(after);
   }
-  const hasEvidence = [consent.ipAddress, consent.userAgent, consent.saidAt].some(
+  const hasEvidence = [consent.ipAddress, consent.userAgent, consent.consentedAt].some(
     (value) => value !== undefined,
   );
   if (isNew || hasEvidence)
     syncConsent(tables, group, contact, { ...consent, method: consent_method }, provenance);
 }
 
-/** What is said here of consent is said of the person. What is not said changes nothing there. */
+/** Applies the consent of a membership to the contact; absent fields change nothing. */
 function syncConsent(
   tables: Tables,
   group: SubscriptionGroupRow,
@@ -291,7 +296,7 @@ function syncConsent(
   });
 }
 
-/** The one contact that all given identifiers name. */
+/** The contact that all present identifiers belong to. */
 function findByAll(
   tables: Tables,
   accountId: string,
@@ -306,10 +311,13 @@ function findByAll(
   if (named.length === 0 && byPhone === undefined)
     return invalid('email', 'email, phone or contactIdentifier is required');
   const [contact = byPhone ?? null] = named;
-  const becomesTheirs = byPhone === null && contact !== null && contact.phone === null;
-  const found = byPhone === undefined || becomesTheirs ? named : [...named, byPhone];
+  const isNewPhone = byPhone === null && contact !== null && contact.phone === null;
+  const found = byPhone === undefined || isNewPhone ? named : [...named, byPhone];
   if (found.some((other) => other?.seq !== contact?.seq))
-    return invalid('contactIdentifier', 'email, phone and contactIdentifier do not name the same contact');
+    return invalid(
+      'contactIdentifier',
+      'email, phone and contactIdentifier do not identify the same contact',
+    );
   return contact ?? refuse('CONTACT_NOT_FOUND', 'there is no such contact: add it to the contacts first');
 }
 
@@ -328,18 +336,18 @@ function findMember(
     : { group, member: { contact, subscription } };
 }
 
-function memberNow(tables: Tables, group: SubscriptionGroupRow, contactSeq: number): Member {
+function currentMember(tables: Tables, group: SubscriptionGroupRow, contactSeq: number): Member {
   const subscription = tables.subscriptions.get(group.seq, contactSeq);
   if (subscription === null) throw new Error('the membership vanished inside its own unit of work');
   return { contact: reread(tables, contactSeq), subscription };
 }
 
-function joinedNow(
+function membershipResult(
   tables: Tables,
   group: SubscriptionGroupRow,
   contactSeq: number,
   created: boolean,
-): Joined {
-  const member = memberNow(tables, group, contactSeq);
+): MembershipResult {
+  const member = currentMember(tables, group, contactSeq);
   return { member, created, leftAt: leftAt(tables, group, member.contact) };
 }

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { presentConsent, presentContact, presentMembership } from '../audience/present.ts';
 import { readEmail } from '../audience/profile.ts';
-import type { SearchPage, SearchPlace } from '../audience/search.ts';
+import type { SearchPage, SearchPosition } from '../audience/search.ts';
 import type { Audience } from '../audience/service.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { emailIdentifier, IDENTIFIER, parsePhone, phoneIdentifier } from '../mail/identifier.ts';
@@ -99,7 +99,7 @@ async function found(
   filter: { accountId: string; text: string; limit: number; status?: GlobalStatus },
 ): Promise<{ rows: KnownContact[]; more: boolean }> {
   const rows: KnownContact[] = [];
-  let after: SearchPlace | null = null;
+  let after: SearchPosition | null = null;
   do {
     const page: SearchPage = await contacts.search({ ...filter, limit: filter.limit - rows.length, after });
     rows.push(...page.rows.map(({ contact }) => contact));

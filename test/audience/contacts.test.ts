@@ -147,7 +147,7 @@ describe('consent', () => {
       method: 'double_opt_in',
       details: 'Form 7',
       ipAddress: '198.51.100.9',
-      saidAt: 5,
+      consentedAt: 5,
     } as const;
     const changed = ok(await contacts.update('acct_one', ADA_ID, { consent }, { ...put, by: 'key_two' }));
     expect(presentContact(changed)).toMatchObject({
@@ -208,7 +208,7 @@ describe('consent', () => {
 
   it('cannot lie in the future', async () => {
     const { contacts, clock } = await startAudience();
-    const consent = { saidAt: clock.now() + 2 * 86_400_000 };
+    const consent = { consentedAt: clock.now() + 2 * 86_400_000 };
     const refused = await contacts.create('acct_one', { email: ADA, consent }, CALLER);
     expect(refused).toMatchObject({ extras: { details: [{ field: 'consentTimestamp' }] } });
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { contactSearch, type SearchPlace } from '../../src/audience/search.ts';
+import { contactSearch, type SearchPosition } from '../../src/audience/search.ts';
 import { CONTACT_SEARCH_STEP } from '../../src/audience/search-fill.ts';
 import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
@@ -10,7 +10,7 @@ type House = Awaited<ReturnType<typeof startAudience>>;
 
 function found(house: House, text: string, accountId = 'acct_one'): string[] {
   const emails: string[] = [];
-  let after: SearchPlace | null = null;
+  let after: SearchPosition | null = null;
   do {
     const page = contactSearch.run(house.tables, { accountId, text, limit: 2, after });
     emails.push(...page.rows.map(({ contact }) => contact.email ?? ''));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { contactSearch, type SearchPlace } from '../../src/audience/search.ts';
+import { contactSearch, type SearchPosition } from '../../src/audience/search.ts';
 import { fold } from '../../src/audience/search-key.ts';
 import { CALLER, ok, startAudience } from './setup.ts';
 
@@ -8,7 +8,7 @@ type House = Awaited<ReturnType<typeof startAudience>>;
 /** E-mails of all that are found, page by page. */
 function found(house: House, text: string, filter: object = {}, limit = 2): string[] {
   const emails: string[] = [];
-  let after: SearchPlace | null = null;
+  let after: SearchPosition | null = null;
   do {
     const page = contactSearch.run(house.tables, { accountId: 'acct_one', text, limit, after, ...filter });
     emails.push(...page.rows.map(({ contact }) => contact.email ?? ''));

@@ -128,7 +128,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
       { line: 5, reason: 'phone: must be an international phone number such as +442071838750' },
       { line: 6, reason: expect.stringMatching(/^consentMethod: must be one of "double_opt_in", /) },
       { line: 7, reason: expect.stringMatching(/^consentTimestamp: must be a time such as /) },
-      { line: 8, reason: 'consentTimestamp: lies in the future' },
+      { line: 8, reason: 'consentTimestamp: is in the future' },
       { line: 9, reason: 'has 7 columns, the header has 6' },
       { line: 10, reason: 'email and phone are those of two different contacts' },
       { line: 11, reason: 'the phone is that of a contact with another e-mail address' },
