@@ -62,7 +62,7 @@ describe('a contact', () => {
     expect(ok(contacts.get('acct_one', ADA_ID)).first_name).toBeNull();
   });
 
-  it('is one, however many add it at once', async () => {
+  it('is created once by concurrent requests', async () => {
     const { contacts } = await startAudience();
     const results = await Promise.all(
       Array.from({ length: 50 }, () => contacts.create('acct_one', { email: ADA }, CALLER)),
@@ -169,7 +169,7 @@ describe('consent', () => {
     ]);
   });
 
-  it('said again adds nothing', async () => {
+  it('adds nothing when it is repeated', async () => {
     const { contacts, add, clock } = await startAudience();
     const contact = await add(ADA, { consent: { method: 'web_form', details: 'A' } });
     clock.advance(1000);
@@ -191,7 +191,7 @@ describe('consent', () => {
     expect(changed).toMatchObject({ consent_method: 'other', consent_details: null });
   });
 
-  it('may be withdrawn, which is remembered, and given anew', async () => {
+  it('may be withdrawn, which is recorded, and given again', async () => {
     const { contacts, add } = await startAudience();
     const contact = await add(ADA);
     const without = ok(await contacts.update('acct_one', ADA_ID, { consent: null }, put));

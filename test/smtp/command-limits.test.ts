@@ -69,14 +69,14 @@ describe('commands', () => {
     expect(limits.command(session(), 'RCPT')).toBe(0);
   });
 
-  it('cost more where they use a private key, and nothing at the end', () => {
+  it('cost more with a private key, and nothing for QUIT', () => {
     const { session, free } = setUp({ connection: { burst: 60, perSecond: 1 } });
     expect(free(session(), 'STARTTLS')).toBe(3);
     expect(free(session(), 'AUTH')).toBe(12);
     expect(free(session(), 'QUIT')).toBe(Infinity);
   });
 
-  it('are given back by a completed message, and not for more than it took', () => {
+  it('return at most their tokens when a message is completed', () => {
     const { limits, session } = setUp({ block: { burst: 100, perSecond: 1 } });
     // A server that opens a connection with TLS for each message.
     for (let n = 0; n < 1000; n++) {

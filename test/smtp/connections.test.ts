@@ -53,7 +53,7 @@ describe('connections', () => {
     expect(disconnected).toEqual(['b', 'a']);
   });
 
-  it('gain nothing by commands that complete no message', () => {
+  it('give way in spite of commands that complete no message', () => {
     const { clock, connections, admit, disconnected } = setUp();
     const { session } = admit('a');
     clock.advance(SECOND);
@@ -65,14 +65,14 @@ describe('connections', () => {
     expect(disconnected).toEqual(['a']);
   });
 
-  it('that wait for our answer never give way', () => {
+  it('that wait for a reply never give way', () => {
     const { clock, connections, admit } = setUp();
     for (const id of ['a', 'b', 'c']) connections.enter(admit(id).session, 'processing');
     clock.advance(HOUR);
     expect(admit('d').refusal).not.toBeNull();
   });
 
-  it('of the greediest address make room when all places are taken', () => {
+  it('of the address with the most connections give way when all slots are taken', () => {
     const { clock, admit, disconnected } = setUp();
     for (const id of ['a', 'b', 'c']) admit(id, '192.0.2.1');
     for (const id of ['d', 'e']) admit(id, '192.0.2.2');
@@ -83,7 +83,7 @@ describe('connections', () => {
     expect(disconnected).toEqual(['a']);
   });
 
-  it('of a network above its fair share make room when all slots are taken', () => {
+  it('of a network above its fair share give way when all slots are taken', () => {
     const { clock, admit, disconnected } = setUp();
     // Two addresses of one /24, and others that have a slot or two each.
     for (const id of ['a', 'b']) admit(id, '192.0.2.1');
@@ -96,7 +96,7 @@ describe('connections', () => {
     expect(disconnected).toEqual(['a', 'c']);
   });
 
-  it('of a network above its fair share make room even when they are always new', () => {
+  it('of a network above its fair share give way even when they are always new', () => {
     const { connections, admit, disconnected } = setUp();
     for (const id of ['a', 'b', 'c']) admit(id, '192.0.2.1');
     const { session } = admit('d', '192.0.2.2');
@@ -129,7 +129,7 @@ describe('connections', () => {
     expect(admit('i', '203.0.113.1').refusal).toMatchObject({ responseCode: 421 });
   });
 
-  it('of many small networks make room after half a minute without a message', () => {
+  it('of many small networks give way after half a minute without a message', () => {
     const { clock, connections, admit, disconnected } = setUp();
     const sessions = [1, 2, 3, 4, 5, 6].map((n) => admit(`s${n}`, `10.0.${n}.1`).session);
     clock.advance(20 * SECOND);
@@ -151,7 +151,7 @@ describe('connections', () => {
     expect(connections.count()).toBe(3 + admitted);
   });
 
-  it('that left are not counted', () => {
+  it('that were closed are not counted', () => {
     const { connections, admit } = setUp();
     const sessions = ['a', 'b', 'c'].map((id) => admit(id).session);
     for (const session of sessions) connections.remove(session);
@@ -159,7 +159,7 @@ describe('connections', () => {
     expect(admit('d').refusal).toBeNull();
   });
 
-  it('carry so many mails and no more', () => {
+  it('have a limited number of mails', () => {
     const { connections, admit } = setUp();
     const { session } = admit('a');
     expect([connections.begin(session), connections.begin(session)]).toEqual([null, null]);
@@ -174,19 +174,19 @@ describe('the sweep', () => {
     ['our own slowness', 'processing', 3 * HOUR, false],
     ['a connection without end', 'idle', 2 * HOUR + SECOND, true],
     ['an idle connection', 'idle', HOUR, false],
-  ] as const)('%s', (_, stage, ms, swept) => {
+  ] as const)('%s', (_, phase, ms, swept) => {
     const { clock, connections, admit, disconnected } = setUp();
     const { session } = admit('a');
-    if (stage === 'mail') connections.begin(session);
-    else connections.enter(session, stage);
+    if (phase === 'mail') connections.begin(session);
+    else connections.enter(session, phase);
     clock.advance(ms);
     connections.sweep();
     expect(disconnected).toEqual(swept ? ['a'] : []);
   });
 });
 
-describe('at the end', () => {
-  it('the idle go at once, the others when they are idle', () => {
+describe('draining', () => {
+  it('ends idle connections immediately and others when they are idle', () => {
     const { connections, admit, disconnected } = setUp();
     const { session } = admit('a');
     admit('b');

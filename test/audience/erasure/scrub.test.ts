@@ -21,7 +21,11 @@ describe('what names a person', () => {
     ['in a link inside a link', 'u=%3Fe%3Dada.l%2Bx%40example.net', 'u=%3Fe%3Demail_1'],
     ['their number', 'tel:+442079460000', 'tel:email_1'],
     ['their name', 'Dear ada lovelace,', 'Dear [erased],'],
-    ['everything at once', 'Ada Lovelace <ada.l+x@example.net> +442079460000', '[erased] <email_1> email_1'],
+    [
+      'all of them in one text',
+      'Ada Lovelace <ada.l+x@example.net> +442079460000',
+      '[erased] <email_1> email_1',
+    ],
   ])('%s is taken out', (_, text, clean) => {
     expect(scrubber.matches(text)).toBe(true);
     expect(scrubber.text(text)).toBe(clean);
@@ -64,7 +68,7 @@ describe('what names a person', () => {
   });
 });
 
-it('an event loses what tells of the person', () => {
+it('removes the fields of an event that describe the person', () => {
   const data = JSON.stringify({ url: 'https://x.org', ip: '192.0.2.1', userAgent: 'Mail/1', isBot: false });
   expect(JSON.parse(withoutPersonalFields(data))).toEqual({ url: 'https://x.org', isBot: false });
 });

@@ -4,8 +4,8 @@ import { StoreUnavailable } from '../../../src/store/failure.ts';
 import { AUTO_REPLY, aggregateReport, arf, dsn, PLAIN_MAIL, tlsReport } from './mails.ts';
 import { HOST, RETURN, startMx } from './setup.ts';
 
-describe('a report of failure', () => {
-  it('that comes to the return path of a message bounces it, once', async () => {
+describe('a bounce', () => {
+  it('changes the message of the return path to bounced, once', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
     const client = await setup.client();
@@ -20,7 +20,7 @@ describe('a report of failure', () => {
     expect(setup.events(message)).toHaveLength(3);
   });
 
-  it('is matched by the signed id in the returned part where it comes to the postmaster, who gets it too', async () => {
+  it('to the postmaster is matched by the signed id in the returned part, and kept', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
     const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
@@ -32,9 +32,9 @@ describe('a report of failure', () => {
 
   it.each([
     ['no id', () => 'Message-ID: <known@example.com>'],
-    ['the id as it is, unsigned', (id: string) => `X-Postrider-Id: ${id}\r\nMessage-ID: <${id}@example.com>`],
-    ['an id that we did not sign', (id: string) => `X-Postrider-Id: ${'a'.repeat(40)}\r\nX-Id: ${id}`],
-  ])('with %s in it is kept, and changes nothing', async (_, returned) => {
+    ['an unsigned id', (id: string) => `X-Postrider-Id: ${id}\r\nMessage-ID: <${id}@example.com>`],
+    ['an id with an invalid signature', (id: string) => `X-Postrider-Id: ${'a'.repeat(40)}\r\nX-Id: ${id}`],
+  ])('with %s is kept and changes no message', async (_, returned) => {
     const setup = await startMx();
     const message = await setup.delivered();
     const client = await setup.client();
@@ -45,7 +45,7 @@ describe('a report of failure', () => {
     expect(setup.kept().map(({ box }) => box)).toEqual(['postmaster', 'abuse', 'feedback', 'dmarc']);
   });
 
-  it('about a message that was purged is taken, and that is all', async () => {
+  it('about a deleted message is accepted and discarded', async () => {
     const setup = await startMx();
     const client = await setup.client();
     const to = `${setup.tokens.returnPath.make(setup.ids.make('msg'))}@${HOST}`;
@@ -53,22 +53,22 @@ describe('a report of failure', () => {
     expect(setup.kept()).toEqual([]);
   });
 
-  it('for several messages of ours counts for each', async () => {
+  it('to the return paths of several messages applies to each', async () => {
     const setup = await startMx();
     const messages = [await setup.delivered(), await setup.delivered({ recipient: 'bob@example.net' })];
     const to = messages.map(({ message_id }) => `${setup.tokens.returnPath.make(message_id)}@${HOST}`);
     expect(await (await setup.client()).mail('', to, dsn())).toMatch(/^250 /);
     expect(messages.map(setup.status)).toEqual(['bounced', 'bounced']);
-    // The report names Ada: nothing is proven of Bob's address.
+    // The report has Ada's address: nothing is proven about Bob's.
     expect(messages.map(setup.suppressed)).toEqual([['hard_bounce'], []]);
   });
 });
 
 describe('a complaint', () => {
   it.each([
-    ['the address for complaints', 'feedback' as const],
+    ['the complaint address', 'feedback' as const],
     ['the return path', 'returnPath' as const],
-  ])('to %s of a message is its', async (_, token) => {
+  ])('to %s of a message applies to that message', async (_, token) => {
     const setup = await startMx();
     const message = await setup.delivered();
     const to = `${setup.tokens[token].make(message.message_id)}@${RETURN}`;
@@ -87,7 +87,7 @@ describe('a complaint', () => {
     expect(setup.kept()).toEqual([]);
   });
 
-  it('that says "not spam" is none', async () => {
+  it('of type not-spam changes nothing', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
     const to = `${setup.tokens.feedback.make(message.message_id)}@${RETURN}`;
@@ -98,7 +98,7 @@ describe('a complaint', () => {
 });
 
 describe('mail to the unsubscribe address', () => {
-  it('is an opt-out, whatever stands in it', async () => {
+  it('is an opt-out, whatever its content', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
     const to = `${setup.tokens.unsubscribe.make(message.message_id)}@${RETURN}`;
@@ -109,8 +109,8 @@ describe('mail to the unsubscribe address', () => {
 
   it.each([
     ['a bounce', '', dsn()],
-    ['an automatic answer', 'ada@example.net', AUTO_REPLY],
-  ])('is none when it is %s', async (_, from, mail) => {
+    ['an automatic reply', 'ada@example.net', AUTO_REPLY],
+  ])('is no opt-out when it is %s', async (_, from, mail) => {
     const setup = await startMx();
     const message = await setup.delivered();
     const to = `${setup.tokens.unsubscribe.make(message.message_id)}@${RETURN}`;
@@ -121,11 +121,11 @@ describe('mail to the unsubscribe address', () => {
   });
 });
 
-describe('what changes nothing is kept for the operator', () => {
+describe('mail that changes nothing', () => {
   it.each([
-    ['an automatic answer', AUTO_REPLY, 'auto-reply'],
-    ['a person who answers the return path', PLAIN_MAIL, 'unknown'],
-  ])('%s', async (_, mail, kind) => {
+    ['an automatic reply', AUTO_REPLY, 'auto-reply'],
+    ['a reply of a person to the return path', PLAIN_MAIL, 'unknown'],
+  ])('is kept for the operator: %s', async (_, mail, kind) => {
     const setup = await startMx();
     const message = await setup.delivered();
     const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
@@ -145,7 +145,7 @@ describe('what changes nothing is kept for the operator', () => {
     expect(setup.tables.keptMail.get(setup.kept()[0]?.seq ?? 0)?.raw.toString()).toBe(mail);
   });
 
-  it('but nothing of somebody who was erased', async () => {
+  it('is not kept when it is about an erased person', async () => {
     const setup = await startMx();
     const message = await setup.delivered({ recipient: 'email_0cc175b9c0f1b6a831c399e269772661' });
     const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
@@ -153,7 +153,7 @@ describe('what changes nothing is kept for the operator', () => {
     expect(setup.kept()).toEqual([]);
   });
 
-  it('the beginning of what is long', async () => {
+  it('is truncated when it is long', async () => {
     const setup = await startMx();
     const client = await setup.client();
     const long = `Subject: long\r\n\r\n${'x'.repeat(78).concat('\r\n').repeat(5000)}`;
@@ -164,10 +164,10 @@ describe('what changes nothing is kept for the operator', () => {
   });
 });
 
-describe('reports on domains', () => {
+describe('a report on a domain', () => {
   const PERIOD = { from: 0, to: Date.UTC(2027, 0), limit: 100 };
 
-  it('are stored once, and added up by source', async () => {
+  it('is stored once, with sums by source', async () => {
     const setup = await startMx();
     const client = await setup.client();
     for (const mail of [aggregateReport('example.com'), aggregateReport('example.com')])
@@ -198,7 +198,7 @@ describe('reports on domains', () => {
     expect(setup.kept()).toEqual([]);
   });
 
-  it('on TLS likewise', async () => {
+  it('about TLS is stored once, with sums by failure', async () => {
     const setup = await startMx();
     const client = await setup.client();
     for (const id of ['1', '1', '2'])
@@ -210,20 +210,24 @@ describe('reports on domains', () => {
   });
 
   it.each([
-    ['DMARC on a domain that is not ours', `dmarc@${HOST}`, aggregateReport('stranger.example')],
-    ["DMARC on a stranger, to a customer's address", `dmarc@${RETURN}`, aggregateReport('stranger.example')],
-    ['TLS on a host that is not ours', `tlsrpt@${HOST}`, tlsReport('mx.stranger.example')],
-    ['no report at all', `dmarc@${RETURN}`, PLAIN_MAIL],
-  ])('%s: kept, not stored', async (_, to, mail) => {
+    ['DMARC on another domain', `dmarc@${HOST}`, aggregateReport('unknown.example')],
+    [
+      "DMARC on another domain, to a customer's address",
+      `dmarc@${RETURN}`,
+      aggregateReport('unknown.example'),
+    ],
+    ['TLS on another host', `tlsrpt@${HOST}`, tlsReport('mx.unknown.example')],
+    ['no report', `dmarc@${RETURN}`, PLAIN_MAIL],
+  ])('is kept and not stored: %s', async (_, to, mail) => {
     const setup = await startMx();
     expect(await (await setup.client()).mail('', to, mail)).toMatch(/^250 /);
     expect(setup.kept()).toHaveLength(1);
-    for (const domain of ['example.com', 'stranger.example'])
+    for (const domain of ['example.com', 'unknown.example'])
       expect(setup.tables.dmarcReports.list(domain, PERIOD)).toEqual([]);
-    expect(setup.tables.tlsReports.list('mx.stranger.example', PERIOD)).toEqual([]);
+    expect(setup.tables.tlsReports.list('mx.unknown.example', PERIOD)).toEqual([]);
   });
 
-  it('of the future are of today', async () => {
+  it('that ends in the future ends now', async () => {
     const setup = await startMx();
     const mail = aggregateReport('example.com').replace(/(?<=base64\r\n\r\n)[\s\S]*(?=\r\n--B--)/, (base64) =>
       Buffer.from(Buffer.from(base64, 'base64').toString().replace('1768435199', '99999999999')).toString(
@@ -236,17 +240,17 @@ describe('reports on domains', () => {
   });
 });
 
-describe('at the door', () => {
+describe('the listener', () => {
   it.each([
-    ['a stranger', 'ada@example.net', /^550 5\.7\.1 /],
-    ['a name that nobody has', `info@${HOST}`, /^550 5\.1\.1 /],
+    ['another domain', 'ada@example.net', /^550 5\.7\.1 /],
+    ['an unknown name', `info@${HOST}`, /^550 5\.1\.1 /],
     ['a forged token', `b-${'a'.repeat(40)}@${RETURN}`, /^550 5\.1\.1 /],
-  ])('%s is refused at RCPT', async (_, to, reply) => {
+  ])('rejects %s at RCPT', async (_, to, reply) => {
     const setup = await startMx();
     expect(await (await setup.client()).mail('', to, dsn())).toMatch(reply);
   });
 
-  it('says what it can, and offers no login', async () => {
+  it('announces its extensions without AUTH', async () => {
     const setup = await startMx();
     const client = await setup.client();
     expect(client.greeting).toBe(`220 ${HOST} ESMTP`);
@@ -264,7 +268,7 @@ describe('at the door', () => {
       expect(await client.say(command)).toMatch(/^500 /);
   });
 
-  it('answers a mail 451 while another process holds the lock of the database', async () => {
+  it('replies 451 while another process holds the lock of the database', async () => {
     const busy = new StoreUnavailable('busy', 'another process has held the lock of the database for 5 s');
     const writer = {
       run: () => Promise.reject(busy),
@@ -278,7 +282,7 @@ describe('at the door', () => {
     expect(await (await client()).mail('', to, 'Subject: hello\r\n\r\nhello')).toMatch(/^451 4\.3\.0 /);
   });
 
-  it('is shut for mail while the disk is full, and open again after', async () => {
+  it('rejects mail while the disk is full, and accepts it again afterwards', async () => {
     let isDiskLow = true;
     const setup = await startMx({ deps: { isDiskLow: () => isDiskLow } });
     const message = await setup.delivered();
@@ -289,7 +293,7 @@ describe('at the door', () => {
     expect(await client.mail('', to, dsn())).toMatch(/^250 /);
   });
 
-  it('asks to come again when the database is in trouble', async () => {
+  it('replies 451 when the database fails', async () => {
     const setup = await startMx();
     const to = `${setup.tokens.returnPath.make(setup.ids.make('msg'))}@${RETURN}`;
     const client = await setup.client();
@@ -303,7 +307,7 @@ describe('at the door', () => {
     expect(await client.mail('', to, dsn())).toMatch(/^451 4\.3\.0 /);
   });
 
-  it('refuses what is too large before it is sent, and after', async () => {
+  it('rejects a mail that is too large, at MAIL and after DATA', async () => {
     const setup = await startMx({ mx: { mailBytes: 10_000 } });
     const client = await setup.client();
     expect(await client.say('MAIL FROM:<> SIZE=10001')).toMatch(/^552 5\.3\.4 /);
@@ -312,7 +316,7 @@ describe('at the door', () => {
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
   });
 
-  it('hangs up on who does not stop', async () => {
+  it('disconnects a client that sends more than twice the limit', async () => {
     const setup = await startMx({ mx: { mailBytes: 10_000 } });
     const client = await setup.client();
     await client.say('MAIL FROM:<>');
@@ -323,7 +327,7 @@ describe('at the door', () => {
     await client.end;
   });
 
-  it('hangs up on who tries addresses', async () => {
+  it('disconnects a client that tries many addresses', async () => {
     const setup = await startMx();
     const client = await setup.client();
     await client.say('MAIL FROM:<>');
@@ -334,7 +338,7 @@ describe('at the door', () => {
     await client.end;
   });
 
-  it('hangs up on who speaks before the greeting', async () => {
+  it('disconnects a client that sends before the greeting', async () => {
     const setup = await startMx();
     const client = await setup.client({ first: 'EHLO eager.example\r\n' }).catch(() => null);
     expect(client).toBeNull();
@@ -342,14 +346,14 @@ describe('at the door', () => {
 });
 
 describe('under PROXY protocol', () => {
-  it('knows where a client really is', async () => {
+  it('records the address of the client', async () => {
     const setup = await startMx({ mx: { proxyProtocol: ['127.0.0.1'] } });
     const client = await setup.client({ first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n' });
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
     expect(setup.kept()).toMatchObject([{ remote_address: '203.0.113.7' }]);
   });
 
-  it('is not believed by who was not told of a proxy', async () => {
+  it('rejects a PROXY header from an unknown proxy', async () => {
     const setup = await startMx();
     const client = await setup
       .client({ first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n' })
@@ -358,8 +362,8 @@ describe('under PROXY protocol', () => {
   });
 });
 
-describe('at the end', () => {
-  it('a mail under way is taken, an idle client is sent away', async () => {
+describe('closing', () => {
+  it('accepts a mail in progress and disconnects an idle client', async () => {
     const setup = await startMx();
     const message = await setup.delivered();
     const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;

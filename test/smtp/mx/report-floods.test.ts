@@ -24,7 +24,7 @@ const COSTLY = reportMail(
   `<feedback>${Array.from({ length: 390_000 }, (_, n) => `<a>${(n * 7919) % 100_003}</a>`).join('')}`,
 );
 
-/** Sends a mail up to the final dot, which is still to be said. */
+/** Sends a mail without its final dot. */
 async function upload(client: SmtpClient, to: string, mail: string): Promise<void> {
   await client.say('MAIL FROM:<>');
   await client.say(`RCPT TO:<${to}>`);
@@ -45,7 +45,7 @@ describe('many connections with packed XML', () => {
     const answers = Promise.all(flood.map((client) => client.say('.')));
     expect(await honest.say('.')).toMatch(/^250 /);
     const replies = await answers;
-    // Beyond the share of one token they are told to come again.
+    // Above the share of one token they are rejected temporarily.
     for (const reply of replies) expect(reply).toMatch(/^(?:250|451 4\.3\.2) /);
     const taken = replies.filter((reply) => reply.startsWith('250')).length;
     expect(setup.kept().map(({ kind }) => kind)).toEqual(Array(taken).fill('dmarc-report'));
@@ -53,7 +53,7 @@ describe('many connections with packed XML', () => {
     expect(setup.parserThreads()).toBe(1);
   }, 60_000);
 
-  it('to dmarc@: a genuine bounce waits for no more than the report in hand', async () => {
+  it('to dmarc@: a genuine bounce waits only for the report in progress', async () => {
     const setup = await startMx({ mx: { connectionsPerAddress: 200 } });
     const message = await setup.delivered();
     const flood = await Promise.all(Array.from({ length: 60 }, () => setup.client()));
@@ -69,7 +69,7 @@ describe('many connections with packed XML', () => {
     expect(await honest.say('.')).toMatch(/^250 /);
     expect(parsed() - before).toBeLessThanOrEqual(2);
     await Promise.all(answers);
-    // Refused ones are told so by the parser's queue, the report limits, or the share of memory.
+    // They are rejected by the parser's queue, the report limits, or the share of memory.
     expect(replies.filter((reply) => !/^(?:250 |451 4\.(?:3\.2|7\.1) |452 4\.3\.1 )/.test(reply))).toEqual(
       [],
     );
@@ -164,7 +164,7 @@ describe('mail for the operator', () => {
     expect(setup.kept().map(({ box }) => box)).toEqual(['abuse', 'postmaster']);
   });
 
-  it('of many tokens at once is one mail', async () => {
+  it('with many tokens is one mail', async () => {
     const setup = await startMx();
     const messages = [await setup.delivered(), await setup.delivered({ recipient: 'bob@example.net' })];
     const to = messages.map(({ message_id: id }) => `${setup.tokens.returnPath.make(id)}@${RETURN}`);

@@ -54,7 +54,7 @@ export function createTestResolver(records: Record<string, string>) {
   };
 }
 
-/** A real MX listener on a port of its own over a real database, with a clock that the test moves. */
+/** A real MX listener on a free port over a real database, with a clock that the test controls. */
 export async function startMx(
   changes: {
     deps?: Partial<MxDeps>;
@@ -103,17 +103,17 @@ export async function startMx(
     optedOut,
     /** Parser threads that were started: more than one when a mail ended one. */
     parserThreads: () => parserThreads,
-    /** Connected, and introduced. */
+    /** A client that is connected and has sent EHLO. */
     client: async (options: ClientOptions = {}) => {
       const client = await smtpClient(port, options);
       onTestFinished(() => client.destroy());
       await client.say('EHLO mta.example');
       return client;
     },
-    /** A message that was sent and taken by its destination. */
-    delivered: (wish: Partial<MessageRow> = {}) =>
+    /** A message that was sent and delivered. */
+    delivered: (input: Partial<MessageRow> = {}) =>
       writer.run((all) => {
-        const message = enqueue(all, clock.now(), { message_id: store.ids.make('msg'), ...wish });
+        const message = enqueue(all, clock.now(), { message_id: store.ids.make('msg'), ...input });
         for (const kind of ['email_sent', 'email_delivered'] as const)
           recorder.message(all, all.messages.bySeq(message.seq) ?? message, kind, {});
         return all.messages.bySeq(message.seq) ?? message;

@@ -133,7 +133,7 @@ describe('a complaint about transactional mail', () => {
     expect(setup.lastEvent(message)).toMatchObject({ verified: false });
   });
 
-  it('counts as unsigned where DNS gives no answer, and holds up nobody', async () => {
+  it('counts as unsigned without a DNS answer, and delays no other mail', async () => {
     const asked: string[] = [];
     const resolver = {
       txt: (name: string, options?: { signal?: AbortSignal | undefined }) => {

@@ -72,8 +72,8 @@ export async function startSubmission(
   await submission.listen();
   const port = submission.address()?.port ?? 0;
 
-  const key = async (wish: Partial<NewKey> = {}) => {
-    const made = await keys.create({ accountId: 'acct_one', name: 'k', scopes: ['transactional'], ...wish });
+  const key = async (input: Partial<NewKey> = {}) => {
+    const made = await keys.create({ accountId: 'acct_one', name: 'k', scopes: ['transactional'], ...input });
     if (isRefusal(made)) throw new Error(made.message);
     return { secret: made.secret, keyId: made.key.keyId };
   };
@@ -91,8 +91,8 @@ export async function startSubmission(
     key,
     connect,
     /** Connected and logged in. */
-    loggedIn: async (wish: Partial<NewKey> = {}): Promise<SmtpClient> => {
-      const { secret } = await key(wish);
+    loggedIn: async (input: Partial<NewKey> = {}): Promise<SmtpClient> => {
+      const { secret } = await key(input);
       const client = await connect();
       await client.say('EHLO app.example');
       const answer = await client.say(plain('acct_one', secret));

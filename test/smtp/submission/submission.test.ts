@@ -9,8 +9,8 @@ import { mail, plain, startSubmission } from './setup.ts';
 const ADA = 'ada@example.net';
 const FROM = 'shop@example.com';
 
-describe('a mail handed in over SMTP', () => {
-  it('goes into the queue as it would over HTTP, and is named in the answer', async () => {
+describe('a submitted mail', () => {
+  it('is queued as over HTTP, and its id is in the reply', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn();
     const reply = await client.mail(FROM, ADA, mail({ head: 'X-Order: 1\r\nX-Postrider-Track: opens\r\n' }));
@@ -63,7 +63,7 @@ describe('a mail handed in over SMTP', () => {
 
   const textMail = (body: string) => mail({ body }).replace('text/html', 'text/plain');
 
-  it('of text alone stays text', async () => {
+  it('with text only has no HTML', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn();
     const text = 'Hi! {{company_address}} {{unsubscribe_url}}';
@@ -74,7 +74,7 @@ describe('a mail handed in over SMTP', () => {
     expect(content?.text).not.toContain('This message was sent to');
   });
 
-  it('without the compliance variables gets the footer, in text and in html', async () => {
+  it('without the compliance variables gets the footer, in text and HTML', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, textMail('Hi!'))).toMatch(/^250 /);
@@ -101,7 +101,7 @@ describe('a mail handed in over SMTP', () => {
     expect(pair?.html).toContain('>Unsubscribe</a>');
   });
 
-  it('without the compliance variables is rejected of a strict key', async () => {
+  it('without the compliance variables is rejected with a strict key', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn({ strictCompliance: true });
     expect(await client.mail(FROM, ADA, textMail('Hi!'))).toMatch(
@@ -121,7 +121,7 @@ describe('a mail handed in over SMTP', () => {
     );
   });
 
-  it('that is essential gets no way to unsubscribe, and needs a key that may send it', async () => {
+  it('that is essential has no unsubscribe link, and needs a key that may send it', async () => {
     const setup = await startSubmission();
     const essential = mail({ head: 'X-Postrider-Essential: yes\r\n', body: '<p>1234</p>' });
     const client = await setup.loggedIn();
@@ -134,7 +134,7 @@ describe('a mail handed in over SMTP', () => {
     expect(await barred.mail(FROM, ADA, essential)).toMatch(/^550 5\.7\.1 KEY_NOT_ALLOWED: /);
   });
 
-  it('keeps its Message-ID, which is no part of what an idempotency key is compared by', async () => {
+  it('keeps its Message-ID, which is not compared for idempotency', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn();
     const key = 'X-Postrider-Idempotency-Key: order-2\r\nReferences: <0@example.com>\r\n';
@@ -151,9 +151,9 @@ describe('a mail handed in over SMTP', () => {
   });
 });
 
-describe('what HTTP refuses is refused', () => {
+describe('a mail that HTTP refuses is rejected', () => {
   it.each<[string, Parameters<typeof mail>[0], RegExp]>([
-    ['a From that is nobody’s', { from: 'a@stranger.example' }, /^550 5\.7\.1 DOMAIN_NOT_REGISTERED: /],
+    ['a From that is nobody’s', { from: 'a@unknown.example' }, /^550 5\.7\.1 DOMAIN_NOT_REGISTERED: /],
     ['a From that is not verified', { from: 'a@pending.example' }, /^550 5\.7\.1 DOMAIN_NOT_VERIFIED: /],
     ['a From for the other stream', { from: 'a@news.example' }, /^550 5\.7\.1 USE_CASE_MISMATCH: /],
     ['no From', { from: '' }, /^554 5\.6\.0 VALIDATION_ERROR: From: is required/],
@@ -280,8 +280,8 @@ describe('what HTTP refuses is refused', () => {
   });
 });
 
-describe('who may send', () => {
-  it('nobody who has not logged in', async () => {
+describe('login', () => {
+  it('is required', async () => {
     const setup = await startSubmission();
     const client = await setup.connect();
     await client.say('EHLO app.example');
@@ -293,7 +293,7 @@ describe('who may send', () => {
     ['no key', () => ['acct_one', '']],
     ["another's account", (secret) => ['acct_two', secret]],
     ['key and account in each other’s place', (secret) => [secret, 'acct_one']],
-  ])('%s: the same answer to each', async (_, credentials) => {
+  ])('has the same reply for %s', async (_, credentials) => {
     const setup = await startSubmission();
     const { secret } = await setup.key();
     const client = await setup.connect();
@@ -306,7 +306,7 @@ describe('who may send', () => {
 
   it.each([
     [
-      'PLAIN at once',
+      'PLAIN in one step',
       async (client: { say(line: string): Promise<string> }, secret: string) =>
         client.say(plain('acct_one', secret)),
     ],
@@ -318,7 +318,7 @@ describe('who may send', () => {
         return client.say(Buffer.from(secret).toString('base64'));
       },
     ],
-  ])('the right key, by %s', async (_, logIn) => {
+  ])('accepts a valid key by %s', async (_, logIn) => {
     const setup = await startSubmission();
     const { secret } = await setup.key();
     const client = await setup.connect();
@@ -327,25 +327,25 @@ describe('who may send', () => {
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
-  it('not a key for setup', async () => {
+  it('rejects a setup key', async () => {
     const setup = await startSubmission();
     await expect(setup.loggedIn({ scopes: ['setup'] })).rejects.toThrow(/^535 5\.7\.8 INSUFFICIENT_SCOPE: /);
   });
 
-  it('not a key from an address that it is not tied to', async () => {
+  it('rejects a key from an address outside its allow-list', async () => {
     const setup = await startSubmission();
     await expect(setup.loggedIn({ allowIps: ['192.0.2.0/24'] })).rejects.toThrow(
       /^550 5\.7\.1 KEY_NOT_ALLOWED: /,
     );
   });
 
-  it('a key tied to a From domain only for that', async () => {
+  it('limits a key to its From domains', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn({ allowFrom: ['other.example'] });
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^550 5\.7\.1 KEY_NOT_ALLOWED: /);
   });
 
-  it('a key that is revoked, not one mail longer', async () => {
+  it('rejects the next mail after the key is revoked', async () => {
     const setup = await startSubmission();
     const { secret, keyId } = await setup.key();
     const client = await setup.connect();
@@ -356,7 +356,7 @@ describe('who may send', () => {
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^535 5\.7\.8 UNAUTHENTICATED: /);
   });
 
-  it('a disabled account not at all', async () => {
+  it('rejects a disabled account', async () => {
     const setup = await startSubmission();
     const account = setup.tables.accounts.get('acct_one');
     if (account === null) throw new Error('no account');
@@ -364,7 +364,7 @@ describe('who may send', () => {
     await expect(setup.loggedIn()).rejects.toThrow(/^525 5\.7\.13 ACCOUNT_DISABLED: /);
   });
 
-  it('is disconnected at the tenth key that is not valid', async () => {
+  it('ends the connection at the tenth invalid key', async () => {
     const setup = await startSubmission();
     const client = await setup.connect();
     await client.say('EHLO app.example');
@@ -402,7 +402,7 @@ describe('who may send', () => {
 });
 
 describe('marketing mail', () => {
-  it('goes by a marketing key, to those who agreed', async () => {
+  it('is sent with a marketing key to contacts with consent', async () => {
     const setup = await startSubmission();
     insertDomain(
       setup.tables,
@@ -415,7 +415,7 @@ describe('marketing mail', () => {
     expect(await client.mail(FROM, ADA, group)).toMatch(/^554 5\.5\.4 SUBSCRIPTION_GROUP_NOT_FOUND: /);
   });
 
-  it('is what a key for both sends when it names a group or a campaign', async () => {
+  it('is sent with a key for both streams when it names a group or a campaign', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn({ scopes: ['marketing', 'transactional'] });
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
@@ -425,8 +425,8 @@ describe('marketing mail', () => {
   });
 });
 
-describe('where connections begin with TLS', () => {
-  it('mail is taken as elsewhere', async () => {
+describe('implicit TLS', () => {
+  it('accepts mail', async () => {
     const setup = await startSubmission({ submission: { implicitTls: true } });
     const { secret } = await setup.key();
     const transport = createTransport({
@@ -443,8 +443,8 @@ describe('where connections begin with TLS', () => {
   });
 });
 
-describe('an account that holds uploads without an end', () => {
-  it('keeps no other account out', async () => {
+describe('an account that holds endless uploads', () => {
+  it('does not block other accounts', async () => {
     const setup = await startSubmission({ limits: { sendBytes: 200_000 } });
     insertAccount(setup.tables, 'acct_two', setup.clock.now());
     insertDomain(
@@ -511,11 +511,11 @@ describe('the TLS of submission', () => {
 });
 
 describe('off loopback', () => {
-  /** The listener sees the address that a proxy tells it. */
+  /** The listener uses the address that a proxy states. */
   const AFAR = { first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 587\r\n' };
   const PROXIED = { submission: { proxyProtocol: ['127.0.0.1'] } };
 
-  it('no password is asked for in the clear', async () => {
+  it('offers no AUTH without encryption', async () => {
     const setup = await startSubmission(PROXIED);
     const { secret } = await setup.key();
     const client = await setup.connect(AFAR);
@@ -526,7 +526,7 @@ describe('off loopback', () => {
     expect(await client.say(`MAIL FROM:<${FROM}>`)).toBe('530 5.7.0 Must issue a STARTTLS command first');
   });
 
-  it('it is once the connection is encrypted', async () => {
+  it('offers AUTH on an encrypted connection', async () => {
     const setup = await startSubmission(PROXIED);
     const { secret } = await setup.key({ allowIps: ['203.0.113.7'] });
     const client = await setup.connect(AFAR);
@@ -537,13 +537,13 @@ describe('off loopback', () => {
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
-  it('behind a proxy loopback is nothing special', async () => {
+  it('treats loopback behind a proxy like other addresses', async () => {
     const setup = await startSubmission(PROXIED);
     const client = await setup.connect({ first: 'PROXY TCP4 127.0.0.1 127.0.0.1 40000 587\r\n' });
     expect(await client.say('EHLO app.example')).not.toContain('AUTH');
   });
 
-  it('a login before TLS does not outlive it', async () => {
+  it('discards a login before STARTTLS', async () => {
     const setup = await startSubmission();
     const client = await setup.loggedIn();
     await client.startTls();
@@ -552,8 +552,8 @@ describe('off loopback', () => {
   });
 });
 
-describe('trouble with the database', () => {
-  it('at AUTH is a temporary failure, and ends nothing', async () => {
+describe('a failure of the database', () => {
+  it('at AUTH is a temporary failure', async () => {
     const setup = await startSubmission();
     const { secret } = await setup.key();
     setup.db.exec('ALTER TABLE api_keys RENAME TO elsewhere');
