@@ -68,7 +68,6 @@ import { createPressure } from './sending/pressure.ts';
 import { createQueuedMail } from './sending/queued-mail.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
 import { createMx } from './smtp/mx/mx.ts';
-import { READER_HEAP_MB } from './smtp/mx/parse-pool.ts';
 import { createSubmission } from './smtp/submission/submission.ts';
 import { lockDaemon, openDatabase } from './store/database.ts';
 import { ReadRejected } from './store/failure.ts';
@@ -117,8 +116,6 @@ export interface World {
   migrationScript?: URL;
   /** Aborts a migration at the start. */
   startSignal?: AbortSignal;
-  /** The program of the thread that reads incoming mail; default: the one beside this file. */
-  readerScript?: URL;
 }
 
 export interface Daemon {
@@ -438,10 +435,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       onChange: campaignRunner.wake,
     });
 
-    const startReader = () =>
-      new Worker(world.readerScript ?? new URL('./smtp/mx/parse-worker.js', import.meta.url), {
-        resourceLimits: { maxOldGenerationSizeMb: READER_HEAP_MB },
-      });
     const mx =
       config.mx.listen === 'off'
         ? null
@@ -460,7 +453,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
               const word = { method: 'mailto', ip: null, userAgent: null } as const;
               unsubscribing.optOut(all, sentMailOf(message), 'list', word);
             },
-            startReader,
           });
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
@@ -488,7 +480,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             rateLimits,
             acceptance,
             account: tables.accounts.get,
-            startReader,
           });
     if (submission !== null) undo.push(() => submission.close(GRACE_MS));
     const databaseProbe = createProbe({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * The form of what people say about an account, at whichever edge they say it (API or command line). These
- * texts end up in mail: one line each, no control characters.
+ * Schemas of the fields of an account, for the API and the command line. The values are inserted into mail: one line
+ * each, without control characters.
  */
 function line(max: number, min = 1) {
   return z
@@ -22,10 +22,10 @@ const addressForm = z.object({
   country: line(100),
 });
 
-/** What may be changed: a field that is not given stays, null takes a value away. */
+/** Changes of an account: an absent field is unchanged, null removes the value. */
 export const accountChangesForm = z.object({
   name: line(200).optional(),
-  companyName: line(200).nullable().optional().describe('As it stands in the footer of every mail.'),
+  companyName: line(200).nullable().optional().describe('As it appears in the footer of every mail.'),
   companyAddress: addressForm.nullable().optional(),
   abuseEmail: z.email().max(254).nullable().optional().describe('Where reports of abuse are sent.'),
   logoUrl: z
@@ -41,7 +41,7 @@ export const newAccountForm = z.object({
   name: line(200),
   companyName: line(200).optional(),
   companyAddress: addressForm.optional(),
-  /** Own choice of id; one is made when absent. */
+  /** Default: a generated id. */
   accountId: z
     .string()
     .regex(

@@ -5,11 +5,11 @@ import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { AccountChanges, NewAccount } from './account-form.ts';
-import { makeKey, type Scope } from './keys.ts';
+import { createKeyRow, type Scope } from './keys.ts';
 
 /**
- * Accounts: whom the service works for. An account is never deleted, only disabled, because its mail, events
- * and suppressions stay answerable.
+ * Accounts, the tenants of the service. An account is never deleted, only disabled, because its mail, events and
+ * suppressions must stay available.
  */
 export interface Account {
   accountId: string;
@@ -26,19 +26,19 @@ export interface Account {
 
 export interface CreatedAccount {
   account: Account;
-  /** The three fresh secrets, shown once. */
+  /** The secrets of its first keys, returned once. */
   keys: Record<Scope, string>;
 }
 
 export interface Accounts {
-  /** One unit of work: the account, its default domain group, a key for each scope. */
-  create(wish: NewAccount): Promise<CreatedAccount | Refusal>;
+  /** Creates the account, its default domain group and a key for each scope in one unit of work. */
+  create(input: NewAccount): Promise<CreatedAccount | Refusal>;
   get(accountId: string): Account | null;
   /** Oldest first. */
   list(): Account[];
   /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`). */
   update(accountId: string, changes: AccountChanges): Promise<Account | Refusal>;
-  /** Doing it twice is no fault. */
+  /** Idempotent. */
   setStatus(accountId: string, status: Account['status']): Promise<Account | Refusal>;
 }
 
@@ -66,21 +66,21 @@ export function createAccounts(deps: AccountDeps): Accounts {
   }
 
   return {
-    create: async (wish) => {
+    create: async (input) => {
       const at = clock.now();
       const row: AccountRow = {
-        account_id: wish.accountId ?? ids.account(),
-        name: wish.name,
+        account_id: input.accountId ?? ids.account(),
+        name: input.name,
         status: 'active',
-        company_name: wish.companyName ?? null,
-        company_address: jsonOrNull(wish.companyAddress),
+        company_name: input.companyName ?? null,
+        company_address: jsonOrNull(input.companyAddress),
         abuse_email: null,
         logo_url: null,
         created_at: at,
         updated_at: at,
       };
-      const fresh = (scope: Scope) =>
-        makeKey(deps, {
+      const newKey = (scope: Scope) =>
+        createKeyRow(deps, {
           accountId: row.account_id,
           name: scope,
           scopes: [scope],
@@ -90,9 +90,9 @@ export function createAccounts(deps: AccountDeps): Accounts {
           strictCompliance: false,
         });
       const keys = {
-        setup: fresh('setup'),
-        marketing: fresh('marketing'),
-        transactional: fresh('transactional'),
+        setup: newKey('setup'),
+        marketing: newKey('marketing'),
+        transactional: newKey('transactional'),
       };
       return writer.run((tables): CreatedAccount | Refusal => {
         if (tables.accounts.get(row.account_id) !== null) {
@@ -131,7 +131,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
   };
 }
 
-/** Only the columns that `changes` names. */
+/** The columns of the fields in `changes`. */
 function columnsOf(changes: AccountChanges): Partial<AccountRow> {
   const columns: Partial<AccountRow> = {};
   if (changes.name !== undefined) columns.name = changes.name;
@@ -154,7 +154,7 @@ function accountOf(row: AccountRow): Account {
     name: row.name,
     status: row.status,
     companyName: row.company_name,
-    // Sound: only this room writes the column.
+    // Sound: only this module writes the column.
     companyAddress: row.company_address === null ? null : (JSON.parse(row.company_address) as PostalAddress),
     abuseEmail: row.abuse_email,
     logoUrl: row.logo_url,

@@ -6,14 +6,14 @@ import { keyHash, parseList, type Scope } from './keys.ts';
 import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
 
 /**
- * Who is calling. The key is looked up by its hash in the database on every call, so that a key revoked or an
- * account disabled from the command line is out at once. A caller who shows no valid key learns nothing from
- * the answer: missing, unknown, revoked and somebody else's are one and the same.
+ * An authenticated caller. The key is looked up by its hash in the database on every call, so that a revoked key or a
+ * disabled account has an immediate effect. Without a valid key the refusal is always the same, whether the key is
+ * missing, unknown, revoked or another account's.
  */
 export interface Caller {
   accountId: string;
   keyId: string;
-  /** From domains the key is tied to, empty: any. */
+  /** From domains that the key may send for, empty: any. */
   allowFrom: string[];
   /** The key may send essential mail. */
   allowEssential: boolean;
@@ -21,33 +21,37 @@ export interface Caller {
   strictCompliance: boolean;
 }
 
-/** Where a call comes from, as far as it can be known. */
+/** The address that a call comes from. */
 export interface CallerAddress {
   /** Canonical. */
   address: string;
-  /** It came through a proxy, named or not: it is never loopback, whatever its address says. */
+  /** The call came through a proxy, configured or not: the address does not prove that the caller is on this host. */
   forwarded: boolean;
 }
 
 export interface Credentials {
-  /** What the caller sent as key and as account id; '' when nothing. */
+  /** The key and the account id that the caller sent; '' for none. */
   secret: string;
   accountId: string;
   from: CallerAddress;
 }
 
 export interface Authenticator {
-  /** In the order of contract §13.1: key and account id, address allow-list, account enabled, scope. */
+  /** Checks in this order: key and account id, address allow-list, account enabled, scope. */
   authenticate(credentials: Credentials, scope: Scope): Caller | Refusal;
 }
 
-/** Longer ones are no key of ours; hashing them would be work for nothing. */
-const MAX_SECRET = 200;
-const ALLOW_LISTS_REMEMBERED = 1000;
+/** Longer secrets cannot be valid and are not hashed. */
+const MAX_SECRET_LENGTH = 200;
+const MAX_CACHED_ALLOW_LISTS = 1000;
 
-export function createAuthenticator(deps: { tables: Tables; failures: FailureLimits }): Authenticator {
-  const { tables, failures } = deps;
-  const allowLists = new LRUCache<string, Network[]>({ max: ALLOW_LISTS_REMEMBERED });
+export interface AuthenticatorDeps {
+  tables: Tables;
+  failures: FailureLimits;
+}
+
+export function createAuthenticator({ tables, failures }: AuthenticatorDeps): Authenticator {
+  const allowLists = new LRUCache<string, Network[]>({ max: MAX_CACHED_ALLOW_LISTS });
 
   function unauthenticated(from: CallerAddress): Refusal {
     const wait = failures.count(from.address);
@@ -65,7 +69,7 @@ export function createAuthenticator(deps: { tables: Tables; failures: FailureLim
 
   function allowed(allowIps: string, from: CallerAddress): boolean {
     if (allowIps === '[]') return true;
-    // Behind a proxy that nobody named, every caller has the proxy's own address: it proves nothing.
+    // Behind a proxy that is not configured, every caller has the proxy's address.
     if (from.forwarded && isLoopback(from.address)) return false;
     let networks = allowLists.get(allowIps);
     if (networks === undefined) {
@@ -79,7 +83,7 @@ export function createAuthenticator(deps: { tables: Tables; failures: FailureLim
 
   return {
     authenticate: ({ secret, accountId, from }, scope) => {
-      if (secret === '' || secret.length > MAX_SECRET) return unauthenticated(from);
+      if (secret === '' || secret.length > MAX_SECRET_LENGTH) return unauthenticated(from);
       const key = tables.apiKeys.byHash(keyHash(secret));
       if (key === null || key.revoked_at !== null || key.account_id !== accountId) {
         return unauthenticated(from);

@@ -1,21 +1,21 @@
 import ipaddr from 'ipaddr.js';
 
 /**
- * The addresses that callers come from: one canonical spelling, the networks an allow-list names, and the
- * block that counts as one caller. It knows nothing of headers or proxies: that is the HTTP room's business.
+ * Addresses of callers: their canonical form, the networks of an allow-list, and the block that counts as one caller.
+ * Headers and proxies are handled by the listeners.
  */
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 export interface Network {
-  /** As shown to people: `192.0.2.0/24`. */
+  /** Canonical form: `192.0.2.0/24`. */
   text: string;
   contains(address: string): boolean;
 }
 
 /**
- * An address in its one spelling, IPv4 in IPv6 unwrapped, zone dropped; null when it is none. Only the usual
- * written forms count: `127.1` or `0x7f.0.0.1` is no address here, because two readers could differ on it.
+ * The canonical form of an address, IPv4-mapped IPv6 as IPv4, without a zone; null when it is none. Only dotted-decimal
+ * IPv4 is accepted, not `127.1` or `0x7f.0.0.1`, which parsers interpret differently.
  */
 export function canonicalAddress(text: string): string | null {
   return parseAddress(text)?.toString() ?? null;
@@ -49,7 +49,7 @@ export function isLoopback(address: string): boolean {
 }
 
 /**
- * The block that one caller holds: an IPv4 address, or the /64 of an IPv6 one, because a single host may use
+ * The block that one caller controls: an IPv4 address, or the /64 of an IPv6 one, because a single host may use
  * every address of its /64.
  */
 export function callerBlock(address: string): string {

@@ -9,8 +9,8 @@ import type { Writer } from '../store/writer.ts';
 import { parseNetwork } from './caller-addresses.ts';
 
 /**
- * API keys: what they may do, from where, and for which From domains. The secret is returned once, by the
- * function that makes it; only its SHA-256 is kept (256 random bits need no slow hash).
+ * API keys with their scopes, allowed networks and From domains. The secret is returned once, when the key is created;
+ * only its SHA-256 hash is stored (256 random bits need no slow hash).
  */
 export const SCOPES = ['setup', 'marketing', 'transactional'] as const;
 
@@ -49,13 +49,13 @@ export interface NewKey {
 
 export interface CreatedKey {
   key: ApiKey;
-  /** Shown once. */
+  /** Returned once. */
   secret: string;
 }
 
 export interface Keys {
   /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`) and a bad scope, network or domain. */
-  create(wish: NewKey): Promise<CreatedKey | Refusal>;
+  create(input: NewKey): Promise<CreatedKey | Refusal>;
   /** All keys or one account's, revoked ones too, oldest first. */
   list(accountId: string | null): ApiKey[];
   /** Refuses an unknown key (`KEY_NOT_FOUND`) and one that is revoked already (`INVALID_STATE`). */
@@ -75,16 +75,16 @@ const MAX_ENTRIES = 100;
 export function createKeys(deps: KeyDeps): Keys {
   const { tables, writer, clock } = deps;
   return {
-    create: async (wish) => {
-      const checked = checkKey(wish);
+    create: async (input) => {
+      const checked = checkKey(input);
       if (isRefusal(checked)) return checked;
-      const made = makeKey(deps, checked);
+      const created = createKeyRow(deps, checked);
       return writer.run((tables): CreatedKey | Refusal => {
-        if (tables.accounts.get(wish.accountId) === null) {
-          return refuse('ACCOUNT_NOT_FOUND', `there is no account ${wish.accountId}`);
+        if (tables.accounts.get(input.accountId) === null) {
+          return refuse('ACCOUNT_NOT_FOUND', `there is no account ${input.accountId}`);
         }
-        tables.apiKeys.insert(made.row);
-        return made.created;
+        tables.apiKeys.insert(created.row);
+        return created.created;
       });
     },
     list: (accountId) => tables.apiKeys.list(accountId).map(apiKeyOf),
@@ -101,18 +101,18 @@ export function createKeys(deps: KeyDeps): Keys {
   };
 }
 
-/** The look-up form of a secret. */
+/** The hash by which a secret is looked up. */
 export function keyHash(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }
 
-/** A fresh key and its row, for the unit of work that stores it. */
-export function makeKey(
+/** A new key and its row, for the unit of work that inserts it. */
+export function createKeyRow(
   deps: { ids: Ids; clock: Clock },
-  wish: Required<Omit<NewKey, 'scopes'>> & { scopes: Scope[] },
+  input: Required<Omit<NewKey, 'scopes'>> & { scopes: Scope[] },
 ): { row: ApiKeyRow; created: CreatedKey } {
   const secret = deps.ids.apiKey();
-  const key: ApiKey = { keyId: deps.ids.make('key'), createdAt: deps.clock.now(), revokedAt: null, ...wish };
+  const key: ApiKey = { keyId: deps.ids.make('key'), createdAt: deps.clock.now(), revokedAt: null, ...input };
   const row: ApiKeyRow = {
     key_id: key.keyId,
     account_id: key.accountId,
@@ -129,13 +129,13 @@ export function makeKey(
   return { row, created: { key, secret } };
 }
 
-function checkKey(wish: NewKey): (Required<Omit<NewKey, 'scopes'>> & { scopes: Scope[] }) | Refusal {
-  const name = wish.name.trim();
+function checkKey(input: NewKey): (Required<Omit<NewKey, 'scopes'>> & { scopes: Scope[] }) | Refusal {
+  const name = input.name.trim();
   if (name.length > MAX_NAME || /\p{Cc}/u.test(name)) {
     return invalid('name', `must be at most ${MAX_NAME} characters on one line`);
   }
   const scopes = new Set<Scope>();
-  for (const scope of wish.scopes) {
+  for (const scope of input.scopes) {
     const known = SCOPES.find((one) => one === scope.trim());
     if (known === undefined) {
       return invalid('scope', `"${scope}" is none of ${SCOPES.join(', ')}`);
@@ -145,16 +145,16 @@ function checkKey(wish: NewKey): (Required<Omit<NewKey, 'scopes'>> & { scopes: S
   if (scopes.size === 0) return invalid('scope', `must name at least one of ${SCOPES.join(', ')}`);
   const allowIps = readEach(
     'allowIp',
-    wish.allowIps,
+    input.allowIps,
     'an address or network such as 192.0.2.0/24',
     (text) => {
       return parseNetwork(text)?.text ?? null;
     },
   );
   if (isRefusal(allowIps)) return allowIps;
-  const allowFrom = readEach('allowFrom', wish.allowFrom, 'a domain such as example.com', normaliseDomain);
+  const allowFrom = readEach('allowFrom', input.allowFrom, 'a domain such as example.com', normaliseDomain);
   if (isRefusal(allowFrom)) return allowFrom;
-  const { accountId, allowEssential = true, strictCompliance = false } = wish;
+  const { accountId, allowEssential = true, strictCompliance = false } = input;
   return { accountId, name, scopes: [...scopes], allowIps, allowFrom, allowEssential, strictCompliance };
 }
 
@@ -188,8 +188,8 @@ function apiKeyOf(row: ApiKeyRow): ApiKey {
   };
 }
 
-/** A JSON array of ours; most are empty, so that case costs nothing. */
+/** Parses a JSON array of strings; most are empty, which needs no parsing. */
 export function parseList<Item extends string = string>(json: string): Item[] {
-  // Sound: only `makeKey` writes these columns.
+  // Sound: only `createKeyRow` writes these columns.
   return json === '[]' ? [] : (JSON.parse(json) as Item[]);
 }

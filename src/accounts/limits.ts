@@ -10,7 +10,7 @@ import type { Writer } from '../store/writer.ts';
  * (the command line) applies to the next request. Counts are checked in the unit of work that inserts the row,
  * which makes them exact under concurrency.
  */
-export interface Limits {
+export interface AccountLimitValues {
   domains: number | null;
   webhooks: number | null;
   templates: number | null;
@@ -20,8 +20,8 @@ export interface Limits {
   concurrentRequests: number | null;
 }
 
-/** Null in a value of `Limits`: unlimited. */
-export type LimitName = keyof Limits;
+/** Name of a limit; a null value is unlimited. */
+export type LimitName = keyof AccountLimitValues;
 
 const COLUMNS = {
   domains: 'domains',
@@ -41,7 +41,7 @@ const MESSAGE_WINDOWS = [
   { name: 'messagesPerDay', label: 'messages-per-day', words: 'messages per day', ms: DAY },
 ] as const;
 
-/** How many more messages an account may send now, and when that number grows if it is 0. */
+/** How many more messages an account may send now, and when the number increases if it is 0. */
 export interface MessageAllowance {
   left: number;
   /** Epoch ms. */
@@ -50,8 +50,8 @@ export interface MessageAllowance {
 
 export interface AccountLimits {
   /** The limits in force. */
-  of(accountId: string): Limits;
-  /** A check for each counted resource, to be run in the unit of work that inserts one. */
+  of(accountId: string): AccountLimitValues;
+  /** A check for each counted resource, called in the unit of work that inserts one. */
   mayAdd: Record<CountedResource, MayAdd>;
   /**
    * Counts `messages` of an account against its hour and its day, in the unit of work that stores them: all or
@@ -61,7 +61,7 @@ export interface AccountLimits {
   allowance(tables: Tables, accountId: string, now: number): MessageAllowance;
 }
 
-/** A limit as the operator sees it. */
+/** A limit with its use, for the operator. */
 export interface LimitReading {
   limit: LimitName;
   /** Null: unlimited. */
@@ -123,7 +123,7 @@ export function createAccountLimits(deps: { tables: Tables; defaults: AccountLim
   };
 }
 
-/** What each limit of an account is, and how much of it is used. */
+/** Reads the limits of an account and their use. */
 export function readLimits(
   tables: Tables,
   defaults: AccountLimitDefaults,
@@ -150,7 +150,7 @@ export function readLimits(
   }));
 }
 
-/** Sets limits of one account; those not named stay. Refuses an unknown account. */
+/** Changes limits of an account; absent ones stay. Refuses an unknown account (`ACCOUNT_NOT_FOUND`). */
 export function changeLimits(
   deps: { writer: Writer; clock: Clock },
   accountId: string,
@@ -189,7 +189,7 @@ function limitOf(
   return limitsFrom(tables.accountLimits.get(accountId), defaults)[name];
 }
 
-function limitsFrom(row: AccountLimitsRow | null, defaults: AccountLimitDefaults): Limits {
+function limitsFrom(row: AccountLimitsRow | null, defaults: AccountLimitDefaults): AccountLimitValues {
   const value = (name: LimitName) => {
     const own = row?.[COLUMNS[name]] ?? null;
     if (own === null) return defaults[name] ?? null;
@@ -207,15 +207,15 @@ function limitsFrom(row: AccountLimitsRow | null, defaults: AccountLimitDefaults
 }
 
 /**
- * What is left of a sliding window, and when `wanted` messages fit. A slot counts until its last instant has
- * left the window, so that no window, wherever it begins, holds more than the limit.
+ * How many messages a sliding window still allows, and when `requested` messages fit. A slot counts until its last
+ * instant has left the window, so that no window has more messages than the limit.
  */
 function windowState(
   tables: Tables,
   accountId: string,
   limit: number,
   windowMs: number,
-  wanted: number,
+  requested: number,
   now: number,
 ): { left: number; enoughAt: number } {
   const slots = tables.messageCounts.within(accountId, windowMs, now);
@@ -223,12 +223,12 @@ function windowState(
   const left = Math.max(0, limit - used);
   let enoughAt = now;
   for (const { slot, messages } of slots) {
-    if (limit - used >= wanted) break;
+    if (limit - used >= requested) break;
     used -= messages;
     enoughAt = slot + MESSAGE_SLOT_MS + windowMs;
   }
   // More than the limit allows in any window.
-  if (limit < wanted) enoughAt = now + windowMs;
+  if (limit < requested) enoughAt = now + windowMs;
   return { left, enoughAt };
 }
 

@@ -1,13 +1,12 @@
 import type { PostalAddress } from '../store/accounts.ts';
 
 /**
- * Reads a postal address from one line, parts by comma, as an operator types it. Order: street, [second
- * line,] city, [region,] postal code, country. The country is always last and the street first; what stands
- * between is told apart by the postal code, which is the part with digits.
+ * The format of a postal address on one line, as an operator enters it. The street is first and the country last; the
+ * parts between them are identified by the postal code, which is the part with digits.
  */
 export const ADDRESS_FORM = 'street, [second line,] city, [region,] postal code, country';
 
-/** Postal codes by their usual forms, the longer of two that begin alike first. */
+/** Common forms of postal codes; of two with the same prefix the longer one first. */
 const CODE = [
   String.raw`[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}`, // SW1A 1AA
   String.raw`[A-Z]\d[A-Z] ?\d[A-Z]\d`, // M5V 3L9
@@ -23,7 +22,7 @@ const CODE_THEN_NAME = new RegExp(String.raw`^(${CODE})\s+(\p{L}.*)$`, 'u');
 /** `IL 62701`, `London SW1A 1AA`. */
 const NAME_THEN_CODE = new RegExp(String.raw`^(\p{L}.*?)\s+(${CODE})$`, 'u');
 
-/** Null when a street, a city and a country are not there: they are the least. */
+/** Parses an address in ADDRESS_FORM; null without a street, a city and a country. */
 export function parsePostalAddress(line: string): PostalAddress | null {
   const parts = line
     .split(',')
@@ -37,7 +36,7 @@ export function parsePostalAddress(line: string): PostalAddress | null {
   return { line1, ...nameParts(names), postalCode, country };
 }
 
-/** `names` are the other parts in the order second line, city, region. */
+/** Extracts the postal code; `names`: the other parts in the order second line, city, region. */
 function takePostalCode(parts: string[]): { postalCode: string; names: string[] } {
   const alone = parts.findLastIndex((part) => CODE_ALONE.test(part));
   if (alone >= 0) return { postalCode: parts[alone] ?? '', names: parts.toSpliced(alone, 1) };
@@ -54,7 +53,7 @@ function takePostalCode(parts: string[]): { postalCode: string; names: string[] 
   return { postalCode: '', names: parts };
 }
 
-/** Two names are city and region, unless the first has a digit as floors and suites do. */
+/** Two names are city and region, unless the first has a digit, as in `Suite 5`. */
 function nameParts(names: string[]): Pick<PostalAddress, 'line2' | 'city' | 'region'> {
   const [first = '', second] = names;
   if (second === undefined) return { city: first };

@@ -1,74 +1,74 @@
 import type { ConsentMethod, ConsentRow } from '../store/contacts/consent.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { Tables } from '../store/tables.ts';
-import type { ConsentWish } from './profile.ts';
+import type { ConsentInput } from './profile.ts';
 
 /**
- * Consent is never only a last value: whatever changes it adds to the person's history who recorded it, when,
- * how it was given and from where. Saying the same again adds nothing.
+ * Where a change of consent comes from. Each change adds an entry to the contact's history: who recorded it, when, how it
+ * was given and from where. A repetition of the current consent adds none.
  */
-export interface Witness {
+export interface Provenance {
   /** An API key's id, `import` or `recipient`. */
   by: string;
-  /** The address of whoever calls: evidence of an implicit consent and of an opt-out, never of another consent. */
+  /** Address of the caller: evidence of an implicit consent and of an opt-out, of no other consent. */
   ipAddress: string | null;
   userAgent: string | null;
   /** Epoch ms. */
   at: number;
 }
 
-/** What proves a consent. */
+/** Evidence of a consent. */
 type Evidence = Pick<ConsentRow, 'ip_address' | 'user_agent' | 'said_at'>;
 
 const NO_EVIDENCE: Evidence = { ip_address: null, user_agent: null, said_at: null };
 
 /**
- * Evidence of a consent that replaces `before`: what the caller names, `before` for the rest. Without `before`,
- * evidence that nobody names is null; only an implicit consent is proven by the call itself.
+ * Evidence of a consent that replaces `before`: the fields of the input, `before` for absent ones. Without `before`,
+ * absent fields are null; for an implicit consent the call itself is the evidence.
  */
 export function evidenceOf(
-  wish: ConsentWish,
+  input: ConsentInput,
   method: ConsentMethod,
-  witness: Witness,
+  provenance: Provenance,
   before: Evidence | null = null,
 ): Evidence {
-  const call = { ip_address: witness.ipAddress, user_agent: witness.userAgent, said_at: witness.at };
+  const call = { ip_address: provenance.ipAddress, user_agent: provenance.userAgent, said_at: provenance.at };
   const known = before ?? (method === 'implicit_api' ? call : NO_EVIDENCE);
   return {
-    ip_address: wish.ipAddress === undefined ? known.ip_address : wish.ipAddress,
-    user_agent: wish.userAgent === undefined ? known.user_agent : wish.userAgent,
-    said_at: wish.saidAt === undefined ? known.said_at : wish.saidAt,
+    ip_address: input.ipAddress === undefined ? known.ip_address : input.ipAddress,
+    user_agent: input.userAgent === undefined ? known.user_agent : input.userAgent,
+    said_at: input.consentedAt === undefined ? known.said_at : input.consentedAt,
   };
 }
 
 /**
- * Records a consent, in a unit of work. `method` is taken where the wish names none and the contact has none.
- * False when it says only what is known already.
+ * Records a consent in a unit of work. `defaults.method` applies when neither the input nor the contact has a method.
+ * False when it repeats the current consent.
  */
 export function giveConsent(
   tables: Tables,
   contact: KnownContact,
-  wish: ConsentWish,
-  defaults: { method: ConsentMethod; groupId: string | null; witness: Witness },
+  input: ConsentInput,
+  defaults: { method: ConsentMethod; groupId: string | null; provenance: Provenance },
 ): boolean {
-  const { witness, groupId } = defaults;
-  const method = wish.method ?? contact.consent_method ?? defaults.method;
-  if (contact.consent_method !== null && repeats(contact, method, wish)) return false;
-  // A note and evidence belong to the way in which the consent was given.
-  const isSameWay = method === contact.consent_method;
-  const before = isSameWay ? evidenceOnRecord(contact) : null;
-  const details = isSameWay ? contact.consent_details : null;
+  const { provenance, groupId } = defaults;
+  const method = input.method ?? contact.consent_method ?? defaults.method;
+  if (contact.consent_method !== null && repeats(contact, method, input)) return false;
+  // Details and evidence belong to the method by which the consent was given.
+  const isSameMethod = method === contact.consent_method;
+  const before = isSameMethod ? evidenceOnRecord(contact) : null;
+  const details = isSameMethod ? contact.consent_details : null;
   const n = tables.consents.add({
     contact_seq: contact.seq,
     action: 'given',
     subscription_group_id: groupId,
     method,
-    details: wish.details === undefined ? details : wish.details,
-    ...evidenceOf(wish, method, witness, before),
-    recorded_at: witness.at,
-    recorded_by: witness.by,
+    details: input.details === undefined ? details : input.details,
+    ...evidenceOf(input, method, provenance, before),
+    recorded_at: provenance.at,
+    recorded_by: provenance.by,
   });
-  tables.contacts.setConsent(contact.seq, n, witness.at);
+  tables.contacts.setConsent(contact.seq, n, provenance.at);
   return true;
 }
 
@@ -80,34 +80,39 @@ function evidenceOnRecord(contact: KnownContact): Evidence {
   };
 }
 
-function repeats(contact: KnownContact, method: ConsentMethod, wish: ConsentWish): boolean {
-  const same = <Value>(given: Value | undefined, known: Value) => given === undefined || given === known;
+function repeats(contact: KnownContact, method: ConsentMethod, input: ConsentInput): boolean {
+  const same = <Value>(value: Value | undefined, known: Value) => value === undefined || value === known;
   return (
     method === contact.consent_method &&
-    same(wish.details, contact.consent_details) &&
-    same(wish.ipAddress, contact.consent_ip_address) &&
-    same(wish.userAgent, contact.consent_user_agent) &&
-    same(wish.saidAt, contact.consented_at)
+    same(input.details, contact.consent_details) &&
+    same(input.ipAddress, contact.consent_ip_address) &&
+    same(input.userAgent, contact.consent_user_agent) &&
+    same(input.consentedAt, contact.consented_at)
   );
 }
 
 /**
- * Whether a request gives a consent that may end an opt-out: an express method with evidence, not what is on
- * record already, and not from before the opt-out.
+ * Whether a request has consent that may end an opt-out: an express method with evidence, which is not recorded yet and
+ * not from before the opt-out.
  */
-export function isNewConsent(contact: KnownContact | null, wish: ConsentWish | null, since: number): boolean {
-  if (wish?.method === undefined || NOT_EXPRESS.includes(wish.method)) return false;
-  const { saidAt, ipAddress, userAgent } = wish;
-  if (![saidAt, ipAddress, userAgent].some((value) => value !== undefined && value !== null)) return false;
-  if (typeof saidAt === 'number' && saidAt < since) return false;
-  return contact === null || !repeats(contact, wish.method, wish);
+export function isNewConsent(
+  contact: KnownContact | null,
+  input: ConsentInput | null,
+  since: number,
+): boolean {
+  if (input?.method === undefined || NOT_EXPRESS.includes(input.method)) return false;
+  const { consentedAt, ipAddress, userAgent } = input;
+  if (![consentedAt, ipAddress, userAgent].some((value) => value !== undefined && value !== null))
+    return false;
+  if (typeof consentedAt === 'number' && consentedAt < since) return false;
+  return contact === null || !repeats(contact, input.method, input);
 }
 
-/** Methods by which nobody says anything at the time. */
+/** Methods without a statement of the person. */
 const NOT_EXPRESS: readonly ConsentMethod[] = ['implicit_api', 'imported'];
 
-/** From now on there is no consent. False when there was none. */
-export function withdrawConsent(tables: Tables, contact: KnownContact, witness: Witness): boolean {
+/** Records that consent is withdrawn. False when there was none. */
+export function withdrawConsent(tables: Tables, contact: KnownContact, provenance: Provenance): boolean {
   if (contact.consent_n === null) return false;
   tables.consents.add({
     contact_seq: contact.seq,
@@ -117,10 +122,10 @@ export function withdrawConsent(tables: Tables, contact: KnownContact, witness: 
     details: null,
     ip_address: null,
     user_agent: null,
-    said_at: witness.at,
-    recorded_at: witness.at,
-    recorded_by: witness.by,
+    said_at: provenance.at,
+    recorded_at: provenance.at,
+    recorded_by: provenance.by,
   });
-  tables.contacts.setConsent(contact.seq, null, witness.at);
+  tables.contacts.setConsent(contact.seq, null, provenance.at);
   return true;
 }

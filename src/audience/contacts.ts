@@ -9,13 +9,13 @@ import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Page } from '../store/rows/page.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import type { Witness } from './consent.ts';
+import type { Provenance } from './consent.ts';
 import { setStatus } from './marketing-status.ts';
 import { addPerson, changePerson, findPerson } from './people.ts';
 import type { ProfileChanges } from './profile.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
-/** The contacts of an account. Who has no identifier in common is a different person. */
+/** The contacts of an account. Contacts without a common identifier are different people. */
 export interface Contacts {
   /** Newest first. */
   list(filter: ContactFilter): Promise<Page<KnownContact>>;
@@ -23,33 +23,33 @@ export interface Contacts {
   get(accountId: string, identifier: string): KnownContact | Refusal;
   /** Oldest first. */
   memberships(contact: KnownContact): Promise<Membership[]>;
-  /** Newest first, before the entry of that number. */
+  /** Consent history, newest first, entries before that number. */
   history(contact: KnownContact, before: number | null, limit: number): ConsentRow[];
-  create(accountId: string, profile: ContactChanges, caller: Caller): Promise<KnownContact | Refusal>;
-  /** `merge`: custom fields that are not named stay; else they are replaced as a whole. */
+  create(accountId: string, profile: ContactChanges, actor: Actor): Promise<KnownContact | Refusal>;
+  /** `merge`: absent custom fields stay; else the custom fields are replaced as a whole. */
   update(
     accountId: string,
     identifier: string,
     changes: ContactChanges,
-    how: Caller & { merge: boolean },
+    how: Actor & { merge: boolean },
   ): Promise<KnownContact | Refusal>;
 }
 
-/** A profile, and the status that is set with it: see `marketing-status`. */
+/** Changes of a profile, and the status that is set with it (marketing-status.ts). */
 export interface ContactChanges extends ProfileChanges {
   globalStatus?: GlobalStatus | undefined;
 }
 
-/** Who says it, for the record. */
-export interface Caller {
+/** Who makes a change, for the consent history. */
+export interface Actor {
   by: string;
   ipAddress: string | null;
   userAgent: string | null;
 }
 
-export interface ContactsHouse {
+export interface ContactsDeps {
   tables: Tables;
-  /** Where lists are read; default: this thread. */
+  /** Runs lists; default: on the calling thread. */
   reader?: Reader;
   writer: Writer;
   clock: Clock;
@@ -59,10 +59,10 @@ export interface ContactsHouse {
   mayAdd: MayAdd;
 }
 
-export function createContacts(house: ContactsHouse): Contacts {
-  const { tables, writer, clock, ids, recorder, mayAdd } = house;
-  const reader = house.reader ?? createLocalReader(tables);
-  const witness = ({ by, ipAddress, userAgent }: Caller): Witness => ({
+export function createContacts(deps: ContactsDeps): Contacts {
+  const { tables, writer, clock, ids, recorder, mayAdd } = deps;
+  const reader = deps.reader ?? createLocalReader(tables);
+  const provenance = ({ by, ipAddress, userAgent }: Actor): Provenance => ({
     by,
     ipAddress,
     userAgent,
@@ -82,7 +82,7 @@ export function createContacts(house: ContactsHouse): Contacts {
           accountId,
           source: 'api',
           defaultMethod: 'implicit_api',
-          witness: witness(caller),
+          provenance: provenance(caller),
           mayAdd,
         } as const;
         const seq = addPerson(all, ids, profile, person);
@@ -95,7 +95,7 @@ export function createContacts(house: ContactsHouse): Contacts {
       writer.run((all): KnownContact | Refusal => {
         const contact = findPerson(all, accountId, identifier);
         if (isRefusal(contact)) return contact;
-        const how = { merge, defaultMethod: 'implicit_api', witness: witness(caller) } as const;
+        const how = { merge, defaultMethod: 'implicit_api', provenance: provenance(caller) } as const;
         const changed = changePerson(all, contact, changes, how);
         if (isRefusal(changed)) return changed;
         const change = { status: globalStatus, consent: changes.consent, before: contact, at: clock.now() };

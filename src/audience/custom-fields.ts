@@ -1,22 +1,22 @@
 /**
- * A contact's own fields, of whatever names and JSON values an account likes. They are kept exactly as given,
- * or refused: nothing is cut, rounded or dropped on the way.
+ * Custom fields of a contact: any names and JSON values. They are stored unchanged or refused, never truncated or
+ * rounded.
  */
 export type CustomFields = Record<string, unknown>;
 
-/** Values in all, inner ones too. */
+/** Total number of values, including nested ones. */
 const MAX_VALUES = 1000;
 const MAX_DEPTH = 5;
 const MAX_BYTES = 64 * 1024;
 const MAX_NAME = 100;
 
-/** One value that cannot be kept; `path` leads to it from the object, '' is the object itself. */
+/** A value that cannot be stored; `path` from the object, '' for the object itself. */
 export interface CustomFieldFault {
   path: string;
   message: string;
 }
 
-/** What is wrong first, or null. */
+/** The first fault, or null. */
 export function customFieldsFault(value: unknown): CustomFieldFault | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return { path: '', message: 'must be an object' };
@@ -36,11 +36,11 @@ function containerFault(
 ): CustomFieldFault | null {
   if (depth > MAX_DEPTH) return { path, message: `is nested more than ${MAX_DEPTH} levels deep` };
   for (const [name, value] of Object.entries(container)) {
-    if (++count.values > MAX_VALUES) return { path: '', message: `holds more than ${MAX_VALUES} values` };
+    if (++count.values > MAX_VALUES) return { path: '', message: `has more than ${MAX_VALUES} values` };
     const wrongName = Array.isArray(container) ? null : nameFault(name);
     if (wrongName !== null) return { path, message: wrongName };
-    const place = Array.isArray(container) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`;
-    const fault = valueFault(value, place, depth, count);
+    const valuePath = Array.isArray(container) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`;
+    const fault = valueFault(value, valuePath, depth, count);
     if (fault !== null) return fault;
   }
   return null;
@@ -49,8 +49,8 @@ function containerFault(
 function nameFault(name: string): string | null {
   if (name === '') return 'has a field without a name';
   if (name.length > MAX_NAME) return `has a field whose name is longer than ${MAX_NAME} characters`;
-  if (/[\p{Cc}\p{Cs}]/u.test(name)) return 'has a field whose name holds a control character';
-  // It would become the prototype of whatever object it is copied into.
+  if (/[\p{Cc}\p{Cs}]/u.test(name)) return 'has a field whose name contains a control character';
+  // It would become the prototype of an object that it is copied into.
   return name === '__proto__' ? 'must not have a field __proto__' : null;
 }
 
@@ -67,17 +67,17 @@ function valueFault(
   }
   if (typeof value !== 'number') return null;
   const exact = Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
-  return exact ? null : { path, message: 'is a number too large to be kept exactly; send it as a text' };
+  return exact ? null : { path, message: 'is a number too large to be stored exactly; send it as a string' };
 }
 
-/** What no text may hold that is to come back as it was. */
+/** Why a text cannot be stored unchanged, or null. */
 export function textFault(text: string): string | null {
-  if (text.includes('\u0000')) return 'must not hold the character U+0000';
-  return text.isWellFormed() ? null : 'holds half a character (an unpaired surrogate)';
+  if (text.includes('\u0000')) return 'must not contain the character U+0000';
+  return text.isWellFormed() ? null : 'contains an unpaired surrogate';
 }
 
-/** Fields that are given replace what was there, null takes one away (RFC 7396, on the first level). */
-export function mergeCustomFields(before: CustomFields, given: CustomFields): CustomFields {
-  const merged = { ...before, ...given };
+/** Merges fields on the first level; null removes a field (RFC 7396). */
+export function mergeCustomFields(before: CustomFields, changes: CustomFields): CustomFields {
+  const merged = { ...before, ...changes };
   return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null));
 }

@@ -5,22 +5,22 @@ import { leftAt } from './opt-out.ts';
 import { marketingStanding } from './standing.ts';
 
 /**
- * May we write to this person? For marketing, the contract's §5 with §13.9 and §13.10: nothing stands in the
- * way, the person is a contact with a consent on record, and an active member of the group where one is named.
- * Asked when a send is accepted, and once more when the message leaves the queue.
+ * Why a person may not receive marketing mail. Eligible are contacts without a suppression, with recorded consent, and
+ * with an active membership in the group if one is named. Checked when a send is accepted and again when the message
+ * leaves the queue.
  */
 export interface Ineligible {
   code: 'CONSENT_REQUIRED' | 'RECIPIENT_UNSUBSCRIBED' | 'RECIPIENT_SUPPRESSED';
   status: SubscriptionStatus;
-  /** What stands in the way, in the words of the suppression list; `not_subscribed`: nothing was ever agreed. */
+  /** The reason of the suppression; `not_subscribed`: there is no consent or membership. */
   reason: SuppressionReason | 'not_subscribed';
-  /** Why, for a person to read. */
+  /** For people. */
   message: string;
-  /** Epoch ms; since when, where that is known. */
+  /** Epoch ms; absent when unknown. */
   since?: number;
 }
 
-/** `recipientHash` is `email_<md5>`. Null: we may. A group that is unknown or switched off has no members. */
+/** `recipientHash`: `email_<md5>`. Null: eligible. An unknown or inactive group has no eligible members. */
 export function mayReceiveMarketing(
   tables: Tables,
   accountId: string,
@@ -31,7 +31,7 @@ export function mayReceiveMarketing(
   if (standing !== null) {
     const { status, row } = standing;
     const code = status === 'unsubscribed' ? 'RECIPIENT_UNSUBSCRIBED' : 'RECIPIENT_SUPPRESSED';
-    return { code, status, reason: row.reason, message: STANDS_IN_THE_WAY[status], since: row.created_at };
+    return { code, status, reason: row.reason, message: SUPPRESSED_MESSAGES[status], since: row.created_at };
   }
   const contact = tables.contacts.byIdentifier(accountId, recipientHash);
   if (contact === null) return notSubscribed('the recipient is no contact');
@@ -53,7 +53,7 @@ export function mayReceiveMarketing(
   return contact.consent_n === null ? notSubscribed('there is no consent on record') : null;
 }
 
-const STANDS_IN_THE_WAY = {
+const SUPPRESSED_MESSAGES = {
   unsubscribed: 'the recipient unsubscribed',
   bounced: 'mail to the recipient bounced',
   complained: 'the recipient complained',

@@ -8,10 +8,10 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * Subscription groups. A group that is switched off keeps its members and receives nothing. Deleting one takes
- * its memberships along, a portion at a time: a group may have a million of them.
+ * Subscription groups. An inactive group has members and receives no mail. Deleting a group deletes its memberships in
+ * portions: a group may have a million of them.
  */
-export interface GroupFields {
+export interface SubscriptionGroupFields {
   name: string;
   description: string | null;
   isActive: boolean;
@@ -25,39 +25,39 @@ export interface SubscriptionGroups {
   /** Newest first. */
   list(filter: PageFilter): Promise<Page<SubscriptionGroupRow>>;
   get(accountId: string, groupId: string): SubscriptionGroupRow | Refusal;
-  create(accountId: string, fields: GroupFields): Promise<SubscriptionGroupRow>;
-  /** Changes the fields that are given. */
+  create(accountId: string, fields: SubscriptionGroupFields): Promise<SubscriptionGroupRow>;
+  /** Changes the fields that are present. */
   update(
     accountId: string,
     groupId: string,
-    fields: Partial<GroupFields>,
+    fields: Partial<SubscriptionGroupFields>,
   ): Promise<SubscriptionGroupRow | Refusal>;
-  /** The contacts stay; what they said in this group does, too, in their history. */
+  /** Deletes the group; its contacts and their consent history stay. */
   remove(accountId: string, groupId: string): Promise<SubscriptionGroupRow | Refusal>;
-  /** Ends what a daemon before this one left half done. */
+  /** Completes deletions and ends imports that an earlier daemon did not finish. */
   recover(): Promise<void>;
 }
 
-/** Memberships that are deleted in one unit of work. */
-const AT_ONCE = 1000;
+/** Memberships that one unit of work deletes. */
+const REMOVAL_BATCH_SIZE = 1000;
 
-export function createSubscriptionGroups(house: {
+export function createSubscriptionGroups(deps: {
   tables: Tables;
-  /** Where lists are read; default: this thread. */
+  /** Runs lists; default: on the calling thread. */
   reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
 }): SubscriptionGroups {
-  const { tables, writer, clock, ids } = house;
-  const reader = house.reader ?? createLocalReader(tables);
+  const { tables, writer, clock, ids } = deps;
+  const reader = deps.reader ?? createLocalReader(tables);
 
-  async function clearAway(groupSeq: number): Promise<void> {
-    for (let removed = AT_ONCE; removed > 0; ) {
+  async function removeMembers(groupSeq: number): Promise<void> {
+    for (let removed = REMOVAL_BATCH_SIZE; removed > 0; ) {
       removed = await writer.run(
         (all) =>
-          all.subscriptions.removeOfGroup(groupSeq, AT_ONCE) ||
-          all.groupOptOuts.removeOfGroup(groupSeq, AT_ONCE),
+          all.subscriptions.removeOfGroup(groupSeq, REMOVAL_BATCH_SIZE) ||
+          all.groupOptOuts.removeOfGroup(groupSeq, REMOVAL_BATCH_SIZE),
       );
     }
     await writer.run((all) => all.subscriptionGroups.remove(groupSeq));
@@ -104,17 +104,17 @@ export function createSubscriptionGroups(house: {
         if (!isRefusal(found)) all.subscriptionGroups.markDeleted(found.seq, clock.now());
         return found;
       });
-      if (!isRefusal(group)) await clearAway(group.seq);
+      if (!isRefusal(group)) await removeMembers(group.seq);
       return group;
     },
     recover: async () => {
       await writer.run((all) => all.subscriptionGroups.interruptImports());
-      for (const seq of tables.subscriptionGroups.deleted()) await clearAway(seq);
+      for (const seq of tables.subscriptionGroups.deleted()) await removeMembers(seq);
     },
   };
 }
 
-/** The same refusal for an unknown group and for another account's. */
+/** Refuses an unknown group and one of another account alike. */
 export function findSubscriptionGroup(
   tables: Tables,
   accountId: string,
@@ -126,12 +126,12 @@ export function findSubscriptionGroup(
   );
 }
 
-function fieldsOf(row: SubscriptionGroupRow): GroupFields {
+function fieldsOf(row: SubscriptionGroupRow): SubscriptionGroupFields {
   return {
     name: row.name,
     description: row.description,
     isActive: row.is_active === 1,
-    // Sound: only this room writes the column.
+    // Sound: only this module writes the column.
     tags: JSON.parse(row.tags) as string[],
     unsubscribeTemplateId: row.unsubscribe_template_id,
     reportAbuseTemplateId: row.report_abuse_template_id,
@@ -139,7 +139,7 @@ function fieldsOf(row: SubscriptionGroupRow): GroupFields {
   };
 }
 
-function columnsOf(fields: GroupFields) {
+function columnsOf(fields: SubscriptionGroupFields) {
   return {
     name: fields.name,
     description: fields.description,

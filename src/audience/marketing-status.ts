@@ -5,7 +5,7 @@ import type { GlobalStatus, KnownContact } from '../store/contacts/contacts.ts';
 import type { Tables } from '../store/tables.ts';
 import { isNewConsent } from './consent.ts';
 import { identifiersOf, reread } from './people.ts';
-import type { ConsentWish } from './profile.ts';
+import type { ConsentInput } from './profile.ts';
 import { marketingStanding, statusOf } from './standing.ts';
 
 /**
@@ -14,13 +14,13 @@ import { marketingStanding, statusOf } from './standing.ts';
  */
 export interface StatusChange {
   status: GlobalStatus | undefined;
-  consent: ConsentWish | null | undefined;
+  consent: ConsentInput | null | undefined;
   /** The contact before this request; null: it is new. */
   before: KnownContact | null;
   at: number;
 }
 
-/** Sets the status of the contact `seq`, inside a unit of work. Returns the contact as it is then. */
+/** Sets the status of the contact `seq` in a unit of work and returns the changed contact. */
 export function setStatus(
   tables: Tables,
   recorder: Pick<Recorder, 'optedOut'>,
@@ -53,7 +53,7 @@ function statusRefusal(
   );
 }
 
-/** An opt-out that is on record already stays as it is. */
+/** Records an opt-out; an existing one stays unchanged. */
 function optOut(
   tables: Tables,
   recorder: Pick<Recorder, 'optedOut'>,
@@ -109,7 +109,7 @@ function endOptOut(
     );
   for (const row of optOutsOf(tables, accountId, identifier)) {
     tables.suppressions.remove(row.seq);
-    // Consent to marketing says nothing of transactional mail.
+    // Consent to marketing does not end an opt-out from transactional mail.
     if (row.stream === 'all') tables.suppressions.add({ ...row, stream: 'tx' });
   }
   followStatus(tables, contact, identifier, at);

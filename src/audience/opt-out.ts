@@ -2,41 +2,41 @@ import type { OptOutMethod } from '../store/contacts/consent.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Witness } from './consent.ts';
+import type { Provenance } from './consent.ts';
 import { identifiersOf } from './people.ts';
 
 /**
- * Leaving a group, and coming back. An opt-out is kept beside the membership, by the person's identifiers: it
- * outlives the membership and the person's erasure, and neither an import nor a plain add lifts it (contract
- * §13.10). A membership is inactive exactly as long as there is an opt-out.
+ * Opt-outs from subscription groups. An opt-out is stored by the person's identifiers: it survives the removal of the
+ * membership and the person's erasure, and neither an import nor an ordinary add ends it. A membership is inactive as
+ * long as there is an opt-out.
  */
 
-/** Inside a unit of work. False when this identifier was out already. */
+/** Records an opt-out in a unit of work. False when this identifier has opted out already. */
 export function leaveGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   recipientHash: string,
-  word: { method: OptOutMethod; witness: Witness },
+  optOut: { method: OptOutMethod; provenance: Provenance },
 ): boolean {
   const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
-  const { at } = word.witness;
+  const { at } = optOut.provenance;
   let left = false;
   for (const identifier of new Set([recipientHash, ...(contact === null ? [] : identifiersOf(contact))])) {
-    const row = { group_seq: group.seq, recipient_hash: identifier, method: word.method, created_at: at };
+    const row = { group_seq: group.seq, recipient_hash: identifier, method: optOut.method, created_at: at };
     left = tables.groupOptOuts.add(row) || left;
   }
   if (contact === null) return left;
   setActive(tables, group, contact, 0, at);
-  if (left) record(tables, group, contact, 'left_group', word);
+  if (left) record(tables, group, contact, 'left_group', optOut);
   return left;
 }
 
-/** Inside a unit of work, by the person's own word or a caller's express one. False when nobody was out. */
+/** Ends an opt-out in a unit of work, at the person's or the caller's express request. False when there was none. */
 export function returnToGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   recipientHash: string,
-  word: { method: OptOutMethod; witness: Witness },
+  optOut: { method: OptOutMethod; provenance: Provenance },
 ): boolean {
   const contact = tables.contacts.byIdentifier(group.account_id, recipientHash);
   let returned = false;
@@ -44,17 +44,17 @@ export function returnToGroup(
     returned = tables.groupOptOuts.remove(group.seq, identifier) || returned;
   }
   if (contact === null) return returned;
-  setActive(tables, group, contact, 1, word.witness.at);
-  if (returned) record(tables, group, contact, 'returned_to_group', word);
+  setActive(tables, group, contact, 1, optOut.provenance.at);
+  if (returned) record(tables, group, contact, 'returned_to_group', optOut);
   return returned;
 }
 
-/** Whether this person once left the group and never came back, a member or not. */
+/** Whether this person has opted out of the group, a member or not. */
 export function hasLeft(tables: Tables, group: SubscriptionGroupRow, contact: KnownContact): boolean {
   return identifiersOf(contact).some((identifier) => tables.groupOptOuts.has(group.seq, identifier));
 }
 
-/** When this person left the group: the time of the opt-out itself. Null: never. */
+/** The time of this person's opt-out from the group; null: none. */
 export function leftAt(tables: Tables, group: SubscriptionGroupRow, contact: KnownContact): number | null {
   const times = identifiersOf(contact)
     .map((identifier) => tables.groupOptOuts.since(group.seq, identifier))
@@ -79,7 +79,7 @@ function record(
   group: SubscriptionGroupRow,
   contact: KnownContact,
   action: 'left_group' | 'returned_to_group',
-  { method, witness }: { method: OptOutMethod; witness: Witness },
+  { method, provenance }: { method: OptOutMethod; provenance: Provenance },
 ): void {
   tables.consents.add({
     contact_seq: contact.seq,
@@ -87,10 +87,10 @@ function record(
     subscription_group_id: group.subscription_group_id,
     method,
     details: null,
-    ip_address: witness.ipAddress,
-    user_agent: witness.userAgent,
-    said_at: witness.at,
-    recorded_at: witness.at,
-    recorded_by: witness.by,
+    ip_address: provenance.ipAddress,
+    user_agent: provenance.userAgent,
+    said_at: provenance.at,
+    recorded_at: provenance.at,
+    recorded_by: provenance.by,
   });
 }

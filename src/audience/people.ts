@@ -5,67 +5,66 @@ import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
 import type { ConsentMethod } from '../store/contacts/consent.ts';
 import type { ContactRow, KnownContact } from '../store/contacts/contacts.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
-import { evidenceOf, giveConsent, type Witness, withdrawConsent } from './consent.ts';
+import { evidenceOf, giveConsent, type Provenance, withdrawConsent } from './consent.ts';
 import { mergeCustomFields } from './custom-fields.ts';
 import type { ProfileChanges } from './profile.ts';
 import { searchKeys } from './search-key.ts';
 import { statusOf } from './standing.ts';
 
 /**
- * Adding and changing one contact inside a unit of work: the identifiers and search keys that follow from the
- * profile, the consent with its history, and what a person's opt-outs mean for a new address of theirs. The API
- * and the import both come by here.
+ * Creates and changes one contact in a unit of work, for the API and imports: identifiers and search keys from the
+ * profile, the consent with its history, and opt-outs that follow the person to a new address.
  */
 export interface NewPerson {
   accountId: string;
-  /** Where none is named. */
+  /** Default of the profile's source. */
   source: string;
-  /** Of the consent, where none is named. */
+  /** Default of the consent's method. */
   defaultMethod: ConsentMethod;
-  witness: Witness;
+  provenance: Provenance;
   /** The limit on the number of the account's contacts. */
   mayAdd: MayAdd;
 }
 
-/** Returns the new contact's seq; a refusal when one of its identifiers is known already. */
+/** Creates a contact and returns its seq; a refusal when a contact with one of its identifiers exists. */
 export function addPerson(
   tables: Tables,
   ids: Ids,
   profile: ProfileChanges,
   person: NewPerson,
 ): number | Refusal {
-  const reach = reachOf({ email: profile.email ?? null, phone: profile.phone ?? null });
-  const taken = takenIdentifier(tables, person.accountId, reach, null);
+  const identifiers = identifiersFrom({ email: profile.email ?? null, phone: profile.phone ?? null });
+  const taken = takenIdentifier(tables, person.accountId, identifiers, null);
   return taken ?? addUnknownPerson(tables, ids, profile, person);
 }
 
-/** The same for somebody who was looked for and not found, in this unit of work. */
+/** The same when the caller has found no such contact in this unit of work. */
 export function addUnknownPerson(
   tables: Tables,
   ids: Ids,
   profile: ProfileChanges,
-  { accountId, source, defaultMethod, witness, mayAdd }: NewPerson,
+  { accountId, source, defaultMethod, provenance, mayAdd }: NewPerson,
 ): number | Refusal {
-  const early = futureConsent(profile, witness);
+  const early = futureConsent(profile, provenance);
   if (early !== null) return early;
   const full = mayAdd(tables, accountId);
   if (full !== null) return full;
-  const reach = reachOf({ email: profile.email ?? null, phone: profile.phone ?? null });
+  const identifiers = identifiersFrom({ email: profile.email ?? null, phone: profile.phone ?? null });
   const names = { first_name: profile.firstName ?? null, last_name: profile.lastName ?? null };
   const consent = profile.consent === null ? null : (profile.consent ?? {});
   const seq = tables.contacts.insert({
     account_id: accountId,
     user_id: ids.uuid(),
-    ...reach,
+    ...identifiers,
     ...names,
     custom_fields: JSON.stringify(profile.customFields ?? {}),
-    global_status: statusOf(tables, accountId, identifiersOf(reach)[0]),
+    global_status: statusOf(tables, accountId, identifiersOf(identifiers)[0]),
     consent_n: consent === null ? null : 1,
     source: profile.source ?? source,
-    added_by: witness.by,
-    ...searchKeys({ ...reach, ...names }),
-    created_at: witness.at,
-    updated_at: witness.at,
+    added_by: provenance.by,
+    ...searchKeys({ ...identifiers, ...names }),
+    created_at: provenance.at,
+    updated_at: provenance.at,
   });
   if (consent !== null) {
     const method = consent.method ?? defaultMethod;
@@ -75,59 +74,59 @@ export function addUnknownPerson(
       subscription_group_id: null,
       method,
       details: consent.details ?? null,
-      ...evidenceOf(consent, method, witness),
-      recorded_at: witness.at,
-      recorded_by: witness.by,
+      ...evidenceOf(consent, method, provenance),
+      recorded_at: provenance.at,
+      recorded_by: provenance.by,
     });
   }
   return seq;
 }
 
 /**
- * Writes what is given of a profile. `merge` keeps custom fields that are not named. True when anything is
- * different now; a refusal when an identifier is another contact's, or none would be left.
+ * Changes the fields of a profile that are present. `merge`: absent custom fields stay. True when anything has changed;
+ * a refusal when an identifier belongs to another contact, or no identifier would be left.
  */
 export function changePerson(
   tables: Tables,
   contact: KnownContact,
   changes: ProfileChanges,
-  how: { merge: boolean; defaultMethod: ConsentMethod; witness: Witness },
+  how: { merge: boolean; defaultMethod: ConsentMethod; provenance: Provenance },
 ): boolean | Refusal {
-  const early = futureConsent(changes, how.witness);
+  const early = futureConsent(changes, how.provenance);
   if (early !== null) return early;
-  const given = <Value>(value: Value | undefined, before: Value) => (value === undefined ? before : value);
-  const reach = reachOf({
-    email: given(changes.email, contact.email),
-    phone: given(changes.phone, contact.phone),
+  const orBefore = <Value>(value: Value | undefined, before: Value) => (value === undefined ? before : value);
+  const identifiers = identifiersFrom({
+    email: orBefore(changes.email, contact.email),
+    phone: orBefore(changes.phone, contact.phone),
   });
-  if (reach.email === null && reach.phone === null)
+  if (identifiers.email === null && identifiers.phone === null)
     return invalid('email', 'a contact needs an e-mail address or a phone number');
-  const taken = takenIdentifier(tables, contact.account_id, reach, contact.seq);
+  const taken = takenIdentifier(tables, contact.account_id, identifiers, contact.seq);
   if (taken !== null) return taken;
   const names = {
-    first_name: given(changes.firstName, contact.first_name),
-    last_name: given(changes.lastName, contact.last_name),
+    first_name: orBefore(changes.firstName, contact.first_name),
+    last_name: orBefore(changes.lastName, contact.last_name),
   };
   const custom_fields = customFieldsAfter(contact, changes, how.merge);
   const source = changes.source ?? contact.source;
   const changed =
-    reach.email !== contact.email ||
-    reach.phone !== contact.phone ||
+    identifiers.email !== contact.email ||
+    identifiers.phone !== contact.phone ||
     names.first_name !== contact.first_name ||
     names.last_name !== contact.last_name ||
     custom_fields !== contact.custom_fields ||
     source !== contact.source;
   if (changed) {
-    carryOptOuts(tables, contact, reach);
+    carryOptOuts(tables, contact, identifiers);
     tables.contacts.update({
       ...contact,
-      ...reach,
+      ...identifiers,
       ...names,
       custom_fields,
       source,
-      global_status: statusOf(tables, contact.account_id, identifiersOf(reach)[0]),
-      ...searchKeys({ ...reach, ...names }),
-      updated_at: how.witness.at,
+      global_status: statusOf(tables, contact.account_id, identifiersOf(identifiers)[0]),
+      ...searchKeys({ ...identifiers, ...names }),
+      updated_at: how.provenance.at,
     });
   }
   return changeConsent(tables, contact, changes, how) || changed;
@@ -137,11 +136,11 @@ function changeConsent(
   tables: Tables,
   contact: KnownContact,
   { consent }: ProfileChanges,
-  { defaultMethod, witness }: { defaultMethod: ConsentMethod; witness: Witness },
+  { defaultMethod, provenance }: { defaultMethod: ConsentMethod; provenance: Provenance },
 ): boolean {
   if (consent === undefined) return false;
-  if (consent === null) return withdrawConsent(tables, contact, witness);
-  return giveConsent(tables, contact, consent, { method: defaultMethod, groupId: null, witness });
+  if (consent === null) return withdrawConsent(tables, contact, provenance);
+  return giveConsent(tables, contact, consent, { method: defaultMethod, groupId: null, provenance });
 }
 
 function customFieldsAfter(contact: KnownContact, { customFields }: ProfileChanges, merge: boolean): string {
@@ -151,16 +150,19 @@ function customFieldsAfter(contact: KnownContact, { customFields }: ProfileChang
   );
 }
 
-/** A day of grace: not every caller's clock or time zone is right. */
-export function futureConsent({ consent }: Pick<ProfileChanges, 'consent'>, { at }: Witness): Refusal | null {
-  return typeof consent?.saidAt === 'number' && consent.saidAt > at + DAY
-    ? invalid('consentTimestamp', 'lies in the future')
+/** A consent may be dated up to a day in the future, because of callers' clocks and time zones. */
+export function futureConsent(
+  { consent }: Pick<ProfileChanges, 'consent'>,
+  { at }: Provenance,
+): Refusal | null {
+  return typeof consent?.consentedAt === 'number' && consent.consentedAt > at + DAY
+    ? invalid('consentTimestamp', 'is in the future')
     : null;
 }
 
-type Reach = Pick<ContactRow, 'email' | 'email_hash' | 'phone' | 'phone_hash'>;
+type Identifiers = Pick<ContactRow, 'email' | 'email_hash' | 'phone' | 'phone_hash'>;
 
-function reachOf({ email, phone }: Pick<ContactRow, 'email' | 'phone'>): Reach {
+function identifiersFrom({ email, phone }: Pick<ContactRow, 'email' | 'phone'>): Identifiers {
   return {
     email,
     email_hash: email === null ? null : emailIdentifier(email),
@@ -172,8 +174,8 @@ function reachOf({ email, phone }: Pick<ContactRow, 'email' | 'phone'>): Reach {
 function takenIdentifier(
   tables: Tables,
   accountId: string,
-  { email_hash, phone_hash }: Reach,
-  own: number | null,
+  { email_hash, phone_hash }: Identifiers,
+  ownSeq: number | null,
 ): Refusal | null {
   for (const [field, identifier] of [
     ['email', email_hash],
@@ -181,7 +183,7 @@ function takenIdentifier(
   ] as const) {
     if (identifier === null) continue;
     const other = tables.contacts.byIdentifier(accountId, identifier);
-    if (other !== null && other.seq !== own) {
+    if (other !== null && other.seq !== ownSeq) {
       const message = `there is a contact with this ${field === 'email' ? 'e-mail address' : 'phone number'} already`;
       return refuse('CONTACT_ALREADY_EXISTS', message, { details: [{ field, message }] });
     }
@@ -190,17 +192,17 @@ function takenIdentifier(
 }
 
 /**
- * An opt-out is a person's word and goes with them to a new address or number, with the time when it was said; a
- * bounce is about the old one and stays there.
+ * Copies opt-outs and complaints to a new address or number of the person, with their times. A bounce concerns the old
+ * address only.
  */
-function carryOptOuts(tables: Tables, contact: KnownContact, reach: Reach): void {
+function carryOptOuts(tables: Tables, contact: KnownContact, identifiers: Identifiers): void {
   const before = identifiersOf(contact);
-  for (const to of identifiersOf(reach)) {
+  for (const to of identifiersOf(identifiers)) {
     if (before.includes(to)) continue;
     for (const from of before) tables.groupOptOuts.copy(contact.account_id, from, to);
   }
   const [from] = before;
-  const [to] = identifiersOf(reach);
+  const [to] = identifiersOf(identifiers);
   if (from === undefined || to === undefined || to === from) return;
   for (const { stream, reason, created_at } of tables.suppressions.of(contact.account_id, from)) {
     if (reason !== 'unsubscribe' && reason !== 'complaint') continue;
@@ -209,7 +211,7 @@ function carryOptOuts(tables: Tables, contact: KnownContact, reach: Reach): void
       recipient_hash: to,
       stream,
       reason,
-      email: reach.email,
+      email: identifiers.email,
       message_seq: null,
       created_at,
     });
@@ -220,11 +222,11 @@ function carryOptOuts(tables: Tables, contact: KnownContact, reach: Reach): void
 export function identifiersOf({
   email_hash,
   phone_hash,
-}: Pick<Reach, 'email_hash' | 'phone_hash'>): string[] {
+}: Pick<Identifiers, 'email_hash' | 'phone_hash'>): string[] {
   return [email_hash, phone_hash].filter((identifier) => identifier !== null);
 }
 
-/** The contact that an identifier names; the same refusal for an unknown one and for another account's. */
+/** The contact with an identifier; refuses an unknown one and one of another account alike. */
 export function findPerson(tables: Tables, accountId: string, identifier: string): KnownContact | Refusal {
   return (
     tables.contacts.byIdentifier(accountId, identifier) ??
@@ -232,7 +234,7 @@ export function findPerson(tables: Tables, accountId: string, identifier: string
   );
 }
 
-/** The contact as it is now, after a change to it. */
+/** The contact after a change in this unit of work. */
 export function reread(tables: Tables, seq: number): KnownContact {
   const contact = tables.contacts.bySeq(seq);
   if (contact === null) throw new Error('the contact vanished inside its own unit of work');

@@ -6,12 +6,12 @@ import { CONSENT_METHODS, type ConsentMethod } from '../store/contacts/consent.t
 import { type CustomFields, textFault } from './custom-fields.ts';
 
 /**
- * What may be said of a person, field by field: how a text is read and what is wrong with it. The API and the
- * import both read by these, so that what one takes the other does not refuse.
+ * A parsed field of a profile. The API and imports use the same parsers, so that both accept the same values. `fault`:
+ * what is wrong, following the field's name.
  */
-export type Read<Value> = { value: Value } | { fault: string };
+export type Parsed<Value> = { value: Value } | { fault: string };
 
-/** Fields that are absent (or undefined) stay as they are, null takes a value away. */
+/** Absent (or undefined) fields stay unchanged, null removes a value. */
 export interface ProfileChanges {
   /** As `readEmail` and `readPhone` return them. */
   email?: string | null | undefined;
@@ -20,20 +20,20 @@ export interface ProfileChanges {
   lastName?: string | null | undefined;
   /** Checked by `customFieldsFault`. */
   customFields?: CustomFields | undefined;
-  /** Where the contact came from; as `readSource` returns it. */
+  /** Origin of the contact, as `readSource` returns it. */
   source?: string | undefined;
-  /** Null: it is withdrawn. */
-  consent?: ConsentWish | null | undefined;
+  /** Null: consent is withdrawn. */
+  consent?: ConsentInput | null | undefined;
 }
 
-/** What is absent of it stays as it was, where there was a consent. */
-export interface ConsentWish {
+/** Absent fields stay unchanged when there is a consent. */
+export interface ConsentInput {
   method?: ConsentMethod | undefined;
   details?: string | null | undefined;
   ipAddress?: string | null | undefined;
   userAgent?: string | null | undefined;
   /** Epoch ms. */
-  saidAt?: number | null | undefined;
+  consentedAt?: number | null | undefined;
 }
 
 const MAX_NAME = 200;
@@ -41,8 +41,8 @@ export const MAX_SOURCE = 100;
 const MAX_DETAILS = 2000;
 export const MAX_USER_AGENT = 1000;
 
-/** The address alone, its domain as lower-case A-labels. */
-export function readEmail(text: string): Read<string> {
+/** An address without a display name, its domain as lower-case A-labels. */
+export function readEmail(text: string): Parsed<string> {
   const mailbox = parseMailbox(text.trim());
   if (typeof mailbox === 'string') return { fault: mailbox };
   return mailbox.name === ''
@@ -50,8 +50,8 @@ export function readEmail(text: string): Read<string> {
     : { fault: 'must be an address without a display name' };
 }
 
-/** As E.164. */
-export function readPhone(text: string): Read<string> {
+/** A phone number in E.164 form. */
+export function readPhone(text: string): Parsed<string> {
   const number = parsePhone(text);
   return number === null
     ? { fault: 'must be an international phone number such as +442071838750' }
@@ -59,40 +59,40 @@ export function readPhone(text: string): Read<string> {
 }
 
 /** Any script and direction, one line. */
-export function readName(text: string): Read<string> {
+export function readName(text: string): Parsed<string> {
   return readLine(text, MAX_NAME);
 }
 
-/** Where a contact or a membership came from: `api`, `import` or the caller's own word, such as `checkout`. */
-export function readSource(text: string): Read<string> {
+/** Origin of a contact or membership: `api`, `import` or any value of the caller such as `checkout`. */
+export function readSource(text: string): Parsed<string> {
   return text.trim() === '' ? { fault: 'must not be empty' } : readLine(text, MAX_SOURCE);
 }
 
-export function readUserAgent(text: string): Read<string> {
+export function readUserAgent(text: string): Parsed<string> {
   return readLine(text, MAX_USER_AGENT);
 }
 
-function readLine(text: string, max: number): Read<string> {
+function readLine(text: string, max: number): Parsed<string> {
   if (text.length > max) return { fault: `must have at most ${max} characters` };
   if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)) return { fault: 'must be one line without control characters' };
-  return readSound(text);
+  return readText(text);
 }
 
-export function readDetails(text: string): Read<string> {
+export function readDetails(text: string): Parsed<string> {
   if (text.length > MAX_DETAILS) return { fault: `must have at most ${MAX_DETAILS} characters` };
-  return readSound(text);
+  return readText(text);
 }
 
-function readSound(text: string): Read<string> {
+function readText(text: string): Parsed<string> {
   const fault = textFault(text);
   return fault === null ? { value: text } : { fault };
 }
 
-export function readIpAddress(text: string): Read<string> {
+export function readIpAddress(text: string): Parsed<string> {
   return isIP(text) === 0 ? { fault: 'must be an IP address' } : { value: text };
 }
 
-export function readMethod(text: string): Read<ConsentMethod> {
+export function readMethod(text: string): Parsed<ConsentMethod> {
   const method = CONSENT_METHODS.find((known) => known === text);
   return method === undefined
     ? { fault: `must be one of ${CONSENT_METHODS.map((known) => JSON.stringify(known)).join(', ')}` }
@@ -100,7 +100,7 @@ export function readMethod(text: string): Read<ConsentMethod> {
 }
 
 /** Epoch ms. */
-export function readMoment(text: string): Read<number> {
+export function readMoment(text: string): Parsed<number> {
   const moment = parseMoment(text);
   return moment === null
     ? { fault: 'must be a time such as 2026-01-31T12:00:00Z or a date such as 2026-01-31' }

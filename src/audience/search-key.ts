@@ -1,7 +1,7 @@
 /**
- * How people are searched for: by any part of their address, name or number, whatever the letters' case and accents.
- * Words that are too short for the index of parts are looked for at the beginning of the address, the full name and
- * the last name; of each the database keeps the first few folded characters in an index.
+ * Length of indexed prefixes. Contacts are searched by any part of their address, name or number, regardless of case and
+ * accents. Words that are too short for the trigram index are searched as prefixes of the address, the full name and the
+ * last name, of which the database has indexes on the first folded characters.
  */
 const KEY_LENGTH = 8;
 
@@ -9,13 +9,13 @@ const MARKS = /\p{M}/gu;
 const BLANKS = /\s+/g;
 const PLAIN = /^[\x20-\x7e]*$/;
 
-/** Lower case, without accents, single blanks. `Zoë  MÜLLER` and `zoe muller` are the same. */
+/** Lower case, without accents, single spaces: `Zoë  MÜLLER` becomes `zoe muller`. */
 export function fold(text: string): string {
   const bare = PLAIN.test(text) ? text : text.normalize('NFKD').replace(MARKS, '');
   return bare.toLowerCase().replace(BLANKS, ' ').trim();
 }
 
-/** The part of a folded text that is indexed, never half a character; null when nothing is left of it. */
+/** The indexed prefix of a folded text, without a split surrogate pair; null when it is empty. */
 export function searchKey(folded: string): string | null {
   const key = folded.slice(0, KEY_LENGTH).replace(/[\ud800-\udbff]$/, '');
   return key === '' ? null : key;

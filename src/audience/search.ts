@@ -13,66 +13,66 @@ import type { Tables } from '../store/tables.ts';
 import { fold, fullName, searchKey } from './search-key.ts';
 
 /**
- * Contacts with a text in their address, name, number or identifiers. Every word of the text must be found, each
- * anywhere. The index gives the candidates, newest first. Where it cannot (all words are shorter than MIN_INDEXED, or
- * the account's contacts are still being added to it), contacts are found whose address, full name or last name begins
- * with the text: three indexes are walked one after the other, and whoever was met in an earlier one is passed over.
- * Either way a page costs the same however deep it is, and looks at a bounded number of contacts: where few of them
- * fit, it is short, and the next one goes on.
+ * Searches contacts by address, name, number or identifiers. Every word of the text must occur, in any of them. The
+ * trigram index returns the candidates, newest first. When it cannot be used (all words are shorter than MIN_INDEXED, or
+ * the account's contacts are still being indexed), the text must be a prefix of the address, the full name or the last
+ * name: three indexes are read one after the other, and contacts of an earlier one are skipped. The cost of a page does
+ * not depend on its depth, and it reads a bounded number of contacts: with few matches a page is short, and the next one
+ * continues.
  */
 export interface SearchFilter {
   accountId: string;
   text: string;
   status?: GlobalStatus;
-  /** Only members of this group, and of those only the active or the inactive. */
+  /** Only members of this group; with `isActive` only the active or the inactive ones. */
   groupSeq?: number;
   isActive?: boolean;
-  /** Where the page before ended. */
-  after: SearchPlace | null;
+  /** Position at which the previous page ended. */
+  after: SearchPosition | null;
   limit: number;
 }
 
-/** The last contact that was looked at: by its seq in the index, or as a place in a walk. */
-export type SearchPlace = { before: number } | WalkPlace;
+/** The last contact that was read: by its seq in the trigram index, or as a position in the prefix indexes. */
+export type SearchPosition = { before: number } | WalkPosition;
 
-export interface WalkPlace {
+export interface WalkPosition {
   /** Index into SEARCH_KEYS. */
   walk: number;
   key: string;
   seq: number;
 }
 
-export interface Found {
+export interface FoundContact {
   contact: KnownContact;
-  /** When a group was asked for. */
+  /** With a group filter; else null. */
   subscription: SubscriptionRow | null;
 }
 
 export interface SearchPage {
-  rows: Found[];
-  /** Null: that was all. */
-  next: SearchPlace | null;
+  rows: FoundContact[];
+  /** Null: there are no more. */
+  next: SearchPosition | null;
 }
 
-/** Contacts that one page looks at, at most. */
-const LOOKS = 500;
+/** Maximum number of contacts that one page reads. */
+const MAX_LOOKS = 500;
 
 /** The search as reader threads run it. */
 export const contactSearch = readQuery('contactSearch', searchContacts);
 
 function searchContacts(tables: Tables, filter: SearchFilter): SearchPage {
   const { after, accountId } = filter;
-  if (after !== null && 'walk' in after) return searchBeginnings(tables, filter, after);
+  if (after !== null && 'walk' in after) return searchPrefixes(tables, filter, after);
   const terms = termsOf(filter.text);
   if (terms !== null && (after !== null || !tables.contacts.isIndexing(accountId)))
-    return searchInside(tables, filter, terms, after?.before ?? Number.MAX_SAFE_INTEGER);
-  return searchBeginnings(tables, filter, null);
+    return searchIndex(tables, filter, terms, after?.before ?? Number.MAX_SAFE_INTEGER);
+  return searchPrefixes(tables, filter, null);
 }
 
-/** What a text asks for. */
+/** A parsed search text. */
 interface Terms {
   words: string[];
-  /** The digits of a phone number that the whole text may be part of; null: of none. */
+  /** Digits, when the whole text may be part of a phone number; else null. */
   phone: string | null;
 }
 
@@ -99,7 +99,7 @@ function identifierPart(word: string): string | null {
   return digits.length >= MIN_IDENTIFIER ? digits : null;
 }
 
-function searchInside(tables: Tables, filter: SearchFilter, terms: Terms, before: number): SearchPage {
+function searchIndex(tables: Tables, filter: SearchFilter, terms: Terms, before: number): SearchPage {
   const words = terms.words.filter(isIndexable).map((text) => ({ text, identifier: identifierPart(text) }));
   const anyOf = words.length === 0 ? [] : [words];
   if (terms.phone !== null) anyOf.push([{ text: terms.phone, identifier: null }]);
@@ -107,11 +107,11 @@ function searchInside(tables: Tables, filter: SearchFilter, terms: Terms, before
     accountId: filter.accountId,
     anyOf,
     before,
-    limit: LOOKS,
+    limit: MAX_LOOKS,
   });
-  const rows: Found[] = [];
+  const rows: FoundContact[] = [];
   for (const [at, seq] of seqs.entries()) {
-    const found = fitsInside(tables, filter, terms, seq);
+    const found = matchIndexed(tables, filter, terms, seq);
     if (found !== null) rows.push(found);
     const isLast = at === seqs.length - 1 && next === null;
     if (rows.length === filter.limit && !isLast) return { rows, next: { before: seq } };
@@ -119,11 +119,11 @@ function searchInside(tables: Tables, filter: SearchFilter, terms: Terms, before
   return { rows, next: next === null ? null : { before: next } };
 }
 
-function fitsInside(tables: Tables, filter: SearchFilter, terms: Terms, seq: number): Found | null {
+function matchIndexed(tables: Tables, filter: SearchFilter, terms: Terms, seq: number): FoundContact | null {
   const candidate = tables.contacts.candidate(seq);
   if (candidate === null || candidate.account_id !== filter.accountId) return null;
   if (filter.status !== undefined && candidate.global_status !== filter.status) return null;
-  return hasTerms(candidate, terms) ? found(tables, filter, seq) : null;
+  return hasTerms(candidate, terms) ? withSubscription(tables, filter, seq) : null;
 }
 
 function hasTerms(candidate: IndexCandidate, { words, phone }: Terms): boolean {
@@ -137,8 +137,8 @@ function hasTerms(candidate: IndexCandidate, { words, phone }: Terms): boolean {
   });
 }
 
-/** Null when the contact is not in the group that was asked for. */
-function found(tables: Tables, filter: SearchFilter, seq: number): Found | null {
+/** Null when the contact does not match the group filter. */
+function withSubscription(tables: Tables, filter: SearchFilter, seq: number): FoundContact | null {
   const subscription = filter.groupSeq === undefined ? null : tables.subscriptions.get(filter.groupSeq, seq);
   if (filter.groupSeq !== undefined && subscription === null) return null;
   if (filter.isActive !== undefined && (subscription?.is_active === 1) !== filter.isActive) return null;
@@ -146,41 +146,41 @@ function found(tables: Tables, filter: SearchFilter, seq: number): Found | null 
   return contact === null ? null : { contact, subscription };
 }
 
-function searchBeginnings(tables: Tables, filter: SearchFilter, from: WalkPlace | null): SearchPage {
+function searchPrefixes(tables: Tables, filter: SearchFilter, from: WalkPosition | null): SearchPage {
   const text = fold(filter.text);
   const prefix = searchKey(text);
-  const rows: Found[] = [];
+  const rows: FoundContact[] = [];
   if (prefix === null) return { rows, next: null };
   let looks = 0;
-  let last: SearchPlace | null = null;
+  let last: SearchPosition | null = null;
   for (const [walk, key] of SEARCH_KEYS.entries()) {
     if (from !== null && walk < from.walk) continue;
     const after = from?.walk === walk ? from : null;
     for (const candidate of tables.contacts.walk(key, filter.accountId, prefix, after)) {
-      if (looks++ === LOOKS) return { rows, next: last };
-      const fitting = fits(tables, filter, candidate, walk, text);
-      if (fitting !== null && rows.length === filter.limit) return { rows, next: last };
-      if (fitting !== null) rows.push(fitting);
-      if (fitting !== null || rows.length < filter.limit)
+      if (looks++ === MAX_LOOKS) return { rows, next: last };
+      const match = matchPrefix(tables, filter, candidate, walk, text);
+      if (match !== null && rows.length === filter.limit) return { rows, next: last };
+      if (match !== null) rows.push(match);
+      if (match !== null || rows.length < filter.limit)
         last = { walk, key: candidate[key] ?? '', seq: candidate.seq };
     }
   }
   return { rows, next: null };
 }
 
-/** Null when it does not, or was met in an earlier walk. The dearest questions come last. */
-function fits(
+/** Null when it does not match, or was found by an earlier index. The most expensive checks come last. */
+function matchPrefix(
   tables: Tables,
   filter: SearchFilter,
   candidate: Candidate,
   walk: number,
   text: string,
-): Found | null {
+): FoundContact | null {
   if (filter.status !== undefined && candidate.global_status !== filter.status) return null;
   const begins = (key: SearchKey) => fold(textOf(candidate, key)).startsWith(text);
   const [own, ...earlier] = SEARCH_KEYS.slice(0, walk + 1).toReversed();
   if (own === undefined || !begins(own) || earlier.some(begins)) return null;
-  return found(tables, filter, candidate.seq);
+  return withSubscription(tables, filter, candidate.seq);
 }
 
 function textOf(candidate: Candidate, key: SearchKey): string {

@@ -7,26 +7,26 @@ import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type Contacts, createContacts } from './contacts.ts';
 import { createErasure, type Erasure } from './erasure/erase.ts';
-import { createErasers, type Eraser } from './erasure/erasers.ts';
-import type { TraceHouse } from './erasure/traces.ts';
+import { createErasers } from './erasure/erasers.ts';
+import type { TracesDeps } from './erasure/traces.ts';
 import { createSubscriptionGroups, type SubscriptionGroups } from './groups.ts';
 import { createImporter, type Importer } from './import/import.ts';
 import { createSubscriptions, type Subscriptions } from './subscriptions.ts';
 
-/** The audience: people, the groups they are in, what they consented to. Puts the parts of the room together. */
+/** The audience of an account: contacts, subscription groups and consent. */
 export interface Audience {
   contacts: Contacts;
   groups: SubscriptionGroups;
   subscriptions: Subscriptions;
   importer: Importer;
   erasure: Erasure;
-  /** What a daemon before this one left half done, and erasures that have to wait. */
+  /** Completes deletions of groups and erasures that were interrupted or have to wait. */
   background: { start(): void; stop(): Promise<void> };
 }
 
-export interface AudienceHouse {
+export interface AudienceDeps {
   tables: Tables;
-  /** Where lists are read; default: this thread. */
+  /** Runs lists; default: on the calling thread. */
   reader?: Reader;
   writer: Writer;
   clock: Clock;
@@ -35,34 +35,32 @@ export interface AudienceHouse {
   recorder: Recorder;
   /** The limit on the number of an account's contacts. */
   mayAdd: MayAdd;
-  /** How long answers are kept for repeated requests, ms. */
+  /** How long answers to repeated requests are stored, ms. */
   answersKeptMs: number;
-  /** See `TraceHouse`. */
-  claimFile?: NonNullable<TraceHouse['claimFile']>;
-  slackScript?: TraceHouse['slackScript'];
-  /** How long a caller waits for an erasure, see `ErasureHouse`. */
+  /** See `TracesDeps`. */
+  claimFile?: NonNullable<TracesDeps['claimFile']>;
+  slackScript?: TracesDeps['slackScript'];
+  /** Maximum time that a caller waits for an erasure, see `ErasureDeps`. */
   erasureWaitMs?: number;
-  /** For tables of other rooms in which people's addresses stand. */
-  erasers?: readonly Eraser[];
 }
 
-export function createAudience(house: AudienceHouse): Audience {
-  const erasers = [...createErasers(house), ...(house.erasers ?? [])];
-  const groups = createSubscriptionGroups(house);
-  const erasure = createErasure({ ...house, erasers, waitMs: house.erasureWaitMs });
+export function createAudience(deps: AudienceDeps): Audience {
+  const erasers = createErasers(deps);
+  const groups = createSubscriptionGroups(deps);
+  const erasure = createErasure({ ...deps, erasers, waitMs: deps.erasureWaitMs });
   let recovered: Promise<void> = Promise.resolve();
   return {
-    contacts: createContacts(house),
+    contacts: createContacts(deps),
     groups,
-    subscriptions: createSubscriptions(house),
-    importer: createImporter(house),
+    subscriptions: createSubscriptions(deps),
+    importer: createImporter(deps),
     erasure,
     background: {
       start: () => {
         recovered = groups.recover().catch((error: unknown) => {
-          house.log.error(
+          deps.log.error(
             { err: error },
-            'deleted groups could not be cleared away; the next start tries again',
+            'deleted subscription groups could not be removed; trying again at the next start',
           );
         });
         erasure.start();

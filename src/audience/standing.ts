@@ -5,16 +5,16 @@ import type { SuppressionReason, SuppressionRow } from '../store/suppressions.ts
 import type { Tables } from '../store/tables.ts';
 
 /**
- * Where a person stands with an account's marketing, by the suppressions alone: it holds for people who are no
- * contacts, and for those who were erased. What ends only transactional mail has no part in it.
+ * The suppression that ends an account's marketing mail to a person. It depends on suppressions only, so it applies to
+ * people who are not contacts, and to erased ones. Suppressions of transactional mail only have no effect.
  */
-export interface Standing {
+export interface MarketingStanding {
   status: Exclude<GlobalStatus, 'active'>;
-  /** What decides it. */
+  /** The suppression that determines the status. */
   row: SuppressionRow;
 }
 
-const STATUS: Record<SuppressionReason, Standing['status']> = {
+const STATUS: Record<SuppressionReason, MarketingStanding['status']> = {
   hard_bounce: 'bounced',
   soft_bounces: 'bounced',
   complaint: 'complained',
@@ -22,8 +22,12 @@ const STATUS: Record<SuppressionReason, Standing['status']> = {
   manual: 'suppressed',
 };
 
-/** Null: nothing stands in the way. An opt-out gives way to what is graver; of the rest the first counts. */
-export function marketingStanding(tables: Tables, accountId: string, recipientHash: string): Standing | null {
+/** Null: not suppressed. Any other reason precedes an opt-out; of several, the first one counts. */
+export function marketingStanding(
+  tables: Tables,
+  accountId: string,
+  recipientHash: string,
+): MarketingStanding | null {
   const rows = tables.suppressions.of(accountId, recipientHash).filter(({ stream }) => stream !== 'tx');
   const row = rows.find(({ reason }) => reason !== 'unsubscribe') ?? rows[0];
   return row === undefined ? null : { status: STATUS[row.reason], row };
@@ -36,7 +40,7 @@ export function statusOf(tables: Tables, accountId: string, identifier: string |
     : (marketingStanding(tables, accountId, identifier)?.status ?? 'active');
 }
 
-/** Lets a contact's status follow the suppressions of its address, in the unit of work that changes them. */
+/** Updates a contact's status in the unit of work that changes the suppressions of its address. */
 export function createStatusFollower({ now }: Clock): OnSuppressionChange {
   return (tables, accountId, recipientHash) => {
     const status = statusOf(tables, accountId, recipientHash);

@@ -10,17 +10,17 @@ import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Page } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { giveConsent, type Witness } from './consent.ts';
-import type { Caller } from './contacts.ts';
+import { giveConsent, type Provenance } from './consent.ts';
+import type { Actor } from './contacts.ts';
 import { findSubscriptionGroup } from './groups.ts';
 import { hasLeft, leaveGroup, leftAt, returnToGroup } from './opt-out.ts';
 import { changePerson, findPerson, futureConsent, identifiersOf, reread } from './people.ts';
-import type { ConsentWish, ProfileChanges } from './profile.ts';
+import type { ConsentInput, ProfileChanges } from './profile.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
 /**
- * Who is in which group. One membership for each contact and group; a group that is unknown is refused before
- * the contact is looked at. Consent that comes with a membership is the contact's, too.
+ * Memberships of contacts in subscription groups, one for each contact and group. An unknown group is refused before the
+ * contact is checked. Consent of a membership applies to the contact, too.
  */
 export interface Subscriptions {
   /** The newest contacts first. */
@@ -31,16 +31,21 @@ export interface Subscriptions {
     filter: Omit<SearchFilter, 'accountId' | 'groupSeq'>,
   ): Promise<SearchPage | Refusal>;
   get(accountId: string, groupId: string, identifier: string): Member | Refusal;
-  /** Changes nothing when there is a membership already, and never lifts an opt-out. */
-  add(accountId: string, groupId: string, wish: AddWish, caller: Caller): Promise<Joined | Refusal>;
-  /** Adds or updates; an express `isActive: true` is what lifts an opt-out. */
+  /** Changes nothing when there is a membership already, and never ends an opt-out. */
+  add(
+    accountId: string,
+    groupId: string,
+    input: AddMemberInput,
+    actor: Actor,
+  ): Promise<MembershipResult | Refusal>;
+  /** Creates or updates; only an explicit `isActive: true` ends an opt-out. */
   put(
     accountId: string,
     groupId: string,
     identifier: string,
-    wish: MembershipWish,
-    caller: Caller,
-  ): Promise<Joined | Refusal>;
+    input: MembershipInput,
+    actor: Actor,
+  ): Promise<MembershipResult | Refusal>;
   remove(accountId: string, groupId: string, identifier: string): Promise<Refusal | null>;
 }
 
@@ -50,57 +55,57 @@ export interface MemberListFilter {
   limit: number;
 }
 
-export interface MembershipWish {
+export interface MembershipInput {
   isActive?: boolean | undefined;
-  consent?: ConsentWish | undefined;
-  /** Where the membership came from. */
+  consent?: ConsentInput | undefined;
+  /** Origin of the membership. */
   source?: string | undefined;
-  /** What changes in the contact's profile; custom fields one by one. */
+  /** Changes of the contact's profile; custom fields are merged. */
   profile?: MemberProfile | undefined;
 }
 
 export type MemberProfile = Pick<ProfileChanges, 'firstName' | 'lastName' | 'phone' | 'customFields'>;
 
 /**
- * As `readEmail` and `readPhone` return them; all that are given must name the same contact, but for a phone that is
- * nobody's yet: it becomes that of a contact without one.
+ * As `readEmail` and `readPhone` return them; all present ones must identify the same contact. A phone that belongs to no
+ * contact becomes that of a contact without one.
  */
-export interface AddWish extends MembershipWish {
+export interface AddMemberInput extends MembershipInput {
   email?: string | undefined;
   phone?: string | undefined;
   contactIdentifier?: string | undefined;
 }
 
-export interface Joined {
+export interface MembershipResult {
   member: Member;
-  /** There was none before. */
+  /** The membership was created by this request. */
   created: boolean;
-  /** When the contact left the group; null: never, or it has returned. */
+  /** The time of the contact's opt-out; null: none. */
   leftAt: number | null;
 }
 
-export interface SubscriptionsHouse {
+export interface SubscriptionsDeps {
   tables: Tables;
-  /** Where lists are read; default: this thread. */
+  /** Runs lists; default: on the calling thread. */
   reader?: Reader;
   writer: Writer;
   clock: Clock;
   recorder: Pick<Recorder, 'optedOut'>;
 }
 
-export function createSubscriptions(house: SubscriptionsHouse): Subscriptions {
-  const { tables, writer, clock, recorder } = house;
-  const reader = house.reader ?? createLocalReader(tables);
-  const witness = (caller: Caller): Witness => ({ ...caller, at: clock.now() });
+export function createSubscriptions(deps: SubscriptionsDeps): Subscriptions {
+  const { tables, writer, clock, recorder } = deps;
+  const reader = deps.reader ?? createLocalReader(tables);
+  const provenance = (actor: Actor): Provenance => ({ ...actor, at: clock.now() });
 
-  /** Calls with the group and the contact, group first. */
+  /** Runs `work` with the group and the contact in a unit of work; refuses an unknown group first. */
   function inGroup(
     accountId: string,
     groupId: string,
     contactOf: (all: Tables) => KnownContact | Refusal,
-    work: (all: Tables, group: SubscriptionGroupRow, contact: KnownContact) => Joined | Refusal,
-  ): Promise<Joined | Refusal> {
-    return writer.run((all): Joined | Refusal => {
+    work: (all: Tables, group: SubscriptionGroupRow, contact: KnownContact) => MembershipResult | Refusal,
+  ): Promise<MembershipResult | Refusal> {
+    return writer.run((all): MembershipResult | Refusal => {
       const group = findSubscriptionGroup(all, accountId, groupId);
       if (isRefusal(group)) return group;
       const contact = contactOf(all);
@@ -108,7 +113,7 @@ export function createSubscriptions(house: SubscriptionsHouse): Subscriptions {
     });
   }
 
-  function tellOptOut(all: Tables, group: SubscriptionGroupRow, contact: KnownContact): void {
+  function recordOptOut(all: Tables, group: SubscriptionGroupRow, contact: KnownContact): void {
     recorder.optedOut(all, {
       accountId: group.account_id,
       domainId: null,
@@ -137,47 +142,48 @@ export function createSubscriptions(house: SubscriptionsHouse): Subscriptions {
       const found = findMember(tables, accountId, groupId, identifier);
       return isRefusal(found) ? found : found.member;
     },
-    add: (accountId, groupId, wish, caller) =>
+    add: (accountId, groupId, input, caller) =>
       inGroup(
         accountId,
         groupId,
-        (all) => findByAll(all, accountId, wish),
+        (all) => findByAll(all, accountId, input),
         (all, group, contact) => {
           if (all.subscriptions.get(group.seq, contact.seq) !== null)
-            return joinedNow(all, group, contact.seq, false);
-          const by = witness(caller);
+            return membershipResult(all, group, contact.seq, false);
+          const by = provenance(caller);
           const refusal =
-            futureConsent(wish, by) ?? changeProfile(all, contact, withPhone(contact, wish), by);
+            futureConsent(input, by) ?? changeProfile(all, contact, withPhone(contact, input), by);
           if (refusal !== null) return refusal;
-          joinGroup(all, group, reread(all, contact.seq), { ...wish, ...JOINED_BY_API, witness: by });
-          return joinedNow(all, group, contact.seq, true);
+          joinGroup(all, group, reread(all, contact.seq), { ...input, ...API_DEFAULTS, provenance: by });
+          return membershipResult(all, group, contact.seq, true);
         },
       ),
-    put: (accountId, groupId, identifier, wish, caller) =>
+    put: (accountId, groupId, identifier, input, caller) =>
       inGroup(
         accountId,
         groupId,
         (all) => findPerson(all, accountId, identifier),
         (all, group, contact) => {
-          const consentWitness = witness(caller);
+          const consentProvenance = provenance(caller);
           const refusal =
-            futureConsent(wish, consentWitness) ?? changeProfile(all, contact, wish.profile, consentWitness);
+            futureConsent(input, consentProvenance) ??
+            changeProfile(all, contact, input.profile, consentProvenance);
           if (refusal !== null) return refusal;
-          const by = { method: 'api', witness: optOutWitness(wish, consentWitness) } as const;
+          const by = { method: 'api', provenance: optOutProvenance(input, consentProvenance) } as const;
           const before = all.subscriptions.get(group.seq, contact.seq);
-          if (wish.isActive === true) returnToGroup(all, group, identifier, by);
+          if (input.isActive === true) returnToGroup(all, group, identifier, by);
           if (before === null) {
             joinGroup(all, group, reread(all, contact.seq), {
-              ...wish,
-              ...JOINED_BY_API,
-              witness: consentWitness,
+              ...input,
+              ...API_DEFAULTS,
+              provenance: consentProvenance,
             });
           } else {
-            if (wish.isActive === false) leaveGroup(all, group, identifier, by);
-            if (wish.isActive === false && before.is_active === 1) tellOptOut(all, group, contact);
-            changeMembership(all, group, reread(all, contact.seq), wish, consentWitness);
+            if (input.isActive === false) leaveGroup(all, group, identifier, by);
+            if (input.isActive === false && before.is_active === 1) recordOptOut(all, group, contact);
+            changeMembership(all, group, reread(all, contact.seq), input, consentProvenance);
           }
-          return joinedNow(all, group, contact.seq, before === null);
+          return membershipResult(all, group, contact.seq, before === null);
         },
       ),
     remove: (accountId, groupId, identifier) =>
@@ -190,11 +196,11 @@ export function createSubscriptions(house: SubscriptionsHouse): Subscriptions {
   };
 }
 
-/** What is recorded of a membership that is added over the API, where the caller names nothing else. */
-const JOINED_BY_API = { defaultSource: 'api', defaultMethod: 'implicit_api' } as const;
+/** Defaults of a membership that is added over the API. */
+const API_DEFAULTS = { defaultSource: 'api', defaultMethod: 'implicit_api' } as const;
 
-/** The phone of an add is the contact's from now on where it has none. */
-function withPhone(contact: KnownContact, { phone, profile }: AddWish): MemberProfile | undefined {
+/** The phone becomes the contact's if it has none. */
+function withPhone(contact: KnownContact, { phone, profile }: AddMemberInput): MemberProfile | undefined {
   return phone === undefined || contact.phone !== null ? profile : { ...profile, phone };
 }
 
@@ -202,99 +208,99 @@ function changeProfile(
   tables: Tables,
   contact: KnownContact,
   profile: MemberProfile | undefined,
-  witness: Witness,
+  provenance: Provenance,
 ): Refusal | null {
   if (profile === undefined) return null;
   const changed = changePerson(tables, contact, profile, {
     merge: true,
     defaultMethod: 'implicit_api',
-    witness,
+    provenance,
   });
   return isRefusal(changed) ? changed : null;
 }
 
-/** An opt-out over the API proves only what the caller says of it. */
-function optOutWitness({ consent }: MembershipWish, witness: Witness): Witness {
-  return { ...witness, ipAddress: consent?.ipAddress ?? null, userAgent: consent?.userAgent ?? null };
+/** For an opt-out over the API, only evidence from the request counts, not the caller's address. */
+function optOutProvenance({ consent }: MembershipInput, provenance: Provenance): Provenance {
+  return { ...provenance, ipAddress: consent?.ipAddress ?? null, userAgent: consent?.userAgent ?? null };
 }
 
 /**
- * Makes a contact a member, inside a unit of work; there must be no membership yet. Who once left and never
- * came back is an inactive one. Returns whether the membership is active.
+ * Creates a membership in a unit of work; there must be none yet. It is inactive when the contact has opted out. Returns
+ * whether it is active.
  */
 export function joinGroup(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
-  wish: MembershipWish & { defaultSource: string; defaultMethod: ConsentMethod; witness: Witness },
+  input: MembershipInput & { defaultSource: string; defaultMethod: ConsentMethod; provenance: Provenance },
 ): boolean {
-  const { witness, consent = {} } = wish;
-  const isActive = wish.isActive !== false && !hasLeft(tables, group, contact);
+  const { provenance, consent = {} } = input;
+  const isActive = input.isActive !== false && !hasLeft(tables, group, contact);
   tables.subscriptions.insert({
     group_seq: group.seq,
     contact_seq: contact.seq,
     is_active: isActive ? 1 : 0,
-    source: wish.source ?? wish.defaultSource,
-    consent_method: consent.method ?? wish.defaultMethod,
+    source: input.source ?? input.defaultSource,
+    consent_method: consent.method ?? input.defaultMethod,
     consent_details: consent.details ?? null,
-    joined_at: witness.at,
-    updated_at: witness.at,
+    joined_at: provenance.at,
+    updated_at: provenance.at,
   });
   const identifier = identifiersOf(contact)[0];
-  if (wish.isActive === false && identifier !== undefined)
-    leaveGroup(tables, group, identifier, { method: 'api', witness: optOutWitness(wish, witness) });
-  syncConsent(tables, group, contact, consent, witness);
+  if (input.isActive === false && identifier !== undefined)
+    leaveGroup(tables, group, identifier, { method: 'api', provenance: optOutProvenance(input, provenance) });
+  syncConsent(tables, group, contact, consent, provenance);
   return isActive;
 }
 
-/** A consent that repeats the membership's own, without evidence, says nothing new of the contact. */
+/** The contact's consent is unchanged by one that repeats the membership's without evidence. */
 function changeMembership(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
-  wish: MembershipWish,
-  witness: Witness,
+  input: MembershipInput,
+  provenance: Provenance,
 ): void {
-  const { consent = {} } = wish;
-  const membership = memberNow(tables, group, contact.seq).subscription;
-  const source = wish.source ?? membership.source;
+  const { consent = {} } = input;
+  const membership = currentMember(tables, group, contact.seq).subscription;
+  const source = input.source ?? membership.source;
   const consent_method = consent.method ?? membership.consent_method;
-  const keptDetails = consent_method === membership.consent_method ? membership.consent_details : null;
-  const consent_details = consent.details === undefined ? keptDetails : consent.details;
+  const currentDetails = consent_method === membership.consent_method ? membership.consent_details : null;
+  const consent_details = consent.details === undefined ? currentDetails : consent.details;
   const isNew =
     consent_method !== membership.consent_method || consent_details !== membership.consent_details;
   if (isNew || source !== membership.source) {
-    const after = { ...membership, source, consent_method, consent_details, updated_at: witness.at };
+    const after = { ...membership, source, consent_method, consent_details, updated_at: provenance.at };
     tables.subscriptions.update(after);
   }
-  const hasEvidence = [consent.ipAddress, consent.userAgent, consent.saidAt].some(
+  const hasEvidence = [consent.ipAddress, consent.userAgent, consent.consentedAt].some(
     (value) => value !== undefined,
   );
   if (isNew || hasEvidence)
-    syncConsent(tables, group, contact, { ...consent, method: consent_method }, witness);
+    syncConsent(tables, group, contact, { ...consent, method: consent_method }, provenance);
 }
 
-/** What is said here of consent is said of the person. What is not said changes nothing there. */
+/** Applies the consent of a membership to the contact; absent fields change nothing. */
 function syncConsent(
   tables: Tables,
   group: SubscriptionGroupRow,
   contact: KnownContact,
-  consent: ConsentWish,
-  witness: Witness,
+  consent: ConsentInput,
+  provenance: Provenance,
 ): void {
   if (Object.values(consent).every((value) => value === undefined)) return;
   giveConsent(tables, contact, consent, {
     method: 'implicit_api',
     groupId: group.subscription_group_id,
-    witness,
+    provenance,
   });
 }
 
-/** The one contact that all given identifiers name. */
+/** The contact that all present identifiers belong to. */
 function findByAll(
   tables: Tables,
   accountId: string,
-  { email, phone, contactIdentifier }: AddWish,
+  { email, phone, contactIdentifier }: AddMemberInput,
 ): KnownContact | Refusal {
   const named = [
     ...(contactIdentifier === undefined ? [] : [contactIdentifier]),
@@ -305,10 +311,13 @@ function findByAll(
   if (named.length === 0 && byPhone === undefined)
     return invalid('email', 'email, phone or contactIdentifier is required');
   const [contact = byPhone ?? null] = named;
-  const becomesTheirs = byPhone === null && contact !== null && contact.phone === null;
-  const found = byPhone === undefined || becomesTheirs ? named : [...named, byPhone];
+  const isNewPhone = byPhone === null && contact !== null && contact.phone === null;
+  const found = byPhone === undefined || isNewPhone ? named : [...named, byPhone];
   if (found.some((other) => other?.seq !== contact?.seq))
-    return invalid('contactIdentifier', 'email, phone and contactIdentifier do not name the same contact');
+    return invalid(
+      'contactIdentifier',
+      'email, phone and contactIdentifier do not identify the same contact',
+    );
   return contact ?? refuse('CONTACT_NOT_FOUND', 'there is no such contact: add it to the contacts first');
 }
 
@@ -327,18 +336,18 @@ function findMember(
     : { group, member: { contact, subscription } };
 }
 
-function memberNow(tables: Tables, group: SubscriptionGroupRow, contactSeq: number): Member {
+function currentMember(tables: Tables, group: SubscriptionGroupRow, contactSeq: number): Member {
   const subscription = tables.subscriptions.get(group.seq, contactSeq);
   if (subscription === null) throw new Error('the membership vanished inside its own unit of work');
   return { contact: reread(tables, contactSeq), subscription };
 }
 
-function joinedNow(
+function membershipResult(
   tables: Tables,
   group: SubscriptionGroupRow,
   contactSeq: number,
   created: boolean,
-): Joined {
-  const member = memberNow(tables, group, contactSeq);
+): MembershipResult {
+  const member = currentMember(tables, group, contactSeq);
   return { member, created, leftAt: leftAt(tables, group, member.contact) };
 }

@@ -1,10 +1,10 @@
 import { statfs } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
+import { presentConsent, presentContact, presentMembership } from '../audience/present.ts';
 import { readEmail } from '../audience/profile.ts';
-import type { SearchPage, SearchPlace } from '../audience/search.ts';
+import type { SearchPage, SearchPosition } from '../audience/search.ts';
 import type { Audience } from '../audience/service.ts';
-import { shownConsent, shownContact, shownMembership } from '../audience/shown.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { emailIdentifier, IDENTIFIER, parsePhone, phoneIdentifier } from '../mail/identifier.ts';
 import { GLOBAL_STATUSES, type GlobalStatus, type KnownContact } from '../store/contacts/contacts.ts';
@@ -75,7 +75,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
       search === undefined
         ? await contacts.list({ ...filter, beforeSeq: null })
         : await found(contacts, { ...filter, text: search });
-    const shown = rows.map(shownContact);
+    const shown = rows.map(presentContact);
     if (json === true) return context.printJson(shown);
     const columns = shown.map(({ contactIdentifier, email, phone, firstName, lastName, globalStatus }) => ({
       contactIdentifier,
@@ -96,7 +96,7 @@ async function found(
   filter: { accountId: string; text: string; limit: number; status?: GlobalStatus },
 ): Promise<{ rows: KnownContact[]; more: boolean }> {
   const rows: KnownContact[] = [];
-  let after: SearchPlace | null = null;
+  let after: SearchPosition | null = null;
   do {
     const page: SearchPage = await contacts.search({ ...filter, limit: filter.limit - rows.length, after });
     rows.push(...page.rows.map(({ contact }) => contact));
@@ -111,9 +111,9 @@ async function show(context: CliContext, person: string, { account, json }: Pers
   await withAudience(context, account, async ({ contacts }) => {
     const contact = contacts.get(account, identifier);
     if (isRefusal(contact)) return context.fail(contact.message);
-    const shown = shownContact(contact);
-    const memberships = (await contacts.memberships(contact)).map(shownMembership);
-    const consents = contacts.history(contact, null, HISTORY).map(shownConsent);
+    const shown = presentContact(contact);
+    const memberships = (await contacts.memberships(contact)).map(presentMembership);
+    const consents = contacts.history(contact, null, HISTORY).map(presentConsent);
     if (json === true) return context.printJson({ ...shown, memberships, consents });
     context.print(
       [

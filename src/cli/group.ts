@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { z } from 'zod';
-import { shownGroup } from '../audience/shown.ts';
+import { presentGroup } from '../audience/present.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { line, lines } from '../http/api/text-form.ts';
 import { parseForm } from '../http/validation.ts';
@@ -64,14 +64,14 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
       reportAbuseTemplateId: null,
       companyAddressTemplateId: null,
     });
-    context.printRecord({ ...shownGroup(created) }, { json: options.json === true });
+    context.printRecord({ ...presentGroup(created) }, { json: options.json === true });
   });
 }
 
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
   await withAudience(context, account, async ({ groups }) => {
     const page = await groups.list({ accountId: account, beforeSeq: null, limit });
-    const rows = page.rows.map(shownGroup);
+    const rows = page.rows.map(presentGroup);
     if (json === true) return context.printJson(rows);
     const columns = rows.map(
       ({ subscriptionGroupId, name, isActive, activeSubscribers, totalSubscribers }) => ({

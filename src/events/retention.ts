@@ -1,6 +1,7 @@
 import { type ScheduledTask, schedule } from 'node-cron';
 import { type Clock, DAY, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import { type DeclaredRetentionRule, RETENTION_RULES } from '../store/data-policies.ts';
 import type { AgedRows } from '../store/maintenance/aged-rows.ts';
 import { createPortions, type Portion, type Step } from '../store/maintenance/portions.ts';
 import type { PurgedPortion } from '../store/maintenance/retention.ts';
@@ -8,45 +9,33 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * Deletes what is past its time: bodies some days after all their messages are final, then events, what webhooks were
- * told of them, message records, strikes, mail and reports that came in; idempotent answers when they expire. Free
- * pages beyond a reserve are then returned to the file system.
+ * Deletes rows by age, as their tables declare (`store/data-policies`): bodies some days after all their messages are
+ * final, then events, their webhook deliveries, messages, strikes, received mail and reports; idempotent answers when they
+ * expire. Free pages beyond a reserve are then returned to the file system.
  *
- * A pass runs every hour, in portions (`store/maintenance/portions`), so that each deletes an hour's worth. Where it has to
- * continue follows from what is left: a pass that was interrupted is continued by the next one, after a start within
- * a minute. A pass with nothing to delete reads a few rows.
+ * A pass runs every hour, in portions (`store/maintenance/portions`). It continues from the rows that are left, so the next
+ * pass completes one that was interrupted; after a start the first pass runs within a minute. A pass with nothing to
+ * delete reads a few rows.
  */
 export interface Retention {
-  /** One pass; resolves with the number of rows deleted, by kind. Not to be called while one is running. */
+  /** Runs one pass; resolves with the number of rows deleted, by kind. Must not be called while one is running. */
   run(): Promise<Purged>;
-  /** Passes from now on. */
+  /** Starts hourly passes. */
   start(): void;
-  /** Resolves when the portion under way, if any, is on disk. */
+  /** Ends passes; resolves when the portion in progress, if any, is durable. */
   stop(): Promise<void>;
   progress(): RetentionProgress;
 }
 
-export const PURGED_KINDS = [
-  'bodies',
-  'sharedBodies',
-  'events',
-  'webhookDeliveries',
-  'messages',
-  'strikes',
-  'delayNotices',
-  'keptMail',
-  'dmarcReports',
-  'tlsReports',
-  'answers',
-  'freePages',
-] as const;
-export type PurgedKind = (typeof PURGED_KINDS)[number];
+export type PurgedKind = DeclaredRetentionRule['kind'] | 'freePages';
+/** In the order of a pass. */
+export const PURGED_KINDS: readonly PurgedKind[] = [...RETENTION_RULES.map(({ kind }) => kind), 'freePages'];
 export type Purged = Record<PurgedKind, number>;
 
 export interface RetentionProgress {
-  /** What the pass under way is at, null: none is under way. */
+  /** The kind that the running pass deletes; null: no pass is running. */
   current: PurgedKind | null;
-  /** Rows of that kind that are still to be deleted, where that is known: an estimate. */
+  /** Estimate of the rows of that kind that are still to be deleted; null: unknown. */
   remaining: number | null;
   /** Epoch ms at which the last pass was completed, null: none since the start. */
   completedAt: number | null;
@@ -59,32 +48,38 @@ export interface RetentionDeps {
   writer: Writer;
   bodyDays: number;
   eventDays: number;
-  /** Whether pages may be moved and the file truncated at this moment; default: always. */
+  /** Whether pages may be moved and the file truncated now; default: always. */
   mayShrink?(): boolean;
   /** Called after each portion. */
   onPortion?(kind: PurgedKind, removed: number, durationMs: number): void;
 }
 
 const FIRST_PASS_MS = MINUTE;
-/** At minute 17 of every hour: not with everything else that runs on the hour. */
+/** At minute 17 of every hour, apart from other hourly work. */
 const PASS_TIMES = '17 * * * *';
 const PROGRESS_INTERVAL_MS = MINUTE;
 /**
- * Of a file's pages, how many may stay free: what comes in the next days takes them. Without a reserve each pass would
- * move pages to truncate a file that grows again.
+ * Share of a file's pages that stays free for new rows. Without a reserve each pass would move pages to truncate a file
+ * that grows again.
  */
 const FREE_RESERVE = 0.1;
-/** A file with fewer free pages is left as it is: 16 MiB. */
-const LEAST_FREE_PAGES = 4096;
+/** A file with fewer free pages is not truncated: 16 MiB. */
+const MIN_FREE_PAGES = 4096;
+
+interface PassStep {
+  kind: PurgedKind;
+  estimate?: () => number;
+  step: Step<Deletion>;
+}
 
 interface Deletion extends Portion {
   deleted: number;
 }
 
 /**
- * Rows that one statement deletes. What a row costs is unknown before its pages are read: one whose pages are cached
- * takes microseconds, one with its index entries on ten pages of a cold disk takes milliseconds. So a portion consists
- * of short statements, with a look at the clock after each.
+ * Rows that one statement deletes. The cost of a row is unknown before its pages are read: microseconds with cached pages,
+ * milliseconds with index entries on ten pages of a cold disk. So a portion consists of short statements, and the clock
+ * is checked after each.
  */
 const ROWS_PER_STATEMENT = 16;
 
@@ -108,13 +103,14 @@ export function createRetention(deps: RetentionDeps): Retention {
   const progress: RetentionProgress = { current: null, remaining: null, completedAt: null };
   let timer: NodeJS.Timeout | null = null;
   let task: ScheduledTask | null = null;
-  /** The pass under way; null: none. */
+  /** The pass in progress; null: none. */
   let running: Promise<void> | null = null;
 
   /** The steps of a pass, in their order. */
-  function passOf(now: number): { kind: PurgedKind; estimate?: () => number; step: Step<Deletion> }[] {
+  function passOf(now: number): PassStep[] {
     const bodiesBefore = now - bodyDays * DAY;
     const eventsBefore = now - eventDays * DAY;
+    let eventsEnd = 0;
     const aged = (kind: PurgedKind, select: (all: Tables) => AgedRows) => {
       let from = 0;
       return {
@@ -123,10 +119,10 @@ export function createRetention(deps: RetentionDeps): Retention {
         step: inStatements((all, rows) => {
           const { removed, next, end } = select(all).purge({ from, before: eventsBefore, now, rows });
           from = next ?? end;
+          // Everything below it is deleted or was skipped.
+          if (kind === 'events') eventsEnd = from;
           return { rows, deleted: removed, isDone: next === null };
         }),
-        /** Everything below it is deleted or was skipped. */
-        end: () => from,
       };
     };
     const walked = <Place>(
@@ -152,24 +148,29 @@ export function createRetention(deps: RetentionDeps): Retention {
       }),
     });
     const { contents, webhookDeliveries } = tables.retention;
-    const events = aged('events', (all) => all.retention.events);
+    const stepOf = (rule: DeclaredRetentionRule): PassStep => {
+      switch (rule.rows) {
+        case 'contents':
+          return walked(rule.kind, contents.start, (all, place, rows, isOver) =>
+            all.retention.contents.purge(place, { before: bodiesBefore, now, rows, isOver }),
+          );
+        case 'shared contents':
+          return timed(rule.kind, (all, rows) => all.sharedContents.purge(bodiesBefore, rows));
+        case 'deliveries':
+          return walked(rule.kind, webhookDeliveries.start, (all, place, rows) =>
+            all.retention.webhookDeliveries.purge(place, { end: eventsEnd, rows }),
+          );
+        case 'aged':
+          return aged(rule.kind, (all) => all.retention[rule.kind]);
+        default: {
+          // Rows that expire are valid until that time, inclusive.
+          const before = rule.period === 'expiry' ? now + 1 : eventsBefore;
+          return timed(rule.kind, (all, rows) => all.retention[rule.kind].purge(before, rows));
+        }
+      }
+    };
     return [
-      walked('bodies', contents.start, (all, place, rows, isOver) =>
-        all.retention.contents.purge(place, { before: bodiesBefore, now, rows, isOver }),
-      ),
-      // Counted by their copies: those that the step before deleted the last copy of.
-      timed('sharedBodies', (all, rows) => all.sharedContents.purge(bodiesBefore, rows)),
-      events,
-      walked('webhookDeliveries', webhookDeliveries.start, (all, place, rows) =>
-        all.retention.webhookDeliveries.purge(place, { end: events.end(), rows }),
-      ),
-      aged('messages', (all) => all.retention.messages),
-      timed('strikes', (all, rows) => all.retention.strikes.purge(eventsBefore, rows)),
-      timed('delayNotices', (all, rows) => all.retention.delayNotices.purge(eventsBefore, rows)),
-      aged('keptMail', (all) => all.retention.keptMail),
-      aged('dmarcReports', (all) => all.retention.dmarcReports),
-      aged('tlsReports', (all) => all.retention.tlsReports),
-      timed('answers', (all, rows) => all.retention.answers.purge(now + 1, rows)),
+      ...RETENTION_RULES.map(stepOf),
       timed('freePages', (all, rows) => {
         const surplus = mayShrink() ? surplusPages(all) : 0;
         return surplus > 0 ? all.freeSpace.release(Math.min(rows, surplus)) : 0;
@@ -243,6 +244,6 @@ function noneDeleted(): Purged {
 /** Free pages that may be returned to the file system. */
 function surplusPages({ freeSpace }: Tables): number {
   const { total, free } = freeSpace.pages();
-  const reserve = Math.max(LEAST_FREE_PAGES, Math.ceil(FREE_RESERVE * total));
+  const reserve = Math.max(MIN_FREE_PAGES, Math.ceil(FREE_RESERVE * total));
   return free > reserve && freeSpace.isReturnable() ? free - reserve : 0;
 }

@@ -1,6 +1,7 @@
 import type { Authenticator, Caller } from '../accounts/authenticate.ts';
-import type { RateLane, RateLimits, RateReading } from '../accounts/rate-limits.ts';
+import type { RateClass, RateLimits } from '../accounts/rate-limits.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import type { RateReading } from '../core/token-bucket.ts';
 import type { Turns } from '../core/turns.ts';
 import { ReadRejected } from '../store/failure.ts';
 import { answerReply, refusalReply } from './answers.ts';
@@ -115,7 +116,7 @@ function readRefusal({ reason, message }: ReadRejected, narrowBy: readonly strin
 function overRate(
   { rateLimits }: GuardDeps,
   { accountId }: Caller,
-  lane: RateLane,
+  rateClass: RateClass,
   ofKey: RateReading | null,
 ): Refusal | null {
   if (ofKey?.allowed === false) {
@@ -127,12 +128,12 @@ function overRate(
       },
     );
   }
-  const ofAccount = rateLimits.takeOfAccount(accountId, lane);
+  const ofAccount = rateLimits.takeOfAccount(accountId, rateClass);
   if (ofAccount?.allowed !== false) return null;
   const { burst, perSecond } = ofAccount.rate;
   return refuse('RATE_LIMITED', `this account has reached its limit of ${perSecond} requests a second`, {
     retryAfter: ofAccount.retryAfterSeconds,
-    limit: { name: `${lane}-account`, calls: burst, seconds: Math.max(1, Math.ceil(burst / perSecond)) },
+    limit: { name: `${rateClass}-account`, calls: burst, seconds: Math.max(1, Math.ceil(burst / perSecond)) },
   });
 }
 

@@ -9,5 +9,5 @@ export function pageKey(list: string, seq: number): string {
 export function readPageKey(list: string, key: string | undefined): number | null | Refusal {
   if (key === undefined || key === '') return null;
   const match = /^([a-z-]+):(\d{1,15})$/.exec(Buffer.from(key, 'base64url').toString('latin1'));
-  return match?.[1] === list ? Number(match[2]) : invalid('lastKey', 'is not a nextKey that this list gave');
+  return match?.[1] === list ? Number(match[2]) : invalid('lastKey', 'is not a nextKey of this list');
 }

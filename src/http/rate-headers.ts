@@ -1,16 +1,17 @@
-import type { RateLane, RateReading } from '../accounts/rate-limits.ts';
+import type { RateClass } from '../accounts/rate-limits.ts';
+import type { RateReading } from '../core/token-bucket.ts';
 
 /**
- * How a caller is told of its limit: the fields of draft-ietf-httpapi-ratelimit-headers (a policy of `q`
+ * Response header fields that state a caller's limit: those of draft-ietf-httpapi-ratelimit-headers (a policy of `q`
  * calls in `w` seconds; `r` are left, all of them again after `t` seconds) and the older X- pair.
  */
-export function rateHeaders(lane: RateLane, reading: RateReading): Record<string, string> {
+export function rateHeaders(rateClass: RateClass, reading: RateReading): Record<string, string> {
   const { burst, perSecond } = reading.rate;
   return {
     'X-RateLimit-Limit': String(burst),
     'X-RateLimit-Remaining': String(reading.remaining),
-    'RateLimit-Policy': `"${lane}";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond))}`,
-    RateLimit: `"${lane}";r=${reading.remaining};t=${reading.fullAfterSeconds}`,
+    'RateLimit-Policy': `"${rateClass}";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond))}`,
+    RateLimit: `"${rateClass}";r=${reading.remaining};t=${reading.fullAfterSeconds}`,
   };
 }
 

@@ -1,28 +1,28 @@
 import type { SMTPServerDataStream } from 'smtp-server';
-import type { Upload } from './mx/receive-budget.ts';
+import type { Upload } from './receive-budget.ts';
 
 /**
- * Receives the content of a mail within its limits: the size of one mail, and the memory for all that are being
- * received. Content beyond a limit is read and discarded.
+ * The received content of a mail, or the limit that it exceeded: the size of one mail, or the memory for all mails that
+ * are being received. Content beyond a limit is read and discarded.
  */
-export type Body = Buffer | 'too-large' | 'no-room';
+export type Body = Buffer | 'too-large' | 'out-of-memory';
 
 export interface BodyReading {
-  /** Rejects when the client is gone before the end. */
+  /** Rejects when the client disconnects before the end. */
   body: Promise<Body>;
-  /** Gives back the memory that is held for it: to be called when the mail has been processed. */
+  /** Releases the reserved memory; called when the mail has been processed. */
   release(): void;
 }
 
 /**
- * Chunks that one mail may come in. Each dot that is removed begins a new one, which costs as much as thousands
- * of octets: a mail of nothing but dots would take all of the processor.
+ * Maximum number of chunks of one mail. Each removed dot begins a new chunk, which costs as much as thousands of octets:
+ * a mail of nothing but dots would occupy the processor.
  */
 const MAX_CHUNKS = 100_000;
 
 /**
  * Reads the stream of one DATA command to its end (RFC 5321 §4.5.2: dots have been removed). `onTooLarge` is called
- * once when the client sends more than twice the limit, or in far too many chunks: it does not mean to stop.
+ * once when the client sends more than twice the limit, or too many chunks.
  */
 export function readBody(
   stream: SMTPServerDataStream,
@@ -32,34 +32,34 @@ export function readBody(
 ): BodyReading {
   let content = createGrowingBuffer(upload, maxBytes);
   let chunks = 0;
-  let problem: 'too-large' | 'no-room' | null = null;
-  let isHopeless = false;
+  let problem: 'too-large' | 'out-of-memory' | null = null;
+  let isReported = false;
 
   const release = () => {
     upload.release();
     content = createGrowingBuffer(upload, maxBytes);
   };
-  const giveUp = (why: 'too-large' | 'no-room') => {
-    problem ??= why;
+  const discard = (reason: 'too-large' | 'out-of-memory') => {
+    problem ??= reason;
     release();
   };
-  const take = (chunk: Buffer) => {
+  const onChunk = (chunk: Buffer) => {
     upload.progress(chunk.length);
-    if (stream.byteLength > maxBytes) giveUp('too-large');
-    if (!isHopeless && (++chunks > MAX_CHUNKS || stream.byteLength > 2 * maxBytes)) {
-      isHopeless = true;
-      giveUp('too-large');
+    if (stream.byteLength > maxBytes) discard('too-large');
+    if (!isReported && (++chunks > MAX_CHUNKS || stream.byteLength > 2 * maxBytes)) {
+      isReported = true;
+      discard('too-large');
       onTooLarge();
     }
-    if (problem === null && !content.add(chunk)) giveUp('no-room');
+    if (problem === null && !content.add(chunk)) discard('out-of-memory');
   };
   const body = new Promise<Body>((resolve, reject) => {
-    stream.on('data', take);
+    stream.on('data', onChunk);
     stream.once('end', () => {
       upload.finish();
       resolve(problem ?? content.bytes());
     });
-    // An `error` is followed by `close`; after `end`, this changes nothing.
+    // An `error` is followed by `close`; after `end` this has no effect.
     stream.once('error', reject);
     stream.once('close', () => {
       if (!stream.readableEnded) release();
@@ -70,14 +70,14 @@ export function readBody(
 }
 
 /**
- * One buffer that grows by doubling. A list of the chunks would be many times as large as the mail where each line
- * begins with a dot, because each dot that is removed ends a chunk.
+ * One buffer that grows by doubling. A list of chunks would take many times the memory of a mail in which each line
+ * begins with a dot, because each removed dot ends a chunk.
  */
 function createGrowingBuffer(upload: Upload, maxBytes: number) {
   let buffer = Buffer.alloc(0);
   let length = 0;
   return {
-    /** False when there is no memory for it. */
+    /** False, and nothing added, when the budget has no memory for it. */
     add: (chunk: Buffer): boolean => {
       if (length + chunk.length > buffer.length) {
         const doubled = Math.min(Math.max(2 * buffer.length, 16_384), maxBytes);

@@ -1,8 +1,8 @@
 import { callerBlock } from '../accounts/caller-addresses.ts';
 
 /**
- * A client as the limits count it: the block that one host holds (an IPv4 address, an IPv6 /64), and the network
- * around it (an IPv4 /24, an IPv6 /48), which one operator usually controls as a whole.
+ * An SMTP client as limits count it: its block, which one host controls (an IPv4 address, an IPv6 /64), and its network
+ * (an IPv4 /24, an IPv6 /48), which one operator usually controls.
  */
 export interface SmtpCaller {
   block: string;

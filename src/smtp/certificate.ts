@@ -3,12 +3,13 @@ import { createSecureContext } from 'node:tls';
 import type { Clock } from '../core/clock.ts';
 import { SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
 import { fileFault, OperatorFault } from '../core/operator-fault.ts';
-import { type KeyAndCertificate, makeOwnCertificate } from './own-certificate.ts';
+import { generateSelfSignedCertificate, type KeyAndCertificate } from './self-signed-certificate.ts';
 
 /**
- * The certificate of a listener, read again whenever its files change: whoever renews it need not know of us.
- * A pair that does not fit together, as while one file is new and the other is not yet, is passed over.
+ * The certificate of a listener, read again when its files change, so that a renewal needs no restart. A certificate and
+ * a key that do not match, as between the writes of the two files, are ignored until they do.
  */
 export interface CertificateFiles {
   certificateFile: string;
@@ -17,7 +18,7 @@ export interface CertificateFiles {
   section: string;
 }
 
-/** As the section has them: both or neither. */
+/** The files that a configuration section names; null when it names none. */
 export function filesOf(
   section: string,
   tls: { certificateFile?: string | undefined; keyFile?: string | undefined },
@@ -29,53 +30,56 @@ export function filesOf(
 }
 
 export interface CertificateSource {
-  /** What to begin with. Rejects when the files cannot be used. */
+  /** The certificate to start with. Rejects when the files cannot be used. */
   load(): Promise<KeyAndCertificate>;
-  /** Calls back with every later one; returns how to stop. */
-  watch(onChange: (pair: KeyAndCertificate) => void): () => void;
+  /** Calls back with every later one until the returned function is called. */
+  watch(onChange: (pair: KeyAndCertificate) => void): () => Promise<void>;
 }
 
-const LOOK_MS = 5 * SECOND;
+const CHECK_INTERVAL_MS = 5 * SECOND;
 
-/** `files` null: one of our own is made. */
-export function createCertificateSource(settings: {
+export interface CertificateSourceDeps {
+  /** Null: a self-signed certificate is generated. */
   files: CertificateFiles | null;
   hostname: string;
   clock: Clock;
   log: Log;
-  /** How often the files are looked at, ms. */
-  lookMs?: number;
-}): CertificateSource {
-  const { files, hostname, clock, log, lookMs = LOOK_MS } = settings;
-  if (files === null)
-    return { load: async () => makeOwnCertificate(hostname, clock.now()), watch: () => () => {} };
+  /** How often the files are checked for changes, ms. */
+  checkIntervalMs?: number;
+}
 
-  let seen = '';
-  const look = async (onChange: (pair: KeyAndCertificate) => void) => {
-    const now = await stamp(files);
-    if (now === seen) return;
+export function createCertificateSource(deps: CertificateSourceDeps): CertificateSource {
+  const { files, hostname, clock, log, checkIntervalMs = CHECK_INTERVAL_MS } = deps;
+  if (files === null)
+    return {
+      load: async () => generateSelfSignedCertificate(hostname, clock.now()),
+      watch: () => async () => {},
+    };
+
+  let loadedStamp = '';
+  const reload = async (onChange: (pair: KeyAndCertificate) => void) => {
+    const current = await stamp(files);
+    if (current === loadedStamp) return;
     onChange(await read(files));
-    // Only now: a pair that cannot be used is looked at again until it can.
-    seen = now;
-    log.info({ certificate: files.certificateFile }, 'certificate read again');
+    // After reading: a pair that cannot be used is read again until it can.
+    loadedStamp = current;
+    log.info({ certificate: files.certificateFile }, 'certificate reloaded');
   };
   return {
     load: async () => {
-      seen = await stamp(files);
+      loadedStamp = await stamp(files);
       return await read(files);
     },
     watch: (onChange) => {
-      let failing = false;
-      const timer = setInterval(() => {
-        look(onChange).then(
-          () => (failing = false),
-          (error: unknown) => {
-            if (!failing) log.error({ err: error }, 'the new certificate cannot be used; the old one stays');
-            failing = true;
-          },
-        );
-      }, lookMs).unref();
-      return () => clearInterval(timer);
+      const loop = createLoop({
+        name: `certificate ${files.section}`,
+        run: () => reload(onChange),
+        intervalMs: checkIntervalMs,
+        firstMs: checkIntervalMs,
+        log,
+      });
+      loop.start();
+      return loop.stop;
     },
   };
 }
@@ -88,7 +92,7 @@ async function stamp(files: CertificateFiles): Promise<string> {
 async function read(files: CertificateFiles): Promise<KeyAndCertificate> {
   const [cert, key] = await both((file) => readFile(file, 'utf8'), files);
   try {
-    // Throws when they do not belong together.
+    // Throws when the key is not that of the certificate.
     createSecureContext({ cert, key });
   } catch (error) {
     const { certificateFile, keyFile, section } = files;
@@ -101,15 +105,15 @@ async function read(files: CertificateFiles): Promise<KeyAndCertificate> {
   return { cert, key };
 }
 
-/** Applies `use` to both files. Rejects with an OperatorFault that names the file and its setting. */
+/** Applies `use` to both files. Rejects with an OperatorFault that names the file and its configuration key. */
 function both<Result>(
   use: (file: string) => Promise<Result>,
   { certificateFile, keyFile, section }: CertificateFiles,
 ): Promise<[Result, Result]> {
-  const one = (setting: string, file: string) =>
+  const one = (key: string, file: string) =>
     use(file).catch((error: unknown) => {
       const alternative = `remove certificateFile and keyFile from [${section}] to use a self-signed certificate`;
-      throw fileFault(`${section}.${setting}`, file, error, alternative);
+      throw fileFault(`${section}.${key}`, file, error, alternative);
     });
   return Promise.all([one('certificateFile', certificateFile), one('keyFile', keyFile)]);
 }

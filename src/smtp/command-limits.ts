@@ -1,14 +1,13 @@
 import type { SMTPServerSession } from 'smtp-server';
-import type { Rate } from '../accounts/rate-limits.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
+import { createTokenBucket, createTokenBuckets, type Rate, type TokenBucket } from '../core/token-bucket.ts';
 import { smtpCaller } from './caller.ts';
-import { createMeter, createMeters, type Meter } from './meter.ts';
-import { SmtpReply } from './reply.ts';
+import { SmtpRejection } from './reply.ts';
 
 /**
- * How many SMTP commands and transactions a connection, an address and its network may use without completing a
+ * Limits the SMTP commands and transactions that a connection, an address and its network use without completing a
  * message. Above the rate replies are delayed; when the delay would grow too long the connection ends with 421.
- * A completed message gives back what it took, so that servers with real mail are never slowed down.
+ * A completed message returns the tokens it took, so that servers that deliver mail are not slowed down.
  */
 export interface CommandRates {
   connection: Rate;
@@ -16,7 +15,7 @@ export interface CommandRates {
   block: Rate;
   /** Of one IPv4 /24 or IPv6 /48. */
   network: Rate;
-  /** Transactions, begun and not completed, of one block and one network. */
+  /** Transactions without a completed message, of one block and one network. */
   blockTransactions: Rate;
   networkTransactions: Rate;
   /** Transactions in one connection since the last completed message. */
@@ -28,13 +27,13 @@ export const MX_COMMAND_RATES: CommandRates = {
   connection: { burst: 300, perSecond: 50 },
   block: { burst: 1000, perSecond: 200 },
   network: { burst: 4000, perSecond: 1000 },
-  // Servers that verify our envelope senders connect, say MAIL and RCPT, and leave.
+  // Servers that verify our envelope senders connect, send MAIL and RCPT, and disconnect.
   blockTransactions: { burst: 200, perSecond: 10 },
   networkTransactions: { burst: 800, perSecond: 40 },
   unfinished: 20,
 };
 
-/** Applications also use one connection for much that is refused. */
+/** Higher: applications send many messages that are rejected over one connection. */
 export const SUBMISSION_COMMAND_RATES: CommandRates = {
   connection: { burst: 1000, perSecond: 200 },
   block: { burst: 2000, perSecond: 500 },
@@ -44,43 +43,43 @@ export const SUBMISSION_COMMAND_RATES: CommandRates = {
   unfinished: 100,
 };
 
-/** Replies are not delayed further: the connection ends. */
+/** Beyond this delay the connection ends. */
 export const MAX_DELAY_MS = 10 * SECOND;
 const CONNECT_COST = 2;
-/** In commands: what one that uses a private key, or the database, costs. */
+/** Cost of commands that use a private key or the database, in ordinary commands. */
 const COSTS: Readonly<Record<string, number>> = { STARTTLS: 20, AUTH: 5, QUIT: 0 };
-/** Commands beside MAIL, RCPT and DATA that a completed message gives back: greeting, TLS, login, RSET, NOOP. */
-const OVERHEAD = 40;
-const CALLERS_REMEMBERED = 20_000;
+/** Commands other than MAIL, RCPT and DATA that a completed message returns: greeting, TLS, login, RSET, NOOP. */
+const MAX_OVERHEAD = 40;
+const MAX_CALLERS = 20_000;
 
 export interface CommandLimits {
-  /** A new connection; the reply when its address or network is far above its rate. */
-  connect(session: SMTPServerSession): SmtpReply | null;
+  /** Charges a new connection; returns the reply when its address or network is far above its rate. */
+  connect(session: SMTPServerSession): SmtpRejection | null;
   /** Charges a command; returns the delay before it may run, ms, or the reply that ends the connection. */
-  command(session: SMTPServerSession, name: string): number | SmtpReply;
+  command(session: SMTPServerSession, name: string): number | SmtpRejection;
   /** A message was accepted for this many recipients. */
   complete(session: SMTPServerSession, recipients: number): void;
 }
 
 interface Usage {
-  /** Of the connection, its block and its network. */
-  commandMeters: Meter[];
-  transactionMeters: Meter[];
-  /** Since the last completed message. */
+  /** Buckets of the connection, its block and its network. */
+  commandBuckets: TokenBucket[];
+  transactionBuckets: TokenBucket[];
+  /** Tokens taken since the last completed message. */
   spent: number;
   transactions: number;
 }
 
-/** State of a connection lives as long as its session. */
+/** The state of a connection is held by its session. */
 export function createCommandLimits(clock: Clock, rates: CommandRates): CommandLimits {
   const usages = new WeakMap<SMTPServerSession, Usage>();
   const commands = {
-    block: createMeters(clock, rates.block, CALLERS_REMEMBERED),
-    network: createMeters(clock, rates.network, CALLERS_REMEMBERED),
+    block: createTokenBuckets(clock, rates.block, MAX_CALLERS),
+    network: createTokenBuckets(clock, rates.network, MAX_CALLERS),
   };
   const transactions = {
-    block: createMeters(clock, rates.blockTransactions, CALLERS_REMEMBERED),
-    network: createMeters(clock, rates.networkTransactions, CALLERS_REMEMBERED),
+    block: createTokenBuckets(clock, rates.blockTransactions, MAX_CALLERS),
+    network: createTokenBuckets(clock, rates.networkTransactions, MAX_CALLERS),
   };
 
   function usageOf(session: SMTPServerSession): Usage {
@@ -88,12 +87,12 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
     if (known !== undefined) return known;
     const { block, network } = smtpCaller(session.remoteAddress);
     const usage: Usage = {
-      commandMeters: [
-        createMeter(clock, rates.connection),
+      commandBuckets: [
+        createTokenBucket(clock, rates.connection),
         commands.block.of(block),
         commands.network.of(network),
       ],
-      transactionMeters: [transactions.block.of(block), transactions.network.of(network)],
+      transactionBuckets: [transactions.block.of(block), transactions.network.of(network)],
       spent: 0,
       transactions: 0,
     };
@@ -101,17 +100,17 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
     return usage;
   }
 
-  const longest = (meters: Meter[]): number => Math.max(...meters.map((meter) => meter.waitMs()));
-  const charge = (meters: Meter[], units: number): void => {
-    for (const meter of meters) meter.charge(units);
+  const longest = (buckets: TokenBucket[]): number => Math.max(...buckets.map((bucket) => bucket.waitMs()));
+  const charge = (buckets: TokenBucket[], tokens: number): void => {
+    for (const bucket of buckets) bucket.charge(tokens);
   };
 
   return {
     connect: (session) => {
       const usage = usageOf(session);
-      const meters = usage.commandMeters;
-      if (longest(meters) > MAX_DELAY_MS) return TOO_MANY_COMMANDS();
-      charge(meters, CONNECT_COST);
+      const buckets = usage.commandBuckets;
+      if (longest(buckets) > MAX_DELAY_MS) return tooManyCommands();
+      charge(buckets, CONNECT_COST);
       usage.spent += CONNECT_COST;
       return null;
     },
@@ -119,30 +118,32 @@ export function createCommandLimits(clock: Clock, rates: CommandRates): CommandL
       const usage = usageOf(session);
       const cost = COSTS[name] ?? 1;
       if (cost === 0) return 0;
-      const meters = usage.commandMeters;
-      if (longest(meters) > MAX_DELAY_MS) return TOO_MANY_COMMANDS();
+      const buckets = usage.commandBuckets;
+      if (longest(buckets) > MAX_DELAY_MS) return tooManyCommands();
       if (name !== 'MAIL') {
-        charge(meters, cost);
+        charge(buckets, cost);
         usage.spent += cost;
-        return longest(meters);
+        return longest(buckets);
       }
-      const begun = usage.transactionMeters;
+      const begun = usage.transactionBuckets;
       if (usage.transactions >= rates.unfinished || longest(begun) > MAX_DELAY_MS)
-        return new SmtpReply(421, '4.7.0', 'Too many transactions without a message');
-      charge(meters, cost);
+        return new SmtpRejection(421, '4.7.0', 'Too many transactions without a message');
+      charge(buckets, cost);
       usage.spent += cost;
       charge(begun, 1);
       usage.transactions++;
-      return longest([...meters, ...begun]);
+      return longest([...buckets, ...begun]);
     },
     complete: (session, recipients) => {
       const usage = usageOf(session);
-      charge(usage.commandMeters, -Math.min(usage.spent, 2 + recipients + OVERHEAD));
-      charge(usage.transactionMeters, -Math.min(usage.transactions, 1));
+      charge(usage.commandBuckets, -Math.min(usage.spent, 2 + recipients + MAX_OVERHEAD));
+      charge(usage.transactionBuckets, -Math.min(usage.transactions, 1));
       usage.spent = 0;
       usage.transactions = 0;
     },
   };
 }
 
-const TOO_MANY_COMMANDS = () => new SmtpReply(421, '4.7.0', 'Too many commands; please try again later');
+function tooManyCommands(): SmtpRejection {
+  return new SmtpRejection(421, '4.7.0', 'Too many commands; please try again later');
+}

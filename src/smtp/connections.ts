@@ -1,21 +1,21 @@
 import type { SMTPServerSession } from 'smtp-server';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import { type SmtpCaller, smtpCaller } from './caller.ts';
-import { SmtpReply } from './reply.ts';
+import { SmtpRejection } from './reply.ts';
 
 /**
- * Which connections are open, and which one ends when all slots are taken. A connection is judged by its last
- * completed message, never by its last command: a client that repeats MAIL and RSET, or sends a mail byte by byte,
- * holds its slot only while nobody else needs it. A connection whose message is being processed is never ended.
+ * The open connections of a listener, and which one ends when all slots are taken. What counts is the last completed
+ * message of a connection, never its last command: a client that repeats MAIL and RSET, or sends a mail byte by byte,
+ * keeps its slot only while no other client needs it. A connection whose message is being processed is never ended.
  */
 export interface ConnectionLimits {
   connections: number;
   /** Of one address; an IPv6 /64 counts as one. */
   perAddress: number;
   messagesPerConnection: number;
-  /** Most time from MAIL to the end of the mail, ms. */
+  /** Maximum time from MAIL to the end of the mail, ms. */
   transactionMs: number;
-  /** Most time of a connection, ms. */
+  /** Maximum time of a connection, ms. */
   connectionMs: number;
 }
 
@@ -25,74 +25,76 @@ export const CONNECTION_LIMITS: Pick<
 > = { messagesPerConnection: 1000, transactionMs: 10 * MINUTE, connectionMs: 120 * MINUTE };
 
 /** idle: between mails. mail: from MAIL on. processing: the client waits for the reply to its mail. */
-export type Stage = 'idle' | 'mail' | 'processing';
+export type ConnectionPhase = 'idle' | 'mail' | 'processing';
 
 export interface Connections {
-  /** A new one; the reply when there is no slot for it. */
-  admit(session: SMTPServerSession): SmtpReply | null;
-  /** MAIL; the reply when the connection has sent all the messages it may. */
-  begin(session: SMTPServerSession): SmtpReply | null;
-  enter(session: SMTPServerSession, stage: Stage): void;
-  /** A message was accepted. */
+  /** Adds a connection; returns the rejection when there is no slot for it. */
+  admit(session: SMTPServerSession): SmtpRejection | null;
+  /** Handles MAIL; returns the rejection when the connection has sent as many messages as it may. */
+  begin(session: SMTPServerSession): SmtpRejection | null;
+  enter(session: SMTPServerSession, phase: ConnectionPhase): void;
+  /** Counts an accepted message. */
   complete(session: SMTPServerSession): void;
-  /** A recipient was refused; the reply when it tries many addresses that do not exist. */
-  refused(session: SMTPServerSession): SmtpReply | null;
-  left(session: SMTPServerSession): void;
-  /** Ends connections that are over their time: to be called every few seconds. */
+  /** Counts a rejected recipient; returns the rejection of a connection that tries many addresses that do not exist. */
+  rejectedRecipient(session: SMTPServerSession): SmtpRejection | null;
+  /** Removes a connection that was closed. */
+  remove(session: SMTPServerSession): void;
+  /** Ends connections that exceed their time limits; called every few seconds. */
   sweep(): void;
-  /** Ends the idle connections now, and each other one when it becomes idle. */
+  /** Ends idle connections now, and every other one when it becomes idle. */
   drain(): void;
   count(): number;
 }
 
-interface Held {
+interface Entry {
   caller: SmtpCaller;
   since: number;
-  stage: Stage;
-  /** When the stage began. */
-  stageAt: number;
+  phase: ConnectionPhase;
+  /** When the phase began. */
+  phaseAt: number;
   /** When the last message was completed, else when the connection began. */
   productiveAt: number;
   /** Messages that were accepted. */
   completed: number;
   mails: number;
-  refusals: number;
+  rejectedRecipients: number;
 }
 
-/** A connection that completed a message keeps its slot this long, even when its network has too many. */
+/** For this long after a completed message a connection keeps its slot, even when its network has too many. */
 const PATIENCE_MS = 5 * SECOND;
-/** And this long when its network has no more than its fair share. */
+/** The same when its network has no more than its fair share. */
 const FAIR_PATIENCE_MS = 30 * SECOND;
-/** Addresses that do not exist, in one connection. */
-const REFUSALS = 20;
+/** Recipients that do not exist, in one connection. */
+const MAX_REJECTED_RECIPIENTS = 20;
 
-export function createConnections(settings: {
+export interface ConnectionsDeps {
   clock: Clock;
   limits: ConnectionLimits;
-  /** Replies 421 and closes. */
-  hangUp(session: SMTPServerSession, text: string): void;
-}): Connections {
-  const { clock, limits, hangUp } = settings;
-  const held = new Map<SMTPServerSession, Held>();
+  /** Sends 421 and closes the connection. */
+  disconnect(session: SMTPServerSession, text: string): void;
+}
+
+export function createConnections({ clock, limits, disconnect }: ConnectionsDeps): Connections {
+  const entries = new Map<SMTPServerSession, Entry>();
   const blocks = createCounter();
   const networks = createCounter();
   let draining = false;
 
-  /** Connections without a message for so long that one of them may have to go. */
+  /** Connections without a completed message for that long; any of them may be ended. */
   function unproductive(patienceMs: number): Candidate[] {
     const latest = clock.now() - patienceMs;
-    return [...held].filter(
-      ([, { stage, productiveAt }]) => stage !== 'processing' && productiveAt <= latest,
+    return [...entries].filter(
+      ([, { phase, productiveAt }]) => phase !== 'processing' && productiveAt <= latest,
     );
   }
 
-  /** The connection that makes room for one of this caller when all slots are taken. */
+  /** The connection to end for one of this caller when all slots are taken; null: none. */
   function victimFor({ network }: SmtpCaller): SMTPServerSession | null {
     const own = networks.count(network) + 1;
     const others = networks.count(network) === 0 ? networks.size() + 1 : networks.size();
     const fairShare = Math.max(1, Math.floor(limits.connections / others));
     // A network above its share takes slots only from itself and from larger ones.
-    const isAbove = ({ caller }: Held) => {
+    const isAbove = ({ caller }: Entry) => {
       const size = caller.network === network ? own : networks.count(caller.network);
       return size > fairShare && (own <= fairShare || size >= own);
     };
@@ -103,22 +105,24 @@ export function createConnections(settings: {
     };
     const victim = fromAbove(unproductive(PATIENCE_MS));
     if (victim !== null || own > fairShare) return victim;
-    // Clients that reconnect all the time are never old: without any message they have no patience to claim.
-    const fresh = [...held].filter(([, { stage, completed }]) => stage !== 'processing' && completed === 0);
+    // Clients that reconnect all the time are never old: without any completed message they are candidates immediately.
+    const fresh = [...entries].filter(
+      ([, { phase, completed }]) => phase !== 'processing' && completed === 0,
+    );
     return fromAbove(fresh) ?? stalest(unproductive(FAIR_PATIENCE_MS));
   }
 
   function evict(victim: SMTPServerSession | null): boolean {
     if (victim === null) return false;
-    forget(victim);
-    hangUp(victim, 'Other clients need this connection');
+    remove(victim);
+    disconnect(victim, 'Other clients need this connection');
     return true;
   }
 
-  function forget(session: SMTPServerSession): void {
-    const entry = held.get(session);
+  function remove(session: SMTPServerSession): void {
+    const entry = entries.get(session);
     if (entry === undefined) return;
-    held.delete(session);
+    entries.delete(session);
     blocks.add(entry.caller.block, -1);
     networks.add(entry.caller.network, -1);
   }
@@ -130,75 +134,75 @@ export function createConnections(settings: {
         blocks.count(caller.block) >= limits.perAddress &&
         !evict(stalest(unproductive(PATIENCE_MS).filter(([, entry]) => entry.caller.block === caller.block)))
       )
-        return new SmtpReply(421, '4.7.0', 'Too many connections from your address');
-      if (held.size >= limits.connections && !evict(victimFor(caller)))
-        return new SmtpReply(421, '4.3.2', 'Too many connections; please try again in a moment');
+        return new SmtpRejection(421, '4.7.0', 'Too many connections from your address');
+      if (entries.size >= limits.connections && !evict(victimFor(caller)))
+        return new SmtpRejection(421, '4.3.2', 'Too many connections; please try again in a moment');
       const now = clock.now();
-      held.set(session, {
+      entries.set(session, {
         caller,
         since: now,
-        stage: 'idle',
-        stageAt: now,
+        phase: 'idle',
+        phaseAt: now,
         productiveAt: now,
         completed: 0,
         mails: 0,
-        refusals: 0,
+        rejectedRecipients: 0,
       });
       blocks.add(caller.block, 1);
       networks.add(caller.network, 1);
       return null;
     },
     begin: (session) => {
-      const entry = held.get(session);
+      const entry = entries.get(session);
       if (entry === undefined) return null;
       if (++entry.mails > limits.messagesPerConnection)
-        return new SmtpReply(421, '4.7.0', 'Too many messages in one connection; please open another');
-      entry.stage = 'mail';
-      entry.stageAt = clock.now();
+        return new SmtpRejection(421, '4.7.0', 'Too many messages in one connection; please open another');
+      entry.phase = 'mail';
+      entry.phaseAt = clock.now();
       return null;
     },
-    enter: (session, stage) => {
-      const entry = held.get(session);
+    enter: (session, phase) => {
+      const entry = entries.get(session);
       if (entry === undefined) return;
-      entry.stage = stage;
-      entry.stageAt = clock.now();
-      if (draining && stage === 'idle') hangUp(session, 'Shutting down');
+      entry.phase = phase;
+      entry.phaseAt = clock.now();
+      if (draining && phase === 'idle') disconnect(session, 'Shutting down');
     },
     complete: (session) => {
-      const entry = held.get(session);
+      const entry = entries.get(session);
       if (entry === undefined) return;
       entry.productiveAt = clock.now();
       entry.completed++;
     },
-    refused: (session) => {
-      const entry = held.get(session);
-      return entry !== undefined && ++entry.refusals >= REFUSALS
-        ? new SmtpReply(421, '4.7.0', 'Too many addresses that do not exist')
+    rejectedRecipient: (session) => {
+      const entry = entries.get(session);
+      return entry !== undefined && ++entry.rejectedRecipients >= MAX_REJECTED_RECIPIENTS
+        ? new SmtpRejection(421, '4.7.0', 'Too many addresses that do not exist')
         : null;
     },
-    left: forget,
+    remove,
     sweep: () => {
       const now = clock.now();
-      for (const [session, { stage, stageAt, since }] of held) {
+      for (const [session, { phase, phaseAt, since }] of entries) {
         const late =
-          (stage === 'mail' && now - stageAt > limits.transactionMs) ||
-          (stage !== 'processing' && now - since > limits.connectionMs);
+          (phase === 'mail' && now - phaseAt > limits.transactionMs) ||
+          (phase !== 'processing' && now - since > limits.connectionMs);
         if (!late) continue;
-        forget(session);
-        hangUp(session, 'This takes too long');
+        remove(session);
+        disconnect(session, 'This takes too long');
       }
     },
     drain: () => {
       draining = true;
-      for (const [session, { stage }] of held) if (stage === 'idle') hangUp(session, 'Shutting down');
+      for (const [session, { phase }] of entries) if (phase === 'idle') disconnect(session, 'Shutting down');
     },
-    count: () => held.size,
+    count: () => entries.size,
   };
 }
 
-type Candidate = [SMTPServerSession, Held];
+type Candidate = [SMTPServerSession, Entry];
 
-/** The one whose last completed message is longest ago. */
+/** The connection whose last completed message is the longest ago. */
 function stalest(candidates: Candidate[]): SMTPServerSession | null {
   let found: Candidate | null = null;
   for (const candidate of candidates)
@@ -206,7 +210,7 @@ function stalest(candidates: Candidate[]): SMTPServerSession | null {
   return found?.[0] ?? null;
 }
 
-function largestGroup(candidates: Candidate[], nameOf: (entry: Held) => string): Candidate[] {
+function largestGroup(candidates: Candidate[], nameOf: (entry: Entry) => string): Candidate[] {
   const groups = new Map<string, Candidate[]>();
   let largest: Candidate[] = [];
   for (const candidate of candidates) {

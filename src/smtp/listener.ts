@@ -2,29 +2,30 @@ import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 
 import { type ListenAddress, parseListen } from '../config/schema.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
 import { createErrorLog, type Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
 import { listenFault } from '../core/operator-fault.ts';
 import { storageFailure } from '../store/failure.ts';
 import { type BodyReading, readBody } from './body.ts';
 import type { CertificateSource } from './certificate.ts';
 import { type CommandRates, createCommandLimits } from './command-limits.ts';
+import { createCommandQueue } from './command-queue.ts';
 import { type ConnectionLimits, createConnections } from './connections.ts';
 import { createLogWindow } from './log-window.ts';
-import type { EvictionReason, ReceiveBudget, UploadOptions } from './mx/receive-budget.ts';
 import { PacedServer } from './paced-server.ts';
 import { translateProxyHeaders } from './proxy-header.ts';
-import { SmtpReply, tryLater } from './reply.ts';
+import type { EvictionReason, ReceiveBudget, UploadOptions } from './receive-budget.ts';
+import { SmtpRejection, tryLater } from './reply.ts';
 import { boundSockets, createHandshakeCheck, createStallCheck } from './sockets.ts';
-import { createTurns } from './turns.ts';
 
 /**
- * What both SMTP listeners have in common: the package behind them with its defaults corrected, STARTTLS, limits on
- * connections, commands and memory, and an orderly end. It does not know what a recipient or a mail means.
+ * The base of both SMTP listeners: smtp-server with secure defaults, STARTTLS, limits on connections, commands and
+ * memory, and a graceful shutdown. The meaning of recipients and mails is left to its callbacks.
  *
- * The package ends DATA at CRLF.CRLF alone, so a bare LF is part of the mail and smuggles nothing; the parsers
- * take it for a line's end (RFC 5321 §2.3.8), and no mail is passed on as it came.
+ * smtp-server ends DATA at CRLF.CRLF only, so a bare LF is part of the mail and cannot smuggle commands; the parsers
+ * treat it as a line end (RFC 5321 §2.3.8), and no mail is relayed byte for byte.
  */
-export interface ListenerSettings {
-  /** `mx.listen`, for messages to the operator. */
+export interface ListenerDeps {
+  /** The configuration key, `mx.listen`, for messages to the operator. */
   name: string;
   listen: string;
   hostname: string;
@@ -37,7 +38,7 @@ export interface ListenerSettings {
   budget: ReceiveBudget;
   clock: Clock;
   log: Log;
-  /** Options of the package that are not the same for both. */
+  /** Options of smtp-server that differ between the listeners. */
   options: Pick<
     SMTPServerOptions,
     | 'secure'
@@ -50,51 +51,51 @@ export interface ListenerSettings {
     | 'lenientAddressParsing'
     | 'ciphers'
   >;
-  /** Connected, and not yet greeted. */
+  /** Called before the greeting. */
   onConnect?(session: SMTPServerSession): void;
-  /** May it begin a mail? Null: yes. */
-  onMail?(session: SMTPServerSession): SmtpReply | null;
-  /** Null: the recipient is taken. */
-  onRecipient(address: string, session: SMTPServerSession): SmtpReply | null;
-  /** In the budget, who holds the memory for the mail that this session is about to send. */
+  /** Decides on MAIL; null: accepted. */
+  onMail?(session: SMTPServerSession): SmtpRejection | null;
+  /** Decides on RCPT; null: accepted. */
+  onRecipient(address: string, session: SMTPServerSession): SmtpRejection | null;
+  /** To whose share of the budget the memory for the session's next mail is charged. */
   uploader(session: SMTPServerSession): Omit<UploadOptions, 'evict'>;
   /**
-   * What became of the mail: the text of the 250, which means that it is on disk. Any error other than an
-   * SmtpReply is a fault of this server, and answered with 451.
+   * Processes a mail. Resolves with the text of the 250 when its effects are durable, or with a rejection. Any error
+   * it throws is a fault of this server and answered with 451.
    */
-  onData(mail: Buffer, session: SMTPServerSession): Promise<string | SmtpReply>;
-  /** Whether a mail that was refused after DATA counts as completed, too. */
-  countsRefused?(session: SMTPServerSession): boolean;
-  /** Every few seconds while it listens. */
+  onData(mail: Buffer, session: SMTPServerSession): Promise<string | SmtpRejection>;
+  /** Whether a mail that was rejected after DATA counts as completed, too. */
+  countsRejected?(session: SMTPServerSession): boolean;
+  /** Called every few seconds while the listener is open. */
   onSweep?(): void;
 }
 
 export interface Listener {
   listen(): Promise<void>;
-  /** Where it listens, port 0 resolved; null when it does not. */
+  /** The bound address, port 0 resolved; null when it is not listening. */
   address(): ListenAddress | null;
   connections(): number;
-  /** Takes no new connection or mail; mails under way have `graceMs` to end. */
+  /** Accepts no new connection or mail; mails in progress have `graceMs` to end. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Connections beyond the limit, while they are greeted or refused. */
-const MARGIN = 200;
-const SWEEP_MS = 2 * SECOND;
+/** Connections beyond the limit while they are greeted or rejected. */
+const CONNECTION_MARGIN = 200;
+const SWEEP_INTERVAL_MS = 2 * SECOND;
 
-export async function createListener(settings: ListenerSettings): Promise<Listener> {
-  const { name, hostname, limits, log } = settings;
-  const { clock, budget } = settings;
+export async function createListener(deps: ListenerDeps): Promise<Listener> {
+  const { name, hostname, limits, log } = deps;
+  const { clock, budget } = deps;
   const logError = createErrorLog(log);
-  const connections = createConnections({ clock, limits, hangUp });
-  const commands = createCommandLimits(clock, settings.commandRates);
-  const refusals = createLogWindow(clock, log, 'SMTP clients disconnected for exceeding limits');
+  const connections = createConnections({ clock, limits, disconnect });
+  const commands = createCommandLimits(clock, deps.commandRates);
+  const rejections = createLogWindow(clock, log, 'SMTP clients disconnected for exceeding limits');
   const stalls = createStallCheck(clock);
   const endSlowHandshakes = createHandshakeCheck(clock);
 
   const options: SMTPServerOptions = {
-    ...settings.options,
-    ...(await settings.certificate.load()),
+    ...deps.options,
+    ...(await deps.certificate.load()),
     minVersion: 'TLSv1.2',
     name: hostname,
     heloResponse: '%s',
@@ -102,78 +103,81 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
     rejectOversized: true,
     maxRecipients: limits.recipients,
     maxCommandLength: limits.commandLength,
-    maxClients: limits.connections + MARGIN,
+    maxClients: limits.connections + CONNECTION_MARGIN,
     socketTimeout: limits.idleMs,
     disableReverseLookup: true,
     hideENHANCEDSTATUSCODES: false,
     logger: false,
-    useProxy: settings.proxies.length > 0 ? [...settings.proxies] : false,
+    useProxy: deps.proxies.length > 0 ? [...deps.proxies] : false,
     onConnect: (session, callback) => {
-      settings.onConnect?.(session);
-      const refusal = commands.connect(session) ?? connections.admit(session);
-      if (refusal !== null) onRefused(session.remoteAddress, refusal);
-      callback(refusal);
+      deps.onConnect?.(session);
+      const rejection = commands.connect(session) ?? connections.admit(session);
+      if (rejection !== null) onRejected(session.remoteAddress, rejection);
+      callback(rejection);
     },
     onMailFrom: (_address, session, callback) =>
-      callback(attempt(() => connections.begin(session) ?? settings.onMail?.(session) ?? null)),
+      callback(attempt(() => connections.begin(session) ?? deps.onMail?.(session) ?? null)),
     onRcptTo: ({ address }, session, callback) => callback(attempt(() => recipient(address, session))),
     onData: (stream, session, callback) => void answerMail(stream, session, callback),
-    onClose: (session) => connections.left(session),
+    onClose: (session) => connections.remove(session),
   };
-  const server = new PacedServer(options, { limits: commands, turns: createTurns(), onRefused });
-  // Sockets that the package has not admitted yet, or has refused.
-  server.server.maxConnections = limits.connections + 2 * MARGIN;
+  const sweeps = createLoop({
+    name: `${name} sweep`,
+    run: sweep,
+    intervalMs: SWEEP_INTERVAL_MS,
+    firstMs: SWEEP_INTERVAL_MS,
+    log,
+  });
+  const server = new PacedServer(options, { limits: commands, queue: createCommandQueue(), onRejected });
+  // Includes sockets that smtp-server has not admitted yet, or has rejected.
+  server.server.maxConnections = limits.connections + 2 * CONNECTION_MARGIN;
 
-  const ended: (() => void)[] = [translateProxyHeaders(server.server, settings.proxies)];
-  const forgetSockets = boundSockets(server.server, limits.perAddress, settings.proxies);
+  const cleanups: (() => Promise<void> | void)[] = [translateProxyHeaders(server.server, deps.proxies)];
+  const removeClosedSockets = boundSockets(server.server, limits.perAddress, deps.proxies);
 
-  function hangUp(session: SMTPServerSession, text: string): void {
+  function disconnect(session: SMTPServerSession, text: string): void {
     for (const connection of server.connections)
       if (connection.session === session) connection.send(421, `4.7.0 ${text}`);
   }
 
-  function onRefused(remoteAddress: string, { message }: SmtpReply): void {
-    refusals.count(remoteAddress, { listener: name, reply: message });
+  function onRejected(remoteAddress: string, { message }: SmtpRejection): void {
+    rejections.count(remoteAddress, { listener: name, reply: message });
   }
 
   function evict(session: SMTPServerSession, reason: EvictionReason): void {
-    const reply = new SmtpReply(421, '4.3.2', EVICTIONS[reason]);
-    onRefused(session.remoteAddress, reply);
+    const rejection = new SmtpRejection(421, '4.3.2', EVICTIONS[reason]);
+    onRejected(session.remoteAddress, rejection);
     for (const connection of server.connections)
-      if (connection.session === session) connection.send(421, reply.message);
+      if (connection.session === session) connection.send(421, rejection.message);
   }
 
   function sweep(): void {
     connections.sweep();
     budget.sweep();
-    refusals.sweep();
+    rejections.sweep();
     for (const connection of server.connections) {
       if (!stalls.isStalled(connection._socket)) continue;
-      refusals.count(connection.remoteAddress, { listener: name, reply: 'replies were not read' });
+      rejections.count(connection.remoteAddress, { listener: name, reply: 'replies not read' });
       connection._socket.destroy();
     }
     endSlowHandshakes(server._pendingSockets.values());
-    forgetSockets();
-    settings.onSweep?.();
+    removeClosedSockets();
+    deps.onSweep?.();
   }
 
-  /** A fault in a decision (the database, say) is no verdict on the client. */
-  function attempt(decide: () => SmtpReply | null): SmtpReply | null {
+  /** Answers 451 when the decision throws, because of the database for example. */
+  function attempt(decide: () => SmtpRejection | null): SmtpRejection | null {
     try {
       return decide();
     } catch (error) {
-      logError(
-        storageFailure(error)?.kind ?? null,
-        { err: error, listener: name },
-        'an SMTP command could not be answered',
-      );
+      logError(storageFailure(error)?.kind ?? null, { err: error, listener: name }, 'SMTP command failed');
       return tryLater();
     }
   }
 
-  function recipient(address: string, session: SMTPServerSession): SmtpReply | null {
-    const refusal = settings.onRecipient(address, session);
-    return refusal === null ? null : (connections.refused(session) ?? refusal);
+  function recipient(address: string, session: SMTPServerSession): SmtpRejection | null {
+    const rejection = deps.onRecipient(address, session);
+    return rejection === null ? null : (connections.rejectedRecipient(session) ?? rejection);
   }
 
   async function answerMail(
@@ -181,43 +185,46 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
     session: SMTPServerSession,
     callback: (error: Error | null, text?: string) => void,
   ): Promise<void> {
-    // The package resets the envelope with its reply.
+    // smtp-server resets the envelope with its reply.
     const recipients = session.envelope.rcptTo.length;
     const upload = budget.open({
-      ...settings.uploader(session),
+      ...deps.uploader(session),
       evict: (reason) => {
         reading.release();
         evict(session, reason);
       },
     });
-    const tooLarge = () => hangUp(session, 'This is far too large');
-    const reading = readBody(stream, upload, limits.mailBytes, tooLarge);
-    const answer = await takeMail(reading, session);
-    if (!(answer instanceof SmtpReply) || settings.countsRefused?.(session) === true) {
+    const onTooLarge = () => disconnect(session, 'The mail is far too large');
+    const reading = readBody(stream, upload, limits.mailBytes, onTooLarge);
+    const answer = await processMail(reading, session);
+    if (!(answer instanceof SmtpRejection) || deps.countsRejected?.(session) === true) {
       commands.complete(session, recipients);
       connections.complete(session);
     }
-    if (answer instanceof SmtpReply) callback(answer);
+    if (answer instanceof SmtpRejection) callback(answer);
     else callback(null, answer);
     connections.enter(session, 'idle');
   }
 
-  async function takeMail(reading: BodyReading, session: SMTPServerSession): Promise<string | SmtpReply> {
+  async function processMail(
+    reading: BodyReading,
+    session: SMTPServerSession,
+  ): Promise<string | SmtpRejection> {
     const mail = await reading.body.catch(() => 'gone' as const);
-    // Nobody hears this any more.
+    // The client has disconnected and receives no reply.
     if (mail === 'gone') return tryLater();
     try {
-      // Answered by the package, which counts for itself.
-      if (mail === 'too-large') return new SmtpReply(552, '5.3.4', 'The mail is too large');
-      if (mail === 'no-room')
-        return new SmtpReply(452, '4.3.1', 'Too much mail at once; please try again later');
+      // smtp-server counts the size, too, and sends its own reply.
+      if (mail === 'too-large') return new SmtpRejection(552, '5.3.4', 'The mail is too large');
+      if (mail === 'out-of-memory')
+        return new SmtpRejection(452, '4.3.1', 'Too much mail is being received; please try again later');
       connections.enter(session, 'processing');
-      return await settings.onData(mail, session);
+      return await deps.onData(mail, session);
     } catch (error) {
       logError(
         storageFailure(error)?.kind ?? null,
         { err: error, listener: name },
-        'a mail could not be taken',
+        'mail could not be processed',
       );
       return tryLater();
     } finally {
@@ -228,17 +235,17 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
   return {
     listen: () =>
       new Promise((resolve, reject) => {
-        const address = parseListen(settings.listen);
-        if (address === null) return reject(new Error(`${name}: "${settings.listen}" is not an address`));
+        const address = parseListen(deps.listen);
+        if (address === null) return reject(new Error(`${name}: "${deps.listen}" is not an address`));
         const onError = (error: Error) => reject(listenFault(name, address, error));
         server.once('error', onError);
         server.listen(address.port, address.host, () => {
           server.removeListener('error', onError);
-          // Of single connections, from here on: broken off, or no TLS where TLS was to be.
+          // Errors of single connections: aborted, or failed in the TLS handshake.
           server.on('error', (error) => log.debug({ err: error, listener: name }, 'SMTP connection failed'));
-          ended.push(settings.certificate.watch((pair) => server.updateSecureContext(pair)));
-          const timer = setInterval(sweep, SWEEP_MS).unref();
-          ended.push(() => clearInterval(timer), refusals.flush);
+          cleanups.push(deps.certificate.watch((pair) => server.updateSecureContext(pair)));
+          sweeps.start();
+          cleanups.push(sweeps.stop, rejections.flush);
           resolve();
         });
       }),
@@ -249,16 +256,18 @@ export async function createListener(settings: ListenerSettings): Promise<Listen
         : { host: address.address, port: address.port };
     },
     connections: () => connections.count(),
-    close: (graceMs) => {
-      for (const end of ended) end();
+    close: async (graceMs) => {
+      const cleaned = Promise.all(cleanups.map(async (cleanup) => cleanup()));
       connections.drain();
       server.options.closeTimeout = graceMs;
-      return new Promise((resolve) => server.close(resolve));
+      await new Promise<void>((resolve) => server.close(resolve));
+      await cleaned;
     },
   };
 }
 
+/** Reply texts. */
 const EVICTIONS: Record<EvictionReason, string> = {
-  'room-needed': 'Other clients need this memory; please try again later',
+  'memory-needed': 'Other clients need this memory; please try again later',
   'too-slow': 'The mail arrives too slowly; please try again later',
 };

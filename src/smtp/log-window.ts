@@ -2,12 +2,12 @@ import { type Clock, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 
 /**
- * Logs what clients repeat as one line per address and window, with a count: a flood must not fill the log. The
- * line is written when the window ends.
+ * Logs repeated occurrences as one line per address and minute, with a count, so that a flood does not fill the log. The
+ * line is written when the minute ends.
  */
 export interface LogWindow {
   count(remoteAddress: string, fields: Record<string, string>): void;
-  /** Writes the lines of windows that are over: to be called every few seconds. */
+  /** Writes the lines of windows that have ended; called every few seconds. */
   sweep(): void;
   /** Writes all lines. */
   flush(): void;

@@ -3,27 +3,27 @@ import { SMTPConnection } from 'smtp-server/lib/smtp-connection.js';
 import { SECOND } from '../core/clock.ts';
 import { smtpCaller } from './caller.ts';
 import type { CommandLimits } from './command-limits.ts';
-import { SmtpReply } from './reply.ts';
-import type { Turns } from './turns.ts';
+import type { CommandQueue } from './command-queue.ts';
+import { SmtpRejection } from './reply.ts';
 
 /**
- * The package's server with a limit on commands. The package itself runs up to 100 pipelined commands of each
- * connection per turn of the event loop and writes every reply with a system call of its own; here commands wait
- * for their turn, and the replies to commands that arrived together leave together.
+ * SMTPServer with limits on commands. smtp-server runs up to 100 pipelined commands of each connection per iteration
+ * of the event loop and writes every reply with a separate system call; here commands wait in a queue shared by all
+ * connections, and replies to commands that arrived together are written together.
  *
- * Overrides `connect` of the server and `_onCommand` and `send` of the connection; package.json pins the version,
+ * Overrides `connect` of the server and `_onCommand` and `send` of the connection; package.json pins the version, and
  * test/smtp/paced-server.test.ts fails when they are no longer called.
  */
 export interface Pacing {
   limits: Pick<CommandLimits, 'command'>;
-  turns: Pick<Turns, 'run'>;
-  /** A client was disconnected for what it sent. */
-  onRefused(remoteAddress: string, reply: SmtpReply): void;
+  queue: Pick<CommandQueue, 'run'>;
+  /** Called when a client is disconnected for exceeding its limits. */
+  onRejected(remoteAddress: string, reply: SmtpRejection): void;
 }
 
 type ConnectArguments = Parameters<SMTPServer['connect']>;
 
-/** The package waits 5 s for a client that it has sent 421 to; here that is time in which a socket is occupied. */
+/** How long a socket stays open after a 421. smtp-server waits 5 s, in which the socket is occupied. */
 const LINGER_MS = SECOND;
 const ENHANCED_CODE = /^[245]\.\d{1,3}\.\d{1,3} /;
 
@@ -36,7 +36,7 @@ export class PacedServer extends SMTPServer {
   }
 
   override connect(...[socket, options]: ConnectArguments): void {
-    // Closed before the package listens for it: it would never be forgotten.
+    // Already closed: smtp-server would miss the close event and never remove the connection.
     if (socket.destroyed) return;
     const connection = new PacedConnection(this, socket, options, this.#pacing);
     this.connections.add(connection);
@@ -57,29 +57,29 @@ class PacedConnection extends SMTPConnection {
   }
 
   override _onCommand(command: Buffer, callback?: () => void): void {
-    // Answered with 421, or dropped, by the package.
+    // smtp-server answers with 421, or ignores the command.
     if (!this._ready || this._upgrading) return super._onCommand(command, callback);
-    const { limits, turns, onRefused } = this.#pacing;
+    const { limits, queue, onRejected } = this.#pacing;
     const name = command.toString('latin1', 0, 9).split(' ', 1)[0]?.toUpperCase() ?? '';
     const verdict = limits.command(this.session, name);
-    if (verdict instanceof SmtpReply) {
-      onRefused(this.remoteAddress, verdict);
+    if (verdict instanceof SmtpRejection) {
+      onRejected(this.remoteAddress, verdict);
       return this.send(421, verdict.message);
     }
-    const run = () => turns.run(this.#network, () => this.#execute(name, command, callback));
+    const run = () => queue.run(this.#network, () => this.#execute(name, command, callback));
     if (verdict > 0) setTimeout(run, verdict).unref();
     else run();
   }
 
   #execute(name: string, command: Buffer, callback?: () => void): void {
-    // Gone while the command waited. The callback ends the parser.
+    // Closed while the command waited. The callback ends the parser.
     if (this._closing || this._closed) return callback?.();
-    // The reply to STARTTLS leaves before the socket is wrapped.
+    // The reply to STARTTLS is written before the socket is wrapped.
     if (name !== 'STARTTLS') this.#cork();
     super._onCommand(command, callback);
   }
 
-  /** Collects the replies until the end of this turn. */
+  /** Collects replies until the end of this tick. */
   #cork(): void {
     if (this.#isCorked) return;
     const socket = this._socket;
@@ -93,7 +93,7 @@ class PacedConnection extends SMTPConnection {
 
   override send(...[code, data, context]: Parameters<SMTPConnection['send']>): void {
     if (code !== 421) return super.send(code, data, context);
-    // An SmtpReply of 421 carries its own enhanced code, which a greeting does not have (RFC 2034 §3).
+    // A rejection with 421 begins with its enhanced code, which a greeting does not have (RFC 2034 §3).
     if (typeof data === 'string' && ENHANCED_CODE.test(data))
       super.send(code, this._ready ? data : data.replace(ENHANCED_CODE, ''), false);
     else super.send(code, data, context);

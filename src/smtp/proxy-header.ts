@@ -4,9 +4,9 @@ import { canonicalAddress } from '../accounts/caller-addresses.ts';
 import { SECOND } from '../core/clock.ts';
 
 /**
- * Headers of the PROXY protocol in their second, binary form, for a listener that reads the first form alone:
- * each is put in the words of the first before the listener sees the connection. Only connections of proxies
- * that the operator named are touched; from anybody else such a header is what it is, a breach of SMTP.
+ * PROXY protocol version 2 (binary) for smtp-server, which reads only version 1 (text): each header is translated to
+ * version 1 before smtp-server sees the connection. Applies to connections of the configured proxies only; from any
+ * other client such a header is an SMTP syntax error.
  *
  * https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt, §2.2
  */
@@ -14,47 +14,48 @@ const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const FIXED = 16;
 const VERSION = 2;
 const [LOCAL, PROXIED] = [0, 1];
-/** Family and transport in one octet. */
+/** Address family and transport in one octet. */
 const [TCP4, TCP6] = [0x11, 0x21];
-/** Addresses and what proxies add to them (§2.2.1); ours is a mail server, nobody has more to say. */
-const LONGEST = 4096;
+/** Maximum length of addresses and TLVs (§2.2.1), octets. */
+const MAX_LENGTH = 4096;
 
-/** A proxy that has connected has its header ready. */
-const HEADER_MS = 10 * SECOND;
+/** A proxy sends its header right after it connects. */
+const HEADER_TIMEOUT_MS = 10 * SECOND;
 
-/** more: it is not all there. other: not of this form, or not of any. */
-export type ProxyHeader = { line: string; length: number } | 'more' | 'other' | 'bad';
+/** incomplete: more octets are needed. absent: not version 2. malformed: version 2, but not valid. */
+export type ProxyHeader = { line: string; length: number } | 'incomplete' | 'absent' | 'malformed';
 
-/** Reads a header at the beginning of what a connection has sent; `length` is what it takes of that. */
+/** Parses a header at the beginning of the octets of a connection. `line`: version 1; `length`: octets it takes. */
 export function readProxyHeader(bytes: Buffer): ProxyHeader {
   const known = Math.min(bytes.length, SIGNATURE.length);
-  if (!bytes.subarray(0, known).equals(SIGNATURE.subarray(0, known))) return 'other';
-  if (bytes.length < FIXED) return 'more';
+  if (!bytes.subarray(0, known).equals(SIGNATURE.subarray(0, known))) return 'absent';
+  if (bytes.length < FIXED) return 'incomplete';
   const [version, command] = [bytes.readUInt8(12) >> 4, bytes.readUInt8(12) & 0x0f];
   const length = bytes.readUInt16BE(14);
-  if (version !== VERSION || (command !== LOCAL && command !== PROXIED) || length > LONGEST) return 'bad';
-  if (bytes.length < FIXED + length) return 'more';
-  const told = bytes.subarray(FIXED, FIXED + length);
-  const line = command === LOCAL ? UNKNOWN : lineFor(bytes.readUInt8(13), told);
-  return line === null ? 'bad' : { line, length: FIXED + length };
+  if (version !== VERSION || (command !== LOCAL && command !== PROXIED) || length > MAX_LENGTH)
+    return 'malformed';
+  if (bytes.length < FIXED + length) return 'incomplete';
+  const payload = bytes.subarray(FIXED, FIXED + length);
+  const line = command === LOCAL ? UNKNOWN : lineFor(bytes.readUInt8(13), payload);
+  return line === null ? 'malformed' : { line, length: FIXED + length };
 }
 
-/** The proxy speaks for itself, or of a connection that has no address: the connection is what it seems. */
+/** A health check of the proxy, or a connection without an IP address: the proxy's own address counts. */
 const UNKNOWN = 'PROXY UNKNOWN\r\n';
 
-function lineFor(family: number, told: Buffer): string | null {
+function lineFor(family: number, payload: Buffer): string | null {
   if (family !== TCP4 && family !== TCP6) return UNKNOWN;
   const width = family === TCP4 ? 4 : 16;
-  if (told.length < 2 * width + 4) return null;
-  const address = (at: number) => ipaddr.fromByteArray([...told.subarray(at, at + width)]).toString();
-  const ports = [told.readUInt16BE(2 * width), told.readUInt16BE(2 * width + 2)];
+  if (payload.length < 2 * width + 4) return null;
+  const address = (at: number) => ipaddr.fromByteArray([...payload.subarray(at, at + width)]).toString();
+  const ports = [payload.readUInt16BE(2 * width), payload.readUInt16BE(2 * width + 2)];
   return `PROXY ${family === TCP4 ? 'TCP4' : 'TCP6'} ${address(0)} ${address(width)} ${ports.join(' ')}\r\n`;
 }
 
 /**
- * Puts itself before a server's own handling of connections; returns how to let go of those whose header has
- * not come. A connection whose header cannot be read, or does not come in time, is dropped without a word: a
- * proxy that is set up wrongly is to be seen at once.
+ * Translates the headers of connections from proxies before the server's own listeners run. Returns a function that
+ * closes connections whose header has not arrived. A connection with a malformed or late header is closed without a
+ * reply, so that a misconfigured proxy is noticed immediately.
  */
 export function translateProxyHeaders(server: Server, proxies: readonly string[]): () => void {
   if (proxies.length === 0) return () => {};
@@ -70,7 +71,7 @@ export function translateProxyHeaders(server: Server, proxies: readonly string[]
     waiting.add(socket);
     let sent = Buffer.alloc(0);
     const drop = () => void socket.destroy();
-    const timer = setTimeout(drop, HEADER_MS).unref();
+    const timer = setTimeout(drop, HEADER_TIMEOUT_MS).unref();
     const done = () => {
       clearTimeout(timer);
       waiting.delete(socket);
@@ -82,11 +83,11 @@ export function translateProxyHeaders(server: Server, proxies: readonly string[]
       for (let chunk = next(); chunk !== null; chunk = next()) sent = Buffer.concat([sent, chunk]);
       if (sent.length === 0) return;
       const header = readProxyHeader(sent);
-      if (header === 'more') return;
+      if (header === 'incomplete') return;
       done();
-      if (header === 'bad') return drop();
+      if (header === 'malformed') return drop();
       socket.unshift(
-        header === 'other' ? sent : Buffer.concat([Buffer.from(header.line), sent.subarray(header.length)]),
+        header === 'absent' ? sent : Buffer.concat([Buffer.from(header.line), sent.subarray(header.length)]),
       );
       admit(socket);
     }

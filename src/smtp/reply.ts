@@ -1,9 +1,9 @@
 /**
- * A negative SMTP reply. The package behind the listeners takes an error, and writes its code, then its text; it
- * would choose the enhanced code by the code alone, so both are given as one.
+ * A negative reply of one of our listeners. smtp-server takes an error and writes its code, then its text; it would derive
+ * the enhanced code (RFC 3463) from the code alone, so both are passed as one.
  */
-export class SmtpReply extends Error {
-  /** `550 5.7.1`. 421 as a number, by which the package knows to hang up; its enhanced code begins the message. */
+export class SmtpRejection extends Error {
+  /** `550 5.7.1`. 421 is a number, for which smtp-server closes the connection; its enhanced code begins the message. */
   readonly responseCode: string | 421;
 
   constructor(code: number, enhanced: string, text: string) {
@@ -12,7 +12,7 @@ export class SmtpReply extends Error {
   }
 }
 
-/** For whatever went wrong on our side: the client is to come again (RFC 5321 §4.2.1). */
-export function tryLater(): SmtpReply {
-  return new SmtpReply(451, '4.3.0', 'This server has trouble of its own; please try again later');
+/** For a fault of this server: the client tries again later (RFC 5321 §4.2.1). */
+export function tryLater(): SmtpRejection {
+  return new SmtpRejection(451, '4.3.0', 'Local error in processing; please try again later');
 }

@@ -3,26 +3,26 @@ import { callerBlock, canonicalAddress } from '../accounts/caller-addresses.ts';
 import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 import { eventLoopTurns } from '../core/slices.ts';
 
-/** Limits on TCP sockets that the SMTP session itself cannot enforce: before it begins, and when nobody reads. */
+/** Limits on TCP sockets that an SMTP session cannot enforce: before it begins, and when replies are not read. */
 
-/** Sockets of an address beyond its connections, while they are greeted or refused. */
+/** Sockets of an address beyond its connections while they are greeted or rejected. */
 const ADDRESS_MARGIN = 10;
-/** A TLS handshake, or a PROXY header, takes no longer. */
-const HANDSHAKE_MS = 30 * SECOND;
-/** Replies that are not read hold a socket no longer. */
-export const WRITE_STALL_MS = MINUTE;
+/** Limit for a TLS handshake or a PROXY header. */
+const HANDSHAKE_TIMEOUT_MS = 30 * SECOND;
+/** Sockets whose replies are not read for this long are closed. */
+export const WRITE_STALL_TIMEOUT_MS = MINUTE;
 
 /**
  * Closes sockets of an address that has more than its connections and a margin, without a reply: before the greeting
- * no other limit counts them. Sockets of proxies are counted by the address that the proxy names, elsewhere.
- * Returns what forgets closed sockets: to be called every few seconds.
+ * no other limit counts them. Connections through proxies are limited by `createConnections` only, by the address that
+ * the proxy states. Returns a function that removes closed sockets from the count; called every few seconds.
  */
 export function boundSockets(server: Server, perAddress: number, proxies: readonly string[]): () => void {
   const exempt = new Set(proxies.map(canonicalAddress));
   const open = new Map<string, Set<Socket>>();
   const listeners = server.listeners('connection');
 
-  // The package removes all listeners of a socket at STARTTLS: a closed one has to be looked for.
+  // smtp-server removes all listeners of a socket at STARTTLS, so closed sockets are searched for.
   function count(block: string): number {
     const sockets = open.get(block);
     if (sockets === undefined) return 0;
@@ -52,7 +52,7 @@ export function boundSockets(server: Server, perAddress: number, proxies: readon
   };
 }
 
-/** Closes sockets that are still on their way to an SMTP session: to be called with them every few seconds. */
+/** Closes sockets that stay without an SMTP session for too long; called with them every few seconds. */
 export function createHandshakeCheck(clock: Clock): (sockets: Iterable<Socket>) => void {
   const firstSeen = new WeakMap<Socket, number>();
   return (sockets) => {
@@ -60,13 +60,13 @@ export function createHandshakeCheck(clock: Clock): (sockets: Iterable<Socket>) 
     for (const socket of sockets) {
       const since = firstSeen.get(socket) ?? now;
       firstSeen.set(socket, since);
-      if (now - since > HANDSHAKE_MS) socket.destroy();
+      if (now - since > HANDSHAKE_TIMEOUT_MS) socket.destroy();
     }
   };
 }
 
 export interface StallCheck {
-  /** Whether bytes have been waiting for a reader too long: to be asked every few seconds. */
+  /** Whether the peer has not read its replies for too long; called every few seconds. */
   isStalled(socket: Socket): boolean;
 }
 
@@ -79,7 +79,7 @@ export function createStallCheck(clock: Clock): StallCheck {
       const before = last.get(socket);
       if (socket.writableLength === 0) last.delete(socket);
       else if (before === undefined || before.sent !== sent) last.set(socket, { sent, at: now });
-      else return now - before.at >= WRITE_STALL_MS;
+      else return now - before.at >= WRITE_STALL_TIMEOUT_MS;
       return false;
     },
   };

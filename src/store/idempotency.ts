@@ -1,3 +1,4 @@
+import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database.ts';
 
 /** Answers already given, by account, endpoint and the caller's key. */
@@ -11,6 +12,20 @@ export interface IdempotencyRow {
   body: string;
   expires_at: number;
 }
+
+export const IDEMPOTENCY_POLICY = {
+  table: 'idempotency',
+  personal: ['body'],
+  erasure: ['stored answers'],
+  // An answer is valid until it expires, not at that moment.
+  retention: {
+    kind: 'answers',
+    rows: 'timed',
+    period: 'expiry',
+    key: 'account_id, endpoint, key',
+    time: 'expires_at',
+  },
+} as const satisfies DataPolicy;
 
 export function idempotencyTable(db: Database) {
   const get = db.prepare<[string, string, string, number], IdempotencyRow>(

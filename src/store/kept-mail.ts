@@ -1,3 +1,4 @@
+import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database.ts';
 
 /**
@@ -34,6 +35,14 @@ const MAX_MAILS_PER_BOX = 1000;
 const MAX_MAILS_PER_NETWORK = 100;
 /** Most that is kept of one mail. */
 const KEPT_BYTES = 256 * 1024;
+
+export const KEPT_MAIL_POLICY = {
+  table: 'kept_mail',
+  // Mail to the operator (postmaster, abuse) is not erased.
+  personal: ['recipient', 'sender', 'remote_address', 'raw'],
+  erasure: ['kept mail'],
+  retention: { kind: 'keptMail', rows: 'aged', period: 'events', number: 'seq', time: 'received_at' },
+} as const satisfies DataPolicy;
 
 export function keptMailTable(db: Database) {
   const insert = db.prepare<Omit<KeptMailRow, 'seq'>>(`

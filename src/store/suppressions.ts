@@ -1,3 +1,4 @@
+import type { DataPolicy } from './data-policy.ts';
 import { type Database, preparedByText } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
@@ -36,6 +37,27 @@ export interface SuppressionFilter extends PageFilter {
 }
 
 export type StrikeKind = 'soft' | 'unproven';
+
+export const SUPPRESSION_POLICY = {
+  table: 'suppressions',
+  // `recipient_hash` stays: the suppression applies to the identifier.
+  personal: ['recipient_hash', 'email'],
+  erasure: ['suppressions'],
+  retention: { until: 'the account removes the suppression' },
+} as const satisfies DataPolicy;
+
+export const STRIKE_POLICY = {
+  table: 'strikes',
+  personal: ['recipient_hash'],
+  erasure: { stays: 'they count for the identifier' },
+  retention: {
+    kind: 'strikes',
+    rows: 'timed',
+    period: 'events',
+    key: 'account_id, recipient_hash, kind, at',
+    time: 'at',
+  },
+} as const satisfies DataPolicy;
 
 export function suppressionTable(db: Database) {
   const add = db.prepare<NewSuppression>(`

@@ -1,3 +1,4 @@
+import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database.ts';
 import { type BoundId, idNumbers } from './rows/id-numbers.ts';
 import { idOfEvent, kindOfCode, type StoredKey } from './rows/row-keys.ts';
@@ -83,6 +84,13 @@ function toListed({ event_key, kind_code, event_at, ...row }: StoredListed): Lis
   if (event_key === null) return { ...row, event_id: null, kind: null };
   return { ...row, event_id: idOfEvent(event_key, event_at), kind: kindOfCode(kind_code) };
 }
+
+export const WEBHOOK_DELIVERY_POLICY = {
+  table: 'webhook_deliveries',
+  personal: ['response_body', 'error'],
+  erasure: ['messages', 'events'],
+  retention: { kind: 'webhookDeliveries', rows: 'deliveries', period: 'events' },
+} as const satisfies DataPolicy;
 
 /** `looks`: deliveries that one page looks at, at most. */
 export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {

@@ -108,7 +108,7 @@ export function createUnsubscribing(settings: UnsubscribingSettings): Unsubscrib
 
   const consentWord = ({ method, ip, userAgent }: Word) => ({
     method,
-    witness: { by: 'recipient', ipAddress: ip, userAgent, at: clock.now() },
+    provenance: { by: 'recipient', ipAddress: ip, userAgent, at: clock.now() },
   });
 
   return {

@@ -27,13 +27,13 @@ function showing(more: Partial<Credentials> = {}): Credentials {
 
 /** A key with an allow-list, and what it takes to show it. */
 async function tiedKey(allowIps: string[]): Promise<string> {
-  const wish = { accountId: account.accountId, name: '', scopes: ['setup'], allowIps };
-  return granted(await createKeys(store).create(wish)).secret;
+  const input = { accountId: account.accountId, name: '', scopes: ['setup'], allowIps };
+  return granted(await createKeys(store).create(input)).secret;
 }
 
 describe('a valid key', () => {
   it('names its account, the From domains it is tied to and what it is barred from', async () => {
-    const wish = {
+    const input = {
       accountId: account.accountId,
       name: '',
       scopes: ['transactional'],
@@ -41,7 +41,7 @@ describe('a valid key', () => {
       allowEssential: false,
       strictCompliance: true,
     };
-    const { key, secret } = granted(await createKeys(store).create(wish));
+    const { key, secret } = granted(await createKeys(store).create(input));
     expect(authenticator().authenticate(showing({ secret }), 'transactional')).toEqual({
       accountId: account.accountId,
       keyId: key.keyId,
@@ -65,7 +65,7 @@ describe('a valid key', () => {
 });
 
 describe('a caller who shows no valid key', () => {
-  it('is told the same whatever is wrong', async () => {
+  it('gets the same refusal for every fault', async () => {
     const other = granted(await createAccounts(store).create({ name: 'Other' }));
     const revoked = granted(
       await createKeys(store).create({ accountId: account.accountId, name: '', scopes: ['setup'] }),
@@ -115,7 +115,7 @@ describe('a key tied to addresses', () => {
     ['2001:db9::77', false, 'KEY_NOT_ALLOWED'],
     // The right address, as a named proxy reports it.
     ['192.0.2.1', true, null],
-    // A caller on the machine, and somebody whom an unnamed proxy on the machine passed on.
+    // A caller on this host, and one behind an unconfigured proxy on this host.
     ['127.0.0.1', false, null],
     ['127.0.0.1', true, 'KEY_NOT_ALLOWED'],
     ['', false, 'KEY_NOT_ALLOWED'],

@@ -10,13 +10,18 @@ beforeEach(async () => {
 });
 afterEach(() => store.close());
 
-const wish = (more: Partial<NewKey>): NewKey => ({ accountId: 'shop', name: '', scopes: ['setup'], ...more });
+const input = (more: Partial<NewKey>): NewKey => ({
+  accountId: 'shop',
+  name: '',
+  scopes: ['setup'],
+  ...more,
+});
 
 describe('a new key', () => {
   it('takes scopes once each, networks in one spelling and domains as lower-case A-labels', async () => {
     const { key, secret } = granted(
       await createKeys(store).create(
-        wish({
+        input({
           name: 'CI',
           scopes: ['setup', ' transactional', 'setup'],
           allowIps: ['192.0.2.0/24', '192.0.2.7', '2001:DB8:0::/32', '::ffff:198.51.100.1'],
@@ -49,7 +54,7 @@ describe('a new key', () => {
     ['an account that is not there', { accountId: 'nobody' }, 'ACCOUNT_NOT_FOUND'],
   ])('is refused with %s', async (_, more, code) => {
     const keys = createKeys(store);
-    expect(codeOf(await keys.create(wish(more)))).toBe(code);
+    expect(codeOf(await keys.create(input(more)))).toBe(code);
     expect(keys.list(null)).toHaveLength(3);
   });
 });
@@ -57,7 +62,7 @@ describe('a new key', () => {
 describe('revoking a key', () => {
   it('keeps it in the list with the time, and works once', async () => {
     const keys = createKeys(store);
-    const { key } = granted(await keys.create(wish({})));
+    const { key } = granted(await keys.create(input({})));
     store.clock.time += 1000;
 
     expect(granted(await keys.revoke(key.keyId)).revokedAt).toBe(store.clock.time);

@@ -104,7 +104,7 @@ describe('messages per hour', () => {
     expect(left).toBeLessThan(10);
   });
 
-  it('tell how many more may go now, and when', async () => {
+  it('report how many more messages are allowed now, and when', async () => {
     const { take, limits, tables, clock } = start({ messagesPerHour: 5 });
     await take(3);
     expect(limits.allowance(tables, 'acct_one', clock.now()).left).toBe(2);

@@ -18,8 +18,8 @@ describe('a postal address on one line', () => {
       ['1 Main St', 'Suite 5', 'Springfield', 'IL', '62701', 'USA'],
     ],
     [
-      '1 Main St, Unit 2, Floor 3, Springfield, IL, 62701, USA',
-      ['1 Main St', 'Unit 2, Floor 3', 'Springfield', 'IL', '62701', 'USA'],
+      '1 Main St, Unit 2, Suite 3, Springfield, IL, 62701, USA',
+      ['1 Main St', 'Unit 2, Suite 3', 'Springfield', 'IL', '62701', 'USA'],
     ],
     // The postal code where other countries put it.
     ['Musterstr. 5, 10115, Berlin, DE', ['Musterstr. 5', none, 'Berlin', none, '10115', 'DE']],

@@ -9,7 +9,7 @@ function heldClock() {
 const SETUP = { burst: 4, perSecond: 2 };
 
 describe('the limit of a key', () => {
-  it('allows a burst, says how much is left, and then so many a second', () => {
+  it('allows a burst, reports the rest, and then refills by the second', () => {
     const clock = heldClock();
     const limits = createRateLimits(clock, { setup: SETUP, send: null });
     const remaining = [1, 2, 3, 4].map(() => limits.take('key', 'setup')?.remaining);
@@ -28,7 +28,7 @@ describe('the limit of a key', () => {
     expect(limits.take('key', 'setup')).toMatchObject({ allowed: true, remaining: 3 });
   });
 
-  it('is each key its own, and sending is counted apart', () => {
+  it('is separate for each key and for sending', () => {
     const limits = createRateLimits(heldClock(), { setup: { burst: 1, perSecond: 1 }, send: SETUP });
     expect(limits.take('one', 'setup')?.allowed).toBe(true);
     expect(limits.take('one', 'setup')?.allowed).toBe(false);
@@ -41,7 +41,7 @@ describe('the limit of a key', () => {
     expect(limits.take('key', 'send')).toBeNull();
   });
 
-  it('survives a clock that is set back', () => {
+  it('is unchanged by a clock that is set back', () => {
     const clock = heldClock();
     const limits = createRateLimits(clock, { setup: SETUP, send: null });
     limits.take('key', 'setup');
@@ -56,7 +56,7 @@ describe('failed authentications', () => {
 
   it.each([
     ['the same address', '192.0.2.1', '192.0.2.1', true],
-    ['a neighbour', '192.0.2.1', '192.0.2.2', false],
+    ['a neighbor', '192.0.2.1', '192.0.2.2', false],
     ['the same /64', '2001:db8:0:1::1', '2001:db8:0:1:ffff::2', true],
     ['the next /64', '2001:db8:0:1::1', '2001:db8:0:2::1', false],
     ['IPv4 written as IPv6', '192.0.2.1', '::ffff:192.0.2.1', true],
@@ -75,7 +75,7 @@ describe('failed authentications', () => {
     expect(limits.count('192.0.2.1')).toBe(1);
   });
 
-  it('of very many addresses do not grow without end: the oldest is forgotten', () => {
+  it('are counted for a bounded number of addresses: the oldest is removed', () => {
     const limits = createFailureLimits(heldClock());
     expect(count(limits, '192.0.2.1', 101)).not.toBeNull();
     for (let block = 0; block < 20_000; block++)

@@ -8,7 +8,7 @@ import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 
-/** A real database in a directory of its own, and a clock that the test holds. */
+/** A real database in a temporary directory, and a clock that the test controls. */
 export function openStore() {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-accounts-'));
   const clock = { time: Date.parse('2026-01-31T12:00:00Z'), now: () => clock.time };
@@ -28,7 +28,7 @@ export function openStore() {
   };
 }
 
-/** The value of something that was not to be refused. */
+/** Returns a value that is not a refusal. */
 export function granted<T>(value: T | Refusal): T {
   if (isRefusal(value)) throw new Error(`refused: ${value.code} ${value.message}`);
   return value;

@@ -32,7 +32,7 @@ it('rejects the rows of an import that are over the limit, and updates those it 
     await importer.run({
       accountId: 'acct_one',
       groupId: null,
-      caller: CALLER,
+      actor: CALLER,
       reader: source.reader,
       records: source.records,
       signal: new AbortController().signal,

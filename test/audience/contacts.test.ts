@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shownContact } from '../../src/audience/shown.ts';
+import { presentContact } from '../../src/audience/present.ts';
 import { iso } from '../../src/core/clock.ts';
 import { emailIdentifier, phoneIdentifier } from '../../src/mail/identifier.ts';
 import { CALLER, codeOf, ok, startAudience } from './setup.ts';
@@ -11,7 +11,7 @@ const PHONE = '+442079460000';
 describe('a contact', () => {
   it('has a UUID v7, its e-mail’s identifier, and an implicit consent with who, when and from where', async () => {
     const { add, clock } = await startAudience();
-    const shown = shownContact(await add(ADA));
+    const shown = presentContact(await add(ADA));
     expect(shown).toEqual({
       contactIdentifier: ADA_ID,
       userId: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
@@ -38,9 +38,9 @@ describe('a contact', () => {
     await add(ADA, { phone: PHONE });
     const byPhone = ok(contacts.get('acct_one', phoneIdentifier(PHONE)));
     expect(ok(contacts.get('acct_one', ADA_ID)).seq).toBe(byPhone.seq);
-    expect(shownContact(byPhone).contactIdentifier).toBe(ADA_ID);
+    expect(presentContact(byPhone).contactIdentifier).toBe(ADA_ID);
     const other = ok(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
-    expect(shownContact(other).contactIdentifier).toBe(phoneIdentifier('+4930123456'));
+    expect(presentContact(other).contactIdentifier).toBe(phoneIdentifier('+4930123456'));
   });
 
   it.each([
@@ -62,7 +62,7 @@ describe('a contact', () => {
     expect(ok(contacts.get('acct_one', ADA_ID)).first_name).toBeNull();
   });
 
-  it('is one, however many add it at once', async () => {
+  it('is created once by concurrent requests', async () => {
     const { contacts } = await startAudience();
     const results = await Promise.all(
       Array.from({ length: 50 }, () => contacts.create('acct_one', { email: ADA }, CALLER)),
@@ -147,10 +147,10 @@ describe('consent', () => {
       method: 'double_opt_in',
       details: 'Form 7',
       ipAddress: '198.51.100.9',
-      saidAt: 5,
+      consentedAt: 5,
     } as const;
     const changed = ok(await contacts.update('acct_one', ADA_ID, { consent }, { ...put, by: 'key_two' }));
-    expect(shownContact(changed)).toMatchObject({
+    expect(presentContact(changed)).toMatchObject({
       consentMethod: 'double_opt_in',
       consentDetails: 'Form 7',
       consentIpAddress: '198.51.100.9',
@@ -169,7 +169,7 @@ describe('consent', () => {
     ]);
   });
 
-  it('said again adds nothing', async () => {
+  it('adds nothing when it is repeated', async () => {
     const { contacts, add, clock } = await startAudience();
     const contact = await add(ADA, { consent: { method: 'web_form', details: 'A' } });
     clock.advance(1000);
@@ -191,7 +191,7 @@ describe('consent', () => {
     expect(changed).toMatchObject({ consent_method: 'other', consent_details: null });
   });
 
-  it('may be withdrawn, which is remembered, and given anew', async () => {
+  it('may be withdrawn, which is recorded, and given again', async () => {
     const { contacts, add } = await startAudience();
     const contact = await add(ADA);
     const without = ok(await contacts.update('acct_one', ADA_ID, { consent: null }, put));
@@ -208,7 +208,7 @@ describe('consent', () => {
 
   it('cannot lie in the future', async () => {
     const { contacts, clock } = await startAudience();
-    const consent = { saidAt: clock.now() + 2 * 86_400_000 };
+    const consent = { consentedAt: clock.now() + 2 * 86_400_000 };
     const refused = await contacts.create('acct_one', { email: ADA, consent }, CALLER);
     expect(refused).toMatchObject({ extras: { details: [{ field: 'consentTimestamp' }] } });
   });

@@ -43,8 +43,8 @@ describe('custom fields are refused by name', () => {
     ['too many inside', { list: Array.from({ length: 1001 }, () => 1) }, '', 'holds more than 1000 values'],
     ['too deep', nested(6), 'in.in.in.in.in', 'is nested more than 5 levels deep'],
     ['too large', { a: 'x'.repeat(65_536) }, '', 'is larger than 65536 bytes of JSON'],
-    ['NUL', { a: { b: ['x', 'a\u0000b'] } }, 'a.b[1]', 'must not hold the character U+0000'],
-    ['half a character', { a: '\ud83d' }, 'a', 'holds half a character (an unpaired surrogate)'],
+    ['NUL', { a: { b: ['x', 'a\u0000b'] } }, 'a.b[1]', 'must not contain the character U+0000'],
+    ['half a character', { a: '\ud83d' }, 'a', 'contains an unpaired surrogate'],
     ['a number that is not exact', { a: JSON.parse('9007199254740993') }, 'a', undefined],
     ['a number that is no number', JSON.parse('{"a":1e400}'), 'a', undefined],
     [
@@ -54,7 +54,12 @@ describe('custom fields are refused by name', () => {
       'has a field whose name is longer than 100 characters',
     ],
     ['an empty name', { a: { '': 1 } }, 'a', 'has a field without a name'],
-    ['a control character in a name', { 'a\nb': 1 }, '', 'has a field whose name holds a control character'],
+    [
+      'a control character in a name',
+      { 'a\nb': 1 },
+      '',
+      'has a field whose name contains a control character',
+    ],
     ['__proto__', JSON.parse('{"__proto__":{"admin":true}}'), '', 'must not have a field __proto__'],
   ])('%s', (_, fields, path, message) => {
     const fault = customFieldsFault(fields);

@@ -10,28 +10,28 @@ const NOT_SUBSCRIBED = { code: 'CONSENT_REQUIRED', status: 'not_subscribed' };
 const UNSUBSCRIBED = { code: 'RECIPIENT_UNSUBSCRIBED', status: 'unsubscribed' };
 const SUPPRESSED = (status: string) => ({ code: 'RECIPIENT_SUPPRESSED', status });
 
-type House = Awaited<ReturnType<typeof startAudience>>;
-type Step = (house: House) => Promise<unknown>;
+type AudienceSetup = Awaited<ReturnType<typeof startAudience>>;
+type Step = (setup: AudienceSetup) => Promise<unknown>;
 
 const contact: Step = ({ add }) => add(ADA);
 const member: Step = ({ subscriptions, groupId }) =>
   subscriptions.add('acct_one', groupId, { email: ADA }, CALLER).then(ok);
 const put =
-  (wish: object): Step =>
+  (input: object): Step =>
   ({ subscriptions, groupId }) =>
-    subscriptions.put('acct_one', groupId, ADA_ID, wish, CALLER).then(ok);
+    subscriptions.put('acct_one', groupId, ADA_ID, input, CALLER).then(ok);
 const remove: Step = ({ subscriptions, groupId }) => subscriptions.remove('acct_one', groupId, ADA_ID);
 const withdraw: Step = ({ contacts }) =>
   contacts.update('acct_one', ADA_ID, { consent: null }, { ...CALLER, merge: false }).then(ok);
 const suppress =
-  (...what: [Parameters<House['suppress']>[1], Parameters<House['suppress']>[2]]): Step =>
+  (...what: [Parameters<AudienceSetup['suppress']>[1], Parameters<AudienceSetup['suppress']>[2]]): Step =>
   ({ suppress }) =>
     suppress(ADA, ...what);
 const switchOff: Step = ({ groups, groupId }) =>
   groups.update('acct_one', groupId, { isActive: false }).then(ok);
 const erase: Step = ({ erasure }) => erasure.erase('acct_one', ADA_ID).then(ok);
 
-/** What was done before, and what is said to a send: to no group, and to the group. Null: it may go. */
+/** Earlier changes, and the results of a send to no group and to the group. Null: eligible. */
 const MATRIX: [what: string, steps: Step[], global: object | null, group: object | null][] = [
   ['nobody we know', [], NOT_SUBSCRIBED, NOT_SUBSCRIBED],
   ['a contact', [contact], null, NOT_SUBSCRIBED],
@@ -142,27 +142,27 @@ const MATRIX: [what: string, steps: Step[], global: object | null, group: object
 
 describe('marketing may be sent to', () => {
   it.each(MATRIX)('%s', async (_, steps, global, group) => {
-    const house = await startAudience();
-    for (const step of steps) await step(house);
-    const told = (groupId: string | null) => mayReceiveMarketing(house.tables, 'acct_one', ADA_ID, groupId);
-    expect(told(null)).toEqual(global === null ? null : expect.objectContaining(global));
-    expect(told(house.groupId)).toEqual(group === null ? null : expect.objectContaining(group));
+    const setup = await startAudience();
+    for (const step of steps) await step(setup);
+    const result = (groupId: string | null) => mayReceiveMarketing(setup.tables, 'acct_one', ADA_ID, groupId);
+    expect(result(null)).toEqual(global === null ? null : expect.objectContaining(global));
+    expect(result(setup.groupId)).toEqual(group === null ? null : expect.objectContaining(group));
   });
 
-  it('says since when', async () => {
-    const house = await startAudience();
-    await house.add(ADA);
-    const since = house.clock.now();
-    await house.suppress(ADA, 'hard_bounce');
-    expect(mayReceiveMarketing(house.tables, 'acct_one', ADA_ID, null)).toMatchObject({ since });
+  it('states since when', async () => {
+    const setup = await startAudience();
+    await setup.add(ADA);
+    const since = setup.clock.now();
+    await setup.suppress(ADA, 'hard_bounce');
+    expect(mayReceiveMarketing(setup.tables, 'acct_one', ADA_ID, null)).toMatchObject({ since });
   });
 
   it('knows no group of another account', async () => {
-    const house = await startAudience();
-    await house.add(ADA);
-    const ofTwo = await house.groups.create('acct_two', GROUP);
-    const told = mayReceiveMarketing(house.tables, 'acct_one', ADA_ID, ofTwo.subscription_group_id);
-    expect(told).toMatchObject(NOT_SUBSCRIBED);
-    expect(mayReceiveMarketing(house.tables, 'acct_two', ADA_ID, null)).toMatchObject(NOT_SUBSCRIBED);
+    const setup = await startAudience();
+    await setup.add(ADA);
+    const ofTwo = await setup.groups.create('acct_two', GROUP);
+    const result = mayReceiveMarketing(setup.tables, 'acct_one', ADA_ID, ofTwo.subscription_group_id);
+    expect(result).toMatchObject(NOT_SUBSCRIBED);
+    expect(mayReceiveMarketing(setup.tables, 'acct_two', ADA_ID, null)).toMatchObject(NOT_SUBSCRIBED);
   });
 });

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import { contactSearch, type SearchPlace } from '../../src/audience/search.ts';
+import { contactSearch, type SearchPosition } from '../../src/audience/search.ts';
 import { CONTACT_SEARCH_STEP } from '../../src/audience/search-fill.ts';
 import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { createBackgroundSteps } from '../../src/store/migrate/background-steps.ts';
 import { CALLER, ok, startAudience } from './setup.ts';
 
-type House = Awaited<ReturnType<typeof startAudience>>;
+type AudienceSetup = Awaited<ReturnType<typeof startAudience>>;
 
-function found(house: House, text: string, accountId = 'acct_one'): string[] {
+function found(setup: AudienceSetup, text: string, accountId = 'acct_one'): string[] {
   const emails: string[] = [];
-  let after: SearchPlace | null = null;
+  let after: SearchPosition | null = null;
   do {
-    const page = contactSearch.run(house.tables, { accountId, text, limit: 2, after });
+    const page = contactSearch.run(setup.tables, { accountId, text, limit: 2, after });
     emails.push(...page.rows.map(({ contact }) => contact.email ?? ''));
     after = page.next;
   } while (after !== null);
@@ -20,7 +20,7 @@ function found(house: House, text: string, accountId = 'acct_one'): string[] {
 }
 
 /** All terms that are in the index. */
-function termsOf({ db }: House): string[] {
+function termsOf({ db }: AudienceSetup): string[] {
   db.exec('CREATE VIRTUAL TABLE IF NOT EXISTS temp.terms USING fts5vocab(main, contact_search, row)');
   return db.prepare<[], string>('SELECT term FROM temp.terms ORDER BY term').pluck().all();
 }
@@ -29,42 +29,42 @@ const PROFILE = { firstName: 'Ada', lastName: 'Lovelace', phone: '+442079460000'
 
 describe('the search index', () => {
   it('follows every write of a contact', async () => {
-    const house = await startAudience();
-    await house.add('ada@example.net', PROFILE);
+    const setup = await startAudience();
+    await setup.add('ada@example.net', PROFILE);
     const id = emailIdentifier('ada@example.net');
     const change = (changes: object) =>
-      house.contacts.update('acct_one', id, changes, { ...CALLER, merge: true }).then(ok);
-    expect(found(house, 'velac')).toEqual(['ada@example.net']);
+      setup.contacts.update('acct_one', id, changes, { ...CALLER, merge: true }).then(ok);
+    expect(found(setup, 'velac')).toEqual(['ada@example.net']);
     await change({ lastName: 'King', customFields: { title: 'velac' } });
-    expect([found(house, 'velac'), found(house, 'kin')]).toEqual([[], ['ada@example.net']]);
+    expect([found(setup, 'velac'), found(setup, 'kin')]).toEqual([[], ['ada@example.net']]);
     await change({ phone: null });
-    expect(found(house, '7946')).toEqual([]);
+    expect(found(setup, '7946')).toEqual([]);
     await change({ email: 'countess@example.net' });
-    expect(found(house, 'ount')).toEqual(['countess@example.net']);
-    expect(found(house, id)).toEqual([]);
-    expect(found(house, emailIdentifier('countess@example.net').slice(-8))).toEqual(['countess@example.net']);
+    expect(found(setup, 'ount')).toEqual(['countess@example.net']);
+    expect(found(setup, id)).toEqual([]);
+    expect(found(setup, emailIdentifier('countess@example.net').slice(-8))).toEqual(['countess@example.net']);
   });
 
   it('keeps no term of a contact that was changed or erased', async () => {
-    const house = await startAudience();
-    await house.add('other@example.net');
-    const before = termsOf(house);
-    const { user_id } = await house.add('ada@example.org', PROFILE);
-    expect(termsOf(house).length).toBeGreaterThan(before.length + 40);
+    const setup = await startAudience();
+    await setup.add('other@example.net');
+    const before = termsOf(setup);
+    const { user_id } = await setup.add('ada@example.org', PROFILE);
+    expect(termsOf(setup).length).toBeGreaterThan(before.length + 40);
     const id = emailIdentifier('ada@example.org');
-    ok(await house.contacts.update('acct_one', id, { lastName: 'King' }, { ...CALLER, merge: true }));
-    ok(await house.erasure.erase('acct_one', id));
-    expect(termsOf(house)).toEqual(before);
-    expect(found(house, user_id)).toEqual([]);
+    ok(await setup.contacts.update('acct_one', id, { lastName: 'King' }, { ...CALLER, merge: true }));
+    ok(await setup.erasure.erase('acct_one', id));
+    expect(termsOf(setup)).toEqual(before);
+    expect(found(setup, user_id)).toEqual([]);
   });
 
   it('has rows that an import adds', async () => {
-    const house = await startAudience();
+    const setup = await startAudience();
     const records = [{ line: 1, text: 'x', fault: null, end: { byte: 1, line: 1 } }];
-    await house.importer.run({
+    await setup.importer.run({
       accountId: 'acct_one',
       groupId: null,
-      caller: CALLER,
+      actor: CALLER,
       reader: {
         ignored: new Set(),
         ignoredTruncated: () => false,
@@ -77,19 +77,19 @@ describe('the search index', () => {
       batchRows: 10,
       pauseShare: 0,
     });
-    expect(found(house, 'porte')).toEqual(['imported@example.net']);
+    expect(found(setup, 'porte')).toEqual(['imported@example.net']);
   });
 
   it('gives candidates of one account only, from all ranges, newest first', async () => {
-    const house = await startAudience();
-    await house.add('first@example.net');
-    house.db.exec("UPDATE sqlite_sequence SET seq = 500000 WHERE name = 'contacts'");
-    ok(await house.contacts.create('acct_two', { email: 'theirs@example.net' }, CALLER));
-    await house.add('second@example.net');
-    house.db.exec("UPDATE sqlite_sequence SET seq = 9000000 WHERE name = 'contacts'");
-    await house.add('third@example.net');
-    expect(found(house, 'example')).toEqual(['third@example.net', 'second@example.net', 'first@example.net']);
-    const hits = house.tables.contacts.find({
+    const setup = await startAudience();
+    await setup.add('first@example.net');
+    setup.db.exec("UPDATE sqlite_sequence SET seq = 500000 WHERE name = 'contacts'");
+    ok(await setup.contacts.create('acct_two', { email: 'theirs@example.net' }, CALLER));
+    await setup.add('second@example.net');
+    setup.db.exec("UPDATE sqlite_sequence SET seq = 9000000 WHERE name = 'contacts'");
+    await setup.add('third@example.net');
+    expect(found(setup, 'example')).toEqual(['third@example.net', 'second@example.net', 'first@example.net']);
+    const hits = setup.tables.contacts.find({
       accountId: 'acct_two',
       anyOf: [[{ text: 'example', identifier: null }]],
       before: Number.MAX_SAFE_INTEGER,
@@ -99,37 +99,37 @@ describe('the search index', () => {
   });
 
   it('is asked for a bounded number of candidates: a page may be short and still go on', async () => {
-    const house = await startAudience();
+    const setup = await startAudience();
     // All trigrams of the text, but not next to each other. Not hexadecimal digits: an identifier could contain them.
-    for (let n = 0; n < 600; n++) await house.add(`vwxy-wxyz-${n}@example.net`);
-    const first = contactSearch.run(house.tables, {
+    for (let n = 0; n < 600; n++) await setup.add(`vwxy-wxyz-${n}@example.net`);
+    const first = contactSearch.run(setup.tables, {
       accountId: 'acct_one',
       text: 'vwxyz',
       limit: 50,
       after: null,
     });
     expect(first).toMatchObject({ rows: [], next: { before: expect.any(Number) } });
-    expect(found(house, 'vwxyz')).toEqual([]);
+    expect(found(setup, 'vwxyz')).toEqual([]);
   });
 
   it('takes words of any length and any characters', async () => {
-    const house = await startAudience();
-    await house.add('ada@example.net', { firstName: '👩🏽‍🚀🏳️‍🌈', lastName: `"' OR * ^ ${'x'.repeat(180)}` });
+    const setup = await startAudience();
+    await setup.add('ada@example.net', { firstName: '👩🏽‍🚀🏳️‍🌈', lastName: `"' OR * ^ ${'x'.repeat(180)}` });
     for (const text of ['🚀🏳️‍🌈', '"\' OR', 'x'.repeat(180), ' * xxx'])
-      expect(found(house, text), text).toEqual(['ada@example.net']);
+      expect(found(setup, text), text).toEqual(['ada@example.net']);
     for (const text of ['x'.repeat(320), 'NEAR("xxx")', '🚀🚀🚀'])
-      expect(found(house, text), text).toEqual([]);
+      expect(found(setup, text), text).toEqual([]);
   });
 });
 
 describe('contacts of a database without the index', () => {
-  async function startUpgraded(): Promise<House> {
-    const house = await startAudience();
-    for (let n = 0; n < 450; n++) await house.add(`ada${n}@example.net`, { lastName: 'Lovelace' });
-    house.db.exec(`
+  async function startUpgraded(): Promise<AudienceSetup> {
+    const setup = await startAudience();
+    for (let n = 0; n < 450; n++) await setup.add(`ada${n}@example.net`, { lastName: 'Lovelace' });
+    setup.db.exec(`
       UPDATE contacts SET search_text = NULL;
       INSERT INTO contact_search (contact_search) VALUES ('delete-all')`);
-    return house;
+    return setup;
   }
 
   async function indexAll({ writer, tables }: Awaited<ReturnType<typeof startUpgraded>>): Promise<void> {
@@ -147,24 +147,24 @@ describe('contacts of a database without the index', () => {
   }
 
   it('are found by beginnings until they are added in the background, then by any part', async () => {
-    const house = await startUpgraded();
-    expect(found(house, 'ada44@')).toEqual(['ada44@example.net']);
-    expect(found(house, 'a44@')).toEqual([]);
-    await indexAll(house);
-    expect(found(house, 'a44@')).toEqual(['ada44@example.net']);
-    expect(found(house, 'velac')).toHaveLength(450);
+    const setup = await startUpgraded();
+    expect(found(setup, 'ada44@')).toEqual(['ada44@example.net']);
+    expect(found(setup, 'a44@')).toEqual([]);
+    await indexAll(setup);
+    expect(found(setup, 'a44@')).toEqual(['ada44@example.net']);
+    expect(found(setup, 'velac')).toHaveLength(450);
   });
 
   it('may be changed and erased before they are added', async () => {
-    const house = await startUpgraded();
+    const setup = await startUpgraded();
     const how = { ...CALLER, merge: true };
     ok(
-      await house.contacts.update('acct_one', emailIdentifier('ada1@example.net'), { lastName: 'King' }, how),
+      await setup.contacts.update('acct_one', emailIdentifier('ada1@example.net'), { lastName: 'King' }, how),
     );
-    ok(await house.erasure.erase('acct_one', emailIdentifier('ada2@example.net')));
-    await indexAll(house);
-    expect(found(house, 'kin')).toEqual(['ada1@example.net']);
-    expect(found(house, 'velac')).toHaveLength(448);
-    expect(found(house, 'ada2@')).toEqual([]);
+    ok(await setup.erasure.erase('acct_one', emailIdentifier('ada2@example.net')));
+    await indexAll(setup);
+    expect(found(setup, 'kin')).toEqual(['ada1@example.net']);
+    expect(found(setup, 'velac')).toHaveLength(448);
+    expect(found(setup, 'ada2@')).toEqual([]);
   });
 });

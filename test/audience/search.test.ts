@@ -1,31 +1,31 @@
 import { describe, expect, it } from 'vitest';
-import { contactSearch, type SearchPlace } from '../../src/audience/search.ts';
+import { contactSearch, type SearchPosition } from '../../src/audience/search.ts';
 import { fold } from '../../src/audience/search-key.ts';
 import { CALLER, ok, startAudience } from './setup.ts';
 
-type House = Awaited<ReturnType<typeof startAudience>>;
+type AudienceSetup = Awaited<ReturnType<typeof startAudience>>;
 
 /** E-mails of all that are found, page by page. */
-function found(house: House, text: string, filter: object = {}, limit = 2): string[] {
+function found(setup: AudienceSetup, text: string, filter: object = {}, limit = 2): string[] {
   const emails: string[] = [];
-  let after: SearchPlace | null = null;
+  let after: SearchPosition | null = null;
   do {
-    const page = contactSearch.run(house.tables, { accountId: 'acct_one', text, limit, after, ...filter });
+    const page = contactSearch.run(setup.tables, { accountId: 'acct_one', text, limit, after, ...filter });
     emails.push(...page.rows.map(({ contact }) => contact.email ?? ''));
     after = page.next;
   } while (after !== null);
   return emails;
 }
 
-async function startWithPeople(): Promise<House> {
-  const house = await startAudience();
-  await house.add('ada.lovelace@example.net', { firstName: 'Ada', lastName: 'Lovelace' });
-  await house.add('grace@example.net', { firstName: 'Grace', lastName: 'Hopper' });
-  await house.add('zoe@example.org', { firstName: 'Zoë', lastName: 'Müller-Lüdenscheidt' });
-  await house.add('lovely@example.org', { lastName: 'Ада' });
-  await house.add('nobody@example.org');
-  ok(await house.contacts.create('acct_two', { email: 'ada.other@example.net', firstName: 'Ada' }, CALLER));
-  return house;
+async function startWithPeople(): Promise<AudienceSetup> {
+  const setup = await startAudience();
+  await setup.add('ada.lovelace@example.net', { firstName: 'Ada', lastName: 'Lovelace' });
+  await setup.add('grace@example.net', { firstName: 'Grace', lastName: 'Hopper' });
+  await setup.add('zoe@example.org', { firstName: 'Zoë', lastName: 'Müller-Lüdenscheidt' });
+  await setup.add('lovely@example.org', { lastName: 'Ада' });
+  await setup.add('nobody@example.org');
+  ok(await setup.contacts.create('acct_two', { email: 'ada.other@example.net', firstName: 'Ada' }, CALLER));
+  return setup;
 }
 
 describe('a search finds', () => {
@@ -53,56 +53,56 @@ describe('a search finds', () => {
     expect(found(await startWithPeople(), text)).toEqual(emails);
   });
 
-  it('whoever fits twice once', async () => {
-    const house = await startAudience();
-    await house.add('ada@example.net', { firstName: 'Ada', lastName: 'Adamson' });
-    expect(found(house, 'ada')).toEqual(['ada@example.net']);
+  it('return a contact with two matches once', async () => {
+    const setup = await startAudience();
+    await setup.add('ada@example.net', { firstName: 'Ada', lastName: 'Adamson' });
+    expect(found(setup, 'ada')).toEqual(['ada@example.net']);
   });
 
   it('within a status', async () => {
-    const house = await startWithPeople();
-    await house.suppress('grace@example.net', 'hard_bounce');
-    expect(found(house, 'g', { status: 'bounced' })).toEqual(['grace@example.net']);
-    expect(found(house, 'a', { status: 'bounced' })).toEqual([]);
+    const setup = await startWithPeople();
+    await setup.suppress('grace@example.net', 'hard_bounce');
+    expect(found(setup, 'g', { status: 'bounced' })).toEqual(['grace@example.net']);
+    expect(found(setup, 'a', { status: 'bounced' })).toEqual([]);
   });
 
   it('within a group, active or not', async () => {
-    const house = await startWithPeople();
-    const { seq } = ok(house.groups.get('acct_one', house.groupId));
+    const setup = await startWithPeople();
+    const { seq } = ok(setup.groups.get('acct_one', setup.groupId));
     const join = (email: string, isActive: boolean) =>
-      house.subscriptions.add('acct_one', house.groupId, { email, isActive }, CALLER).then(ok);
+      setup.subscriptions.add('acct_one', setup.groupId, { email, isActive }, CALLER).then(ok);
     await join('lovely@example.org', true);
     await join('ada.lovelace@example.net', false);
-    expect(found(house, 'love', { groupSeq: seq })).toHaveLength(2);
-    expect(found(house, 'love', { groupSeq: seq, isActive: true })).toEqual(['lovely@example.org']);
-    expect(found(house, 'g', { groupSeq: seq })).toEqual([]);
+    expect(found(setup, 'love', { groupSeq: seq })).toHaveLength(2);
+    expect(found(setup, 'love', { groupSeq: seq, isActive: true })).toEqual(['lovely@example.org']);
+    expect(found(setup, 'g', { groupSeq: seq })).toEqual([]);
   });
 });
 
 describe('pages of a search', () => {
   it('give everybody once, in order, whatever their size, also when many share the beginning', async () => {
-    const house = await startAudience();
+    const setup = await startAudience();
     const emails = Array.from(
       { length: 25 },
       (_, n) => `sharedprefix${String(n).padStart(2, '0')}@example.net`,
     );
     for (const email of emails.toReversed())
-      await house.add(email, { firstName: 'Shared', lastName: 'Sharedson' });
+      await setup.add(email, { firstName: 'Shared', lastName: 'Sharedson' });
     for (const limit of [1, 2, 7, 25, 200]) {
-      expect(found(house, 'shared', {}, limit).toSorted(), `${limit} a page`).toEqual(emails);
-      expect(found(house, 'sharedprefix1', {}, limit)).toHaveLength(10);
+      expect(found(setup, 'shared', {}, limit).toSorted(), `${limit} a page`).toEqual(emails);
+      expect(found(setup, 'sharedprefix1', {}, limit)).toHaveLength(10);
     }
   });
 
-  it('look at a bounded number of people: a page may be short and still go on', async () => {
-    const house = await startAudience();
-    await house.writer.run(() => {
-      const add = house.db.prepare(`
+  it('read a bounded number of contacts: a page may be short and have a next one', async () => {
+    const setup = await startAudience();
+    await setup.writer.run(() => {
+      const add = setup.db.prepare(`
         INSERT INTO contacts (account_id, user_id, email, email_hash, custom_fields, global_status, source, added_by, email_key, created_at, updated_at)
         VALUES ('acct_one', ?, ?, ?, '{}', 'active', 'api', 'x', 'crowded.', 1, 1)`);
       for (let n = 0; n < 2500; n++) add.run(`u${n}`, `crowded.${n}@example.net`, `email_${n}`);
     });
-    const first = contactSearch.run(house.tables, {
+    const first = contactSearch.run(setup.tables, {
       accountId: 'acct_one',
       text: 'crowded.2499',
       limit: 50,
@@ -110,7 +110,7 @@ describe('pages of a search', () => {
     });
     expect(first.rows).toEqual([]);
     expect(first.next).not.toBeNull();
-    expect(found(house, 'crowded.2499')).toEqual(['crowded.2499@example.net']);
+    expect(found(setup, 'crowded.2499')).toEqual(['crowded.2499@example.net']);
   });
 });
 

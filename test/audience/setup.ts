@@ -8,7 +8,7 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { SuppressionReason, SuppressionStream } from '../../src/store/suppressions.ts';
 import { heldClock, insertAccount, startStore } from '../support/store.ts';
 
-/** The audience room over a real database, with one account and one subscription group. */
+/** The audience over a real database, with one account and one subscription group. */
 export async function startAudience(defaults: AccountLimitDefaults = {}) {
   const clock = heldClock();
   const store = startStore(clock, defaults);
@@ -36,7 +36,7 @@ export async function startAudience(defaults: AccountLimitDefaults = {}) {
     /** Adds a contact and returns it. */
     add: async (email: string, profile: object = {}) =>
       ok(await audience.contacts.create('acct_one', { email, ...profile }, CALLER)),
-    /** As bounces, complaints and opt-outs do. */
+    /** Adds a suppression as bounces, complaints and opt-outs do. */
     suppress: (email: string, reason: SuppressionReason, stream: SuppressionStream = 'all') =>
       writer.run((all) => {
         const recipient_hash = emailIdentifier(email);
@@ -74,13 +74,13 @@ export const GROUP = {
   companyAddressTemplateId: null,
 };
 
-/** What was not refused. */
+/** Returns a value that is not a refusal. */
 export function ok<Value>(value: Value | Refusal): Value {
   if (isRefusal(value)) throw new Error(`${value.code}: ${value.message}`);
   return value;
 }
 
-/** The code of a refusal, or what there was instead. */
+/** The code of a refusal, else the value. */
 export function codeOf(value: unknown): unknown {
   return isRefusal(value) ? value.code : value;
 }

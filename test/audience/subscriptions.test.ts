@@ -9,20 +9,20 @@ const ADA_ID = emailIdentifier(ADA);
 const PHONE = '+442079460000';
 
 async function startWithAda() {
-  const house = await startAudience();
-  const contact = await house.add(ADA, { phone: PHONE });
-  const { subscriptions, groupId } = house;
-  const row = () => ok(house.groups.get('acct_one', groupId));
+  const setup = await startAudience();
+  const contact = await setup.add(ADA, { phone: PHONE });
+  const { subscriptions, groupId } = setup;
+  const row = () => ok(setup.groups.get('acct_one', groupId));
   return {
-    ...house,
+    ...setup,
     contact,
-    join: (wish: object = {}) => subscriptions.add('acct_one', groupId, { email: ADA, ...wish }, CALLER),
-    put: (wish: object, identifier = ADA_ID) =>
-      subscriptions.put('acct_one', groupId, identifier, wish, CALLER),
+    join: (input: object = {}) => subscriptions.add('acct_one', groupId, { email: ADA, ...input }, CALLER),
+    put: (input: object, identifier = ADA_ID) =>
+      subscriptions.put('acct_one', groupId, identifier, input, CALLER),
     leave: () => subscriptions.remove('acct_one', groupId, ADA_ID),
     isActive: () => ok(subscriptions.get('acct_one', groupId, ADA_ID)).subscription.is_active === 1,
     counts: () => [row().total_subscribers, row().active_subscribers],
-    actions: () => house.contacts.history(contact, null, 20).map(({ action }) => action),
+    actions: () => setup.contacts.history(contact, null, 20).map(({ action }) => action),
     group: row,
   };
 }
@@ -49,7 +49,7 @@ describe('adding', () => {
     expect(contacts.history(contact, null, 9)).toHaveLength(2);
   });
 
-  it('tells the contact of consent that is given, and only of that', async () => {
+  it('applies consent to the contact only when it is present', async () => {
     const { join, put, contacts, contact, groupId } = await startWithAda();
     await join();
     expect(contacts.history(contact, null, 9)).toHaveLength(1);
@@ -78,20 +78,20 @@ describe('adding', () => {
     ],
     ['nobody', { email: 'x@example.net' }, 'CONTACT_NOT_FOUND'],
     ['nobody, twice', { email: 'x@example.net', phone: '+4930999999' }, 'CONTACT_NOT_FOUND'],
-  ])('by %s', async (_, wish, outcome) => {
+  ])('by %s', async (_, input, outcome) => {
     const { subscriptions, groupId, contacts } = await startWithAda();
     ok(await contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
-    const added = await subscriptions.add('acct_one', groupId, wish, CALLER);
+    const added = await subscriptions.add('acct_one', groupId, input, CALLER);
     expect(outcome === 'created' ? ok(added).created : codeOf(added)).toBe(
       outcome === 'created' ? true : outcome,
     );
   });
 
-  it('looks at the group before the contact', async () => {
+  it('checks the group before the contact', async () => {
     const { subscriptions } = await startWithAda();
-    const wish = { email: 'nobody@example.net' };
+    const input = { email: 'nobody@example.net' };
     for (const groupId of ['sgroup_1_x', 'nonsense']) {
-      const added = await subscriptions.add('acct_one', groupId, wish, CALLER);
+      const added = await subscriptions.add('acct_one', groupId, input, CALLER);
       expect(codeOf(added)).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
     }
   });
@@ -138,30 +138,30 @@ describe('an opt-out', () => {
       },
     ],
   ])('holds: %s', async (_, then) => {
-    const house = await startWithAda();
-    await house.join();
-    await house.put({ isActive: false });
-    await then(house);
-    expect(house.isActive()).toBe(false);
-    expect(house.counts()).toEqual([1, 0]);
+    const setup = await startWithAda();
+    await setup.join();
+    await setup.put({ isActive: false });
+    await then(setup);
+    expect(setup.isActive()).toBe(false);
+    expect(setup.counts()).toEqual([1, 0]);
   });
 
   it.each([
     ['as a member', async () => {}],
     ['after the membership was deleted', async (on: Ada) => void (await on.leave())],
   ])('is lifted by an express isActive true, %s, and that is remembered', async (_, between) => {
-    const house = await startWithAda();
-    await house.join();
-    await house.put({ isActive: false });
-    await between(house);
-    expect(active(await house.put({ isActive: true }))).toBe(true);
-    expect(house.counts()).toEqual([1, 1]);
-    expect(house.actions()).toEqual(['returned_to_group', 'left_group', 'given']);
-    await house.leave();
-    expect(active(await house.join())).toBe(true);
+    const setup = await startWithAda();
+    await setup.join();
+    await setup.put({ isActive: false });
+    await between(setup);
+    expect(active(await setup.put({ isActive: true }))).toBe(true);
+    expect(setup.counts()).toEqual([1, 1]);
+    expect(setup.actions()).toEqual(['returned_to_group', 'left_group', 'given']);
+    await setup.leave();
+    expect(active(await setup.join())).toBe(true);
   });
 
-  it('is made by adding somebody as inactive, too', async () => {
+  it('is also made by adding an inactive member', async () => {
     const { join, leave, counts } = await startWithAda();
     expect(active(await join({ isActive: false }))).toBe(false);
     await leave();
@@ -183,11 +183,11 @@ describe('an opt-out', () => {
     ]);
   });
 
-  it('may be said by the person, of both their identifiers at once, and taken back', async () => {
+  it('may be made by the person for both identifiers, and undone', async () => {
     const { join, writer, tables, isActive, actions, group } = await startWithAda();
     await join();
-    const witness = { by: 'recipient', ipAddress: '198.51.100.7', userAgent: null, at: 1 };
-    const word = { method: 'one_click', witness } as const;
+    const provenance = { by: 'recipient', ipAddress: '198.51.100.7', userAgent: null, at: 1 };
+    const word = { method: 'one_click', provenance } as const;
     const hash = phoneIdentifier(PHONE);
     expect(await writer.run((all) => leaveGroup(all, group(), ADA_ID, word))).toBe(true);
     expect(await writer.run((all) => leaveGroup(all, group(), hash, word))).toBe(false);
@@ -203,9 +203,9 @@ describe('an opt-out', () => {
   it('holds for who is no contact, and when they become one', async () => {
     const { writer, tables, groupId, subscriptions, add } = await startWithAda();
     const group = ok(findSubscriptionGroup(tables, 'acct_one', groupId));
-    const witness = { by: 'recipient', ipAddress: null, userAgent: null, at: 1 };
+    const provenance = { by: 'recipient', ipAddress: null, userAgent: null, at: 1 };
     const hash = emailIdentifier('late@example.net');
-    await writer.run((all) => leaveGroup(all, group, hash, { method: 'mailto', witness }));
+    await writer.run((all) => leaveGroup(all, group, hash, { method: 'mailto', provenance }));
     await add('late@example.net');
     const joined = await subscriptions.add('acct_one', groupId, { email: 'late@example.net' }, CALLER);
     expect(active(joined)).toBe(false);
@@ -234,7 +234,7 @@ describe('counts', () => {
     expect(counts()).toEqual([rows.length, isActive.length]);
   });
 
-  it('make one row of 200 adds at once', async () => {
+  it('make one row of 200 concurrent adds', async () => {
     const { join, counts } = await startWithAda();
     const joined = await Promise.all(Array.from({ length: 200 }, () => join()));
     expect(joined.map((one) => ok(one).created).filter(Boolean)).toHaveLength(1);

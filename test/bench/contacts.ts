@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openSource } from '../../src/audience/import/source.ts';
+import { presentContact, presentSubscriber } from '../../src/audience/present.ts';
 import { contactSearch } from '../../src/audience/search.ts';
 import { createAudience } from '../../src/audience/service.ts';
-import { shownContact, shownSubscriber } from '../../src/audience/shown.ts';
 import { systemClock } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
@@ -100,7 +100,7 @@ async function run(): Promise<void> {
     await audience.importer.run({
       accountId,
       groupId,
-      caller: { by: 'bench', ipAddress: null, userAgent: null },
+      actor: { by: 'bench', ipAddress: null, userAgent: null },
       reader: source.reader,
       records: source.records,
       signal: new AbortController().signal,
@@ -130,15 +130,18 @@ async function run(): Promise<void> {
     return { more: page.more, rows: page.rows.map(({ contact }) => contact) };
   });
   const list = (beforeSeq: number | null, limit: number) =>
-    tables.contacts.list({ accountId, beforeSeq, limit }).rows.map(shownContact);
+    tables.contacts.list({ accountId, beforeSeq, limit }).rows.map(presentContact);
   const group = (beforeSeq: number | null) =>
     tables.subscriptions
       .list({ groupSeq, beforeSeq, limit: PAGE })
-      .rows.map((member) => shownSubscriber(groupId, member));
+      .rows.map((member) => presentSubscriber(groupId, member));
   const search = (text: string) => contactSearch.run(tables, { accountId, text, limit: 50, after: null });
   const someone = () => emailIdentifier(addressOf(systemRandom.below(ROWS)));
   say(`${TIMES} reads each: median, 99th percentile, worst`, [
-    ['look-up by identifier', measured(() => shownContact(ok(audience.contacts.get(accountId, someone()))))],
+    [
+      'look-up by identifier',
+      measured(() => presentContact(ok(audience.contacts.get(accountId, someone())))),
+    ],
     [`contacts, page 1 (${PAGE} rows)`, measured(() => list(null, PAGE))],
     [`contacts, page ${count(PAGES)}`, measured(() => list(keys, PAGE))],
     ['contacts, page 1 (50 rows)', measured(() => list(null, 50))],
@@ -163,7 +166,7 @@ function deepSearch() {
 function byStatus() {
   return tables.contacts
     .list({ accountId, status: 'active', beforeSeq: null, limit: 50 })
-    .rows.map(shownContact);
+    .rows.map(presentContact);
 }
 
 /** The page key before the ten-thousandth page, found as a client finds it. */

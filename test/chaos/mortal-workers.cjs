@@ -3,7 +3,7 @@
 const { appendFileSync, existsSync } = require('node:fs');
 const { isMainThread } = require('node:worker_threads');
 
-const MORTAL = /delivery\/worker|parse-worker/;
+const MORTAL = /delivery\/worker|smtp\/parser\/thread/;
 const SHORTEST_MS = 100;
 const LONGEST_MS = 2500;
 

@@ -6,7 +6,11 @@ import { Registry } from 'prom-client';
 import { createAccounts } from '../../src/accounts/accounts.ts';
 import { createAuthenticator } from '../../src/accounts/authenticate.ts';
 import { createKeys } from '../../src/accounts/keys.ts';
-import { createFailureLimits, createRateLimits, type Rates } from '../../src/accounts/rate-limits.ts';
+import {
+  createFailureLimits,
+  createRateLimits,
+  type RateLimitOptions,
+} from '../../src/accounts/rate-limits.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
@@ -20,7 +24,7 @@ import { createWriter } from '../../src/store/writer.ts';
 /** A whole API listener on a free port, over a real database, with a clock that the test holds. */
 export interface Wish {
   routes?: Route[];
-  rates?: Rates;
+  rates?: RateLimitOptions;
   /** Requests of an account at once. */
   concurrency?: number;
   api?: Partial<HttpServerOptions['config']['api']>;

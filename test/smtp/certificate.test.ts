@@ -8,15 +8,15 @@ import { OperatorFault } from '../../src/core/operator-fault.ts';
 import { createCertificateSource } from '../../src/smtp/certificate.ts';
 import { MX_COMMAND_RATES } from '../../src/smtp/command-limits.ts';
 import { CONNECTION_LIMITS } from '../../src/smtp/connections.ts';
-import { createListener, type ListenerSettings } from '../../src/smtp/listener.ts';
-import { createReceiveBudget } from '../../src/smtp/mx/receive-budget.ts';
-import { makeOwnCertificate } from '../../src/smtp/own-certificate.ts';
+import { createListener, type ListenerDeps } from '../../src/smtp/listener.ts';
+import { createReceiveBudget } from '../../src/smtp/receive-budget.ts';
+import { generateSelfSignedCertificate } from '../../src/smtp/self-signed-certificate.ts';
 import { createAuthority } from '../support/certificates.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { heldClock, temporaryDir } from '../support/store.ts';
 import { HOST, startMx } from './mx/setup.ts';
 
-const LISTENER: Omit<ListenerSettings, 'certificate'> = {
+const LISTENER: Omit<ListenerDeps, 'certificate'> = {
   name: 'mx.listen',
   listen: '127.0.0.1:0',
   hostname: HOST,
@@ -40,10 +40,10 @@ const LISTENER: Omit<ListenerSettings, 'certificate'> = {
   onData: async () => 'OK',
 };
 
-describe('a certificate of our own', () => {
-  it('is for the host, for ten years, and signed by itself', () => {
+describe('the self-signed certificate', () => {
+  it('is valid for the host for ten years and signed with its own key', () => {
     const now = Date.UTC(2026, 0, 15);
-    const { cert } = makeOwnCertificate(HOST, now);
+    const { cert } = generateSelfSignedCertificate(HOST, now);
     const read = new X509Certificate(cert);
     expect(read.subject).toBe(`CN=${HOST}`);
     expect(read.checkHost(HOST)).toBe(HOST);
@@ -53,17 +53,17 @@ describe('a certificate of our own', () => {
   });
 
   it.each([Date.UTC(2026, 5, 1), Date.UTC(2045, 5, 1), Date.UTC(2055, 5, 1)])(
-    'has readable dates also on the far side of 2050 (%d)',
+    'encodes dates before and after 2050 (%d)',
     (now) => {
-      expect(Date.parse(new X509Certificate(makeOwnCertificate(HOST, now).cert).validFrom)).toBe(
+      expect(Date.parse(new X509Certificate(generateSelfSignedCertificate(HOST, now).cert).validFrom)).toBe(
         now - 86_400_000,
       );
     },
   );
 
-  it('encrypts where the operator gave none', async () => {
-    const house = await startMx();
-    const client = await house.client();
+  it('is used when no certificate is configured', async () => {
+    const setup = await startMx();
+    const client = await setup.client();
     const socket = await client.startTls();
     expect(socket.getPeerCertificate().subject.CN).toBe(HOST);
     expect(socket.getProtocol()).toBe('TLSv1.3');
@@ -72,13 +72,13 @@ describe('a certificate of our own', () => {
   });
 });
 
-describe("the operator's certificate", () => {
+describe('the configured certificate', () => {
   const authority = createAuthority();
 
   function files() {
     const dir = temporaryDir();
     const tls = { certificateFile: join(dir, 'cert.pem'), keyFile: join(dir, 'key.pem'), section: 'mx.tls' };
-    /** As renewal tools do: each file is new at once, but not both together. */
+    /** As renewal tools do: replaces each file atomically, but not both together. */
     const put = (file: string, text: string) => {
       writeFileSync(`${file}.new`, text);
       renameSync(`${file}.new`, file);
@@ -86,7 +86,7 @@ describe("the operator's certificate", () => {
     return { tls, put };
   }
 
-  it('is used, and its successor soon after it lies there, once both files are new', async () => {
+  it('is reloaded after both files have changed', async () => {
     const { tls, put } = files();
     const [first, second] = [authority.issue([HOST]), authority.issue([HOST])];
     put(tls.certificateFile, first.cert);
@@ -101,7 +101,7 @@ describe("the operator's certificate", () => {
       hostname: HOST,
       clock: heldClock(),
       log,
-      lookMs: 20,
+      checkIntervalMs: 20,
     });
     expect(await source.load()).toEqual(first);
     const seen: unknown[] = [];
@@ -115,13 +115,19 @@ describe("the operator's certificate", () => {
     expect(faults).toHaveLength(1);
   });
 
-  it('is changed under a listener that goes on, and under no connection that is open', async () => {
+  it('is replaced for new connections and not for open ones', async () => {
     const { tls, put } = files();
     const [first, second] = [authority.issue([HOST]), authority.issue([HOST])];
     put(tls.certificateFile, first.cert);
     put(tls.keyFile, first.key);
     const { clock, log } = LISTENER;
-    const certificate = createCertificateSource({ files: tls, hostname: HOST, clock, log, lookMs: 20 });
+    const certificate = createCertificateSource({
+      files: tls,
+      hostname: HOST,
+      clock,
+      log,
+      checkIntervalMs: 20,
+    });
     const listener = await createListener({ ...LISTENER, certificate });
     onTestFinished(() => listener.close(0));
     await listener.listen();
@@ -151,13 +157,13 @@ describe("the operator's certificate", () => {
       /^mx\.tls\.certificateFile: \/.*missing\.pem does not exist\. Create the file or correct the path, or remove/,
     ],
     [
-      'is no certificate',
+      'is not a certificate',
       () => 'not a certificate',
       null,
       /^mx\.tls: the certificate in \/.* and the key in \/.* cannot be used for TLS: /,
     ],
   ])(
-    'that %s stops the start with the file, the setting and the remedy',
+    'that %s fails the start with the file, the configuration key and the remedy',
     async (_, change, name, message) => {
       const { tls, put } = files();
       const pair = authority.issue([HOST]);

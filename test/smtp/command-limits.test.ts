@@ -2,7 +2,7 @@ import type { SMTPServerSession } from 'smtp-server';
 import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../src/core/clock.ts';
 import { type CommandRates, createCommandLimits, MAX_DELAY_MS } from '../../src/smtp/command-limits.ts';
-import { SmtpReply } from '../../src/smtp/reply.ts';
+import { SmtpRejection } from '../../src/smtp/reply.ts';
 import { heldClock } from '../support/store.ts';
 
 const MANY = { burst: 1e6, perSecond: 1e6 };
@@ -69,14 +69,14 @@ describe('commands', () => {
     expect(limits.command(session(), 'RCPT')).toBe(0);
   });
 
-  it('cost more where they use a private key, and nothing at the end', () => {
+  it('cost more with a private key, and nothing for QUIT', () => {
     const { session, free } = setUp({ connection: { burst: 60, perSecond: 1 } });
     expect(free(session(), 'STARTTLS')).toBe(3);
     expect(free(session(), 'AUTH')).toBe(12);
     expect(free(session(), 'QUIT')).toBe(Infinity);
   });
 
-  it('are given back by a completed message, and not for more than it took', () => {
+  it('return at most their tokens when a message is completed', () => {
     const { limits, session } = setUp({ block: { burst: 100, perSecond: 1 } });
     // A server that opens a connection with TLS for each message.
     for (let n = 0; n < 1000; n++) {
@@ -118,7 +118,7 @@ describe('transactions', () => {
     const { limits, session } = setUp({ [scope]: { burst: 2, perSecond: 1 } });
     const verdicts = Array.from({ length: 20 }, () => limits.command(session(address), 'MAIL'));
     expect(verdicts.slice(0, 4)).toEqual([0, 0, 1000, 2000]);
-    expect(verdicts.at(-1)).toBeInstanceOf(SmtpReply);
+    expect(verdicts.at(-1)).toBeInstanceOf(SmtpRejection);
     expect(limits.command(session(address), 'NOOP')).toBe(0);
     expect(limits.command(session(other), 'MAIL')).toBe(0);
   });

@@ -14,34 +14,34 @@ const LIMITS: ConnectionLimits = {
 
 function setUp() {
   const clock = heldClock();
-  const hungUp: string[] = [];
+  const disconnected: string[] = [];
   const connections = createConnections({
     clock,
     limits: LIMITS,
-    hangUp: (session) => void hungUp.push(session.id),
+    disconnect: (session) => void disconnected.push(session.id),
   });
-  /** A session as far as connections look at it. */
+  /** A session with the fields that connections use. */
   const session = (id: string, remoteAddress: string) =>
     ({ id, remoteAddress }) as unknown as SMTPServerSession;
   const admit = (id: string, address = '192.0.2.1') => {
     const made = session(id, address);
     return { session: made, refusal: connections.admit(made) };
   };
-  return { clock, connections, hungUp, admit };
+  return { clock, connections, disconnected, admit };
 }
 
 describe('connections', () => {
   it('of one address are bounded while all of them are fresh', () => {
-    const { connections, admit, hungUp } = setUp();
+    const { connections, admit, disconnected } = setUp();
     for (const id of ['a', 'b', 'c']) expect(admit(id).refusal).toBeNull();
     expect(admit('d').refusal).toMatchObject({ responseCode: 421 });
     expect(admit('e', '192.0.2.2').refusal).toBeNull();
     expect(connections.count()).toBe(4);
-    expect(hungUp).toEqual([]);
+    expect(disconnected).toEqual([]);
   });
 
   it('give way to newer ones of their address, the one with the oldest message first', () => {
-    const { clock, connections, admit, hungUp } = setUp();
+    const { clock, connections, admit, disconnected } = setUp();
     const { session } = admit('a');
     admit('b');
     clock.advance(6 * SECOND);
@@ -50,11 +50,11 @@ describe('connections', () => {
     clock.advance(6 * SECOND);
     expect(admit('d').refusal).toBeNull();
     expect(admit('e').refusal).toBeNull();
-    expect(hungUp).toEqual(['b', 'a']);
+    expect(disconnected).toEqual(['b', 'a']);
   });
 
-  it('gain nothing by commands that complete no message', () => {
-    const { clock, connections, admit, hungUp } = setUp();
+  it('give way in spite of commands that complete no message', () => {
+    const { clock, connections, admit, disconnected } = setUp();
     const { session } = admit('a');
     clock.advance(SECOND);
     for (const id of ['b', 'c']) admit(id);
@@ -62,29 +62,29 @@ describe('connections', () => {
     connections.begin(session);
     connections.enter(session, 'idle');
     expect(admit('d').refusal).toBeNull();
-    expect(hungUp).toEqual(['a']);
+    expect(disconnected).toEqual(['a']);
   });
 
-  it('that wait for our answer never give way', () => {
+  it('that wait for a reply never give way', () => {
     const { clock, connections, admit } = setUp();
     for (const id of ['a', 'b', 'c']) connections.enter(admit(id).session, 'processing');
     clock.advance(HOUR);
     expect(admit('d').refusal).not.toBeNull();
   });
 
-  it('of the greediest address make room when all places are taken', () => {
-    const { clock, admit, hungUp } = setUp();
+  it('of the address with the most connections give way when all slots are taken', () => {
+    const { clock, admit, disconnected } = setUp();
     for (const id of ['a', 'b', 'c']) admit(id, '192.0.2.1');
     for (const id of ['d', 'e']) admit(id, '192.0.2.2');
     admit('f', '192.0.2.3');
     expect(admit('g', '192.0.2.4').refusal).toMatchObject({ responseCode: 421 });
     clock.advance(6 * SECOND);
     expect(admit('h', '192.0.2.4').refusal).toBeNull();
-    expect(hungUp).toEqual(['a']);
+    expect(disconnected).toEqual(['a']);
   });
 
-  it('of a network above its fair share make room when all slots are taken', () => {
-    const { clock, admit, hungUp } = setUp();
+  it('of a network above its fair share give way when all slots are taken', () => {
+    const { clock, admit, disconnected } = setUp();
     // Two addresses of one /24, and others that have a slot or two each.
     for (const id of ['a', 'b']) admit(id, '192.0.2.1');
     for (const id of ['c', 'd']) admit(id, '192.0.2.2');
@@ -93,44 +93,44 @@ describe('connections', () => {
     clock.advance(6 * SECOND);
     expect(admit('g', '100.64.0.1').refusal).toBeNull();
     expect(admit('h', '100.64.1.1').refusal).toBeNull();
-    expect(hungUp).toEqual(['a', 'c']);
+    expect(disconnected).toEqual(['a', 'c']);
   });
 
-  it('of a network above its fair share make room even when they are always new', () => {
-    const { connections, admit, hungUp } = setUp();
+  it('of a network above its fair share give way even when they are always new', () => {
+    const { connections, admit, disconnected } = setUp();
     for (const id of ['a', 'b', 'c']) admit(id, '192.0.2.1');
     const { session } = admit('d', '192.0.2.2');
     connections.complete(session);
     for (const id of ['e', 'f']) admit(id, '192.0.2.2');
     for (const n of [1, 2, 3]) expect(admit(`new${n}`, `10.0.${n}.1`).refusal).toBeNull();
-    expect(hungUp).toEqual(['a', 'b', 'e']);
+    expect(disconnected).toEqual(['a', 'b', 'e']);
   });
 
   it('of a network above its fair share take no slot from a smaller one', () => {
-    const { clock, admit, hungUp } = setUp();
+    const { clock, admit, disconnected } = setUp();
     for (const id of ['a', 'b']) admit(id, '192.0.2.1');
     for (const id of ['c', 'd']) admit(id, '192.0.2.2');
     for (const id of ['e', 'f']) admit(id, '198.51.100.1');
     clock.advance(HOUR);
     expect(admit('g', '192.0.2.3').refusal).toBeNull();
     expect(admit('h', '192.0.2.3').refusal).toBeNull();
-    expect(hungUp).toEqual(['a', 'c']);
+    expect(disconnected).toEqual(['a', 'c']);
   });
 
   it('with recent messages keep their slots, however many they are', () => {
-    const { clock, connections, admit, hungUp } = setUp();
+    const { clock, connections, admit, disconnected } = setUp();
     const busy = ['a', 'b', 'c'].map((id) => admit(id, '192.0.2.1').session);
     for (const id of ['d', 'e', 'f']) admit(id, `198.51.100.${id.charCodeAt(0)}`);
     clock.advance(31 * SECOND);
     for (const session of busy) connections.complete(session);
     for (const id of ['g', 'h']) expect(admit(id, '203.0.113.1').refusal).toBeNull();
-    expect(hungUp).toEqual(['d', 'e']);
+    expect(disconnected).toEqual(['d', 'e']);
     // Now its network would have more than its fair share.
     expect(admit('i', '203.0.113.1').refusal).toMatchObject({ responseCode: 421 });
   });
 
-  it('of many small networks make room after half a minute without a message', () => {
-    const { clock, connections, admit, hungUp } = setUp();
+  it('of many small networks give way after half a minute without a message', () => {
+    const { clock, connections, admit, disconnected } = setUp();
     const sessions = [1, 2, 3, 4, 5, 6].map((n) => admit(`s${n}`, `10.0.${n}.1`).session);
     clock.advance(20 * SECOND);
     expect(admit('early', '10.0.7.1').refusal).toMatchObject({ responseCode: 421 });
@@ -138,7 +138,7 @@ describe('connections', () => {
     if (first !== undefined) connections.complete(first);
     clock.advance(15 * SECOND);
     expect(admit('late', '10.0.7.1').refusal).toBeNull();
-    expect(hungUp).toEqual(['s2']);
+    expect(disconnected).toEqual(['s2']);
   });
 
   it.each([
@@ -151,15 +151,15 @@ describe('connections', () => {
     expect(connections.count()).toBe(3 + admitted);
   });
 
-  it('that left are not counted', () => {
+  it('that were closed are not counted', () => {
     const { connections, admit } = setUp();
     const sessions = ['a', 'b', 'c'].map((id) => admit(id).session);
-    for (const session of sessions) connections.left(session);
+    for (const session of sessions) connections.remove(session);
     expect(connections.count()).toBe(0);
     expect(admit('d').refusal).toBeNull();
   });
 
-  it('carry so many mails and no more', () => {
+  it('have a limited number of mails', () => {
     const { connections, admit } = setUp();
     const { session } = admit('a');
     expect([connections.begin(session), connections.begin(session)]).toEqual([null, null]);
@@ -174,27 +174,27 @@ describe('the sweep', () => {
     ['our own slowness', 'processing', 3 * HOUR, false],
     ['a connection without end', 'idle', 2 * HOUR + SECOND, true],
     ['an idle connection', 'idle', HOUR, false],
-  ] as const)('%s', (_, stage, ms, swept) => {
-    const { clock, connections, admit, hungUp } = setUp();
+  ] as const)('%s', (_, phase, ms, swept) => {
+    const { clock, connections, admit, disconnected } = setUp();
     const { session } = admit('a');
-    if (stage === 'mail') connections.begin(session);
-    else connections.enter(session, stage);
+    if (phase === 'mail') connections.begin(session);
+    else connections.enter(session, phase);
     clock.advance(ms);
     connections.sweep();
-    expect(hungUp).toEqual(swept ? ['a'] : []);
+    expect(disconnected).toEqual(swept ? ['a'] : []);
   });
 });
 
-describe('at the end', () => {
-  it('the idle go at once, the others when they are idle', () => {
-    const { connections, admit, hungUp } = setUp();
+describe('draining', () => {
+  it('ends idle connections immediately and others when they are idle', () => {
+    const { connections, admit, disconnected } = setUp();
     const { session } = admit('a');
     admit('b');
     connections.begin(session);
     connections.drain();
-    expect(hungUp).toEqual(['b']);
+    expect(disconnected).toEqual(['b']);
     connections.enter(session, 'processing');
     connections.enter(session, 'idle');
-    expect(hungUp).toEqual(['b', 'a']);
+    expect(disconnected).toEqual(['b', 'a']);
   });
 });

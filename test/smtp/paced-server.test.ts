@@ -1,15 +1,15 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { createCommandQueue } from '../../src/smtp/command-queue.ts';
 import { PacedServer, type Pacing } from '../../src/smtp/paced-server.ts';
-import { SmtpReply } from '../../src/smtp/reply.ts';
-import { createStallCheck, WRITE_STALL_MS } from '../../src/smtp/sockets.ts';
-import { createTurns } from '../../src/smtp/turns.ts';
+import { SmtpRejection } from '../../src/smtp/reply.ts';
+import { createStallCheck, WRITE_STALL_TIMEOUT_MS } from '../../src/smtp/sockets.ts';
 import { eventually } from '../support/eventually.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { heldClock } from '../support/store.ts';
 
-/** A server with nothing but pacing; returns the names of the commands that it was asked about. */
+/** A server with pacing only; `commands`: the names of the commands that were charged. */
 async function start(verdict: Pacing['limits']['command'] = () => 0) {
   const commands: string[] = [];
   const refused: string[] = [];
@@ -28,8 +28,8 @@ async function start(verdict: Pacing['limits']['command'] = () => 0) {
           return verdict(session, name);
         },
       },
-      turns: createTurns(),
-      onRefused: (address) => void refused.push(address),
+      queue: createCommandQueue(),
+      onRejected: (address) => void refused.push(address),
     },
   );
   server.on('error', () => {});
@@ -42,8 +42,8 @@ async function start(verdict: Pacing['limits']['command'] = () => 0) {
   return { server, port, commands, refused };
 }
 
-describe('the server', () => {
-  it('asks for every command, in plain text and TLS, and answers in order', async () => {
+describe('PacedServer', () => {
+  it('charges every command, in plain text and TLS, and replies in order', async () => {
     const { port, commands } = await start();
     const client = await smtpClient(port);
     client.write('EHLO a.example\r\nNOOP\r\nVRFY x\r\nHELP\r\nNONSENSE\r\nRSET\r\n');
@@ -57,7 +57,7 @@ describe('the server', () => {
     expect(commands).toEqual([...plain, 'EHLO', 'MAIL', 'RCPT', 'QUIT']);
   });
 
-  it('delays a command, and those behind it', async () => {
+  it('delays a command and those after it', async () => {
     const delays = [0, 30, 0];
     const { port, commands } = await start(() => delays.shift() ?? 0);
     const client = await smtpClient(port);
@@ -68,9 +68,9 @@ describe('the server', () => {
     expect(await client.reply()).toMatch(/Flushed$/);
   });
 
-  it('replies 421 with the code of the refusal, closes, and runs nothing behind it', async () => {
+  it('replies 421 with the enhanced code, disconnects, and runs no further command', async () => {
     const { port, commands, refused } = await start((_, name) =>
-      name === 'NOOP' ? new SmtpReply(421, '4.7.0', 'Too many') : 0,
+      name === 'NOOP' ? new SmtpRejection(421, '4.7.0', 'Too many') : 0,
     );
     const client = await smtpClient(port);
     client.write('EHLO a.example\r\nNOOP\r\nRSET\r\nRSET\r\n');
@@ -81,18 +81,18 @@ describe('the server', () => {
     expect(refused).toEqual(['127.0.0.1']);
   });
 
-  it('forgets a client that is gone while its command waits', async () => {
+  it('removes a client that disconnects while its command waits', async () => {
     const { server, port, commands } = await start((_, name) => (name === 'NOOP' ? 50 : 0));
     const client = await smtpClient(port);
     client.write('NOOP\r\nNOOP\r\nNOOP\r\n');
     await eventually('the command to arrive', () => commands.length === 1);
     client.destroy();
-    await eventually('the connection to be forgotten', () => server.connections.size === 0);
+    await eventually('the connection to be removed', () => server.connections.size === 0);
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(commands).toEqual(['NOOP']);
   });
 
-  it('sends the replies to commands that came together in few packets', async () => {
+  it('writes the replies to pipelined commands in few packets', async () => {
     const { port } = await start();
     const socket = connect(port, '127.0.0.1');
     onTestFinished(() => void socket.destroy());
@@ -108,8 +108,8 @@ describe('the server', () => {
     expect(packets).toBeLessThan(200);
   });
 
-  it('closes the socket of a refused client that does not close its own', async () => {
-    const { server, port } = await start(() => new SmtpReply(421, '4.7.0', 'Too many'));
+  it('closes the socket of a rejected client that does not close it', async () => {
+    const { server, port } = await start(() => new SmtpRejection(421, '4.7.0', 'Too many'));
     const socket: Socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
     onTestFinished(() => void socket.destroy());
     socket.on('error', () => {});
@@ -127,7 +127,7 @@ function sockets(server: PacedServer): Promise<number> {
 }
 
 describe('a client that reads no replies', () => {
-  it('is not served further, and recognized after a minute', async () => {
+  it('is not served further and is detected after a minute', async () => {
     const { server, port, commands } = await start();
     const socket = connect(port, '127.0.0.1');
     onTestFinished(() => void socket.destroy());
@@ -149,7 +149,7 @@ describe('a client that reads no replies', () => {
     );
     const clock = heldClock();
     const { isStalled } = createStallCheck(clock);
-    // What the kernel holds may still move for a moment.
+    // The kernel may still transfer buffered data for a moment.
     await eventually('the commands to stop', async () => {
       const before = commands.length;
       await new Promise((resolve) => setTimeout(resolve, 200));
@@ -157,7 +157,7 @@ describe('a client that reads no replies', () => {
     });
     expect(connection._socket.writableLength).toBeLessThan(100_000);
     expect(isStalled(connection._socket)).toBe(false);
-    clock.advance(WRITE_STALL_MS - 1);
+    clock.advance(WRITE_STALL_TIMEOUT_MS - 1);
     expect(isStalled(connection._socket)).toBe(false);
     clock.advance(1);
     expect(isStalled(connection._socket)).toBe(true);

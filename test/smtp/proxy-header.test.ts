@@ -14,15 +14,18 @@ const [PROXIED, LOCAL, TCP4, TCP6] = ['21', '20', '11', '21'];
 const FROM_IPV4 = 'cb007107c00002019c400019';
 const FROM_IPV6 = `20010db8${'0'.repeat(23)}720010db8${'0'.repeat(23)}19c400019`;
 
-const header = (command: string, family: string, told: string) =>
-  Buffer.from(SIGNATURE + command + family + (told.length / 2).toString(16).padStart(4, '0') + told, 'hex');
+const header = (command: string, family: string, payload: string) =>
+  Buffer.from(
+    SIGNATURE + command + family + (payload.length / 2).toString(16).padStart(4, '0') + payload,
+    'hex',
+  );
 
 describe('a binary PROXY header', () => {
   it.each([
     ['of an IPv4 connection', PROXIED, TCP4, FROM_IPV4, 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n'],
     ['of an IPv6 connection', PROXIED, TCP6, FROM_IPV6, 'PROXY TCP6 2001:db8::7 2001:db8::1 40000 25\r\n'],
     [
-      'with more behind the addresses',
+      'with TLVs after the addresses',
       PROXIED,
       TCP4,
       `${FROM_IPV4}04000400000000`,
@@ -30,8 +33,8 @@ describe('a binary PROXY header', () => {
     ],
     ['of the proxy itself', LOCAL, '00', '', 'PROXY UNKNOWN\r\n'],
     ['of a local socket', PROXIED, '31', '00'.repeat(216), 'PROXY UNKNOWN\r\n'],
-  ])('%s says the same as in words', (_, command, family, told, line) => {
-    const bytes = header(command, family, told);
+  ])('is translated to version 1: %s', (_, command, family, payload, line) => {
+    const bytes = header(command, family, payload);
     expect(readProxyHeader(Buffer.concat([bytes, Buffer.from('EHLO')]))).toEqual({
       line,
       length: bytes.length,
@@ -43,7 +46,7 @@ describe('a binary PROXY header', () => {
     ['with an unknown command', header('22', TCP4, FROM_IPV4)],
     ['too short for its addresses', header(PROXIED, TCP4, FROM_IPV4.slice(2))],
     ['longer than any', Buffer.from(`${SIGNATURE}2111ffff`, 'hex')],
-  ])('%s is bad', (_, bytes) => {
+  ])('is malformed: %s', (_, bytes) => {
     expect(readProxyHeader(bytes)).toBe('bad');
   });
 
@@ -51,16 +54,16 @@ describe('a binary PROXY header', () => {
     ['words', 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n'],
     ['a greeting', 'EHLO mta.example\r\n'],
     ['empty lines', '\r\n\r\nEHLO'],
-  ])('is none where there are %s', (_, text) => {
+  ])('is absent in %s', (_, text) => {
     expect(readProxyHeader(Buffer.from(text))).toBe('other');
   });
 
-  it('is waited for wherever it is cut', () => {
+  it('is incomplete wherever it is cut', () => {
     const whole = header(PROXIED, TCP6, FROM_IPV6);
     for (let n = 0; n < whole.length; n++) expect(readProxyHeader(whole.subarray(0, n))).toBe('more');
   });
 
-  it('of any bytes is answered within its own length', () => {
+  it('with random bytes never exceeds its length', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         const mail = Buffer.concat([Buffer.from(SIGNATURE, 'hex'), bytes]);
@@ -75,7 +78,7 @@ describe('a binary PROXY header', () => {
   });
 });
 
-describe('behind a proxy that is known', () => {
+describe('a connection through a known proxy', () => {
   const proxied = () => startMx({ mx: { proxyProtocol: ['127.0.0.1'] } });
 
   it.each([
@@ -83,31 +86,31 @@ describe('behind a proxy that is known', () => {
     ['version 2', header(PROXIED, TCP4, FROM_IPV4), '203.0.113.7'],
     ['version 2 over IPv6', header(PROXIED, TCP6, FROM_IPV6), '2001:db8::7'],
     ['version 2, a check of the proxy itself', header(LOCAL, '00', ''), '127.0.0.1'],
-  ])('a client is where the header says: %s', async (_, first, address) => {
-    const house = await proxied();
-    const client = await house.client({ first });
+  ])('has the address in the header: %s', async (_, first, address) => {
+    const setup = await proxied();
+    const client = await setup.client({ first });
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
-    expect(house.kept()).toMatchObject([{ remote_address: address }]);
+    expect(setup.kept()).toMatchObject([{ remote_address: address }]);
   });
 
-  it('it may encrypt', async () => {
-    const house = await proxied();
-    const client = await house.client({ first: header(PROXIED, TCP4, FROM_IPV4) });
+  it('supports STARTTLS', async () => {
+    const setup = await proxied();
+    const client = await setup.client({ first: header(PROXIED, TCP4, FROM_IPV4) });
     await client.startTls();
     await client.say('EHLO mta.example');
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
-    expect(house.kept()).toMatchObject([{ remote_address: '203.0.113.7' }]);
+    expect(setup.kept()).toMatchObject([{ remote_address: '203.0.113.7' }]);
   });
 
   it.each([
     ['version 1', Buffer.from('PROXY TCP4 203.0.113.7 192.0.2.1 40000 465\r\n')],
     ['version 2', header(PROXIED, TCP4, FROM_IPV4)],
-  ])('it may begin with TLS: %s', async (_, first) => {
-    const house = await startSubmission({
+  ])('supports implicit TLS: %s', async (_, first) => {
+    const setup = await startSubmission({
       submission: { implicitTls: true, proxyProtocol: ['127.0.0.1'] },
     });
-    const { secret } = await house.key({ allowIps: ['203.0.113.7'] });
-    const raw = connect(house.port, '127.0.0.1');
+    const { secret } = await setup.key({ allowIps: ['203.0.113.7'] });
+    const raw = connect(setup.port, '127.0.0.1');
     // One packet for the header and what comes behind it.
     raw.cork();
     raw.write(first);
@@ -123,36 +126,36 @@ describe('behind a proxy that is known', () => {
     expect(await reply()).toMatch(/^235 /);
   });
 
-  it('its places are those of the client, not of the proxy', async () => {
-    const house = await startMx({ mx: { proxyProtocol: ['127.0.0.1'], connectionsPerAddress: 1 } });
-    await house.client({ first: header(PROXIED, TCP4, FROM_IPV4) });
-    await house.client({ first: header(PROXIED, TCP6, FROM_IPV6) });
-    await expect(house.client({ first: header(PROXIED, TCP4, FROM_IPV4) })).rejects.toThrow('hung up');
+  it('counts for the client, not for the proxy', async () => {
+    const setup = await startMx({ mx: { proxyProtocol: ['127.0.0.1'], connectionsPerAddress: 1 } });
+    await setup.client({ first: header(PROXIED, TCP4, FROM_IPV4) });
+    await setup.client({ first: header(PROXIED, TCP6, FROM_IPV6) });
+    await expect(setup.client({ first: header(PROXIED, TCP4, FROM_IPV4) })).rejects.toThrow('hung up');
   });
 
   it.each([
     ['a header that is bad', header('31', TCP4, FROM_IPV4)],
     ['no header', Buffer.from('EHLO mta.example\r\n')],
   ])('%s ends the connection', async (_, first) => {
-    const house = await proxied();
-    await expect(house.client({ first })).rejects.toThrow();
+    const setup = await proxied();
+    await expect(setup.client({ first })).rejects.toThrow();
   });
 
-  it('the end does not wait for headers that never come', async () => {
-    const house = await proxied();
-    const silent = house.client();
+  it('without a header does not delay closing', async () => {
+    const setup = await proxied();
+    const silent = setup.client();
     const ended = expect(silent).rejects.toThrow('hung up');
     await new Promise((resolve) => setTimeout(resolve, 50));
-    await house.mx.close(20_000);
+    await setup.mx.close(20_000);
     await ended;
   });
 });
 
-it('a header of somebody who is no known proxy is no header', async () => {
-  const house = await startMx({ mx: { proxyProtocol: ['192.0.2.1'] } });
+it('rejects a header from an unknown proxy', async () => {
+  const setup = await startMx({ mx: { proxyProtocol: ['192.0.2.1'] } });
   for (const first of ['PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n', header(PROXIED, TCP4, FROM_IPV4)])
-    expect(await house.client({ first }).catch(() => null)).toBeNull();
-  const client = await house.client();
+    expect(await setup.client({ first }).catch(() => null)).toBeNull();
+  const client = await setup.client();
   expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
-  expect(house.kept()).toMatchObject([{ remote_address: '127.0.0.1' }]);
+  expect(setup.kept()).toMatchObject([{ remote_address: '127.0.0.1' }]);
 });

@@ -9,13 +9,11 @@ import { freePort } from './free-port.ts';
 import { findProgram } from './missing-parts.ts';
 
 /**
- * A real Exim that takes all mail for a domain and thinks of it later: mail to its mailboxes finds them over
- * quota, mail to `slow` waits, is warned of and given up, everybody else is not known. Its reports go to one
- * host.
+ * A real Exim that accepts all mail for a domain and bounces it later: its mailboxes are over quota, mail to `slow` waits,
+ * causes a warning and expires, and all other users are unknown. Its reports are sent to one host.
  *
- * Debian lets one mail server be installed, and that is Postfix; so Exim's packages lie unpacked in a folder
- * (`EXIM_ROOT`), and it runs where /etc is what it would be if they were installed: in a mount namespace of
- * its own. Needs root.
+ * Debian allows one installed mail server, which is Postfix; Exim's packages are unpacked in a folder (`EXIM_ROOT`), and
+ * it runs in a separate mount namespace with an overlay of /etc. Needs root.
  */
 export interface Exim {
   hostname: string;
@@ -25,7 +23,7 @@ export interface Exim {
   stop(): Promise<void>;
 }
 
-/** An id that nobody has; Exim knows it as `Debian-exim`. */
+/** An unused id, which is Exim's `Debian-exim`. */
 const EXIM_USER = 65_533;
 const DELIVERY_USER = 65_534;
 
@@ -33,7 +31,7 @@ function root(): string {
   return process.env['EXIM_ROOT'] ?? '/opt/exim';
 }
 
-/** Why there can be none here, in words; null when there can. */
+/** Why Exim cannot run here; null when it can. */
 export function eximFault(): string | null {
   if (!existsSync(program()))
     return `Exim (EXIM_ROOT, packages exim4-daemon-light and libidn12 unpacked) is not there`;
@@ -43,25 +41,25 @@ export function eximFault(): string | null {
     return null;
   } catch {
     // A container that may not mount.
-    return 'no mount namespace can be made for Exim';
+    return 'no mount namespace can be created for Exim';
   }
 }
 
-export async function startExim(settings: {
+export async function startExim(options: {
   hostname: string;
   domain: string;
   mailboxes: string[];
   host?: string;
   reportsTo: { host: string; port: number };
 }): Promise<Exim> {
-  const { hostname, host = '127.0.0.1' } = settings;
+  const { hostname, host = '127.0.0.1' } = options;
   const port = await freePort(host);
   const dir = await mkdtemp(join(tmpdir(), 'postrider-exim-'));
   await chmod(dir, 0o755);
   for (const folder of ['etc', 'etc/exim4', 'spool', 'log', 'mail']) await mkdir(join(dir, folder));
   for (const folder of ['spool', 'log']) await chown(join(dir, folder), EXIM_USER, EXIM_USER);
   await chown(join(dir, 'mail'), DELIVERY_USER, DELIVERY_USER);
-  await writeFile(join(dir, 'etc/exim4/exim4.conf'), configuration({ ...settings, dir, host, port }));
+  await writeFile(join(dir, 'etc/exim4/exim4.conf'), configuration({ ...options, dir, host, port }));
   await addLine(dir, 'passwd', `Debian-exim:x:${EXIM_USER}:${EXIM_USER}::/:/bin/false`);
   await addLine(dir, 'group', `Debian-exim:x:${EXIM_USER}:`);
   await writeFile(join(dir, 'ld.so.conf'), `${root()}/usr/lib/x86_64-linux-gnu\ninclude /etc/ld.so.conf\n`);
@@ -95,7 +93,7 @@ async function addLine(dir: string, file: string, line: string): Promise<void> {
   await writeFile(join(dir, 'etc', file), `${await readFile(join('/etc', file), 'utf8')}${line}\n`);
 }
 
-function configuration(settings: {
+function configuration(options: {
   dir: string;
   hostname: string;
   domain: string;
@@ -104,7 +102,7 @@ function configuration(settings: {
   port: number;
   reportsTo: { host: string; port: number };
 }): string {
-  const { dir, hostname, domain, mailboxes, host, port, reportsTo } = settings;
+  const { dir, hostname, domain, mailboxes, host, port, reportsTo } = options;
   return `
 primary_hostname = ${hostname}
 exim_path = ${program()}

@@ -6,7 +6,7 @@ export interface Member {
   [field: string]: string | undefined;
 }
 
-/** A subscription group with these people in it, all of whom agreed, and a campaign that is not yet sent. */
+/** Creates a subscription group with these members, who all gave consent, and a campaign that is not sent yet. */
 export async function startGroup(
   api: ApiClient,
   members: readonly Member[],

@@ -9,16 +9,15 @@ import { freePort } from './free-port.ts';
 import { findProgram } from './missing-parts.ts';
 
 /**
- * A real Postfix as the recipient's mail server: its own configuration, queue and log in a temporary folder,
- * on one loopback address, with STARTTLS by a certificate that nobody vouches for, as most servers have.
- * It delivers into maildirs and refuses users that it does not know at RCPT:
+ * A real Postfix as the recipient's mail server, with configuration, queue and log in a temporary folder, on a loopback
+ * address, with STARTTLS and a self-signed certificate. It delivers to maildirs and rejects unknown users at RCPT:
  *
  *     const postfix = await startPostfix({ hostname: 'mx.empfang.example', mailboxes: ['ada@empfang.example'] });
  *     … an MX record to postfix.hostname, an A record to postfix.host, delivery.port = postfix.port …
  *     const [mail] = await postfix.waitForMail('ada@empfang.example', 1);
  *
- * With `accepts` it takes mail for everybody, and thinks of it later: unknown users bounce, others as a
- * transport map says (`error:5.2.2 full`, `retry:4.4.1 down`). Its reports go to one host, over TLS.
+ * With `accepts` it accepts mail for all users and bounces it later: unknown users, and others as configured in a
+ * transport map (`error:5.2.2 full`, `retry:4.4.1 down`). Its reports are sent to one host, over TLS.
  *
  * Needs root, as every Postfix does; deliveries are made by an ordinary user.
  */
@@ -39,7 +38,7 @@ const DELIVERY_USER = 65534;
 
 const run = promisify(execFile);
 
-export interface PostfixSettings {
+export interface PostfixOptions {
   hostname: string;
   mailboxes: string[];
   host?: string;
@@ -51,13 +50,13 @@ export interface PostfixSettings {
   };
 }
 
-export async function startPostfix(settings: PostfixSettings): Promise<Postfix> {
-  const { hostname, mailboxes, host = '127.0.0.1', accepts } = settings;
+export async function startPostfix(options: PostfixOptions): Promise<Postfix> {
+  const { hostname, mailboxes, host = '127.0.0.1', accepts } = options;
   const port = await freePort(host);
   const dir = await mkdtemp(join(tmpdir(), 'postrider-postfix-'));
   const config = join(dir, 'etc');
   const logFile = join(dir, 'log');
-  // Its users must get through to their folders; mkdtemp lets nobody.
+  // Postfix's users need access to their folders, which mkdtemp denies.
   await chmod(dir, 0o755);
   for (const folder of ['etc', 'queue', 'data', 'mail']) await mkdir(join(dir, folder));
   await chown(join(dir, 'mail'), DELIVERY_USER, DELIVERY_USER);
@@ -84,7 +83,7 @@ export async function startPostfix(settings: PostfixSettings): Promise<Postfix> 
 
   const postfix = findProgram('postfix') ?? 'postfix';
   const log = () => readFile(logFile, 'utf8').catch(() => '');
-  // It is a daemon of its own, so it would outlive a test that forgot it.
+  // A separate daemon, which would outlive a test that does not stop it.
   const stopWithUs = () => execFileSync(postfix, ['-c', config, 'abort']);
   await run(postfix, ['-c', config, 'start']).catch(async (error: unknown) => {
     throw new Error(`Postfix does not start: ${await log()}`, { cause: error });
@@ -133,8 +132,8 @@ async function readMaildir(folder: string): Promise<Buffer[]> {
   return Promise.all(names.map((name) => readFile(join(folder, 'new', name))));
 }
 
-function mainCf(settings: { dir: string; hostname: string; domains: string[] }): string {
-  const { dir, hostname, domains } = settings;
+function mainCf(options: { dir: string; hostname: string; domains: string[] }): string {
+  const { dir, hostname, domains } = options;
   return `
 compatibility_level = 3.6
 queue_directory = ${dir}/queue

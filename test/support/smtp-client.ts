@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 
 /**
- * An SMTP client of a few lines that says exactly what a test tells it to, and waits for each reply:
+ * A minimal SMTP client that sends exactly the lines of a test and waits for each reply:
  *
  *     const client = await smtpClient(port);
  *     expect(await client.say('EHLO me.example')).toMatch(/^250/);
@@ -12,17 +12,17 @@ export interface SmtpClient {
   greeting: string;
   /** Sends a line, and returns the reply, its lines joined by LF. */
   say(line: string): Promise<string>;
-  /** Sends bytes as they are. */
+  /** Sends bytes unchanged. */
   write(bytes: string | Buffer): void;
   /** The next reply. */
   reply(): Promise<string>;
-  /** A whole mail: the reply to the first command that was refused, else to the final dot. */
+  /** Sends a mail; returns the reply to the first rejected command, else to the final dot. */
   mail(from: string, to: string | string[], content: string | Buffer): Promise<string>;
   startTls(options?: StartTlsOptions): Promise<TLSSocket>;
   readonly closed: boolean;
-  /** Resolves when the server has hung up. */
+  /** Resolves when the server has disconnected. */
   end: Promise<void>;
-  /** Breaks the connection off. */
+  /** Aborts the connection. */
   destroy(): void;
 }
 
@@ -32,7 +32,7 @@ export interface ClientOptions {
   host?: string;
   /** Connects from this address. */
   from?: string;
-  /** Said before the greeting. */
+  /** Sent before the greeting. */
   first?: string | Buffer;
 }
 
@@ -121,7 +121,7 @@ export async function smtpClient(port: number, options: ClientOptions = {}): Pro
   };
 }
 
-/** One reply: lines with a hyphen behind the code, then one without. */
+/** One reply: lines with a hyphen after the code, then one without. */
 const REPLY = /^(?:\d{3}-[^\r\n]*\r\n)*\d{3}(?: [^\r\n]*)?\r\n/;
 
 /** RFC 5321 §4.5.2. */

@@ -22,7 +22,7 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
   const { tables, writer, ids, recorder, clock } = store;
   const now = clock.now();
   const groupId = ids.make('sgroup');
-  const witness = { by: 'key_1', ipAddress: null, userAgent: null, at: now };
+  const provenance = { by: 'key_1', ipAddress: null, userAgent: null, at: now };
   const { message, groupSeq, contactSeq } = await writer.run((all) => {
     const groupSeq = all.subscriptionGroups.insert({
       subscription_group_id: groupId,
@@ -41,7 +41,7 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
       all,
       ids,
       { email: ADA, phone: '+442071838750', consent: {} },
-      { accountId: 'acct_one', source: 'api', defaultMethod: 'implicit_api', witness, mayAdd: () => null },
+      { accountId: 'acct_one', source: 'api', defaultMethod: 'implicit_api', provenance, mayAdd: () => null },
     );
     if (typeof contactSeq !== 'number') throw new Error(contactSeq.message);
     all.subscriptions.insert({

@@ -1,107 +1,99 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MINUTE, SECOND } from '../../core/clock.ts';
+import { createLoop } from '../../core/loop.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import { createPortions } from '../../store/maintenance/portions.ts';
 import { findPerson, identifiersOf } from '../people.ts';
-import { type Eraser, erasingOf, type Step } from './erasers.ts';
+import { createErasureRun, type EraseResult, type Eraser } from './erasers.ts';
 import type { Person } from './scrub.ts';
-import { createTraces, type TraceHouse } from './traces.ts';
+import { createTraces, type TracesDeps } from './traces.ts';
 
 /**
- * Erases a person: their profile, memberships and history immediately, then, in portions, every trace in messages,
- * events and stored answers, so that nobody waits long for the database. What is still to be done is a row of its own
- * until it is done: after a crash the next start continues. Suppressions, opt-outs and events stay, by the identifier
- * alone.
+ * Erases a person: the profile, memberships and history immediately, then, in portions, all data in the tables that
+ * declare it (store/data-policies). A row of `erasures` exists until the erasure is complete, so that it continues after
+ * a crash. Suppressions, opt-outs and events stay with the identifier only.
  */
 export interface Erasure {
   /**
-   * Resolves when every table is cleared, or when the rest follows without the caller (`complete: false`): something is
-   * being sent at this moment, or it takes longer than `waitMs`.
+   * Resolves when every table is cleared, or with `complete: false` when the rest follows in the background: a message is
+   * being sent, or it takes longer than `waitMs`.
    */
   erase(accountId: string, identifier: string): Promise<{ complete: boolean } | Refusal>;
-  /** Continues what was left, now and every minute. */
+  /** Continues incomplete erasures, now and every minute. */
   start(): void;
   stop(): Promise<void>;
-  /** Whether the file is being cleared of what was erased: pages must not be moved then. */
+  /** Whether erased data is being cleared from the file: pages must not be moved then. */
   isClearingFile(): boolean;
 }
 
-/** How long a stop waits for erasures under way; the next start continues those that take longer. */
+/** How long a stop waits for erasures in progress; the next start continues those that take longer. */
 const STOP_GRACE_MS = 3 * SECOND;
 
-export interface ErasureHouse extends TraceHouse {
+export interface ErasureDeps extends TracesDeps {
   erasers: readonly Eraser[];
-  /** How long a caller waits for traces to be cleared, ms; default: until they are. */
+  /** Maximum time that a caller waits for the erasure, ms; default: until it is complete. */
   waitMs?: number | undefined;
-  claimFile?: NonNullable<TraceHouse['claimFile']>;
+  claimFile?: NonNullable<TracesDeps['claimFile']>;
 }
 
-export function createErasure(house: ErasureHouse): Erasure {
-  const { tables, writer, clock, log, erasers, waitMs } = house;
-  let timer: NodeJS.Timeout | null = null;
-  let sweeping: Promise<void> = Promise.resolve();
-  /** Erasures at work, by number: the sweep leaves them alone. */
-  const busy = new Map<number, Promise<boolean>>();
+export function createErasure(deps: ErasureDeps): Erasure {
+  const { tables, writer, clock, log, erasers, waitMs } = deps;
+  /** Erasures in progress by number, which the loop skips. */
+  const inProgress = new Map<number, Promise<boolean>>();
   const portions = createPortions({ writer, share: 'erasure' });
-  const traces = createTraces(house);
+  const traces = createTraces(deps);
 
   function finish(seq: number): Promise<boolean> {
-    const finishing = clear(seq).finally(() => busy.delete(seq));
-    busy.set(seq, finishing);
+    const finishing = clear(seq).finally(() => inProgress.delete(seq));
+    inProgress.set(seq, finishing);
     return finishing;
   }
 
-  /** False when something is in a worker's hands, or when it was stopped. */
+  /** False when a worker is sending one of the messages, or after `stop`. */
   async function clear(seq: number): Promise<boolean> {
     const row = tables.erasures.get(seq);
     if (row === null) return true;
-    const erasing = erasingOf(row, clock.now());
+    const run = createErasureRun(row, clock.now());
     for (const eraser of erasers) {
-      let step: Step = 'more';
-      const stepped = await portions.run(
+      let result: EraseResult = 'more';
+      const completed = await portions.run(
         (all, rows, isOver) => {
-          const next = eraser.step(all, erasing, { rows, isOver });
+          const next = eraser.erase(all, run, { rows, isOver });
           return { rows, isDone: next !== 'more', next };
         },
         ({ next }) => {
-          step = next;
+          result = next;
         },
       );
-      if (!stepped || isWaiting(step)) return false;
+      if (!completed || isWaiting(result)) return false;
     }
     await writer.run((all) => {
       all.erasures.remove(seq);
-      traces.want(all);
+      traces.request(all);
     });
     log.info({ accountId: row.account_id }, 'contact erased');
     const cleared = clearTraces();
-    // In a large file a pass takes minutes, and most erasures wait for the next hour's. No caller waits for it, except a
-    // command, which ends the process afterwards.
+    // In a large file a pass takes minutes, and most erasures wait for the pass of the next hour. Only commands wait for
+    // it, as their process ends afterwards.
     if (waitMs === undefined || (await traces.isShort())) await cleared;
     return true;
   }
 
-  /** The person is gone from every table: what a failed pass leaves only a reader of the file's bytes finds. */
+  /** The person is removed from every table already: a failed pass leaves data in unused space of the file only. */
   async function clearTraces(): Promise<void> {
     await traces.clear().catch((error: unknown) => {
-      log.warn(
-        { err: error },
-        'erased data could not be cleared from unused space of the database; trying again',
-      );
+      log.warn({ err: error }, 'erased data not cleared from unused space of the database; trying again');
     });
   }
 
   async function sweep(): Promise<void> {
-    for (const seq of tables.erasures.pending()) if (!busy.has(seq)) await finish(seq);
+    for (const seq of tables.erasures.pending()) if (!inProgress.has(seq)) await finish(seq);
     await clearTraces();
   }
 
+  const loop = createLoop({ name: 'erasures', run: sweep, intervalMs: MINUTE, log });
   const logFailure = (error: unknown) => log.error({ err: error }, 'erasure failed; trying again');
-
-  const sweepLogged = () => {
-    sweeping = sweeping.then(sweep).catch(logFailure);
-  };
 
   return {
     erase: async (accountId, identifier) => {
@@ -127,24 +119,21 @@ export function createErasure(house: ErasureHouse): Erasure {
       return { complete: complete ?? false };
     },
     isClearingFile: traces.isClearing,
-    start: () => {
-      sweepLogged();
-      timer = setInterval(sweepLogged, MINUTE);
-      timer.unref();
-    },
+    start: loop.start,
     stop: async () => {
-      if (timer !== null) clearInterval(timer);
-      const underWay = () => Promise.allSettled([sweeping, ...busy.values()]);
-      await Promise.race([underWay(), sleep(STOP_GRACE_MS, null, { ref: false })]);
+      const stopped = loop.stop();
+      const completed = () => Promise.allSettled([stopped, ...inProgress.values()]);
+      await Promise.race([completed(), sleep(STOP_GRACE_MS, null, { ref: false })]);
       portions.stop();
       await traces.stop();
-      await underWay();
+      await completed();
     },
   };
 }
 
-function isWaiting(step: Step): boolean {
-  return step === 'waiting';
+/** Avoids that the compiler narrows a variable that a callback assigns. */
+function isWaiting(result: EraseResult): boolean {
+  return result === 'waiting';
 }
 
 function personOf(contact: KnownContact): Person {

@@ -19,85 +19,85 @@ import {
   type ImportCounts,
   type Importer,
   type ImportResult,
-  KEPT_REJECTED,
+  MAX_REJECTED,
   NO_COUNTS,
   type RejectedRow,
 } from './import.ts';
-import { type Place, readRecords } from './records.ts';
+import { readRecords, type StreamPosition } from './records.ts';
 import type { ImportRow, RowOptions } from './rows.ts';
 import { type ImportFormat, type ImportSource, openSource } from './source.ts';
 
 /**
- * Imports a file so that it may be interrupted at any moment, even by a kill: how far it has come is committed
- * with the rows, and the same file for the same account and group goes on from there. Every rejected row is
- * written to a report, which is cut back to what was committed when an import goes on.
+ * Imports a file; it may be interrupted at any time, even by SIGKILL. The position is committed with the rows, and another
+ * import of the same file into the same account and group continues from there. Rejected rows are written to a report,
+ * which is truncated to its committed length when an import continues.
  */
 export interface FileImport {
   file: string;
   format: ImportFormat;
   accountId: string;
   groupId: string | null;
-  /** How rows are read. An import is resumed only with the same options. */
+  /** Options of the row reader. An import is resumed only with the same options. */
   rows: RowOptions;
   dryRun: boolean;
-  /** Where the rejected rows are written; created with the first, never by a dry run. */
+  /** Report of rejected rows; created with the first one, never by a dry run. */
   reportFile: string;
   signal: AbortSignal;
-  /** Before the first row of this run. */
-  onStart(from: { place: Place; size: number; counts: ImportCounts }): void;
-  /** After each commit. */
+  /** Called before the first row of this run. */
+  onStart(from: { place: StreamPosition; size: number; counts: ImportCounts }): void;
+  /** Called after each commit. */
   onProgress(batch: ImportBatch): void;
 }
 
 export interface FileImportResult extends ImportResult {
-  /** It went on where an earlier run had stopped. */
+  /** It continued an earlier run. */
   resumed: boolean;
   /** Unknown columns, at most 50. */
   ignored: string[];
   ignoredTruncated: boolean;
 }
 
-/** Of the file, what is looked at to know it again. */
+/** Length of the beginning of the file that identifies it. */
 const HEAD_BYTES = 64 * 1024;
-/** Beside a running daemon an import leaves it the database often enough. */
+/** Small enough that a running daemon gets the database often enough. */
 const BATCH_ROWS = 500;
 const PAUSE_SHARE = 0.3;
 
 /** Rejects when the file cannot be read or the report cannot be written. */
 export async function importFile(
-  house: { tables: Tables; writer: Writer; importer: Importer; now: () => number },
-  wish: FileImport,
+  deps: { tables: Tables; writer: Writer; importer: Importer; now: () => number },
+  options: FileImport,
 ): Promise<FileImportResult | Refusal> {
-  const { tables, writer, importer, now } = house;
-  const { key, size } = await identify(wish);
-  const source = await openSource(createReadStream(wish.file), wish.format, wish.rows);
+  const { tables, writer, importer, now } = deps;
+  const { key, size } = await identify(options);
+  const source = await openSource(createReadStream(options.file), options.format, options.rows);
   if (typeof source === 'string') return refuse('VALIDATION_ERROR', source);
   const first = await firstRow(source);
   await source.close();
-  // A CSV was refused for its header.
-  if (wish.rows.rejectUnknown === true && first !== null && source.reader.ignored.size > 0)
+  // An unknown column of a CSV was refused with the header.
+  if (options.rows.rejectUnknown === true && first !== null && source.reader.ignored.size > 0)
     return refuse('VALIDATION_ERROR', `line ${first.line} ${'reason' in first ? first.reason : ''}`);
 
-  const before = wish.dryRun ? null : tables.contactImports.get(key);
+  const before = options.dryRun ? null : tables.contactImports.get(key);
   const place = before === null ? source.rowsAt : { byte: before.at_byte, line: before.at_line };
   const counts: ImportCounts = before === null ? NO_COUNTS : JSON.parse(before.counts);
-  const earlier = before === null ? [] : readReport(wish.reportFile, before.report_bytes);
-  const report = createReport(wish.reportFile, before?.report_bytes ?? 0);
+  const earlier = before === null ? [] : readReport(options.reportFile, before.report_bytes);
+  const report = createReport(options.reportFile, before?.report_bytes ?? 0);
   const startedAt = before?.started_at ?? now();
-  wish.onStart({ place, size, counts });
+  options.onStart({ place, size, counts });
   try {
     const result = await importer.run({
-      accountId: wish.accountId,
-      groupId: wish.groupId,
-      caller: { by: 'import', ipAddress: null, userAgent: null },
+      accountId: options.accountId,
+      groupId: options.groupId,
+      actor: { by: 'import', ipAddress: null, userAgent: null },
       reader: source.reader,
-      records: readRecords(createReadStream(wish.file, { start: place.byte }), source.cut, place),
+      records: readRecords(createReadStream(options.file, { start: place.byte }), source.cut, place),
       counts,
-      dryRun: wish.dryRun,
+      dryRun: options.dryRun,
       onBatch: (all, batch) =>
         all.contactImports.put({
           import_key: key,
-          account_id: wish.accountId,
+          account_id: options.accountId,
           at_byte: batch.place.byte,
           at_line: batch.place.line,
           counts: JSON.stringify(batch.counts),
@@ -105,14 +105,14 @@ export async function importFile(
           started_at: startedAt,
           updated_at: now(),
         }),
-      afterBatch: wish.onProgress,
-      signal: wish.signal,
+      afterBatch: options.onProgress,
+      signal: options.signal,
       batchRows: BATCH_ROWS,
       pauseShare: PAUSE_SHARE,
     });
     if (isRefusal(result)) return result;
-    if (result.complete && !wish.dryRun) await writer.run((all) => all.contactImports.remove(key));
-    const rejected = [...earlier, ...result.rejected].slice(0, KEPT_REJECTED);
+    if (result.complete && !options.dryRun) await writer.run((all) => all.contactImports.remove(key));
+    const rejected = [...earlier, ...result.rejected].slice(0, MAX_REJECTED);
     return {
       ...result,
       rejected,
@@ -125,14 +125,23 @@ export async function importFile(
   }
 }
 
-/** A name for this file as it is now, into this account and group. */
-async function identify(wish: FileImport): Promise<{ key: string; size: number }> {
-  const handle = await open(wish.file);
+/** The key of an import: this version of the file, the account, the group and the options. */
+async function identify(options: FileImport): Promise<{ key: string; size: number }> {
+  const handle = await open(options.file);
   try {
     const { size, mtimeMs } = await handle.stat();
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
     const key = createHash('sha256')
-      .update(JSON.stringify([size, mtimeMs, wish.format, wish.accountId, wish.groupId, ...rowOptions(wish)]))
+      .update(
+        JSON.stringify([
+          size,
+          mtimeMs,
+          options.format,
+          options.accountId,
+          options.groupId,
+          ...rowOptions(options),
+        ]),
+      )
       .update(buffer.subarray(0, bytesRead))
       .digest('hex');
     return { key, size };
@@ -141,7 +150,7 @@ async function identify(wish: FileImport): Promise<{ key: string; size: number }
   }
 }
 
-/** What makes the same file another import. */
+/** Options that distinguish imports of the same file. */
 function rowOptions({ rows }: FileImport): unknown[] {
   return [[...(rows.columns ?? [])], rows.requireEmail === true, rows.rejectUnknown === true];
 }
@@ -161,7 +170,7 @@ function readReport(file: string, committed: number): RejectedRow[] {
     const head = Buffer.alloc(Math.min(committed, REPORT_HEAD_BYTES));
     const text = head.toString('utf8', 0, readSync(descriptor, head, 0, head.length, 0));
     const rows = text.matchAll(/^(\d+),"((?:[^"\n]|"")*)"$/gm);
-    return [...rows].slice(0, KEPT_REJECTED).map(([, line, reason = '']) => ({
+    return [...rows].slice(0, MAX_REJECTED).map(([, line, reason = '']) => ({
       line: Number(line),
       reason: reason.replaceAll('""', '"'),
     }));
@@ -170,19 +179,19 @@ function readReport(file: string, committed: number): RejectedRow[] {
   }
 }
 
-/** A CSV of lines and reasons. Nothing behind `committed` bytes was ever heard of by the database. */
+/** A CSV of lines and reasons. Rows after `committed` bytes were not committed to the database. */
 function createReport(file: string, committed: number) {
   let length = committed;
   let descriptor: number | null = null;
   const begin = (): number => {
     const opened = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
-    // Somebody may have taken the earlier part away meanwhile.
+    // The file may have been removed or truncated since.
     length = Math.min(length, fstatSync(opened).size);
     ftruncateSync(opened, length);
     return opened;
   };
   return {
-    /** Returns its length with these rows: to be committed with the batch. */
+    /** Returns its length with these rows, which is committed with the batch. */
     write: (rows: RejectedRow[]): number => {
       if (rows.length === 0) return length;
       descriptor ??= begin();

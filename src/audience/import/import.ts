@@ -7,30 +7,30 @@ import type { KnownContact } from '../../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../../store/contacts/subscription-groups.ts';
 import type { MayAdd, Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
-import type { Witness } from '../consent.ts';
-import type { Caller } from '../contacts.ts';
+import type { Provenance } from '../consent.ts';
+import type { Actor } from '../contacts.ts';
 import { findSubscriptionGroup } from '../groups.ts';
 import { addUnknownPerson, changePerson, reread } from '../people.ts';
 import type { ProfileChanges } from '../profile.ts';
 import { joinGroup } from '../subscriptions.ts';
-import type { ImportRecord, Place } from './records.ts';
+import type { ImportRecord, StreamPosition } from './records.ts';
 import { type ImportRow, isReadable, type RowReader } from './rows.ts';
 
 /**
- * Takes contacts in by the stream: a batch of rows is one unit of work, and the next is read when it is on
- * disk, so memory stays as it is however long the stream and whoever is slower waits for the other. A row that
- * names a known contact changes what it names and keeps the rest. Imports lift no opt-out and no suppression.
+ * Imports contacts from a stream. A batch of rows is one unit of work, and the next is read when it is durable, so memory
+ * does not depend on the length of the stream. A row with the identifier of a known contact changes the fields that it
+ * has. Imports end no opt-out and no suppression.
  */
 export interface ImportCounts {
   rows: number;
   created: number;
   updated: number;
-  /** Known, and nothing new was said of them. */
+  /** Known contacts without a change. */
   unchanged: number;
   rejected: number;
   /** New members of the group. */
   subscribed: number;
-  /** Left the group once, so they are in it as inactive members only. */
+  /** Contacts that opted out of the group: inactive members. */
   optedOut: number;
 }
 
@@ -42,48 +42,48 @@ export interface RejectedRow {
 export interface ImportJob {
   accountId: string;
   groupId: string | null;
-  caller: Caller;
+  actor: Actor;
   reader: RowReader;
   records: AsyncIterable<ImportRecord[]>;
-  /** What was counted before this run went on. */
+  /** Counts of earlier runs. */
   counts?: ImportCounts;
-  /** Inside each unit of work, after its rows. */
+  /** Called in each unit of work, after its rows. */
   onBatch?(tables: Tables, batch: ImportBatch): void;
-  /** When a batch is on disk. */
+  /** Called when a batch is durable. */
   afterBatch?(batch: ImportBatch): void;
-  /** Counts and rejects as an import would, and rolls back each batch: nothing is stored. */
+  /** Counts and rejects as an import does, and rolls back each batch. */
   dryRun?: boolean;
-  /** Ends the import after the batch under way. */
+  /** Ends the import after the batch in progress. */
   signal: AbortSignal;
-  /** Rows in a unit of work: how long everybody else waits for their turn. */
+  /** Rows in a unit of work, for which other writes wait. */
   batchRows: number;
-  /** Of the time that a batch took, how much to wait after it: others are to have a turn at all. */
+  /** Pause after a batch as a share of its duration, for other writes. */
   pauseShare: number;
 }
 
 export interface ImportBatch {
-  /** Behind the last of its rows. */
-  place: Place;
+  /** Position after the last of its rows. */
+  place: StreamPosition;
   counts: ImportCounts;
   rejected: RejectedRow[];
 }
 
 export interface ImportResult {
   counts: ImportCounts;
-  /** The first hundred of this run. */
+  /** The first MAX_REJECTED of this run. */
   rejected: RejectedRow[];
   /** False: the signal ended it. */
   complete: boolean;
 }
 
 export interface Importer {
-  /** Refuses an unknown group, also one that is deleted meanwhile; then what was taken in before stays. */
+  /** Refuses an unknown group, also one that is deleted meanwhile; rows imported before stay. */
   run(job: ImportJob): Promise<ImportResult | Refusal>;
 }
 
-/** Rejected rows in a result. */
-export const KEPT_REJECTED = 100;
-/** A batch ends after so many, whatever the number of its rows: one row may be as long as MAX_RECORD. */
+/** Maximum number of rejected rows in a result. */
+export const MAX_REJECTED = 100;
+/** A batch ends after this many characters, as one row may be as long as MAX_RECORD. */
 const BATCH_CHARACTERS = 256 * 1024;
 
 /** Returned by the unit of work of a dry run, so that the writer rolls it back. */
@@ -99,16 +99,16 @@ export const NO_COUNTS: ImportCounts = {
   optedOut: 0,
 };
 
-export function createImporter(house: {
+export function createImporter(deps: {
   writer: Writer;
   clock: Clock;
   ids: Ids;
   /** The limit on the number of an account's contacts. */
   mayAdd: MayAdd;
 }): Importer {
-  const { writer, clock } = house;
+  const { writer, clock } = deps;
 
-  async function takeIn(job: ImportJob): Promise<ImportResult | Refusal> {
+  async function importRows(job: ImportJob): Promise<ImportResult | Refusal> {
     const { reader, signal } = job;
     let counts = job.counts ?? NO_COUNTS;
     const rejected: RejectedRow[] = [];
@@ -117,7 +117,7 @@ export function createImporter(house: {
       const began = performance.now();
       let tried: ImportBatch | null = null;
       const stored = await writer.run((all): ImportBatch | Refusal => {
-        const done = applyBatch(all, house, job, rows, { ...job.caller, at: clock.now() });
+        const done = applyBatch(all, deps, job, rows, { ...job.actor, at: clock.now() });
         if (isRefusal(done)) return done;
         const result = { place, counts: sum(counts, done.counts), rejected: done.rejected };
         if (job.dryRun === true) {
@@ -131,7 +131,7 @@ export function createImporter(house: {
       if (isRefusal(batch)) return batch;
       job.afterBatch?.(batch);
       counts = batch.counts;
-      rejected.push(...batch.rejected.slice(0, KEPT_REJECTED - rejected.length));
+      rejected.push(...batch.rejected.slice(0, MAX_REJECTED - rejected.length));
       complete = !signal.aborted;
       if (!complete) break;
       await sleep((performance.now() - began) * job.pauseShare);
@@ -151,12 +151,12 @@ export function createImporter(house: {
 
   return {
     run: async (job) => {
-      if (job.dryRun === true) return takeIn(job);
+      if (job.dryRun === true) return importRows(job);
       const refusal = await setStatus(job, 'running');
       if (refusal !== null) return refusal;
       let complete = false;
       try {
-        const result = await takeIn(job);
+        const result = await importRows(job);
         complete = !isRefusal(result) && result.complete;
         return result;
       } finally {
@@ -170,10 +170,10 @@ async function* batches(
   records: AsyncIterable<ImportRecord[]>,
   reader: RowReader,
   batchRows: number,
-): AsyncGenerator<{ rows: ImportRow[]; place: Place }> {
+): AsyncGenerator<{ rows: ImportRow[]; place: StreamPosition }> {
   let rows: ImportRow[] = [];
   let characters = 0;
-  let place: Place | null = null;
+  let place: StreamPosition | null = null;
   for await (const some of records) {
     for (const record of some) {
       rows.push(reader.read(record));
@@ -188,72 +188,73 @@ async function* batches(
   if (place !== null && rows.length > 0) yield { rows, place };
 }
 
-/** What a new contact needs beyond its row. */
-interface Adding {
+interface NewContactDeps {
   ids: Ids;
   mayAdd: MayAdd;
 }
 
 function applyBatch(
   tables: Tables,
-  adding: Adding,
+  deps: NewContactDeps,
   job: ImportJob,
   rows: ImportRow[],
-  witness: Witness,
+  provenance: Provenance,
 ): { counts: ImportCounts; rejected: RejectedRow[] } | Refusal {
   const group = job.groupId === null ? null : findSubscriptionGroup(tables, job.accountId, job.groupId);
   if (isRefusal(group)) return group;
   const counts = { ...NO_COUNTS, rows: rows.length };
   const rejected: RejectedRow[] = [];
   for (const row of rows) {
-    const taken = isReadable(row) ? takeRow(tables, adding, job.accountId, row.profile, witness) : row.reason;
-    if (typeof taken === 'string') {
+    const imported = isReadable(row)
+      ? importRow(tables, deps, job.accountId, row.profile, provenance)
+      : row.reason;
+    if (typeof imported === 'string') {
       counts.rejected++;
-      rejected.push({ line: row.line, reason: taken });
+      rejected.push({ line: row.line, reason: imported });
       continue;
     }
-    counts[taken.became]++;
+    counts[imported.result]++;
     if (group === null || !isReadable(row)) continue;
-    const membership = subscribe(tables, group, taken, row.profile, witness);
+    const membership = subscribe(tables, group, imported, row.profile, provenance);
     if (membership.isNew) counts.subscribed++;
     if (!membership.isActive) counts.optedOut++;
   }
   return { counts, rejected };
 }
 
-/** A member stays as they are. */
+/** Adds the contact to the group; an existing membership is unchanged. */
 function subscribe(
   tables: Tables,
   group: SubscriptionGroupRow,
-  { seq, became }: Taken,
+  { seq, result }: ImportedRow,
   { consent }: ProfileChanges,
-  witness: Witness,
+  provenance: Provenance,
 ): { isNew: boolean; isActive: boolean } {
-  const known = became === 'created' ? null : tables.subscriptions.get(group.seq, seq);
+  const known = result === 'created' ? null : tables.subscriptions.get(group.seq, seq);
   if (known !== null) return { isNew: false, isActive: known.is_active === 1 };
   const isActive = joinGroup(tables, group, reread(tables, seq), {
-    // Evidence went into the contact's own consent with the row.
+    // The row's evidence was recorded with the contact's consent.
     consent: { method: consent?.method, details: consent?.details ?? undefined },
     defaultSource: 'import',
     defaultMethod: 'imported',
-    witness,
+    provenance,
   });
   return { isNew: true, isActive };
 }
 
-interface Taken {
+interface ImportedRow {
   seq: number;
-  became: 'created' | 'updated' | 'unchanged';
+  result: 'created' | 'updated' | 'unchanged';
 }
 
-/** What became of a row, or why it was not taken. */
-function takeRow(
+/** Imports a row; a string is the reason of its rejection. */
+function importRow(
   tables: Tables,
-  { ids, mayAdd }: Adding,
+  { ids, mayAdd }: NewContactDeps,
   accountId: string,
   profile: ProfileChanges,
-  witness: Witness,
-): Taken | string {
+  provenance: Provenance,
+): ImportedRow | string {
   const { email, phone } = profile;
   const byEmail = find(tables, accountId, email, emailIdentifier);
   const byPhone = find(tables, accountId, phone, phoneIdentifier);
@@ -268,16 +269,16 @@ function takeRow(
       accountId,
       source: 'import',
       defaultMethod,
-      witness,
+      provenance,
       mayAdd,
     });
-    return isRefusal(seq) ? seq.message : { seq, became: 'created' };
+    return isRefusal(seq) ? seq.message : { seq, result: 'created' };
   }
-  // The known spelling of an address stays.
+  // The stored spelling of an address stays.
   const changes = byEmail === null ? profile : { ...profile, email: undefined };
-  const changed = changePerson(tables, known, changes, { merge: true, defaultMethod, witness });
+  const changed = changePerson(tables, known, changes, { merge: true, defaultMethod, provenance });
   if (isRefusal(changed)) return changed.message;
-  return { seq: known.seq, became: changed ? 'updated' : 'unchanged' };
+  return { seq: known.seq, result: changed ? 'updated' : 'unchanged' };
 }
 
 function find(

@@ -1,10 +1,9 @@
 /**
- * Cuts a stream of bytes into records, CSV (RFC 4180) or one JSON value a line, and knows for each on which
- * line it begins and at which byte the next one does: so an import can go on where it stopped. It holds one
- * chunk and one record in memory. A damaged record never takes the rest of the file along: where a quote is
- * not closed, only the line is given up on which it stands.
+ * A position in a stream of records, CSV (RFC 4180) or one JSON value per line, at which an import can continue. Reading
+ * needs memory for one chunk and one record. A damaged record does not affect the rest of the file: with an unclosed
+ * quote only its line is rejected.
  */
-export interface Place {
+export interface StreamPosition {
   /** Bytes before it. */
   byte: number;
   /** Lines before it. */
@@ -16,13 +15,13 @@ export interface ImportRecord {
   line: number;
   /** Without its line end; '' when there is a fault. */
   text: string;
-  /** Why it cannot be read, or null. */
+  /** Why it cannot be parsed, or null. */
   fault: string | null;
-  /** Behind it. */
-  end: Place;
+  /** Position after it. */
+  end: StreamPosition;
 }
 
-export const BEGINNING: Place = { byte: 0, line: 0 };
+export const BEGINNING: StreamPosition = { byte: 0, line: 0 };
 
 /** Bytes. */
 export const MAX_RECORD = 256 * 1024;
@@ -36,16 +35,16 @@ const QUOTE = 0x22;
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /**
- * Bytes that are looked at together, but for the last ones: an unfinished record is read from its beginning each
- * time, which must not happen for every single byte of it.
+ * Minimum number of bytes that are split together, except at the end: an incomplete record is scanned from its beginning
+ * each time, which must not happen for every byte.
  */
 const MIN_PUSHED = 16 * 1024;
 
-/** Records as they become complete, blank ones left out. `bytes` begins at `start`. */
+/** Yields records as they become complete, without blank ones. `bytes` begins at `start`. */
 export async function* readRecords(
   bytes: AsyncIterable<Buffer>,
   cut: Cutter,
-  start: Place = BEGINNING,
+  start: StreamPosition = BEGINNING,
 ): AsyncGenerator<ImportRecord[]> {
   const push = createSplitter(cut, start);
   let pending: Buffer[] = [];
@@ -69,7 +68,7 @@ export type Cutter = (
 ) => { end: number; fault: string | null } | null;
 
 /** Takes the chunks in order and gives the records that are complete. */
-export function createSplitter(cut: Cutter, start: Place) {
+export function createSplitter(cut: Cutter, start: StreamPosition) {
   let rest: Buffer = Buffer.alloc(0);
   let place = start;
   /** In the middle of a line that is too long: nothing of it is kept. */

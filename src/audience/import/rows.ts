@@ -1,8 +1,8 @@
 import { customFieldsFault } from '../custom-fields.ts';
 import {
-  type ConsentWish,
+  type ConsentInput,
+  type Parsed,
   type ProfileChanges,
-  type Read,
   readDetails,
   readEmail,
   readIpAddress,
@@ -15,9 +15,9 @@ import {
 import { csvFields, delimiterOf, type ImportRecord } from './records.ts';
 
 /**
- * Makes a record of an import a profile: finds out which column is which field, reads each by the same rules as
- * the API, and says of a row that cannot be taken why. A value is never repeated in a reason: reasons are
- * kept, and shown to others than the person.
+ * A record of an import as a profile, or the reason why it is rejected. Columns are mapped to fields, and values are
+ * parsed by the same rules as in the API. A reason never has a value of the row, because reasons are stored and
+ * displayed.
  */
 export type ImportRow = Readable | Unreadable;
 
@@ -32,24 +32,24 @@ interface Unreadable {
 }
 
 export interface RowReader {
-  /** Unknown columns or fields, as far as they are known by now; at most 50. */
+  /** Unknown columns or fields of the records read so far; at most 50. */
   ignored: ReadonlySet<string>;
   /** Whether there are more of them. */
   ignoredTruncated(): boolean;
   read(record: ImportRecord): ImportRow;
 }
 
-/** How rows are read. Without options every row with an identifier is accepted and unknown columns are ignored. */
+/** Options of the row reader. By default every row with an identifier is accepted and unknown columns are ignored. */
 export interface RowOptions {
-  /** Unknown columns and fields are faults: of a CSV the header, of NDJSON the row. */
+  /** Rejects unknown columns and fields: the header of a CSV, the row of NDJSON. */
   rejectUnknown?: boolean;
   /** Rows without an email are rejected. */
   requireEmail?: boolean;
-  /** Names of columns in the file, and the fields that they hold. */
+  /** Fields by the names of columns in the file. */
   columns?: ReadonlyMap<string, string>;
 }
 
-/** The field as it is written here, or null: it is neither a field of a contact nor `customFields.<name>`. */
+/** The canonical name of a field; null when it is neither a field of a contact nor `customFields.<name>`. */
 export function fieldNamed(name: string): string | null {
   const field = columnOf(name.trim());
   return field === CUSTOM_PREFIX ? null : field;
@@ -74,16 +74,16 @@ type Field = (typeof FIELDS)[number];
 
 const CUSTOM_FIELDS = 'customFields';
 const CUSTOM_PREFIX = 'customfields.';
-/** A contact has at most a thousand custom fields, and some columns may mean nothing to us. */
+/** A contact has at most a thousand custom fields; further columns may be unknown. */
 const MAX_COLUMNS = 2000;
-/** More than these are not remembered. */
+/** Maximum number of unknown names that are reported. */
 const MAX_IGNORED = 50;
 const MAX_LISTED = 20;
 
 /** `First Name`, `first_name` and `firstName` are one column, `E-Mail` is another. */
 const BY_COLUMN = new Map(FIELDS.map((field) => [field.toLowerCase(), field]));
 
-/** By the header, or why it cannot be one. */
+/** Creates a reader from the header of a CSV; a string: why the header is invalid. */
 export function csvRowReader(header: ImportRecord, options: RowOptions = {}): RowReader | string {
   if (header.fault !== null) return `the header ${header.fault}`;
   const delimiter = delimiterOf(header.text);
@@ -120,7 +120,7 @@ export function csvRowReader(header: ImportRecord, options: RowOptions = {}): Ro
       const custom: Record<string, unknown> = {};
       for (const [index, column] of columns.entries()) {
         const value = values[index]?.trim() ?? '';
-        // An empty cell says nothing; it never takes a value away.
+        // An empty cell never removes a value.
         if (column === null || value === '') continue;
         if (column.startsWith(CUSTOM_PREFIX)) custom[column.slice(CUSTOM_PREFIX.length)] = value;
         else fields[column] = value;
@@ -136,7 +136,7 @@ function columnOf(name: string): string | null {
   return BY_COLUMN.get(name.toLowerCase().replaceAll(/[\s_-]/g, '')) ?? null;
 }
 
-/** Objects with the fields of the API. */
+/** Creates a reader of objects with the fields of the API. */
 export function ndjsonRowReader(options: RowOptions = {}): RowReader {
   const ignored = new Set<string>();
   let truncated = false;
@@ -174,7 +174,7 @@ function mergedCustomFields(given: unknown, mapped: Record<string, unknown>): un
     : mapped;
 }
 
-/** Names from a file as a person reads them: a few, each short and on one line. */
+/** A list of names from a file for a message: a few, each short and on one line. */
 function listed(names: Iterable<string>): string {
   const all = [...names].map(
     (name) =>
@@ -192,7 +192,7 @@ function parseObject(text: string): Record<string, unknown> | null {
   try {
     value = JSON.parse(text);
   } catch {
-    // The parser's message quotes the text; that it is none is all there is to say.
+    // The parser's message would quote the text.
     return null;
   }
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -200,7 +200,7 @@ function parseObject(text: string): Record<string, unknown> | null {
     : null;
 }
 
-/** Each field by its own rule; the first that breaks it is the reason. */
+/** Parses each field; the first invalid one is the reason. */
 function profileOf(
   line: number,
   fields: Partial<Record<Field, unknown>>,
@@ -208,10 +208,10 @@ function profileOf(
   { requireEmail = false }: RowOptions,
 ): ImportRow {
   let reason: string | null = null;
-  const read = <Value>(field: Field, reader: (text: string) => Read<Value>): Value | undefined => {
+  const read = <Value>(field: Field, reader: (text: string) => Parsed<Value>): Value | undefined => {
     const given = fields[field];
     if (given === undefined || reason !== null) return undefined;
-    const result = typeof given === 'string' ? reader(given) : { fault: 'must be a text' };
+    const result = typeof given === 'string' ? reader(given) : { fault: 'must be a string' };
     if ('value' in result) return result.value;
     reason = `${field}: ${result.fault}`;
     return undefined;
@@ -226,7 +226,7 @@ function profileOf(
       details: read('consentDetails', readDetails),
       ipAddress: read('consentIpAddress', readIpAddress),
       userAgent: read('consentUserAgent', readUserAgent),
-      saidAt: read('consentTimestamp', readMoment),
+      consentedAt: read('consentTimestamp', readMoment),
     }),
   };
   if (reason !== null) return { line, reason };
@@ -239,18 +239,18 @@ function profileOf(
       const path = [CUSTOM_FIELDS, fault.path].filter((part) => part !== '').join('.');
       return { line, reason: `${path}: ${fault.message}` };
     }
-    // Sound: that is what was checked.
+    // Sound: `customFieldsFault` has checked it.
     profile.customFields = customFields as Record<string, unknown>;
   }
   return { line, profile };
 }
 
-/** Undefined when nothing is said of consent. */
-function consentOf(wish: ConsentWish): ConsentWish | undefined {
-  return Object.values(wish).every((value) => value === undefined) ? undefined : wish;
+/** Undefined when the row has no field of consent. */
+function consentOf(input: ConsentInput): ConsentInput | undefined {
+  return Object.values(input).every((value) => value === undefined) ? undefined : input;
 }
 
-/** False when there is no room for the name. */
+/** False when there are too many names already. */
 function remember(names: Set<string>, name: string): boolean {
   const kept = name.slice(0, 80);
   if (names.size < MAX_IGNORED) names.add(kept);

@@ -7,28 +7,27 @@ import {
   type ImportRecord,
   lineCutter,
   MAX_RECORD,
-  type Place,
   readRecords,
+  type StreamPosition,
 } from './records.ts';
 import { csvRowReader, ndjsonRowReader, type RowOptions, type RowReader } from './rows.ts';
 
 /**
- * What is imported, from its first byte on: a CSV's header is read before anything else, because it says what
- * the columns are and what separates them.
+ * The format of an import. A CSV's header is read first, because it defines the columns and the delimiter.
  */
 export type ImportFormat = 'csv' | 'ndjson';
 
 export interface ImportSource {
   reader: RowReader;
   cut: Cutter;
-  /** Where the first row begins. */
-  rowsAt: Place;
+  /** Position of the first row. */
+  rowsAt: StreamPosition;
   records: AsyncIterable<ImportRecord[]>;
-  /** Lets go of the bytes that were not read. */
+  /** Releases the stream. */
   close(): Promise<void>;
 }
 
-/** `bytes` from the beginning. A text instead of the source: why it cannot be imported. */
+/** Opens a stream from its beginning; a string: why it cannot be imported. */
 export async function openSource(
   bytes: AsyncIterable<Buffer>,
   format: ImportFormat,
@@ -47,8 +46,8 @@ export async function openSource(
     return typeof reader === 'string' ? reader : 'there is no header line';
   }
   const cut = csvCutter(delimiterOf(header.text));
-  const behind = afterwards(head.subarray(header.end.byte), iterator);
-  return { reader, cut, rowsAt: header.end, records: readRecords(behind, cut, header.end), close };
+  const rest = afterwards(head.subarray(header.end.byte), iterator);
+  return { reader, cut, rowsAt: header.end, records: readRecords(rest, cut, header.end), close };
 }
 
 /** The first line that is not blank, and all the bytes that were read to find it. */
@@ -69,7 +68,7 @@ async function* afterwards(first: Buffer, iterator: AsyncIterator<Buffer>): Asyn
   for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
 }
 
-/** Of a file by its name, of an upload by its media type; null when it is neither. */
+/** The format by the name of a file or the media type of an upload; null when it is neither. */
 export function formatOf(name: string): ImportFormat | null {
   if (/^text\/csv$|\.(?:csv|tsv|txt)$/i.test(name)) return 'csv';
   return /^application\/(?:x-)?ndjson$|\.(?:ndjson|jsonl)$/i.test(name) ? 'ndjson' : null;

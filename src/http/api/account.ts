@@ -6,8 +6,8 @@ import { isRefusal, refuse } from '../../core/refusal.ts';
 import { type Route, route } from '../route.ts';
 
 /**
- * `/web-setup/account`: what an account says about itself. Company name and postal address stand in the
- * footer of every mail; without them nothing that uses the footer can be sent.
+ * `/web-setup/account`: the account's own data. Company name and postal address are part of the footer of every mail;
+ * without them no mail that uses the footer can be sent.
  */
 export function accountRoutes(accounts: Accounts): Route[] {
   return [
@@ -16,15 +16,15 @@ export function accountRoutes(accounts: Accounts): Route[] {
       path: '/web-setup/account',
       operationId: 'getAccount',
       tag: 'Account',
-      summary: 'The account',
+      summary: 'Get the account',
       scope: 'setup',
       answers: { 200: { description: 'The account.', data: accountRecord, example: EXAMPLE } },
       refusals: [],
       handle: ({ caller }) => {
         const account = accounts.get(caller.accountId);
         return account === null
-          ? refuse('NOT_FOUND', 'the account is gone')
-          : { status: 200, data: shown(account) };
+          ? refuse('NOT_FOUND', 'the account no longer exists')
+          : { status: 200, data: presentAccount(account) };
       },
     }),
     route({
@@ -32,9 +32,9 @@ export function accountRoutes(accounts: Accounts): Route[] {
       path: '/web-setup/account',
       operationId: 'updateAccount',
       tag: 'Account',
-      summary: 'Changes the account',
+      summary: 'Update the account',
       description:
-        'Fields that are given replace what was there, others stay, `null` takes a value away. An address is replaced as a whole.',
+        'Fields in the body replace the stored ones, absent fields stay, `null` removes a value. An address is replaced as a whole.',
       scope: 'setup',
       body: accountChangesForm,
       example: {
@@ -42,11 +42,11 @@ export function accountRoutes(accounts: Accounts): Route[] {
         companyAddress: EXAMPLE.companyAddress,
         abuseEmail: EXAMPLE.abuseEmail,
       },
-      answers: { 200: { description: 'The account as it is now.', data: accountRecord, example: EXAMPLE } },
+      answers: { 200: { description: 'The updated account.', data: accountRecord, example: EXAMPLE } },
       refusals: [],
       handle: async ({ caller, body }) => {
         const account = await accounts.update(caller.accountId, body);
-        return isRefusal(account) ? account : { status: 200, data: shown(account) };
+        return isRefusal(account) ? account : { status: 200, data: presentAccount(account) };
       },
     }),
   ];
@@ -74,7 +74,7 @@ const accountRecord = z.object({
   updatedAt: time,
 });
 
-function shown(account: Account): z.output<typeof accountRecord> {
+function presentAccount(account: Account): z.output<typeof accountRecord> {
   const { accountId, name, companyName, companyAddress, abuseEmail, logoUrl } = account;
   return {
     accountId,

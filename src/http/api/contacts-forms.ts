@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { Caller as ConsentCaller } from '../../audience/contacts.ts';
+import type { Actor } from '../../audience/contacts.ts';
 import { customFieldsFault } from '../../audience/custom-fields.ts';
 import {
-  type ConsentWish,
+  type ConsentInput,
   MAX_SOURCE,
   MAX_USER_AGENT,
-  type Read,
+  type Parsed,
   readDetails,
   readEmail,
   readIpAddress,
@@ -20,26 +20,26 @@ import { CONSENT_METHODS, type ConsentMethod } from '../../store/contacts/consen
 import { GLOBAL_STATUSES } from '../../store/contacts/contacts.ts';
 import type { Call } from '../route.ts';
 
-/** How people and memberships look on the wire, in and out, and examples for the documentation. */
+/** Request and response schemas of contacts and subscriptions, and examples for the documentation. */
 
-/** A text that is read by the rules of the audience room. */
-function text<Value>(reader: (text: string) => Read<Value>, maxLength: number) {
+/** A string that is parsed by a function of audience/profile. */
+function text<Value>(parse: (text: string) => Parsed<Value>, maxLength: number) {
   return z
     .string()
     .meta({ maxLength })
-    .transform((given, context): Value => {
-      const read = reader(given);
-      if ('value' in read) return read.value;
-      context.addIssue({ code: 'custom', message: read.fault });
+    .transform((input, context): Value => {
+      const parsed = parse(input);
+      if ('value' in parsed) return parsed.value;
+      context.addIssue({ code: 'custom', message: parsed.fault });
       return z.NEVER;
     });
 }
 
 export const email = text(readEmail, 320).describe('An address without a display name.');
-export const phone = text(readPhone, 50).describe('An international number; kept as E.164.');
+export const phone = text(readPhone, 50).describe('An international number; stored as E.164.');
 const name = text(readName, 200);
 export const consentMethod = z.enum(CONSENT_METHODS);
-export const consentDetails = text(readDetails, 2000).describe('A note for the record.');
+export const consentDetails = text(readDetails, 2000).describe('A note about the consent.');
 
 const customFields = z
   .unknown()
@@ -51,13 +51,13 @@ const customFields = z
   })
   .transform((value) => value as Record<string, unknown> | undefined)
   .meta({ type: 'object', additionalProperties: true })
-  .describe('Fields of your own: any JSON values, at most 1000 of them and 64 KiB in all.');
+  .describe('Custom fields: any JSON values, at most 1000 of them and 64 KiB in total.');
 
-/** As strings in a path: either identifier finds the person. */
+/** A path parameter: either identifier of the contact. */
 export const identifier = z
   .string()
-  .transform((given) => given.toLowerCase())
-  .refine((given) => IDENTIFIER.test(given), 'must be email_<md5> or phone_<md5>')
+  .transform((input) => input.toLowerCase())
+  .refine((input) => IDENTIFIER.test(input), 'must be email_<md5> or phone_<md5>')
   .describe(
     '`email_` and the MD5 of the trimmed lower-cased address, or `phone_` and the MD5 of the E.164 number.',
   );
@@ -66,20 +66,22 @@ const evidence = {
   consentIpAddress: text(readIpAddress, 45)
     .nullable()
     .optional()
-    .describe("Where the person was. Never this call's address, except of an `implicit_api` consent."),
+    .describe(
+      "The person's IP address. Never the address of this request, except for an `implicit_api` consent.",
+    ),
   consentUserAgent: text(readUserAgent, MAX_USER_AGENT)
     .nullable()
     .optional()
-    .describe("The person's browser. Never this call's client, except of an `implicit_api` consent."),
+    .describe("The person's user agent. Never that of this request, except for an `implicit_api` consent."),
   consentTimestamp: text(readMoment, 40)
     .nullable()
     .optional()
     .describe('When the person consented, ISO 8601.'),
   source: text(readSource, MAX_SOURCE)
     .nullable()
-    .transform((given) => given ?? undefined)
+    .transform((input) => input ?? undefined)
     .optional()
-    .describe('Where it came from, such as `checkout`. Default: `api`.'),
+    .describe('Origin, such as `checkout`. Default: `api`.'),
 };
 
 export const profileFields = {
@@ -92,29 +94,29 @@ export const profileFields = {
     .enum(GLOBAL_STATUSES)
     .optional()
     .describe(
-      '`unsubscribed` records a marketing opt-out. `active` ends one, together with new consent only. Other values may only be sent back as they are.',
+      '`unsubscribed` records a marketing opt-out. `active` ends one, only together with new consent. Other values are accepted only if they are the current one.',
     ),
   consentMethod: consentMethod.nullable().optional(),
   consentDetails: consentDetails.nullable().optional(),
   ...evidence,
 };
 
-/** Null for the empty text that a subscription shows where there is nothing. */
-function textOrNothing<Value>(form: z.ZodType<Value, string>) {
+/** Accepts null and the empty string, which a subscription has for an absent value. */
+function textOrEmpty<Value>(form: z.ZodType<Value, string>) {
   return z.union([z.literal('').transform(() => null), form]).nullable();
 }
 
-/** What a write of a subscription takes beyond the names of the contact. */
+/** Fields of a subscription's body. */
 export const membershipFields = {
   consentMethod: consentMethod.optional(),
-  consentDetails: textOrNothing(consentDetails).optional(),
+  consentDetails: textOrEmpty(consentDetails).optional(),
   ...evidence,
-  firstName: textOrNothing(name).optional().describe("The contact's."),
-  lastName: textOrNothing(name).optional().describe("The contact's."),
-  customFields: customFields.optional().describe("The contact's, one by one: `null` removes a field."),
+  firstName: textOrEmpty(name).optional().describe("The contact's."),
+  lastName: textOrEmpty(name).optional().describe("The contact's."),
+  customFields: customFields.optional().describe("The contact's, merged: `null` removes a field."),
 };
 
-export const memberPhone = textOrNothing(phone).optional().describe("The contact's.");
+export const memberPhone = textOrEmpty(phone).optional().describe("The contact's.");
 
 interface ConsentBody {
   consentMethod?: ConsentMethod | null | undefined;
@@ -124,27 +126,27 @@ interface ConsentBody {
   consentTimestamp?: number | null | undefined;
 }
 
-/** The consent that a body speaks of; undefined when it does not, null when it withdraws it. */
-export function consentOf(body: ConsentBody): ConsentWish | null | undefined {
-  return body.consentMethod === null ? null : consentWishOf({ ...body, consentMethod: body.consentMethod });
+/** The consent in a body; undefined without one, null when it is withdrawn. */
+export function consentOf(body: ConsentBody): ConsentInput | null | undefined {
+  return body.consentMethod === null ? null : consentInputOf({ ...body, consentMethod: body.consentMethod });
 }
 
-/** The consent that a write of a subscription speaks of; undefined when it does not. */
-export function consentWishOf(
+/** The consent in the body of a subscription; undefined without one. */
+export function consentInputOf(
   body: ConsentBody & { consentMethod?: ConsentMethod | undefined },
-): ConsentWish | undefined {
-  const wish: ConsentWish = {
+): ConsentInput | undefined {
+  const input: ConsentInput = {
     method: body.consentMethod,
     details: body.consentDetails,
     ipAddress: body.consentIpAddress,
     userAgent: body.consentUserAgent,
-    saidAt: body.consentTimestamp,
+    consentedAt: body.consentTimestamp,
   };
-  return Object.values(wish).every((value) => value === undefined) ? undefined : wish;
+  return Object.values(input).every((value) => value === undefined) ? undefined : input;
 }
 
-/** Who calls, for the record of consent. */
-export function callerOf({ caller, address, headers }: Call<unknown, unknown, unknown>): ConsentCaller {
+/** The caller, for the consent history. */
+export function callerOf({ caller, address, headers }: Call<unknown, unknown, unknown>): Actor {
   const userAgent = readUserAgent((headers['user-agent'] ?? '').slice(0, MAX_USER_AGENT));
   return {
     by: caller.keyId,
@@ -154,12 +156,12 @@ export function callerOf({ caller, address, headers }: Call<unknown, unknown, un
 }
 
 export const globalStatus = z.enum(GLOBAL_STATUSES);
-export const source = z.string().describe('`api`, `import`, or what the caller named.');
+export const source = z.string().describe('`api`, `import`, or the value that the caller set.');
 export const anyFields = z.record(z.string(), z.unknown());
 const time = z.iso.datetime();
 
 export const contact = z.object({
-  contactIdentifier: z.string().describe("The e-mail's, else the phone's."),
+  contactIdentifier: z.string().describe('That of the e-mail address, else of the phone number.'),
   userId: z.uuid(),
   email: z.string().nullable(),
   phone: z.string().nullable(),
@@ -171,7 +173,7 @@ export const contact = z.object({
   consentDetails: z.string().nullable(),
   consentIpAddress: z.string().nullable(),
   consentUserAgent: z.string().nullable(),
-  consentTimestamp: time.nullable().describe('When the person consented; `null`: nobody told.'),
+  consentTimestamp: time.nullable().describe('When the person consented; `null`: unknown.'),
   source,
   addedBy: z.string().describe('The API key, or `import`.'),
   createdAt: time,
@@ -206,10 +208,10 @@ const memberFields = {
   customFields: anyFields,
 };
 
-/** As lists have it: merged with the contact's profile. */
+/** In lists: with the contact's profile. */
 export const member = subscriber.extend(memberFields);
 
-/** Merged with the contact's profile, without its user id. */
+/** With the contact's profile, without its user id. */
 export const subscription = z.object({ ...subscriberFields, ...memberFields });
 
 const TIME = '2026-01-31T12:00:00.000Z';

@@ -8,7 +8,7 @@ import { successBody } from '../answers.ts';
 import { type Answer, type Call, type Route, route, type Upload } from '../route.ts';
 import { callerOf } from './contacts-forms.ts';
 
-/** `POST /web-setup/contacts/import`: contacts by the stream. */
+/** `POST /web-setup/contacts/import`: contacts as a stream. */
 export function contactImportRoutes({ tables, importer }: { tables: Tables; importer: Importer }): Route[] {
   return [
     route({
@@ -17,18 +17,14 @@ export function contactImportRoutes({ tables, importer }: { tables: Tables; impo
       operationId: 'importContacts',
       tag: 'Contacts',
       scope: 'setup',
-      summary: 'Imports contacts from CSV or NDJSON of any length',
+      summary: 'Import contacts from CSV or NDJSON of any length',
       description:
-        'Rows that name a known contact change what they name and keep the rest. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; separators are comma, semicolon or tab. Rows are stored while they are read, so those before a failure stay; importing them again does no harm. No import lifts an opt-out or a suppression. Without `consentMethod`, `imported` is recorded.',
+        'A row with the identifier of a known contact updates the fields that it has. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; the delimiter is a comma, semicolon or tab. Rows are stored while they are read, so those before a failure stay; an import may be repeated. An import never ends an opt-out or a suppression. Without `consentMethod`, `imported` is recorded.',
       query: z.object({
-        subscriptionGroupId: z
-          .string()
-          .max(100)
-          .optional()
-          .describe('Makes every row a member of this group.'),
+        subscriptionGroupId: z.string().max(100).optional().describe('Adds every row to this group.'),
       }),
       upload: { 'text/csv': CSV, 'application/x-ndjson': NDJSON },
-      answers: { 200: { description: 'Through.', data: result, example: EXAMPLE } },
+      answers: { 200: { description: 'Imported.', data: result, example: EXAMPLE } },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
       handle: async (call) => {
         const groupId = call.query.subscriptionGroupId ?? null;
@@ -55,7 +51,7 @@ async function importUpload(
     const imported = await importer.run({
       accountId: call.caller.accountId,
       groupId,
-      caller: callerOf(call),
+      actor: callerOf(call),
       reader: source.reader,
       records: source.records,
       signal: call.signal,
@@ -65,7 +61,7 @@ async function importUpload(
     if (isRefusal(imported)) return imported;
     const { counts, rejected, complete } = imported;
     if (!complete)
-      return refuse('UNAVAILABLE', `the service is shutting down; ${counts.rows} rows have been taken in`);
+      return refuse('UNAVAILABLE', `the service is shutting down; ${counts.rows} rows have been imported`);
     const data = { message: sentence(counts), ...counts, rejectedRows: rejected };
     const ignored = [...source.reader.ignored].map((name) => `unknown column "${name}" was ignored`);
     return { status: 200, raw: successBody(data, [...call.warnings, ...ignored]) };
@@ -74,7 +70,7 @@ async function importUpload(
   }
 }
 
-/** In the daemon itself an import is the guest: sends and other calls go in between. */
+/** Small, so that sends and other requests run between batches. */
 const BATCH_ROWS = 100;
 const PAUSE_SHARE = 0.25;
 
@@ -88,11 +84,11 @@ const result = z.object({
   rows: z.int(),
   created: z.int(),
   updated: z.int(),
-  unchanged: z.int().describe('Known, and nothing new was said of them.'),
+  unchanged: z.int().describe('Known contacts without a change.'),
   rejected: z.int(),
   subscribed: z.int().describe('New members of the group.'),
-  optedOut: z.int().describe('Members who left the group once: they stay inactive.'),
-  rejectedRows: z.array(rejectedRow).describe('The first hundred.'),
+  optedOut: z.int().describe('Contacts that opted out of the group: inactive members.'),
+  rejectedRows: z.array(rejectedRow).describe('The first 100.'),
 });
 
 const CSV = `email,firstName,lastName,consentMethod,customFields.plan

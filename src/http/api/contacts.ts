@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Contacts } from '../../audience/contacts.ts';
 import type { Erasure } from '../../audience/erasure/erase.ts';
-import { shownConsent, shownContact, shownMembership } from '../../audience/shown.ts';
+import { presentConsent, presentContact, presentMembership } from '../../audience/present.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../store/contacts/consent.ts';
 import { readPageKey } from '../page-key.ts';
@@ -19,14 +19,14 @@ import {
 import { readSearchKey, search, searchKey } from './contacts-page.ts';
 import { pageEnd, pageEndForm, paging } from './paging.ts';
 
-/** `/web-setup/contacts`: the people an account writes to, what they consented to, and their erasure. */
-export interface ContactRoutes {
+/** `/web-setup/contacts`: contacts of an account, their consent and their erasure. */
+export interface ContactRouteDeps {
   contacts: Contacts;
   erasure: Erasure;
 }
 
-export function contactRoutes({ contacts, erasure }: ContactRoutes): Route[] {
-  return [...allContacts(contacts), ...oneContact(contacts, erasure)];
+export function contactRoutes({ contacts, erasure }: ContactRouteDeps): Route[] {
+  return [...collectionRoutes(contacts), ...itemRoutes(contacts, erasure)];
 }
 
 const COMMON = { tag: 'Contacts', scope: 'setup' } satisfies Partial<RouteDescription>;
@@ -41,19 +41,19 @@ const consent = z.object({
   details: z.string().nullable(),
   ipAddress: z.string().nullable(),
   userAgent: z.string().nullable(),
-  timestamp: z.iso.datetime().nullable().describe('When the person said so; `null`: nobody told.'),
+  timestamp: z.iso.datetime().nullable().describe('When the person stated it; `null`: unknown.'),
   recordedAt: z.iso.datetime(),
-  recordedBy: z.string().describe('The API key, `import`, or `recipient`: the person themselves.'),
+  recordedBy: z.string().describe('The API key, `import`, or `recipient` for the person.'),
 });
 
-function allContacts(contacts: Contacts): Route[] {
+function collectionRoutes(contacts: Contacts): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/contacts',
       operationId: 'listContacts',
-      summary: 'Contacts, newest first',
+      summary: 'List contacts, newest first',
       query: z.object({ search, status: globalStatus.optional(), ...paging }),
       answers: {
         200: {
@@ -72,13 +72,13 @@ function allContacts(contacts: Contacts): Route[] {
           const page = await contacts.list({ ...filter, beforeSeq });
           return {
             status: 200,
-            data: { contacts: page.rows.map(shownContact), ...pageEnd('contacts', page) },
+            data: { contacts: page.rows.map(presentContact), ...pageEnd('contacts', page) },
           };
         }
         const after = readSearchKey(lastKey);
         if (isRefusal(after)) return after;
         const { rows, next } = await contacts.search({ ...filter, text, after });
-        const found = rows.map((row) => shownContact(row.contact));
+        const found = rows.map((row) => presentContact(row.contact));
         return {
           status: 200,
           data: {
@@ -94,12 +94,12 @@ function allContacts(contacts: Contacts): Route[] {
       method: 'POST',
       path: '/web-setup/contacts',
       operationId: 'createContact',
-      summary: 'Adds a contact',
+      summary: 'Create a contact',
       description:
-        '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded, with the address and the client of this call. Of any other consent, evidence that is not given is `null`.',
+        '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded, with the address and the user agent of this request. For any other consent, absent evidence is `null`.',
       body: z.object(profileFields),
       example: EXAMPLES.profile,
-      answers: { 201: { description: 'Added.', data: one, example } },
+      answers: { 201: { description: 'Created.', data: one, example } },
       refusals: ['CONTACT_ALREADY_EXISTS', 'LIMIT_REACHED', 'INVALID_STATE'],
       handle: async (call) => {
         const { body } = call;
@@ -114,20 +114,20 @@ function allContacts(contacts: Contacts): Route[] {
           consent: consentOf(body),
         };
         const added = await contacts.create(call.caller.accountId, profile, callerOf(call));
-        return isRefusal(added) ? added : { status: 201, data: { contact: shownContact(added) } };
+        return isRefusal(added) ? added : { status: 201, data: { contact: presentContact(added) } };
       },
     }),
   ];
 }
 
-function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
+function itemRoutes(contacts: Contacts, erasure: Erasure): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/contacts/{contactIdentifier}',
       operationId: 'getContact',
-      summary: 'One contact with its memberships',
+      summary: 'Get a contact with its memberships',
       params,
       answers: {
         200: {
@@ -141,24 +141,30 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
       handle: async ({ caller, params }) => {
         const found = contacts.get(caller.accountId, params.contactIdentifier);
         if (isRefusal(found)) return found;
-        const memberships = (await contacts.memberships(found)).map(shownMembership);
-        return { status: 200, data: { contact: shownContact(found), memberships } };
+        const memberships = (await contacts.memberships(found)).map(presentMembership);
+        return { status: 200, data: { contact: presentContact(found), memberships } };
       },
     }),
-    change(contacts, 'PUT', 'replaceContactFields', 'Changes a contact', ' `customFields` as a whole.'),
-    change(
+    updateRoute(
+      contacts,
+      'PUT',
+      'replaceContactFields',
+      'Replace fields of a contact',
+      ' `customFields` is replaced as a whole.',
+    ),
+    updateRoute(
       contacts,
       'PATCH',
       'updateContact',
-      'Changes a contact, custom fields one by one',
-      ' Of `customFields` those that are named, `null` takes one away.',
+      'Update a contact, merging custom fields',
+      ' `customFields` are merged; `null` removes one.',
     ),
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/contacts/{contactIdentifier}/consent-history',
       operationId: 'listConsentHistory',
-      summary: 'Everything a contact ever consented to or took back, newest first',
+      summary: 'List the consent history of a contact, newest first',
       params,
       query: z.object(paging),
       answers: {
@@ -181,7 +187,7 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
         };
         return {
           status: 200,
-          data: { consents: page.rows.map(shownConsent), ...pageEnd('consents', page) },
+          data: { consents: page.rows.map(presentConsent), ...pageEnd('consents', page) },
         };
       },
     }),
@@ -190,9 +196,9 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
       method: 'DELETE',
       path: '/web-setup/contacts/{contactIdentifier}',
       operationId: 'eraseContact',
-      summary: 'Erases a person',
+      summary: 'Erase a contact',
       description:
-        'Profile, memberships and history go, mail that waits is cancelled, and address, number and name are taken out of messages, events and stored answers. Suppressions and opt-outs stay, by the identifier alone.',
+        'Removes the profile, memberships and history, cancels queued mail, and removes address, number and name from messages, events and stored answers. Suppressions and opt-outs stay with the identifier only.',
       params,
       answers: {
         200: {
@@ -214,12 +220,12 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
   ];
 }
 
-function change(
+function updateRoute(
   contacts: Contacts,
   method: 'PUT' | 'PATCH',
   operationId: string,
   summary: string,
-  custom: string,
+  customFieldsNote: string,
 ): Route {
   return route({
     ...COMMON,
@@ -227,11 +233,11 @@ function change(
     path: '/web-setup/contacts/{contactIdentifier}',
     operationId,
     summary,
-    description: `Fields that are given replace what was there, others stay, \`null\` takes a value away; \`consentMethod: null\` withdraws the consent. Evidence of the consent stays as it is unless it is given or \`consentMethod\` changes.${custom} A new address takes the person's opt-outs along.`,
+    description: `Fields in the body replace the stored ones, absent fields stay, \`null\` removes a value; \`consentMethod: null\` withdraws the consent. Evidence of the consent stays unless it is in the body or \`consentMethod\` changes.${customFieldsNote} Opt-outs also apply to a new address.`,
     params,
     body: z.object(profileFields),
     example: { firstName: 'Augusta Ada', customFields: { plan: 'gold', since: 2026 } },
-    answers: { 200: { description: 'The contact as it is now.', data: one, example } },
+    answers: { 200: { description: 'The updated contact.', data: one, example } },
     refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS', 'INVALID_STATE'],
     handle: async (call) => {
       const { email, phone, firstName, lastName, customFields, source, globalStatus } = call.body;
@@ -242,7 +248,7 @@ function change(
         { email, phone, firstName, lastName, customFields, source, globalStatus, consent },
         { ...callerOf(call), merge: method === 'PATCH' },
       );
-      return isRefusal(changed) ? changed : { status: 200, data: { contact: shownContact(changed) } };
+      return isRefusal(changed) ? changed : { status: 200, data: { contact: presentContact(changed) } };
     },
   });
 }

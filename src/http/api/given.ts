@@ -1,8 +1,8 @@
-/** The fields that a change names: what is left out stays as it was. */
+/** The fields of a body that are not undefined. */
 export function given<Body extends object>(
   body: Body,
 ): { [Field in keyof Body]?: Exclude<Body[Field], undefined> } {
-  // Filtering keeps the names; the type system only cannot see it through the entries.
+  // Sound: filtering the entries keeps the names and types of the others.
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as {
     [Field in keyof Body]?: Exclude<Body[Field], undefined>;
   };

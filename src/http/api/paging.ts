@@ -5,29 +5,29 @@ import { pageKey } from '../page-key.ts';
 
 const MAX_ROWS = 200;
 
-/** The query of a list that is read page by page, and how a page's answer ends (contract §3). */
+/** Query parameters of paginated lists. */
 export const paging = pagingBy(50);
 
-/** Of lists that clients read in one request. */
+/** The same for lists that clients usually read in one request. */
 export const pagingWide = pagingBy(MAX_ROWS);
 
 function pagingBy(rows: number) {
   return {
     limit: z.coerce.number().int().min(1).max(MAX_ROWS).default(rows).describe('Rows in this page.'),
-    lastKey: z.string().max(200).optional().describe('`nextKey` of the page before.'),
+    lastKey: z.string().max(200).optional().describe('`nextKey` of the previous page.'),
   };
 }
 
 export const pageEndForm = {
   count: z.int().describe('Rows in this page.'),
-  nextKey: z.string().optional().describe('While more follow.'),
+  nextKey: z.string().optional().describe('Present while more rows follow.'),
 };
 
-/** For lists whose pages look at a limited number of rows. */
+/** For lists whose pages read a limited number of rows. */
 export const SHORT_PAGES =
-  'A page looks at a limited number of rows: with filters it may be short, even empty, and still have a `nextKey`. The list ends where there is none.';
+  'A page reads a limited number of rows: with filters it may be short, even empty, and still have a `nextKey`. The list ends at a page without one.';
 
-/** `list` names the list to its page keys. */
+/** The end of a page's response. `list`: prefix of its page keys. */
 export function pageEnd(
   list: string,
   { rows, more }: Page<{ seq: number }>,
@@ -39,7 +39,7 @@ export function pageEnd(
   };
 }
 
-/** A page of a list that is short enough to be read as a whole. `idOf` gives what no two rows share. */
+/** A page of a list that is short enough to be read as a whole. `idOf`: a unique id of a row. */
 export function pageOfAll<Row>(
   list: string,
   all: readonly Row[],
@@ -49,7 +49,7 @@ export function pageOfAll<Row>(
   const keyOf = (row: Row) => Buffer.from(`${list}:${idOf(row)}`).toString('base64url');
   const isFirst = lastKey === undefined || lastKey === '';
   const before = isFirst ? -1 : all.findIndex((row) => keyOf(row) === lastKey);
-  if (!isFirst && before === -1) return invalid('lastKey', 'is not a nextKey that this list gave');
+  if (!isFirst && before === -1) return invalid('lastKey', 'is not a nextKey of this list');
   const rows = all.slice(before + 1, before + 1 + limit);
   const last = rows.at(-1);
   const hasMore = last !== undefined && before + 1 + rows.length < all.length;

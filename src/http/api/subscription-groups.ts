@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { SubscriptionGroups } from '../../audience/groups.ts';
-import { shownGroup } from '../../audience/shown.ts';
+import { presentGroup } from '../../audience/present.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { type ComplianceTemplates, groupTemplatesRefusal } from '../../templates/compliance-templates.ts';
 import { readPageKey } from '../page-key.ts';
@@ -10,21 +10,21 @@ import { given } from './given.ts';
 import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
 import { line, lines } from './text-form.ts';
 
-/** `/web-setup/contacts/subscription-groups`: lists that people are on. */
-export interface SubscriptionGroupParts {
+/** `/web-setup/contacts/subscription-groups`: groups of contacts that subscribe to one kind of mail. */
+export interface SubscriptionGroupRouteDeps {
   groups: SubscriptionGroups;
   complianceTemplates: Pick<ComplianceTemplates, 'get'>;
 }
 
-export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] {
-  const { groups, complianceTemplates } = parts;
+export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route[] {
+  const { groups, complianceTemplates } = deps;
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/contacts/subscription-groups',
       operationId: 'listSubscriptionGroups',
-      summary: 'Subscription groups, newest first',
+      summary: 'List subscription groups, newest first',
       query: z.object(pagingWide),
       answers: {
         200: {
@@ -39,7 +39,7 @@ export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] 
         const beforeSeq = readPageKey('sgroups', lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
         const page = await groups.list({ accountId, beforeSeq, limit });
-        return { status: 200, data: { groups: page.rows.map(shownGroup), ...pageEnd('sgroups', page) } };
+        return { status: 200, data: { groups: page.rows.map(presentGroup), ...pageEnd('sgroups', page) } };
       },
     }),
     route({
@@ -47,16 +47,20 @@ export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] 
       method: 'POST',
       path: '/web-setup/contacts/subscription-groups',
       operationId: 'createSubscriptionGroup',
-      summary: 'Makes a subscription group',
+      summary: 'Create a subscription group',
       body: z.object({ name, ...fields }),
       example: { name: EXAMPLE.name, description: EXAMPLE.description },
-      answers: { 201: { description: 'Made.', data: one, example: { group: EXAMPLE } } },
+      answers: { 201: { description: 'Created.', data: one, example: { group: EXAMPLE } } },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, body }) => {
         const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, given(body));
         if (refused !== null) return refused;
-        const made = await groups.create(caller.accountId, { ...NOTHING, ...given(body), name: body.name });
-        return { status: 201, data: { group: shownGroup(made) } };
+        const created = await groups.create(caller.accountId, {
+          ...DEFAULTS,
+          ...given(body),
+          name: body.name,
+        });
+        return { status: 201, data: { group: presentGroup(created) } };
       },
     }),
     route({
@@ -64,23 +68,23 @@ export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] 
       method: 'GET',
       path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
       operationId: 'getSubscriptionGroup',
-      summary: 'One subscription group',
+      summary: 'Get a subscription group',
       params,
       answers: { 200: { description: 'The group.', data: one, example: { group: EXAMPLE } } },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = groups.get(caller.accountId, params.subscriptionGroupId);
-        return isRefusal(found) ? found : { status: 200, data: { group: shownGroup(found) } };
+        return isRefusal(found) ? found : { status: 200, data: { group: presentGroup(found) } };
       },
     }),
-    change(parts, 'PUT', 'updateSubscriptionGroup'),
-    change(parts, 'PATCH', 'patchSubscriptionGroup'),
+    updateRoute(deps, 'PUT', 'updateSubscriptionGroup'),
+    updateRoute(deps, 'PATCH', 'patchSubscriptionGroup'),
     route({
       ...COMMON,
       method: 'DELETE',
       path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
       operationId: 'deleteSubscriptionGroup',
-      summary: 'Deletes a subscription group with its memberships; the contacts stay',
+      summary: 'Delete a subscription group with its memberships; the contacts stay',
       params,
       answers: {
         200: {
@@ -99,20 +103,20 @@ export function subscriptionGroupRoutes(parts: SubscriptionGroupParts): Route[] 
   ];
 }
 
-function change(parts: SubscriptionGroupParts, method: 'PUT' | 'PATCH', operationId: string): Route {
-  const { groups, complianceTemplates } = parts;
+function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', operationId: string): Route {
+  const { groups, complianceTemplates } = deps;
   return route({
     ...COMMON,
     method,
     path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
     operationId,
-    summary: 'Changes a subscription group',
-    description: 'Fields that are given replace what was there, others stay, `null` takes a value away.',
+    summary: 'Update a subscription group',
+    description: 'Fields in the body replace the stored ones, absent fields stay, `null` removes a value.',
     params,
     body: z.object({ name: name.optional(), ...fields }),
     example: { description: 'What is new, once a month' },
     answers: {
-      200: { description: 'The group as it is now.', data: one, example: { group: EXAMPLE } },
+      200: { description: 'The updated group.', data: one, example: { group: EXAMPLE } },
     },
     refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'TEMPLATE_NOT_FOUND'],
     handle: async ({ caller, params, body }) => {
@@ -121,7 +125,7 @@ function change(parts: SubscriptionGroupParts, method: 'PUT' | 'PATCH', operatio
       const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, given(body));
       if (refused !== null) return refused;
       const changed = await groups.update(caller.accountId, params.subscriptionGroupId, given(body));
-      return isRefusal(changed) ? changed : { status: 200, data: { group: shownGroup(changed) } };
+      return isRefusal(changed) ? changed : { status: 200, data: { group: presentGroup(changed) } };
     },
   });
 }
@@ -133,17 +137,17 @@ const templateId = z
   .max(100)
   .nullable()
   .optional()
-  .describe('A compliance template for mail to this group, over the defaults of domain and account.');
+  .describe('A compliance template for mail to this group, instead of the defaults of domain and account.');
 const name = line(200);
 const fields = {
   description: lines(1000).nullable().optional(),
-  isActive: z.boolean().optional().describe('A group that is switched off receives nothing.'),
+  isActive: z.boolean().optional().describe('An inactive group receives no mail.'),
   tags: z.array(line(50)).max(50).optional(),
   unsubscribeTemplateId: templateId,
   reportAbuseTemplateId: templateId,
   companyAddressTemplateId: templateId,
 };
-const NOTHING = {
+const DEFAULTS = {
   description: null,
   isActive: true,
   tags: [],

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { shownMember, shownSubscriber, shownSubscription } from '../../audience/shown.ts';
-import type { Joined, MembershipWish, Subscriptions } from '../../audience/subscriptions.ts';
+import { presentMember, presentSubscriber, presentSubscription } from '../../audience/present.ts';
+import type { MembershipInput, MembershipResult, Subscriptions } from '../../audience/subscriptions.ts';
 import { iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import type { Member } from '../../store/contacts/subscriptions.ts';
@@ -8,7 +8,7 @@ import { readPageKey } from '../page-key.ts';
 import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
 import {
   callerOf,
-  consentWishOf,
+  consentInputOf,
   EXAMPLES,
   email,
   identifier,
@@ -22,9 +22,9 @@ import {
 import { readSearchKey, search, searchKey } from './contacts-page.ts';
 import { pageEnd, pageEndForm, paging } from './paging.ts';
 
-/** `…/subscription-groups/{subscriptionGroupId}/subscriptions`: who is on which list (interface.md). */
+/** `…/subscription-groups/{subscriptionGroupId}/subscriptions`: memberships of contacts in a group. */
 export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscriptions }): Route[] {
-  return [...allOfGroup(subscriptions), ...oneOfGroup(subscriptions)];
+  return [...collectionRoutes(subscriptions), ...itemRoutes(subscriptions)];
 }
 
 const COMMON = { tag: 'Subscriptions', scope: 'setup' } satisfies Partial<RouteDescription>;
@@ -35,14 +35,14 @@ const joined = z.object({ message: z.string(), subscriber });
 const JOINED = { message: 'Subscribed.', subscriber: EXAMPLES.subscriber };
 const UPDATED = { message: 'The subscription has been updated.', subscriber: EXAMPLES.subscriber };
 
-function allOfGroup(subscriptions: Subscriptions): Route[] {
+function collectionRoutes(subscriptions: Subscriptions): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions',
       operationId: 'listSubscriptions',
-      summary: 'Who is in a group, the newest contacts first',
+      summary: 'List the subscriptions of a group, newest contacts first',
       params: groupParams,
       query: z.object({ search, isActive: z.enum(['true', 'false']).optional(), ...paging }),
       answers: {
@@ -71,9 +71,9 @@ function allOfGroup(subscriptions: Subscriptions): Route[] {
       method: 'POST',
       path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions',
       operationId: 'addSubscription',
-      summary: 'Adds an existing contact to a group',
+      summary: 'Add an existing contact to a group',
       description:
-        '`email`, `phone` or `contactIdentifier` is required; all that are given must name the same contact, but for a phone number that no contact has: it is stored with a contact that has none. An existing membership stays as it is, and so does its contact. A contact that opted out of the group becomes an inactive member: only PUT or PATCH with `isActive: true` ends an opt-out. `message` and `subscriber.isActive` tell. Evidence that is not given is `null`, see `implicit_api`.',
+        '`email`, `phone` or `contactIdentifier` is required; all that are present must identify the same contact. A phone number that no contact has is stored with a contact without one. An existing membership and its contact stay unchanged. A contact that opted out of the group becomes an inactive member, see `message` and `subscriber.isActive`: only PUT or PATCH with `isActive: true` ends an opt-out. Absent evidence is `null`, except for `implicit_api`.',
       params: groupParams,
       body: z.object({
         email: email.optional(),
@@ -91,7 +91,7 @@ function allOfGroup(subscriptions: Subscriptions): Route[] {
       answers: {
         201: { description: 'Added.', data: joined, example: JOINED },
         200: {
-          description: 'In the group already.',
+          description: 'Already in the group.',
           data: joined,
           example: { ...JOINED, message: 'Already subscribed.' },
         },
@@ -112,7 +112,7 @@ function allOfGroup(subscriptions: Subscriptions): Route[] {
   ];
 }
 
-function oneOfGroup(subscriptions: Subscriptions): Route[] {
+function itemRoutes(subscriptions: Subscriptions): Route[] {
   return [
     put(subscriptions, 'PUT', 'putSubscription'),
     put(subscriptions, 'PATCH', 'patchSubscription'),
@@ -121,7 +121,7 @@ function oneOfGroup(subscriptions: Subscriptions): Route[] {
       method: 'GET',
       path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
       operationId: 'getSubscription',
-      summary: 'One subscription, merged with the contact’s profile',
+      summary: 'Get a subscription with the contact’s profile',
       params,
       answers: {
         200: { description: 'The subscription.', data: subscription, example: EXAMPLES.subscription },
@@ -131,7 +131,7 @@ function oneOfGroup(subscriptions: Subscriptions): Route[] {
         const found = subscriptions.get(caller.accountId, params.subscriptionGroupId, params.identifier);
         return isRefusal(found)
           ? found
-          : { status: 200, data: shownSubscription(params.subscriptionGroupId, found) };
+          : { status: 200, data: presentSubscription(params.subscriptionGroupId, found) };
       },
     }),
     route({
@@ -139,7 +139,7 @@ function oneOfGroup(subscriptions: Subscriptions): Route[] {
       method: 'DELETE',
       path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
       operationId: 'deleteSubscription',
-      summary: 'Removes a membership; the contact stays, and so does an opt-out',
+      summary: 'Delete a subscription; the contact and an opt-out stay',
       params,
       answers: {
         200: {
@@ -167,9 +167,9 @@ function put(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operationId:
     method,
     path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
     operationId,
-    summary: 'Adds or updates a subscription',
+    summary: 'Create or update a subscription',
     description:
-      'May be repeated. `isActive: false` is an opt-out, which outlives the membership; an express `isActive: true` ends it. Consent and its evidence are recorded with the contact; what is not given stays as it is. `firstName`, `lastName`, `phone` and `customFields` change the contact.',
+      'Idempotent. `isActive: false` is an opt-out, which stays when the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; absent fields stay. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
     params,
     body: z
       .object({ isActive: z.boolean().optional(), phone: memberPhone, ...membershipFields })
@@ -196,31 +196,31 @@ function put(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operationId:
 
 type MembershipBody = z.output<z.ZodObject<typeof membershipFields>>;
 
-function membershipOf(body: MembershipBody, phone?: string | null): MembershipWish {
+function membershipOf(body: MembershipBody, phone?: string | null): MembershipInput {
   const { firstName, lastName, customFields, source } = body;
   const profile = { firstName, lastName, customFields, phone };
-  const isGiven = Object.values(profile).some((value) => value !== undefined);
-  return { consent: consentWishOf(body), source, profile: isGiven ? profile : undefined };
+  const hasProfile = Object.values(profile).some((value) => value !== undefined);
+  return { consent: consentInputOf(body), source, profile: hasProfile ? profile : undefined };
 }
 
 function answer(
   groupId: string,
-  done: Joined | Refusal,
-  messageOf: (joined: Joined) => string,
+  result: MembershipResult | Refusal,
+  messageOf: (joined: MembershipResult) => string,
 ): Answer | Refusal {
-  if (isRefusal(done)) return done;
-  const { member, created } = done;
+  if (isRefusal(result)) return result;
+  const { member, created } = result;
   const added = member.subscription.is_active === 1 ? JOINED.message : ADDED_INACTIVE;
   return {
     status: created ? 201 : 200,
-    data: { message: created ? added : messageOf(done), subscriber: shownSubscriber(groupId, member) },
+    data: { message: created ? added : messageOf(result), subscriber: presentSubscriber(groupId, member) },
   };
 }
 
 const ADDED_INACTIVE = 'Added as an inactive member: the contact has opted out of this group.';
 
-/** What the membership is that was there already. */
-function existing({ member: { contact, subscription }, leftAt }: Joined): string {
+/** The message about an existing membership. */
+function existing({ member: { contact, subscription }, leftAt }: MembershipResult): string {
   if (subscription.is_active === 0) {
     const since = leftAt === null ? '' : ` at ${iso(leftAt)}`;
     return `Not subscribed: the contact opted out of this group${since}. PUT or PATCH with isActive: true ends the opt-out.`;
@@ -230,7 +230,7 @@ function existing({ member: { contact, subscription }, leftAt }: Joined): string
     : 'Already subscribed.';
 }
 
-interface ListWish {
+interface SubscriptionListFilter {
   groupId: string;
   isActive?: boolean;
   lastKey?: string | undefined;
@@ -240,7 +240,7 @@ interface ListWish {
 async function listed(
   subscriptions: Subscriptions,
   accountId: string,
-  { groupId, lastKey, ...filter }: ListWish,
+  { groupId, lastKey, ...filter }: SubscriptionListFilter,
 ): Promise<Answer | Refusal> {
   const beforeSeq = readPageKey('subscriptions', lastKey);
   if (isRefusal(beforeSeq)) return beforeSeq;
@@ -249,14 +249,17 @@ async function listed(
   const rows = page.rows.map(({ contact }) => ({ seq: contact.seq }));
   return {
     status: 200,
-    data: { subscribers: shown(groupId, page.rows), ...pageEnd('subscriptions', { rows, more: page.more }) },
+    data: {
+      subscribers: presentMembers(groupId, page.rows),
+      ...pageEnd('subscriptions', { rows, more: page.more }),
+    },
   };
 }
 
 async function searched(
   subscriptions: Subscriptions,
   accountId: string,
-  { groupId, lastKey, ...filter }: ListWish & { text: string },
+  { groupId, lastKey, ...filter }: SubscriptionListFilter & { text: string },
 ): Promise<Answer | Refusal> {
   const after = readSearchKey(lastKey);
   if (isRefusal(after)) return after;
@@ -268,13 +271,13 @@ async function searched(
   return {
     status: 200,
     data: {
-      subscribers: shown(groupId, members),
+      subscribers: presentMembers(groupId, members),
       count: members.length,
       ...(found.next === null ? {} : { nextKey: searchKey(found.next) }),
     },
   };
 }
 
-function shown(groupId: string, members: Member[]) {
-  return members.map((member) => shownMember(groupId, member));
+function presentMembers(groupId: string, members: Member[]) {
+  return members.map((member) => presentMember(groupId, member));
 }

@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import { textFault } from '../../templates/text.ts';
 
-/** Texts in requests, none of which may hold what no mail may hold. */
-
-/** A name or a subject: one line without control characters, blanks around it dropped. */
+/** A name or a subject: one trimmed line without control characters, and only characters that mail may contain. */
 export function line(max: number) {
-  return sound(
+  return checked(
     z
       .string()
       .trim()
@@ -15,12 +13,12 @@ export function line(max: number) {
   );
 }
 
-/** Text of any lines, as it is; without `max` only the body's limit bounds it. */
+/** Text of any number of lines, unchanged; without `max` only the limit of the body applies. */
 export function lines(max?: number) {
-  return sound(max === undefined ? z.string() : z.string().max(max));
+  return checked(max === undefined ? z.string() : z.string().max(max));
 }
 
-function sound(form: z.ZodString) {
+function checked(form: z.ZodString) {
   return form.superRefine((text, context) => {
     const fault = textFault(text);
     if (fault !== null) context.addIssue({ code: 'custom', message: fault });

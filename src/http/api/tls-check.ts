@@ -1,7 +1,7 @@
 import { callerBlock } from '../../accounts/caller-addresses.ts';
-import { createBuckets } from '../../accounts/rate-limits.ts';
 import type { Clock } from '../../core/clock.ts';
 import { refuse } from '../../core/refusal.ts';
+import { createTokenBuckets } from '../../core/token-bucket.ts';
 import type { OpenRoute } from '../route.ts';
 
 export interface TlsCheckDeps {
@@ -13,12 +13,12 @@ export interface TlsCheckDeps {
 }
 
 /** Lookups that one caller may cause: a proxy asks once for each new name that somebody visits. */
-const LOOKUPS = { burst: 60, perSecond: 1 };
-const CALLERS_REMEMBERED = 10_000;
+const LOOKUP_RATE = { burst: 60, perSecond: 1 };
+const MAX_CALLERS = 10_000;
 
 /** What a proxy that ends TLS for the public pages asks before it gets a certificate for a name. */
 export function tlsCheckRoute({ clock, standingOf, leadsHere }: TlsCheckDeps): OpenRoute {
-  const lookups = createBuckets(clock, LOOKUPS, CALLERS_REMEMBERED);
+  const lookups = createTokenBuckets(clock, LOOKUP_RATE, MAX_CALLERS);
   return {
     path: '/tls-check',
     operationId: 'checkTlsHost',
@@ -32,7 +32,7 @@ export function tlsCheckRoute({ clock, standingOf, leadsHere }: TlsCheckDeps): O
       const host = query.get('domain') ?? '';
       const standing = standingOf(host);
       if (standing === 'registered') {
-        const { allowed, retryAfterSeconds: retryAfter } = lookups.take(callerBlock(from.address));
+        const { allowed, retryAfterSeconds: retryAfter } = lookups.of(callerBlock(from.address)).take();
         if (!allowed)
           return refuse('RATE_LIMITED', 'too many names that have to be looked up', { retryAfter });
       }

@@ -2,19 +2,19 @@ import type { Fields } from './form-body.ts';
 import type { Visitor } from './visitor.ts';
 
 /**
- * What a public page is asked, and what it answers: a whole text or picture, made before the first byte is
- * sent. Nothing here is in the API's envelope; those who read it are people.
+ * Request and response of a public page. A response is complete before its first byte is sent. The pages are for people,
+ * so they do not use the API's envelope.
  */
 export interface PublicRequest {
-  /** GET stands for HEAD, too. */
+  /** Also GET for a HEAD request. */
   method: 'GET' | 'POST';
   isHead: boolean;
-  /** The host name that the visitor asked for, lower case, without port; '' when not known. */
+  /** Host name of the request, lower case, without port; '' when unknown. */
   host: string;
   /** The last part of the path. */
   token: string;
   visitor: Visitor;
-  /** What a POST sent, names in lower case; empty with GET. */
+  /** Form fields of a POST, names in lower case; empty for GET. */
   fields: Fields;
 }
 
@@ -24,14 +24,14 @@ export interface PublicAnswer {
   body: string | Buffer;
 }
 
-/** A place among the public pages: what answers to `/<name>/<token>`. */
-export interface PublicPlace {
+/** A public page at `/<name>/<token>`. */
+export interface PublicPage {
   name: string;
   methods: readonly PublicRequest['method'][];
   answer(request: PublicRequest): PublicAnswer | Promise<PublicAnswer>;
 }
 
-/** Of every answer: no index lists it, nobody keeps it, and no address of ours goes on to another site. */
+/** Of every response: not indexed, not cached, and without a referrer to other sites. */
 export const COMMON_HEADERS: Readonly<Record<string, string>> = {
   'Cache-Control': 'no-store',
   'X-Robots-Tag': 'noindex, nofollow',

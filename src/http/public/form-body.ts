@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Reads the few fields that somebody may send to a public page, in either form of a body: as browsers send
- * them, or as `multipart/form-data`, in which mailbox providers may (RFC 8058 §3.1). Reads more than was asked
- * for from nobody, and is lenient with the rest: what asks for less mail should not fail for its form.
+ * Form fields of a POST to a public page: URL-encoded, as browsers send them, or `multipart/form-data`, as mailbox
+ * providers may (RFC 8058 §3.1). The size is limited; otherwise parsing is lenient, so that an opt-out does not fail
+ * because of its format.
  */
 export type Fields = ReadonlyMap<string, string>;
 
-/** More than any form here sends. */
+/** Larger than any form of these pages. */
 const MAX_BYTES = 16 * 1024;
 
-/** Names in lower case, of equal ones the first. 'too-large', or null when the sender hung up. */
+/** Reads the fields, names in lower case, the first of equal ones. 'too-large'; null when the client disconnected. */
 export async function readFields(req: IncomingMessage): Promise<Fields | 'too-large' | null> {
   const bytes = await collect(req);
   if (!Buffer.isBuffer(bytes)) return bytes;
@@ -49,7 +49,7 @@ function collect(req: IncomingMessage): Promise<Buffer | 'too-large' | null> {
       else chunks.push(chunk);
     });
     req.on('end', () => resolve(Buffer.concat(chunks)));
-    // Comes after the end as well, and is too late then to say anything.
+    // Also emitted after `end`, where it has no effect.
     req.on('close', () => resolve(null));
     req.on('error', () => resolve(null));
   });

@@ -10,25 +10,25 @@ import type { Writer } from '../../store/writer.ts';
 import { createReportAbuse } from '../../suppression/report-abuse.ts';
 import type { Unsubscribing } from '../../suppression/unsubscribe.ts';
 import type { ContextFor } from '../listener.ts';
-import { challengePlace } from './challenge.ts';
-import { reportPlace } from './report.ts';
+import { challengePage } from './challenge.ts';
+import { reportPage } from './report.ts';
 import { createPublicServer } from './server.ts';
-import { clickPlace, openPlace } from './tracking.ts';
-import { unsubscribePlace } from './unsubscribe.ts';
+import { clickPage, openPage } from './tracking.ts';
+import { unsubscribePage } from './unsubscribe.ts';
 
-/** The public side as a whole: its places, its listener, and the visits that wait to be recorded. */
+/** The public pages with their listener, and the visits that wait to be recorded. */
 export interface PublicSide {
-  /** Binds `public.listen`; rejects when the address cannot be had. */
+  /** Binds `public.listen`; rejects when the address cannot be bound. */
   listen(): Promise<void>;
   address(): { host: string; port: number } | null;
   /** Of `public.tls.listen`; null when that is off. */
   secureAddress(): { host: string; port: number } | null;
-  /** `public.url`, or where it really listens when that names no port. */
+  /** `public.url`, or the bound address when its port is 0. */
   url(): string;
   close(graceMs: number): Promise<void>;
 }
 
-export interface PublicSideSettings {
+export interface PublicSideDeps {
   config: Pick<Config, 'public'>;
   clock: Clock;
   log: Log;
@@ -41,19 +41,19 @@ export interface PublicSideSettings {
   onSuppressionChange: OnSuppressionChange;
   /** Whether a host is the link host of a customer's proven domain. */
   isCustomerHost(host: string): boolean;
-  /** Of `public.tls`; null: somebody else ends TLS, or nobody. */
+  /** For `public.tls`; null: no HTTPS listener. */
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
 
-export function createPublicSide(settings: PublicSideSettings): PublicSide {
-  const { config, log, registry, tokens, certificates } = settings;
+export function createPublicSide(deps: PublicSideDeps): PublicSide {
+  const { config, log, registry, tokens, certificates } = deps;
   const counted = new Counter({
     name: 'postrider_visits_total',
     help: 'Opens and clicks, by what became of them.',
     labelNames: ['kind', 'fate'],
     registers: [registry],
   });
-  const visits = createVisits({ ...settings, observe: (kind, fate) => counted.inc({ kind, fate }) });
+  const visits = createVisits({ ...deps, observe: (kind, fate) => counted.inc({ kind, fate }) });
   const server = createPublicServer({
     config: config.public,
     ...(certificates === null
@@ -61,12 +61,12 @@ export function createPublicSide(settings: PublicSideSettings): PublicSide {
       : { secure: { listen: config.public.tls.listen, contextFor: certificates.contextFor } }),
     log,
     registry,
-    places: [
-      openPlace({ tokens, visits }),
-      clickPlace({ tokens, visits, isCustomerHost: settings.isCustomerHost }),
-      unsubscribePlace(settings),
-      reportPlace({ ...settings, reportAbuse: createReportAbuse(settings) }),
-      ...(certificates === null ? [] : [challengePlace(certificates.challengeAnswer)]),
+    pages: [
+      openPage({ tokens, visits }),
+      clickPage({ tokens, visits, isCustomerHost: deps.isCustomerHost }),
+      unsubscribePage(deps),
+      reportPage({ ...deps, reportAbuse: createReportAbuse(deps) }),
+      ...(certificates === null ? [] : [challengePage(certificates.challengeAnswer)]),
     ],
   });
 

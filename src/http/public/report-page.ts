@@ -2,7 +2,7 @@ import type { ReportReason } from '../../suppression/report-abuse.ts';
 import type { PublicAnswer } from './answer.ts';
 import { html, nothing, pageAnswer } from './layout.ts';
 
-/** What the report-abuse page says. Its form's one field is `reason`. */
+/** Data of the report-abuse page. Its form has one field, `reason`. */
 export interface ReportView {
   sender: string;
   recipient: string | null;
@@ -12,7 +12,7 @@ export interface ReportView {
 const REASONS: readonly [ReportReason, string][] = [
   ['never_asked', 'I never asked for this mail'],
   ['asked_to_stop', 'I asked for it to stop, and it did not'],
-  ['fraud', 'It is a fraud, or pretends to come from somebody else'],
+  ['fraud', 'It is fraud, or pretends to be from another sender'],
   ['other', 'Something else is wrong with it'],
 ];
 
@@ -26,7 +26,7 @@ export function reportForm({ sender, recipient }: ReportView): PublicAnswer {
   return pageAnswer(
     200,
     'Report abuse',
-    html`<p>This is about a mail from <bdi>${sender}</bdi>${to}. Your report is kept on record, and the sender's marketing mail to you stops.</p>
+    html`<p>This is about a mail from <bdi>${sender}</bdi>${to}. Your report is recorded, and the sender's marketing mail to you stops.</p>
 <form method="post">
 <fieldset>
 <legend>What is wrong with it?</legend>
@@ -44,7 +44,7 @@ export function reportedPage({ sender, stream }: ReportView, isNew: boolean): Pu
   return pageAnswer(
     200,
     'Thank you',
-    html`<p role="status">${isNew ? 'Your report is on record.' : 'This mail was reported before.'} No more marketing mail of <bdi>${sender}</bdi> will be sent to you.</p>
+    html`<p role="status">${isNew ? 'Your report has been recorded.' : 'This mail was reported before.'} No more marketing mail of <bdi>${sender}</bdi> will be sent to you.</p>
 ${others}`,
   );
 }

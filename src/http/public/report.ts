@@ -3,20 +3,20 @@ import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import { REPORT_REASONS, type ReportAbuse } from '../../suppression/report-abuse.ts';
-import type { PublicAnswer, PublicPlace } from './answer.ts';
+import type { PublicAnswer, PublicPage } from './answer.ts';
 import { correspondents } from './correspondents.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import { reportedPage, reportForm } from './report-page.ts';
 
-/** `/r/<token>`: GET shows the form, POST records the complaint. Sent again, it is the same complaint. */
-export interface ReportSettings {
+/** `/r/<token>`: GET returns the form, POST records the complaint; a repeated POST changes nothing. */
+export interface ReportPageDeps {
   tables: Tables;
   writer: Writer;
   tokens: Pick<Tokens, 'reportUrl'>;
   reportAbuse: ReportAbuse;
 }
 
-export function reportPlace({ tables, writer, tokens, reportAbuse }: ReportSettings): PublicPlace {
+export function reportPage({ tables, writer, tokens, reportAbuse }: ReportPageDeps): PublicPage {
   async function report(
     mail: SentMail,
     reason: string,

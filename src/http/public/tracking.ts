@@ -1,29 +1,29 @@
 import type { Visits } from '../../events/visits.ts';
 import { linkAddress } from '../../mail/html/link-address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
-import { COMMON_HEADERS, type PublicAnswer, type PublicPlace } from './answer.ts';
+import { COMMON_HEADERS, type PublicAnswer, type PublicPage } from './answer.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 
 /**
- * `/c/<token>` and `/o/<token>.gif`. The answer needs nothing but the token itself, so it is at once, and works
- * for ever; what is recorded of the visit comes after.
+ * `/c/<token>` and `/o/<token>.gif`. The response depends on the token only, so it is immediate and never expires; the
+ * visit is recorded afterwards.
  */
-export interface TrackingSettings {
+export interface TrackingDeps {
   tokens: Pick<Tokens, 'readClick' | 'openUrl'>;
   visits: Pick<Visits, 'note'>;
 }
 
-export interface ClickSettings extends TrackingSettings {
+export interface ClickDeps extends TrackingDeps {
   /** Whether a host is the link host of a customer's proven domain. */
   isCustomerHost(host: string): boolean;
 }
 
 /**
- * Redirects to the address in the token. Without a valid signature it leads nowhere, and under a customer's host
- * only where the link was made for that host: another account's link must not borrow its name. Under any other
- * host (the platform's, or what a proxy makes of it) every link works.
+ * Redirects to the address in the token. It requires a valid signature, and under a customer's host a link that was
+ * created for that host, so that another account's link cannot use its name. Under any other host (the platform's, or one
+ * that a proxy sets) every link works.
  */
-export function clickPlace({ tokens, visits, isCustomerHost }: ClickSettings): PublicPlace {
+export function clickPage({ tokens, visits, isCustomerHost }: ClickDeps): PublicPage {
   return {
     name: 'c',
     methods: ['GET'],
@@ -38,11 +38,11 @@ export function clickPlace({ tokens, visits, isCustomerHost }: ClickSettings): P
   };
 }
 
-/** One transparent point. */
+/** One transparent pixel. */
 const PICTURE = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
 
-/** The same picture whatever the token, so that no mail shows a broken one. */
-export function openPlace({ tokens, visits }: TrackingSettings): PublicPlace {
+/** Returns the same picture for any token, so that no mail displays a broken one. */
+export function openPage({ tokens, visits }: TrackingDeps): PublicPage {
   const picture: PublicAnswer = {
     status: 200,
     headers: { ...COMMON_HEADERS, 'Content-Type': 'image/gif' },

@@ -3,13 +3,13 @@ import type { PublicAnswer } from './answer.ts';
 import { type Html, html, nothing, pageAnswer } from './layout.ts';
 
 /**
- * What the unsubscribe page says. It asks with one button, tells what was done, and offers to take it back. The
- * fields of its forms: `choice` (list, all) and `undo` (the parts to take up again).
+ * Data of the unsubscribe page, which has one button, states what was done and offers to undo it. Fields of its forms:
+ * `choice` (list, all) and `undo` (the parts to resume).
  */
 export interface UnsubscribeView {
-  /** The company, or whatever the account is called. */
+  /** Name of the company or the account. */
   sender: string;
-  /** Whom the mail was to, not in full; null when that is not on record any more. */
+  /** Masked address of the recipient; null when it is no longer stored. */
   recipient: string | null;
   stream: 'tx' | 'mk';
   standing: Standing;
@@ -19,17 +19,17 @@ export function askPage(view: UnsubscribeView, status = 200): PublicAnswer {
   return pageAnswer(
     status,
     'Unsubscribe',
-    html`<p>This is about mail from <bdi>${view.sender}</bdi> to ${whom(view)}.</p>
+    html`<p>This is about mail from <bdi>${view.sender}</bdi> to ${recipientOf(view)}.</p>
 ${askForm(view)}`,
   );
 }
 
-/** What the person stopped that keeps mail like this from coming. */
-export function inTheWay({ stream, standing: { stopped } }: UnsubscribeView): OptOutPart[] {
+/** The recipient's opt-outs that stop mail like this one. */
+export function effectiveOptOuts({ stream, standing: { stopped } }: UnsubscribeView): OptOutPart[] {
   return stopped.filter((part) => stream === 'mk' || part === 'tx');
 }
 
-/** `parts`: what was stopped, now or some time before; only that is offered to be taken back. */
+/** `parts`: the opt-outs, made now or before, which can be undone. */
 export function stoppedPage(
   view: UnsubscribeView,
   parts: readonly OptOutPart[],
@@ -40,7 +40,7 @@ export function stoppedPage(
   return pageAnswer(
     200,
     'You are unsubscribed',
-    html`<p role="status">${when === 'now' ? 'Done.' : 'It was done before.'} <bdi>${view.sender}</bdi> will no longer send the following to ${whom(view)}:</p>
+    html`<p role="status">${when === 'now' ? 'Done.' : 'You were unsubscribed already.'} <bdi>${view.sender}</bdi> will no longer send the following to ${recipientOf(view)}:</p>
 <ul>${parts.map((part) => html`<li>${stoppedName(view, part)}</li>`)}</ul>
 ${undoForm(parts)}
 ${more ? allForm(view) : nothing}
@@ -48,26 +48,26 @@ ${more ? allForm(view) : nothing}
   );
 }
 
-export function takenBackPage(view: UnsubscribeView): PublicAnswer {
+export function resubscribedPage(view: UnsubscribeView): PublicAnswer {
   return pageAnswer(
     200,
     'You are subscribed again',
-    html`<p role="status">That was taken back: <bdi>${view.sender}</bdi> may write to ${whom(view)} as before.</p>
-${askForm(view, 'second')}`,
+    html`<p role="status">Undone: <bdi>${view.sender}</bdi> may send mail to ${recipientOf(view)} as before.</p>
+${askForm(view, 'secondary')}`,
   );
 }
 
-function askForm(view: UnsubscribeView, look: 'first' | 'second' = 'first'): Html {
+function askForm(view: UnsubscribeView, style: 'primary' | 'secondary' = 'primary'): Html {
   return html`<form method="post">
 ${choiceOf(view)}
-<button type="submit"${look === 'second' ? html` class="second"` : nothing}>Unsubscribe</button>
+<button type="submit"${style === 'secondary' ? html` class="second"` : nothing}>Unsubscribe</button>
 </form>`;
 }
 
 function choiceOf(view: UnsubscribeView): Html {
   const { list, all } = view.standing.choices;
   if (list.join() === all.join()) {
-    return html`<p>You will get ${onlyThis(view)} no more.</p>
+    return html`<p>You will no longer receive ${onlyThis(view)}.</p>
 <input type="hidden" name="choice" value="list">`;
   }
   const option = (choice: Choice, label: Html, checked: boolean) =>
@@ -110,6 +110,6 @@ function allForm(view: UnsubscribeView): Html {
 </form>`;
 }
 
-function whom({ recipient }: UnsubscribeView): Html {
+function recipientOf({ recipient }: UnsubscribeView): Html {
   return recipient === null ? html`you` : html`<bdi>${recipient}</bdi>`;
 }

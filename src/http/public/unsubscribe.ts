@@ -1,21 +1,26 @@
-import { createBuckets, type Rate } from '../../accounts/rate-limits.ts';
 import type { Clock } from '../../core/clock.ts';
+import { createTokenBuckets, type Rate } from '../../core/token-bucket.ts';
 import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { Choice, OptOutPart, Unsubscribing, Word } from '../../suppression/unsubscribe.ts';
-import type { PublicAnswer, PublicPlace } from './answer.ts';
+import type { PublicAnswer, PublicPage } from './answer.ts';
 import { correspondents } from './correspondents.ts';
 import { tooOftenPage, unknownLinkPage } from './plain-pages.ts';
-import { askPage, inTheWay, stoppedPage, takenBackPage, type UnsubscribeView } from './unsubscribe-page.ts';
+import {
+  askPage,
+  effectiveOptOuts,
+  resubscribedPage,
+  stoppedPage,
+  type UnsubscribeView,
+} from './unsubscribe-page.ts';
 
 /**
- * `/u/<token>`. GET shows what can be stopped and changes nothing, because scanners follow links. POST does
- * what it says at once, whoever sends it: a mailbox provider for its user (RFC 8058), or the page's own form.
- * No cookie, no redirect; sent again, it changes nothing.
+ * `/u/<token>`. GET displays the choices and changes nothing, because scanners follow links. POST has an immediate effect,
+ * from a mailbox provider (RFC 8058) or the page's form, without cookies and redirects; a repeated POST changes nothing.
  */
-export interface UnsubscribeSettings {
+export interface UnsubscribePageDeps {
   tables: Tables;
   writer: Writer;
   tokens: Pick<Tokens, 'unsubscribeUrl'>;
@@ -24,16 +29,15 @@ export interface UnsubscribeSettings {
 }
 
 /**
- * How often an opt-out may be taken back, for each recipient of an account. Only this side is limited: an opt-out
- * always succeeds (RFC 8058 §3.1), and without taking one back there is nothing left to stop, so the events and
- * consent records that links can cause are bounded as well.
+ * How often an opt-out may be undone, for each recipient of an account. An opt-out always succeeds (RFC 8058 §3.1) and has
+ * no further effect until it is undone, so this limit also bounds the events and consent records that links cause.
  */
 const UNDO_RATE: Rate = { burst: 10, perSecond: 10 / 3600 };
-const RECIPIENTS_REMEMBERED = 20_000;
+const MAX_RECIPIENTS = 20_000;
 
-export function unsubscribePlace(settings: UnsubscribeSettings): PublicPlace {
-  const { tables, writer, tokens, unsubscribing } = settings;
-  const undos = createBuckets(settings.clock, UNDO_RATE, RECIPIENTS_REMEMBERED);
+export function unsubscribePage(deps: UnsubscribePageDeps): PublicPage {
+  const { tables, writer, tokens, unsubscribing } = deps;
+  const undos = createTokenBuckets(deps.clock, UNDO_RATE, MAX_RECIPIENTS);
 
   const viewOf = (mail: SentMail): UnsubscribeView => ({
     ...correspondents(tables, mail),
@@ -43,23 +47,23 @@ export function unsubscribePlace(settings: UnsubscribeSettings): PublicPlace {
 
   function show(mail: SentMail): PublicAnswer {
     const view = viewOf(mail);
-    const out = inTheWay(view);
+    const out = effectiveOptOuts(view);
     return out.length > 0 ? stoppedPage(view, out, 'before') : askPage(view);
   }
 
   async function stop(mail: SentMail, choice: Choice, word: Word): Promise<PublicAnswer> {
     const stopped = await writer.run((all) => unsubscribing.optOut(all, mail, choice, word));
     const view = viewOf(mail);
-    // Nothing can be stopped of mail that was only simulated.
+    // Simulated mail has no opt-outs.
     if (mail.simulated) return askPage(view);
-    return stoppedPage(view, stopped.length > 0 ? stopped : inTheWay(view), 'now');
+    return stoppedPage(view, stopped.length > 0 ? stopped : effectiveOptOuts(view), 'now');
   }
 
   async function undo(mail: SentMail, parts: readonly OptOutPart[], word: Word): Promise<PublicAnswer> {
-    const { allowed, retryAfterSeconds } = undos.take(`${mail.accountId} ${mail.recipientHash}`);
+    const { allowed, retryAfterSeconds } = undos.of(`${mail.accountId} ${mail.recipientHash}`).take();
     if (!allowed) return tooOftenPage(retryAfterSeconds);
     await writer.run((all) => unsubscribing.undo(all, mail, parts, word));
-    return takenBackPage(viewOf(mail));
+    return resubscribedPage(viewOf(mail));
   }
 
   return {

@@ -10,26 +10,25 @@ import type { Box } from '../../store/kept-mail.ts';
 import type { ListedMessage, MessageRow } from '../../store/messages/messages.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
-import type { Unreadable } from './parse-pool.ts';
-import type { ReadIncoming } from './parse-worker.ts';
+import type { Unreadable } from '../parser/mail-parser.ts';
+import type { IncomingResult } from '../parser/thread.ts';
 import type { Purpose } from './rcpt-policy.ts';
 import { storeAggregate, storeTls } from './reports.ts';
 
 /**
- * Applies a mail that was parsed, all of it in one unit of work: a report changes the message that it proves
- * to be about, reports on domains are stored, what a person should see is kept. The proof is the address the
- * mail came to, else the id that we signed into the message it returns; nothing unsigned ever counts. How far
- * a report is believed beyond that: events/incoming.ts.
+ * Applies a parsed mail in one unit of work: a report changes the message that it proves to be about, reports on domains
+ * are stored, and mail for a person is kept. The proof is the address that the mail was sent to, else the id that we signed
+ * into the returned message; unsigned data is never a proof. How far a report is trusted beyond that: events/incoming.ts.
  */
-export interface Incoming {
+export interface IncomingMail {
   raw: Buffer;
-  /** Of the envelope, '' for none. */
+  /** MAIL FROM, '' for the null sender. */
   sender: string;
   recipients: readonly Recipient[];
   remoteAddress: string;
-  /** Network of the caller, by which storage is shared out. */
+  /** Network of the client, for shares of the storage. */
   network: string;
-  /** Who signed it; null for nobody, or when it was not verified. */
+  /** Null: not signed, or not verified. */
   signer: Signer | null;
 }
 
@@ -38,14 +37,14 @@ export interface Recipient {
   purpose: Purpose;
 }
 
-type Read = ReadIncoming | Unreadable;
+type ParseOutcome = IncomingResult | Unreadable;
 
 export interface Intake {
-  /** Resolves when it is on disk. */
-  take(mail: Incoming, read: Read): Promise<void>;
+  /** Resolves when the effects are durable. */
+  apply(mail: IncomingMail, outcome: ParseOutcome): Promise<void>;
 }
 
-export interface IntakeSettings {
+export interface IntakeDeps {
   clock: Clock;
   log: Log;
   hostname: string;
@@ -54,22 +53,22 @@ export interface IntakeSettings {
   writer: Writer;
   recorder: Recorder;
   tokens: Pick<Tokens, 'signedId'>;
-  /** Counts what came in, by what it came for and what became of it. */
+  /** Counts mail by purpose and result. */
   observe(purpose: string, result: string): void;
-  /** In a unit of work: the recipient of this message wants no more of its kind. */
+  /** Records that the recipient of this message unsubscribed; in a unit of work. */
   optOut(tables: Tables, message: MessageRow): void;
 }
 
-export function createIntake(settings: IntakeSettings): Intake {
-  const { clock, log, writer, recorder, tokens, feedbackLoops } = settings;
-  const hostname = settings.hostname.toLowerCase().replace(/\.$/, '');
+export function createIntake(deps: IntakeDeps): Intake {
+  const { clock, log, writer, recorder, tokens, feedbackLoops } = deps;
+  const hostname = deps.hostname.toLowerCase().replace(/\.$/, '');
 
-  /** `boxes` are those that this mail was put into already: one copy per mail and mailbox. */
+  /** `boxes`: those that already have this mail, one copy per mail and box. */
   function handle(
     all: Tables,
     { purpose, address }: Recipient,
-    mail: Incoming,
-    read: Read,
+    mail: IncomingMail,
+    outcome: ParseOutcome,
     boxes: Set<Box>,
   ): Handled {
     const keep = (box: Box, message: MessageRow | null): Handled => {
@@ -78,7 +77,7 @@ export function createIntake(settings: IntakeSettings): Intake {
       boxes.add(box);
       all.keptMail.insert({
         box,
-        kind: kindOf(read),
+        kind: kindOf(outcome),
         recipient: address,
         sender: mail.sender,
         remote_address: mail.remoteAddress,
@@ -90,50 +89,50 @@ export function createIntake(settings: IntakeSettings): Intake {
       return { result: 'kept', message };
     };
     if ('messageId' in purpose)
-      return forMessage(all, purpose.kind, purpose.messageId, mail.signer, read, keep);
+      return forMessage(all, purpose.kind, purpose.messageId, mail.signer, outcome, keep);
     if ('domain' in purpose) {
-      const stored = storeReport(all, purpose.domain, mail, read);
+      const stored = storeReport(all, purpose.domain, mail, outcome);
       return stored === null ? keep(purpose.kind, null) : { result: stored, message: null };
     }
-    const message = provenMessage(all, read);
-    const applied = message === null ? null : apply(all, message, 'signed-id', mail.signer, read);
+    const message = provenMessage(all, outcome);
+    const applied = message === null ? null : applyToMessage(all, message, 'signed-id', mail.signer, outcome);
     if (purpose.kind === 'loop') return applied ?? keep('feedback', message);
-    // The operator's own mail is kept whatever else it did.
+    // Mail to the operator is kept whatever else it did.
     const kept = keep(purpose.kind, message);
     return applied ?? kept;
   }
 
-  /** The mail came to an address that we signed for this message. */
+  /** Applies a mail to an address that we signed for this message. */
   function forMessage(
     all: Tables,
     kind: 'bounce' | 'feedback' | 'unsubscribe',
     messageId: string,
     signer: Signer | null,
-    read: Read,
+    outcome: ParseOutcome,
     keep: (box: Box, message: MessageRow) => Handled,
   ): Handled {
     const message = all.messages.byId(messageId);
     if (message === null) return { result: 'no-such-message', message };
     if (kind !== 'unsubscribe') {
       const proof = kind === 'bounce' ? 'return-path' : 'signed-id';
-      return apply(all, message, proof, signer, read) ?? keep(kind, message);
+      return applyToMessage(all, message, proof, signer, outcome) ?? keep(kind, message);
     }
-    // Nobody unsubscribes by a bounce or an automatic reply: it is kept, and changes nothing.
-    if (['dsn', 'auto-reply'].includes(kindOf(read))) return keep(kind, message);
-    settings.optOut(all, message);
+    // A bounce or an automatic reply is no opt-out: it is kept, and changes nothing.
+    if (['dsn', 'auto-reply'].includes(kindOf(outcome))) return keep(kind, message);
+    deps.optOut(all, message);
     return { result: 'opted-out', message };
   }
 
-  /** Null when the mail holds nothing that changes a message. */
-  function apply(
+  /** Null when the mail has no report that changes a message. */
+  function applyToMessage(
     all: Tables,
     message: ListedMessage,
     proof: 'return-path' | 'signed-id',
     signer: Signer | null,
-    read: Read,
+    outcome: ParseOutcome,
   ): Handled | null {
-    if ('unreadable' in read) return null;
-    const { parsed, fingerprint } = read;
+    if ('unreadable' in outcome) return null;
+    const { parsed, fingerprint } = outcome;
     const verified = parsed.kind === 'arf' ? isFromReceiver(all, message, signer) : proof === 'return-path';
     const report = { ...parsed, fingerprint: Buffer.from(fingerprint), verified };
     const result = applyReport(recorder, all, message, report, clock.now());
@@ -147,23 +146,23 @@ export function createIntake(settings: IntakeSettings): Intake {
     return isReportingOrganization(signer, { recipientDomain, mxHost, feedbackLoops });
   }
 
-  /** The message that the returned part names, when we signed that. */
-  function provenMessage(all: Tables, read: Read): ListedMessage | null {
-    const signed = 'unreadable' in read ? null : read.parsed.postriderId;
+  /** The message of the signed id in the returned part. */
+  function provenMessage(all: Tables, outcome: ParseOutcome): ListedMessage | null {
+    const signed = 'unreadable' in outcome ? null : outcome.parsed.postriderId;
     const id = signed === null ? null : tokens.signedId.read(signed);
     return id === null ? null : all.messages.byId(id);
   }
 
-  /** Null when the mail holds no report, or one on no domain of ours. */
+  /** Null when the mail has no report, or one on none of our domains. */
   function storeReport(
     all: Tables,
     domain: string | null,
-    { network, signer }: Incoming,
-    read: Read,
+    { network, signer }: IncomingMail,
+    outcome: ParseOutcome,
   ): 'stored' | 'known' | null {
-    if ('unreadable' in read) return null;
+    if ('unreadable' in outcome) return null;
     const context = { tables: all, hostname, now: clock.now(), network, signer: signer?.organization ?? '' };
-    const { aggregate, tls } = read.parsed;
+    const { aggregate, tls } = outcome.parsed;
     const stored =
       aggregate !== null
         ? storeAggregate(context, aggregate, domain)
@@ -174,25 +173,28 @@ export function createIntake(settings: IntakeSettings): Intake {
   }
 
   return {
-    take: async (mail, read) => {
+    apply: async (mail, outcome) => {
       const recipients = distinct(mail.recipients);
       const handled = await writer.run((all) => {
         const boxes = new Set<Box>();
-        return recipients.map((recipient) => ({ recipient, ...handle(all, recipient, mail, read, boxes) }));
+        return recipients.map((recipient) => ({
+          recipient,
+          ...handle(all, recipient, mail, outcome, boxes),
+        }));
       });
       const { remoteAddress } = mail;
       for (const { recipient, result, message } of handled) {
-        const fields = { purpose: recipient.purpose.kind, kind: kindOf(read), result, remoteAddress };
-        log.info({ ...fields, message: message?.message_id }, 'mail came in');
-        settings.observe(fields.purpose, result);
+        const fields = { purpose: recipient.purpose.kind, kind: kindOf(outcome), result, remoteAddress };
+        log.info({ ...fields, message: message?.message_id }, 'mail received');
+        deps.observe(fields.purpose, result);
       }
     },
   };
 }
 
 /**
- * Each purpose once, however its address is spelled. Those that a token names come first: what they prove must not be
- * anticipated by a copy of the mail that proves less.
+ * Each purpose once, however its address is spelled. Those with a token come first, so that the strongest proof is
+ * applied before a weaker one.
  */
 function distinct(recipients: readonly Recipient[]): Recipient[] {
   const byPurpose = new Map<string, Recipient>();
@@ -205,7 +207,7 @@ function distinct(recipients: readonly Recipient[]): Recipient[] {
   return [...all.filter(isToken), ...all.filter((recipient) => !isToken(recipient))];
 }
 
-/** The host that took the message, null when it is not known. */
+/** The host that the message was delivered to, null when it is not known. */
 function deliveredTo(all: Tables, message: MessageRow): string | null {
   const delivered = all.events.ofMessage(message.seq).findLast(({ kind }) => kind === 'email_delivered');
   if (delivered === undefined) return null;
@@ -213,12 +215,12 @@ function deliveredTo(all: Tables, message: MessageRow): string | null {
   return typeof remoteHost === 'string' ? remoteHost : null;
 }
 
-function kindOf(read: Read): string {
-  return 'unreadable' in read ? `unread: ${read.unreadable}` : read.parsed.kind;
+function kindOf(outcome: ParseOutcome): string {
+  return 'unreadable' in outcome ? `unread: ${outcome.unreadable}` : outcome.parsed.kind;
 }
 
 interface Handled {
-  /** What became of it, for the log. */
+  /** For the log and metrics. */
   result: 'recorded' | 'known' | 'kept' | 'opted-out' | 'no-such-message' | 'forgotten' | 'stored';
   message: MessageRow | null;
 }

@@ -4,14 +4,14 @@ import { normaliseDomain } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 
 /**
- * Which recipients the MX listener accepts, and what for. A token that this server signed names its message; a few
- * names are for people and for reports; everything else is refused before any mail is sent. The local part is
- * checked first, so that guessed addresses cost one MAC and no database access.
+ * The recipients that the MX listener accepts, with their purpose: tokens that this server signed, which identify their
+ * message, and a few fixed names for the operator and for reports. All others are rejected before any mail is sent. The
+ * local part is checked first, so that a guessed address costs one MAC and no database access.
  */
 export type Purpose =
-  /** Came back to the envelope sender, or to the address for complaints, of this message. */
+  /** Mail to the envelope sender, complaint or unsubscribe address of this message. */
   | { kind: 'bounce' | 'feedback' | 'unsubscribe'; messageId: string }
-  /** For the operator; and `fbl@`, to which providers send complaints about everyone's mail. */
+  /** Mail for the operator; loop: `fbl@`, to which providers send complaints about mail of any account. */
   | { kind: 'postmaster' | 'abuse' | 'loop' }
   /** Reports on a customer's domain; null: on the platform's own name. */
   | { kind: 'dmarc' | 'tlsrpt'; domain: string | null };
@@ -19,35 +19,38 @@ export type Purpose =
 export type RcptVerdict = Purpose | 'no-such-address' | 'not-ours';
 
 export interface RcptPolicy {
-  /** `address` as the client gave it, `postmaster` without domain too (RFC 5321 §4.1.1.3). Throws with the database. */
+  /**
+   * `address`: as the client sent it, also `postmaster` without a domain (RFC 5321 §4.1.1.3). Throws what the database
+   * throws.
+   */
   judge(address: string): RcptVerdict;
 }
 
-export interface RcptPolicySettings {
+export interface RcptPolicyDeps {
   clock: Clock;
   hostname: string;
   tokens: Pick<Tokens, 'returnPath' | 'feedback' | 'unsubscribe'>;
   /** Whether any account has registered this domain. */
   isRegistered(domain: string): boolean;
-  /** The From domain of a message, null when there is no such message any more. */
+  /** The From domain of a message, null when the message no longer exists. */
   senderDomain(messageId: string): string | null;
 }
 
 const RETURN_PREFIX = 'return-a.';
-/** Whether a domain is registered is remembered this long, for this many domains. */
-const DOMAIN_MEMORY_MS = 10 * SECOND;
-const DOMAINS_REMEMBERED = 1000;
+/** Cache of registered domains. */
+const CACHE_MS = 10 * SECOND;
+const MAX_CACHED_DOMAINS = 1000;
 
-export function createRcptPolicy(settings: RcptPolicySettings): RcptPolicy {
-  const { tokens } = settings;
-  const hostname = settings.hostname.toLowerCase().replace(/\.$/, '');
-  const registered = new LRUCache<string, { is: boolean; at: number }>({ max: DOMAINS_REMEMBERED });
+export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
+  const { tokens } = deps;
+  const hostname = deps.hostname.toLowerCase().replace(/\.$/, '');
+  const registered = new LRUCache<string, { is: boolean; at: number }>({ max: MAX_CACHED_DOMAINS });
 
   function isRegistered(domain: string): boolean {
-    const now = settings.clock.now();
+    const now = deps.clock.now();
     const known = registered.get(domain);
-    if (known !== undefined && Math.abs(now - known.at) < DOMAIN_MEMORY_MS) return known.is;
-    const is = settings.isRegistered(domain);
+    if (known !== undefined && Math.abs(now - known.at) < CACHE_MS) return known.is;
+    const is = deps.isRegistered(domain);
     registered.set(domain, { is, at: now });
     return is;
   }
@@ -61,7 +64,7 @@ export function createRcptPolicy(settings: RcptPolicySettings): RcptPolicy {
     return null;
   }
 
-  /** `domain` null: at the platform's own name. */
+  /** `domain` null: an address at the platform's own host name. */
   function named(local: string, domain: string | null): Purpose | null {
     switch (local.toLowerCase()) {
       case 'postmaster':
@@ -92,9 +95,9 @@ export function createRcptPolicy(settings: RcptPolicySettings): RcptPolicy {
       const purpose = signed ?? named(local, domain);
       if (purpose === null) return 'no-such-address';
       if (domain === null || isRegistered(domain)) return purpose;
-      // A domain that was deleted since: what was sent in its name still comes back.
+      // The domain was deleted since: bounces of its messages still arrive.
       const isLate =
-        signed !== null && 'messageId' in signed && settings.senderDomain(signed.messageId) === domain;
+        signed !== null && 'messageId' in signed && deps.senderDomain(signed.messageId) === domain;
       return isLate ? signed : 'not-ours';
     },
   };

@@ -6,107 +6,111 @@ import type { Resolver } from '../../dns/resolver.ts';
 import { domainOf } from '../../mail/address.ts';
 import { organizationOf, type Signer } from '../../mail/incoming/signatures.ts';
 import type { PublicKeys } from '../../mail/incoming/verify-signatures.ts';
-import { SmtpReply, tryLater } from '../reply.ts';
-import type { Turn } from './fair-queue.ts';
-import type { Incoming, Intake, Recipient } from './intake.ts';
-import type { MailReader } from './parse-pool.ts';
-import type { ReadIncoming } from './parse-worker.ts';
+import type { JobOrigin } from '../parser/fair-queue.ts';
+import type { MailParser } from '../parser/mail-parser.ts';
+import type { IncomingResult } from '../parser/thread.ts';
+import { SmtpRejection, tryLater } from '../reply.ts';
+import type { IncomingMail, Intake, Recipient } from './intake.ts';
 import type { Purpose } from './rcpt-policy.ts';
 import { createReportLimits } from './report-limits.ts';
 
 /**
- * Takes a mail from the end of DATA to its reply: limits on reports, parsing, the signature where it matters
- * who sent the mail, and what follows from it (intake.ts). Each step waits for this mail alone.
+ * Processes a mail from the end of DATA to its reply: limits on reports, parsing, verification of signatures where the
+ * sender has an effect, and the effects of the mail (intake.ts).
  */
-export interface Receiver {
-  /** For RCPT: the reply to a sender that has delivered its share of reports, else null. */
-  refusal(purpose: Purpose, remoteAddress: string): SmtpReply | null;
-  /** The text of the 250, given once the mail's effects are on disk; or the reply that refuses it. */
-  receive(mail: ReceivedMail): Promise<string | SmtpReply>;
+export interface MailReceiver {
+  /** For RCPT: the rejection of a sender above its limit of reports, else null. */
+  rejection(purpose: Purpose, remoteAddress: string): SmtpRejection | null;
+  /** Resolves with the text of the 250 when the mail's effects are durable, or with a rejection. */
+  receive(mail: ReceivedMail): Promise<string | SmtpRejection>;
 }
 
-export type ReceivedMail = Omit<Incoming, 'network' | 'signer'>;
+export type ReceivedMail = Omit<IncomingMail, 'network' | 'signer'>;
 
-export interface ReceiverDeps {
+export interface MailReceiverDeps {
   clock: Clock;
   log: Log;
-  reader: MailReader;
+  parser: MailParser;
   intake: Intake;
   resolver: Pick<Resolver, 'txt'>;
 }
 
-/** For the DNS queries of one mail. Without an answer the mail counts as unsigned. */
+/** Timeout of the DNS queries of one mail. Without an answer the mail counts as unsigned. */
 const KEY_TIMEOUT_MS = 5 * SECOND;
-/** Mails whose keys are looked up at once; what is above counts as unsigned. */
+/** Mails whose keys are queried concurrently; a mail above the limit counts as unsigned. */
 const MAX_LOOKUPS = 200;
 const MAX_LOOKUPS_PER_NETWORK = 10;
 
-export function createReceiver({ clock, log, reader, intake, resolver }: ReceiverDeps): Receiver {
+export function createMailReceiver({ clock, log, parser, intake, resolver }: MailReceiverDeps): MailReceiver {
   const limits = createReportLimits(clock);
   const lookups = new Map<string, number>();
-  let lookupsInAll = 0;
+  let totalLookups = 0;
 
-  /** Null when nobody signed it, or nobody who can be asked in time. */
-  async function signerOf(raw: Buffer, keyNames: readonly string[], turn: Turn): Promise<Signer | null> {
-    const network = turn.caller;
+  /** Null when it is not signed, or its keys are not available in time. */
+  async function signerOf(
+    raw: Buffer,
+    keyNames: readonly string[],
+    origin: JobOrigin,
+  ): Promise<Signer | null> {
+    const network = origin.caller;
     const running = lookups.get(network) ?? 0;
-    if (keyNames.length === 0 || running >= MAX_LOOKUPS_PER_NETWORK || lookupsInAll >= MAX_LOOKUPS)
+    if (keyNames.length === 0 || running >= MAX_LOOKUPS_PER_NETWORK || totalLookups >= MAX_LOOKUPS)
       return null;
     lookups.set(network, running + 1);
-    lookupsInAll++;
+    totalLookups++;
     const keys = await publicKeys(resolver, keyNames).finally(() => {
-      lookupsInAll--;
+      totalLookups--;
       const left = (lookups.get(network) ?? 1) - 1;
       if (left === 0) lookups.delete(network);
       else lookups.set(network, left);
     });
     if (Object.keys(keys).length === 0) return null;
-    const signer = await reader.read({ purpose: 'signatures', raw, keys, at: clock.now() }, turn);
+    const signer = await parser.parse({ purpose: 'signatures', raw, keys, at: clock.now() }, origin);
     if (signer === null || !('unreadable' in signer)) return signer;
     log.warn({ reason: signer.unreadable, network }, 'DKIM signatures could not be verified');
     return null;
   }
 
   return {
-    refusal: (purpose, remoteAddress) =>
-      !('domain' in purpose) || limits.allows(networkKey(callerNetwork(remoteAddress)), reported(purpose))
+    rejection: (purpose, remoteAddress) =>
+      !('domain' in purpose) || limits.allows(networkKey(callerNetwork(remoteAddress)), reportDomain(purpose))
         ? null
         : tooManyReports(),
     receive: async (mail) => {
       const network = callerNetwork(mail.remoteAddress);
       const domains = [
         ...new Set(
-          mail.recipients.flatMap(({ purpose }) => ('domain' in purpose ? [reported(purpose)] : [])),
+          mail.recipients.flatMap(({ purpose }) => ('domain' in purpose ? [reportDomain(purpose)] : [])),
         ),
       ];
       if (!domains.every((domain) => limits.allows(networkKey(network), domain))) return tooManyReports();
       for (const domain of domains) limits.count(networkKey(network), domain);
 
-      const turn = turnOf(mail.recipients, network);
+      const origin = originOf(mail.recipients, network);
       const job = { purpose: 'incoming', raw: mail.raw, opensReports: domains.length > 0 } as const;
-      const read = await reader.read(job, turn);
-      if (read === null)
-        return new SmtpReply(451, '4.3.2', 'Too much mail is waiting; please try again later');
-      if ('unreadable' in read && read.unreadable === 'stopping') return tryLater();
+      const outcome = await parser.parse(job, origin);
+      if (outcome === null)
+        return new SmtpRejection(451, '4.3.2', 'Too much mail is waiting; please try again later');
+      if ('unreadable' in outcome && outcome.unreadable === 'stopping') return tryLater();
 
       const signer =
-        'unreadable' in read || !dependsOnSender(mail.recipients, read)
+        'unreadable' in outcome || !dependsOnSigner(mail.recipients, outcome)
           ? null
-          : await signerOf(mail.raw, read.keyNames, turn);
-      const organization = organizationKey(signer, read);
+          : await signerOf(mail.raw, outcome.keyNames, origin);
+      const organization = organizationKey(signer, outcome);
       if (!domains.every((domain) => limits.allows(organization, domain))) return tooManyReports();
       for (const domain of domains) limits.count(organization, domain);
-      await intake.take({ ...mail, network, signer }, read);
-      return 'OK: taken';
+      await intake.apply({ ...mail, network, signer }, outcome);
+      return 'OK: accepted';
     },
   };
 }
 
-function tooManyReports(): SmtpReply {
-  return new SmtpReply(451, '4.7.1', 'Too many reports from this sender; please try again later');
+function tooManyReports(): SmtpRejection {
+  return new SmtpRejection(451, '4.7.1', 'Too many reports from this sender; please try again later');
 }
 
-function reported({ domain }: { domain: string | null }): string {
+function reportDomain({ domain }: { domain: string | null }): string {
   return domain ?? '';
 }
 
@@ -115,34 +119,34 @@ function networkKey(network: string): string {
 }
 
 /**
- * A name that is only claimed is counted apart from the same name with a signature: nobody can use up the share of
- * an organization that signs its reports.
+ * An unsigned From domain is counted separately from the same domain with a signature, so that no other sender can use
+ * up the limit of an organization that signs its reports.
  */
-function organizationKey(signer: Signer | null, read: ReadIncoming | { unreadable: string }): string {
+function organizationKey(signer: Signer | null, outcome: IncomingResult | { unreadable: string }): string {
   if (signer !== null) return `signed by ${signer.organization}`;
-  if ('unreadable' in read) return 'unreadable';
-  return `from ${organizationOf(domainOf(read.parsed.from).toLowerCase())}`;
+  if ('unreadable' in outcome) return 'unreadable';
+  return `from ${organizationOf(domainOf(outcome.parsed.from).toLowerCase())}`;
 }
 
-/** Mail that opens reports is the costliest, and waits for all other mail, whoever else it is addressed to. */
-function turnOf(recipients: readonly Recipient[], caller: string): Turn {
+/** Mail with reports is the costliest and comes after all other mail, whatever its other recipients are. */
+function originOf(recipients: readonly Recipient[], caller: string): JobOrigin {
   const purposes = recipients.map(({ purpose }) => purpose);
   const report = purposes.find((purpose) => 'domain' in purpose);
   if (report !== undefined)
-    return { priority: 'last', caller, subject: `${report.kind}@${reported(report)}` };
+    return { priority: 'last', caller, subject: `${report.kind}@${reportDomain(report)}` };
   const token = purposes.find((purpose) => 'messageId' in purpose);
   return token === undefined
     ? { priority: 'normal', caller, subject: purposes[0]?.kind ?? '' }
     : { priority: 'first', caller, subject: token.messageId };
 }
 
-/** A report for storage, or a complaint that may be about a message of ours. */
-function dependsOnSender(recipients: readonly Recipient[], { parsed }: ReadIncoming): boolean {
+/** Whether the signer matters: for reports to store, and for complaints that may be about a message of ours. */
+function dependsOnSigner(recipients: readonly Recipient[], { parsed }: IncomingResult): boolean {
   if (parsed.kind !== 'arf') return recipients.some(({ purpose }) => 'domain' in purpose);
   return parsed.postriderId !== null || recipients.some(({ purpose }) => 'messageId' in purpose);
 }
 
-/** The records that were found in time. */
+/** The records that were found within the timeout. */
 async function publicKeys(resolver: Pick<Resolver, 'txt'>, names: readonly string[]): Promise<PublicKeys> {
   const signal = AbortSignal.timeout(KEY_TIMEOUT_MS);
   const found = await Promise.all(
@@ -150,7 +154,7 @@ async function publicKeys(resolver: Pick<Resolver, 'txt'>, names: readonly strin
       try {
         return [[name, (await resolver.txt(name, { signal })).records]];
       } catch (error) {
-        // No such record, no answer, or no answer in time.
+        // No such record, no answer, or a timeout.
         if (error instanceof DnsError || error instanceof DOMException) return [];
         throw error;
       }

@@ -2,14 +2,14 @@ import { LRUCache } from 'lru-cache';
 import { type Clock, DAY, HOUR } from '../../core/clock.ts';
 
 /**
- * How many reports one sender may deliver to `dmarc@` and `tlsrpt@`. Receivers send one report per domain and
- * day, a few send one per hour: the limits are far above that and far below what would crowd out other
- * reporters. A sender above its limit gets a 451, so that a genuine report is late and not lost.
+ * Limits the reports that one sender delivers to `dmarc@` and `tlsrpt@`. Receivers send one report per domain and
+ * day, a few send one per hour: the limits are far above that and far below what would displace other reporters. A
+ * sender above its limit gets a 451, so that a genuine report is late and not lost.
  */
 export interface ReportLimits {
   /** Whether this sender may deliver another report on `domain` now. */
   allows(sender: string, domain: string): boolean;
-  /** Counts a report that was taken. */
+  /** Counts an accepted report. */
   count(sender: string, domain: string): void;
 }
 
@@ -20,10 +20,10 @@ interface Limit {
 
 /** Reports of one sender on one domain. */
 export const REPORTS_ON_DOMAIN: Limit = { hour: 60, day: 300 };
-/** Reports of one sender on all domains together. */
-export const REPORTS_IN_ALL: Limit = { hour: 3000, day: 30_000 };
+/** Reports of one sender on all domains. */
+export const REPORTS_TOTAL: Limit = { hour: 3000, day: 30_000 };
 
-/** The sender least recently counted is forgotten first: the limit can only err in the sender's favor. */
+/** The least recently counted sender is removed first, which never lowers a sender's limit. */
 const MAX_COUNTERS = 20_000;
 
 export function createReportLimits(clock: Clock): ReportLimits {
@@ -44,7 +44,7 @@ export function createReportLimits(clock: Clock): ReportLimits {
 
   const keysOf = (sender: string, domain: string): [key: string, limit: Limit][] => [
     [JSON.stringify([sender, domain]), REPORTS_ON_DOMAIN],
-    [JSON.stringify([sender]), REPORTS_IN_ALL],
+    [JSON.stringify([sender]), REPORTS_TOTAL],
   ];
 
   return {
@@ -63,7 +63,7 @@ export function createReportLimits(clock: Clock): ReportLimits {
 }
 
 interface Counter {
-  /** Number of the hour and of the day that are counted. */
+  /** The current hour and day, since the epoch. */
   hour: number;
   day: number;
   inHour: number;

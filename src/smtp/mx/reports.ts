@@ -7,12 +7,12 @@ import type { TlsFailureRow } from '../../store/domains/tls-reports.ts';
 import type { Tables } from '../../store/tables.ts';
 
 /**
- * Stores what other servers report on our domains. Anybody may send such a report, so they are shown and never
- * acted on; only reports on names of ours are taken, of each a bounded number of rows, and of each sender a
- * bounded number of reports (store/domains/report-shares.ts).
+ * Stores reports of other servers on our domains. Anyone may send such a report, so reports are displayed and have no
+ * other effect. Only reports on our names are stored, a bounded number of rows of each report, and a bounded number of
+ * reports of each sender (store/domains/report-shares.ts).
  *
- * Reports on a domain come to `return-a.` of the domain itself, which needs no authorization (RFC 9990 §4), or
- * to our own name, whose DNS says that it takes them.
+ * Reports on a domain are addressed to `return-a.` of the domain, which needs no authorization (RFC 9990 §4), or to our
+ * own host name, whose DNS authorizes it.
  */
 export interface ReportContext {
   tables: Tables;
@@ -25,20 +25,20 @@ export interface ReportContext {
   signer: string;
 }
 
-/** stored; known: it came before; foreign: it is about no name of ours. */
-export type Stored = 'stored' | 'known' | 'foreign';
+/** known: it was stored before. foreign: it is about none of our names. */
+export type StoreResult = 'stored' | 'known' | 'foreign';
 
-/** Rows kept of one report, those with most mail first. */
-const MOST_ROWS = 200;
-/** Most that one row is believed: sums of what anybody may write must stay sums. */
-const MOST_COUNTED = 1e12;
+/** Rows stored of one report, those with the most messages first. */
+const MAX_ROWS = 200;
+/** Maximum of a count in a row, so that sums stay exact integers. */
+const MAX_COUNT = 1e12;
 
-/** `domain`: the one whose address it came to, null for the platform's. In a unit of work. */
+/** Stores a DMARC report. `domain`: whose address it was sent to, null for the platform's. In a unit of work. */
 export function storeAggregate(
   context: ReportContext,
   report: AggregateReport,
   domain: string | null,
-): Stored {
+): StoreResult {
   const { tables, now, network, signer } = context;
   const about = aboutDomain(context, report.domain, domain);
   if (about === null) return 'foreign';
@@ -52,7 +52,7 @@ export function storeAggregate(
       begin_at: begin,
       end_at: end,
       policy: JSON.stringify(report.policy),
-      truncated: report.isTruncated || report.records.length > MOST_ROWS ? 1 : 0,
+      truncated: report.isTruncated || report.records.length > MAX_ROWS ? 1 : 0,
       received_at: now,
       network,
       signer,
@@ -62,8 +62,8 @@ export function storeAggregate(
   return isNew ? 'stored' : 'known';
 }
 
-/** Policies on hosts that are not ours are left out. In a unit of work. */
-export function storeTls(context: ReportContext, report: TlsReport): Stored {
+/** Stores a TLS report without policies on other hosts. In a unit of work. */
+export function storeTls(context: ReportContext, report: TlsReport): StoreResult {
   const { tables, now, hostname, network, signer } = context;
   const { begin, end } = period(report, now);
   const isOurs = (host: string) =>
@@ -78,18 +78,18 @@ export function storeTls(context: ReportContext, report: TlsReport): Stored {
       report_id: report.reportId,
       begin_at: begin,
       end_at: end,
-      successful: Math.min(policy.successful, MOST_COUNTED),
-      failed: Math.min(policy.failed, MOST_COUNTED),
+      successful: Math.min(policy.successful, MAX_COUNT),
+      failed: Math.min(policy.failed, MAX_COUNT),
       received_at: now,
       network,
       signer,
     };
-    const failures = policy.failures.slice(0, MOST_ROWS).map(
+    const failures = policy.failures.slice(0, MAX_ROWS).map(
       ({ type, receivingHost, reason, count }): TlsFailureRow => ({
         type,
         receiving_host: receivingHost,
         reason,
-        sessions: Math.min(count, MOST_COUNTED),
+        sessions: Math.min(count, MAX_COUNT),
       }),
     );
     return tables.tlsReports.insert(head, failures);
@@ -98,7 +98,7 @@ export function storeTls(context: ReportContext, report: TlsReport): Stored {
   return news.length > 0 ? 'stored' : 'known';
 }
 
-/** A policy may be inherited from a domain above, or stand below the domain that collects the reports. */
+/** The policy domain may be a parent (inherited policy) or a child of the domain that collects the reports. */
 function aboutDomain(
   { tables, hostname }: ReportContext,
   policyDomain: string,
@@ -111,13 +111,13 @@ function aboutDomain(
   return isRelated ? domain : null;
 }
 
-/** As reported, within what is possible: no report covers the future, or ends before it begins. */
+/** The reported period, limited to the past; an impossible one becomes the last day. */
 function period({ begin, end }: { begin: number; end: number }, now: number): { begin: number; end: number } {
   const last = end === 0 || end > now ? now : end;
   return { begin: begin === 0 || begin > last ? last - DAY : begin, end: last };
 }
 
-/** Records that differ only in what we do not keep are added up. */
+/** Sums records that differ only in fields that are not stored. */
 function sourceRows(report: AggregateReport): DmarcSourceRow[] {
   const rows = new Map<string, DmarcSourceRow>();
   for (const { sourceIp, headerFrom, disposition, dkim, spf, count } of report.records) {
@@ -127,12 +127,12 @@ function sourceRows(report: AggregateReport): DmarcSourceRow[] {
       disposition,
       dkim,
       spf,
-      messages: Math.min(count, MOST_COUNTED),
+      messages: Math.min(count, MAX_COUNT),
     };
     const key = JSON.stringify([row.source_ip, headerFrom, disposition, dkim, spf]);
     const same = rows.get(key);
     if (same === undefined) rows.set(key, row);
-    else same.messages = Math.min(same.messages + count, MOST_COUNTED);
+    else same.messages = Math.min(same.messages + count, MAX_COUNT);
   }
-  return [...rows.values()].sort((a, b) => b.messages - a.messages).slice(0, MOST_ROWS);
+  return [...rows.values()].sort((a, b) => b.messages - a.messages).slice(0, MAX_ROWS);
 }

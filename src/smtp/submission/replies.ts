@@ -1,9 +1,9 @@
 import { type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
-import { SmtpReply } from '../reply.ts';
+import { SmtpRejection } from '../reply.ts';
 
 /**
- * What a refusal is called over SMTP (RFC 5321 §4.2.2, RFC 3463, RFC 5248). Permanent where HTTP says 4xx and
- * nothing will be better for waiting; a program that gets a 4yz keeps the mail and comes again.
+ * The SMTP codes of refusals (RFC 5321 §4.2.2, RFC 3463, RFC 5248): permanent (5yz) unless a later attempt may succeed
+ * (4yz), for which a client keeps the mail and retries.
  */
 const REPLIES: Partial<Record<RefusalCode, [code: number, enhanced: string]>> = {
   UNAUTHENTICATED: [535, '5.7.8'],
@@ -29,29 +29,29 @@ const REPLIES: Partial<Record<RefusalCode, [code: number, enhanced: string]>> = 
   QUERY_TOO_BROAD: [451, '4.3.0'],
 };
 
-/** All that is wrong with the mail itself: what is missing in it, what it must not hold. */
-const ABOUT_CONTENT: [number, string] = [554, '5.6.0'];
+/** For all other codes: the content of the mail is invalid. */
+const INVALID_CONTENT: [number, string] = [554, '5.6.0'];
 
-/** A reply line has 512 octets, code and line end included (RFC 5321 §4.5.3.1.5). */
-const LONGEST_TEXT = 480;
+/** A reply line has at most 512 octets, including the code and the line end (RFC 5321 §4.5.3.1.5). */
+const MAX_TEXT = 480;
 
-/** With the code in front, by which programs that know the HTTP interface tell refusals apart. */
-export function replyTo(refusal: Refusal): SmtpReply {
-  return reply(refusal, REPLIES[refusal.code] ?? ABOUT_CONTENT);
+/** The text begins with the refusal's code, so that programs can identify it as over HTTP. */
+export function replyTo(refusal: Refusal): SmtpRejection {
+  return reply(refusal, REPLIES[refusal.code] ?? INVALID_CONTENT);
 }
 
-/** The same at AUTH, where another code says to come again (RFC 4954 §6), and nobody knows of HTTP's fields. */
-export function authReplyTo(refusal: Refusal): SmtpReply {
+/** The reply to AUTH, which has its own temporary code (RFC 4954 §6), and a text that fits SMTP credentials. */
+export function authReplyTo(refusal: Refusal): SmtpRejection {
   if (refusal.code === 'RATE_LIMITED') return reply(refusal, [454, '4.7.0']);
-  return refusal.code === 'UNAUTHENTICATED' ? replyTo(NOT_KNOWN) : replyTo(refusal);
+  return refusal.code === 'UNAUTHENTICATED' ? replyTo(INVALID_CREDENTIALS) : replyTo(refusal);
 }
 
-const NOT_KNOWN = refuse(
+const INVALID_CREDENTIALS = refuse(
   'UNAUTHENTICATED',
   'user and password must be an account id and a key of that account',
 );
 
-function reply({ code: name, message }: Refusal, [code, enhanced]: [number, string]): SmtpReply {
+function reply({ code: name, message }: Refusal, [code, enhanced]: [number, string]): SmtpRejection {
   const text = `${name}: ${message}`.replaceAll(/\s+/g, ' ').replaceAll(/[^\x20-\x7e]/g, '?');
-  return new SmtpReply(code, enhanced, text.slice(0, LONGEST_TEXT));
+  return new SmtpRejection(code, enhanced, text.slice(0, MAX_TEXT));
 }

@@ -8,16 +8,16 @@ import type { UseCase } from '../../store/domains/domains.ts';
 import type { SubmittedMail } from './submitted-mail.ts';
 
 /**
- * A submitted mail as the request that it would be over HTTP. Who gets it stands in the envelope; the To and Cc
- * fields say in which role, and are written anew with those that are recipients of this transaction: a
- * recipient in neither is a blind copy.
+ * Converts a submitted mail to the request that it would be over HTTP. The envelope has the recipients; the To and Cc
+ * fields have their roles and are rewritten with the recipients of this transaction only. A recipient in neither field is
+ * a blind copy.
  */
 export interface SubmissionRequest {
   body: SendRequest;
   idempotencyKey: string | null;
 }
 
-/** Fields that ask for a marketing mail. */
+/** Control fields of marketing mail. */
 const MARKETING_CONTROLS: ReadonlySet<string> = new Set(['campaign', 'group']);
 const CONTROLS: ReadonlySet<string> = new Set([
   ...MARKETING_CONTROLS,
@@ -26,12 +26,12 @@ const CONTROLS: ReadonlySet<string> = new Set([
   'track',
 ]);
 
-/** The stream that a mail is for when its key may send in both. */
-export function wantedStream(mail: SubmittedMail): UseCase {
+/** The stream of a mail whose key may send in both. */
+export function requestedStream(mail: SubmittedMail): UseCase {
   return mail.controls.some(([name]) => MARKETING_CONTROLS.has(name)) ? 'mk' : 'tx';
 }
 
-/** `envelope`: every recipient, as the client named them. */
+/** `envelope`: all recipients, as the client sent them. */
 export function submissionRequest(
   mail: SubmittedMail,
   envelope: readonly string[],
@@ -46,9 +46,9 @@ export function submissionRequest(
   if (otherFrom.length > 0) return invalid('From', 'must hold one address');
   if (mail.replyTo.length > 1) return invalid('Reply-To', 'must hold one address');
   const [replyTo] = mail.replyTo;
-  const { idempotencyKey, ...asked } = controls;
+  const { idempotencyKey, ...requested } = controls;
   const body: SendRequest = {
-    ...asked,
+    ...requested,
     ...recipients(mail, envelope, useCase),
     from: formatMailbox(from),
     ...(replyTo === undefined ? {} : { replyTo: formatMailbox(replyTo) }),
@@ -64,8 +64,8 @@ export function submissionRequest(
 }
 
 /**
- * A Message-ID is kept when its domain and the From domain belong to one organization, so that replies and References
- * find it; another one would be a sign of forgery to mail filters.
+ * A Message-ID is preserved when its domain and the From domain belong to one organization, so that replies and References
+ * match it; mail filters treat an unaligned one as a sign of forgery.
  */
 function isAligned(messageId: string | null, from: string): messageId is string {
   if (messageId === null) return false;
@@ -76,7 +76,7 @@ function isAligned(messageId: string | null, from: string): messageId is string 
   );
 }
 
-/** The registrable domain: customers of one host under a private suffix are strangers to each other. */
+/** The registrable domain; customers of one host under a private suffix are different organizations. */
 function organization(domain: string): string | null {
   return getDomain(domain, { allowPrivateDomains: true });
 }
@@ -88,7 +88,7 @@ function comparableDomain(address: string): string {
 type Roles = Pick<SendRequest, 'to' | 'cc' | 'bcc'>;
 
 function recipients(mail: SubmittedMail, envelope: readonly string[], useCase: UseCase): Roles {
-  // Marketing mail is addressed to each of its recipients alone.
+  // Each recipient of marketing mail gets a message with only that address.
   const shown = useCase === 'mk' ? { to: [...mail.to, ...mail.cc], cc: [] } : mail;
   const to: string[] = [];
   const cc: string[] = [];
@@ -100,7 +100,7 @@ function recipients(mail: SubmittedMail, envelope: readonly string[], useCase: U
     else if (inCc) cc.push(formatMailbox({ name: inCc.name, address }));
     else (useCase === 'mk' ? to : bcc).push(address);
   }
-  // A mail to others went ahead in a transaction of its own: here those of Cc are who it is to.
+  // The recipients of To were in another transaction: those of Cc become To here.
   const first = to.length > 0 ? { to, cc } : { to: cc, cc: [] };
   return {
     ...(first.to.length === 0 ? {} : { to: first.to }),
@@ -110,40 +110,40 @@ function recipients(mail: SubmittedMail, envelope: readonly string[], useCase: U
 }
 
 function find(mailboxes: readonly Mailbox[], address: string): Mailbox | undefined {
-  const wanted = comparable(address);
-  return mailboxes.find((mailbox) => comparable(mailbox.address) === wanted);
+  const key = comparable(address);
+  return mailboxes.find((mailbox) => comparable(mailbox.address) === key);
 }
 
-/** A domain may be written in either form. */
+/** Lower case, the domain as A-labels. */
 function comparable(address: string): string {
   const mailbox = parseMailbox(address);
   return (typeof mailbox === 'string' ? address : mailbox.address).toLowerCase();
 }
 
-type Asked = Pick<
+type Controls = Pick<
   SendRequest,
   'campaignId' | 'subscriptionGroupId' | 'enableClickTracking' | 'enableOpenTracking' | 'essential'
 > & { idempotencyKey: string | null };
 
-function readControls({ controls }: SubmittedMail, useCase: UseCase): Asked | Refusal {
-  const given = new Map(controls);
-  const unknown = [...given.keys()].find((name) => !CONTROLS.has(name));
-  if (unknown !== undefined) return invalid(`X-Postrider-${unknown}`, 'is no field that can be set');
-  const misplaced = [...given.keys()].find((name) => useCase === 'tx' && MARKETING_CONTROLS.has(name));
+function readControls({ controls }: SubmittedMail, useCase: UseCase): Controls | Refusal {
+  const fields = new Map(controls);
+  const unknown = [...fields.keys()].find((name) => !CONTROLS.has(name));
+  if (unknown !== undefined) return invalid(`X-Postrider-${unknown}`, 'is not a control field');
+  const misplaced = [...fields.keys()].find((name) => useCase === 'tx' && MARKETING_CONTROLS.has(name));
   if (misplaced !== undefined) return invalid(`X-Postrider-${misplaced}`, 'is for marketing mail only');
-  const essential = given.get('essential')?.trim().toLowerCase();
+  const essential = fields.get('essential')?.trim().toLowerCase();
   if (essential !== undefined && essential !== 'yes' && essential !== 'no')
     return invalid('X-Postrider-Essential', 'must be "yes" or "no"');
   if (essential !== undefined && useCase === 'mk')
     return invalid('X-Postrider-Essential', 'is for transactional mail only');
-  const track = readTrack(given.get('track') ?? '');
+  const track = readTrack(fields.get('track') ?? '');
   if (isRefusal(track)) return track;
-  const key = given.get('idempotency-key');
+  const key = fields.get('idempotency-key');
   const idempotencyKey = key === undefined ? null : parseIdempotencyKey(key);
   if (key !== undefined && idempotencyKey === null)
     return invalid('X-Postrider-Idempotency-Key', 'must be 1 to 255 printable ASCII characters');
-  const campaignId = given.get('campaign');
-  const subscriptionGroupId = given.get('group');
+  const campaignId = fields.get('campaign');
+  const subscriptionGroupId = fields.get('group');
   return {
     ...track,
     idempotencyKey,
@@ -153,8 +153,8 @@ function readControls({ controls }: SubmittedMail, useCase: UseCase): Asked | Re
   };
 }
 
-/** `X-Postrider-Track: opens, clicks`; `none` as when nothing is said. */
-function readTrack(value: string): Pick<Asked, 'enableClickTracking' | 'enableOpenTracking'> | Refusal {
+/** `X-Postrider-Track: opens, clicks`; `none` is the default. */
+function readTrack(value: string): Pick<Controls, 'enableClickTracking' | 'enableOpenTracking'> | Refusal {
   const words = value
     .toLowerCase()
     .split(/[\s,]+/)

@@ -17,20 +17,20 @@ import { createCertificateSource, filesOf } from '../certificate.ts';
 import { SUBMISSION_COMMAND_RATES } from '../command-limits.ts';
 import { CONNECTION_LIMITS } from '../connections.ts';
 import { createListener, type Listener } from '../listener.ts';
-import { createMailReader } from '../mx/parse-pool.ts';
-import { createReceiveBudget } from '../mx/receive-budget.ts';
-import { SmtpReply, tryLater } from '../reply.ts';
+import { createMailParser } from '../parser/mail-parser.ts';
+import { createReceiveBudget } from '../receive-budget.ts';
+import { SmtpRejection, tryLater } from '../reply.ts';
 import { createAuthFailures } from './auth-failures.ts';
 import { authReplyTo, replyTo } from './replies.ts';
-import { submissionRequest, wantedStream } from './request.ts';
+import { requestedStream, submissionRequest } from './request.ts';
 import type { SubmittedMail } from './submitted-mail.ts';
 
 /**
- * The submission listener (RFC 6409): programs that speak only SMTP send here, and pass the same door as over
- * HTTP. User is the account's id, password one of its transactional or marketing keys; off loopback nobody is
- * asked for a password before the connection is encrypted.
+ * The submission listener (RFC 6409): programs that support only SMTP send here, with the same checks as over HTTP. The
+ * user is the account's id, the password one of its transactional or marketing keys; except on loopback, AUTH is offered
+ * on encrypted connections only.
  */
-export interface SubmissionSettings {
+export interface SubmissionDeps {
   config: Pick<Config, 'hostname' | 'mx' | 'submission' | 'limits'>;
   clock: Clock;
   log: Log;
@@ -38,20 +38,20 @@ export interface SubmissionSettings {
   rateLimits: RateLimits;
   acceptance: Acceptance;
   account(accountId: string): AccountRow | null;
-  /** A thread that runs parse-worker. */
-  startReader(): Worker;
+  /** Starts a thread that runs parser/thread.ts; default: the compiled one. */
+  startParserThread?: () => Worker;
 }
 
-/** As over HTTP; of a client that has more, the rest comes in a transaction of its own. */
-const RECIPIENTS = 50;
-const IDLE_MS = 5 * MINUTE;
-/** RFC 4954 §4: a response of AUTH may have 12,288 octets. */
-const COMMAND_LENGTH = 12_288 + 512;
-/** Memory for mails that are being received and read, in mails of the largest size. */
+/** As over HTTP; a client with more recipients sends the rest in further transactions. */
+const MAX_RECIPIENTS = 50;
+const IDLE_TIMEOUT_MS = 5 * MINUTE;
+/** RFC 4954 §4: an AUTH response has up to 12,288 octets. */
+const MAX_COMMAND_LENGTH = 12_288 + 512;
+/** Memory for mails that are being received and parsed, in mails of the maximum size. */
 const BUDGET_MAILS = 32;
-/** The part of one account. With two accounts that use up theirs, the slowest upload makes room for a third. */
+/** The share of one account. When two accounts use up theirs, the slowest upload is ended for a third. */
 const BUDGET_SHARES = { holderShare: 1 / 2, networkShare: 1, reserve: 0 };
-/** AEAD suites with forward secrecy alone (RFC 9325 §4.2), for TLS 1.3 and 1.2. */
+/** Only AEAD suites with forward secrecy (RFC 9325 §4.2), for TLS 1.3 and 1.2. */
 const CIPHERS = [
   'TLS_AES_256_GCM_SHA384',
   'TLS_CHACHA20_POLY1305_SHA256',
@@ -65,20 +65,20 @@ const CIPHERS = [
 ].join(':');
 const SCOPES = { tx: 'transactional', mk: 'marketing' } as const;
 
-/** Who logged in: shown again with each mail, so that a key that was revoked since is out at once. */
-interface User {
+/** A login. Its credentials are checked again with each mail, so that a revoked key stops working immediately. */
+interface Login {
   credentials: Credentials;
   streams: UseCase[];
 }
 
-export async function createSubmission(settings: SubmissionSettings): Promise<Listener> {
-  const { config, clock, log, authenticator, rateLimits, acceptance } = settings;
+export async function createSubmission(deps: SubmissionDeps): Promise<Listener> {
+  const { config, clock, log, authenticator, rateLimits, acceptance } = deps;
   const { submission, hostname } = config;
   const logError = createErrorLog(log);
-  const users = new WeakMap<SMTPServerSession, User>();
+  const logins = new WeakMap<SMTPServerSession, Login>();
   const failures = createAuthFailures({ clock, log });
 
-  /** The streams that these credentials open, or why none. */
+  /** The streams that these credentials may send in, or a refusal. */
   function logIn(credentials: Credentials): UseCase[] | Refusal {
     const transactional = authenticator.authenticate(credentials, SCOPES.tx);
     if (isRefusal(transactional) && transactional.code !== 'INSUFFICIENT_SCOPE') return transactional;
@@ -87,7 +87,7 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
     return isRefusal(marketing) ? ['tx'] : ['tx', 'mk'];
   }
 
-  function onAuth(auth: SMTPServerAuthentication, session: SMTPServerSession): SmtpReply | null {
+  function onAuth(auth: SMTPServerAuthentication, session: SMTPServerSession): SmtpRejection | null {
     const credentials: Credentials = {
       secret: auth.password ?? '',
       accountId: auth.username ?? '',
@@ -95,12 +95,12 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
     };
     const streams = logIn(credentials);
     if (isRefusal(streams)) return failures.count(session, streams.code) ?? authReplyTo(streams);
-    users.set(session, { credentials, streams });
+    logins.set(session, { credentials, streams });
     return null;
   }
 
-  /** The package does not catch errors of its callbacks: one that the database throws would end the process. */
-  function tryAuth(auth: SMTPServerAuthentication, session: SMTPServerSession): SmtpReply | null {
+  /** smtp-server does not catch errors of its callbacks: one that the database throws would end the process. */
+  function authenticate(auth: SMTPServerAuthentication, session: SMTPServerSession): SmtpRejection | null {
     try {
       return onAuth(auth, session);
     } catch (error) {
@@ -110,45 +110,46 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
         'SMTP login failed',
       );
       // RFC 4954 §6
-      return new SmtpReply(454, '4.7.0', 'Temporary authentication failure; please try again later');
+      return new SmtpRejection(454, '4.7.0', 'Temporary authentication failure; please try again later');
     }
   }
 
-  /** Where a password may be asked for. */
-  function isSafe(session: SMTPServerSession): boolean {
-    // Through a proxy nobody is known to be on this machine.
+  /** Whether AUTH may be offered. */
+  function mayAuthenticate(session: SMTPServerSession): boolean {
+    // Behind a proxy a loopback address does not prove that the client is on this machine.
     return session.secure || (submission.proxyProtocol.length === 0 && isLoopback(session.remoteAddress));
   }
 
-  function onMail(session: SMTPServerSession): SmtpReply | null {
-    if (users.has(session) && session.user) return null;
-    return isSafe(session)
-      ? new SmtpReply(530, '5.7.0', AUTH_REQUIRED)
-      : new SmtpReply(530, '5.7.0', 'Must issue a STARTTLS command first');
+  function onMail(session: SMTPServerSession): SmtpRejection | null {
+    if (logins.has(session) && session.user) return null;
+    return mayAuthenticate(session)
+      ? new SmtpRejection(530, '5.7.0', AUTH_REQUIRED)
+      : new SmtpRejection(530, '5.7.0', 'Must issue a STARTTLS command first');
   }
 
-  async function take(raw: Buffer, session: SMTPServerSession): Promise<string | SmtpReply> {
-    const account = users.get(session)?.credentials.accountId ?? '';
-    const turn = { priority: 'normal', caller: account, subject: account } as const;
-    const reading = await reader.read({ purpose: 'submission', raw }, turn);
-    if (reading === null) return new SmtpReply(451, '4.3.2', 'Too much mail at once; please try again later');
-    if ('unreadable' in reading) return unreadable(reading.unreadable);
-    if ('problem' in reading) return replyTo(refuse('VALIDATION_ERROR', reading.problem));
-    const sent = await send(reading, session);
+  async function onData(raw: Buffer, session: SMTPServerSession): Promise<string | SmtpRejection> {
+    const account = logins.get(session)?.credentials.accountId ?? '';
+    const origin = { priority: 'normal', caller: account, subject: account } as const;
+    const result = await parser.parse({ purpose: 'submission', raw }, origin);
+    if (result === null)
+      return new SmtpRejection(451, '4.3.2', 'Too much mail is waiting; please try again later');
+    if ('unreadable' in result) return unreadable(result.unreadable);
+    if ('problem' in result) return replyTo(refuse('VALIDATION_ERROR', result.problem));
+    const sent = await send(result, session);
     return isRefusal(sent) ? replyTo(sent) : `OK: queued as ${sent}`;
   }
 
-  /** The id of the first message, or of the job. */
+  /** Returns the id of the first message, or of the job. */
   async function send(mail: SubmittedMail, session: SMTPServerSession): Promise<string | Refusal> {
-    const user = users.get(session);
-    if (user === undefined) return refuse('UNAUTHENTICATED', 'Nobody is logged in');
-    const useCase = user.streams.length === 1 ? (user.streams[0] ?? 'tx') : wantedStream(mail);
-    const caller = authenticator.authenticate(user.credentials, SCOPES[useCase]);
+    const login = logins.get(session);
+    if (login === undefined) return refuse('UNAUTHENTICATED', 'Authentication required');
+    const useCase = login.streams.length === 1 ? (login.streams[0] ?? 'tx') : requestedStream(mail);
+    const caller = authenticator.authenticate(login.credentials, SCOPES[useCase]);
     if (isRefusal(caller)) return caller;
-    const account = settings.account(caller.accountId);
-    if (account === null) return refuse('UNAUTHENTICATED', 'The account is gone');
-    const limited = overRate(caller);
-    if (limited !== null) return limited;
+    const account = deps.account(caller.accountId);
+    if (account === null) return refuse('UNAUTHENTICATED', 'The account no longer exists');
+    const rateRefusal = checkRate(caller);
+    if (rateRefusal !== null) return rateRefusal;
     const envelope = session.envelope.rcptTo.map(({ address }) => address);
     const request = submissionRequest(mail, envelope, useCase);
     if (isRefusal(request)) return request;
@@ -165,11 +166,9 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
     return 'jobId' in result ? result.jobId : result.messageId;
   }
 
-  function overRate({ keyId }: Caller): Refusal | null {
+  function checkRate({ keyId }: Caller): Refusal | null {
     const rate = rateLimits.take(keyId, 'send');
-    return rate?.allowed === false
-      ? refuse('RATE_LIMITED', 'this key has used up its calls for the moment')
-      : null;
+    return rate?.allowed === false ? refuse('RATE_LIMITED', 'this key has reached its rate limit') : null;
   }
 
   const listener = await createListener({
@@ -188,9 +187,9 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
       connections: submission.connections,
       perAddress: submission.connectionsPerAddress,
       mailBytes: config.limits.sendBytes,
-      recipients: RECIPIENTS,
-      idleMs: IDLE_MS,
-      commandLength: COMMAND_LENGTH,
+      recipients: MAX_RECIPIENTS,
+      idleMs: IDLE_TIMEOUT_MS,
+      commandLength: MAX_COMMAND_LENGTH,
     },
     commandRates: SUBMISSION_COMMAND_RATES,
     budget: createReceiveBudget(clock, { bytes: BUDGET_MAILS * config.limits.sendBytes, ...BUDGET_SHARES }),
@@ -199,56 +198,56 @@ export async function createSubmission(settings: SubmissionSettings): Promise<Li
     options: {
       secure: submission.implicitTls,
       ciphers: CIPHERS,
-      disabledCommands: [...NOT_HERE],
+      disabledCommands: [...DISABLED_COMMANDS],
       authMethods: ['PLAIN', 'LOGIN'],
       authRequiredMessage: AUTH_REQUIRED,
-      // Where it is not to be, AUTH is not offered at all: see onConnect.
+      // Where it is not allowed, AUTH is not offered: see onConnect.
       allowInsecureAuth: true,
       onAuth: (auth, session, callback) => {
-        const refused = tryAuth(auth, session);
-        if (refused === null) callback(null, { user: auth.username });
-        else callback(refused);
+        const rejection = authenticate(auth, session);
+        if (rejection === null) callback(null, { user: auth.username });
+        else callback(rejection);
       },
       onSecure: (_socket, session, callback) => {
-        users.delete(session);
-        session.disabledCommands = [...NOT_HERE];
+        logins.delete(session);
+        session.disabledCommands = [...DISABLED_COMMANDS];
         callback();
       },
     },
     onConnect: (session) => {
-      if (!isSafe(session)) session.disabledCommands = [...NOT_HERE, 'AUTH'];
+      if (!mayAuthenticate(session)) session.disabledCommands = [...DISABLED_COMMANDS, 'AUTH'];
     },
     onMail,
     onRecipient: (address) => {
       const mailbox = parseMailbox(address);
-      return typeof mailbox === 'string' ? new SmtpReply(553, '5.1.3', `The address ${mailbox}`) : null;
+      return typeof mailbox === 'string' ? new SmtpRejection(553, '5.1.3', `The address ${mailbox}`) : null;
     },
     uploader: (session) => ({
-      holder: users.get(session)?.credentials.accountId ?? '',
+      holder: logins.get(session)?.credentials.accountId ?? '',
       network: null,
       isProven: false,
     }),
-    onData: take,
-    // An application may send much that is refused, to suppressed recipients for example.
-    countsRefused: (session) => users.has(session),
+    onData,
+    // Applications may send many messages that are rejected, to suppressed recipients for example.
+    countsRejected: (session) => logins.has(session),
     onSweep: failures.sweep,
   });
-  const reader = createMailReader({ startThread: settings.startReader, log });
+  const parser = createMailParser({ startThread: deps.startParserThread, log });
   return {
     ...listener,
     close: async (graceMs) => {
       await listener.close(graceMs);
       failures.flush();
-      await reader.stop();
+      await parser.stop();
     },
   };
 }
 
 const AUTH_REQUIRED = 'Authentication required';
 
-/** The package's own jokes, and what is for proxies of another kind. */
-const NOT_HERE = ['XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'];
+/** smtp-server's extra commands, and those for other kinds of proxies. */
+const DISABLED_COMMANDS = ['XCLIENT', 'XFORWARD', 'WIZ', 'SHELL', 'KILL'];
 
-function unreadable(why: 'too-long' | 'failed' | 'stopping'): SmtpReply {
-  return why === 'stopping' ? tryLater() : replyTo(invalid('mail', 'cannot be read'));
+function unreadable(reason: 'too-long' | 'failed' | 'stopping'): SmtpRejection {
+  return reason === 'stopping' ? tryLater() : replyTo(invalid('mail', 'cannot be read'));
 }

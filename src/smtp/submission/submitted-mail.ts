@@ -7,9 +7,9 @@ import { contentOf, type Part, readMail, textOf } from '../../mail/incoming/mime
 import { escapeHtml } from '../../mail/template.ts';
 
 /**
- * Takes apart a mail that a customer's program hands in over SMTP: addresses, words, attachments and its own
- * header fields, from which the mail is made anew. What cannot be read whole is refused: nothing of a
- * customer's mail may get lost without a word. Checks no more than that.
+ * Parses a mail that a customer's program submits over SMTP into addresses, text, attachments and custom header fields,
+ * from which the mail is composed again. A mail that cannot be parsed completely is rejected, so that no part of it is
+ * lost silently. All other checks follow later.
  */
 export interface SubmittedMail {
   from: Mailbox[];
@@ -21,13 +21,13 @@ export interface SubmittedMail {
   html: string | null;
   text: string | null;
   attachments: Attachment[];
-  /** Other forms of the text, in their order. */
+  /** Further alternatives of the text, in order. */
   alternatives: Alternative[];
   /** Without angle brackets; null when there is none, or more than one, or it is malformed. */
   messageId: string | null;
-  /** The program's own fields, each name once; what the service sets itself is left out. */
+  /** Custom fields, each name once, without those that the service sets. */
   headers: [name: string, value: string][];
-  /** `X-Postrider-…`, lower case and without that beginning. */
+  /** `X-Postrider-…` fields, lower case and without that prefix. */
   controls: [name: string, value: string][];
 }
 
@@ -35,15 +35,15 @@ export type Submitted = SubmittedMail | { problem: string };
 
 const LIMITS: IncomingLimits = { ...INCOMING_LIMITS, headerBytes: 64 * 1024, headerFields: 500 };
 
-/** Never throws; the problem is in words for whoever wrote the program. */
-export function readSubmitted(raw: Buffer): Submitted {
+/** Never throws. `problem`: a sentence for the developer of the program. */
+export function parseSubmitted(raw: Buffer): Submitted {
   const mail = readMail(raw, LIMITS);
   const problem = incomplete(raw, mail);
   if (problem !== null) return { problem };
-  const found: Found = { bodies: [], files: [], alternatives: [] };
+  const found: MailParts = { bodies: [], files: [], alternatives: [] };
   collect(mail, found);
   const { bodies, files, alternatives } = found;
-  if (bodies.length === 0) return { problem: 'the mail holds no text: neither text/plain nor text/html' };
+  if (bodies.length === 0) return { problem: 'the mail has no text: neither text/plain nor text/html' };
   const { html, text } = joined(bodies);
   const { fields } = mail;
   return {
@@ -57,11 +57,11 @@ export function readSubmitted(raw: Buffer): Submitted {
     attachments: files.map((file, index) => attachment(file, index, html ?? '')),
     alternatives,
     messageId: messageIdOf(fields),
-    ...ownFields(fields),
+    ...customFields(fields),
   };
 }
 
-/** What the limits of reading would have cut off, or taken apart halfway. */
+/** The limit of the parser that the mail exceeds, null: none. */
 function incomplete(raw: Buffer, mail: Part): string | null {
   const ends = [raw.indexOf('\r\n\r\n'), raw.indexOf('\n\n')].filter((at) => at >= 0);
   if (Math.min(raw.length, ...ends) > LIMITS.headerBytes)
@@ -72,48 +72,48 @@ function incomplete(raw: Buffer, mail: Part): string | null {
     return `a header field is longer than ${LIMITS.fieldChars} characters`;
   const parts = [...partsOf(mail)];
   if (parts.length >= LIMITS.parts) return `the mail has ${LIMITS.parts} parts or more`;
-  if (parts.some(({ type }) => SEALED.has(type)))
-    return 'signed and encrypted mail cannot be taken: mail is made anew here, and signed by the domain';
+  if (parts.some(({ type }) => SEALED_TYPES.has(type)))
+    return 'signed and encrypted mail is not supported: the mail is composed again, and signed for the domain';
   if (parts.some(({ type, children }) => type.startsWith('multipart/') && children.length === 0))
-    return 'a multipart of the mail cannot be taken apart: its boundary is missing, or it is nested too deep';
+    return 'a multipart of the mail cannot be parsed: its boundary is missing, or it is nested too deep';
   return null;
 }
 
-const SEALED: ReadonlySet<string> = new Set(['multipart/signed', 'multipart/encrypted']);
+const SEALED_TYPES: ReadonlySet<string> = new Set(['multipart/signed', 'multipart/encrypted']);
 
 function* partsOf(part: Part): Generator<Part> {
   yield part;
   for (const child of part.children) yield* partsOf(child);
 }
 
-/** One piece of what is read, in the forms it comes in. */
+/** One piece of the text, in its plain and HTML forms. */
 interface Body {
   text: string | null;
   html: string | null;
 }
 
-/** What a mail consists of, in the order of its parts. */
-interface Found {
+/** The contents of a mail, in the order of its parts. */
+interface MailParts {
   bodies: Body[];
   files: Part[];
   alternatives: Alternative[];
 }
 
-function collect(part: Part, found: Found): void {
+function collect(part: Part, found: MailParts): void {
   const { bodies, files } = found;
-  if (part.type === 'multipart/alternative') collectForms(part, found);
+  if (part.type === 'multipart/alternative') collectAlternatives(part, found);
   else if (part.children.length > 0) for (const child of part.children) collect(child, found);
-  else if (isRead(part, 'text/plain')) bodies.push({ text: textOf(part, part.body.length), html: null });
-  else if (isRead(part, 'text/html')) bodies.push({ text: null, html: textOf(part, part.body.length) });
+  else if (isBody(part, 'text/plain')) bodies.push({ text: textOf(part, part.body.length), html: null });
+  else if (isBody(part, 'text/html')) bodies.push({ text: null, html: textOf(part, part.body.length) });
   else files.push(part);
 }
 
-/** The forms of one text: the plainest first, the richest last (RFC 2046 §5.1.4). */
-function collectForms({ children }: Part, { bodies, files, alternatives }: Found): void {
+/** The alternatives of one text: the plainest first, the richest last (RFC 2046 §5.1.4). */
+function collectAlternatives({ children }: Part, { bodies, files, alternatives }: MailParts): void {
   const choices: (Body & { at: number })[] = [];
   const others: { part: Part; at: number }[] = [];
   for (const [at, child] of children.entries()) {
-    if (isOtherForm(child)) {
+    if (isOtherAlternative(child)) {
       others.push({ part: child, at });
       continue;
     }
@@ -132,10 +132,10 @@ function collectForms({ children }: Part, { bodies, files, alternatives }: Found
   }
 }
 
-/** Neither text nor html, nor one of the files that some programs put here. */
-function isOtherForm(part: Part): boolean {
+/** An alternative that is neither text nor HTML, nor one of the files that some programs put here. */
+function isOtherAlternative(part: Part): boolean {
   const { type, fields, filename, children } = part;
-  if (children.length > 0 || isRead(part, 'text/plain') || isRead(part, 'text/html')) return false;
+  if (children.length > 0 || isBody(part, 'text/plain') || isBody(part, 'text/html')) return false;
   if (/^(?:message|multipart)\//.test(type) || !MEDIA_TYPE.test(type)) return false;
   if (/^attachment\b/i.test(fields.get('content-disposition'))) return false;
   if (type === 'text/calendar') return true;
@@ -161,11 +161,11 @@ function alternative(part: Part, position: Alternative['position']): Alternative
 const SAFE_PARAMETER = /^[a-z0-9-]{1,40}=[\w.+-]{1,100}$/;
 const MAX_PARAMETERS = 10;
 
-function isRead({ type, filename, fields }: Part, wanted: string): boolean {
-  return type === wanted && filename === '' && !/^attachment\b/i.test(fields.get('content-disposition'));
+function isBody({ type, filename, fields }: Part, expected: string): boolean {
+  return type === expected && filename === '' && !/^attachment\b/i.test(fields.get('content-disposition'));
 }
 
-/** Several pieces one below the other; without any html there is text only. */
+/** Joins several pieces; without any HTML the result is text only. */
 function joined(bodies: readonly Body[]): Body {
   const text = bodies.every((body) => body.text !== null)
     ? bodies.map((body) => body.text ?? '').join('\n')
@@ -174,7 +174,7 @@ function joined(bodies: readonly Body[]): Body {
   return { text, html: bodies.map((body) => body.html ?? htmlOfText(body.text ?? '')).join('\n') };
 }
 
-/** Text as html that shows it as it is; the plain compliance variables become those that html must use. */
+/** HTML that displays the text unchanged; compliance variables become their HTML forms. */
 function htmlOfText(text: string): string {
   const html = escapeHtml(text)
     .replaceAll(/\{\{\s*company_address\s*\}\}/g, '{{company_address_html}}')
@@ -193,7 +193,7 @@ function attachment(part: Part, index: number, html: string): Attachment {
   };
 }
 
-/** The last part of a path, without what may not stand in a name. */
+/** The last segment of a path, without control characters. */
 function nameOf({ filename, type }: Part, index: number): string {
   const last = filename.split(/[/\\]/).at(-1) ?? '';
   const name = last
@@ -205,7 +205,7 @@ function nameOf({ filename, type }: Part, index: number): string {
   return type === 'message/rfc822' ? `message-${index + 1}.eml` : `attachment-${index + 1}`;
 }
 
-/** Messages within the message travel as files: base64 may not be laid around them (RFC 2046 §5.2.1). */
+/** Messages within the message become files, as message/rfc822 must not be base64-encoded (RFC 2046 §5.2.1). */
 function contentType({ type, parameters }: Part): string {
   if (type.startsWith('message/')) return 'application/octet-stream';
   const kept = ['charset', 'method'].flatMap((name) => {
@@ -216,13 +216,13 @@ function contentType({ type, parameters }: Part): string {
   return MEDIA_TYPE.test(full) ? full : 'application/octet-stream';
 }
 
-/** The mailboxes of a field, groups opened. Whether an address is valid is checked by the caller. */
+/** The mailboxes of a field, groups flattened. The caller validates the addresses. */
 function addresses(fields: Fields, name: string): Mailbox[] {
   return fields
     .all(name)
     .flatMap((value) => addressparser(value, { flatten: true }))
     .flatMap(({ name, address }) => {
-      // Old Python programs put name and address into one encoded word.
+      // Old Python programs encode name and address as one encoded word.
       if (!address.includes('@') && `${name}${address}`.includes('=?'))
         return addressparser(decodeWords(name || address), { flatten: true });
       return [{ name: decodeWords(name), address }];
@@ -238,28 +238,28 @@ function messageIdOf(fields: Fields): string | null {
   return others.length > 0 ? null : (MESSAGE_ID.exec(value.trim())?.[1] ?? null);
 }
 
-/** Set by the service, or trace of how the mail came here. */
-const SET_BY_US: ReadonlySet<string> = new Set(
+/** Set by the service, or trace fields. */
+const SERVICE_FIELDS: ReadonlySet<string> = new Set(
   `from to cc bcc reply-to subject sender date message-id mime-version return-path authentication-results feedback-id`.split(
     ' ',
   ),
 );
-const OUR_PREFIXES = ['received', 'content-', 'dkim-', 'arc-', 'resent-', 'cfbl-'];
+const SERVICE_PREFIXES = ['received', 'content-', 'dkim-', 'arc-', 'resent-', 'cfbl-'];
 const CONTROL = 'x-postrider-';
 
-function ownFields(fields: Fields): Pick<SubmittedMail, 'headers' | 'controls'> {
+function customFields(fields: Fields): Pick<SubmittedMail, 'headers' | 'controls'> {
   const headers: [string, string][] = [];
   const controls: [string, string][] = [];
   for (const name of fields.names()) {
     const value = decodeWords(fields.get(name));
     if (name.startsWith(CONTROL)) controls.push([name.slice(CONTROL.length), value]);
-    else if (!SET_BY_US.has(name) && !OUR_PREFIXES.some((prefix) => name.startsWith(prefix)))
-      headers.push([spelt(name), value]);
+    else if (!SERVICE_FIELDS.has(name) && !SERVICE_PREFIXES.some((prefix) => name.startsWith(prefix)))
+      headers.push([headerCase(name), value]);
   }
   return { headers, controls };
 }
 
-/** `x-order-id` as people write it. */
-function spelt(name: string): string {
+/** `X-Order-Id` for `x-order-id`. */
+function headerCase(name: string): string {
   return name.replaceAll(/(?<![^-])[a-z]/g, (letter) => letter.toUpperCase());
 }

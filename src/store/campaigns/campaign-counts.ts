@@ -1,3 +1,4 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
 /**
@@ -44,6 +45,14 @@ export interface LinkClicks {
  * of them would say nothing.
  */
 const MAX_LINKS = 1000;
+
+export const CAMPAIGN_LINK_POLICY = {
+  table: 'campaign_links',
+  // A link of a campaign may have been rendered with a recipient's data.
+  personal: ['url'],
+  erasure: ['messages'],
+  retention: { until: 'the campaign is deleted' },
+} as const satisfies DataPolicy;
 
 export function campaignCountTable(db: Database) {
   const add = new Map(

@@ -1,3 +1,4 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
 /**
@@ -37,6 +38,13 @@ export interface ConsentRow {
   /** An API key's id, `import` or `recipient`. */
   recorded_by: string;
 }
+
+export const CONSENT_POLICY = {
+  table: 'consents',
+  personal: ['details', 'ip_address', 'user_agent'],
+  erasure: ['contact'],
+  retention: { until: 'the contact is deleted' },
+} as const satisfies DataPolicy;
 
 export function consentTable(db: Database) {
   const last = db

@@ -1,3 +1,4 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import type { IdempotencyRow } from '../idempotency.ts';
 import { dataOf, type StoredData, toStoredData } from '../messages/event-rows.ts';
@@ -31,6 +32,13 @@ export interface ErasureRow {
   at_message: number;
   created_at: number;
 }
+
+export const ERASURE_POLICY = {
+  table: 'erasures',
+  personal: ['person'],
+  erasure: { stays: 'until the erasure is complete, which needs it' },
+  retention: { until: 'the erasure is complete' },
+} as const satisfies DataPolicy;
 
 /** A text in a table, and where it stands. */
 export interface StoredText {

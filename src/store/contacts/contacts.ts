@@ -1,3 +1,4 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 import type { ConsentMethod } from './consent.ts';
@@ -80,6 +81,32 @@ export const CONTACT_COLUMNS = `c.*, k.method AS consent_method, k.details AS co
 export const WITH_CONSENT = 'LEFT JOIN consents k ON k.contact_seq = c.seq AND k.n = c.consent_n';
 
 const SELECT_CONTACT = `SELECT ${CONTACT_COLUMNS} FROM contacts c ${WITH_CONSENT}`;
+
+const CONTACT_RETENTION = { until: 'the account deletes the contact' };
+
+export const CONTACT_POLICIES = [
+  {
+    table: 'contacts',
+    personal: [
+      'user_id',
+      'email',
+      'email_hash',
+      'phone',
+      'phone_hash',
+      'first_name',
+      'last_name',
+      'custom_fields',
+      'email_key',
+      'name_key',
+      'last_name_key',
+      'search_text',
+    ],
+    erasure: ['contact'],
+    retention: CONTACT_RETENTION,
+  },
+  // `contacts.remove` deletes the index entry, too.
+  { table: 'contact_search', personal: ['trigrams'], erasure: ['contact'], retention: CONTACT_RETENTION },
+] as const satisfies DataPolicy[];
 
 export function contactTable(db: Database) {
   const insert = db.prepare<Omit<ContactRow, 'seq'>>(`

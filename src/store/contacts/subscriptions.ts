@@ -1,3 +1,4 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import { type Page, pageOf } from '../rows/page.ts';
 import type { ConsentMethod, OptOutMethod } from './consent.ts';
@@ -36,6 +37,13 @@ export interface MemberFilter {
   beforeSeq: number | null;
   limit: number;
 }
+
+export const SUBSCRIPTION_POLICY = {
+  table: 'subscriptions',
+  personal: ['consent_details'],
+  erasure: ['contact'],
+  retention: { until: 'the contact leaves the group' },
+} as const satisfies DataPolicy;
 
 export function subscriptionTable(db: Database) {
   const get = db.prepare<[number, number], SubscriptionRow>(
@@ -156,6 +164,13 @@ export interface OptOutRow {
   method: OptOutMethod;
   created_at: number;
 }
+
+export const OPT_OUT_POLICY = {
+  table: 'group_opt_outs',
+  personal: ['recipient_hash'],
+  erasure: { stays: 'the opt-out applies to the identifier' },
+  retention: { until: 'the opt-out is withdrawn or the group is deleted' },
+} as const satisfies DataPolicy;
 
 export function groupOptOutTable(db: Database) {
   const add = db.prepare<OptOutRow>(`

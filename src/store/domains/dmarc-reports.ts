@@ -1,3 +1,4 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import { reportShares } from './report-shares.ts';
 
@@ -46,6 +47,12 @@ export interface ReportPeriod {
   to: number;
   limit: number;
 }
+
+export const DMARC_REPORT_POLICY = {
+  table: 'dmarc_reports',
+  personal: [],
+  retention: { kind: 'dmarcReports', rows: 'aged', period: 'events', number: 'seq', time: 'received_at' },
+} as const satisfies DataPolicy;
 
 export function dmarcReportTable(db: Database) {
   const insert = db.prepare<Omit<DmarcReportRow, 'seq'>>(`

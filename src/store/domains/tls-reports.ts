@@ -1,3 +1,4 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import type { ReportPeriod } from './dmarc-reports.ts';
 import { reportShares } from './report-shares.ts';
@@ -26,6 +27,12 @@ export interface TlsFailureRow {
   reason: string;
   sessions: number;
 }
+
+export const TLS_REPORT_POLICY = {
+  table: 'tls_reports',
+  personal: [],
+  retention: { kind: 'tlsReports', rows: 'aged', period: 'events', number: 'seq', time: 'received_at' },
+} as const satisfies DataPolicy;
 
 export function tlsReportTable(db: Database) {
   const insert = db.prepare<Omit<TlsReportRow, 'seq'>>(`

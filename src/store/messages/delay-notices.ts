@@ -1,6 +1,19 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
-/** Which delivery warnings of other servers were told already. */
+export const DELAY_NOTICE_POLICY = {
+  table: 'delay_notices',
+  personal: [],
+  retention: {
+    kind: 'delayNotices',
+    rows: 'timed',
+    period: 'events',
+    key: 'message_seq, fingerprint',
+    time: 'at',
+  },
+} as const satisfies DataPolicy;
+
+/** Delivery warnings of other servers that were recorded already. */
 export function delayNoticeTable(db: Database) {
   const add = db.prepare<[number, Buffer, number]>(
     'INSERT INTO delay_notices (message_seq, fingerprint, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',

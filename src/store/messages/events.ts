@@ -1,3 +1,4 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import {
   EVENT_COLUMNS,
@@ -15,6 +16,13 @@ export const selectEvent = (events: string, join: 'LEFT JOIN' | 'CROSS JOIN' = '
   SELECT ${EVENT_COLUMNS} FROM ${events} ${join} messages m ON m.seq = e.message_seq`;
 
 const SELECT = selectEvent('events e');
+
+export const EVENT_POLICY = {
+  table: 'events',
+  personal: ['data'],
+  erasure: ['messages', 'events'],
+  retention: { kind: 'events', rows: 'aged', period: 'events', number: 'seq', time: 'at' },
+} as const satisfies DataPolicy;
 
 export function eventTable(db: Database) {
   const { toRow, toStored } = eventRows(db);

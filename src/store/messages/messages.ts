@@ -1,9 +1,11 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
 import {
   type AttemptRow,
   FINAL_AT,
+  IS_FINAL,
   MESSAGE_COLUMNS,
   type MessageRow,
   type MessageStatus,
@@ -41,6 +43,36 @@ export interface ContentRow {
   size: number;
   shared_id: number | null;
 }
+
+export const CONTENT_POLICY = {
+  table: 'contents',
+  personal: ['body'],
+  erasure: ['messages'],
+  retention: { kind: 'bodies', rows: 'contents', period: 'bodies' },
+} as const satisfies DataPolicy;
+
+export const MESSAGE_POLICY = {
+  table: 'messages',
+  // `recipient_key` stays: the identifier that the person is known by.
+  personal: ['recipient', 'recipient_key', 'subject'],
+  erasure: ['messages'],
+  retention: {
+    kind: 'messages',
+    rows: 'aged',
+    period: 'events',
+    number: 'seq',
+    time: 'created_at',
+    only: IS_FINAL,
+    children: { table: 'attempts', number: 'message_seq' },
+  },
+} as const satisfies DataPolicy;
+
+export const ATTEMPT_POLICY = {
+  table: 'attempts',
+  personal: ['report'],
+  erasure: ['messages'],
+  retention: { until: 'the message is deleted' },
+} as const satisfies DataPolicy;
 
 export function messageTable(db: Database) {
   const { account } = idNumbers(db);

@@ -1,3 +1,4 @@
+import type { DataPolicy } from '../data-policy.ts';
 import { type Database, preparedByText } from '../database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
@@ -96,6 +97,13 @@ export interface QueueCounts {
   deferred: number;
   paused: number;
 }
+
+export const QUEUE_POLICY = {
+  table: 'queue',
+  personal: ['destination'],
+  erasure: ['queued mail'],
+  retention: { until: 'the message is final' },
+} as const satisfies DataPolicy;
 
 export function queueTable(db: Database) {
   const { account, domain, campaign } = idNumbers(db);

@@ -1,3 +1,4 @@
+import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import type { ContentRow, NewContent } from './messages.ts';
 
@@ -10,6 +11,13 @@ export interface SharedContentKey {
   /** Of the body: a campaign has another row when what goes into its copies changes on the way. */
   digest: Uint8Array;
 }
+
+/** Recipients are in the contents that refer to a shared one. */
+export const SHARED_CONTENT_POLICY = {
+  table: 'shared_contents',
+  personal: [],
+  retention: { kind: 'sharedBodies', rows: 'shared contents', period: 'bodies' },
+} as const satisfies DataPolicy;
 
 export function sharedContentTable(db: Database) {
   const find = db

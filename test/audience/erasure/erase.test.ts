@@ -42,9 +42,9 @@ const WEBHOOK = {
 } as const;
 
 async function startWithAda() {
-  const house = await startAudience();
-  const { dir, db, tables, writer, clock, recorder } = house;
-  const contact = await house.add(ADA, {
+  const setup = await startAudience();
+  const { dir, db, tables, writer, clock, recorder } = setup;
+  const contact = await setup.add(ADA, {
     phone: PHONE,
     firstName: 'Ada',
     lastName: 'Lovelace',
@@ -53,9 +53,9 @@ async function startWithAda() {
   });
   const store = (name: string) => readFileSync(join(dir, name), 'latin1').toLowerCase();
   return {
-    ...house,
+    ...setup,
     contact,
-    erase: () => house.erasure.erase('acct_one', ADA_ID),
+    erase: () => setup.erasure.erase('acct_one', ADA_ID),
     /** What is found of a person in all files of the database, and in contents, which may be deflated there. */
     traces: (needles = PERSONAL) => {
       const contents = db
@@ -71,7 +71,7 @@ async function startWithAda() {
       return needles.filter((needle) => all.includes(needle));
     },
     /** A message to some people, all with one content. */
-    send: (to: string[], wish: Parameters<typeof enqueue>[2] = {}) =>
+    send: (to: string[], input: Parameters<typeof enqueue>[2] = {}) =>
       writer.run((all) => {
         const boxes = to.map((address) => ({ name: 'Ada Lovelace', address }));
         const content = {
@@ -86,7 +86,7 @@ async function startWithAda() {
         };
         const content_id = all.messages.insertContent(packContent(JSON.stringify(content)), clock.now());
         return to.map((recipient) =>
-          enqueue(all, clock.now(), { recipient, content_id, subject: content.subject, ...wish }),
+          enqueue(all, clock.now(), { recipient, content_id, subject: content.subject, ...input }),
         );
       }),
     /** As if a worker had sent it and a server had refused it, quoting the address. */
@@ -118,10 +118,10 @@ function raise(): never {
   throw new Error('the message is gone');
 }
 
-describe('erasing', () => {
-  it('leaves nothing of a person in the file', async () => {
-    const house = await startWithAda();
-    const { subscriptions, groupId, writer, tables, clock, recorder, send, bounce } = house;
+describe('an erasure', () => {
+  it('leaves no data of the person in the file', async () => {
+    const setup = await startWithAda();
+    const { subscriptions, groupId, writer, tables, clock, recorder, send, bounce } = setup;
     ok(
       await subscriptions.add('acct_one', groupId, { email: ADA, consent: { details: 'Countess' } }, CALLER),
     );
@@ -149,14 +149,14 @@ describe('erasing', () => {
         clock.now(),
       );
     });
-    expect(house.traces()).toEqual(PERSONAL);
+    expect(setup.traces()).toEqual(PERSONAL);
 
-    expect(await house.erase()).toEqual({ complete: true });
+    expect(await setup.erase()).toEqual({ complete: true });
 
-    expect(house.traces()).toEqual([]);
+    expect(setup.traces()).toEqual([]);
     expect(tables.erasures.pending()).toEqual([]);
-    expect(codeOf(house.contacts.get('acct_one', ADA_ID))).toBe('CONTACT_NOT_FOUND');
-    expect(ok(house.groups.get('acct_one', groupId)).total_subscribers).toBe(0);
+    expect(codeOf(setup.contacts.get('acct_one', ADA_ID))).toBe('CONTACT_NOT_FOUND');
+    expect(ok(setup.groups.get('acct_one', groupId)).total_subscribers).toBe(0);
     const answer = tables.idempotency.get('acct_one', 'transactional/send', 'k', clock.now());
     expect(JSON.parse(answer?.body ?? '')).toEqual({
       success: true,
@@ -164,7 +164,7 @@ describe('erasing', () => {
     });
   });
 
-  it('keeps events and messages, by the identifier alone', async () => {
+  it('keeps events and messages with the identifier only', async () => {
     const { send, bounce, erase, of, tables } = await startWithAda();
     const [message] = await send([ADA]);
     const seq = message?.seq ?? 0;
@@ -210,7 +210,7 @@ describe('erasing', () => {
     expect(back.member.subscription.is_active).toBe(0);
   });
 
-  it('stays so when something comes back later', async () => {
+  it('applies to mail that returns later', async () => {
     const { send, erase, writer, recorder, of, tables } = await startWithAda();
     const [message] = await send([ADA]);
     const seq = message?.seq ?? 0;
@@ -223,7 +223,7 @@ describe('erasing', () => {
     expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([{ reason: 'complaint', email: null }]);
   });
 
-  it('cancels mail that waits, and says so', async () => {
+  it('cancels queued mail with an event', async () => {
     const { send, erase, of, tables, clock } = await startWithAda();
     const [now] = await send([ADA]);
     const [later] = await send([ADA], { dueAt: clock.now() + 1000 });
@@ -239,7 +239,7 @@ describe('erasing', () => {
     ]);
   });
 
-  it('leaves others their mail, without a word of the person', async () => {
+  it('keeps the mail of others without data of the person', async () => {
     const { send, erase, of, tables, traces } = await startWithAda();
     const [, bobs] = await send([ADA, 'bob@example.net']);
     await erase();
@@ -295,7 +295,7 @@ describe('erasing', () => {
     await writer.run((all) => recorder.message(all, of(seq), 'email_sent', {}));
     const [due] = tables.webhookDeliveries.ready(1, 10);
     await writer.run((all) => {
-      if (due === undefined) throw new Error('nothing is to be told');
+      if (due === undefined) throw new Error('no webhook delivery is due');
       const answered = { response_code: 500, response_body: `no such user ${ADA}`, error: null };
       all.webhookDeliveries.record({ ...due, ...answered, state: 'waiting', attempted_at: 1 });
       recorder.message(all, of(seq), 'email_delivered', {});
@@ -346,7 +346,7 @@ describe('erasing', () => {
     expect(tables.keptMail.list(null, 10)).toHaveLength(stays ? 1 : 0);
   });
 
-  it('waits for a mail that is being sent, and finishes when it is through', async () => {
+  it('waits for a mail that is being sent', async () => {
     const { send, erase, erasure, bounce, traces, writer, tables } = await startWithAda();
     const [message] = await send([ADA]);
     const seq = message?.seq ?? 0;
@@ -363,7 +363,7 @@ describe('erasing', () => {
     ]);
   });
 
-  it('touches nobody else: the same address in another account, others, and what comes after', async () => {
+  it('does not change other accounts, other people and later data', async () => {
     const { contacts, erase, send, clock, writer, of, add } = await startWithAda();
     ok(await contacts.create('acct_two', { email: ADA, lastName: 'Lovelace' }, CALLER));
     const [theirs] = await writer.run((all) => [
@@ -387,7 +387,7 @@ describe('erasing', () => {
     expect(rows.length).toBe(130);
   });
 
-  it('continues after the end of the process between two portions, without beginning anew', async () => {
+  it('continues after the end of the process between two portions, from its position', async () => {
     const { send, erase, erasure, tables, db, traces } = await startWithAda();
     const seqs = [];
     for (let n = 0; n < 40; n++) seqs.push(...(await send([ADA])).map(({ seq }) => seq));
@@ -410,11 +410,11 @@ describe('erasing', () => {
     expect(traces()).toEqual([]);
   });
 
-  it('does not let a caller wait until a large file is cleared of unused space', async () => {
+  it('does not delay a caller until unused space of a large file is cleared', async () => {
     const { send, tables, writer, clock, recorder } = await startWithAda();
     await send([ADA]);
     const gate = new BroadcastChannel('clearing');
-    // A thread that begins only when it is told to.
+    // A thread that begins on request.
     const slackScript = new URL(
       `data:text/javascript,${encodeURIComponent(`
         import { BroadcastChannel, parentPort } from 'node:worker_threads';
@@ -447,7 +447,7 @@ describe('erasing', () => {
     await erasure.stop();
   });
 
-  it('looks through the copies of a shared content in portions', async () => {
+  it('processes the copies of a shared content in portions', async () => {
     const { send, erase, traces, tables, of } = await startWithAda();
     const others = Array.from({ length: 400 }, (_, n) => `person${n}@example.net`);
     const messages = await send([...others.slice(0, 200), ADA, ...others.slice(200)]);
@@ -465,7 +465,7 @@ describe('erasing', () => {
         expect(of(seq)).toMatchObject({ recipient, subject: 'For [erased]', status: 'queued' });
   });
 
-  it('goes on after a crash in the middle', async () => {
+  it('continues after a crash', async () => {
     const { send, erase, erasure, tables, db, traces } = await startWithAda();
     const [message] = await send([ADA]);
     db.exec(

@@ -21,9 +21,13 @@ describe('what names a person', () => {
     ['in a link inside a link', 'u=%3Fe%3Dada.l%2Bx%40example.net', 'u=%3Fe%3Demail_1'],
     ['their number', 'tel:+442079460000', 'tel:email_1'],
     ['their name', 'Dear ada lovelace,', 'Dear [erased],'],
-    ['everything at once', 'Ada Lovelace <ada.l+x@example.net> +442079460000', '[erased] <email_1> email_1'],
+    [
+      'all of them in one text',
+      'Ada Lovelace <ada.l+x@example.net> +442079460000',
+      '[erased] <email_1> email_1',
+    ],
   ])('%s is taken out', (_, text, clean) => {
-    expect(scrubber.names(text)).toBe(true);
+    expect(scrubber.matches(text)).toBe(true);
     expect(scrubber.text(text)).toBe(clean);
   });
 
@@ -37,7 +41,7 @@ describe('what names a person', () => {
     'Adam Lovelacer',
     '4420794600001',
   ])('is not %s', (text) => {
-    expect(scrubber.names(text)).toBe(false);
+    expect(scrubber.matches(text)).toBe(false);
     expect(scrubber.text(text)).toBe(text);
   });
 
@@ -48,7 +52,7 @@ describe('what names a person', () => {
       list: [{ to: '"a\\"b"@example.net' }],
       no: null,
     });
-    expect(scrubber.names(json)).toBe(true);
+    expect(scrubber.matches(json)).toBe(true);
     expect(JSON.parse(scrubber.json(json))).toEqual({
       code: 550,
       text: 'email_1\n"x"',
@@ -59,12 +63,12 @@ describe('what names a person', () => {
 
   it('is nothing when nothing is known', () => {
     const nobody = createScrubber({ identifiers: ['phone_1'], addresses: [], phone: null, fullName: null });
-    expect(nobody.names('')).toBe(false);
+    expect(nobody.matches('')).toBe(false);
     expect(nobody.text('any text')).toBe('any text');
   });
 });
 
-it('an event loses what tells of the person', () => {
+it('removes the fields of an event that describe the person', () => {
   const data = JSON.stringify({ url: 'https://x.org', ip: '192.0.2.1', userAgent: 'Mail/1', isBot: false });
   expect(JSON.parse(withoutPersonalFields(data))).toEqual({ url: 'https://x.org', isBot: false });
 });

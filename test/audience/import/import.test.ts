@@ -8,7 +8,7 @@ import { isRefusal } from '../../../src/core/refusal.ts';
 import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
 import { CALLER, codeOf, ok, startAudience } from '../setup.ts';
 
-type House = Awaited<ReturnType<typeof startAudience>>;
+type AudienceSetup = Awaited<ReturnType<typeof startAudience>>;
 
 async function* chunks(text: string, size = 100) {
   const bytes = Buffer.from(text);
@@ -16,16 +16,16 @@ async function* chunks(text: string, size = 100) {
 }
 
 async function take(
-  house: House,
+  setup: AudienceSetup,
   text: string,
-  wish: { format?: 'csv' | 'ndjson'; groupId?: string; account?: string } = {},
+  input: { format?: 'csv' | 'ndjson'; groupId?: string; account?: string } = {},
 ) {
-  const source = await openSource(chunks(text), wish.format ?? 'csv');
+  const source = await openSource(chunks(text), input.format ?? 'csv');
   if (typeof source === 'string') return { refused: source };
-  const result = await house.importer.run({
-    accountId: wish.account ?? 'acct_one',
-    groupId: wish.groupId ?? null,
-    caller: CALLER,
+  const result = await setup.importer.run({
+    accountId: input.account ?? 'acct_one',
+    groupId: input.groupId ?? null,
+    actor: CALLER,
     reader: source.reader,
     records: source.records,
     signal: new AbortController().signal,
@@ -45,21 +45,21 @@ const counts = (given: Partial<ImportCounts>): Partial<ImportCounts> => ({
   ...given,
 });
 
-const person = (house: House, email: string) =>
-  house.tables.contacts.byIdentifier('acct_one', emailIdentifier(email));
+const person = (setup: AudienceSetup, email: string) =>
+  setup.tables.contacts.byIdentifier('acct_one', emailIdentifier(email));
 
 describe('an import of CSV', () => {
   it('takes columns by their names, however they are written', async () => {
-    const house = await startAudience();
+    const setup = await startAudience();
     const text = `E-Mail;Phone;First Name;last_name;consentMethod;consentDetails;consentTimestamp;customFields.plan;customFields.Home City
 ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";2025-05-01;gold;London
 `;
-    expect(await take(house, text)).toMatchObject({
+    expect(await take(setup, text)).toMatchObject({
       counts: counts({ rows: 1, created: 1 }),
       rejected: [],
       ignored: [],
     });
-    expect(person(house, 'ada@example.net')).toMatchObject({
+    expect(person(setup, 'ada@example.net')).toMatchObject({
       phone: '+442079460000',
       first_name: 'Ada',
       last_name: 'Lovelace',
@@ -72,13 +72,13 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
     });
   });
 
-  it('records `imported` where nothing is said, and keeps what is known', async () => {
-    const house = await startAudience();
-    await house.add('ada@example.net', { firstName: 'Ada', customFields: { plan: 'gold' } });
+  it('records `imported` without a method, and keeps known fields', async () => {
+    const setup = await startAudience();
+    await setup.add('ada@example.net', { firstName: 'Ada', customFields: { plan: 'gold' } });
     const text =
       'email,firstName,lastName,customFields.city\nADA@example.net,,Lovelace,London\nbob@example.net,Bob,,\n';
-    expect(await take(house, text)).toMatchObject({ counts: counts({ rows: 2, created: 1, updated: 1 }) });
-    expect(person(house, 'ada@example.net')).toMatchObject({
+    expect(await take(setup, text)).toMatchObject({ counts: counts({ rows: 2, created: 1, updated: 1 }) });
+    expect(person(setup, 'ada@example.net')).toMatchObject({
       email: 'ada@example.net',
       first_name: 'Ada',
       last_name: 'Lovelace',
@@ -86,23 +86,23 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
       consent_method: 'implicit_api',
       source: 'api',
     });
-    expect(person(house, 'bob@example.net')).toMatchObject({ consent_method: 'imported', last_name: null });
+    expect(person(setup, 'bob@example.net')).toMatchObject({ consent_method: 'imported', last_name: null });
   });
 
   it('done twice changes nothing', async () => {
-    const house = await startAudience();
+    const setup = await startAudience();
     const text = 'email,firstName,consentMethod\nada@example.net,Ada,web_form\nbob@example.net,Bob,\n';
-    await take(house, text);
-    const before = person(house, 'ada@example.net');
-    house.clock.advance(1000);
-    expect(await take(house, text)).toMatchObject({ counts: counts({ rows: 2, unchanged: 2 }) });
-    expect(person(house, 'ada@example.net')).toEqual(before);
+    await take(setup, text);
+    const before = person(setup, 'ada@example.net');
+    setup.clock.advance(1000);
+    expect(await take(setup, text)).toMatchObject({ counts: counts({ rows: 2, unchanged: 2 }) });
+    expect(person(setup, 'ada@example.net')).toEqual(before);
   });
 
-  it('says of every row it cannot take which and why, and takes the others', async () => {
-    const house = await startAudience();
-    await house.add('one@example.net', { phone: '+4930000001' });
-    await house.add('two@example.net', { phone: '+4930000002' });
+  it('reports the line and reason of every rejected row, and imports the others', async () => {
+    const setup = await startAudience();
+    await setup.add('one@example.net', { phone: '+4930000001' });
+    await setup.add('two@example.net', { phone: '+4930000002' });
     const text = [
       'email,phone,firstName,consentMethod,consentTimestamp,customFields.x',
       'no-address,,,,,',
@@ -119,7 +119,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
       'a@example.net,,"unclosed,,,',
       'good@example.net,,Good,,,',
     ].join('\n');
-    const result = await take(house, text);
+    const result = await take(setup, text);
     expect(result).toMatchObject({ counts: counts({ rows: 13, created: 1, rejected: 12 }) });
     expect('rejected' in result ? result.rejected : []).toEqual([
       { line: 2, reason: 'email: has no "@"' },
@@ -128,7 +128,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
       { line: 5, reason: 'phone: must be an international phone number such as +442071838750' },
       { line: 6, reason: expect.stringMatching(/^consentMethod: must be one of "double_opt_in", /) },
       { line: 7, reason: expect.stringMatching(/^consentTimestamp: must be a time such as /) },
-      { line: 8, reason: 'consentTimestamp: lies in the future' },
+      { line: 8, reason: 'consentTimestamp: is in the future' },
       { line: 9, reason: 'has 7 columns, the header has 6' },
       { line: 10, reason: 'email and phone are those of two different contacts' },
       { line: 11, reason: 'the phone is that of a contact with another e-mail address' },
@@ -162,12 +162,12 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
   });
 
   it('finds who comes twice in one file, and completes who is known by phone alone', async () => {
-    const house = await startAudience();
-    ok(await house.contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
+    const setup = await startAudience();
+    ok(await setup.contacts.create('acct_one', { phone: '+4930123456' }, CALLER));
     const text = 'email,phone,firstName\na@example.net,,A\nA@example.net,,B\nb@example.net,+4930123456,\n';
-    expect(await take(house, text)).toMatchObject({ counts: counts({ rows: 3, created: 1, updated: 2 }) });
-    expect(person(house, 'a@example.net')?.first_name).toBe('B');
-    expect(house.tables.contacts.byIdentifier('acct_one', phoneIdentifier('+4930123456'))?.email).toBe(
+    expect(await take(setup, text)).toMatchObject({ counts: counts({ rows: 3, created: 1, updated: 2 }) });
+    expect(person(setup, 'a@example.net')?.first_name).toBe('B');
+    expect(setup.tables.contacts.byIdentifier('acct_one', phoneIdentifier('+4930123456'))?.email).toBe(
       'b@example.net',
     );
   });
@@ -175,7 +175,7 @@ ada@example.net;+44 20 7946 0000;Ada;Lovelace;double_opt_in;"Form 7; page 2";202
 
 describe('an import of NDJSON', () => {
   it('takes the fields of the API', async () => {
-    const house = await startAudience();
+    const setup = await startAudience();
     const lines = [
       JSON.stringify({
         email: 'ada@example.net',
@@ -192,7 +192,7 @@ describe('an import of NDJSON', () => {
       '',
       '{"phone": "+44 20 7946 0000"}',
     ];
-    const result = await take(house, lines.join('\n'), { format: 'ndjson' });
+    const result = await take(setup, lines.join('\n'), { format: 'ndjson' });
     expect(result).toMatchObject({ counts: counts({ rows: 7, created: 2, rejected: 5 }), ignored: ['shoe'] });
     expect('rejected' in result ? result.rejected : []).toEqual([
       { line: 2, reason: 'email: must be a text' },
@@ -201,15 +201,15 @@ describe('an import of NDJSON', () => {
       { line: 5, reason: 'customFields.a: must not have a field __proto__' },
       { line: 6, reason: 'customFields: must be an object' },
     ]);
-    expect(person(house, 'ada@example.net')?.custom_fields).toBe('{"tags":["a",{"b":1}]}');
+    expect(person(setup, 'ada@example.net')?.custom_fields).toBe('{"tags":["a",{"b":1}]}');
   });
 });
 
 describe('an import into a group', () => {
   it('subscribes everybody once, and wakes up nobody who left', async () => {
-    const house = await startAudience();
-    const { groupId, subscriptions } = house;
-    for (const name of ['out', 'gone', 'member']) await house.add(`${name}@example.net`);
+    const setup = await startAudience();
+    const { groupId, subscriptions } = setup;
+    for (const name of ['out', 'gone', 'member']) await setup.add(`${name}@example.net`);
     const put = (name: string, isActive: boolean) =>
       subscriptions
         .put('acct_one', groupId, emailIdentifier(`${name}@example.net`), { isActive }, CALLER)
@@ -220,7 +220,7 @@ describe('an import into a group', () => {
     await put('member', true);
     const text =
       'email,consentMethod\nout@example.net,\ngone@example.net,\nmember@example.net,\nnew@example.net,web_form\n';
-    expect(await take(house, text, { groupId })).toMatchObject({
+    expect(await take(setup, text, { groupId })).toMatchObject({
       counts: counts({ rows: 4, created: 1, unchanged: 3, subscribed: 2, optedOut: 2 }),
     });
     const isActive = (name: string) =>
@@ -228,7 +228,7 @@ describe('an import into a group', () => {
     expect(isActive('out')).toMatchObject({ is_active: 0, source: 'api' });
     expect(isActive('gone')).toMatchObject({ is_active: 0, source: 'import', consent_method: 'imported' });
     expect(isActive('new')).toMatchObject({ is_active: 1, source: 'import', consent_method: 'web_form' });
-    expect(ok(house.groups.get('acct_one', groupId))).toMatchObject({
+    expect(ok(setup.groups.get('acct_one', groupId))).toMatchObject({
       total_subscribers: 4,
       active_subscribers: 2,
       import_status: 'completed',
@@ -236,13 +236,13 @@ describe('an import into a group', () => {
   });
 
   it('refuses another account’s, before the first row', async () => {
-    const house = await startAudience();
-    const refused = await take(house, 'email\na@example.net\n', {
+    const setup = await startAudience();
+    const refused = await take(setup, 'email\na@example.net\n', {
       account: 'acct_two',
-      groupId: house.groupId,
+      groupId: setup.groupId,
     });
     expect(refused).toEqual({ refused: 'SUBSCRIPTION_GROUP_NOT_FOUND' });
-    expect(house.tables.contacts.list({ accountId: 'acct_two', beforeSeq: null, limit: 9 }).rows).toEqual([]);
+    expect(setup.tables.contacts.list({ accountId: 'acct_two', beforeSeq: null, limit: 9 }).rows).toEqual([]);
   });
 });
 
@@ -253,16 +253,16 @@ describe('an import of a file', () => {
   const text = `email,firstName\n${rows.map((email) => `${email},N`).join('\n')}\n`;
 
   async function startWithFile() {
-    const house = await startAudience();
-    const file = join(house.dir, 'people.csv');
-    const reportFile = join(house.dir, 'people.rejected.csv');
+    const setup = await startAudience();
+    const file = join(setup.dir, 'people.csv');
+    const reportFile = join(setup.dir, 'people.rejected.csv');
     writeFileSync(file, text);
     const starts: number[] = [];
     const run = (options: { stopAfter?: number; crashAfter?: number; accountId?: string } = {}) => {
       const stop = new AbortController();
       let batches = 0;
       return importFile(
-        { ...house, now: house.clock.now },
+        { ...setup, now: setup.clock.now },
         {
           file,
           format: 'csv',
@@ -282,8 +282,8 @@ describe('an import of a file', () => {
       );
     };
     const listed = () =>
-      house.tables.contacts.list({ accountId: 'acct_one', beforeSeq: null, limit: 5000 }).rows;
-    return { ...house, file, reportFile, run, starts, listed };
+      setup.tables.contacts.list({ accountId: 'acct_one', beforeSeq: null, limit: 5000 }).rows;
+    return { ...setup, file, reportFile, run, starts, listed };
   }
 
   const reported = rows.flatMap((row, n) => (row.startsWith('bad') ? [String(n + 2)] : []));
@@ -304,7 +304,7 @@ describe('an import of a file', () => {
     expect(second.rejected.slice(0, first.rejected.length)).toEqual(first.rejected);
   });
 
-  it('reports every rejected row in a file of its own', async () => {
+  it('reports every rejected row in a separate file', async () => {
     const { run, reportFile, listed } = await startWithFile();
     expect(ok(await run())).toMatchObject({
       complete: true,
@@ -317,7 +317,7 @@ describe('an import of a file', () => {
   });
 
   it.each([
-    ['told to stop', { stopAfter: 1 }],
+    ['stopped', { stopAfter: 1 }],
     ['killed between two batches', { crashAfter: 2 }],
   ])('goes on where it was when %s', async (_, cut) => {
     const { run, reportFile, listed, starts } = await startWithFile();
@@ -338,7 +338,7 @@ describe('an import of a file', () => {
     expect(listed()).toHaveLength(1733);
   });
 
-  it('begins anew when it is through, when the file changed, and for another account', async () => {
+  it('begins again after completion, for a changed file, and for another account', async () => {
     const { run, starts, file } = await startWithFile();
     await run({ stopAfter: 1 });
     await run({ accountId: 'acct_two', stopAfter: 1 });

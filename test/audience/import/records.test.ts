@@ -4,8 +4,8 @@ import {
   csvFields,
   delimiterOf,
   lineCutter,
-  type Place,
   readRecords,
+  type StreamPosition,
 } from '../../../src/audience/import/records.ts';
 
 async function* inChunks(bytes: Buffer, size: number) {
@@ -14,10 +14,10 @@ async function* inChunks(bytes: Buffer, size: number) {
 
 type Seen = [line: number, fields: string[] | string];
 
-async function readCsv(text: string | Buffer, size = 1 << 20, start?: Place) {
+async function readCsv(text: string | Buffer, size = 1 << 20, start?: StreamPosition) {
   const all = Buffer.from(text);
   const seen: Seen[] = [];
-  const ends: Place[] = [];
+  const ends: StreamPosition[] = [];
   const bytes = start === undefined ? all : all.subarray(start.byte);
   for await (const records of readRecords(inChunks(bytes, size), csvCutter(','), start)) {
     for (const { line, text, fault, end } of records) {

@@ -19,7 +19,7 @@ interface Group {
   [field: string]: unknown;
 }
 
-interface Joined {
+interface MembershipResult {
   message: string;
   subscriber: { isActive: boolean; email: string; [field: string]: unknown };
 }
@@ -122,16 +122,18 @@ describe('a subscription', () => {
 
   it('may be put without a body, and PATCH does what PUT does', async () => {
     const { api, members } = await start();
-    const put = await api.call<Joined>('PUT', `${members}/${ADA_ID}`);
+    const put = await api.call<MembershipResult>('PUT', `${members}/${ADA_ID}`);
     expect([put.status, put.data.subscriber.isActive]).toEqual([201, true]);
-    const patch = await api.call<Joined>('PATCH', `${members}/${ADA_ID}`, { body: { isActive: false } });
+    const patch = await api.call<MembershipResult>('PATCH', `${members}/${ADA_ID}`, {
+      body: { isActive: false },
+    });
     expect([patch.status, patch.data.subscriber.isActive]).toEqual([200, false]);
   });
 
   it('has texts that are texts, also where nothing is known', async () => {
     const { api, members } = await start();
     await api.post('/web-setup/contacts', { phone: '+442079460000' });
-    const added = await api.post<Joined>(members, { phone: '+44 20 7946 0000' });
+    const added = await api.post<MembershipResult>(members, { phone: '+44 20 7946 0000' });
     expect(added.data.subscriber).toMatchObject({
       email: '',
       consentDetails: '',
@@ -160,7 +162,7 @@ describe('a subscription', () => {
     await api.post(members, { email: ADA });
     await api.put(`${members}/${ADA_ID}`, { isActive: false });
     await api.call('DELETE', `${members}/${ADA_ID}`);
-    const added = await api.post<Joined>(members, { email: ADA });
+    const added = await api.post<MembershipResult>(members, { email: ADA });
     expect([added.status, added.data.subscriber.isActive, added.data.message]).toEqual([
       201,
       false,
@@ -217,7 +219,7 @@ describe('many at once', () => {
   it('200 adds of one person make one 201, 199 200 and one row', async () => {
     const { api, members, counts } = await start();
     const answers = await Promise.all(
-      Array.from({ length: 200 }, () => api.post<Joined>(members, { email: ADA })),
+      Array.from({ length: 200 }, () => api.post<MembershipResult>(members, { email: ADA })),
     );
     const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
     expect(statuses).toEqual([...Array.from({ length: 199 }, () => 200), 201]);

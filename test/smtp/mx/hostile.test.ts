@@ -13,8 +13,8 @@ const HUGE_COUNTS = `<feedback><report_metadata><report_id>1</report_id></report
 <count>9007199254740991</count></row></record>`.repeat(3000)}</feedback>`;
 
 /*
- * Mail from people who mean harm: each is answered, none moves a message that it does not prove to be about,
- * and the next honest bounce is taken as if nothing had been.
+ * Malicious mail: each is answered, none changes a message that it does not prove to be about, and the next genuine
+ * bounce is processed normally.
  */
 describe('hostile mail', () => {
   const nested = (depth: number): string =>
@@ -26,7 +26,7 @@ describe('hostile mail', () => {
     bytes.toString('base64').replace(/.{76}/g, '$&\r\n');
 
   it.each<[string, () => string | Buffer]>([
-    ['nothing', () => ''],
+    ['an empty mail', () => ''],
     ['a dot', () => '.'],
     ['multiparts in multiparts, 500 deep', () => nested(500)],
     [
@@ -59,22 +59,22 @@ describe('hostile mail', () => {
       () => attached('application/zip', zip('r.xml', Buffer.alloc(200_000_000))),
     ],
     [
-      'thirty of them',
+      'thirty such zips',
       () =>
         `Subject: Report domain: example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${`--b\r\n${attached('application/zip', zip('r.xml', Buffer.alloc(50_000_000)))}\r\n`.repeat(30)}`,
     ],
     [
-      'a zip that says it is small',
+      'a zip that states a small size',
       () => {
         const bytes = zip('r.xml', Buffer.alloc(200_000_000));
-        // Its directory's word for the size of what it holds.
+        // The uncompressed size in the central directory.
         bytes.writeUInt32LE(100, bytes.length - 22 - 'r.xml'.length - 46 + 24);
         return attached('application/zip', bytes);
       },
     ],
-    ['XML that nests', () => attached('text/xml', Buffer.from(`<feedback>${'<a>'.repeat(500_000)}`))],
+    ['deeply nested XML', () => attached('text/xml', Buffer.from(`<feedback>${'<a>'.repeat(500_000)}`))],
     [
-      'XML that refers to itself',
+      'XML with recursive entities',
       () =>
         attached(
           'text/xml',
@@ -83,25 +83,25 @@ describe('hostile mail', () => {
           ),
         ),
     ],
-    ['counts that no number holds', () => attached('text/xml', Buffer.from(HUGE_COUNTS))],
+    ['counts beyond the range of numbers', () => attached('text/xml', Buffer.from(HUGE_COUNTS))],
     [
-      'JSON that nests',
+      'deeply nested JSON',
       () => attached('application/json', Buffer.from('{"policies":'.concat('['.repeat(1_000_000)))),
     ],
   ])(
-    '%s',
+    'has no effect on the next bounce: %s',
     async (_, make) => {
-      const house = await startMx();
-      const message = await house.delivered();
-      const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
-      const client = await house.client();
+      const setup = await startMx();
+      const message = await setup.delivered();
+      const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+      const client = await setup.client();
       for (const address of [`postmaster@${HOST}`, `dmarc@${RETURN}`])
-        expect(await client.mail('evil@stranger.example', address, make())).toMatch(/^(?:250|552) /);
-      expect(house.status(message)).toBe('delivered');
+        expect(await client.mail('evil@unknown.example', address, make())).toMatch(/^(?:250|552) /);
+      expect(setup.status(message)).toBe('delivered');
       expect(await client.mail('', to, dsn())).toMatch(/^250 /);
-      expect(house.status(message)).toBe('bounced');
-      // Neither its time nor its memory was too short for any of it.
-      expect(house.readers()).toBe(1);
+      expect(setup.status(message)).toBe('bounced');
+      // No mail exceeded the parser's time or memory limit.
+      expect(setup.parserThreads()).toBe(1);
     },
     30_000,
   );
@@ -112,17 +112,17 @@ describe('hostile mail', () => {
       () => Buffer.concat([Buffer.from('Subject: long\r\n\r\n'), Buffer.alloc(50_000_000, 'x')]),
     ],
     ['a million lines that begin with dots', () => '..\r\n'.repeat(1_000_000)],
-  ])('%s: cut off, and leaves no trace', async (_, make) => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const client = await house.client();
-    const answer = await client.mail('', `postmaster@${HOST}`, make()).catch(() => 'hung up');
-    expect(answer).toMatch(/^(?:421 |hung up)/);
-    expect(house.kept()).toEqual([]);
-    const honest = await house.client();
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+  ])('%s is disconnected and not kept', async (_, make) => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const client = await setup.client();
+    const reply = await client.mail('', `postmaster@${HOST}`, make()).catch(() => 'hung up');
+    expect(reply).toMatch(/^(?:421 |hung up)/);
+    expect(setup.kept()).toEqual([]);
+    const honest = await setup.client();
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
     expect(await honest.mail('', to, dsn())).toMatch(/^250 /);
-    expect(house.readers()).toBe(1);
+    expect(setup.parserThreads()).toBe(1);
   });
 
   it.each([
@@ -133,41 +133,41 @@ describe('hostile mail', () => {
     ['CRLF.CR', '\r\n.\r'],
     ['CR.CRLF', '\r.\r\n'],
     ['a NUL before the dot', '\r\n\0.\r\n'],
-  ])('smuggled behind %s is part of the mail, and no command', async (_, end) => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const client = await house.client();
+  ])('treats commands after %s as part of the mail', async (_, end) => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const client = await setup.client();
     const inner = [
       'MAIL FROM:<>',
-      `RCPT TO:<${house.tokens.returnPath.make(message.message_id)}@${RETURN}>`,
+      `RCPT TO:<${setup.tokens.returnPath.make(message.message_id)}@${RETURN}>`,
       'DATA',
       dsn(),
     ];
-    await client.say('MAIL FROM:<evil@stranger.example>');
+    await client.say('MAIL FROM:<evil@unknown.example>');
     await client.say(`RCPT TO:<postmaster@${HOST}>`);
     await client.say('DATA');
     client.write(`Subject: outer${end}${inner.join('\r\n')}`);
     expect(await client.say('\r\n.')).toMatch(/^250 /);
     expect(await client.say('NOOP')).toMatch(/^250 /);
-    expect(house.status(message)).toBe('delivered');
-    expect(house.kept()).toHaveLength(1);
+    expect(setup.status(message)).toBe('delivered');
+    expect(setup.kept()).toHaveLength(1);
   });
 
-  it('reaches the mailbox that it forges a token for in no way', async () => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const client = await house.client();
-    const right = house.tokens.returnPath.make(message.message_id);
+  it('rejects forged tokens', async () => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const client = await setup.client();
+    const right = setup.tokens.returnPath.make(message.message_id);
     for (let n = 2; n < right.length; n += 5) {
       const wrong = right.slice(0, n) + (right[n] === 'a' ? 'b' : 'a') + right.slice(n + 1);
       expect(await client.mail('', `${wrong}@${RETURN}`, dsn())).toMatch(/^550 5\.1\.1 /);
     }
-    expect(house.status(message)).toBe('delivered');
+    expect(setup.status(message)).toBe('delivered');
   });
 });
 
-describe('a mail that no reader survives', () => {
-  /** Dies of one mail, and makes nothing of all others. */
+describe('a mail that ends the parser thread', () => {
+  /** Exits at one mail, and classifies all others as unknown. */
   const FRAGILE = `
 const { parentPort } = require('node:worker_threads');
 parentPort.on('message', ({ raw }) => {
@@ -176,28 +176,28 @@ parentPort.on('message', ({ raw }) => {
   parentPort.postMessage({ parsed, fingerprint: new Uint8Array(16), keyNames: [] });
 });`;
 
-  it('is kept unread for the operator, and those beside it are read', async () => {
-    const house = await startMx({ settings: { startReader: () => new Worker(FRAGILE, { eval: true }) } });
-    const message = await house.delivered();
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
-    const [one, other] = await Promise.all([house.client(), house.client()]);
+  it('is kept unparsed for the operator, and other mails are parsed', async () => {
+    const setup = await startMx({ deps: { startParserThread: () => new Worker(FRAGILE, { eval: true }) } });
+    const message = await setup.delivered();
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const [one, other] = await Promise.all([setup.client(), setup.client()]);
     const answers = [one.mail('', to, 'Subject: poison\r\n\r\nx'), other.mail('', to, PLAIN_MAIL)];
     for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^250 /);
-    expect(house.kept().map(({ kind }) => kind)).toEqual(
+    expect(setup.kept().map(({ kind }) => kind)).toEqual(
       expect.arrayContaining(['unread: failed', 'unknown']),
     );
-    expect(house.status(message)).toBe('delivered');
+    expect(setup.status(message)).toBe('delivered');
   });
 });
 
 describe('hostile clients', () => {
-  it('that send recipients without end are slowed down, while a bounce is taken', async () => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+  it('that send endless recipients are slowed down, while a bounce is accepted', async () => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
     const flood = `MAIL FROM:<>\r\n${`RCPT TO:<postmaster@${HOST}>\r\n`.repeat(90)}RSET\r\n`.repeat(20);
     let replies = 0;
-    const clients = await Promise.all(Array.from({ length: 30 }, () => house.client({ from: '127.0.0.2' })));
+    const clients = await Promise.all(Array.from({ length: 30 }, () => setup.client({ from: '127.0.0.2' })));
     for (const client of clients) {
       const count = (): Promise<void> =>
         client.reply().then(
@@ -207,85 +207,84 @@ describe('hostile clients', () => {
       void count();
       client.write(flood);
     }
-    const honest = await house.client({ from: '127.1.0.1' });
+    const honest = await setup.client({ from: '127.1.0.1' });
     expect(await honest.mail('', to, dsn())).toMatch(/^250 /);
-    expect(house.status(message)).toBe('bounced');
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    expect(setup.status(message)).toBe('bounced');
+    await eventually('the burst to be answered', () => replies > 900);
     // 55,200 were sent. An address has 1,000, and then 200 a second.
-    expect(replies).toBeGreaterThan(900);
     expect(replies).toBeLessThan(4000);
   }, 20_000);
 
-  it('that repeat MAIL and RSET from many addresses hold no slot that a server with mail needs', async () => {
-    const house = await startMx({ mx: { connections: 8, connectionsPerAddress: 2 } });
-    const message = await house.delivered();
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+  it('that repeat MAIL and RSET from many addresses lose their slot to a server with mail', async () => {
+    const setup = await startMx({ mx: { connections: 8, connectionsPerAddress: 2 } });
+    const message = await setup.delivered();
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
     const idle = await Promise.all(
-      [0, 1, 2, 3, 4, 5, 6, 7].map((n) => house.client({ from: `127.0.0.${2 + (n >> 1)}` })),
+      [0, 1, 2, 3, 4, 5, 6, 7].map((n) => setup.client({ from: `127.0.0.${2 + (n >> 1)}` })),
     );
     for (let n = 0; n < 3; n++) {
-      house.clock.advance(3500);
+      setup.clock.advance(3500);
       for (const client of idle) {
         await client.say('MAIL FROM:<>');
         await client.say('RSET');
       }
     }
-    const honest = await house.client({ from: '127.1.0.1' });
+    const honest = await setup.client({ from: '127.1.0.1' });
     expect(await honest.mail('', to, dsn())).toMatch(/^250 /);
-    expect(house.status(message)).toBe('bounced');
-    // It keeps its slot when the others come again.
-    house.clock.advance(4000);
-    for (let n = 0; n < 4; n++) await house.client({ from: `127.0.0.${2 + n}` });
+    expect(setup.status(message)).toBe('bounced');
+    // It keeps its slot when the others reconnect.
+    setup.clock.advance(4000);
+    for (let n = 0; n < 4; n++) await setup.client({ from: `127.0.0.${2 + n}` });
     expect(honest.closed).toBe(false);
     expect(await honest.mail('', to, dsn())).toMatch(/^250 /);
-    expect(house.mx.connections()).toBe(8);
+    expect(setup.mx.connections()).toBe(8);
   });
 
-  it('that open more sockets than their connections are cut off before the greeting', async () => {
-    const house = await startMx({ mx: { connectionsPerAddress: 2 } });
-    const greeted = await Promise.allSettled(Array.from({ length: 40 }, () => smtpClient(house.port)));
+  it('that open more sockets than connections are disconnected before the greeting', async () => {
+    const setup = await startMx({ mx: { connectionsPerAddress: 2 } });
+    const greeted = await Promise.allSettled(Array.from({ length: 40 }, () => smtpClient(setup.port)));
     const open = greeted.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     expect(open.filter(({ greeting }) => greeting.startsWith('220'))).toHaveLength(2);
     expect(open.filter(({ greeting }) => greeting.startsWith('421'))).toHaveLength(10);
     for (const client of open) client.destroy();
-    await expect(house.client({ from: '127.0.0.9' })).resolves.toBeDefined();
+    await expect(setup.client({ from: '127.0.0.9' })).resolves.toBeDefined();
   });
 
-  it('that connect, encrypt and leave are forgotten', async () => {
-    const house = await startMx({ mx: { connectionsPerAddress: 2 } });
+  it('that disconnect after STARTTLS are removed', async () => {
+    const setup = await startMx({ mx: { connectionsPerAddress: 2 } });
     for (let n = 0; n < 15; n++) {
-      const client = await house.client();
+      const client = await setup.client();
       await client.startTls();
       client.destroy();
-      await eventually('the connection to end', () => house.mx.connections() === 0);
+      await eventually('the connection to end', () => setup.mx.connections() === 0);
     }
   });
 
-  it('that hold uploads without an end keep no bounce out', async () => {
+  it('that hold endless uploads do not block a bounce', async () => {
     const mailBytes = 400_000;
-    const house = await startMx({ mx: { mailBytes } });
-    const message = await house.delivered();
-    const own = `${house.tokens.returnPath.make((await house.delivered()).message_id)}@${RETURN}`;
+    const setup = await startMx({ mx: { mailBytes } });
+    const message = await setup.delivered();
+    const own = `${setup.tokens.returnPath.make((await setup.delivered()).message_id)}@${RETURN}`;
     const upload = async (from: string, to: string, bytes: number) => {
-      const client = await house.client({ from });
+      const client = await setup.client({ from });
       await client.say('MAIL FROM:<>');
       await client.say(`RCPT TO:<${to}>`);
       await client.say('DATA');
       client.write(`Subject: held\r\n\r\n${'x'.repeat(70)}\r\n`.repeat(Math.floor(bytes / 90)));
       return client;
     };
-    // Eight from networks of their own, and eight more that have a valid token.
+    // Eight from different networks, and eight more with a valid token.
     const held = [];
     for (let n = 0; n < 16; n++)
       held.push(await upload(`127.0.${n}.1`, n < 8 ? `postmaster@${HOST}` : own, mailBytes - 10_000));
     await new Promise((resolve) => setTimeout(resolve, 300));
-    // A small bounce takes no memory that is shared.
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
-    const honest = await house.client({ from: '127.1.0.1' });
+    // A small bounce uses no shared memory.
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const honest = await setup.client({ from: '127.1.0.1' });
     expect(await honest.mail('', to, dsn())).toMatch(/^250 /);
-    expect(house.status(message)).toBe('bounced');
-    // A large one takes that of the slowest.
-    house.clock.advance(5000);
+    expect(setup.status(message)).toBe('bounced');
+    // A large one gets that of the slowest upload.
+    setup.clock.advance(5000);
     const large = `${dsn()}\r\n${'x\r\n'.repeat(60_000)}`;
     expect(await honest.mail('', to, large)).toMatch(/^250 /);
     const ended = held.filter(({ closed }) => closed);
@@ -294,69 +293,69 @@ describe('hostile clients', () => {
   });
 
   it('that send a mail byte by byte are disconnected after a minute', async () => {
-    const house = await startMx();
-    const client = await house.client();
+    const setup = await startMx();
+    const client = await setup.client();
     await client.say('MAIL FROM:<>');
     await client.say(`RCPT TO:<postmaster@${HOST}>`);
     await client.say('DATA');
     client.write('Subject: slow\r\n');
-    house.clock.advance(MINUTE);
+    setup.clock.advance(MINUTE);
     expect(await client.reply()).toMatch(/^421 4\.3\.2 .*too slowly/);
     await client.end;
-    expect(house.kept()).toEqual([]);
+    expect(setup.kept()).toEqual([]);
   });
 
-  it('that hold connections open keep nobody out', async () => {
-    const house = await startMx({ mx: { connectionsPerAddress: 5 } });
-    const message = await house.delivered();
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
-    const slow = await Promise.all(Array.from({ length: 5 }, () => house.client()));
+  it('that hold idle connections do not block others', async () => {
+    const setup = await startMx({ mx: { connectionsPerAddress: 5 } });
+    const message = await setup.delivered();
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const slow = await Promise.all(Array.from({ length: 5 }, () => setup.client()));
     for (const client of slow) await client.say('MAIL FROM:<>');
-    await expect(house.client()).rejects.toThrow('hung up');
-    house.clock.advance(6000);
-    const honest = await house.client();
+    await expect(setup.client()).rejects.toThrow('hung up');
+    setup.clock.advance(6000);
+    const honest = await setup.client();
     expect(await honest.mail('', to, dsn())).toMatch(/^250 /);
     expect(slow.filter(({ closed }) => closed).length).toBeLessThanOrEqual(1);
   });
 
-  it('that dribble are sent away, whatever they go on to say', async () => {
-    const house = await startMx();
-    const client = await house.client();
+  it('that send a few bytes per minute are disconnected', async () => {
+    const setup = await startMx();
+    const client = await setup.client();
     await client.say('MAIL FROM:<>');
     await client.say(`RCPT TO:<postmaster@${HOST}>`);
     await client.say('DATA');
     for (let minutes = 0; minutes < 11; minutes++) {
       client.write('x\r\n');
-      house.clock.advance(MINUTE);
+      setup.clock.advance(MINUTE);
     }
     expect(await client.reply()).toMatch(/^421 /);
     await client.end;
-    expect(house.mx.connections()).toBe(0);
-    expect(house.kept()).toEqual([]);
+    expect(setup.mx.connections()).toBe(0);
+    expect(setup.kept()).toEqual([]);
   });
 
-  it('that abandon one transaction after the other are disconnected', async () => {
-    const house = await startMx();
-    const client = await house.client();
+  it('that abandon transactions repeatedly are disconnected', async () => {
+    const setup = await startMx();
+    const client = await setup.client();
     client.write('MAIL FROM:<>\r\nRSET\r\n'.repeat(1000));
     for (let n = 0; n < 40; n++) expect(await client.reply()).toMatch(/^250 /);
     expect(await client.reply()).toMatch(/^421 4\.7\.0 Too many transactions/);
     await client.end;
   });
 
-  it('that send commands without end are bounded, too', async () => {
-    const house = await startMx();
-    const client = await house.client();
+  it('that send an endless command are disconnected', async () => {
+    const setup = await startMx();
+    const client = await setup.client();
     client.write(`NOOP ${'x'.repeat(2_000_000)}`);
     await client.end;
-    expect(await (await house.client()).mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
+    expect(await (await setup.client()).mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
   });
 
-  it('that break off in the middle of a mail leave nothing behind', async () => {
-    const house = await startMx({ mx: { mailBytes: 20_000 } });
-    // More than is held of all mails at once, were it not given back.
+  it('that disconnect during a mail release its memory', async () => {
+    const setup = await startMx({ mx: { mailBytes: 20_000 } });
+    // More than the whole budget.
     for (let n = 0; n < 12; n++) {
-      const client = await house.client();
+      const client = await setup.client();
       await client.say('MAIL FROM:<>');
       await client.say(`RCPT TO:<postmaster@${HOST}>`);
       await client.say('DATA');
@@ -364,16 +363,16 @@ describe('hostile clients', () => {
       await new Promise((resolve) => setTimeout(resolve, 30));
       client.destroy();
     }
-    const client = await house.client();
+    const client = await setup.client();
     expect(await client.mail('', `postmaster@${HOST}`, `Subject: x\r\n\r\n${'x\r\n'.repeat(5000)}`)).toMatch(
       /^250 /,
     );
-    expect(house.kept()).toHaveLength(1);
+    expect(setup.kept()).toHaveLength(1);
   });
 
-  it('that send much at once are told to come again', async () => {
-    const house = await startMx({ mx: { mailBytes: 100_000 } });
-    const clients = await Promise.all(Array.from({ length: 12 }, () => house.client()));
+  it('that send too much concurrently get a temporary rejection', async () => {
+    const setup = await startMx({ mx: { mailBytes: 100_000 } });
+    const clients = await Promise.all(Array.from({ length: 12 }, () => setup.client()));
     for (const client of clients) {
       await client.say('MAIL FROM:<>');
       await client.say(`RCPT TO:<postmaster@${HOST}>`);
@@ -382,8 +381,8 @@ describe('hostile clients', () => {
     }
     const replies = await Promise.all(clients.map((client) => client.say('.')));
     expect(replies.filter((reply) => reply.startsWith('452 4.3.1')).length).toBeGreaterThan(0);
-    expect(replies.filter((reply) => reply.startsWith('250')).length).toBe(house.kept().length);
-    const client = await house.client();
+    expect(replies.filter((reply) => reply.startsWith('250')).length).toBe(setup.kept().length);
+    const client = await setup.client();
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
   });
 });

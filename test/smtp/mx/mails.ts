@@ -1,5 +1,5 @@
-/** Mails as other servers send them to us, as short as they can be and still be such a mail. */
-export interface DsnWish {
+/** Minimal mails of each kind that other servers send to us. */
+export interface DsnOptions {
   recipient?: string;
   action?: string;
   status?: string;
@@ -8,17 +8,17 @@ export interface DsnWish {
   returned?: string;
 }
 
-export function dsn(wish: DsnWish = {}): string {
+export function dsn(input: DsnOptions = {}): string {
   const {
     recipient = 'ada@example.net',
     action = 'failed',
     status = '5.1.1',
     diagnostic = `smtp; 550 ${status} <${recipient}>: Recipient address rejected: User unknown in virtual mailbox table`,
     returned = 'Subject: Hello',
-  } = wish;
+  } = input;
   return lines(`From: MAILER-DAEMON@mx.example.net (Mail Delivery System)
 Subject: Undelivered Mail Returned to Sender
-To: somebody@example.com
+To: sender@example.com
 Auto-Submitted: auto-replied
 MIME-Version: 1.0
 Content-Type: multipart/report; report-type=delivery-status; boundary="B"

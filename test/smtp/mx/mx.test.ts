@@ -4,134 +4,134 @@ import { StoreUnavailable } from '../../../src/store/failure.ts';
 import { AUTO_REPLY, aggregateReport, arf, dsn, PLAIN_MAIL, tlsReport } from './mails.ts';
 import { HOST, RETURN, startMx } from './setup.ts';
 
-describe('a report of failure', () => {
-  it('that comes to the return path of a message bounces it, once', async () => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const client = await house.client();
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+describe('a bounce', () => {
+  it('changes the message of the return path to bounced, once', async () => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const client = await setup.client();
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
     expect(await client.mail('', to, dsn())).toMatch(/^250 2\.6\.0 /);
-    expect(house.status(message)).toBe('bounced');
-    expect(house.events(message)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
-    expect(house.suppressed(message)).toEqual(['hard_bounce']);
-    expect(house.kept()).toEqual([]);
+    expect(setup.status(message)).toBe('bounced');
+    expect(setup.events(message)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
+    expect(setup.suppressed(message)).toEqual(['hard_bounce']);
+    expect(setup.kept()).toEqual([]);
 
     expect(await client.mail('', to.toUpperCase(), dsn())).toMatch(/^250 /);
-    expect(house.events(message)).toHaveLength(3);
+    expect(setup.events(message)).toHaveLength(3);
   });
 
-  it('is matched by the signed id in the returned part where it comes to the postmaster, who gets it too', async () => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const returned = `X-Postrider-Id: ${house.tokens.signedId.make(message.message_id)}`;
-    const client = await house.client();
+  it('to the postmaster is matched by the signed id in the returned part, and kept', async () => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
+    const client = await setup.client();
     expect(await client.mail('', `postmaster@${HOST}`, dsn({ returned }))).toMatch(/^250 /);
-    expect(house.status(message)).toBe('bounced');
-    expect(house.kept()).toMatchObject([{ box: 'postmaster', kind: 'dsn', message_seq: message.seq }]);
+    expect(setup.status(message)).toBe('bounced');
+    expect(setup.kept()).toMatchObject([{ box: 'postmaster', kind: 'dsn', message_seq: message.seq }]);
   });
 
   it.each([
     ['no id', () => 'Message-ID: <known@example.com>'],
-    ['the id as it is, unsigned', (id: string) => `X-Postrider-Id: ${id}\r\nMessage-ID: <${id}@example.com>`],
-    ['an id that we did not sign', (id: string) => `X-Postrider-Id: ${'a'.repeat(40)}\r\nX-Id: ${id}`],
-  ])('with %s in it is kept, and changes nothing', async (_, returned) => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const client = await house.client();
+    ['an unsigned id', (id: string) => `X-Postrider-Id: ${id}\r\nMessage-ID: <${id}@example.com>`],
+    ['an id with an invalid signature', (id: string) => `X-Postrider-Id: ${'a'.repeat(40)}\r\nX-Id: ${id}`],
+  ])('with %s is kept and changes no message', async (_, returned) => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const client = await setup.client();
     const mail = dsn({ returned: returned(message.message_id) });
     for (const to of [`postmaster@${HOST}`, `abuse@${HOST}`, `fbl@${HOST}`, `dmarc@${RETURN}`])
       expect(await client.mail('', to, mail)).toMatch(/^250 /);
-    expect(house.status(message)).toBe('delivered');
-    expect(house.kept().map(({ box }) => box)).toEqual(['postmaster', 'abuse', 'feedback', 'dmarc']);
+    expect(setup.status(message)).toBe('delivered');
+    expect(setup.kept().map(({ box }) => box)).toEqual(['postmaster', 'abuse', 'feedback', 'dmarc']);
   });
 
-  it('about a message that was purged is taken, and that is all', async () => {
-    const house = await startMx();
-    const client = await house.client();
-    const to = `${house.tokens.returnPath.make(house.ids.make('msg'))}@${HOST}`;
+  it('about a deleted message is accepted and discarded', async () => {
+    const setup = await startMx();
+    const client = await setup.client();
+    const to = `${setup.tokens.returnPath.make(setup.ids.make('msg'))}@${HOST}`;
     expect(await client.mail('', to, dsn())).toMatch(/^250 /);
-    expect(house.kept()).toEqual([]);
+    expect(setup.kept()).toEqual([]);
   });
 
-  it('for several messages of ours counts for each', async () => {
-    const house = await startMx();
-    const messages = [await house.delivered(), await house.delivered({ recipient: 'bob@example.net' })];
-    const to = messages.map(({ message_id }) => `${house.tokens.returnPath.make(message_id)}@${HOST}`);
-    expect(await (await house.client()).mail('', to, dsn())).toMatch(/^250 /);
-    expect(messages.map(house.status)).toEqual(['bounced', 'bounced']);
-    // The report names Ada: nothing is proven of Bob's address.
-    expect(messages.map(house.suppressed)).toEqual([['hard_bounce'], []]);
+  it('to the return paths of several messages applies to each', async () => {
+    const setup = await startMx();
+    const messages = [await setup.delivered(), await setup.delivered({ recipient: 'bob@example.net' })];
+    const to = messages.map(({ message_id }) => `${setup.tokens.returnPath.make(message_id)}@${HOST}`);
+    expect(await (await setup.client()).mail('', to, dsn())).toMatch(/^250 /);
+    expect(messages.map(setup.status)).toEqual(['bounced', 'bounced']);
+    // The report has Ada's address: nothing is proven about Bob's.
+    expect(messages.map(setup.suppressed)).toEqual([['hard_bounce'], []]);
   });
 });
 
 describe('a complaint', () => {
   it.each([
-    ['the address for complaints', 'feedback' as const],
+    ['the complaint address', 'feedback' as const],
     ['the return path', 'returnPath' as const],
-  ])('to %s of a message is its', async (_, token) => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const to = `${house.tokens[token].make(message.message_id)}@${RETURN}`;
-    expect(await (await house.client()).mail('fbl@provider.example', to, arf())).toMatch(/^250 /);
-    expect(house.status(message)).toBe('complained');
-    expect(house.suppressed(message)).toEqual(['complaint']);
+  ])('to %s of a message applies to that message', async (_, token) => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const to = `${setup.tokens[token].make(message.message_id)}@${RETURN}`;
+    expect(await (await setup.client()).mail('fbl@provider.example', to, arf())).toMatch(/^250 /);
+    expect(setup.status(message)).toBe('complained');
+    expect(setup.suppressed(message)).toEqual(['complaint']);
   });
 
   it('from a feedback loop is matched by the signed id', async () => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const returned = `X-Postrider-Id: ${house.tokens.signedId.make(message.message_id)}`;
-    const client = await house.client();
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
+    const client = await setup.client();
     expect(await client.mail('fbl@provider.example', `fbl@${HOST}`, arf('fraud', returned))).toMatch(/^250 /);
-    expect(house.events(message).at(-1)).toBe('email_complained');
-    expect(house.kept()).toEqual([]);
+    expect(setup.events(message).at(-1)).toBe('email_complained');
+    expect(setup.kept()).toEqual([]);
   });
 
-  it('that says "not spam" is none', async () => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const to = `${house.tokens.feedback.make(message.message_id)}@${RETURN}`;
-    expect(await (await house.client()).mail('fbl@provider.example', to, arf('not-spam'))).toMatch(/^250 /);
-    expect(house.status(message)).toBe('delivered');
-    expect(house.kept()).toMatchObject([{ box: 'feedback', kind: 'arf', message_seq: message.seq }]);
+  it('of type not-spam changes nothing', async () => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const to = `${setup.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    expect(await (await setup.client()).mail('fbl@provider.example', to, arf('not-spam'))).toMatch(/^250 /);
+    expect(setup.status(message)).toBe('delivered');
+    expect(setup.kept()).toMatchObject([{ box: 'feedback', kind: 'arf', message_seq: message.seq }]);
   });
 });
 
 describe('mail to the unsubscribe address', () => {
-  it('is an opt-out, whatever stands in it', async () => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const to = `${house.tokens.unsubscribe.make(message.message_id)}@${RETURN}`;
-    const client = await house.client();
+  it('is an opt-out, whatever its content', async () => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const to = `${setup.tokens.unsubscribe.make(message.message_id)}@${RETURN}`;
+    const client = await setup.client();
     expect(await client.mail('ada@example.net', to, PLAIN_MAIL)).toMatch(/^250 /);
-    expect(house.optedOut).toEqual([message.message_id]);
+    expect(setup.optedOut).toEqual([message.message_id]);
   });
 
   it.each([
     ['a bounce', '', dsn()],
-    ['an automatic answer', 'ada@example.net', AUTO_REPLY],
-  ])('is none when it is %s', async (_, from, mail) => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const to = `${house.tokens.unsubscribe.make(message.message_id)}@${RETURN}`;
-    expect(await (await house.client()).mail(from, to, mail)).toMatch(/^250 /);
-    expect(house.optedOut).toEqual([]);
-    expect(house.status(message)).toBe('delivered');
-    expect(house.kept()).toMatchObject([{ box: 'unsubscribe' }]);
+    ['an automatic reply', 'ada@example.net', AUTO_REPLY],
+  ])('is no opt-out when it is %s', async (_, from, mail) => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const to = `${setup.tokens.unsubscribe.make(message.message_id)}@${RETURN}`;
+    expect(await (await setup.client()).mail(from, to, mail)).toMatch(/^250 /);
+    expect(setup.optedOut).toEqual([]);
+    expect(setup.status(message)).toBe('delivered');
+    expect(setup.kept()).toMatchObject([{ box: 'unsubscribe' }]);
   });
 });
 
-describe('what changes nothing is kept for the operator', () => {
+describe('mail that changes nothing', () => {
   it.each([
-    ['an automatic answer', AUTO_REPLY, 'auto-reply'],
-    ['a person who answers the return path', PLAIN_MAIL, 'unknown'],
-  ])('%s', async (_, mail, kind) => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
-    expect(await (await house.client()).mail('ada@example.net', to, mail)).toMatch(/^250 /);
-    expect(house.events(message)).toEqual(['email_sent', 'email_delivered']);
-    expect(house.kept()).toMatchObject([
+    ['an automatic reply', AUTO_REPLY, 'auto-reply'],
+    ['a reply of a person to the return path', PLAIN_MAIL, 'unknown'],
+  ])('is kept for the operator: %s', async (_, mail, kind) => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    expect(await (await setup.client()).mail('ada@example.net', to, mail)).toMatch(/^250 /);
+    expect(setup.events(message)).toEqual(['email_sent', 'email_delivered']);
+    expect(setup.kept()).toMatchObject([
       {
         box: 'bounce',
         kind,
@@ -142,40 +142,40 @@ describe('what changes nothing is kept for the operator', () => {
         size: mail.length,
       },
     ]);
-    expect(house.tables.keptMail.get(house.kept()[0]?.seq ?? 0)?.raw.toString()).toBe(mail);
+    expect(setup.tables.keptMail.get(setup.kept()[0]?.seq ?? 0)?.raw.toString()).toBe(mail);
   });
 
-  it('but nothing of somebody who was erased', async () => {
-    const house = await startMx();
-    const message = await house.delivered({ recipient: 'email_0cc175b9c0f1b6a831c399e269772661' });
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
-    expect(await (await house.client()).mail('ada@example.net', to, AUTO_REPLY)).toMatch(/^250 /);
-    expect(house.kept()).toEqual([]);
+  it('is not kept when it is about an erased person', async () => {
+    const setup = await startMx();
+    const message = await setup.delivered({ recipient: 'email_0cc175b9c0f1b6a831c399e269772661' });
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    expect(await (await setup.client()).mail('ada@example.net', to, AUTO_REPLY)).toMatch(/^250 /);
+    expect(setup.kept()).toEqual([]);
   });
 
-  it('the beginning of what is long', async () => {
-    const house = await startMx();
-    const client = await house.client();
+  it('is truncated when it is long', async () => {
+    const setup = await startMx();
+    const client = await setup.client();
     const long = `Subject: long\r\n\r\n${'x'.repeat(78).concat('\r\n').repeat(5000)}`;
     expect(await client.mail('bob@example.org', 'postmaster', long)).toMatch(/^250 /);
-    const [head] = house.kept();
+    const [head] = setup.kept();
     expect(head?.size).toBe(long.length);
-    expect(house.tables.keptMail.get(head?.seq ?? 0)?.raw).toHaveLength(256 * 1024);
+    expect(setup.tables.keptMail.get(head?.seq ?? 0)?.raw).toHaveLength(256 * 1024);
   });
 });
 
-describe('reports on domains', () => {
+describe('a report on a domain', () => {
   const PERIOD = { from: 0, to: Date.UTC(2027, 0), limit: 100 };
 
-  it('are stored once, and added up by source', async () => {
-    const house = await startMx();
-    const client = await house.client();
+  it('is stored once, with sums by source', async () => {
+    const setup = await startMx();
+    const client = await setup.client();
     for (const mail of [aggregateReport('example.com'), aggregateReport('example.com')])
       expect(await client.mail('reports@receiver.example', `dmarc@${RETURN}`, mail)).toMatch(/^250 /);
-    expect(house.tables.dmarcReports.list('example.com', PERIOD)).toMatchObject([
+    expect(setup.tables.dmarcReports.list('example.com', PERIOD)).toMatchObject([
       { organization: 'Receiver', report_id: '1', messages: 15, truncated: 0, end_at: 1768435199000 },
     ]);
-    expect(house.tables.dmarcReports.sources('example.com', PERIOD)).toEqual([
+    expect(setup.tables.dmarcReports.sources('example.com', PERIOD)).toEqual([
       {
         source_ip: '192.0.2.25',
         messages: 10,
@@ -195,60 +195,64 @@ describe('reports on domains', () => {
         rejected: 5,
       },
     ]);
-    expect(house.kept()).toEqual([]);
+    expect(setup.kept()).toEqual([]);
   });
 
-  it('on TLS likewise', async () => {
-    const house = await startMx();
-    const client = await house.client();
+  it('about TLS is stored once, with sums by failure', async () => {
+    const setup = await startMx();
+    const client = await setup.client();
     for (const id of ['1', '1', '2'])
       expect(await client.mail('', `tlsrpt@${RETURN}`, tlsReport(RETURN, id))).toMatch(/^250 /);
-    expect(house.tables.tlsReports.list(RETURN, PERIOD)).toHaveLength(2);
-    expect(house.tables.tlsReports.failures(RETURN, PERIOD)).toEqual([
+    expect(setup.tables.tlsReports.list(RETURN, PERIOD)).toHaveLength(2);
+    expect(setup.tables.tlsReports.failures(RETURN, PERIOD)).toEqual([
       { type: 'certificate-expired', receiving_host: 'mx.postrider.example', reason: '', sessions: 8 },
     ]);
   });
 
   it.each([
-    ['DMARC on a domain that is not ours', `dmarc@${HOST}`, aggregateReport('stranger.example')],
-    ["DMARC on a stranger, to a customer's address", `dmarc@${RETURN}`, aggregateReport('stranger.example')],
-    ['TLS on a host that is not ours', `tlsrpt@${HOST}`, tlsReport('mx.stranger.example')],
-    ['no report at all', `dmarc@${RETURN}`, PLAIN_MAIL],
-  ])('%s: kept, not stored', async (_, to, mail) => {
-    const house = await startMx();
-    expect(await (await house.client()).mail('', to, mail)).toMatch(/^250 /);
-    expect(house.kept()).toHaveLength(1);
-    for (const domain of ['example.com', 'stranger.example'])
-      expect(house.tables.dmarcReports.list(domain, PERIOD)).toEqual([]);
-    expect(house.tables.tlsReports.list('mx.stranger.example', PERIOD)).toEqual([]);
+    ['DMARC on another domain', `dmarc@${HOST}`, aggregateReport('unknown.example')],
+    [
+      "DMARC on another domain, to a customer's address",
+      `dmarc@${RETURN}`,
+      aggregateReport('unknown.example'),
+    ],
+    ['TLS on another host', `tlsrpt@${HOST}`, tlsReport('mx.unknown.example')],
+    ['no report', `dmarc@${RETURN}`, PLAIN_MAIL],
+  ])('is kept and not stored: %s', async (_, to, mail) => {
+    const setup = await startMx();
+    expect(await (await setup.client()).mail('', to, mail)).toMatch(/^250 /);
+    expect(setup.kept()).toHaveLength(1);
+    for (const domain of ['example.com', 'unknown.example'])
+      expect(setup.tables.dmarcReports.list(domain, PERIOD)).toEqual([]);
+    expect(setup.tables.tlsReports.list('mx.unknown.example', PERIOD)).toEqual([]);
   });
 
-  it('of the future are of today', async () => {
-    const house = await startMx();
+  it('that ends in the future ends now', async () => {
+    const setup = await startMx();
     const mail = aggregateReport('example.com').replace(/(?<=base64\r\n\r\n)[\s\S]*(?=\r\n--B--)/, (base64) =>
       Buffer.from(Buffer.from(base64, 'base64').toString().replace('1768435199', '99999999999')).toString(
         'base64',
       ),
     );
-    expect(await (await house.client()).mail('', `dmarc@${RETURN}`, mail)).toMatch(/^250 /);
-    const [report] = house.tables.dmarcReports.list('example.com', PERIOD);
-    expect(report?.end_at).toBeLessThan(house.clock.now() + DAY);
+    expect(await (await setup.client()).mail('', `dmarc@${RETURN}`, mail)).toMatch(/^250 /);
+    const [report] = setup.tables.dmarcReports.list('example.com', PERIOD);
+    expect(report?.end_at).toBeLessThan(setup.clock.now() + DAY);
   });
 });
 
-describe('at the door', () => {
+describe('the listener', () => {
   it.each([
-    ['a stranger', 'ada@example.net', /^550 5\.7\.1 /],
-    ['a name that nobody has', `info@${HOST}`, /^550 5\.1\.1 /],
+    ['another domain', 'ada@example.net', /^550 5\.7\.1 /],
+    ['an unknown name', `info@${HOST}`, /^550 5\.1\.1 /],
     ['a forged token', `b-${'a'.repeat(40)}@${RETURN}`, /^550 5\.1\.1 /],
-  ])('%s is refused at RCPT', async (_, to, reply) => {
-    const house = await startMx();
-    expect(await (await house.client()).mail('', to, dsn())).toMatch(reply);
+  ])('rejects %s at RCPT', async (_, to, reply) => {
+    const setup = await startMx();
+    expect(await (await setup.client()).mail('', to, dsn())).toMatch(reply);
   });
 
-  it('says what it can, and offers no login', async () => {
-    const house = await startMx();
-    const client = await house.client();
+  it('announces its extensions without AUTH', async () => {
+    const setup = await startMx();
+    const client = await setup.client();
     expect(client.greeting).toBe(`220 ${HOST} ESMTP`);
     const keywords = (await client.say('EHLO again.example')).split('\n').map((line) => line.slice(4));
     expect(keywords).toEqual([
@@ -264,7 +268,7 @@ describe('at the door', () => {
       expect(await client.say(command)).toMatch(/^500 /);
   });
 
-  it('answers a mail 451 while another process holds the lock of the database', async () => {
+  it('replies 451 while another process holds the lock of the database', async () => {
     const busy = new StoreUnavailable('busy', 'another process has held the lock of the database for 5 s');
     const writer = {
       run: () => Promise.reject(busy),
@@ -273,48 +277,48 @@ describe('at the door', () => {
       checkpoint: () => Promise.resolve(),
       close: () => Promise.resolve(),
     };
-    const { client } = await startMx({ settings: { writer } });
+    const { client } = await startMx({ deps: { writer } });
     const to = `postmaster@${HOST}`;
     expect(await (await client()).mail('', to, 'Subject: hello\r\n\r\nhello')).toMatch(/^451 4\.3\.0 /);
   });
 
-  it('is shut for mail while the disk is full, and open again after', async () => {
+  it('rejects mail while the disk is full, and accepts it again afterwards', async () => {
     let isDiskLow = true;
-    const house = await startMx({ settings: { isDiskLow: () => isDiskLow } });
-    const message = await house.delivered();
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
-    const client = await house.client();
+    const setup = await startMx({ deps: { isDiskLow: () => isDiskLow } });
+    const message = await setup.delivered();
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const client = await setup.client();
     expect(await client.mail('', to, dsn())).toMatch(/^452 4\.3\.1 /);
     isDiskLow = false;
     expect(await client.mail('', to, dsn())).toMatch(/^250 /);
   });
 
-  it('asks to come again when the database is in trouble', async () => {
-    const house = await startMx();
-    const to = `${house.tokens.returnPath.make(house.ids.make('msg'))}@${RETURN}`;
-    const client = await house.client();
+  it('replies 451 when the database fails', async () => {
+    const setup = await startMx();
+    const to = `${setup.tokens.returnPath.make(setup.ids.make('msg'))}@${RETURN}`;
+    const client = await setup.client();
     await client.say('MAIL FROM:<>');
     await client.say(`RCPT TO:<${to}>`);
     await client.say('DATA');
-    await house.writer.close();
+    await setup.writer.close();
     client.write(dsn());
     expect(await client.say('\r\n.')).toMatch(/^451 4\.3\.0 /);
-    house.db.close();
+    setup.db.close();
     expect(await client.mail('', to, dsn())).toMatch(/^451 4\.3\.0 /);
   });
 
-  it('refuses what is too large before it is sent, and after', async () => {
-    const house = await startMx({ mx: { mailBytes: 10_000 } });
-    const client = await house.client();
+  it('rejects a mail that is too large, at MAIL and after DATA', async () => {
+    const setup = await startMx({ mx: { mailBytes: 10_000 } });
+    const client = await setup.client();
     expect(await client.say('MAIL FROM:<> SIZE=10001')).toMatch(/^552 5\.3\.4 /);
     const mail = `Subject: large\r\n\r\n${'x\r\n'.repeat(4000)}`;
     expect(await client.mail('', `postmaster@${HOST}`, mail)).toMatch(/^552 5\.3\.4 /);
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
   });
 
-  it('hangs up on who does not stop', async () => {
-    const house = await startMx({ mx: { mailBytes: 10_000 } });
-    const client = await house.client();
+  it('disconnects a client that sends more than twice the limit', async () => {
+    const setup = await startMx({ mx: { mailBytes: 10_000 } });
+    const client = await setup.client();
     await client.say('MAIL FROM:<>');
     await client.say(`RCPT TO:<postmaster@${HOST}>`);
     await client.say('DATA');
@@ -323,9 +327,9 @@ describe('at the door', () => {
     await client.end;
   });
 
-  it('hangs up on who tries addresses', async () => {
-    const house = await startMx();
-    const client = await house.client();
+  it('disconnects a client that tries many addresses', async () => {
+    const setup = await startMx();
+    const client = await setup.client();
     await client.say('MAIL FROM:<>');
     const replies: string[] = [];
     for (let n = 0; n < 20; n++) replies.push(await client.say(`RCPT TO:<user${n}@${HOST}>`));
@@ -334,41 +338,41 @@ describe('at the door', () => {
     await client.end;
   });
 
-  it('hangs up on who speaks before the greeting', async () => {
-    const house = await startMx();
-    const client = await house.client({ first: 'EHLO eager.example\r\n' }).catch(() => null);
+  it('disconnects a client that sends before the greeting', async () => {
+    const setup = await startMx();
+    const client = await setup.client({ first: 'EHLO eager.example\r\n' }).catch(() => null);
     expect(client).toBeNull();
   });
 });
 
 describe('under PROXY protocol', () => {
-  it('knows where a client really is', async () => {
-    const house = await startMx({ mx: { proxyProtocol: ['127.0.0.1'] } });
-    const client = await house.client({ first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n' });
+  it('records the address of the client', async () => {
+    const setup = await startMx({ mx: { proxyProtocol: ['127.0.0.1'] } });
+    const client = await setup.client({ first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n' });
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
-    expect(house.kept()).toMatchObject([{ remote_address: '203.0.113.7' }]);
+    expect(setup.kept()).toMatchObject([{ remote_address: '203.0.113.7' }]);
   });
 
-  it('is not believed by who was not told of a proxy', async () => {
-    const house = await startMx();
-    const client = await house
+  it('rejects a PROXY header from an unknown proxy', async () => {
+    const setup = await startMx();
+    const client = await setup
       .client({ first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 25\r\n' })
       .catch(() => null);
     expect(client).toBeNull();
   });
 });
 
-describe('at the end', () => {
-  it('a mail under way is taken, an idle client is sent away', async () => {
-    const house = await startMx();
-    const message = await house.delivered();
-    const to = `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`;
-    const idle = await house.client();
-    const busy = await house.client();
+describe('closing', () => {
+  it('accepts a mail in progress and disconnects an idle client', async () => {
+    const setup = await startMx();
+    const message = await setup.delivered();
+    const to = `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`;
+    const idle = await setup.client();
+    const busy = await setup.client();
     await busy.say('MAIL FROM:<>');
     await busy.say(`RCPT TO:<${to}>`);
     await busy.say('DATA');
-    const closed = house.mx.close(20_000);
+    const closed = setup.mx.close(20_000);
     expect(await idle.reply()).toMatch(/^421 /);
     busy.write(dsn());
     expect(await busy.say('\r\n.')).toMatch(/^250 /);
@@ -376,6 +380,6 @@ describe('at the end', () => {
     busy.destroy();
     idle.destroy();
     await closed;
-    expect(house.status(message)).toBe('bounced');
+    expect(setup.status(message)).toBe('bounced');
   });
 });

@@ -8,7 +8,7 @@ import { createRcptPolicy } from '../../../src/smtp/mx/rcpt-policy.ts';
 import { heldClock } from '../../support/store.ts';
 
 const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
-const strangers = createTokens(createSeal(Buffer.alloc(32, 2), systemRandom));
+const others = createTokens(createSeal(Buffer.alloc(32, 2), systemRandom));
 const ids = createIds({ now: () => 1768478400000 }, systemRandom);
 const ID = ids.make('msg');
 
@@ -29,7 +29,7 @@ const BOUNCE = tokens.returnPath.make(ID);
 const FEEDBACK = tokens.feedback.make(ID);
 const UNSUBSCRIBE = tokens.unsubscribe.make(ID);
 
-describe('who may be written to', () => {
+describe('the recipient policy', () => {
   it.each([
     ['the return path of a message', `${BOUNCE}@return-a.example.com`, { kind: 'bounce', messageId: ID }],
     ['the same at our own name', `${BOUNCE}@mx.postrider.example`, { kind: 'bounce', messageId: ID }],
@@ -50,53 +50,53 @@ describe('who may be written to', () => {
     ['DMARC reports on a domain', 'dmarc@return-a.example.com', { kind: 'dmarc', domain: 'example.com' }],
     ['DMARC reports on our own name', 'dmarc@mx.postrider.example', { kind: 'dmarc', domain: null }],
     ['TLS reports', 'tlsrpt@return-a.example.com', { kind: 'tlsrpt', domain: 'example.com' }],
-  ])('%s', (_, address, purpose) => {
+  ])('accepts %s', (_, address, purpose) => {
     expect(policy.judge(address)).toEqual(purpose);
   });
 
   it.each([
     ['a name that nobody has', 'info@mx.postrider.example'],
     ['a token with one character changed', `${lastFlipped(BOUNCE)}@return-a.example.com`],
-    ['a token that another installation signed', `${strangers.returnPath.make(ID)}@return-a.example.com`],
+    ['a token that another installation signed', `${others.returnPath.make(ID)}@return-a.example.com`],
     ['a token of another purpose', `b-${FEEDBACK.slice('fbl-'.length)}@return-a.example.com`],
     [
-      'a token of something that is no message',
+      'a token of a resource other than a message',
       `${tokens.returnPath.make(ids.make('job'))}@return-a.example.com`,
     ],
     ['a token cut short', `${BOUNCE.slice(0, -2)}@return-a.example.com`],
     ['a prefix alone', 'b-@return-a.example.com'],
     ['feedback loops at a return host', 'fbl@return-a.example.com'],
     ['another name without host', 'abuse'],
-  ])('not %s', (_, address) => {
+  ])('rejects %s', (_, address) => {
     expect(policy.judge(address)).toBe('no-such-address');
   });
 
   it.each([
-    ['a stranger', 'ada@example.net'],
+    ['another domain', 'ada@example.net'],
     ['a customer, whose own mail is elsewhere', 'info@example.com'],
     ['a token at a host that is not ours', `${BOUNCE}@example.net`],
     ['a token at the return host of a domain that nobody has', `${BOUNCE}@return-a.unknown.example`],
     ['the postmaster of a domain that was deleted', 'postmaster@return-a.deleted.example'],
     ['a name below ours', 'postmaster@sub.mx.postrider.example'],
     ['a percent hack', 'ada%example.net@example.org'],
-  ])('relays nothing to %s', (_, address) => {
+  ])('does not relay to %s', (_, address) => {
     expect(policy.judge(address)).toBe('not-ours');
   });
 });
 
-describe('the cost of a recipient', () => {
+describe('database access', () => {
   it.each([
     ['a guessed name', 'info@return-a.example.com'],
     ['a forged token', `${lastFlipped(BOUNCE)}@return-a.example.com`],
     ['a guessed name at a domain that nobody has', 'info@return-a.unknown.example'],
     ['a host that is not ours', `${BOUNCE}@example.net`],
-  ])('is no database access for %s', (_, address) => {
+  ])('is not needed for %s', (_, address) => {
     lookups = 0;
     expect(policy.judge(address)).toBeTypeOf('string');
     expect(lookups).toBe(0);
   });
 
-  it('is one database access for a domain within ten seconds, registered or not', () => {
+  it('happens once in ten seconds for a domain, registered or not', () => {
     lookups = 0;
     clock.advance(MINUTE);
     for (let n = 0; n < 100; n++) {

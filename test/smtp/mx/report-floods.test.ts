@@ -24,7 +24,7 @@ const COSTLY = reportMail(
   `<feedback>${Array.from({ length: 390_000 }, (_, n) => `<a>${(n * 7919) % 100_003}</a>`).join('')}`,
 );
 
-/** Sends a mail up to the final dot, which is still to be said. */
+/** Sends a mail without its final dot. */
 async function upload(client: SmtpClient, to: string, mail: string): Promise<void> {
   await client.say('MAIL FROM:<>');
   await client.say(`RCPT TO:<${to}>`);
@@ -34,32 +34,32 @@ async function upload(client: SmtpClient, to: string, mail: string): Promise<voi
 
 describe('many connections with packed XML', () => {
   it('to one’s own token: no attachment is opened, and a genuine bounce is answered', async () => {
-    const house = await startMx({ mx: { connectionsPerAddress: 200 } });
-    const [own, genuine] = [await house.delivered(), await house.delivered({ recipient: 'bob@example.net' })];
-    const token = `${house.tokens.returnPath.make(own.message_id)}@${RETURN}`;
-    const flood = await Promise.all(Array.from({ length: 100 }, () => house.client()));
+    const setup = await startMx({ mx: { connectionsPerAddress: 200 } });
+    const [own, genuine] = [await setup.delivered(), await setup.delivered({ recipient: 'bob@example.net' })];
+    const token = `${setup.tokens.returnPath.make(own.message_id)}@${RETURN}`;
+    const flood = await Promise.all(Array.from({ length: 100 }, () => setup.client()));
     await Promise.all(flood.map((client) => upload(client, token, BOMB)));
-    const honest = await house.client({ from: '127.0.7.1' });
-    const to = `${house.tokens.returnPath.make(genuine.message_id)}@${RETURN}`;
+    const honest = await setup.client({ from: '127.0.7.1' });
+    const to = `${setup.tokens.returnPath.make(genuine.message_id)}@${RETURN}`;
     await upload(honest, to, dsn({ recipient: 'bob@example.net' }));
     const answers = Promise.all(flood.map((client) => client.say('.')));
     expect(await honest.say('.')).toMatch(/^250 /);
     const replies = await answers;
-    // Beyond the share of one token they are told to come again.
+    // Above the share of one token they are rejected temporarily.
     for (const reply of replies) expect(reply).toMatch(/^(?:250|451 4\.3\.2) /);
     const taken = replies.filter((reply) => reply.startsWith('250')).length;
-    expect(house.kept().map(({ kind }) => kind)).toEqual(Array(taken).fill('dmarc-report'));
-    expect(house.status(genuine)).toBe('bounced');
-    expect(house.readers()).toBe(1);
+    expect(setup.kept().map(({ kind }) => kind)).toEqual(Array(taken).fill('dmarc-report'));
+    expect(setup.status(genuine)).toBe('bounced');
+    expect(setup.parserThreads()).toBe(1);
   }, 60_000);
 
-  it('to dmarc@: a genuine bounce waits for no more than the report in hand', async () => {
-    const house = await startMx({ mx: { connectionsPerAddress: 200 } });
-    const message = await house.delivered();
-    const flood = await Promise.all(Array.from({ length: 60 }, () => house.client()));
+  it('to dmarc@: a genuine bounce waits only for the report in progress', async () => {
+    const setup = await startMx({ mx: { connectionsPerAddress: 200 } });
+    const message = await setup.delivered();
+    const flood = await Promise.all(Array.from({ length: 60 }, () => setup.client()));
     await Promise.all(flood.map((client) => upload(client, `dmarc@${RETURN}`, COSTLY)));
-    const honest = await house.client({ from: '127.0.7.1' });
-    await upload(honest, `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`, dsn());
+    const honest = await setup.client({ from: '127.0.7.1' });
+    await upload(honest, `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`, dsn());
     const replies: string[] = [];
     const answers = flood.map((client) => client.say('.').then((reply) => void replies.push(reply)));
     // The first reports have reached the parser.
@@ -69,20 +69,20 @@ describe('many connections with packed XML', () => {
     expect(await honest.say('.')).toMatch(/^250 /);
     expect(parsed() - before).toBeLessThanOrEqual(2);
     await Promise.all(answers);
-    // Refused ones are told so by the parser's queue, the report limits, or the share of memory.
+    // They are rejected by the parser's queue, the report limits, or the share of memory.
     expect(replies.filter((reply) => !/^(?:250 |451 4\.(?:3\.2|7\.1) |452 4\.3\.1 )/.test(reply))).toEqual(
       [],
     );
     // 30 of one network may wait.
     expect(parsed()).toBeLessThanOrEqual(32);
-    expect(house.readers()).toBe(1);
+    expect(setup.parserThreads()).toBe(1);
   }, 60_000);
 });
 
 describe('reports of one sender', () => {
   it('are limited by the hour, and those of others are not', async () => {
-    const house = await startMx();
-    const client = await house.client();
+    const setup = await startMx();
+    const client = await setup.client();
     const send = (from: SmtpClient, id: string) =>
       from.mail(
         '',
@@ -94,25 +94,25 @@ describe('reports of one sender', () => {
     expect(await client.mail('', `tlsrpt@${RETURN}`, PLAIN_MAIL)).toMatch(/^451 4\.7\.1 /);
     // Everything else is taken, and reports from elsewhere and on other domains.
     expect(await client.mail('', `postmaster@${HOST}`, PLAIN_MAIL)).toMatch(/^250 /);
-    expect(await send(await house.client({ from: '127.0.9.1' }), 'elsewhere')).toMatch(/^250 /);
+    expect(await send(await setup.client({ from: '127.0.9.1' }), 'elsewhere')).toMatch(/^250 /);
     insertDomain(
-      house.tables,
+      setup.tables,
       { account_id: 'acct_one', domain_id: 'two', name: 'two.example' },
-      house.clock.now(),
+      setup.clock.now(),
     );
     expect(await client.mail('', 'dmarc@return-a.two.example', aggregateReport('two.example'))).toMatch(
       /^250 /,
     );
-    house.clock.advance(HOUR);
+    setup.clock.advance(HOUR);
     expect(await send(client, 'later')).toMatch(/^250 /);
-    expect(house.tables.dmarcReports.list('example.com', PERIOD)).toHaveLength(62);
+    expect(setup.tables.dmarcReports.list('example.com', PERIOD)).toHaveLength(62);
   }, 30_000);
 
   it('are limited in one organization’s name, whatever networks they come from', async () => {
-    const house = await startMx();
+    const setup = await startMx();
     const replies: string[] = [];
     for (let n = 0; n < 70; n++) {
-      const client = await house.client({ from: `127.1.${n}.1` });
+      const client = await setup.client({ from: `127.1.${n}.1` });
       replies.push(await client.mail('', `dmarc@${RETURN}`, aggregateReport('example.com', `${n}`)));
       client.destroy();
     }
@@ -126,12 +126,12 @@ describe('reports of one sender', () => {
 describe('forged reports', () => {
   /** What thousands of them do to storage: test/store/domains/report-shares.test.ts. */
   it('that end in the future end when they come, and are as many as one sender may send', async () => {
-    const house = await startMx();
-    const genuine = await house.client({ from: '127.0.7.1' });
+    const setup = await startMx();
+    const genuine = await setup.client({ from: '127.0.7.1' });
     expect(await genuine.mail('', `dmarc@${RETURN}`, aggregateReport('example.com', 'genuine'))).toMatch(
       /^250 /,
     );
-    const future = `${(house.clock.now() + DAY - HOUR) / 1000}`;
+    const future = `${(setup.clock.now() + DAY - HOUR) / 1000}`;
     const forged = (n: number) =>
       aggregateReport('example.com', `forged ${n}`)
         .replace('receiver.example', 'forged.example')
@@ -140,11 +140,11 @@ describe('forged reports', () => {
             'base64',
           ),
         );
-    const client = await house.client();
+    const client = await setup.client();
     const replies: string[] = [];
     for (let n = 0; n < 80; n++) replies.push(await client.mail('', `dmarc@${RETURN}`, forged(n)));
     expect(replies.filter((reply) => reply.startsWith('250'))).toHaveLength(60);
-    const stored = house.tables.dmarcReports.list('example.com', PERIOD);
+    const stored = setup.tables.dmarcReports.list('example.com', PERIOD);
     expect(stored).toHaveLength(61);
     expect(stored.every(({ end_at, received_at }) => end_at <= received_at)).toBe(true);
   }, 30_000);
@@ -152,38 +152,38 @@ describe('forged reports', () => {
 
 describe('mail for the operator', () => {
   it('is kept once, however its mailbox is spelled and wherever it is', async () => {
-    const house = await startMx();
+    const setup = await startMx();
     const spellings = ['abuse', 'Abuse', 'ABUSE', 'aBuse', 'abUse'].flatMap((local) => [
       `${local}@${HOST}`,
       `${local}@${RETURN}`,
       `${local}@${RETURN.toUpperCase()}`,
     ]);
     expect(
-      await (await house.client()).mail('', [...spellings, `postmaster@${HOST}`, 'Postmaster'], PLAIN_MAIL),
+      await (await setup.client()).mail('', [...spellings, `postmaster@${HOST}`, 'Postmaster'], PLAIN_MAIL),
     ).toMatch(/^250 /);
-    expect(house.kept().map(({ box }) => box)).toEqual(['abuse', 'postmaster']);
+    expect(setup.kept().map(({ box }) => box)).toEqual(['abuse', 'postmaster']);
   });
 
-  it('of many tokens at once is one mail', async () => {
-    const house = await startMx();
-    const messages = [await house.delivered(), await house.delivered({ recipient: 'bob@example.net' })];
-    const to = messages.map(({ message_id: id }) => `${house.tokens.returnPath.make(id)}@${RETURN}`);
-    expect(await (await house.client()).mail('', to, PLAIN_MAIL)).toMatch(/^250 /);
-    expect(house.kept()).toMatchObject([{ box: 'bounce', message_seq: messages[0]?.seq }]);
+  it('with many tokens is one mail', async () => {
+    const setup = await startMx();
+    const messages = [await setup.delivered(), await setup.delivered({ recipient: 'bob@example.net' })];
+    const to = messages.map(({ message_id: id }) => `${setup.tokens.returnPath.make(id)}@${RETURN}`);
+    expect(await (await setup.client()).mail('', to, PLAIN_MAIL)).toMatch(/^250 /);
+    expect(setup.kept()).toMatchObject([{ box: 'bounce', message_seq: messages[0]?.seq }]);
   });
 
   it('is not displaced by 26 transactions under 32 spellings each', async () => {
-    const house = await startMx();
+    const setup = await startMx();
     const complaint = PLAIN_MAIL.replace('A question', 'A genuine complaint');
-    const honest = await house.client({ from: '127.0.7.1' });
+    const honest = await setup.client({ from: '127.0.7.1' });
     expect(await honest.mail('', `abuse@${HOST}`, complaint)).toMatch(/^250 /);
-    const client = await house.client();
+    const client = await setup.client();
     const spelled = (n: number) =>
       Array.from('abuse', (char, at) => ((n >> at) & 1 ? char.toUpperCase() : char)).join('');
     const spellings = Array.from({ length: 32 }, (_, n) => `${spelled(n)}@${n % 2 ? HOST : RETURN}`);
     for (let n = 0; n < 26; n++) expect(await client.mail('', spellings, PLAIN_MAIL)).toMatch(/^250 /);
-    const kept = house.tables.keptMail.list('abuse', 5000);
+    const kept = setup.tables.keptMail.list('abuse', 5000);
     expect(kept).toHaveLength(27);
-    expect(house.tables.keptMail.get(kept.at(-1)?.seq ?? 0)?.raw.toString()).toBe(complaint);
+    expect(setup.tables.keptMail.get(kept.at(-1)?.seq ?? 0)?.raw.toString()).toBe(complaint);
   }, 30_000);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR } from '../../../src/core/clock.ts';
-import { createReportLimits, REPORTS_IN_ALL, REPORTS_ON_DOMAIN } from '../../../src/smtp/mx/report-limits.ts';
+import { createReportLimits, REPORTS_ON_DOMAIN, REPORTS_TOTAL } from '../../../src/smtp/mx/report-limits.ts';
 import { heldClock } from '../../support/store.ts';
 
 function start() {
@@ -32,7 +32,7 @@ describe('the reports of one sender', () => {
   it('on all domains are limited, too', () => {
     const { send } = start();
     const sent = Array.from({ length: 100 }, (_, n) => send('network one', `d${n}.example`));
-    expect(sent.reduce((sum, count) => sum + count)).toBe(REPORTS_IN_ALL.hour);
+    expect(sent.reduce((sum, count) => sum + count)).toBe(REPORTS_TOTAL.hour);
   });
 
   it('leave the limits of others alone', () => {

@@ -121,21 +121,21 @@ describe('a real DMARC report', () => {
       4,
     ],
   ])('%s', async (_, domain, mail, source, messages) => {
-    const house = await startMx();
+    const setup = await startMx();
     if (domain !== 'example.com')
       insertDomain(
-        house.tables,
+        setup.tables,
         { account_id: 'acct_one', domain_id: 'domain_two', name: domain },
-        house.clock.now(),
+        setup.clock.now(),
       );
-    const client = await house.client();
+    const client = await setup.client();
     for (let n = 0; n < 2; n++)
       expect(await client.mail('reports@receiver.example', `dmarc@return-a.${domain}`, mail)).toMatch(
         /^250 /,
       );
-    expect(house.kept()).toEqual([]);
-    expect(house.tables.dmarcReports.list(domain, ALWAYS)).toHaveLength(1);
-    expect(house.tables.dmarcReports.sources(domain, ALWAYS)).toMatchObject([
+    expect(setup.kept()).toEqual([]);
+    expect(setup.tables.dmarcReports.list(domain, ALWAYS)).toHaveLength(1);
+    expect(setup.tables.dmarcReports.sources(domain, ALWAYS)).toMatchObject([
       { source_ip: source, messages },
     ]);
   });
@@ -156,10 +156,10 @@ describe('a real TLS report', () => {
     ['a whole mail', 'cardinalhealth.ca', sample('google.com_smtp_tls_report.eml').toString('latin1')],
   ])('%s', async (_, domain, mail) => {
     // Their policies are on names of ours here: on return hosts, where mail to us goes.
-    const house = await startMx({ hostname: domain });
-    const client = await house.client();
+    const setup = await startMx({ hostname: domain });
+    const client = await setup.client();
     for (let n = 0; n < 2; n++) expect(await client.mail('', `tlsrpt@${domain}`, mail)).toMatch(/^250 /);
-    expect(house.tables.tlsReports.list(domain, ALWAYS)).toHaveLength(1);
-    expect(house.kept()).toEqual([]);
+    expect(setup.tables.tlsReports.list(domain, ALWAYS)).toHaveLength(1);
+    expect(setup.kept()).toEqual([]);
   });
 });

@@ -6,21 +6,34 @@ import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { DnsError } from '../../../src/dns/dns-error.ts';
 import { createTokens } from '../../../src/mail/tokens.ts';
-import { createMx, type MxSettings } from '../../../src/smtp/mx/mx.ts';
-import { READER_HEAP_MB } from '../../../src/smtp/mx/parse-pool.ts';
+import { createMx, type MxDeps } from '../../../src/smtp/mx/mx.ts';
+import { startParserThread } from '../../../src/smtp/parser/mail-parser.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
 import { type ClientOptions, smtpClient } from '../../support/smtp-client.ts';
 import { enqueue, startStore } from '../../support/store.ts';
+import { threadFromSource } from '../../support/thread-from-source.ts';
 
-/** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
-const READER = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
-  register();
-  return import(${JSON.stringify(new URL('../../../src/smtp/mx/parse-worker.ts', import.meta.url).href)});
-})`;
+/** Threads without a job; starting one from source takes 0.3 s of processor time. */
+const idleThreads: Worker[] = [];
 
-/** With the same bound on its memory as in the daemon. */
-export function startReader(): Worker {
-  return new Worker(READER, { eval: true, resourceLimits: { maxOldGenerationSizeMb: READER_HEAP_MB } });
+/** Starts a parser thread from source, or reuses one that was stopped without a job in progress. */
+export function startParser(): Worker {
+  const thread = idleThreads.pop() ?? startParserThread(threadFromSource('smtp/parser/thread.ts'));
+  let open = 0;
+  thread.ref();
+  thread.on('message', () => open--);
+  thread.postMessage = (job: unknown) => {
+    open++;
+    Worker.prototype.postMessage.call(thread, job);
+  };
+  thread.terminate = async () => {
+    if (open > 0) return Worker.prototype.terminate.call(thread);
+    for (const event of ['message', 'error', 'exit']) thread.removeAllListeners(event);
+    thread.unref();
+    idleThreads.push(thread);
+    return 0;
+  };
+  return thread;
 }
 
 export const HOST = 'mx.postrider.example';
@@ -41,10 +54,10 @@ export function createTestResolver(records: Record<string, string>) {
   };
 }
 
-/** A real MX listener on a port of its own over a real database, with a clock that the test moves. */
+/** A real MX listener on a free port over a real database, with a clock that the test controls. */
 export async function startMx(
   changes: {
-    settings?: Partial<MxSettings>;
+    deps?: Partial<MxDeps>;
     mx?: object;
     /** Default: HOST. */
     hostname?: string;
@@ -56,7 +69,7 @@ export async function startMx(
   const tokens = createTokens(createSeal(Buffer.alloc(32, 7), systemRandom));
   const config = loadConfig({ env: {}, cwd: store.dir });
   const optedOut: string[] = [];
-  let readers = 0;
+  let parserThreads = 0;
   const mx = await createMx({
     config: {
       hostname: changes.hostname ?? HOST,
@@ -72,11 +85,11 @@ export async function startMx(
     optOut: (_, message) => void optedOut.push(message.message_id),
     observe: () => {},
     resolver: createTestResolver({}),
-    startReader: () => {
-      readers++;
-      return startReader();
+    startParserThread: () => {
+      parserThreads++;
+      return startParser();
     },
-    ...changes.settings,
+    ...changes.deps,
   });
   onTestFinished(() => mx.close(0));
   await mx.listen();
@@ -88,19 +101,19 @@ export async function startMx(
     port,
     tokens,
     optedOut,
-    /** Threads that were started to read mail: more than one when a mail was too much for one. */
-    readers: () => readers,
-    /** Connected, and introduced. */
+    /** Parser threads that were started: more than one when a mail ended one. */
+    parserThreads: () => parserThreads,
+    /** A client that is connected and has sent EHLO. */
     client: async (options: ClientOptions = {}) => {
       const client = await smtpClient(port, options);
       onTestFinished(() => client.destroy());
       await client.say('EHLO mta.example');
       return client;
     },
-    /** A message that was sent and taken by its destination. */
-    delivered: (wish: Partial<MessageRow> = {}) =>
+    /** A message that was sent and delivered. */
+    delivered: (input: Partial<MessageRow> = {}) =>
       writer.run((all) => {
-        const message = enqueue(all, clock.now(), { message_id: store.ids.make('msg'), ...wish });
+        const message = enqueue(all, clock.now(), { message_id: store.ids.make('msg'), ...input });
         for (const kind of ['email_sent', 'email_delivered'] as const)
           recorder.message(all, all.messages.bySeq(message.seq) ?? message, kind, {});
         return all.messages.bySeq(message.seq) ?? message;

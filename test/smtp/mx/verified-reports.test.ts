@@ -27,14 +27,14 @@ async function start(options: Parameters<typeof startMx>[0] & { records?: Record
       's1._domainkey.evil.example': SIGNING_RECORD,
     },
   );
-  const house = await startMx({ settings: { resolver }, ...options });
+  const setup = await startMx({ deps: { resolver }, ...options });
   return {
-    ...house,
+    ...setup,
     asked: resolver.asked,
     lastEvent: (message: MessageRow) =>
-      JSON.parse(house.tables.events.ofMessage(message.seq).at(-1)?.data ?? '{}'),
+      JSON.parse(setup.tables.events.ofMessage(message.seq).at(-1)?.data ?? '{}'),
     streams: (message: MessageRow) =>
-      house.tables.suppressions.of('acct_one', message.recipient_hash).map(({ stream }) => stream),
+      setup.tables.suppressions.of('acct_one', message.recipient_hash).map(({ stream }) => stream),
   };
 }
 
@@ -87,34 +87,34 @@ describe('a complaint about transactional mail', () => {
       false,
     ],
   ])('%s', async (_, make, verified) => {
-    const house = await start();
-    const message = await house.delivered();
-    const returned = `X-Postrider-Id: ${house.tokens.signedId.make(message.message_id)}`;
+    const setup = await start();
+    const message = await setup.delivered();
+    const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
     const to = [`fbl@${HOST}`];
-    expect(await (await house.client()).mail('', to, make(arf('abuse', returned)))).toMatch(/^250 /);
-    expect(house.lastEvent(message)).toMatchObject({ source: 'arf', verified, suppressed: true });
-    expect(house.streams(message)).toEqual([verified ? 'all' : 'mk']);
+    expect(await (await setup.client()).mail('', to, make(arf('abuse', returned)))).toMatch(/^250 /);
+    expect(setup.lastEvent(message)).toMatchObject({ source: 'arf', verified, suppressed: true });
+    expect(setup.streams(message)).toEqual([verified ? 'all' : 'mk']);
   });
 
   it('is believed of the host that took the message, where the recipient’s mail is hosted elsewhere', async () => {
-    const house = await start();
-    const message = await house.writer.run((all) => {
+    const setup = await start();
+    const message = await setup.writer.run((all) => {
       const { seq } = enqueue(all, NOW, { recipient: 'ada@hosted.example' });
       const current = () => all.messages.bySeq(seq) ?? expect.unreachable();
-      house.recorder.message(all, current(), 'email_sent', {});
+      setup.recorder.message(all, current(), 'email_sent', {});
       const fields = { remoteHost: 'mx1.provider.example' };
-      house.recorder.message(all, current(), 'email_delivered', { fields });
+      setup.recorder.message(all, current(), 'email_delivered', { fields });
       return current();
     });
-    const to = `${house.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.feedback.make(message.message_id)}@${RETURN}`;
     const report = signed(arf(), 'fbl@provider.example', 'provider.example');
-    expect(await (await house.client()).mail('', to, report)).toMatch(/^250 /);
-    expect(house.lastEvent(message)).toMatchObject({ verified: true });
+    expect(await (await setup.client()).mail('', to, report)).toMatch(/^250 /);
+    expect(setup.lastEvent(message)).toMatchObject({ verified: true });
   });
 
   it('asks DNS for at most three keys, and for none where nothing depends on it', async () => {
-    const house = await start();
-    const message = await house.delivered();
+    const setup = await start();
+    const message = await setup.delivered();
     const many = signed(arf(), 'abuse@example.net', 'example.net', (mail) =>
       Array.from(
         { length: 50 },
@@ -123,17 +123,17 @@ describe('a complaint about transactional mail', () => {
         .concat(mail)
         .join('\r\n'),
     );
-    const client = await house.client();
+    const client = await setup.client();
     const unknown = `fbl@${HOST}`;
     expect(await client.mail('', unknown, many)).toMatch(/^250 /);
-    expect(house.asked).toEqual([]);
-    const to = `${house.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    expect(setup.asked).toEqual([]);
+    const to = `${setup.tokens.feedback.make(message.message_id)}@${RETURN}`;
     expect(await client.mail('', to, many)).toMatch(/^250 /);
-    expect(house.asked).toEqual([0, 1, 2].map((n) => `x${n}._domainkey.example.net`));
-    expect(house.lastEvent(message)).toMatchObject({ verified: false });
+    expect(setup.asked).toEqual([0, 1, 2].map((n) => `x${n}._domainkey.example.net`));
+    expect(setup.lastEvent(message)).toMatchObject({ verified: false });
   });
 
-  it('counts as unsigned where DNS gives no answer, and holds up nobody', async () => {
+  it('counts as unsigned without a DNS answer, and delays no other mail', async () => {
     const asked: string[] = [];
     const resolver = {
       txt: (name: string, options?: { signal?: AbortSignal | undefined }) => {
@@ -143,22 +143,22 @@ describe('a complaint about transactional mail', () => {
         );
       },
     };
-    const house = await start({ settings: { resolver } });
+    const setup = await start({ deps: { resolver } });
     const [message, other] = [
-      await house.delivered(),
-      await house.delivered({ recipient: 'bob@example.net' }),
+      await setup.delivered(),
+      await setup.delivered({ recipient: 'bob@example.net' }),
     ];
     const order: string[] = [];
-    const to = `${house.tokens.feedback.make(message.message_id)}@${RETURN}`;
+    const to = `${setup.tokens.feedback.make(message.message_id)}@${RETURN}`;
     const report = signed(arf(), 'abuse@example.net', 'example.net');
-    const complaint = (await house.client()).mail('', to, report).then((reply) => order.push(reply));
+    const complaint = (await setup.client()).mail('', to, report).then((reply) => order.push(reply));
     await expect.poll(() => asked.length).toBe(1);
-    const bounce = `${house.tokens.returnPath.make(other.message_id)}@${RETURN}`;
-    order.push(await (await house.client()).mail('', bounce, dsn({ recipient: 'bob@example.net' })));
+    const bounce = `${setup.tokens.returnPath.make(other.message_id)}@${RETURN}`;
+    order.push(await (await setup.client()).mail('', bounce, dsn({ recipient: 'bob@example.net' })));
     expect(order).toHaveLength(1);
     await complaint;
     expect(order.map((reply) => reply.slice(0, 3))).toEqual(['250', '250']);
-    expect(house.lastEvent(message)).toMatchObject({ verified: false });
+    expect(setup.lastEvent(message)).toMatchObject({ verified: false });
   }, 15_000);
 });
 
@@ -168,41 +168,41 @@ describe('a report of failure', () => {
     ['the address for complaints, which is in the header', false],
     ['the postmaster, with our signed id in it', false],
   ])('to %s: verified %s', async (to, verified) => {
-    const house = await start();
-    const message = await house.delivered();
-    const { tokens } = house;
+    const setup = await start();
+    const message = await setup.delivered();
+    const { tokens } = setup;
     const address = to.startsWith('the return')
       ? `${tokens.returnPath.make(message.message_id)}@${RETURN}`
       : to.startsWith('the address')
         ? `${tokens.feedback.make(message.message_id)}@${RETURN}`
         : `postmaster@${HOST}`;
     const returned = `X-Postrider-Id: ${tokens.signedId.make(message.message_id)}`;
-    expect(await (await house.client()).mail('', address, dsn({ returned }))).toMatch(/^250 /);
-    expect(house.status(message)).toBe('bounced');
-    expect(house.lastEvent(message)).toMatchObject({ verified, suppressed: verified });
-    expect(house.suppressed(message)).toEqual(verified ? ['hard_bounce'] : []);
+    expect(await (await setup.client()).mail('', address, dsn({ returned }))).toMatch(/^250 /);
+    expect(setup.status(message)).toBe('bounced');
+    expect(setup.lastEvent(message)).toMatchObject({ verified, suppressed: verified });
+    expect(setup.suppressed(message)).toEqual(verified ? ['hard_bounce'] : []);
   });
 
   it('by the signed id alone suppresses when another one comes on another day', async () => {
-    const house = await start();
-    const client = await house.client();
+    const setup = await start();
+    const client = await setup.client();
     const seen: string[][] = [];
     for (const days of [0, 0, 1]) {
-      house.clock.advance(days * DAY);
-      const message = await house.delivered();
-      const returned = `X-Postrider-Id: ${house.tokens.signedId.make(message.message_id)}`;
+      setup.clock.advance(days * DAY);
+      const message = await setup.delivered();
+      const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
       expect(await client.mail('', `postmaster@${HOST}`, dsn({ returned }))).toMatch(/^250 /);
-      seen.push(house.suppressed(message));
+      seen.push(setup.suppressed(message));
     }
     expect(seen).toEqual([[], [], ['hard_bounce']]);
   });
 
   it('to the return path counts as that, although a copy goes to the postmaster first', async () => {
-    const house = await start();
-    const message = await house.delivered();
-    const returned = `X-Postrider-Id: ${house.tokens.signedId.make(message.message_id)}`;
-    const to = [`postmaster@${HOST}`, `${house.tokens.returnPath.make(message.message_id)}@${RETURN}`];
-    expect(await (await house.client()).mail('', to, dsn({ returned }))).toMatch(/^250 /);
-    expect(house.suppressed(message)).toEqual(['hard_bounce']);
+    const setup = await start();
+    const message = await setup.delivered();
+    const returned = `X-Postrider-Id: ${setup.tokens.signedId.make(message.message_id)}`;
+    const to = [`postmaster@${HOST}`, `${setup.tokens.returnPath.make(message.message_id)}@${RETURN}`];
+    expect(await (await setup.client()).mail('', to, dsn({ returned }))).toMatch(/^250 /);
+    expect(setup.suppressed(message)).toEqual(['hard_bounce']);
   });
 });

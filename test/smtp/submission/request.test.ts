@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isRefusal, REFUSALS, type RefusalCode, refuse } from '../../../src/core/refusal.ts';
 import { authReplyTo, replyTo } from '../../../src/smtp/submission/replies.ts';
-import { submissionRequest, wantedStream } from '../../../src/smtp/submission/request.ts';
+import { requestedStream, submissionRequest } from '../../../src/smtp/submission/request.ts';
 import type { SubmittedMail } from '../../../src/smtp/submission/submitted-mail.ts';
 
 const box = (address: string, name = '') => ({ name, address });
@@ -33,7 +33,7 @@ function fault(changes: Partial<SubmittedMail>, useCase: 'tx' | 'mk' = 'tx'): st
 }
 
 describe('a submitted mail as a request', () => {
-  it('is that of the same mail over HTTP', () => {
+  it('is the request of the same mail over HTTP', () => {
     const all = ['ada@example.net', 'bob@example.net', 'eve@example.net'];
     expect(request({}, all)).toEqual({
       idempotencyKey: null,
@@ -61,7 +61,7 @@ describe('a submitted mail as a request', () => {
     ['all of them may be', ['secret@example.net'], 'tx', { bcc: ['secret@example.net'] }],
     ['only those of Cc: it is to them', ['EVE@example.net'], 'tx', { to: ['EVE@example.net'] }],
     [
-      'marketing mail is to each',
+      'marketing mail is addressed to each recipient',
       ['ada@example.net', 'eve@example.net', 'other@example.net'],
       'mk',
       { to: ['"Ada, Countess" <ada@example.net>', 'eve@example.net', 'other@example.net'] },
@@ -76,7 +76,7 @@ describe('a submitted mail as a request', () => {
     expect([to, bcc]).toEqual([['A <a@bücher.example>'], undefined]);
   });
 
-  it('leaves a mail without html as text', () => {
+  it('has no HTML for a text mail', () => {
     const { body } = request({ html: null, text: 'Hi <you>\n{{company_address}}' }, ['ada@example.net']);
     expect(body.text).toBe('Hi <you>\n{{company_address}}');
     expect(body).not.toHaveProperty('html');
@@ -99,7 +99,7 @@ describe('a submitted mail as a request', () => {
       request({ messageId, from: [box(address)] }, ['ada@example.net']).body.messageId;
     expect(ids('1@shop.example.co.uk', 'a@news.example.co.uk')).toBe('1@shop.example.co.uk');
     expect(ids('1@other.co.uk', 'a@news.example.co.uk')).toBeUndefined();
-    // A private suffix of the Public Suffix List: its customers are strangers to each other.
+    // A private suffix of the Public Suffix List: its customers are different organizations.
     expect(ids('1@one.github.io', 'a@two.github.io')).toBeUndefined();
   });
 
@@ -119,7 +119,7 @@ describe('a submitted mail as a request', () => {
     expect(fault({ controls: [['essential', 'yes']] }, 'mk')).toMatch(/transactional mail only/);
   });
 
-  it('takes what its fields ask for', () => {
+  it('applies its control fields', () => {
     const controls: [string, string][] = [
       ['campaign', 'campaign_1_x'],
       ['group', 'sgroup_1_x'],
@@ -173,7 +173,7 @@ describe('a submitted mail as a request', () => {
     ['group', 'mk'],
     ['track', 'tx'],
   ])('with the field %s is for the stream %s', (name, stream) => {
-    expect(wantedStream({ ...MAIL, controls: [[name, 'x']] })).toBe(stream);
+    expect(requestedStream({ ...MAIL, controls: [[name, 'x']] })).toBe(stream);
   });
 });
 
@@ -208,13 +208,13 @@ describe('a refusal over SMTP', () => {
     });
   });
 
-  it.each(Object.entries(REFUSALS))('%s is for good exactly when HTTP says so', (name, status) => {
+  it.each(Object.entries(REFUSALS))('%s is permanent unless HTTP has a temporary status', (name, status) => {
     const { responseCode } = replyTo(refuse(name as RefusalCode, ''));
     const again = status >= 500 || status === 429 || name === 'IDEMPOTENCY_IN_PROGRESS';
     expect(String(responseCode)).toMatch(again ? /^4\d\d 4\./ : /^5\d\d 5\./);
   });
 
-  it('at AUTH speaks of user and password, and has a code of its own for "later"', () => {
+  it('at AUTH refers to user and password, with the temporary code of AUTH', () => {
     expect(authReplyTo(refuse('RATE_LIMITED', ''))).toMatchObject({ responseCode: '454 4.7.0' });
     expect(authReplyTo(refuse('UNAUTHENTICATED', 'X-Api-Key')).message).toMatch(/user and password/);
   });

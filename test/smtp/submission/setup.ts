@@ -2,17 +2,18 @@ import { onTestFinished } from 'vitest';
 import { createAuthenticator } from '../../../src/accounts/authenticate.ts';
 import { createKeys, type NewKey } from '../../../src/accounts/keys.ts';
 import type { AccountLimitDefaults } from '../../../src/accounts/limits.ts';
-import { createFailureLimits, createRateLimits, type Rate } from '../../../src/accounts/rate-limits.ts';
+import { createFailureLimits, createRateLimits } from '../../../src/accounts/rate-limits.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { DAY, HOUR } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { isRefusal } from '../../../src/core/refusal.ts';
+import type { Rate } from '../../../src/core/token-bucket.ts';
 import { createAcceptance } from '../../../src/sending/accept.ts';
 import { createIdempotencyKeys } from '../../../src/sending/idempotency.ts';
 import { createSubmission } from '../../../src/smtp/submission/submission.ts';
 import { type ClientOptions, type SmtpClient, smtpClient } from '../../support/smtp-client.ts';
 import { contentOf, heldClock, startStore } from '../../support/store.ts';
-import { startReader } from '../mx/setup.ts';
+import { startParser } from '../mx/setup.ts';
 
 const HOSTNAME = 'mx.postrider.example';
 
@@ -65,14 +66,14 @@ export async function startSubmission(
     }),
     acceptance,
     account: tables.accounts.get,
-    startReader,
+    startParserThread: startParser,
   });
   onTestFinished(() => submission.close(0));
   await submission.listen();
   const port = submission.address()?.port ?? 0;
 
-  const key = async (wish: Partial<NewKey> = {}) => {
-    const made = await keys.create({ accountId: 'acct_one', name: 'k', scopes: ['transactional'], ...wish });
+  const key = async (input: Partial<NewKey> = {}) => {
+    const made = await keys.create({ accountId: 'acct_one', name: 'k', scopes: ['transactional'], ...input });
     if (isRefusal(made)) throw new Error(made.message);
     return { secret: made.secret, keyId: made.key.keyId };
   };
@@ -90,8 +91,8 @@ export async function startSubmission(
     key,
     connect,
     /** Connected and logged in. */
-    loggedIn: async (wish: Partial<NewKey> = {}): Promise<SmtpClient> => {
-      const { secret } = await key(wish);
+    loggedIn: async (input: Partial<NewKey> = {}): Promise<SmtpClient> => {
+      const { secret } = await key(input);
       const client = await connect();
       await client.say('EHLO app.example');
       const answer = await client.say(plain('acct_one', secret));

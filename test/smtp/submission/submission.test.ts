@@ -9,12 +9,12 @@ import { mail, plain, startSubmission } from './setup.ts';
 const ADA = 'ada@example.net';
 const FROM = 'shop@example.com';
 
-describe('a mail handed in over SMTP', () => {
-  it('goes into the queue as it would over HTTP, and is named in the answer', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+describe('a submitted mail', () => {
+  it('is queued as over HTTP, and its id is in the reply', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     const reply = await client.mail(FROM, ADA, mail({ head: 'X-Order: 1\r\nX-Postrider-Track: opens\r\n' }));
-    const [message, ...others] = house.stored();
+    const [message, ...others] = setup.stored();
     expect(others).toEqual([]);
     expect(reply).toBe(`250 2.6.0 OK: queued as ${message?.message_id}`);
     expect(message).toMatchObject({
@@ -33,50 +33,50 @@ describe('a mail handed in over SMTP', () => {
       },
     });
     expect(message?.content.html).toContain('Example Ltd');
-    expect(house.tables.queue.get(message?.seq ?? 0)).toMatchObject({ lane: 0, ready: 1 });
+    expect(setup.tables.queue.get(message?.seq ?? 0)).toMatchObject({ lane: 0, ready: 1 });
   });
 
   it('is one message for each recipient of the envelope', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     const to = [ADA, 'copy@example.net', 'blind@example.net'];
     expect(await client.mail(FROM, to, mail({ head: 'Cc: copy@example.net\r\n' }))).toMatch(/^250 /);
-    expect(house.stored().map(({ recipient, role }) => `${role} ${recipient}`)).toEqual([
+    expect(setup.stored().map(({ recipient, role }) => `${role} ${recipient}`)).toEqual([
       `to ${ADA}`,
       'cc copy@example.net',
       'bcc blind@example.net',
     ]);
-    expect(JSON.stringify(house.stored()[0]?.content)).not.toContain('blind@');
+    expect(JSON.stringify(setup.stored()[0]?.content)).not.toContain('blind@');
   });
 
   it('is sent once for one idempotency key', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     const once = mail({ head: 'X-Postrider-Idempotency-Key: order-1\r\n' });
     const first = await client.mail(FROM, ADA, once);
     expect(first).toMatch(/^250 /);
     expect(await client.mail(FROM, ADA, once)).toBe(first);
-    expect(house.stored()).toHaveLength(1);
+    expect(setup.stored()).toHaveLength(1);
     const other = mail({ head: 'X-Postrider-Idempotency-Key: order-1\r\nX-Other: 1\r\n' });
     expect(await client.mail(FROM, ADA, other)).toMatch(/^554 5\.5\.4 IDEMPOTENCY_KEY_REUSED: /);
   });
 
   const textMail = (body: string) => mail({ body }).replace('text/html', 'text/plain');
 
-  it('of text alone stays text', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+  it('with text only has no HTML', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     const text = 'Hi! {{company_address}} {{unsubscribe_url}}';
     expect(await client.mail(FROM, ADA, textMail(text))).toMatch(/^250 /);
-    const content = house.stored()[0]?.content;
+    const content = setup.stored()[0]?.content;
     expect(content?.html).toBe('');
     expect(content?.text).toContain('Hi! Example Ltd, 1 Main St');
     expect(content?.text).not.toContain('This message was sent to');
   });
 
-  it('without the compliance variables gets the footer, in text and in html', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+  it('without the compliance variables gets the footer, in text and HTML', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, textMail('Hi!'))).toMatch(/^250 /);
     expect(await client.mail(FROM, ADA, mail({ body: '<html><body><p>Hi!</p></body></html>' }))).toMatch(
       /^250 /,
@@ -86,7 +86,7 @@ describe('a mail handed in over SMTP', () => {
     const both = `--b\r\n\r\nHi!\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>Hi!</p>\r\n--b--`;
     const alternative = mail({ body: both }).replace('text/html', 'multipart/alternative; boundary=b');
     expect(await client.mail(FROM, ADA, alternative)).toMatch(/^250 /);
-    const [text, html, completed, pair] = house.stored().map(({ content }) => content);
+    const [text, html, completed, pair] = setup.stored().map(({ content }) => content);
     const inText =
       /^Hi!\n\nExample Ltd\n1 Main St, Town, 12345, GB\n\nThis message was sent to .* Unsubscribe \[.*\]\n$/;
     expect(text?.html).toBe('');
@@ -101,9 +101,9 @@ describe('a mail handed in over SMTP', () => {
     expect(pair?.html).toContain('>Unsubscribe</a>');
   });
 
-  it('without the compliance variables is rejected of a strict key', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn({ strictCompliance: true });
+  it('without the compliance variables is rejected with a strict key', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn({ strictCompliance: true });
     expect(await client.mail(FROM, ADA, textMail('Hi!'))).toMatch(
       /^554 5\.6\.0 COMPLIANCE_TEMPLATE_MISSING: /,
     );
@@ -114,46 +114,46 @@ describe('a mail handed in over SMTP', () => {
   });
 
   it('whose markup would hide the footer is rejected', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, mail({ body: '<p>Hi!</p><!-- ' }))).toMatch(
       /^554 5\.6\.0 COMPLIANCE_TEMPLATE_MISSING: /,
     );
   });
 
-  it('that is essential gets no way to unsubscribe, and needs a key that may send it', async () => {
-    const house = await startSubmission();
+  it('that is essential has no unsubscribe link, and needs a key that may send it', async () => {
+    const setup = await startSubmission();
     const essential = mail({ head: 'X-Postrider-Essential: yes\r\n', body: '<p>1234</p>' });
-    const client = await house.loggedIn();
+    const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, essential)).toMatch(/^250 /);
-    const [stored] = house.stored();
+    const [stored] = setup.stored();
     expect(stored?.essential).toBe(1);
     expect(stored?.content.html).toContain('Example Ltd');
     expect(stored?.content.html).not.toContain('Unsubscribe');
-    const barred = await house.loggedIn({ allowEssential: false });
+    const barred = await setup.loggedIn({ allowEssential: false });
     expect(await barred.mail(FROM, ADA, essential)).toMatch(/^550 5\.7\.1 KEY_NOT_ALLOWED: /);
   });
 
-  it('keeps its Message-ID, which is no part of what an idempotency key is compared by', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+  it('keeps its Message-ID, which is not compared for idempotency', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     const key = 'X-Postrider-Idempotency-Key: order-2\r\nReferences: <0@example.com>\r\n';
     const sent = (id: string) => client.mail(FROM, ADA, mail({ head: `${key}Message-ID: <${id}>\r\n` }));
     const first = await sent('1@mail.example.com');
     expect(await sent('2@mail.example.com')).toBe(first);
-    expect(house.stored()).toHaveLength(1);
-    expect(house.stored()[0]?.content).toMatchObject({
+    expect(setup.stored()).toHaveLength(1);
+    expect(setup.stored()[0]?.content).toMatchObject({
       messageId: '1@mail.example.com',
       headers: [['References', '<0@example.com>']],
     });
     await client.mail(FROM, ADA, mail({ head: 'Message-ID: <1@elsewhere.example>\r\n' }));
-    expect(house.stored()[1]?.content.messageId).toMatch(/^msg_\d+_\w+@example\.com$/);
+    expect(setup.stored()[1]?.content.messageId).toMatch(/^msg_\d+_\w+@example\.com$/);
   });
 });
 
-describe('what HTTP refuses is refused', () => {
+describe('a mail that HTTP refuses is rejected', () => {
   it.each<[string, Parameters<typeof mail>[0], RegExp]>([
-    ['a From that is nobody’s', { from: 'a@stranger.example' }, /^550 5\.7\.1 DOMAIN_NOT_REGISTERED: /],
+    ['a From that is nobody’s', { from: 'a@unknown.example' }, /^550 5\.7\.1 DOMAIN_NOT_REGISTERED: /],
     ['a From that is not verified', { from: 'a@pending.example' }, /^550 5\.7\.1 DOMAIN_NOT_VERIFIED: /],
     ['a From for the other stream', { from: 'a@news.example' }, /^550 5\.7\.1 USE_CASE_MISMATCH: /],
     ['no From', { from: '' }, /^554 5\.6\.0 VALIDATION_ERROR: From: is required/],
@@ -175,33 +175,33 @@ describe('what HTTP refuses is refused', () => {
       /^554 5\.6\.0 .*signed/,
     ],
   ])('%s', async (_, changes, reply) => {
-    const house = await startSubmission();
-    const now = house.clock.now();
+    const setup = await startSubmission();
+    const now = setup.clock.now();
     const domain = { account_id: 'acct_one' };
     insertDomain(
-      house.tables,
+      setup.tables,
       { ...domain, domain_id: 'domain_p', name: 'pending.example', status: 'PENDING' },
       now,
     );
     insertDomain(
-      house.tables,
+      setup.tables,
       { ...domain, domain_id: 'domain_n', name: 'news.example', use_case: 'mk' },
       now,
     );
-    const client = await house.loggedIn();
+    const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, mail(changes))).toMatch(reply);
-    expect(house.stored()).toEqual([]);
+    expect(setup.stored()).toEqual([]);
     // The connection is as good as before.
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
   it('a suppressed recipient', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     await client.mail(FROM, ADA, mail());
-    const [message] = house.stored();
+    const [message] = setup.stored();
     if (message === undefined) throw new Error('not stored');
-    await house.writer.run((all) =>
+    await setup.writer.run((all) =>
       all.suppressions.add({
         account_id: 'acct_one',
         recipient_hash: message.recipient_hash,
@@ -218,8 +218,8 @@ describe('what HTTP refuses is refused', () => {
   });
 
   it('attachments over their limit', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     const parts = [
       'Content-Type: text/html\r\n\r\n{{company_address_html}}{{unsubscribe_email_html}}',
     ].concat(Array.from({ length: 11 }, () => 'Content-Type: image/png\r\n\r\nx'));
@@ -236,15 +236,15 @@ describe('what HTTP refuses is refused', () => {
     ['a domain of one label', 'ada@localhost', /^553 5\.1\.3 /],
     ['an address literal', 'ada@[192.0.2.1]', /^553 5\.1\.3 /],
   ])('an address with %s, at RCPT', async (_, address, reply) => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     await client.say(`MAIL FROM:<${FROM}>`);
     expect(await client.say(`RCPT TO:<${address}>`)).toMatch(reply);
   });
 
   it('more than fifty recipients, one by one, so that the client sends the rest later', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     await client.say(`MAIL FROM:<${FROM}>`);
     const replies: string[] = [];
     for (let n = 0; n < 51; n++) replies.push(await client.say(`RCPT TO:<user${n}@example.net>`));
@@ -253,37 +253,37 @@ describe('what HTTP refuses is refused', () => {
   });
 
   it('more than the key may send, for now', async () => {
-    const house = await startSubmission({ sendRate: { burst: 1, perSecond: 1 } });
-    const client = await house.loggedIn();
+    const setup = await startSubmission({ sendRate: { burst: 1, perSecond: 1 } });
+    const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^450 4\.7\.1 RATE_LIMITED: /);
-    house.clock.advance(1000);
+    setup.clock.advance(1000);
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
   it('more messages than the account may send in an hour, for now', async () => {
-    const house = await startSubmission({ account: { messagesPerHour: 2 } });
-    const client = await house.loggedIn();
+    const setup = await startSubmission({ account: { messagesPerHour: 2 } });
+    const client = await setup.loggedIn();
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
     expect(await client.mail(FROM, [ADA, 'eve@example.net'], mail())).toMatch(
       /^450 4\.7\.1 RATE_LIMITED: this account's limit of 2 messages per hour /,
     );
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
-    expect(house.stored()).toHaveLength(2);
+    expect(setup.stored()).toHaveLength(2);
   });
 
   it('more bytes than over HTTP', async () => {
-    const house = await startSubmission({ limits: { sendBytes: 2000 } });
-    const client = await house.loggedIn();
+    const setup = await startSubmission({ limits: { sendBytes: 2000 } });
+    const client = await setup.loggedIn();
     expect(await client.say('EHLO app.example')).toContain('SIZE 2000');
     expect(await client.mail(FROM, ADA, mail({ body: 'x'.repeat(3000) }))).toMatch(/^552 5\.3\.4 /);
   });
 });
 
-describe('who may send', () => {
-  it('nobody who has not logged in', async () => {
-    const house = await startSubmission();
-    const client = await house.connect();
+describe('login', () => {
+  it('is required', async () => {
+    const setup = await startSubmission();
+    const client = await setup.connect();
     await client.say('EHLO app.example');
     expect(await client.say(`MAIL FROM:<${FROM}>`)).toMatch(/^530 5\.7\.0 /);
   });
@@ -293,10 +293,10 @@ describe('who may send', () => {
     ['no key', () => ['acct_one', '']],
     ["another's account", (secret) => ['acct_two', secret]],
     ['key and account in each other’s place', (secret) => [secret, 'acct_one']],
-  ])('%s: the same answer to each', async (_, credentials) => {
-    const house = await startSubmission();
-    const { secret } = await house.key();
-    const client = await house.connect();
+  ])('has the same reply for %s', async (_, credentials) => {
+    const setup = await startSubmission();
+    const { secret } = await setup.key();
+    const client = await setup.connect();
     await client.say('EHLO app.example');
     expect(await client.say(plain(...credentials(secret)))).toBe(
       '535 5.7.8 UNAUTHENTICATED: user and password must be an account id and a key of that account',
@@ -306,7 +306,7 @@ describe('who may send', () => {
 
   it.each([
     [
-      'PLAIN at once',
+      'PLAIN in one step',
       async (client: { say(line: string): Promise<string> }, secret: string) =>
         client.say(plain('acct_one', secret)),
     ],
@@ -318,55 +318,55 @@ describe('who may send', () => {
         return client.say(Buffer.from(secret).toString('base64'));
       },
     ],
-  ])('the right key, by %s', async (_, logIn) => {
-    const house = await startSubmission();
-    const { secret } = await house.key();
-    const client = await house.connect();
+  ])('accepts a valid key by %s', async (_, logIn) => {
+    const setup = await startSubmission();
+    const { secret } = await setup.key();
+    const client = await setup.connect();
     expect(await client.say('EHLO app.example')).toContain('AUTH PLAIN LOGIN');
     expect(await logIn(client, secret)).toMatch(/^235 2\.7\.0 |^235 /);
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
-  it('not a key for setup', async () => {
-    const house = await startSubmission();
-    await expect(house.loggedIn({ scopes: ['setup'] })).rejects.toThrow(/^535 5\.7\.8 INSUFFICIENT_SCOPE: /);
+  it('rejects a setup key', async () => {
+    const setup = await startSubmission();
+    await expect(setup.loggedIn({ scopes: ['setup'] })).rejects.toThrow(/^535 5\.7\.8 INSUFFICIENT_SCOPE: /);
   });
 
-  it('not a key from an address that it is not tied to', async () => {
-    const house = await startSubmission();
-    await expect(house.loggedIn({ allowIps: ['192.0.2.0/24'] })).rejects.toThrow(
+  it('rejects a key from an address outside its allow-list', async () => {
+    const setup = await startSubmission();
+    await expect(setup.loggedIn({ allowIps: ['192.0.2.0/24'] })).rejects.toThrow(
       /^550 5\.7\.1 KEY_NOT_ALLOWED: /,
     );
   });
 
-  it('a key tied to a From domain only for that', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn({ allowFrom: ['other.example'] });
+  it('limits a key to its From domains', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn({ allowFrom: ['other.example'] });
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^550 5\.7\.1 KEY_NOT_ALLOWED: /);
   });
 
-  it('a key that is revoked, not one mail longer', async () => {
-    const house = await startSubmission();
-    const { secret, keyId } = await house.key();
-    const client = await house.connect();
+  it('rejects the next mail after the key is revoked', async () => {
+    const setup = await startSubmission();
+    const { secret, keyId } = await setup.key();
+    const client = await setup.connect();
     await client.say('EHLO app.example');
     await client.say(plain('acct_one', secret));
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
-    await house.keys.revoke(keyId);
+    await setup.keys.revoke(keyId);
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^535 5\.7\.8 UNAUTHENTICATED: /);
   });
 
-  it('a disabled account not at all', async () => {
-    const house = await startSubmission();
-    const account = house.tables.accounts.get('acct_one');
+  it('rejects a disabled account', async () => {
+    const setup = await startSubmission();
+    const account = setup.tables.accounts.get('acct_one');
     if (account === null) throw new Error('no account');
-    await house.writer.run((all) => all.accounts.update({ ...account, status: 'disabled' }));
-    await expect(house.loggedIn()).rejects.toThrow(/^525 5\.7\.13 ACCOUNT_DISABLED: /);
+    await setup.writer.run((all) => all.accounts.update({ ...account, status: 'disabled' }));
+    await expect(setup.loggedIn()).rejects.toThrow(/^525 5\.7\.13 ACCOUNT_DISABLED: /);
   });
 
-  it('is disconnected at the tenth key that is not valid', async () => {
-    const house = await startSubmission();
-    const client = await house.connect();
+  it('ends the connection at the tenth invalid key', async () => {
+    const setup = await startSubmission();
+    const client = await setup.connect();
     await client.say('EHLO app.example');
     const replies: string[] = [];
     for (let n = 0; n < 10; n++) replies.push(await client.say(plain('acct_one', `pr_${n}`)));
@@ -374,27 +374,27 @@ describe('who may send', () => {
     expect(replies[9]).toMatch(/^421 4\.7\.0 Too many failed logins/);
     await client.end;
     // Its address has one attempt per connection for a while; a valid key is accepted at any time.
-    const next = await house.connect();
+    const next = await setup.connect();
     await next.say('EHLO app.example');
     expect(await next.say(plain('acct_one', 'pr_11'))).toMatch(/^421 /);
     await next.end;
-    await house.loggedIn();
-    house.clock.advance(10 * MINUTE);
-    const later = await house.connect();
+    await setup.loggedIn();
+    setup.clock.advance(10 * MINUTE);
+    const later = await setup.connect();
     await later.say('EHLO app.example');
     expect(await later.say(plain('acct_one', 'pr_12'))).toMatch(/^535 /);
   });
 
   it('logs failed logins as one line per address and minute', async () => {
     const lines: string[] = [];
-    const house = await startSubmission({ log: (line) => lines.push(line) });
-    const client = await house.connect();
+    const setup = await startSubmission({ log: (line) => lines.push(line) });
+    const client = await setup.connect();
     await client.say('EHLO app.example');
     for (let n = 0; n < 10; n++) await client.say(plain('acct_one', `pr_${n}`));
     await client.end;
     const refusals = () => lines.filter((line) => line.includes('SMTP logins refused'));
     expect(refusals()).toEqual([]);
-    await house.close();
+    await setup.close();
     expect(refusals().map((line): unknown => JSON.parse(line))).toEqual([
       expect.objectContaining({ count: 10, code: 'UNAUTHENTICATED' }),
     ]);
@@ -402,36 +402,36 @@ describe('who may send', () => {
 });
 
 describe('marketing mail', () => {
-  it('goes by a marketing key, to those who agreed', async () => {
-    const house = await startSubmission();
+  it('is sent with a marketing key to contacts with consent', async () => {
+    const setup = await startSubmission();
     insertDomain(
-      house.tables,
+      setup.tables,
       { account_id: 'acct_one', domain_id: 'domain_mk', name: 'example.com', use_case: 'mk' },
-      house.clock.now(),
+      setup.clock.now(),
     );
-    const client = await house.loggedIn({ scopes: ['marketing'] });
+    const client = await setup.loggedIn({ scopes: ['marketing'] });
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^550 5\.7\.1 CONSENT_REQUIRED: /);
     const group = mail({ head: 'X-Postrider-Group: sgroup_1_nobody\r\n' });
     expect(await client.mail(FROM, ADA, group)).toMatch(/^554 5\.5\.4 SUBSCRIPTION_GROUP_NOT_FOUND: /);
   });
 
-  it('is what a key for both sends when it names a group or a campaign', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn({ scopes: ['marketing', 'transactional'] });
+  it('is sent with a key for both streams when it names a group or a campaign', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn({ scopes: ['marketing', 'transactional'] });
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
     const campaign = mail({ head: 'X-Postrider-Campaign: campaign_1_nobody\r\n' });
     expect(await client.mail(FROM, ADA, campaign)).toMatch(/^554 5\.5\.4 CAMPAIGN_NOT_FOUND: /);
-    expect(house.stored().map(({ use_case }) => use_case)).toEqual(['tx']);
+    expect(setup.stored().map(({ use_case }) => use_case)).toEqual(['tx']);
   });
 });
 
-describe('where connections begin with TLS', () => {
-  it('mail is taken as elsewhere', async () => {
-    const house = await startSubmission({ submission: { implicitTls: true } });
-    const { secret } = await house.key();
+describe('implicit TLS', () => {
+  it('accepts mail', async () => {
+    const setup = await startSubmission({ submission: { implicitTls: true } });
+    const { secret } = await setup.key();
     const transport = createTransport({
       host: '127.0.0.1',
-      port: house.port,
+      port: setup.port,
       secure: true,
       auth: { user: 'acct_one', pass: secret },
       tls: { rejectUnauthorized: false },
@@ -439,28 +439,28 @@ describe('where connections begin with TLS', () => {
     const html = '{{company_address_html}}{{unsubscribe_email_html}}';
     const sent = await transport.sendMail({ from: FROM, to: ADA, subject: 'Hello', html });
     expect(sent.response).toMatch(/^250 2\.6\.0 OK: queued as msg_/);
-    expect(house.stored()).toHaveLength(1);
+    expect(setup.stored()).toHaveLength(1);
   });
 });
 
-describe('an account that holds uploads without an end', () => {
-  it('keeps no other account out', async () => {
-    const house = await startSubmission({ limits: { sendBytes: 200_000 } });
-    insertAccount(house.tables, 'acct_two', house.clock.now());
+describe('an account that holds endless uploads', () => {
+  it('does not block other accounts', async () => {
+    const setup = await startSubmission({ limits: { sendBytes: 200_000 } });
+    insertAccount(setup.tables, 'acct_two', setup.clock.now());
     insertDomain(
-      house.tables,
+      setup.tables,
       { account_id: 'acct_two', domain_id: 'domain_two', name: 'second.example' },
-      house.clock.now(),
+      setup.clock.now(),
     );
     for (let n = 0; n < 45; n++) {
-      const client = await house.loggedIn();
+      const client = await setup.loggedIn();
       await client.say(`MAIL FROM:<${FROM}>`);
       await client.say(`RCPT TO:<${ADA}>`);
       await client.say('DATA');
       client.write(`${'x'.repeat(78)}\r\n`.repeat(2480));
     }
-    const { secret } = await house.key({ accountId: 'acct_two' });
-    const other = await house.connect();
+    const { secret } = await setup.key({ accountId: 'acct_two' });
+    const other = await setup.connect();
     await other.say('EHLO app.example');
     expect(await other.say(plain('acct_two', secret))).toMatch(/^235 /);
     const large = mail({
@@ -498,27 +498,27 @@ describe('the TLS of submission', () => {
       /^refused$/,
     ],
   ])('%s', async (_, options, outcome) => {
-    const house = await startSubmission({ submission: { implicitTls: true } });
-    expect(await handshake(house.port, options)).toMatch(outcome);
+    const setup = await startSubmission({ submission: { implicitTls: true } });
+    expect(await handshake(setup.port, options)).toMatch(outcome);
   });
 
   it('is stricter than that of the MX listener', async () => {
-    const house = await startMx();
-    const client = await house.client();
+    const setup = await startMx();
+    const client = await setup.client();
     const secure = await client.startTls({ ...tls12, ciphers: 'ECDHE-ECDSA-AES128-SHA' });
     expect(secure.getCipher().name).toBe('ECDHE-ECDSA-AES128-SHA');
   });
 });
 
 describe('off loopback', () => {
-  /** The listener sees the address that a proxy tells it. */
+  /** The listener uses the address that a proxy states. */
   const AFAR = { first: 'PROXY TCP4 203.0.113.7 192.0.2.1 40000 587\r\n' };
   const PROXIED = { submission: { proxyProtocol: ['127.0.0.1'] } };
 
-  it('no password is asked for in the clear', async () => {
-    const house = await startSubmission(PROXIED);
-    const { secret } = await house.key();
-    const client = await house.connect(AFAR);
+  it('offers no AUTH without encryption', async () => {
+    const setup = await startSubmission(PROXIED);
+    const { secret } = await setup.key();
+    const client = await setup.connect(AFAR);
     const keywords = await client.say('EHLO app.example');
     expect(keywords).toContain('STARTTLS');
     expect(keywords).not.toContain('AUTH');
@@ -526,10 +526,10 @@ describe('off loopback', () => {
     expect(await client.say(`MAIL FROM:<${FROM}>`)).toBe('530 5.7.0 Must issue a STARTTLS command first');
   });
 
-  it('it is once the connection is encrypted', async () => {
-    const house = await startSubmission(PROXIED);
-    const { secret } = await house.key({ allowIps: ['203.0.113.7'] });
-    const client = await house.connect(AFAR);
+  it('offers AUTH on an encrypted connection', async () => {
+    const setup = await startSubmission(PROXIED);
+    const { secret } = await setup.key({ allowIps: ['203.0.113.7'] });
+    const client = await setup.connect(AFAR);
     await client.say('EHLO app.example');
     await client.startTls();
     expect(await client.say('EHLO app.example')).toContain('AUTH PLAIN LOGIN');
@@ -537,41 +537,41 @@ describe('off loopback', () => {
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 
-  it('behind a proxy loopback is nothing special', async () => {
-    const house = await startSubmission(PROXIED);
-    const client = await house.connect({ first: 'PROXY TCP4 127.0.0.1 127.0.0.1 40000 587\r\n' });
+  it('treats loopback behind a proxy like other addresses', async () => {
+    const setup = await startSubmission(PROXIED);
+    const client = await setup.connect({ first: 'PROXY TCP4 127.0.0.1 127.0.0.1 40000 587\r\n' });
     expect(await client.say('EHLO app.example')).not.toContain('AUTH');
   });
 
-  it('a login before TLS does not outlive it', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
+  it('discards a login before STARTTLS', async () => {
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
     await client.startTls();
     await client.say('EHLO app.example');
     expect(await client.say(`MAIL FROM:<${FROM}>`)).toMatch(/^530 /);
   });
 });
 
-describe('trouble with the database', () => {
-  it('at AUTH is a temporary failure, and ends nothing', async () => {
-    const house = await startSubmission();
-    const { secret } = await house.key();
-    house.db.exec('ALTER TABLE api_keys RENAME TO elsewhere');
-    const client = await house.connect();
+describe('a failure of the database', () => {
+  it('at AUTH is a temporary failure', async () => {
+    const setup = await startSubmission();
+    const { secret } = await setup.key();
+    setup.db.exec('ALTER TABLE api_keys RENAME TO elsewhere');
+    const client = await setup.connect();
     await client.say('EHLO app.example');
     expect(await client.say(plain('acct_one', secret))).toMatch(
       /^454 4\.7\.0 Temporary authentication failure/,
     );
-    house.db.exec('ALTER TABLE elsewhere RENAME TO api_keys');
+    setup.db.exec('ALTER TABLE elsewhere RENAME TO api_keys');
     expect(await client.say(plain('acct_one', secret))).toMatch(/^235 /);
   });
 
   it('while a mail is stored is a temporary failure', async () => {
-    const house = await startSubmission();
-    const client = await house.loggedIn();
-    house.db.exec('ALTER TABLE queue RENAME TO elsewhere');
+    const setup = await startSubmission();
+    const client = await setup.loggedIn();
+    setup.db.exec('ALTER TABLE queue RENAME TO elsewhere');
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^451 4\.3\.0 /);
-    house.db.exec('ALTER TABLE elsewhere RENAME TO queue');
+    setup.db.exec('ALTER TABLE elsewhere RENAME TO queue');
     expect(await client.mail(FROM, ADA, mail())).toMatch(/^250 /);
   });
 });

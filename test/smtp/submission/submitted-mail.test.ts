@@ -1,23 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import { readSubmitted, type SubmittedMail } from '../../../src/smtp/submission/submitted-mail.ts';
+import { parseSubmitted, type SubmittedMail } from '../../../src/smtp/submission/submitted-mail.ts';
 
 function read(text: string): SubmittedMail {
-  const mail = readSubmitted(Buffer.from(text.replaceAll('\n', '\r\n')));
+  const mail = parseSubmitted(Buffer.from(text.replaceAll('\n', '\r\n')));
   if ('problem' in mail) throw new Error(mail.problem);
   return mail;
 }
 
 function problem(text: string | Buffer): string {
-  const mail = readSubmitted(typeof text === 'string' ? Buffer.from(text) : text);
+  const mail = parseSubmitted(typeof text === 'string' ? Buffer.from(text) : text);
   return 'problem' in mail ? mail.problem : '';
 }
 
 const HEAD = 'From: a@example.com\nTo: b@example.net\nSubject: Hi\nMIME-Version: 1.0\n';
 
-describe('the words of a submitted mail', () => {
+describe('the text of a submitted mail', () => {
   it.each<[string, string, { text: string | null; html: string | null }]>([
     ['plain text', 'Content-Type: text/plain\n\nHello\n', { text: 'Hello\n', html: null }],
-    ['nothing said of its type', '\nHello\n', { text: 'Hello\n', html: null }],
+    ['no content type', '\nHello\n', { text: 'Hello\n', html: null }],
     ['html alone', 'Content-Type: text/html\n\n<p>Hello</p>', { text: null, html: '<p>Hello</p>' }],
     [
       'both',
@@ -171,7 +171,7 @@ describe('the alternatives', () => {
       Buffer.from(content, 'base64').toString(),
     ]);
 
-  it('beside text and html are kept in their order, and are no attachments', () => {
+  it('next to text and HTML are kept in order and are not attachments', () => {
     const mail = forms(
       form('text/enriched', '<bold>Hello</bold>'),
       form('text/plain', 'Hello'),
@@ -189,7 +189,7 @@ describe('the alternatives', () => {
     ]);
   });
 
-  it('beside text alone leave it text', () => {
+  it('next to text only do not add HTML', () => {
     const mail = forms(form('text/plain', 'Hello'), form('text/calendar; method=CANCEL', 'BEGIN:VCALENDAR'));
     expect(mail).toMatchObject({ text: 'Hello', html: null });
     expect(shown(mail)).toEqual([
@@ -241,7 +241,7 @@ describe('the Message-ID', () => {
 });
 
 describe('the header fields', () => {
-  it("are the program's own; what the service sets or servers left is not", () => {
+  it('are custom fields, without those of the service and trace fields', () => {
     const mail = read(`Received: from somewhere
 DKIM-Signature: v=1
 Return-Path: <x@example.com>
@@ -271,7 +271,7 @@ x`);
   });
 });
 
-describe('what cannot be read whole is refused', () => {
+describe('a mail that cannot be parsed completely is refused', () => {
   const many = (count: number) =>
     `${HEAD}Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(count)}--b--\n`;
   const deep = (depth: number): string =>
@@ -297,7 +297,7 @@ describe('what cannot be read whole is refused', () => {
     expect(problem(mail)).toMatch(words);
   });
 
-  it('and what can be is not', () => {
+  it('and other mail is not', () => {
     expect(problem(many(80))).toBe('');
     expect(problem(HEAD + deep(8))).toBe('');
     expect(problem(`${'X-A: b\n'.repeat(400)}\n${'x\n\n'.repeat(50_000)}`)).toBe('');

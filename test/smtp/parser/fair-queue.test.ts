@@ -1,26 +1,27 @@
 import { describe, expect, it } from 'vitest';
-import { createFairQueue, type Turn } from '../../../src/smtp/mx/fair-queue.ts';
+import { createFairQueue, type JobOrigin } from '../../../src/smtp/parser/fair-queue.ts';
 
-const TURN: Turn = { priority: 'first', caller: 'one', subject: 'a' };
+const ORIGIN: JobOrigin = { priority: 'first', caller: 'one', subject: 'a' };
 
 function start() {
   let now = 0;
-  const queue = createFairQueue<{ turn: Turn; name: string }>(() => now);
-  const push = (name: string, turn: Partial<Turn> = {}) => queue.push({ name, turn: { ...TURN, ...turn } });
-  /** Takes all that waits; each job costs its caller and subject `ms`. */
+  const queue = createFairQueue<{ origin: JobOrigin; name: string }>(() => now);
+  const push = (name: string, origin: Partial<JobOrigin> = {}) =>
+    queue.push({ name, origin: { ...ORIGIN, ...origin } });
+  /** Takes all waiting jobs; each job costs its caller and subject `ms`. */
   const drain = (ms: (name: string) => number = () => 1) => {
     const order: string[] = [];
     for (let job = queue.take(() => true); job !== undefined; job = queue.take(() => true)) {
       order.push(job.name);
-      queue.charge(job.turn, ms(job.name));
+      queue.charge(job.origin, ms(job.name));
     }
     return order;
   };
   return { queue, push, drain, advance: (ms: number) => void (now += ms) };
 }
 
-describe('the order of the parse queue', () => {
-  it('is that of arrival for one caller and subject', () => {
+describe('the order of the fair queue', () => {
+  it('is the order of arrival for one caller and subject', () => {
     const { push, drain } = start();
     for (const name of ['1', '2', '3']) push(name);
     expect(drain()).toEqual(['1', '2', '3']);
@@ -49,7 +50,7 @@ describe('the order of the parse queue', () => {
     expect(drain().indexOf('other')).toBe(1);
   });
 
-  it('counts the time that mails took, and forgets it', () => {
+  it('depends on the time of earlier jobs, which decays', () => {
     const { push, drain, advance } = start();
     push('bomb', { caller: 'one' });
     drain(() => 1000);
@@ -63,7 +64,7 @@ describe('the order of the parse queue', () => {
     expect(both()).toBe(0);
   });
 
-  it('gives the lowest priority one turn in 16', () => {
+  it('gives the lowest priority one job in 16', () => {
     const { push, drain } = start();
     for (let n = 0; n < 60; n++) push('token', { subject: `${n}` });
     for (let n = 0; n < 10; n++) push('report', { priority: 'last', caller: `${n}` });
@@ -72,7 +73,7 @@ describe('the order of the parse queue', () => {
     expect(order).toHaveLength(70);
   });
 
-  it('leaves a job that is not accepted where it is', () => {
+  it('keeps a job that is not accepted in its place', () => {
     const { queue, push, drain } = start();
     push('1');
     push('2');
@@ -81,8 +82,8 @@ describe('the order of the parse queue', () => {
   });
 });
 
-describe('the shares of the parse queue', () => {
-  it('are given back when a job is taken', () => {
+describe('the shares of the fair queue', () => {
+  it('are released when a job is taken', () => {
     const { push, drain } = start();
     for (let n = 0; n < 8; n++) expect(push('x')).toBe(true);
     expect(push('x')).toBe(false);
@@ -97,7 +98,7 @@ describe('the shares of the parse queue', () => {
     expect(push('x', { caller: 'two', subject: 'new' })).toBe(true);
   });
 
-  it('do not keep out a job that is put back', () => {
+  it('do not reject a job that is put back', () => {
     const { queue, push, drain } = start();
     for (let n = 0; n < 8; n++) push(`${n}`);
     const first = queue.take(() => true);

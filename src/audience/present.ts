@@ -5,8 +5,8 @@ import type { ImportStatus, SubscriptionGroupRow } from '../store/contacts/subsc
 import type { Member, Membership } from '../store/contacts/subscriptions.ts';
 import type { CustomFields } from './custom-fields.ts';
 
-/** People, groups and memberships as callers see them (contract §4, interface.md: Subscriber). */
-export interface ShownContact {
+/** API resources of contacts, groups and memberships. */
+export interface Contact {
   contactIdentifier: string;
   userId: string;
   email: string | null;
@@ -26,12 +26,12 @@ export interface ShownContact {
   updatedAt: string;
 }
 
-/** The e-mail's identifier, else the phone's. */
+/** The identifier of the e-mail address, else that of the phone number. */
 export function identifierOf({ email_hash, phone_hash }: KnownContact): string {
   return email_hash ?? phone_hash ?? '';
 }
 
-export function shownContact(row: KnownContact): ShownContact {
+export function presentContact(row: KnownContact): Contact {
   return {
     contactIdentifier: identifierOf(row),
     userId: row.user_id,
@@ -57,14 +57,14 @@ function customFieldsOf(row: KnownContact): CustomFields {
   return JSON.parse(row.custom_fields) as CustomFields;
 }
 
-export interface ShownMembership {
+export interface ContactMembership {
   subscriptionGroupId: string;
   joinedAt: string;
   isActive: boolean;
   source: string;
 }
 
-export function shownMembership(row: Membership): ShownMembership {
+export function presentMembership(row: Membership): ContactMembership {
   return {
     subscriptionGroupId: row.subscription_group_id,
     joinedAt: iso(row.joined_at),
@@ -73,7 +73,7 @@ export function shownMembership(row: Membership): ShownMembership {
   };
 }
 
-export interface ShownConsent {
+export interface ConsentRecord {
   action: ConsentAction;
   subscriptionGroupId: string | null;
   method: ConsentMethod | OptOutMethod | null;
@@ -85,7 +85,7 @@ export interface ShownConsent {
   recordedBy: string;
 }
 
-export function shownConsent(row: ConsentRow): ShownConsent {
+export function presentConsent(row: ConsentRow): ConsentRecord {
   return {
     action: row.action,
     subscriptionGroupId: row.subscription_group_id,
@@ -99,8 +99,8 @@ export function shownConsent(row: ConsentRow): ShownConsent {
   };
 }
 
-/** A membership as add and update answer it. Its texts are never null: clients of the interface read strings. */
-export interface ShownSubscriber {
+/** A membership as add and update return it. Strings are never null. */
+export interface Subscriber {
   subscriptionGroupId: string;
   contactIdentifier: string;
   email: string;
@@ -112,7 +112,7 @@ export interface ShownSubscriber {
   consentDetails: string;
 }
 
-export function shownSubscriber(groupId: string, { contact, subscription }: Member): ShownSubscriber {
+export function presentSubscriber(groupId: string, { contact, subscription }: Member): Subscriber {
   return {
     subscriptionGroupId: groupId,
     contactIdentifier: identifierOf(contact),
@@ -126,8 +126,8 @@ export function shownSubscriber(groupId: string, { contact, subscription }: Memb
   };
 }
 
-/** A membership merged with the contact's profile, as lists have it. */
-export interface ShownMember extends ShownSubscriber {
+/** A membership with the contact's profile, as lists return it. */
+export interface SubscriberDetail extends Subscriber {
   firstName: string;
   lastName: string;
   phone: string;
@@ -135,10 +135,10 @@ export interface ShownMember extends ShownSubscriber {
   customFields: CustomFields;
 }
 
-export function shownMember(groupId: string, member: Member): ShownMember {
+export function presentMember(groupId: string, member: Member): SubscriberDetail {
   const { contact } = member;
   return {
-    ...shownSubscriber(groupId, member),
+    ...presentSubscriber(groupId, member),
     firstName: contact.first_name ?? '',
     lastName: contact.last_name ?? '',
     phone: contact.phone ?? '',
@@ -147,13 +147,13 @@ export function shownMember(groupId: string, member: Member): ShownMember {
   };
 }
 
-/** One membership merged with the contact's profile; without the user id. */
-export function shownSubscription(groupId: string, member: Member): Omit<ShownMember, 'userId'> {
-  const { userId: _, ...subscription } = shownMember(groupId, member);
+/** One membership with the contact's profile, without the user id. */
+export function presentSubscription(groupId: string, member: Member): Omit<SubscriberDetail, 'userId'> {
+  const { userId: _, ...subscription } = presentMember(groupId, member);
   return subscription;
 }
 
-export interface ShownGroup {
+export interface SubscriptionGroup {
   subscriptionGroupId: string;
   name: string;
   description: string | null;
@@ -173,14 +173,14 @@ export interface ShownGroup {
   updatedAt: string;
 }
 
-export function shownGroup(row: SubscriptionGroupRow): ShownGroup {
+export function presentGroup(row: SubscriptionGroupRow): SubscriptionGroup {
   return {
     subscriptionGroupId: row.subscription_group_id,
     name: row.name,
     description: row.description,
     userId: row.account_id,
     isActive: row.is_active === 1,
-    // Every group is one that its account made.
+    // All groups are created by their account.
     isDefault: false,
     isSystem: false,
     totalSubscribers: row.total_subscribers,

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { SECOND } from '../../../src/core/clock.ts';
+import { SECOND } from '../../src/core/clock.ts';
 import {
   createReceiveBudget,
   FREE_BYTES,
-  MINIMUM_BYTES,
-  MINIMUM_WINDOW_MS,
+  MIN_RATE_WINDOW_MS,
+  MIN_WINDOW_BYTES,
   type UploadOptions,
-} from '../../../src/smtp/mx/receive-budget.ts';
-import { heldClock } from '../../support/store.ts';
+} from '../../src/smtp/receive-budget.ts';
+import { heldClock } from '../support/store.ts';
 
 const MB = 1_000_000;
 
@@ -29,18 +29,18 @@ function setUp() {
       evict: (reason) => void ended.push(`${name}: ${reason}`),
       ...wanted,
     });
-  /** An upload that has received so much beside what is free. */
+  /** An upload that has received this much beyond its free amount. */
   const held = (name: string, bytes: number, wanted: Partial<UploadOptions> = {}) => {
     const upload = open(name, wanted);
-    const hasRoom = upload.reserve(FREE_BYTES + bytes);
-    if (hasRoom) upload.progress(FREE_BYTES + bytes);
-    return { ...upload, hasRoom };
+    const fits = upload.reserve(FREE_BYTES + bytes);
+    if (fits) upload.progress(FREE_BYTES + bytes);
+    return { ...upload, fits };
   };
   return { clock, budget, ended, open, held };
 }
 
 describe('memory for mail that is being received', () => {
-  it('is given back', () => {
+  it('is released', () => {
     const { budget, held } = setUp();
     const one = held('a', 10 * MB);
     expect(budget.used()).toBe(10 * MB);
@@ -50,7 +50,7 @@ describe('memory for mail that is being received', () => {
     expect(one.reserve(1)).toBe(false);
   });
 
-  it('is free for small mails, whoever holds all of it', () => {
+  it('is free for small mails, even when all of it is in use', () => {
     const { held, open } = setUp();
     for (const name of ['a', 'b', 'c', 'd']) held(name, 20 * MB, { isProven: true });
     expect(open('a').reserve(FREE_BYTES)).toBe(true);
@@ -59,24 +59,24 @@ describe('memory for mail that is being received', () => {
 
   it('has a share for each address', () => {
     const { held, ended } = setUp();
-    expect(held('a', 15 * MB).hasRoom).toBe(true);
-    expect(held('a', 6 * MB).hasRoom).toBe(false);
-    expect(held('b', 15 * MB).hasRoom).toBe(true);
+    expect(held('a', 15 * MB).fits).toBe(true);
+    expect(held('a', 6 * MB).fits).toBe(false);
+    expect(held('b', 15 * MB).fits).toBe(true);
     expect(ended).toEqual([]);
   });
 
   it('has a share for each network', () => {
     const { held } = setUp();
-    for (const name of ['a', 'b']) expect(held(name, 20 * MB, { network: 'n' }).hasRoom).toBe(true);
-    expect(held('c', MB, { network: 'n' }).hasRoom).toBe(false);
-    expect(held('d', MB).hasRoom).toBe(true);
+    for (const name of ['a', 'b']) expect(held(name, 20 * MB, { network: 'n' }).fits).toBe(true);
+    expect(held('c', MB, { network: 'n' }).fits).toBe(false);
+    expect(held('d', MB).fits).toBe(true);
   });
 
   it('has a reserve for mail with a valid token', () => {
     const { held } = setUp();
-    for (const name of ['a', 'b', 'c']) expect(held(name, 20 * MB).hasRoom).toBe(true);
-    expect(held('d', MB).hasRoom).toBe(false);
-    expect(held('d', 20 * MB, { isProven: true }).hasRoom).toBe(true);
+    for (const name of ['a', 'b', 'c']) expect(held(name, 20 * MB).fits).toBe(true);
+    expect(held('d', MB).fits).toBe(false);
+    expect(held('d', 20 * MB, { isProven: true }).fits).toBe(true);
   });
 
   it('is taken from the slowest upload of the largest holder', () => {
@@ -88,19 +88,19 @@ describe('memory for mail that is being received', () => {
     held('stopped-2', 2 * MB, { holder: 'fast-too-2' });
     clock.advance(20 * SECOND);
     fast.progress(MB);
-    expect(held('new', 5 * MB).hasRoom).toBe(true);
-    expect(ended).toEqual(['fast-too: room-needed']);
+    expect(held('new', 5 * MB).fits).toBe(true);
+    expect(ended).toEqual(['fast-too: memory-needed']);
     expect(other.reserve(1)).toBe(false);
   });
 
-  it('is taken from the slowest of its own address first', () => {
+  it('is taken from the slowest upload of the same address first', () => {
     const { clock, held, ended } = setUp();
     held('one', 10 * MB, { holder: 'a' });
     const two = held('two', 10 * MB, { holder: 'a' });
     clock.advance(10 * SECOND);
     two.progress(1000);
-    expect(held('three', 5 * MB, { holder: 'a' }).hasRoom).toBe(true);
-    expect(ended).toEqual(['one: room-needed']);
+    expect(held('three', 5 * MB, { holder: 'a' }).fits).toBe(true);
+    expect(ended).toEqual(['one: memory-needed']);
   });
 
   it('is never taken from a smaller holder', () => {
@@ -108,7 +108,7 @@ describe('memory for mail that is being received', () => {
     for (const name of ['a', 'b', 'c']) held(name, 18 * MB);
     held('small', 6 * MB);
     clock.advance(10 * SECOND);
-    expect(held('large', 19 * MB).hasRoom).toBe(false);
+    expect(held('large', 19 * MB).fits).toBe(false);
     expect(ended).toEqual([]);
   });
 
@@ -118,10 +118,10 @@ describe('memory for mail that is being received', () => {
     for (const upload of arrived) upload.finish();
     clock.advance(10 * SECOND);
     held('c', 20 * MB);
-    expect(held('d', MB).hasRoom).toBe(false);
+    expect(held('d', MB).fits).toBe(false);
     clock.advance(2 * SECOND);
-    expect(held('d', MB).hasRoom).toBe(true);
-    expect(ended).toEqual(['c: room-needed']);
+    expect(held('d', MB).fits).toBe(true);
+    expect(ended).toEqual(['c: memory-needed']);
   });
 });
 
@@ -132,18 +132,18 @@ describe('the minimum rate', () => {
     const steady = open('steady');
     slow.progress(10 * MB);
     for (let n = 0; n < 3; n++) {
-      slow.progress(MINIMUM_BYTES / 3);
-      steady.progress(MINIMUM_BYTES);
-      clock.advance(MINIMUM_WINDOW_MS);
+      slow.progress(MIN_WINDOW_BYTES / 3);
+      steady.progress(MIN_WINDOW_BYTES);
+      clock.advance(MIN_RATE_WINDOW_MS);
       budget.sweep();
     }
     expect(ended).toEqual(['slow: too-slow']);
   });
 
-  it('does not concern a mail that has arrived', () => {
+  it('does not apply to a mail that has arrived', () => {
     const { clock, budget, open, ended } = setUp();
     open('a').finish();
-    clock.advance(10 * MINIMUM_WINDOW_MS);
+    clock.advance(10 * MIN_RATE_WINDOW_MS);
     budget.sweep();
     expect(ended).toEqual([]);
   });

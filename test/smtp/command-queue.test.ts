@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { createTurns } from '../../src/smtp/turns.ts';
+import { createCommandQueue } from '../../src/smtp/command-queue.ts';
 
-function setUp(perTurn: number) {
+function setUp(batchSize: number) {
   const deferred: (() => void)[] = [];
   const pauses: boolean[] = [];
   const done: string[] = [];
-  const turns = createTurns({
-    perTurn,
+  const turns = createCommandQueue({
+    batchSize,
     defer: (callback, hasBacklog) => {
       deferred.push(callback);
       pauses.push(hasBacklog);
@@ -26,8 +26,8 @@ function setUp(perTurn: number) {
   };
 }
 
-describe('turns', () => {
-  it('run so many commands and no more', () => {
+describe('the command queue', () => {
+  it('runs a limited number of commands per batch', () => {
     const { run, done, nextTurn, turns, isIdle } = setUp(2);
     run('a', '1', '2', '3', '4', '5');
     expect(done).toEqual(['1', '2']);
@@ -40,7 +40,7 @@ describe('turns', () => {
     expect(isIdle()).toBe(true);
   });
 
-  it('go round among networks, so that a quiet one waits for one command of each other', () => {
+  it('alternates between networks', () => {
     const { run, done, nextTurn } = setUp(1);
     run('a', 'a1', 'a2', 'a3', 'a4');
     run('b', 'b1', 'b2');
@@ -49,7 +49,7 @@ describe('turns', () => {
     expect(done).toEqual(['a1', 'a2', 'b1', 'q1', 'a3', 'b2', 'a4']);
   });
 
-  it('pause while commands wait, and only then', () => {
+  it('pauses between batches only while commands wait', () => {
     const { run, nextTurn, pauses } = setUp(2);
     run('a', '1', '2', '3', '4', '5');
     nextTurn();
@@ -57,7 +57,7 @@ describe('turns', () => {
     expect(pauses).toEqual([false, true]);
   });
 
-  it('bound a client whose next command comes out of the one before', () => {
+  it('limits a client whose commands trigger further ones', () => {
     const { turns, nextTurn } = setUp(3);
     let count = 0;
     const command = () => {

@@ -1,19 +1,19 @@
-import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
+import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
 
 /**
- * Memory for mail that is being received, shared by all connections of a listener. Each upload has a small amount
- * that it never has to ask for, so that an ordinary bounce always fits. Beyond it:
+ * Memory for mail that is being received, shared by all connections of a listener. Each upload has a small free amount,
+ * so that an ordinary bounce always fits. Beyond it:
  *
- * - a holder (a caller's address, or an account) and a network each have a share;
+ * - a holder (a client's address, or an account) and a network each have a share;
  * - a part is reserved for mail to recipients whose signed token proves that it concerns a message of ours;
- * - when there is no room, the slowest upload of the largest holder is ended, unless the one who asks is larger;
- * - an upload below the minimum rate is ended in any case.
+ * - when the memory is used up, the slowest upload of the largest holder is ended, unless the requesting holder is larger;
+ * - an upload below the minimum rate is always ended.
  */
 export interface ReceiveBudget {
   open(options: UploadOptions): Upload;
-  /** Ends uploads below the minimum rate: to be called every few seconds. */
+  /** Ends uploads below the minimum rate; called every few seconds. */
   sweep(): void;
-  /** Bytes in use, without what uploads have for free. */
+  /** Bytes in use, without the free amounts. */
   used(): number;
 }
 
@@ -23,20 +23,20 @@ export interface UploadOptions {
   network: string | null;
   /** May use the reserve. */
   isProven: boolean;
-  /** The upload has to end: its bytes are to be released. */
+  /** Called when the upload is ended to free its memory: releases its bytes. */
   evict(reason: EvictionReason): void;
 }
 
-export type EvictionReason = 'room-needed' | 'too-slow';
+export type EvictionReason = 'memory-needed' | 'too-slow';
 
 export interface Upload {
-  /** Asks for memory; false, and nothing changed, when there is no room. */
+  /** Reserves memory; false, and nothing changed, when there is none. */
   reserve(bytes: number): boolean;
   /** Counts bytes that arrived. */
   progress(bytes: number): void;
-  /** Everything has arrived: the upload is no longer ended to make room. */
+  /** Everything has arrived: the upload is no longer ended to free memory. */
   finish(): void;
-  /** Gives everything back; further calls do nothing. */
+  /** Releases all memory; further calls have no effect. */
   release(): void;
 }
 
@@ -48,15 +48,15 @@ export interface BudgetOptions {
   reserve: number;
 }
 
-/** Times the number of connections this is the memory beside the budget: 64 MB for 1,000. */
+/** Free amount of each upload. Not part of the budget: 64 MB for 1,000 connections. */
 export const FREE_BYTES = 65_536;
-/** An upload is not ended to make room before. */
-const PATIENCE_MS = 2 * SECOND;
-/** Bytes lose half their weight in the measure of an upload's rate in this time. */
+/** Age below which an upload is not ended to free memory. */
+const MIN_AGE_MS = 2 * SECOND;
+/** Half-life of received bytes in the rate of an upload. */
 const HALF_LIFE_MS = 5 * SECOND;
-/** An upload delivers this much within this time, or it ends. RFC 5321 §4.5.3.2.5 grants 3 minutes per chunk. */
-export const MINIMUM_BYTES = 4096;
-export const MINIMUM_WINDOW_MS = MINUTE;
+/** Minimum rate: this many bytes within this time. RFC 5321 §4.5.3.2.5 grants 3 minutes per chunk. */
+export const MIN_WINDOW_BYTES = 4096;
+export const MIN_RATE_WINDOW_MS = MINUTE;
 
 interface Active extends UploadOptions {
   charged: number;
@@ -90,8 +90,8 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
     if (upload.network !== null) change(networks, upload.network, bytes);
   }
 
-  /** Ends uploads until there is room for `bytes` more; false when that is impossible. */
-  function makeRoom(upload: Active, bytes: number): boolean {
+  /** Ends uploads until `bytes` more fit; false when that is impossible. */
+  function freeMemory(upload: Active, bytes: number): boolean {
     const { holder, network, isProven } = upload;
     const size = () => (holders.get(holder) ?? 0) + bytes;
     const sameHolder = (other: Active) => other.holder === holder;
@@ -117,7 +117,7 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
     while (!fits()) {
       const victim = slowest((other) => other !== upload && matches(other));
       if (victim === null) return false;
-      end(victim, 'room-needed');
+      end(victim, 'memory-needed');
     }
     return true;
   }
@@ -127,7 +127,7 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
     const now = clock.now();
     let found: Active | null = null;
     for (const other of active) {
-      if (other.isFinished || other.charged === 0 || now - other.since < PATIENCE_MS || !matches(other))
+      if (other.isFinished || other.charged === 0 || now - other.since < MIN_AGE_MS || !matches(other))
         continue;
       if (found === null || isWorse(other, found, now)) found = other;
     }
@@ -150,10 +150,10 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
   }
 
   return {
-    open: (wanted) => {
+    open: (uploadOptions) => {
       const now = clock.now();
       const upload: Active = {
-        ...wanted,
+        ...uploadOptions,
         charged: 0,
         reserved: 0,
         since: now,
@@ -168,7 +168,7 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
         reserve: (bytes) => {
           if (!active.has(upload)) return false;
           const more = Math.max(0, upload.reserved + bytes - FREE_BYTES) - upload.charged;
-          if (more > 0 && !makeRoom(upload, more)) return false;
+          if (more > 0 && !freeMemory(upload, more)) return false;
           upload.reserved += bytes;
           if (more > 0) charge(upload, more);
           return true;
@@ -188,8 +188,8 @@ export function createReceiveBudget(clock: Clock, options: BudgetOptions): Recei
     sweep: () => {
       const now = clock.now();
       for (const upload of active) {
-        if (upload.isFinished || now - upload.windowAt < MINIMUM_WINDOW_MS) continue;
-        if (upload.windowBytes < MINIMUM_BYTES) end(upload, 'too-slow');
+        if (upload.isFinished || now - upload.windowAt < MIN_RATE_WINDOW_MS) continue;
+        if (upload.windowBytes < MIN_WINDOW_BYTES) end(upload, 'too-slow');
         upload.windowAt = now;
         upload.windowBytes = 0;
       }

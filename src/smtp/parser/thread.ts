@@ -3,26 +3,26 @@ import { parentPort } from 'node:worker_threads';
 import { type ParsedIncoming, parseIncoming } from '../../mail/incoming/parse.ts';
 import { readSignatures, type Signer } from '../../mail/incoming/signatures.ts';
 import type { PublicKeys } from '../../mail/incoming/verify-signatures.ts';
-import { readSubmitted, type Submitted } from '../submission/submitted-mail.ts';
+import { parseSubmitted, type Submitted } from '../submission/submitted-mail.ts';
 
 /**
- * The thread that parses mail from untrusted senders. It has no access to anything but the mail it is given,
- * and can be terminated at any time.
+ * The program of the thread that parses mail from untrusted senders. It has access only to the mails that it gets, and
+ * may be terminated at any time. Results by purpose:
  */
-export interface Readings {
-  /** Mail that comes in from other servers. */
-  incoming: ReadIncoming;
-  /** Who signed a mail, null when no aligned signature verifies. */
+export interface ParseResults {
+  /** Mail from other servers. */
+  incoming: IncomingResult;
+  /** The verified signer of a mail, null when no aligned signature verifies. */
   signatures: Signer | null;
-  /** Mail that a customer's program hands in. */
+  /** Mail that a customer's program submits. */
   submission: Submitted;
 }
 
-export interface ReadIncoming {
+export interface IncomingResult {
   parsed: ParsedIncoming;
-  /** 16 bytes, the same for one mail sent twice: trace fields are no part of it. */
+  /** 16 bytes, the same for a mail that is sent twice: trace fields are not part of it. */
   fingerprint: Uint8Array;
-  /** Names of the keys that would tell who signed it; empty for mail whose sender does not matter. */
+  /** Names of the DNS records with the keys of its signatures; empty for mail whose signer has no effect. */
   keyNames: string[];
 }
 
@@ -36,30 +36,30 @@ interface JobFields {
   submission: object;
 }
 
-/** Answered by the reading of its purpose; jobs are answered in order. */
+/** Answered with the result of its purpose, in the order of the jobs. */
 export type ParseJob = {
-  [Purpose in keyof Readings]: { purpose: Purpose; raw: Uint8Array } & JobFields[Purpose];
-}[keyof Readings];
+  [Purpose in keyof ParseResults]: { purpose: Purpose; raw: Uint8Array } & JobFields[Purpose];
+}[keyof ParseResults];
 
-async function answer(job: ParseJob): Promise<Readings[keyof Readings]> {
+async function answer(job: ParseJob): Promise<ParseResults[keyof ParseResults]> {
   const mail = Buffer.from(job.raw.buffer, job.raw.byteOffset, job.raw.byteLength);
   if (job.purpose === 'incoming') return readIncoming(mail, job.opensReports);
-  if (job.purpose === 'submission') return readSubmitted(mail);
-  // Loaded by the first mail that needs it: it is most of this thread's memory.
+  if (job.purpose === 'submission') return parseSubmitted(mail);
+  // Loaded for the first mail that needs it: it takes most of this thread's memory.
   const { verifySignatures } = await import('../../mail/incoming/verify-signatures.ts');
   return verifySignatures(mail, job.keys, job.at);
 }
 
-/** What these say is believed the more when it is known who says it. */
+/** The kinds whose effects depend on the signer. */
 const SIGNED_KINDS: ReadonlySet<ParsedIncoming['kind']> = new Set(['arf', 'dmarc-report', 'tls-report']);
 
-function readIncoming(mail: Buffer, opensReports: boolean): ReadIncoming {
+function readIncoming(mail: Buffer, opensReports: boolean): IncomingResult {
   const parsed = parseIncoming(mail, { opensReports });
   const keyNames = SIGNED_KINDS.has(parsed.kind) ? (readSignatures(mail)?.keyNames ?? []) : [];
   return { parsed, fingerprint: fingerprintOf(mail), keyNames };
 }
 
-/** Of the body alone: header fields are added on the way, the body stays as it is. */
+/** Hash of the body only: servers add header fields and do not change the body. */
 function fingerprintOf(mail: Buffer): Uint8Array {
   const ends = [mail.indexOf('\r\n\r\n'), mail.indexOf('\n\n')].filter((at) => at >= 0);
   const body = ends.length === 0 ? mail : mail.subarray(Math.min(...ends));
@@ -68,7 +68,7 @@ function fingerprintOf(mail: Buffer): Uint8Array {
 
 let last: Promise<void> = Promise.resolve();
 parentPort?.on('message', (job: ParseJob) => {
-  // Verification is asynchronous: the next job waits, so that answers keep the order of the jobs. A rejection is
-  // thrown in this thread, as a failed parse is.
+  // Verification is asynchronous: the next job waits, so that results keep the order of the jobs. A rejection ends the
+  // thread, as an exception while parsing does.
   last = last.then(async () => parentPort?.postMessage(await answer(job)));
 });

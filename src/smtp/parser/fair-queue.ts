@@ -2,13 +2,12 @@ import { LRUCache } from 'lru-cache';
 import { SECOND } from '../../core/clock.ts';
 
 /**
- * A queue in which nobody waits behind another sender's backlog. Each job names the caller it comes from and
- * the subject it is about; both are charged for the time that their jobs take, and the job whose caller and
- * subject have used least recently is next. A newcomer is therefore served after the job in hand, whatever
- * waits.
+ * A queue in which no sender waits behind another sender's backlog. Each job has a caller that it comes from and a
+ * subject that it is about; both are charged for the time of their jobs, and the job whose caller and subject have used
+ * the least time recently is next. A new caller is therefore served after the job in progress, whatever waits.
  */
-export interface Turn {
-  /** first: proven to concern a message of ours. normal: mail to a mailbox. last: reports, the costliest to read. */
+export interface JobOrigin {
+  /** first: proven to concern a message of ours. normal: mail to a mailbox. last: reports, the costliest to parse. */
   priority: Priority;
   /** Network or account that the job comes from. */
   caller: string;
@@ -19,45 +18,45 @@ export interface Turn {
 export const PRIORITIES = ['first', 'normal', 'last'] as const;
 export type Priority = (typeof PRIORITIES)[number];
 
-export interface FairQueue<Job extends { turn: Turn }> {
-  /** False, and nothing queued, when this caller's or subject's share is used up. */
+export interface FairQueue<Job extends { origin: JobOrigin }> {
+  /** False, and nothing queued, when the share of the caller or the subject is used up. */
   push(job: Job): boolean;
-  /** Returns a job that was taken to the front of its place. Always succeeds. */
+  /** Puts a job that was taken back in front of its flow. Always succeeds. */
   putBack(job: Job): void;
-  /** The next job; undefined, and nothing taken, when there is none or `accepts` says no to it. */
+  /** Takes the next job; undefined, and nothing taken, when there is none or `accepts` returns false for it. */
   take(accepts: (job: Job) => boolean): Job | undefined;
-  /** Counts `ms` of work against the caller and the subject. */
-  charge(turn: Turn, ms: number): void;
+  /** Charges `ms` of work to the caller and the subject. */
+  charge(origin: JobOrigin, ms: number): void;
   /** Removes and returns everything. */
   clear(): Job[];
 }
 
-/** Most jobs that wait at once, of one priority each. A message has one recipient, so few mails are about it. */
+/** Maximum number of waiting jobs of each priority. A message has one recipient, so few mails are about it. */
 const MAX_WAITING: Record<Priority, { perCaller: number; perSubject: number }> = {
   first: { perCaller: 500, perSubject: 8 },
   normal: { perCaller: 500, perSubject: 500 },
   last: { perCaller: 30, perSubject: 100 },
 };
-const MAX_WAITING_IN_ALL = 5000;
-/** Every so many turns the lowest priority that waits is served, so that it is slowed down and not starved. */
-const TURNS_TO_LAST = 16;
-/** Use of the thread is forgotten by half in this time. */
+const MAX_WAITING_TOTAL = 5000;
+/** Every 16th job is of the lowest priority that waits, so that it is slowed down and not starved. */
+const LOWEST_PRIORITY_INTERVAL = 16;
+/** Half-life of the time charged to a caller or subject. */
 const HALF_LIFE_MS = 30 * SECOND;
 const NEGLIGIBLE_MS = 0.01;
-const MAX_REMEMBERED = 20_000;
+const MAX_TRACKED = 20_000;
 
 /** `now` in ms, from any origin. */
-export function createFairQueue<Job extends { turn: Turn }>(now: () => number): FairQueue<Job> {
+export function createFairQueue<Job extends { origin: JobOrigin }>(now: () => number): FairQueue<Job> {
   const flows: Record<Priority, Map<string, Flow<Job>>> = {
     first: new Map(),
     normal: new Map(),
     last: new Map(),
   };
   const waiting = new Map<string, number>();
-  const used = new LRUCache<string, Use>({ max: MAX_REMEMBERED });
+  const used = new LRUCache<string, Use>({ max: MAX_TRACKED });
   let halvedAt = now();
   let size = 0;
-  let turns = 0;
+  let taken = 0;
 
   function useOf(key: string): Use {
     const use = used.get(key) ?? { ms: 0 };
@@ -65,7 +64,7 @@ export function createFairQueue<Job extends { turn: Turn }>(now: () => number): 
     return use;
   }
 
-  function forget(): void {
+  function decay(): void {
     const halves = Math.floor((now() - halvedAt) / HALF_LIFE_MS);
     if (halves < 1) return;
     halvedAt += halves * HALF_LIFE_MS;
@@ -75,29 +74,29 @@ export function createFairQueue<Job extends { turn: Turn }>(now: () => number): 
     }
   }
 
-  function countJob({ turn }: Job, change: 1 | -1): void {
+  function countJob({ origin }: Job, change: 1 | -1): void {
     size += change;
-    for (const key of keysOf(turn)) {
-      const count = `${turn.priority} ${key}`;
+    for (const key of keysOf(origin)) {
+      const count = `${origin.priority} ${key}`;
       const next = (waiting.get(count) ?? 0) + change;
       if (next === 0) waiting.delete(count);
       else waiting.set(count, next);
     }
   }
 
-  function flowOf(turn: Turn): Flow<Job> {
-    const key = JSON.stringify([turn.caller, turn.subject]);
-    const known = flows[turn.priority].get(key);
+  function flowOf(origin: JobOrigin): Flow<Job> {
+    const key = JSON.stringify([origin.caller, origin.subject]);
+    const known = flows[origin.priority].get(key);
     if (known !== undefined) return known;
-    const [caller, subject] = keysOf(turn);
+    const [caller, subject] = keysOf(origin);
     const flow = { key, jobs: [], caller: useOf(caller), subject: useOf(subject) };
-    flows[turn.priority].set(key, flow);
+    flows[origin.priority].set(key, flow);
     return flow;
   }
 
-  /** The flow that has used least; of equal ones the first. */
+  /** The flow that has used the least; of equal ones the first. */
   function nextFlow(): Flow<Job> | null {
-    const order = (turns + 1) % TURNS_TO_LAST === 0 ? PRIORITIES.toReversed() : PRIORITIES;
+    const order = (taken + 1) % LOWEST_PRIORITY_INTERVAL === 0 ? PRIORITIES.toReversed() : PRIORITIES;
     const priority = order.find((each) => flows[each].size > 0);
     if (priority === undefined) return null;
     let best: Flow<Job> | null = null;
@@ -113,39 +112,39 @@ export function createFairQueue<Job extends { turn: Turn }>(now: () => number): 
 
   return {
     push: (job) => {
-      const { priority } = job.turn;
-      const [caller, subject] = keysOf(job.turn);
+      const { priority } = job.origin;
+      const [caller, subject] = keysOf(job.origin);
       const { perCaller, perSubject } = MAX_WAITING[priority];
       const isFull =
-        size >= MAX_WAITING_IN_ALL ||
+        size >= MAX_WAITING_TOTAL ||
         (waiting.get(`${priority} ${caller}`) ?? 0) >= perCaller ||
         (waiting.get(`${priority} ${subject}`) ?? 0) >= perSubject;
       if (isFull) return false;
-      flowOf(job.turn).jobs.push(job);
+      flowOf(job.origin).jobs.push(job);
       countJob(job, 1);
       return true;
     },
     putBack: (job) => {
-      flowOf(job.turn).jobs.unshift(job);
+      flowOf(job.origin).jobs.unshift(job);
       countJob(job, 1);
     },
     take: (accepts) => {
-      forget();
+      decay();
       const flow = nextFlow();
       const job = flow?.jobs[0];
       if (flow === null || job === undefined || !accepts(job)) return undefined;
       flow.jobs.shift();
-      turns++;
-      // Last in the order of insertion, which decides between flows that have used the same.
-      const { priority } = job.turn;
+      taken++;
+      // Inserted last: the order of insertion decides between flows that have used the same.
+      const { priority } = job.origin;
       flows[priority].delete(flow.key);
       if (flow.jobs.length > 0) flows[priority].set(flow.key, flow);
       countJob(job, -1);
       return job;
     },
-    charge: (turn, ms) => {
-      forget();
-      for (const key of keysOf(turn)) useOf(key).ms += ms;
+    charge: (origin, ms) => {
+      decay();
+      for (const key of keysOf(origin)) useOf(key).ms += ms;
     },
     clear: () => {
       const jobs = PRIORITIES.flatMap((priority) =>
@@ -159,7 +158,7 @@ export function createFairQueue<Job extends { turn: Turn }>(now: () => number): 
   };
 }
 
-/** Jobs of one caller about one subject, in their order. */
+/** Jobs of one caller about one subject, in the order of arrival. */
 interface Flow<Job> {
   key: string;
   jobs: Job[];
@@ -167,11 +166,11 @@ interface Flow<Job> {
   subject: Use;
 }
 
-/** Of the thread, in ms. */
 interface Use {
+  /** Time in the thread. */
   ms: number;
 }
 
-function keysOf({ caller, subject }: Turn): [caller: string, subject: string] {
+function keysOf({ caller, subject }: JobOrigin): [caller: string, subject: string] {
   return [`caller ${caller}`, `subject ${subject}`];
 }

@@ -1,21 +1,21 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import { DAY } from '../core/clock.ts';
 
 /**
- * A certificate that nobody vouches for, made at start where the operator gave none: between mail servers it
- * keeps bounces from being read on the way all the same (RFC 7435). Just enough DER (X.690) and RFC 5280.
+ * A self-signed certificate, generated at start when none is configured. Mail servers accept it for opportunistic
+ * encryption (RFC 7435). Implements the subset of DER (X.690) and RFC 5280 that this needs.
  */
 export interface KeyAndCertificate {
   /** PEM. */
   key: string;
-  /** PEM, with the chain where there is one. */
+  /** PEM, followed by the chain if there is one. */
   cert: string;
 }
 
-const DAY_MS = 86_400_000;
 const VALID_DAYS = 3650;
 
-/** For one host name, ECDSA on P-256, valid for ten years from `now` (epoch ms). */
-export function makeOwnCertificate(hostname: string, now: number): KeyAndCertificate {
+/** Generates a certificate for one host name: ECDSA on P-256, valid for ten years from `now` (epoch ms). */
+export function generateSelfSignedCertificate(hostname: string, now: number): KeyAndCertificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(
     der(SET, sequence(COMMON_NAME, der(UTF8_STRING, Buffer.from(hostname.slice(0, 64))))),
@@ -25,7 +25,7 @@ export function makeOwnCertificate(hostname: string, now: number): KeyAndCertifi
     der(INTEGER, [1, ...randomBytes(12)]),
     ECDSA_WITH_SHA256,
     name,
-    sequence(time(now - DAY_MS), time(now + VALID_DAYS * DAY_MS)),
+    sequence(time(now - DAY), time(now + VALID_DAYS * DAY)),
     name,
     publicKey.export({ type: 'spki', format: 'der' }),
     der(

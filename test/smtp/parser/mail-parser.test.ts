@@ -1,14 +1,14 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
-import type { Turn } from '../../../src/smtp/mx/fair-queue.ts';
-import { createMailReader } from '../../../src/smtp/mx/parse-pool.ts';
-import { dsn } from './mails.ts';
-import { startReader } from './setup.ts';
+import type { JobOrigin } from '../../../src/smtp/parser/fair-queue.ts';
+import { createMailParser } from '../../../src/smtp/parser/mail-parser.ts';
+import { dsn } from '../mx/mails.ts';
+import { startParser } from '../mx/setup.ts';
 
 const log = createLog({ level: 'silent', hashAddresses: false });
 
-/** A thread that answers every mail but three: at one it hangs, at one it dies, at one it eats all memory. */
+/** A thread that answers every mail except four: it hangs, exits, throws, or allocates memory without end. */
 const FRAGILE = `
 const { parentPort } = require('node:worker_threads');
 parentPort.on('message', ({ raw }) => {
@@ -20,16 +20,16 @@ parentPort.on('message', ({ raw }) => {
   parentPort.postMessage({ parsed: { kind: text }, fingerprint: new Uint8Array(16) });
 });`;
 
-const TURN: Turn = { priority: 'first', caller: '192.0.2.0/24', subject: 'msg_one' };
+const ORIGIN: JobOrigin = { priority: 'first', caller: '192.0.2.0/24', subject: 'msg_one' };
 
 function jobOf(text: string) {
   return { purpose: 'incoming', raw: Buffer.from(text), opensReports: false } as const;
 }
 
-function reader(startThread: () => Worker, timeMs?: number) {
+function startParserWith(startThread: () => Worker, timeoutMs?: number) {
   let started = 0;
   let posted = 0;
-  const made = createMailReader({
+  const parser = createMailParser({
     startThread: () => {
       started++;
       const thread = startThread();
@@ -41,24 +41,25 @@ function reader(startThread: () => Worker, timeMs?: number) {
       return thread;
     },
     log,
-    ...(timeMs === undefined ? {} : { timeMs }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
   });
-  onTestFinished(() => made.stop());
+  onTestFinished(() => parser.stop());
   return {
-    read: async (text: string, turn: Partial<Turn> = {}) => made.read(jobOf(text), { ...TURN, ...turn }),
-    /** Whether one mail more of this turn is refused. */
-    isFull: (turn: Partial<Turn> = {}) => made.read(jobOf('x'), { ...TURN, ...turn }) === null,
+    read: async (text: string, origin: Partial<JobOrigin> = {}) =>
+      parser.parse(jobOf(text), { ...ORIGIN, ...origin }),
+    /** Whether one more mail of this origin is refused. */
+    isFull: (origin: Partial<JobOrigin> = {}) => parser.parse(jobOf('x'), { ...ORIGIN, ...origin }) === null,
     started: () => started,
-    handedOver: () => posted,
-    stop: made.stop,
+    posted: () => posted,
+    stop: parser.stop,
   };
 }
 
 const fragile = () => new Worker(FRAGILE, { eval: true, resourceLimits: { maxOldGenerationSizeMb: 32 } });
 
-describe('the thread that reads', () => {
-  it('says what a mail is, and knows it again by its body', async () => {
-    const { read } = reader(startReader);
+describe('the mail parser', () => {
+  it('classifies a mail and derives its fingerprint from the body', async () => {
+    const { read } = startParserWith(startParser);
     const mail = dsn();
     const readings = await Promise.all(
       [mail, `Received: by another\r\n${mail}`, `${mail} `].map((text) => read(text)),
@@ -73,28 +74,28 @@ describe('the thread that reads', () => {
     expect(fingerprints[2]).not.toBe(fingerprints[0]);
   });
 
-  it('reads mail about our messages before other mail, and that before reports', async () => {
-    const { read } = reader(fragile);
+  it('parses mail about our messages before other mail, and that before reports', async () => {
+    const { read } = startParserWith(fragile);
     const order: string[] = [];
-    const noted = (name: string, count: number, turnOf: (n: number) => Partial<Turn>) =>
+    const noted = (name: string, count: number, turnOf: (n: number) => Partial<JobOrigin>) =>
       Array.from({ length: count }, (_, n) => read(`${name} ${n}`, turnOf(n)).then(() => order.push(name)));
     await Promise.all([
       ...noted('report', 10, () => ({ priority: 'last', subject: 'dmarc' })),
       ...noted('mailbox', 10, () => ({ priority: 'normal', subject: 'postmaster' })),
       ...noted('token', 40, (n) => ({ subject: `msg_${n}` })),
     ]);
-    // One report and four other mails were with the thread already; one turn in 16 goes to the lowest.
+    // One report and four other mails were posted already; one job in 16 is of the lowest priority.
     const before = order.slice(0, order.lastIndexOf('token'));
     expect(before.filter((name) => name === 'report').length).toBeLessThanOrEqual(5);
     expect(before.filter((name) => name === 'mailbox').length).toBeLessThanOrEqual(4);
   });
 
-  it('hands over no more than half a megabyte in advance', async () => {
-    const { read, handedOver } = reader(fragile);
+  it('posts at most half a megabyte ahead', async () => {
+    const { read, posted } = startParserWith(fragile);
     const waiting = Array.from({ length: 30 }, (_, n) => read('x'.repeat(200_000), { subject: `msg_${n}` }));
-    expect(handedOver()).toBe(2);
+    expect(posted()).toBe(2);
     await Promise.all(waiting);
-    expect(handedOver()).toBe(30);
+    expect(posted()).toBe(30);
   });
 
   it.each([
@@ -103,9 +104,9 @@ describe('the thread that reads', () => {
     ['throw', 'failed', 2],
     ['eat', 'failed', 2],
   ])(
-    'a mail that makes it %s is unreadable: %s; those behind it are read',
+    'reports a mail at which the thread fails with %s as %s, and parses the next ones',
     async (poison, unreadable, deaths) => {
-      const { read, started } = reader(fragile, 1500);
+      const { read, started } = startParserWith(fragile, 1500);
       const [before, bad, after] = await Promise.all([read('one'), read(poison), read('two')]);
       expect(before).toMatchObject({ parsed: { kind: 'one' } });
       expect(bad).toEqual({ unreadable });
@@ -115,26 +116,26 @@ describe('the thread that reads', () => {
     20_000,
   );
 
-  it.each<[string, Partial<Turn>, number]>([
+  it.each<[string, Partial<JobOrigin>, number]>([
     ['one message', {}, 8],
     ['the reports of one network', { priority: 'last' }, 30],
   ])('refuses more mail than the share of %s', (_, turn, share) => {
-    const { isFull } = reader(fragile);
+    const { isFull } = startParserWith(fragile);
     const full = Array.from({ length: 200 }, () => isFull(turn));
-    // Those that were handed to the thread no longer wait.
+    // Posted jobs no longer wait.
     expect(full.indexOf(true)).toBeGreaterThanOrEqual(share);
     expect(full.indexOf(true)).toBeLessThanOrEqual(share + 32);
     expect(isFull({ ...turn, caller: '198.51.100.0/24', subject: 'msg_two' })).toBe(false);
   });
 
-  it('refuses more mail in all than it has memory for', () => {
-    const { isFull } = reader(fragile);
+  it('refuses more mail in total than its limit', () => {
+    const { isFull } = startParserWith(fragile);
     const full = Array.from({ length: 5100 }, (_, n) => isFull({ caller: `${n}`, subject: `${n}` }));
     expect(full.indexOf(true)).toBeGreaterThan(4000);
   });
 
-  it('looks at nothing more once it is stopped', async () => {
-    const { read, stop } = reader(fragile);
+  it('parses no mail after stop', async () => {
+    const { read, stop } = startParserWith(fragile);
     const waiting = [read('hang'), read('one')];
     await stop();
     expect(await Promise.all(waiting)).toEqual([{ unreadable: 'stopping' }, { unreadable: 'stopping' }]);

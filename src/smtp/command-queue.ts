@@ -1,0 +1,73 @@
+/**
+ * Shares the event loop among SMTP clients: a bounded number of commands runs in one iteration, those that wait run
+ * network by network, and while some wait there is a pause between iterations. However many connections send commands,
+ * everything else in the process waits for one batch at most, and has most of the processor.
+ */
+export interface CommandQueue {
+  /** Runs the job now or in a later batch. A connection has one job at a time, which bounds the queue. */
+  run(network: string, job: () => void): void;
+  waiting(): number;
+}
+
+/** About a millisecond. */
+const COMMANDS_PER_BATCH = 50;
+/** Pause between batches while commands wait: at most 12,500 commands per second. */
+const PAUSE_MS = 4;
+
+export function createCommandQueue(
+  options: { batchSize?: number; defer?: (callback: () => void, hasBacklog: boolean) => void } = {},
+): CommandQueue {
+  const { batchSize = COMMANDS_PER_BATCH, defer = deferBatch } = options;
+  const queues = new Map<string, (() => void)[]>();
+  let waiting = 0;
+  let used = 0;
+  let isScheduled = false;
+
+  function schedule(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    defer(runBatch, waiting > 0);
+  }
+
+  function runBatch(): void {
+    isScheduled = false;
+    used = 0;
+    while (waiting > 0 && used < batchSize) runNext();
+    if (waiting > 0) schedule();
+  }
+
+  /** Runs the first job of the first network, which then moves behind the others. */
+  function runNext(): void {
+    for (const [network, jobs] of queues) {
+      queues.delete(network);
+      const job = jobs.shift();
+      if (jobs.length > 0) queues.set(network, jobs);
+      if (job === undefined) continue;
+      waiting--;
+      used++;
+      job();
+      return;
+    }
+  }
+
+  return {
+    run: (network, job) => {
+      schedule();
+      if (used < batchSize && waiting === 0) {
+        used++;
+        job();
+        return;
+      }
+      waiting++;
+      const jobs = queues.get(network);
+      if (jobs === undefined) queues.set(network, [job]);
+      else jobs.push(job);
+    },
+    waiting: () => waiting,
+  };
+}
+
+function deferBatch(callback: () => void, hasBacklog: boolean): void {
+  if (hasBacklog) setTimeout(callback, PAUSE_MS).unref();
+  else setImmediate(callback);
+}

@@ -1,0 +1,184 @@
+import { Worker } from 'node:worker_threads';
+import { SECOND } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import { createFairQueue, type JobOrigin, type Priority } from './fair-queue.ts';
+import type { ParseJob, ParseResults } from './thread.ts';
+
+/**
+ * Parses mails in a thread, one after the other and each within a time limit. A mail that ends two threads is unreadable;
+ * the mails behind it go to the next thread. Callers and recipients share the thread fairly (fair-queue.ts), so a flood
+ * delays no other sender by more than the mail in progress.
+ *
+ * Not piscina: it posts a fixed number of tasks to a busy thread whatever their priority, starts a task's time limit when
+ * the task is posted, and fails all tasks of a thread that exits. Not shared with store/readers/pool.ts, which runs one
+ * read at a time on each of several threads and lets overdue reads end; only the event handlers of a thread are alike.
+ */
+export interface MailParser {
+  /** Null when too many mails of this caller, for this recipient or in total are waiting. */
+  parse<Job extends ParseJob>(
+    job: Job,
+    origin: JobOrigin,
+  ): Promise<ParseResults[Job['purpose']] | Unreadable> | null;
+  stop(): Promise<void>;
+}
+
+/** too-long, failed: caused by the mail. stopping: the mail was not parsed. */
+export type Unreadable = { unreadable: 'too-long' | 'failed' | 'stopping' };
+
+interface Waiting {
+  job: ParseJob;
+  origin: JobOrigin;
+  /** Threads that exited while they parsed it. */
+  crashes: number;
+  resolve(result: ParseResults[keyof ParseResults] | Unreadable): void;
+}
+
+const TIMEOUT_MS = 5 * SECOND;
+/**
+ * Limits of jobs posted to the thread ahead of time, so that it continues while a commit occupies the main thread. Only
+ * small mails: the order of posted jobs no longer changes.
+ */
+const MAX_AHEAD = 32;
+const MAX_BYTES_AHEAD = 512 * 1024;
+/** A report waits until the thread is idle: jobs that arrive meanwhile go first. */
+const MAX_AHEAD_BY_PRIORITY: Record<Priority, number> = { first: MAX_AHEAD, normal: 4, last: 0 };
+/** Pause before a thread that exited is replaced. */
+const RESTART_DELAY_MS = SECOND;
+
+/** Limit of the heap of a thread: many times what a mail of the largest size needs. */
+const HEAP_LIMIT_MB = 512;
+
+/** Starts a thread that runs `script`, by default the compiled thread.ts. */
+export function startParserThread(script = new URL('./thread.js', import.meta.url)): Worker {
+  return new Worker(script, { resourceLimits: { maxOldGenerationSizeMb: HEAP_LIMIT_MB } });
+}
+
+export interface MailParserDeps {
+  /** Default: `startParserThread`. */
+  startThread?: (() => Worker) | undefined;
+  log: Log;
+  /** Time limit of one mail, ms. */
+  timeoutMs?: number;
+}
+
+export function createMailParser(deps: MailParserDeps): MailParser {
+  const { log, startThread = () => startParserThread(), timeoutMs = TIMEOUT_MS } = deps;
+  const queue = createFairQueue<Waiting>(() => performance.now());
+  /** Jobs posted to the thread, which parses them in this order: the first is in progress. */
+  let posted: Waiting[] = [];
+  let postedBytes = 0;
+  /** When the thread began with the first one. */
+  let begunAt = 0;
+  let thread: Worker | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+
+  function start(): void {
+    const started = startThread();
+    thread = started;
+    started.on('message', (result: ParseResults[keyof ParseResults]) => {
+      if (thread === started) done(result);
+    });
+    started.on('error', (error) => {
+      log.error({ err: error }, 'mail parser thread failed');
+    });
+    started.on('exit', () => {
+      if (thread === started) onExit();
+    });
+    next();
+  }
+
+  function done(result: ParseResults[keyof ParseResults]): void {
+    const finished = posted.shift();
+    if (finished !== undefined) {
+      postedBytes -= finished.job.raw.length;
+      queue.charge(finished.origin, performance.now() - begunAt);
+      finished.resolve(result);
+    }
+    restartTimer();
+    next();
+  }
+
+  function next(): void {
+    if (thread === null || posted.length >= MAX_AHEAD) return;
+    for (let waiting = queue.take(mayPost); waiting !== undefined; waiting = queue.take(mayPost)) {
+      posted.push(waiting);
+      postedBytes += waiting.job.raw.length;
+      thread.postMessage(waiting.job);
+      if (posted.length === 1) restartTimer();
+    }
+  }
+
+  function mayPost({ job, origin }: Waiting): boolean {
+    if (posted.length === 0) return true;
+    const samePriority = posted.filter((each) => each.origin.priority === origin.priority).length;
+    return (
+      posted.length < MAX_AHEAD &&
+      samePriority < MAX_AHEAD_BY_PRIORITY[origin.priority] &&
+      postedBytes + job.raw.length <= MAX_BYTES_AHEAD
+    );
+  }
+
+  /** Starts the time limit of the first job. */
+  function restartTimer(): void {
+    clearTimeout(timer);
+    begunAt = performance.now();
+    if (posted.length > 0) timer = setTimeout(timedOut, timeoutMs);
+  }
+
+  /** Returns the job in progress; those behind it wait for the next thread. */
+  function detach(): Waiting | undefined {
+    clearTimeout(timer);
+    thread = null;
+    const [first, ...others] = posted;
+    posted = [];
+    postedBytes = 0;
+    for (const waiting of others.toReversed()) queue.putBack(waiting);
+    return first;
+  }
+
+  /** A busy thread handles no messages, so it is terminated. */
+  function timedOut(): void {
+    const slow = thread;
+    const first = detach();
+    const caller = first?.origin.caller;
+    log.error({ timeoutMs, purpose: first?.job.purpose, caller }, 'mail parser timed out');
+    if (first !== undefined) queue.charge(first.origin, timeoutMs);
+    first?.resolve({ unreadable: 'too-long' });
+    void slow?.terminate();
+    if (!stopped) start();
+  }
+
+  function onExit(): void {
+    const first = detach();
+    if (first !== undefined && ++first.crashes < 2) queue.putBack(first);
+    else first?.resolve({ unreadable: 'failed' });
+    setTimeout(() => stopped || start(), RESTART_DELAY_MS).unref();
+  }
+
+  function parse<Job extends ParseJob>(
+    job: Job,
+    origin: JobOrigin,
+  ): Promise<ParseResults[Job['purpose']] | Unreadable> | null {
+    let resolve: Waiting['resolve'] = () => {};
+    const result = new Promise<ParseResults[Job['purpose']] | Unreadable>((settle) => {
+      // Sound: the thread answers each job with the result of its purpose, in order.
+      resolve = settle as Waiting['resolve'];
+    });
+    if (!queue.push({ job, origin, crashes: 0, resolve })) return null;
+    next();
+    return result;
+  }
+
+  start();
+  return {
+    parse,
+    stop: async () => {
+      stopped = true;
+      const current = thread;
+      detach()?.resolve({ unreadable: 'stopping' });
+      for (const { resolve } of queue.clear()) resolve({ unreadable: 'stopping' });
+      await current?.terminate();
+    },
+  };
+}

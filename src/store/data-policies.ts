@@ -1,0 +1,92 @@
+import { CAMPAIGN_LINK_POLICY } from './campaigns/campaign-counts.ts';
+import { CONSENT_POLICY } from './contacts/consent.ts';
+import { CONTACT_POLICIES } from './contacts/contacts.ts';
+import { ERASURE_POLICY } from './contacts/contacts-erasure.ts';
+import { OPT_OUT_POLICY, SUBSCRIPTION_POLICY } from './contacts/subscriptions.ts';
+import { type DataPolicy, ERASURE_STEPS, type ErasureStep } from './data-policy.ts';
+import { DMARC_REPORT_POLICY } from './domains/dmarc-reports.ts';
+import { TLS_REPORT_POLICY } from './domains/tls-reports.ts';
+import { IDEMPOTENCY_POLICY } from './idempotency.ts';
+import { KEPT_MAIL_POLICY } from './kept-mail.ts';
+import { DELAY_NOTICE_POLICY } from './messages/delay-notices.ts';
+import { EVENT_POLICY } from './messages/events.ts';
+import { ATTEMPT_POLICY, CONTENT_POLICY, MESSAGE_POLICY } from './messages/messages.ts';
+import { QUEUE_POLICY } from './messages/queue.ts';
+import { SHARED_CONTENT_POLICY } from './messages/shared-contents.ts';
+import { STRIKE_POLICY, SUPPRESSION_POLICY } from './suppressions.ts';
+import { WEBHOOK_DELIVERY_POLICY } from './webhook-deliveries.ts';
+
+/** The policies of all tables with personal data or retention, in the order in which retention deletes. */
+export const DATA_POLICIES = [
+  CONTENT_POLICY,
+  // Counted by their copies: after the contents that refer to them.
+  SHARED_CONTENT_POLICY,
+  EVENT_POLICY,
+  // Deliveries of events that the step before deleted.
+  WEBHOOK_DELIVERY_POLICY,
+  MESSAGE_POLICY,
+  ATTEMPT_POLICY,
+  STRIKE_POLICY,
+  DELAY_NOTICE_POLICY,
+  KEPT_MAIL_POLICY,
+  DMARC_REPORT_POLICY,
+  TLS_REPORT_POLICY,
+  IDEMPOTENCY_POLICY,
+  ...CONTACT_POLICIES,
+  CONSENT_POLICY,
+  SUBSCRIPTION_POLICY,
+  OPT_OUT_POLICY,
+  QUEUE_POLICY,
+  SUPPRESSION_POLICY,
+  CAMPAIGN_LINK_POLICY,
+  ERASURE_POLICY,
+] as const satisfies DataPolicy[];
+
+type DeclaredRetention = (typeof DATA_POLICIES)[number]['retention'];
+export type DeclaredRetentionRule = Extract<DeclaredRetention, { kind: string }>;
+
+/** All rules of deletion by age, in their order. */
+export const RETENTION_RULES: readonly DeclaredRetentionRule[] = DATA_POLICIES.flatMap(({ retention }) =>
+  'kind' in retention ? [retention] : [],
+);
+
+/** The steps of an erasure that any table declares, in their order. */
+export const DECLARED_ERASURE_STEPS: readonly ErasureStep[] = ERASURE_STEPS.filter((step) =>
+  DATA_POLICIES.some((policy: DataPolicy) => stepsOf(policy).includes(step)),
+);
+
+function stepsOf({ erasure }: DataPolicy): readonly ErasureStep[] {
+  return erasure === undefined || 'stays' in erasure ? [] : erasure;
+}
+
+/** Tables with neither personal data of recipients or contacts nor rows that age: an account's own data and counters. */
+export const OTHER_TABLES = [
+  'account_limits',
+  'account_numbers',
+  'accounts',
+  'api_keys',
+  'campaign_counts',
+  'campaign_mails',
+  'campaign_numbers',
+  'campaign_sends',
+  'campaigns',
+  'certificates',
+  'compliance_templates',
+  'contact_counts',
+  'contact_imports',
+  'dkim_keys',
+  // Addresses of mail servers; deleted with the report.
+  'dmarc_sources',
+  'domain_groups',
+  'domain_numbers',
+  'domains',
+  'message_counts',
+  'settings',
+  'subscription_group_numbers',
+  'subscription_groups',
+  'templates',
+  // Deleted with the report.
+  'tls_failures',
+  'webhook_secrets',
+  'webhooks',
+] as const;
