@@ -1,62 +1,27 @@
+import { walkHtml } from '../html/walk.ts';
+
+/** Elements that start a new line. */
+const LINE_ELEMENTS: ReadonlySet<string> = new Set(
+  'blockquote br div h1 h2 h3 h4 hr li p pre table td tr'.split(' '),
+);
+
 /**
- * A rough text of an HTML notice: tags taken off, block ends become line ends, the few entities that matter
- * decoded. One pass, for reading addresses and replies, not for showing to anyone.
+ * The text of a notice in HTML as lines, for finding addresses and replies in it, not for display. An address in
+ * unescaped angle brackets is text, although HTML reads it as a tag.
  */
 export function htmlToLines(html: string): string {
   const out: string[] = [];
-  let at = 0;
-  let hiddenUntil = '';
-  while (at < html.length) {
-    const open = html.indexOf('<', at);
-    const text = html.slice(at, open < 0 ? undefined : open);
-    if (hiddenUntil === '') out.push(decodeEntities(text.replaceAll(/\s+/g, ' ')));
-    if (open < 0) break;
-    const close = html.indexOf('>', open);
-    if (close < 0) break;
-    const tag = html.slice(open + 1, Math.min(close, open + 21)).toLowerCase();
-    const name = /^\/?[a-z][a-z0-9]{0,15}/.exec(tag)?.[0] ?? '';
-    if (hiddenUntil === '') {
-      if (name === 'style' || name === 'script') hiddenUntil = `/${name}`;
-      else if (BREAKING.has(name.replace('/', ''))) out.push('\n');
-      // An address in brackets that nobody escaped.
-      else if (tag.includes('@')) out.push(html.slice(open, close + 1));
-    } else if (name === hiddenUntil) hiddenUntil = '';
-    at = close + 1;
-  }
+  walkHtml(html, {
+    open: (name, _attributes, _spans, start) => {
+      if (LINE_ELEMENTS.has(name)) out.push('\n');
+      else if (name.includes('@')) out.push(`<${html.slice(start + 1, start + 1 + name.length)}>`);
+    },
+    close: (name) => {
+      if (LINE_ELEMENTS.has(name)) out.push('\n');
+    },
+    text: (piece) => {
+      out.push(piece.replaceAll(/\s+/g, ' '));
+    },
+  });
   return out.join('');
-}
-
-const BREAKING = new Set([
-  'br',
-  'p',
-  'div',
-  'tr',
-  'td',
-  'li',
-  'table',
-  'pre',
-  'hr',
-  'h1',
-  'h2',
-  'h3',
-  'h4',
-  'blockquote',
-]);
-
-const ENTITIES: Record<string, string> = {
-  lt: '<',
-  gt: '>',
-  amp: '&',
-  quot: '"',
-  nbsp: ' ',
-  apos: "'",
-  '#39': "'",
-  '#64': '@',
-};
-
-function decodeEntities(text: string): string {
-  return text.replaceAll(
-    /&(#?[a-z0-9]{1,8});/gi,
-    (whole, name: string) => ENTITIES[name.toLowerCase()] ?? whole,
-  );
 }

@@ -164,8 +164,10 @@ describe('what comes in at the end', () => {
 
 /** A newsletter as they come: nested tables, Outlook's conditions, every way to write a link, broken in places. */
 describe('a newsletter of 200 links', () => {
-  const html = readFileSync(new URL('newsletter/newsletter.html', import.meta.url), 'utf8');
-  const links: string[] = JSON.parse(readFileSync(new URL('newsletter/links.json', import.meta.url), 'utf8'));
+  const html = readFileSync(new URL('../newsletter/newsletter.html', import.meta.url), 'utf8');
+  const links: string[] = JSON.parse(
+    readFileSync(new URL('../newsletter/links.json', import.meta.url), 'utf8'),
+  );
   const { changed, addresses } = numbered(html);
 
   it('leads every one of them to exactly where it led', () => {

@@ -3,7 +3,7 @@ import { decodeWords } from '../fields.ts';
 import type { IncomingLimits } from '../limits.ts';
 import { contentOf, leavesOf, type Part } from '../mime.ts';
 import { type AggregateReport, readAggregateReport } from './aggregate-report.ts';
-import { open } from './archive.ts';
+import { decompress } from './archive.ts';
 import { readTlsReport, type TlsReport } from './tls-report.ts';
 
 /**
@@ -51,18 +51,19 @@ export function readReportFile(
   bytes: Buffer,
   limits: IncomingLimits,
 ): { report: AttachedReport; problem: null } | { report: null; problem: ReportProblem; bytes: number } {
-  const opened = open(bytes, limits);
+  const unpacked = decompress(bytes, limits);
   // A bomb was decompressed up to the limit.
-  if ('problem' in opened) return { report: null, problem: opened.problem, bytes: limits.reportBytes };
-  const text = withoutByteOrderMark(opened.content);
+  if ('problem' in unpacked) return { report: null, problem: unpacked.problem, bytes: limits.reportBytes };
+  const text = withoutByteOrderMark(unpacked.content);
   const start = text.trimStart().charAt(0);
   const tls = start === '{' ? readTlsReport(text, limits) : null;
   if (tls) return { report: { kind: 'tls-report', aggregate: null, tls, problem: null }, problem: null };
   const aggregate = start === '<' ? readAggregateReport(text, limits) : null;
-  if (aggregate === 'too-large') return { report: null, problem: 'too-large', bytes: opened.content.length };
+  if (aggregate === 'too-large')
+    return { report: null, problem: 'too-large', bytes: unpacked.content.length };
   if (aggregate)
     return { report: { kind: 'dmarc-report', aggregate, tls: null, problem: null }, problem: null };
-  return { report: null, problem: 'unreadable', bytes: opened.content.length };
+  return { report: null, problem: 'unreadable', bytes: unpacked.content.length };
 }
 
 const TYPES = new Set([
