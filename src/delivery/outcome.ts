@@ -2,7 +2,7 @@ import { type Clock, DAY, iso } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
 import type { EventData, Recorder } from '../events/record.ts';
 import { classify, classifyLocal, type LocalFailure, type Verdict } from '../mail/classify/classify.ts';
-import type { Reply } from '../mail/reply.ts';
+import type { SmtpReply } from '../mail/reply.ts';
 import type { Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
@@ -15,7 +15,7 @@ import type { AttemptReport, SessionRecord } from './worker/protocol.ts';
  */
 export interface Judgement {
   verdict: Verdict;
-  reply: Reply;
+  reply: SmtpReply;
   /** Where the bounce came from: the destination, or ourselves. */
   source: 'smtp' | 'local';
   /** Ours, where the message did not come as far as a reply. */
@@ -57,7 +57,7 @@ export interface AttemptLog {
 /** What was recorded, for those who wait for it. */
 export interface Outcome {
   status: 'delivered' | 'deferred' | 'bounced' | 'failed';
-  reply: Reply;
+  reply: SmtpReply;
   /** When it is tried again, epoch ms; null when it is not. */
   nextAttemptAt: number | null;
 }
@@ -180,6 +180,6 @@ function replyFields({ verdict, reply }: Judgement): Record<string, unknown> {
   return { classification: verdict.classification, ...replyText(reply) };
 }
 
-function replyText(reply: Reply): Record<string, unknown> {
+function replyText(reply: SmtpReply): Record<string, unknown> {
   return { smtpCode: reply.code, enhancedCode: reply.enhanced, diagnostic: reply.text };
 }

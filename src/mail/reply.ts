@@ -1,5 +1,5 @@
 /** One SMTP reply (RFC 5321 §4.2). Code and enhanced code are one value: they are read and judged together. */
-export interface Reply {
+export interface SmtpReply {
   /** 200 to 599. */
   code: number;
   /** `5.1.1` (RFC 3463), null when the server gave none. */
@@ -9,7 +9,7 @@ export interface Reply {
 }
 
 /** Where in a session something happened. */
-export type Stage =
+export type SmtpPhase =
   | 'dns'
   | 'connect'
   | 'greeting'
