@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.ts';
 import type { Recorder } from '../events/record.ts';
-import { classify, type Verdict } from '../mail/classify/classify.ts';
+import { type Classification, classify } from '../mail/classify/classify.ts';
 import type { SmtpReply } from '../mail/reply.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
@@ -44,7 +44,7 @@ const RETRY_MS = 2000;
 export function simulate(message: MessageRow): Judgement {
   const reply =
     message.attempts > 0 && part(message) === 'deferred' ? DELIVERED : (REPLIES[part(message)] ?? UNKNOWN);
-  const verdict: Verdict = { ...classify({ stage: 'rcpt', reply }), retryAfterMs: RETRY_MS };
+  const verdict: Classification = { ...classify({ phase: 'rcpt', reply }), retryAfterMs: RETRY_MS };
   return { verdict, reply, source: 'smtp' };
 }
 

@@ -1,4 +1,5 @@
 import { domainToASCII, domainToUnicode } from 'node:url';
+import { getDomain } from 'tldts';
 import type { Mailbox } from './content.ts';
 
 /**
@@ -95,9 +96,17 @@ export function needsSmtpUtf8(address: string): boolean {
   return NON_ASCII.test(address);
 }
 
-/** What stands behind the last `@`. */
+/** The part after the last `@`. */
 export function domainOf(address: string): string {
   return address.slice(address.lastIndexOf('@') + 1);
+}
+
+/** Includes the private section of the public suffix list: customers of one hosting provider are separate. */
+export const PUBLIC_SUFFIX_OPTIONS = { allowPrivateDomains: true };
+
+/** The organizational domain of a host name; the name itself when it has none, such as an IP address. */
+export function organizationalDomain(host: string): string {
+  return getDomain(host, PUBLIC_SUFFIX_OPTIONS) ?? host;
 }
 
 /**

@@ -1,4 +1,5 @@
-import { getDomain, parse } from 'tldts';
+import { parse } from 'tldts';
+import { organizationalDomain, PUBLIC_SUFFIX_OPTIONS } from '../address.ts';
 
 /**
  * The address that a link leads to, from the value of its `href`: read as a browser reads it (WHATWG URL), in a
@@ -19,14 +20,6 @@ export function linkAddress(href: string): string | null {
   return address.length > MAX_LENGTH ? null : address;
 }
 
-/** With the private part of the public suffix list: those who share a hoster's domain are strangers to each other. */
-const SUFFIXES = { allowPrivateDomains: true };
-
-/** The organizational domain of a host; the host itself where it has none, such as an IP address. */
-export function organizationalDomain(host: string): string {
-  return getDomain(host, SUFFIXES) ?? host;
-}
-
 /** A link's text up to the first blank, without an opening mark; where a domain could be, there is a dot. */
 const FIRST_WORD = /^[\s([{<"'\u00ab\u2018\u201c\u201e]*([^\s]+\.[^\s]+)/;
 const CLOSING_MARKS = /[)\]}>"'\u00bb\u2019\u201d.,;:!?\u2026]+$/;
@@ -43,7 +36,7 @@ export function shownDomain(text: string): string | null {
   if (!URL.canParse(url)) return null;
   const { hostname, username } = new URL(url);
   if (isUrl) return organizationalDomain(hostname);
-  const { domain, isIcann, isPrivate } = parse(hostname, SUFFIXES);
+  const { domain, isIcann, isPrivate } = parse(hostname, PUBLIC_SUFFIX_OPTIONS);
   // `node.js` is no host name, and an email address is no link that leads elsewhere.
   return username === '' && (isIcann === true || isPrivate === true) ? domain : null;
 }

@@ -1,8 +1,9 @@
 import { type Work, withoutPause } from '../../core/slices.ts';
+import { organizationalDomain } from '../address.ts';
 import { type CopyDetails, MARKS } from '../content.ts';
 import { personalise } from '../personalise.ts';
 import { clickTokens } from '../tokens.ts';
-import { linkAddress, organizationalDomain, shownDomain } from './link-address.ts';
+import { linkAddress, shownDomain } from './link-address.ts';
 import { changingLinks } from './links.ts';
 
 /** Links of one mail that are tracked; those behind them lead where they led. */

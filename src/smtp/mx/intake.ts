@@ -4,7 +4,7 @@ import { applyReport, isErased } from '../../events/incoming.ts';
 import type { Recorder } from '../../events/record.ts';
 import { domainOf } from '../../mail/address.ts';
 import { isReportingOrganization } from '../../mail/incoming/reports/reporting-organization.ts';
-import type { Signer } from '../../mail/incoming/signatures.ts';
+import type { AuthenticatedAuthor } from '../../mail/incoming/signatures.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Box } from '../../store/kept-mail.ts';
 import type { ListedMessage, MessageRow } from '../../store/messages/messages.ts';
@@ -30,7 +30,7 @@ export interface Incoming {
   /** Network of the caller, by which storage is shared out. */
   network: string;
   /** Who signed it; null for nobody, or when it was not verified. */
-  signer: Signer | null;
+  signer: AuthenticatedAuthor | null;
 }
 
 export interface Recipient {
@@ -108,7 +108,7 @@ export function createIntake(settings: IntakeSettings): Intake {
     all: Tables,
     kind: 'bounce' | 'feedback' | 'unsubscribe',
     messageId: string,
-    signer: Signer | null,
+    signer: AuthenticatedAuthor | null,
     read: Read,
     keep: (box: Box, message: MessageRow) => Handled,
   ): Handled {
@@ -129,7 +129,7 @@ export function createIntake(settings: IntakeSettings): Intake {
     all: Tables,
     message: ListedMessage,
     proof: 'return-path' | 'signed-id',
-    signer: Signer | null,
+    signer: AuthenticatedAuthor | null,
     read: Read,
   ): Handled | null {
     if ('unreadable' in read) return null;
@@ -140,7 +140,7 @@ export function createIntake(settings: IntakeSettings): Intake {
     return result === 'none' ? null : { result, message };
   }
 
-  function isFromReceiver(all: Tables, message: ListedMessage, signer: Signer | null): boolean {
+  function isFromReceiver(all: Tables, message: ListedMessage, signer: AuthenticatedAuthor | null): boolean {
     if (signer === null) return false;
     const recipientDomain = isErased(message) ? '' : domainOf(message.recipient).toLowerCase();
     const mxHost = deliveredTo(all, message);

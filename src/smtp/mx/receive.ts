@@ -3,8 +3,8 @@ import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver } from '../../dns/resolver.ts';
-import { domainOf } from '../../mail/address.ts';
-import { organizationOf, type Signer } from '../../mail/incoming/signatures.ts';
+import { domainOf, organizationalDomain } from '../../mail/address.ts';
+import type { AuthenticatedAuthor } from '../../mail/incoming/signatures.ts';
 import type { PublicKeys } from '../../mail/incoming/verify-signatures.ts';
 import { SmtpReply, tryLater } from '../reply.ts';
 import type { Turn } from './fair-queue.ts';
@@ -47,7 +47,11 @@ export function createReceiver({ clock, log, reader, intake, resolver }: Receive
   let lookupsInAll = 0;
 
   /** Null when nobody signed it, or nobody who can be asked in time. */
-  async function signerOf(raw: Buffer, keyNames: readonly string[], turn: Turn): Promise<Signer | null> {
+  async function signerOf(
+    raw: Buffer,
+    keyNames: readonly string[],
+    turn: Turn,
+  ): Promise<AuthenticatedAuthor | null> {
     const network = turn.caller;
     const running = lookups.get(network) ?? 0;
     if (keyNames.length === 0 || running >= MAX_LOOKUPS_PER_NETWORK || lookupsInAll >= MAX_LOOKUPS)
@@ -118,10 +122,13 @@ function networkKey(network: string): string {
  * A name that is only claimed is counted apart from the same name with a signature: nobody can use up the share of
  * an organization that signs its reports.
  */
-function organizationKey(signer: Signer | null, read: ReadIncoming | { unreadable: string }): string {
+function organizationKey(
+  signer: AuthenticatedAuthor | null,
+  read: ReadIncoming | { unreadable: string },
+): string {
   if (signer !== null) return `signed by ${signer.organization}`;
   if ('unreadable' in read) return 'unreadable';
-  return `from ${organizationOf(domainOf(read.parsed.from).toLowerCase())}`;
+  return `from ${organizationalDomain(domainOf(read.parsed.from).toLowerCase())}`;
 }
 
 /** Mail that opens reports is the costliest, and waits for all other mail, whoever else it is addressed to. */
