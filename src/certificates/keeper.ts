@@ -6,7 +6,7 @@ import { type Clock, HOUR, iso, MINUTE, SECOND } from '../core/clock.ts';
 import { createGate, type Gate } from '../core/gate.ts';
 import type { Log } from '../core/log.ts';
 import type { Seal } from '../core/seal.ts';
-import { normaliseDomain } from '../mail/address.ts';
+import { normalizeDomain } from '../mail/address.ts';
 import type { CertificateRow } from '../store/domains/certificates.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -261,7 +261,7 @@ export function createKeeper(house: KeeperHouse): Keeper {
 
   return {
     contextFor: async (name) => {
-      const host = normaliseDomain(name);
+      const host = normalizeDomain(name);
       if (host === null) return null;
       const ready = contexts.has(host) ? inUse(host) : null;
       if (ready !== null) return ready;

@@ -526,7 +526,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
         recipientDomain: message.destination,
         ...attempt,
         action: verdict.action,
-        ...(verdict.action === 'deliver' ? {} : { classification: verdict.classification }),
+        ...(verdict.action === 'deliver' ? {} : { classification: verdict.bounceClass }),
         smtpCode: reply.code,
         enhancedCode: reply.enhanced,
         reply: reply.text,

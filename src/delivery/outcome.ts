@@ -1,8 +1,13 @@
 import { type Clock, DAY, iso } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
 import type { EventData, Recorder } from '../events/record.ts';
-import { classify, classifyLocal, type LocalFailure, type Verdict } from '../mail/classify/classify.ts';
-import type { Reply } from '../mail/reply.ts';
+import {
+  type Classification,
+  classify,
+  classifyLocal,
+  type LocalFailure,
+} from '../mail/classify/classify.ts';
+import type { SmtpReply } from '../mail/reply.ts';
 import type { Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
@@ -14,8 +19,8 @@ import type { AttemptReport, SessionRecord } from './worker/protocol.ts';
  * bounced, refused for its content, or given up.
  */
 export interface Judgement {
-  verdict: Verdict;
-  reply: Reply;
+  verdict: Classification;
+  reply: SmtpReply;
   /** Where the bounce came from: the destination, or ourselves. */
   source: 'smtp' | 'local';
   /** Ours, where the message did not come as far as a reply. */
@@ -33,7 +38,7 @@ export function judge(report: AttemptReport): Judgement {
     return report.reply === null ? judgement : { ...judgement, reply: report.reply };
   }
   if (report.reply !== null && report.conclusion !== 'unanswered') {
-    const verdict = classify({ stage: report.stage, reply: report.reply, mxHost: host });
+    const verdict = classify({ phase: report.stage, reply: report.reply, mxHost: host });
     return {
       verdict,
       reply: report.reply,
@@ -45,7 +50,8 @@ export function judge(report: AttemptReport): Judgement {
 }
 
 export function judgeLocal(failure: LocalFailure): Judgement {
-  return { ...classifyLocal(failure), source: 'local', failure };
+  const { classification, reply } = classifyLocal(failure);
+  return { verdict: classification, reply, source: 'local', failure };
 }
 
 export interface AttemptLog {
@@ -57,7 +63,7 @@ export interface AttemptLog {
 /** What was recorded, for those who wait for it. */
 export interface Outcome {
   status: 'delivered' | 'deferred' | 'bounced' | 'failed';
-  reply: Reply;
+  reply: SmtpReply;
   /** When it is tried again, epoch ms; null when it is not. */
   nextAttemptAt: number | null;
 }
@@ -113,7 +119,7 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
       recorder.message(tables, message, 'email_failed', { fields });
       return { status: 'failed', reply, nextAttemptAt: null };
     }
-    if (verdict.classification === 'routing-loop') {
+    if (verdict.bounceClass === 'routing-loop') {
       recorder.message(tables, message, 'email_failed', {
         fields: { reason: 'loop', ...replyFields(judgement) },
       });
@@ -157,7 +163,7 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
         report: {
           conclusion: attempt.conclusion,
           action: verdict.action,
-          classification: verdict.action === 'deliver' ? undefined : verdict.classification,
+          classification: verdict.action === 'deliver' ? undefined : verdict.bounceClass,
           reply,
           sessions: attempt.sessions,
         },
@@ -177,9 +183,9 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
 }
 
 function replyFields({ verdict, reply }: Judgement): Record<string, unknown> {
-  return { classification: verdict.classification, ...replyText(reply) };
+  return { classification: verdict.bounceClass, ...replyText(reply) };
 }
 
-function replyText(reply: Reply): Record<string, unknown> {
+function replyText(reply: SmtpReply): Record<string, unknown> {
   return { smtpCode: reply.code, enhancedCode: reply.enhanced, diagnostic: reply.text };
 }

@@ -1,6 +1,6 @@
 import type { Config } from '../config/schema.ts';
 import type { Random } from '../core/random.ts';
-import type { Verdict } from '../mail/classify/classify.ts';
+import type { Classification } from '../mail/classify/classify.ts';
 
 /**
  * When a deferred message is tried again: the wait that the reply names, else the schedule (first wait,
@@ -15,7 +15,7 @@ const SPREAD = 0.1;
 export function retryWait(
   schedule: RetrySchedule,
   attempts: number,
-  verdict: Pick<Verdict, 'retryAfterMs' | 'greylisted'>,
+  verdict: Pick<Classification, 'retryAfterMs' | 'greylisted'>,
   random: Random,
 ): number {
   if (verdict.retryAfterMs !== null) return spread(verdict.retryAfterMs, 0, random);

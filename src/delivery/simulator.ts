@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Recorder } from '../events/record.ts';
-import { classify, type Verdict } from '../mail/classify/classify.ts';
-import type { Reply } from '../mail/reply.ts';
+import { type Classification, classify } from '../mail/classify/classify.ts';
+import type { SmtpReply } from '../mail/reply.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Judgement, Outcome, Outcomes } from './outcome.ts';
@@ -14,10 +14,10 @@ export function simulatorDomain(hostname: string): string {
   return `simulator.${hostname}`;
 }
 
-const DELIVERED: Reply = { code: 250, enhanced: '2.0.0', text: 'OK, simulated' };
+const DELIVERED: SmtpReply = { code: 250, enhanced: '2.0.0', text: 'OK, simulated' };
 
 /** What each address answers; `deferred@` changes its mind at the second try. */
-const REPLIES: Record<string, Reply> = {
+const REPLIES: Record<string, SmtpReply> = {
   delivered: DELIVERED,
   deferred: { code: 451, enhanced: '4.7.1', text: 'Simulated: please try again later' },
   bounced: { code: 550, enhanced: '5.1.1', text: 'Simulated: user unknown' },
@@ -31,7 +31,7 @@ const REPLIES: Record<string, Reply> = {
   clicked: DELIVERED,
 };
 
-const UNKNOWN: Reply = {
+const UNKNOWN: SmtpReply = {
   code: 550,
   enhanced: '5.1.1',
   text: `Simulated: there is no such address; try ${Object.keys(REPLIES).join(', ')}`,
@@ -44,7 +44,7 @@ const RETRY_MS = 2000;
 export function simulate(message: MessageRow): Judgement {
   const reply =
     message.attempts > 0 && part(message) === 'deferred' ? DELIVERED : (REPLIES[part(message)] ?? UNKNOWN);
-  const verdict: Verdict = { ...classify({ stage: 'rcpt', reply }), retryAfterMs: RETRY_MS };
+  const verdict: Classification = { ...classify({ phase: 'rcpt', reply }), retryAfterMs: RETRY_MS };
   return { verdict, reply, source: 'smtp' };
 }
 

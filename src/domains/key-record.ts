@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto';
-import { publicKeyRecordValue } from '../mail/dkim-key.ts';
+import { publicKeyRecordValue } from '../mail/dkim.ts';
 
 /** How a key stands in DNS: the name and the value of its record. */
 export interface KeyName {

@@ -6,7 +6,7 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Seal } from '../core/seal.ts';
 import type { Resolver } from '../dns/resolver.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
-import { generateDkimKey } from '../mail/dkim-key.ts';
+import { generateDkimKey } from '../mail/dkim.ts';
 import type { DomainRow, UseCase } from '../store/domains/domains.ts';
 import type { MayAdd, Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';

@@ -6,37 +6,36 @@ import { walkHtml, walkingHtml } from './html/walk.ts';
 import {
   escapeHtml,
   isServiceVariable,
-  type Place,
   parseTemplate,
   type RenderOptions,
   renderingTemplate,
   renderTemplate,
   type ServiceVariable,
+  type SlotPosition,
   type Template,
 } from './template.ts';
 
 /**
- * What the law and the large receivers want in every mail: who sends it, from where, and how to make it stop.
- * Owns which of the service's variables a caller's html must use, and what they insert. Knows nothing of
- * accounts' rows or of who may be written to.
+ * The content that laws and large receivers require in a mail: the sender's name and postal address, and a way to
+ * unsubscribe. Defines which service variables a caller's HTML must use, and what they insert.
  */
 export type RequiredVariable = 'company_address_html' | 'unsubscribe_email_html';
 
 const REQUIRED: readonly RequiredVariable[] = ['company_address_html', 'unsubscribe_email_html'];
 
-/** What a message must use; essential mail cannot be unsubscribed from. */
+/** The variables that a message must use; recipients cannot unsubscribe from essential mail. */
 export function requiredVariables({ essential }: { essential: boolean }): readonly RequiredVariable[] {
   return essential ? ['company_address_html'] : REQUIRED;
 }
 
-/** The kinds of compliance template an account may replace by its own. */
+/** The compliance templates that an account can override. */
 export const COMPLIANCE_KINDS = ['unsubscribe', 'report_abuse', 'company_address'] as const;
 
 export type ComplianceKind = (typeof COMPLIANCE_KINDS)[number];
 
 /**
- * Good on their own: readable at arm's length, contrast above 7:1 on white, links that show as links without
- * colour. Inline elements only, so that they may stand in a paragraph or a table cell alike.
+ * Style of the default templates: readable size, contrast above 7:1 on white, links recognizable without color. Inline
+ * elements only, so that they are valid in a paragraph and in a table cell.
  */
 const STYLE = 'font-family:Arial,Helvetica,sans-serif;font-size:12px;line-height:1.5;color:#595959;';
 const LINK = 'color:#1a4f9c;text-decoration:underline;';
@@ -52,8 +51,8 @@ export const DEFAULT_COMPLIANCE_TEMPLATES: Readonly<Record<ComplianceKind, strin
 };
 
 /**
- * Around every snippet, so that it starts on its own line wherever it is inserted: in a paragraph, where no block
- * element may stand, as well as in a table cell. Outlook for Windows does not support `display` and gets a break.
+ * Wraps every snippet, so that it starts on a new line wherever it is inserted, also in a paragraph, which must not
+ * contain block elements. Outlook for Windows does not support `display`; for it there is a line break.
  */
 const OWN_LINE = ['<span style="display:block"><!--[if mso]><br><![endif]-->', '</span>'] as const;
 
@@ -67,48 +66,47 @@ const PLACEHOLDERS: readonly string[] = [
   'recipient_email',
 ];
 
-/** The service's variables that insert a snippet, and their aliases: each gives html in html, and text in text. */
+/** The service variables that insert a snippet, with their aliases: both insert HTML in HTML, and text in text. */
 const INSERTED = [
   ['unsubscribe_email_html', 'unsubscribe_email_text'],
   ['report_abuse_email_html', 'report_abuse_email_text'],
   ['company_address_html', 'company_address_text'],
 ] as const;
 
-/** What satisfies a requirement in the text of a message without html. */
+/** The variables that satisfy a requirement in the text of a message without HTML. */
 const REQUIRED_IN_TEXT: Record<RequiredVariable, readonly ServiceVariable[]> = {
   company_address_html: ['company_address_html', 'company_address_text', 'company_address'],
   unsubscribe_email_html: ['unsubscribe_email_html', 'unsubscribe_email_text', 'unsubscribe_url'],
 };
 
-/** What each kind is there for: a template without it would do nothing. */
-const PURPOSE: Record<ComplianceKind, string> = {
+/** The placeholder that a template of each kind must use. */
+const REQUIRED_PLACEHOLDER: Record<ComplianceKind, string> = {
   unsubscribe: 'unsubscribe_url',
   report_abuse: 'report_abuse_url',
   company_address: 'company_address',
 };
 
 /**
- * The required variables that the html template does not really use: inside a comment, an attribute, a style
- * sheet or an element that is never shown (`hidden`, `display:none`), or with escaped braces, a use does not count.
+ * The required variables that the HTML template does not display. A variable in a comment, an attribute, a style sheet
+ * or an element that is not displayed (`hidden`, `display:none`), or with escaped braces, does not count.
  */
 export function missingCompliance(html: string): RequiredVariable[] {
   return withoutPause(findingCompliance(html, parseTemplate(html)));
 }
 
-/** The same in steps, of html that was parsed already. */
+/** `missingCompliance` in steps, for HTML that is already parsed. */
 export function* findingCompliance(html: string, template: Template): Work<RequiredVariable[]> {
   return yield* findingShown(html, template.slots);
 }
 
-/** Whether the html holds a caller's value as it is, which may change what the html around it means. */
+/** Whether the HTML inserts an unescaped value of the caller, which may change the meaning of the HTML around it. */
 export function hasRawVariables({ slots }: Template): boolean {
   return slots.some(({ raw, name }) => raw && !isServiceVariable(name));
 }
 
 /**
- * The required variables that no reader of the rendered html sees: a raw value may open a comment, a style sheet,
- * an attribute or an element that is not displayed, and never close it. A template that cannot be rendered shows
- * none.
+ * The required variables that the rendered HTML does not display: an unescaped value may open a comment, a style sheet,
+ * an attribute or a hidden element without closing it. All of them if the template cannot be rendered.
  */
 export function* findingHidden(
   template: Template,
@@ -116,19 +114,19 @@ export function* findingHidden(
   service: ComplianceVariables['html'],
   options: RenderOptions,
 ): Work<RequiredVariable[]> {
-  const places: Place[] = [];
-  // A plain text in place of each snippet: where it is text, the snippet is part of the page.
+  const positions: SlotPosition[] = [];
+  // A plain text repositions each snippet: if it is rendered as text, so is the snippet.
   const probes = Object.fromEntries(REQUIRED.map((name) => [name, PROBE]));
   const own = { ...service, ...probes };
-  const html = yield* renderingTemplate(template, 'html', variables, own, { ...options, places });
-  return typeof html === 'string' ? yield* findingShown(html, places) : [...REQUIRED];
+  const html = yield* renderingTemplate(template, 'html', variables, own, { ...options, positions });
+  return typeof html === 'string' ? yield* findingShown(html, positions) : [...REQUIRED];
 }
 
 const PROBE = 'x';
 
-/** Those of the required variables none of whose places is text that a reader sees. */
-function* findingShown(html: string, places: readonly Place[]): Work<RequiredVariable[]> {
-  const required = places.filter(({ name }) => (REQUIRED as readonly string[]).includes(name));
+/** The required variables that have no position in displayed text. */
+function* findingShown(html: string, positions: readonly SlotPosition[]): Work<RequiredVariable[]> {
+  const required = positions.filter(({ name }) => (REQUIRED as readonly string[]).includes(name));
   if (required.length === 0) return [...REQUIRED];
   const shown = new Set<string>();
   const display = trackDisplay();
@@ -138,9 +136,9 @@ function* findingShown(html: string, places: readonly Place[]): Work<RequiredVar
     close: display.close,
     text: (piece: string, start: number) => {
       for (; next < required.length; next++) {
-        const place = required[next];
-        if (!place || place.start >= start + piece.length) return;
-        if (place.start >= start && display.isShown()) shown.add(place.name);
+        const position = required[next];
+        if (!position || position.start >= start + piece.length) return;
+        if (position.start >= start && display.isShown()) shown.add(position.name);
       }
     },
   };
@@ -148,20 +146,20 @@ function* findingShown(html: string, places: readonly Place[]): Work<RequiredVar
   return REQUIRED.filter((name) => !shown.has(name));
 }
 
-/** The required variables that the text template of a message without html does not use. */
+/** The required variables that the text template of a message without HTML does not use. */
 export function missingInText({ names }: Pick<Template, 'names'>): RequiredVariable[] {
   return REQUIRED.filter((name) => !REQUIRED_IN_TEXT[name].some((form) => names.includes(form)));
 }
 
-/** What is wrong with an account's own compliance template; empty when it can be used. */
+/** The errors in an account's compliance template; empty when it is valid. */
 export function complianceTemplateProblems(kind: ComplianceKind, htmlContent: string): string[] {
-  let seen = '';
+  let displayed = '';
   const visitor = {
     open: (_: string, attributes: ReadonlyMap<string, string>) => {
-      seen += attributes.get('href') ?? '';
+      displayed += attributes.get('href') ?? '';
     },
     text: (piece: string) => {
-      seen += piece;
+      displayed += piece;
     },
   };
   walkHtml(htmlContent, visitor, new Set(['href']));
@@ -169,10 +167,10 @@ export function complianceTemplateProblems(kind: ComplianceKind, htmlContent: st
     .names.filter((name) => !PLACEHOLDERS.includes(name))
     .map(
       (name) =>
-        `{{${name}}} is unknown here; there are ${PLACEHOLDERS.map((known) => `{{${known}}}`).join(', ')}`,
+        `{{${name}}} is not available in compliance templates. Available are ${PLACEHOLDERS.map((known) => `{{${known}}}`).join(', ')}`,
     );
-  if (!parseTemplate(seen).names.includes(PURPOSE[kind])) {
-    problems.push(`{{${PURPOSE[kind]}}} is missing, or stands where no reader can see or follow it`);
+  if (!parseTemplate(displayed).names.includes(REQUIRED_PLACEHOLDER[kind])) {
+    problems.push(`{{${REQUIRED_PLACEHOLDER[kind]}}} is missing, or is not in displayed text or a link`);
   }
   return problems;
 }
@@ -187,11 +185,11 @@ export interface CompanyAddress {
 }
 
 export interface ComplianceInput {
-  /** Either null: the account has not said yet, and the two company variables stay unknown. */
+  /** If either is null, the company variables are undefined. */
   account: { companyName: string | null; companyAddress: CompanyAddress | null };
   /** Address of the From field. */
   from: string;
-  /** The account's own html templates, where it has any. */
+  /** The account's templates in HTML; missing kinds use the defaults. */
   templates?: Partial<Record<ComplianceKind, string>>;
 }
 
@@ -201,8 +199,8 @@ export interface ComplianceVariables {
 }
 
 /**
- * Values of the service's variables for `renderTemplate`, one set for html and one for text, with marks for
- * what is each copy's own. In text the `_html` variables give the same content as text.
+ * The values of the service variables for `renderTemplate`, for HTML and for text, with marks where copies differ. In
+ * text the `_html` variables insert the same content as text.
  */
 export function complianceVariables({ account, from, templates = {} }: ComplianceInput): ComplianceVariables {
   const name = account.companyName;
@@ -238,22 +236,22 @@ export function complianceVariables({ account, from, templates = {} }: Complianc
     if (value === undefined) continue;
     html[alias] = value;
     for (const name of [variable, alias]) {
-      // Few texts use these, and every send passes here: derived when it is asked for.
+      // Derived on access: few texts use these, and every send calls this function.
       Object.defineProperty(text, name, { enumerable: true, get: () => textFromHtml(value) });
     }
   }
   return { html, text };
 }
 
-/** Unknown names were refused when the template was saved; should one slip through, it shows as nothing. */
+/** Unknown names are rejected when a template is saved; here they insert an empty text. */
 function insert(source: string, placeholders: Record<string, string>): string {
   const template = parseTemplate(source);
-  const nothing = Object.fromEntries(template.names.map((name) => [name, '']));
-  const rendered = renderTemplate(template, 'html', {}, { ...nothing, ...placeholders });
+  const empty = Object.fromEntries(template.names.map((name) => [name, '']));
+  const rendered = renderTemplate(template, 'html', {}, { ...empty, ...placeholders });
   return typeof rendered === 'string' ? rendered : '';
 }
 
-/** One line, as in a footer. */
+/** The address on one line. */
 function addressLine({ line1, line2, city, region, postalCode, country }: CompanyAddress): string {
   const place = [city, [region, postalCode].filter(Boolean).join(' ')].filter(Boolean).join(', ');
   return [line1, line2, place, country].filter(Boolean).join(', ');

@@ -1,35 +1,40 @@
 import { type Work, withoutPause } from '../core/slices.ts';
 import { domainOf, needsSmtpUtf8 } from './address.ts';
-import type { Alternative, Attachment, CopyDetails, MessageContent } from './content.ts';
+import {
+  type Alternative,
+  type Attachment,
+  type CopyDetails,
+  type MessageContent,
+  personalize,
+} from './content.ts';
 import { encodeText, wrapBase64 } from './encode.ts';
 import { addressField, listIdField, parameterField, textField, wordsField } from './headers.ts';
 import { flowText } from './html/flowed.ts';
 import { derivingText } from './html/text-part.ts';
-import { trackingLinks } from './html/tracked.ts';
-import { personalise } from './personalise.ts';
+import { trackingLinks } from './html/track-links.ts';
 
 /**
- * Makes the message that one recipient gets (RFC 5322, RFC 2045, RFC 2046). Owns which fields it has and how
- * its parts are nested; signs nothing and sends nothing. CRLF throughout, no line over 998 octets, ASCII but for
- * addresses that need SMTPUTF8, and the same input always gives the same octets.
+ * Composes the message for one recipient (RFC 5322, RFC 2045, RFC 2046): its header fields and its MIME structure. It
+ * neither signs nor sends. The result has CRLF line ends, no line over 998 octets, and only ASCII except for addresses
+ * that need SMTPUTF8. The same input always results in the same octets.
  */
 export interface ComposedMessage {
-  /** Whole fields, folded, without their last line end, in order. */
+  /** Complete fields in order, folded, without the final line end. */
   header: string[];
   /** Ends with CRLF. */
   body: Buffer;
-  /** The header or the recipient holds an address that only an SMTPUTF8 host takes (RFC 6531). */
+  /** The header or the recipient contains an address that only an SMTPUTF8 host accepts (RFC 6531). */
   needsSmtpUtf8: boolean;
 }
 
 const CRLF = Buffer.from('\r\n');
 
-/** Puts a content and one copy's details together. */
+/** Composes one copy of a content. */
 export function compose(content: MessageContent, copy: CopyDetails): ComposedMessage {
   return withoutPause(composing(content, copy));
 }
 
-/** The same in steps: large HTML takes up to a second. */
+/** `compose` in steps: large HTML takes up to a second. */
 export function* composing(content: MessageContent, copy: CopyDetails): Work<ComposedMessage> {
   const body = yield* bodyOf(content, copy);
   const header = [
@@ -52,7 +57,7 @@ export function* composing(content: MessageContent, copy: CopyDetails): Work<Com
   };
 }
 
-/** The octets that go over the wire after DATA, signatures first; dots are not yet doubled. */
+/** The octets that are sent after DATA, signatures first, before dot-stuffing. */
 export function messageBytes(message: ComposedMessage, signatures: readonly string[] = []): Buffer {
   const header = `${[...signatures, ...message.header].join('\r\n')}\r\n\r\n`;
   return Buffer.concat([Buffer.from(header), message.body]);
@@ -63,7 +68,7 @@ function rfc5322Date(epochMs: number): string {
   return new Date(epochMs).toUTCString().replace('GMT', '+0000');
 }
 
-/** Never Bcc. A message to blind copies alone still says whom it is to (RFC 5322 §3.6.3, appendix A.1.3). */
+/** Never Bcc. A message to blind copies alone has an empty group in To (RFC 5322 §3.6.3, appendix A.1.3). */
 function recipientFields({ to, cc }: MessageContent): string[] {
   const fields = [];
   if (to.length > 0) fields.push(addressField('To', to));
@@ -71,111 +76,116 @@ function recipientFields({ to, cc }: MessageContent): string[] {
   return fields.length > 0 ? fields : ['To: undisclosed-recipients:;'];
 }
 
-/** The service's own fields and the caller's, which replace ours of the same name. */
+/** The service's fields and the caller's, which replace service fields of the same name. */
 function serviceFields(content: MessageContent, copy: CopyDetails): string[] {
-  const own = (name: string) => content.headers.find(([given]) => given.toLowerCase() === name)?.[1];
-  const { fields: unsubscribe, takesOwnPost } = unsubscribeFields(copy, own);
+  const callerField = (name: string) =>
+    content.headers.find(([fieldName]) => fieldName.toLowerCase() === name)?.[1];
+  const { fields: unsubscribe, allowsCallerPost } = unsubscribeFields(copy, callerField);
   const fields = [
     textField('Feedback-ID', copy.feedbackId),
     wordsField('X-Postrider-Id', [copy.signedId]),
     ...unsubscribe,
-    ...(copy.kind === 'marketing' ? bulkFields(content, own) : []),
+    ...(copy.kind === 'marketing' ? bulkFields(content, callerField) : []),
   ];
   if (copy.feedbackAddress !== null) {
     fields.push(wordsField('CFBL-Address', [`${copy.feedbackAddress};`, 'report=arf']));
   }
   for (const [name, value] of content.headers) {
-    if (!takesOwnPost && name.toLowerCase() === 'list-unsubscribe-post') continue;
+    if (!allowsCallerPost && name.toLowerCase() === 'list-unsubscribe-post') continue;
     fields.push(textField(name, value));
   }
   return fields;
 }
 
-type OwnField = (name: string) => string | undefined;
+/** The value of a caller's header field, by its name in lower case. */
+type CallerField = (name: string) => string | undefined;
 
 /**
- * List-Unsubscribe and List-Unsubscribe-Post stand or fall together, and need an https link (RFC 8058 §3.1, §4): a
- * caller's own List-Unsubscribe removes our Post field, and a caller's Post field counts only beside an https link.
- * One click in a mail client must not block sign-in codes: our link in transactional mail has no Post field.
+ * List-Unsubscribe-Post requires List-Unsubscribe with an https link (RFC 8058 §3.1, §4): a caller's List-Unsubscribe
+ * removes our Post field, and a caller's Post field is sent only with an https link. One click in a mail client must not
+ * block sign-in codes, so the link in transactional mail has no Post field.
  */
-function unsubscribeFields(copy: CopyDetails, own: OwnField): { fields: string[]; takesOwnPost: boolean } {
-  const ownList = own('list-unsubscribe');
-  if (ownList !== undefined) return { fields: [], takesOwnPost: /<\s*https:/i.test(ownList) };
-  if (copy.kind === 'essential') return { fields: [], takesOwnPost: false };
+function unsubscribeFields(
+  copy: CopyDetails,
+  callerField: CallerField,
+): { fields: string[]; allowsCallerPost: boolean } {
+  const callerList = callerField('list-unsubscribe');
+  if (callerList !== undefined) return { fields: [], allowsCallerPost: /<\s*https:/i.test(callerList) };
+  if (copy.kind === 'essential') return { fields: [], allowsCallerPost: false };
   const url = `<${copy.unsubscribeUrl}>`;
   const address = copy.unsubscribeAddress;
   const words = address === null ? [url] : [`${url},`, `<mailto:${address}>`];
   const oneClick = copy.kind === 'marketing' && copy.unsubscribeUrl.startsWith('https:');
   const post =
-    oneClick && own('list-unsubscribe-post') === undefined
+    oneClick && callerField('list-unsubscribe-post') === undefined
       ? ['List-Unsubscribe-Post: List-Unsubscribe=One-Click']
       : [];
-  return { fields: [wordsField('List-Unsubscribe', words), ...post], takesOwnPost: oneClick };
+  return { fields: [wordsField('List-Unsubscribe', words), ...post], allowsCallerPost: oneClick };
 }
 
 /** RFC 2919 §2: at most 255 octets. */
 const MAX_LIST_ID = 255;
 
-function bulkFields({ list, from }: MessageContent, own: OwnField): string[] {
+function bulkFields({ list, from }: MessageContent, callerField: CallerField): string[] {
   const fields = [];
   const id = list === undefined ? '' : `${list.id}.${domainOf(from.address)}`;
-  if (list !== undefined && id.length <= MAX_LIST_ID && own('list-id') === undefined)
+  if (list !== undefined && id.length <= MAX_LIST_ID && callerField('list-id') === undefined)
     fields.push(listIdField(list.name, id));
-  if (own('precedence') === undefined) fields.push('Precedence: bulk');
+  if (callerField('precedence') === undefined) fields.push('Precedence: bulk');
   return fields;
 }
 
-/** The boundary of one level: mixed, related or alternative. */
+/** The boundary of a level: mixed, related or alternative. */
 type Boundary = (level: 'm' | 'r' | 'a') => string;
 
-/** A MIME entity: its own fields and its encoded body, whose last line need not be ended. */
+/** A MIME entity: its fields and its encoded body, whose last line may lack its line end. */
 interface Entity {
   fields: string[];
   chunks: Buffer[];
 }
 
-/** mixed( readable, attachment… ), or the readable part alone. */
+/** mixed( content, attachment… ), or the content alone. */
 function* bodyOf(content: MessageContent, copy: CopyDetails): Work<Entity> {
   const boundary = boundaries(content.messageId);
-  // Without html there is nothing an inline part could stand in.
+  // Without HTML nothing can refer to an inline part.
   const isInline = (attachment: Attachment) => content.html !== '' && attachment.contentId !== undefined;
   const inline = content.attachments.filter(isInline).map(attachmentEntity);
   const attached = content.attachments.filter((attachment) => !isInline(attachment)).map(attachmentEntity);
-  const readable = yield* readableOf(content, copy, inline, boundary);
-  return attached.length > 0 ? multipart('mixed', boundary('m'), [readable, ...attached]) : readable;
+  const main = yield* contentEntity(content, copy, inline, boundary);
+  return attached.length > 0 ? multipart('mixed', boundary('m'), [main, ...attached]) : main;
 }
 
-/** alternative( text, related( html, inline… ), alternative… ), without what the content lacks. */
-function* readableOf(
+/** alternative( text, related( html, inline… ), alternative… ), without the parts that the content lacks. */
+function* contentEntity(
   content: MessageContent,
   copy: CopyDetails,
   inline: Entity[],
   boundary: Boundary,
 ): Work<Entity> {
   const { html, text, alternatives = [] } = content;
-  const words = text ?? (yield* derivingText(html));
+  const plainText = text ?? (yield* derivingText(html));
   const at = (position: Alternative['position']) =>
     alternatives.filter((alternative) => alternative.position === position).map(alternativeEntity);
-  const forms = at('before-text');
-  if (words !== '' || html === '') forms.push(textOf(words, copy, text === null));
+  const entities = at('before-text');
+  if (plainText !== '' || html === '') entities.push(plainTextEntity(plainText, copy, text === null));
   yield;
-  forms.push(...at('before-html'));
-  if (html !== '') forms.push(yield* htmlOf(html, copy, inline, boundary));
-  forms.push(...at('after-html'));
-  const [only, ...more] = forms;
-  return only !== undefined && more.length === 0 ? only : multipart('alternative', boundary('a'), forms);
+  entities.push(...at('before-html'));
+  if (html !== '') entities.push(yield* htmlEntity(html, copy, inline, boundary));
+  entities.push(...at('after-html'));
+  const [only, ...more] = entities;
+  return only !== undefined && more.length === 0 ? only : multipart('alternative', boundary('a'), entities);
 }
 
-/** A caller's own text stays as it is; derived text has paragraphs as lines. */
-function textOf(words: string, copy: CopyDetails, isDerived: boolean): Entity {
-  const source = personalise(words, copy, 'text');
+/** A caller's text is not reflowed; derived text has a line for each paragraph. */
+function plainTextEntity(text: string, copy: CopyDetails, isDerived: boolean): Entity {
+  const source = personalize(text, copy, 'text');
   return isDerived ? textEntity('plain', flowText(source), '; format=flowed') : textEntity('plain', source);
 }
 
-function* htmlOf(source: string, copy: CopyDetails, inline: Entity[], boundary: Boundary): Work<Entity> {
-  const changed = personalise(yield* trackingLinks(source, copy), copy, 'html');
+function* htmlEntity(source: string, copy: CopyDetails, inline: Entity[], boundary: Boundary): Work<Entity> {
+  const personalized = personalize(yield* trackingLinks(source, copy), copy, 'html');
   yield;
-  const html = textEntity('html', changed);
+  const html = textEntity('html', personalized);
   if (inline.length === 0) return html;
   return multipart('related', boundary('r'), [html, ...inline], { type: 'text/html' });
 }
@@ -202,7 +212,7 @@ function endsLine(chunk: Buffer | undefined): boolean {
   return chunk?.at(-2) === 13 && chunk.at(-1) === 10;
 }
 
-/** Types whose content may not be base64 (RFC 2045 §6.4) or is structure rather than content. */
+/** Types that must not be base64 (RFC 2045 §6.4); their attachments are sent as application/octet-stream. */
 const COMPOSITE = /^(?:message|multipart)\//i;
 
 function attachmentEntity(attachment: Attachment): Entity {
@@ -240,8 +250,8 @@ function multipart(
 }
 
 /**
- * `=_` cannot stand in quoted-printable or base64, and `encodeText` never leaves a line with `--=_` as it is:
- * no part can hold one. The Message-ID in it keeps nested messages apart.
+ * No part can contain a boundary: `=_` is impossible in quoted-printable and base64, and `encodeText` encodes every line
+ * that begins with `--=_`. The Message-ID makes it unique among nested messages.
  */
 function boundaries(messageId: string): Boundary {
   const tail = messageId.replace(/[^A-Za-z0-9]/g, '').slice(0, 40);

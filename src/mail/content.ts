@@ -1,15 +1,15 @@
 import type { KeyObject } from 'node:crypto';
+import { escapeHtml } from './template.ts';
 
 /**
- * What a caller asked to be sent, checked and rendered, but not yet a MIME message: the form in which the
- * queue keeps it. One content serves all copies of a request; what differs from copy to copy (links with the
- * recipient's own tokens, the recipient's address) stands in it as a mark, filled in by `personalise` when
- * the copy is sent.
+ * The content of a message, validated and rendered, but not yet composed as MIME: the form that the queue stores. All
+ * copies of a request share one content. Values that differ between copies (links with a recipient's tokens, the
+ * recipient's address) are marks in the content, which `personalize` replaces when a copy is sent.
  */
 export interface Mailbox {
-  /** Display name, decoded, '' when there is none. */
+  /** Display name, decoded, '' for none. */
   name: string;
-  /** `local@domain`, domain as A-labels, lower case; local part as given. */
+  /** `local@domain`, the domain as lower-case A-labels, the local part unchanged. */
   address: string;
 }
 
@@ -17,15 +17,15 @@ export interface Attachment {
   name: string;
   /** Matches MEDIA_TYPE. */
   contentType: string;
-  /** Base64 without line breaks, checked. */
+  /** Base64 without line breaks, validated. */
   content: string;
-  /** Makes it inline: `cid:` of the html refers to it. Matches CONTENT_ID. */
+  /** Makes the attachment inline: the HTML refers to it by `cid:`. Matches CONTENT_ID. */
   contentId?: string | undefined;
 }
 
-/** A form of the message beside its text and html, for readers that know it: an invitation, AMP html. */
+/** An alternative to text and HTML, for mail clients that support it: an invitation, AMP HTML. */
 export interface Alternative {
-  /** Where it stands among them: readers show the last form that they know (RFC 2046 §5.1.4). */
+  /** Clients display the last alternative that they support (RFC 2046 §5.1.4). */
   position: 'before-text' | 'before-html' | 'after-html';
   /** Type and parameters, separated by `; `. Of a text type, the charset is utf-8. */
   contentType: string;
@@ -41,10 +41,10 @@ export interface MailingList {
   name: string;
 }
 
-/** RFC 6838 §4.2, perhaps with parameters. */
+/** RFC 6838 §4.2, optionally with parameters. */
 export const MEDIA_TYPE = /^[A-Za-z0-9!#$&^_.+-]{1,127}\/[A-Za-z0-9!#$&^_.+-]{1,127}(?: *;[ -~]{0,200})?$/;
 
-/** What may stand between the brackets of a Content-ID field and in a `cid:` URL (RFC 2392). */
+/** The value of a Content-ID field without angle brackets, as in a `cid:` URL (RFC 2392). */
 export const CONTENT_ID = /^[!-;=?-~]{1,250}$/;
 
 export interface MessageContent {
@@ -54,11 +54,11 @@ export interface MessageContent {
   cc: Mailbox[];
   replyTo: Mailbox | null;
   subject: string;
-  /** '' when the message is text only. */
+  /** '' for a message of text only. */
   html: string;
-  /** Null: derived from the html when the message is composed. */
+  /** Null: derived from the HTML when the message is composed. */
   text: string | null;
-  /** The caller's own header fields, in order; names are unique apart from letter case. */
+  /** The caller's header fields, in order; names are unique, ignoring case. */
   headers: [name: string, value: string][];
   attachments: Attachment[];
   alternatives?: Alternative[];
@@ -69,44 +69,58 @@ export interface MessageContent {
   date: number;
 }
 
-/** How one copy's links and its opening are noticed. */
+/** How clicks on the links of a copy and its opening are recorded. */
 export interface Tracking {
-  /** Tracked links begin with it, and end with a token: `https://link.example.com/c/`. */
+  /** The URL of a tracked link before its token: `https://link.example.com/c/`. */
   linkPrefix: string;
-  /** Signs the tokens (tokens.ts); null: links stay as they are. */
+  /** Signs the tokens (tokens.ts); null: links are not changed. */
   clickKey: KeyObject | null;
   messageId: string;
-  /** Address of the picture that tells that a copy was opened; null for none. */
+  /** URL of the open-tracking pixel; null for none. */
   pixelUrl: string | null;
 }
 
-/** Decides which fields for unsubscribing and for bulk mail a message carries. */
+/** Determines the List-Unsubscribe and bulk mail fields of a message. */
 export type MailKind = 'marketing' | 'transactional' | 'essential';
 
-/** What is one copy's own. */
+/** The values that differ between copies. */
 export interface CopyDetails {
   kind: MailKind;
   recipient: string;
   unsubscribeUrl: string;
   reportAbuseUrl: string;
-  /** Address for the `mailto:` form of List-Unsubscribe; null where no return path of ours can take it. */
+  /** Address for the `mailto:` form of List-Unsubscribe; null when no return path domain can receive it. */
   unsubscribeAddress: string | null;
-  /** Signed token that names the message: the X-Postrider-Id field. */
+  /** Signed token of the message id, for the X-Postrider-Id field. */
   signedId: string;
-  /** RFC 9477 address for complaint feedback; null when there is none. */
+  /** RFC 9477 address for complaint feedback; null for none. */
   feedbackAddress: string | null;
   /** `<campaign, else group, else stream>:<account>:<stream>:postrider`. */
   feedbackId: string;
-  /** Not there: nothing is tracked. */
+  /** Undefined: nothing is tracked. */
   tracking?: Tracking;
 }
 
 /**
- * Marks in a content's html and text. They begin with NUL, which no caller's text may hold (it is refused at
- * the door), so nobody can forge one.
+ * Marks in the HTML and text of a content. They begin with NUL, which the API rejects in all text of callers, so that no
+ * caller can forge one.
  */
 export const MARKS = {
   unsubscribeUrl: '\u0000u\u0000',
   reportAbuseUrl: '\u0000r\u0000',
   recipient: '\u0000e\u0000',
 } as const;
+
+const MARK = new RegExp(Object.values(MARKS).join('|'), 'g');
+
+/** Replaces the marks by the values of one copy. In HTML they are escaped for attributes and element content alike. */
+export function personalize(source: string, copy: CopyDetails, kind: 'html' | 'text'): string {
+  if (!source.includes('\u0000')) return source;
+  const encode = kind === 'html' ? escapeHtml : (value: string) => value;
+  const values: Record<string, string> = {
+    [MARKS.unsubscribeUrl]: encode(copy.unsubscribeUrl),
+    [MARKS.reportAbuseUrl]: encode(copy.reportAbuseUrl),
+    [MARKS.recipient]: encode(copy.recipient),
+  };
+  return source.replace(MARK, (mark) => values[mark] ?? '');
+}

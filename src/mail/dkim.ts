@@ -1,11 +1,28 @@
-import { createHash, type KeyObject, sign } from 'node:crypto';
+import { createHash, createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto';
+import { promisify } from 'node:util';
 
 /**
- * Signs messages (RFC 6376): rsa-sha256, relaxed/relaxed, no `l=`. Only signs: keys are created in dkim-key.ts, and
- * which of them sign is decided elsewhere.
+ * Generates DKIM keys and signs messages (RFC 6376): rsa-sha256, relaxed/relaxed, no `l=`. The caller stores the keys
+ * and selects those that sign.
  */
+const generate = promisify(generateKeyPair);
 
-/** Signed once more than they occur, so that adding one breaks the signature, too (§5.4.2, §8.15). */
+/** RFC 8301 §3.2: fewer than 1024 bits are rejected, and verifiers need not support more than 4096. */
+const KEY_BITS = 2048;
+
+/** Generates an RSA private key in libuv's thread pool, in about 100 ms. */
+export async function generateDkimKey(): Promise<KeyObject> {
+  const { privateKey } = await generate('rsa', { modulusLength: KEY_BITS });
+  return privateKey;
+}
+
+/** The TXT value `v=DKIM1; k=rsa; p=…` (RFC 6376 §3.6.1) of a private or public RSA key, not split into strings. */
+export function publicKeyRecordValue(key: KeyObject): string {
+  const publicKey = key.type === 'private' ? createPublicKey(key) : key;
+  return `v=DKIM1; k=rsa; p=${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`;
+}
+
+/** Signed once more often than they occur, so that an added field also breaks the signature (§5.4.2, §8.15). */
 const OVERSIGNED_FIELDS = [
   'From',
   'To',
@@ -34,15 +51,15 @@ export interface DkimSigner {
   key: KeyObject;
 }
 
-/** A message as `compose` makes it: whole fields without their last line end, and a body with CRLF line ends. */
+/** A message as `compose` returns it: complete fields without the final line end, and a body with CRLF line ends. */
 export interface SignableMessage {
   header: readonly string[];
   body: Buffer;
 }
 
 /**
- * The DKIM-Signature fields for all signers, in their order, folded, without their last line end; to be put
- * before the message's own fields. `now` is epoch ms.
+ * Returns the DKIM-Signature fields of all signers in their order, folded, without the final line end. They precede the
+ * fields of the message. `now` is epoch ms.
  */
 export function signDkim(message: SignableMessage, signers: readonly DkimSigner[], now: number): string[] {
   if (signers.length === 0) return [];
@@ -53,13 +70,13 @@ export function signDkim(message: SignableMessage, signers: readonly DkimSigner[
     const field =
       `DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; t=${seconds};\r\n` +
       ` d=${domain}; s=${selector};\r\n h=${foldNames(names)};\r\n bh=${bodyHash};\r\n b=`;
-    // RFC 6376 §3.7: the signature's own field comes last, with an empty b= and no line end.
+    // RFC 6376 §3.7: the DKIM-Signature field is last, with an empty b= and without line end.
     const signature = sign('sha256', Buffer.from(canonical + relaxedField(field)), key).toString('base64');
     return field + (signature.match(/.{1,70}/g) ?? []).join('\r\n ');
   });
 }
 
-/** RFC 6376 §5.4: the names for `h=`, and the fields they stand for in that order, canonicalized. */
+/** RFC 6376 §5.4: the names for `h=`, and the canonicalized fields in the same order. */
 function signedHeader(header: readonly string[]): { names: string[]; canonical: string } {
   const occurrences = new Map<string, string[]>();
   for (const field of header) {
@@ -71,7 +88,7 @@ function signedHeader(header: readonly string[]): { names: string[]; canonical: 
   const names: string[] = [];
   let canonical = '';
   const signOccurrences = (name: string) => {
-    // §5.4.2: of several the last is taken first.
+    // §5.4.2: from the last occurrence to the first.
     for (const field of (occurrences.get(name.toLowerCase()) ?? []).toReversed()) {
       names.push(name);
       canonical += `${relaxedField(field)}\r\n`;
@@ -79,7 +96,7 @@ function signedHeader(header: readonly string[]): { names: string[]; canonical: 
   };
   for (const name of OVERSIGNED_FIELDS) {
     signOccurrences(name);
-    // One name more than there are fields signs their absence.
+    // One more name than there are fields signs the absence of another one.
     names.push(name);
   }
   for (const name of SIGNED_FIELDS) signOccurrences(name);
@@ -94,7 +111,7 @@ function relaxedField(field: string): string {
   return `${name}:${value.replace(/^ | $/g, '')}`;
 }
 
-/** Folds the list of `h=` after its colons, which is where RFC 6376 §3.5 allows blanks. */
+/** Folds the list of `h=` after colons, where RFC 6376 §3.5 allows white space. */
 function foldNames(names: readonly string[]): string {
   let list = '';
   let column = ' h='.length;
@@ -116,13 +133,13 @@ const CR = 13;
 const SPACE = 32;
 
 /**
- * RFC 6376 §3.4.4: blanks at line ends go, runs of them become one, empty lines at the end go, and what is left
- * ends with CRLF; nothing left is nothing, not CRLF.
+ * RFC 6376 §3.4.4: removes white space at line ends and empty lines at the end, and collapses other white space. A body
+ * that is not empty ends with CRLF.
  */
 export function relaxedBody(body: Buffer): Buffer {
   const canonical = Buffer.allocUnsafe(body.length + 2);
   let length = 0;
-  /** Length without empty lines at the end. */
+  /** The length without empty lines at the end. */
   let kept = 0;
   let lineStart = 0;
   let blank = false;

@@ -1,6 +1,6 @@
 /**
- * Body encodings (RFC 2045 §6): whatever the text, what leaves here is ASCII, CRLF line ends, no line over 998
- * octets, so that no 8BITMIME is needed on the way. Owns the choice of encoding; knows nothing of headers.
+ * Selects and applies content transfer encodings (RFC 2045 §6). Whatever the text, the result is ASCII with CRLF line ends
+ * and no line over 998 octets, so that no hop needs 8BITMIME.
  */
 export type TransferEncoding = '7bit' | 'quoted-printable' | 'base64';
 
@@ -14,8 +14,8 @@ const MAX_LINE = 998;
 /** RFC 2045 §6.7 (5) and §6.8. */
 const MAX_ENCODED_LINE = 76;
 /**
- * Above one octet in three to escape, base64. It is shorter from one in six on, but text in Latin letters stays
- * readable in quoted-printable, and filters look askance at base64 where it is not needed.
+ * base64 is used if more than one octet in three must be escaped. It is shorter from one in six, but Latin text stays
+ * readable in quoted-printable, and spam filters penalize unnecessary base64.
  */
 const BASE64_SHARE = 3;
 
@@ -29,26 +29,26 @@ const F = 70;
 
 /** Two hex digits of every octet, as character codes. */
 const HEX = Buffer.from('0123456789ABCDEF', 'latin1');
-/** 1 for what quoted-printable writes as it is, wherever it stands in a line. */
+/** 1 for octets that quoted-printable never escapes, wherever they are in a line. */
 const LITERAL = Uint8Array.from({ length: 256 }, (_, octet) =>
   octet > SPACE && octet < 127 && octet !== EQUALS ? 1 : 0,
 );
 
 /**
- * Text of any kind as a MIME body: as it is when it is safe on the way, else quoted-printable, or base64
- * where most of it would be escapes. Line ends of every kind become CRLF.
+ * Encodes text as a MIME body: 7bit if it is safe in transit, else quoted-printable, or base64 if most octets would be
+ * escaped. All line ends become CRLF.
  */
 export function encodeText(text: string): EncodedBody {
   const bytes = Buffer.from(text.replace(/\r\n?|\n/g, '\r\n'));
-  const { escapes, plain } = survey(bytes);
-  if (plain) return { encoding: '7bit', body: bytes };
+  const { escapes, isSafe } = scan(bytes);
+  if (isSafe) return { encoding: '7bit', body: bytes };
   if (escapes * BASE64_SHARE > bytes.length) {
     return { encoding: 'base64', body: wrapBase64(bytes.toString('base64')) };
   }
   return { encoding: 'quoted-printable', body: quotedPrintable(bytes) };
 }
 
-/** Base64 text without line breaks, cut into lines joined by CRLF (RFC 2045 §6.8). Does not decode it. */
+/** Splits base64 text without line breaks into lines joined by CRLF (RFC 2045 §6.8), without decoding it. */
 export function wrapBase64(base64: string): Buffer {
   const source = Buffer.from(base64, 'latin1');
   const breaks = Math.max(0, Math.ceil(source.length / MAX_ENCODED_LINE) - 1);
@@ -62,40 +62,40 @@ export function wrapBase64(base64: string): Buffer {
   return body;
 }
 
-interface Survey {
-  /** Octets that quoted-printable must escape in any place but a line's end. */
+interface Statistics {
+  /** Octets that quoted-printable must escape, except at line ends. */
   escapes: number;
-  /** May go as 7bit. */
-  plain: boolean;
+  /** Whether the text can be sent as 7bit. */
+  isSafe: boolean;
 }
 
 /**
- * One look over a text with CRLF line ends. Not plain: octets beyond ASCII, controls, overlong lines, lines that
- * mailboxes on the way would change (`From `), and lines that could be taken for one of our boundaries (`--=_`).
+ * Scans a text with CRLF line ends. Not safe as 7bit: non-ASCII octets, control characters, overlong lines, lines that
+ * mbox storage would change (`From `), and lines that could be mistaken for a boundary (`--=_`).
  */
-function survey(bytes: Buffer): Survey {
+function scan(bytes: Buffer): Statistics {
   let escapes = 0;
-  let plain = true;
+  let isSafe = true;
   let lineStart = 0;
   for (let at = 0; at < bytes.length; at++) {
     const octet = bytes[at] ?? 0;
     if (LITERAL[octet] === 1 || octet === SPACE) continue;
     if (octet === LF) {
-      plain &&= at - lineStart <= MAX_LINE + 1 && !isTouchy(bytes, lineStart);
+      isSafe &&= at - lineStart <= MAX_LINE + 1 && !isUnsafeLine(bytes, lineStart);
       lineStart = at + 1;
     } else if (octet === EQUALS) {
       escapes++;
     } else if (octet !== CR && octet !== TAB) {
       escapes++;
-      plain = false;
+      isSafe = false;
     }
   }
-  plain &&= bytes.length - lineStart <= MAX_LINE && !isTouchy(bytes, lineStart);
-  return { escapes, plain };
+  isSafe &&= bytes.length - lineStart <= MAX_LINE && !isUnsafeLine(bytes, lineStart);
+  return { escapes, isSafe };
 }
 
-/** `From ` or `--=_` begin here. */
-function isTouchy(bytes: Buffer, at: number): boolean {
+/** Whether a line at this offset begins with `From ` or `--=_`. */
+function isUnsafeLine(bytes: Buffer, at: number): boolean {
   return isFrom(bytes, at) || (bytes[at] === DASH && bytes.toString('latin1', at, at + 4) === '--=_');
 }
 
@@ -103,15 +103,15 @@ function isFrom(bytes: Buffer, at: number): boolean {
   return bytes[at] === F && bytes.toString('latin1', at, at + 5) === 'From ';
 }
 
-/** RFC 2045 §6.7 of octets with CRLF line ends. */
+/** Encodes octets with CRLF line ends as quoted-printable (RFC 2045 §6.7). */
 function quotedPrintable(bytes: Buffer): Buffer {
-  // Three for an octet that is escaped, and a soft line break's three for every 73 written.
+  // Three octets for an escaped octet, and three for a soft line break after every 73 octets.
   const body = Buffer.allocUnsafe(4 * bytes.length);
   let at = 0;
   let column = 0;
   for (let from = 0; from < bytes.length; from++) {
     const octet = bytes[from] ?? 0;
-    // Most of any text, and short of the limit, where nothing needs a second look.
+    // The common case: a literal octet below the line limit.
     if (LITERAL[octet] === 1 && octet !== F && column < MAX_ENCODED_LINE - 1) {
       body[at++] = octet;
       column++;

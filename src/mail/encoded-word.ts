@@ -1,47 +1,47 @@
 /**
- * Encoded-words (RFC 2047): text beyond ASCII inside header fields. Always UTF-8; Q or B, whichever is shorter;
- * cut between characters, never inside one.
+ * Encodes non-ASCII text in header fields as encoded-words (RFC 2047): in UTF-8, with Q or B, whichever is shorter, and
+ * split only between characters.
  */
 const MAX_WORD = 75;
 const OVERHEAD = '=?utf-8?q??='.length;
-/** The smallest first word worth having: room for one character of four octets. */
+/** The minimum length of a first word: one character of four octets. */
 const MIN_WORD = OVERHEAD + 12;
 
-/** What Q encoding writes as it is in a display name too (RFC 2047 §5 (3)). */
+/** Characters that Q encoding does not escape, also in a display name (RFC 2047 §5 (3)). */
 const LITERAL = /[A-Za-z0-9!*+/-]/;
 
 /**
- * The text as encoded-words of at most 75 characters, to be joined by a blank or a fold, which a reader drops
- * again. `first`: how long the first one may be, so that it fits beside the field's name.
+ * Returns the text as encoded-words of at most 75 characters, to be joined by spaces or folds, which decoders remove.
+ * `firstLength`: the maximum length of the first word, so that it fits on the line of the field name.
  */
-export function encodedWords(text: string, first = MAX_WORD): string[] {
+export function encodedWords(text: string, firstLength = MAX_WORD): string[] {
   const octets = Buffer.byteLength(text);
   let quotedLength = 0;
-  for (const char of text) quotedLength += quotedForm(char).length;
-  const quote = quotedLength <= Math.ceil(octets / 3) * 4;
+  for (const char of text) quotedLength += encodeQ(char).length;
+  const usesQ = quotedLength <= Math.ceil(octets / 3) * 4;
 
   const words: string[] = [];
-  let room = Math.max(Math.min(first, MAX_WORD), MIN_WORD) - OVERHEAD;
-  let taken = '';
+  let available = Math.max(Math.min(firstLength, MAX_WORD), MIN_WORD) - OVERHEAD;
+  let pending = '';
   let length = 0;
   const finish = () => {
-    words.push(quote ? `=?utf-8?q?${taken}?=` : `=?utf-8?b?${Buffer.from(taken).toString('base64')}?=`);
-    room = MAX_WORD - OVERHEAD;
-    taken = '';
+    words.push(usesQ ? `=?utf-8?q?${pending}?=` : `=?utf-8?b?${Buffer.from(pending).toString('base64')}?=`);
+    available = MAX_WORD - OVERHEAD;
+    pending = '';
     length = 0;
   };
   for (const char of text) {
-    const form = quote ? quotedForm(char) : char;
-    const added = quote ? form.length : Buffer.byteLength(char);
-    if (length + added > (quote ? room : Math.floor(room / 4) * 3)) finish();
-    taken += form;
+    const form = usesQ ? encodeQ(char) : char;
+    const added = usesQ ? form.length : Buffer.byteLength(char);
+    if (length + added > (usesQ ? available : Math.floor(available / 4) * 3)) finish();
+    pending += form;
     length += added;
   }
-  if (taken !== '') finish();
+  if (pending !== '') finish();
   return words;
 }
 
-function quotedForm(char: string): string {
+function encodeQ(char: string): string {
   if (char === ' ') return '_';
   if (char.length === 1 && LITERAL.test(char)) return char;
   return Buffer.from(char).toString('hex').toUpperCase().replace(/../g, '=$&');

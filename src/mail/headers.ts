@@ -3,78 +3,81 @@ import type { Mailbox } from './content.ts';
 import { encodedWords } from './encoded-word.ts';
 
 /**
- * Writes header fields: folded, ASCII, no line over 998 octets (RFC 5322 §2.1.1, §2.2.3), whatever the value.
- * A field is one string, `Name: value`, with CRLF and a blank where it is folded and no line end after it. The
- * one thing that may be beyond ASCII is an address that only SMTPUTF8 hosts take (RFC 6532).
+ * Formats header fields: folded, in ASCII, no line over 998 octets (RFC 5322 §2.1.1, §2.2.3), whatever the value. A field
+ * is one string, `Name: value`, with CRLF and a space where it is folded, without final line end. Only an address that
+ * requires SMTPUTF8 may be non-ASCII (RFC 6532).
  */
 
-/** RFC 2047 §2 allows 76 where encoded-words stand; RFC 5322's 78 would gain nothing elsewhere. */
-const LINE = 76;
-/** A word that no fold can break must be encoded well before the hard limit of 998. */
+/** The limit of RFC 2047 §2 for lines with encoded-words, used for all lines. */
+const MAX_LINE = 76;
+/** A longer word is encoded, as it cannot be folded: well below the limit of 998. */
 const MAX_BARE_WORD = 900;
-const MAX_BLANKS = 60;
-/** A quoted-string is not folded; twice this, should all of it need a backslash, still fits a line. */
+const MAX_SPACES = 60;
+/** A quoted-string is not folded; twice this length, if every character is escaped, still fits on a line. */
 const MAX_QUOTED = 400;
 
 const CONTROL = /\p{Cc}/u;
 const PRINTABLE = /^[ -~]*$/;
-/** RFC 5322 §3.2.3 atoms, which a display name may be made of without quotes. */
+/** A display name of RFC 5322 §3.2.3 atoms, which needs no quotation marks. */
 const ATOMS = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?: [A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 
-/** A word and the blanks before it, at which the line may be folded. */
+/** A word and the spaces before it, where the line may be folded. */
 interface Piece {
-  blanks: string;
+  spaces: string;
   word: string;
 }
 
 /**
- * A field of free text: Subject, and whatever a caller brings. Only the words from the first to the last that
- * need it are encoded. Controls become blanks.
+ * Formats a field of free text: Subject, and the caller's fields. The words from the first to the last that need it are
+ * encoded. Control characters become spaces.
  */
 export function textField(name: string, value: string): string {
   const pieces = piecesOf(PRINTABLE.test(value) ? value : value.replace(/\p{Cc}/gu, ' '));
   const start = pieces.findIndex(needsEncoding);
   if (start === -1) return fold(name, pieces);
-  // Overlong blanks can only go inside an encoded-word, so the word before them goes too.
-  const first = (pieces[start]?.blanks.length ?? 0) > MAX_BLANKS ? start - 1 : start;
+  // A long run of spaces must be inside an encoded-word, and so is the word before it.
+  const first = (pieces[start]?.spaces.length ?? 0) > MAX_SPACES ? start - 1 : start;
   const last = pieces.findLastIndex(needsEncoding);
   const [head, ...rest] = pieces.slice(first, last + 1);
-  const middle = (head?.word ?? '') + rest.map(({ blanks, word }) => blanks + word).join('');
-  const words = encodedWords(middle, first === 0 ? LINE - name.length - 2 : LINE - 1);
-  const encoded = words.map((word, index) => ({ blanks: (index === 0 && head?.blanks) || ' ', word }));
+  const middle = (head?.word ?? '') + rest.map(({ spaces, word }) => spaces + word).join('');
+  const words = encodedWords(middle, first === 0 ? MAX_LINE - name.length - 2 : MAX_LINE - 1);
+  const encoded = words.map((word, index) => ({ spaces: (index === 0 && head?.spaces) || ' ', word }));
   return fold(name, [...pieces.slice(0, first), ...encoded, ...pieces.slice(last + 1)]);
 }
 
-/** A field of words that stand for themselves (ids, URLs, dates), folded between them, never encoded. */
+/** Formats a field of words (ids, URLs, dates), which is folded between them and never encoded. */
 export function wordsField(name: string, words: readonly string[]): string {
   return fold(
     name,
-    words.map((word) => ({ blanks: ' ', word })),
+    words.map((word) => ({ spaces: ' ', word })),
   );
 }
 
-/** From, To, Cc, Reply-To (RFC 5322 §3.4). */
+/** Formats From, To, Cc or Reply-To (RFC 5322 §3.4). */
 export function addressField(name: string, mailboxes: readonly Mailbox[]): string {
   const words: string[] = [];
   for (const [index, { name: display, address }] of mailboxes.entries()) {
     const comma = index < mailboxes.length - 1 ? ',' : '';
     if (display === '') words.push(`${address}${comma}`);
     else
-      words.push(...phrase(display, index === 0 ? LINE - name.length - 2 : LINE - 1), `<${address}>${comma}`);
+      words.push(
+        ...phrase(display, index === 0 ? MAX_LINE - name.length - 2 : MAX_LINE - 1),
+        `<${address}>${comma}`,
+      );
   }
   return wordsField(name, words);
 }
 
-/** List-Id (RFC 2919 §3): the list's name as a phrase, and its identifier. */
+/** Formats List-Id (RFC 2919 §3): the name of the list as a phrase, and its identifier. */
 export function listIdField(name: string, id: string): string {
   const field = 'List-Id';
-  const words = name === '' ? [] : quotedPhrase(name, LINE - field.length - 2);
+  const words = name === '' ? [] : quotedPhrase(name, MAX_LINE - field.length - 2);
   return wordsField(field, [...words, `<${id}>`]);
 }
 
 /**
- * `value; name=value; …` (RFC 2045 §5.1). What is not plain ASCII goes as RFC 2231 asks, with an ASCII stand-in
- * for readers that do not know it.
+ * Formats `value; name=value; …` (RFC 2045 §5.1). A non-ASCII value is encoded by RFC 2231, and also sent as an ASCII
+ * approximation for parsers that do not support it.
  */
 export function parameterField(name: string, value: string, parameters: Record<string, string>): string {
   const words = [value, ...Object.entries(parameters).flatMap(([key, text]) => parameter(key, text))];
@@ -84,7 +87,7 @@ export function parameterField(name: string, value: string, parameters: Record<s
   );
 }
 
-/** A display name as words that may stand in a header (RFC 5322 §3.2.5 phrase). */
+/** The words of a display name in a header (RFC 5322 §3.2.5 phrase). */
 function phrase(display: string, first: number): string[] {
   return ATOMS.test(display) && !mustBeEncoded(display) ? display.split(' ') : quotedPhrase(display, first);
 }
@@ -93,78 +96,78 @@ function quotedPhrase(display: string, first: number): string[] {
   return mustBeEncoded(display) ? encodedWords(display, first) : [quoted(display)];
 }
 
-/** What looks like an encoded-word would be decoded, so it is encoded itself. */
+/** Text that looks like an encoded-word would be decoded, so it is encoded. */
 function mustBeEncoded(display: string): boolean {
   return !PRINTABLE.test(display) || display.includes('=?') || display.length > MAX_QUOTED;
 }
 
 function piecesOf(value: string): Piece[] {
   const pieces: Piece[] = [];
-  // Blanks at the end have no word behind them; the expression would look for it from each of them.
-  for (const [, blanks = '', word = ''] of withoutBlanksBehind(value).matchAll(/( *)([^ ]+)/g))
-    pieces.push({ blanks: blanks || ' ', word });
-  // Whatever blanks the value began with, one follows the colon.
-  if (pieces[0]) pieces[0].blanks = ' ';
+  // Without trailing spaces, from each of which the expression would search for a word.
+  for (const [, spaces = '', word = ''] of trimTrailingSpaces(value).matchAll(/( *)([^ ]+)/g))
+    pieces.push({ spaces: spaces || ' ', word });
+  // One space follows the colon, whatever the value begins with.
+  if (pieces[0]) pieces[0].spaces = ' ';
   return pieces;
 }
 
-function withoutBlanksBehind(value: string): string {
+function trimTrailingSpaces(value: string): string {
   let end = value.length;
   while (value[end - 1] === ' ') end--;
   return value.slice(0, end);
 }
 
-function needsEncoding({ blanks, word }: Piece): boolean {
+function needsEncoding({ spaces, word }: Piece): boolean {
   return (
-    !PRINTABLE.test(word) || word.includes('=?') || word.length > MAX_BARE_WORD || blanks.length > MAX_BLANKS
+    !PRINTABLE.test(word) || word.includes('=?') || word.length > MAX_BARE_WORD || spaces.length > MAX_SPACES
   );
 }
 
-/** The last gate: no control character gets past it, so nothing in a value can begin a field of its own. */
+/** Joins the pieces. Removes all control characters, so that no value can begin another field. */
 function fold(name: string, pieces: readonly Piece[]): string {
   let field = `${name}:`;
   let column = field.length;
-  for (const [index, { blanks, word: given }] of pieces.entries()) {
-    const word = CONTROL.test(given) ? given.replace(/\p{Cc}/gu, '') : given;
-    if (index > 0 && column + blanks.length + word.length > LINE) {
+  for (const [index, { spaces, word: original }] of pieces.entries()) {
+    const word = CONTROL.test(original) ? original.replace(/\p{Cc}/gu, '') : original;
+    if (index > 0 && column + spaces.length + word.length > MAX_LINE) {
       field += '\r\n';
       column = 0;
     }
-    field += blanks + word;
-    column += blanks.length + word.length;
+    field += spaces + word;
+    column += spaces.length + word.length;
   }
   return field;
 }
 
-/** Longest stretch of percent-encoded text in one parameter. */
+/** Maximum length of percent-encoded text in one parameter section. */
 const MAX_SECTION = 54;
 
-/** One parameter as `name=value` words. */
+/** A parameter as `name=value` words. */
 function parameter(name: string, value: string): string[] {
   if (PRINTABLE.test(value) && value.length <= MAX_QUOTED) return [`${name}=${quoted(value)}`];
   const sections = [''];
   for (const char of value) {
-    const form = percentForm(char);
+    const form = percentEncode(char);
     const last = sections.length - 1;
     if ((sections[last]?.length ?? 0) + form.length > MAX_SECTION) sections.push(form);
     else sections[last] += form;
   }
-  const standIn = `${name}=${quoted(asciiStandIn(value))}`;
-  if (sections.length === 1) return [standIn, `${name}*=utf-8''${sections[0]}`];
+  const approximation = `${name}=${quoted(toAscii(value))}`;
+  if (sections.length === 1) return [approximation, `${name}*=utf-8''${sections[0]}`];
   return [
-    standIn,
+    approximation,
     ...sections.map((section, index) => `${name}*${index}*=${index === 0 ? "utf-8''" : ''}${section}`),
   ];
 }
 
-/** RFC 2231 §7 attribute-char, less those that old readers trip over. */
-function percentForm(char: string): string {
+/** RFC 2231 §7 attribute-char, except those that old parsers do not support. */
+function percentEncode(char: string): string {
   if (/^[A-Za-z0-9._-]$/.test(char)) return char;
   return Buffer.from(char).toString('hex').toUpperCase().replace(/../g, '%$&');
 }
 
-/** `Größe.pdf` as `Gro_e.pdf`: no beauty, but the ending by which a file is opened stays. */
-function asciiStandIn(value: string): string {
+/** Converts `Größe.pdf` to `Gro_e.pdf`: the file extension stays. */
+function toAscii(value: string): string {
   return value
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')

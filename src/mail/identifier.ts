@@ -1,33 +1,34 @@
 import { createHash } from 'node:crypto';
 
 /**
- * Channel identifiers: names for people that do not show them, the same in every build of the interface.
- * `email_` and the MD5 of the trimmed lower-cased address, or `phone_` and the MD5 of the E.164 number. MD5 is
- * the interface's choice; it keeps no secret.
+ * Channel identifiers: pseudonyms of recipients, as the API defines them. `email_` and the MD5 of the trimmed
+ * lower-case address, or `phone_` and the MD5 of the E.164 number. MD5 is part of the API; it does not protect the
+ * address.
  */
 export const IDENTIFIER = /^(?:email|phone)_[0-9a-f]{32}$/;
 
+/** The identifier of a mail address. */
 export function emailIdentifier(address: string): string {
   return `email_${md5(address.trim().toLowerCase())}`;
 }
 
-/** Of a number as `parsePhone` returns it. */
+/** The identifier of a number that `parsePhone` returned. */
 export function phoneIdentifier(number: string): string {
   return `phone_${md5(number)}`;
 }
 
-/** As people set numbers apart; nothing of it is part of the number. */
+/** Separators that are not part of a number. */
 const SEPARATORS = /[\s().\-/\u00a0\u2010-\u2015]/gu;
-/** ITU-T E.164 §6: a country code, which begins with no zero, and 15 digits in all at most. */
+/** ITU-T E.164 §6: a country code, which does not begin with zero, and at most 15 digits in total. */
 const E164 = /^\+[1-9]\d{5,14}$/;
 
-/** The trunk zero of national numbers, written into an international one: who knows which of the two is meant? */
+/** The trunk zero of national numbers in an international one, which is ambiguous. */
 const TRUNK_ZERO = '(0)';
-const MAX_WRITTEN = 50;
+const MAX_PHONE_LENGTH = 50;
 
-/** A phone number as E.164, `+` and digits; null when it is none, or lacks its country code. */
+/** Returns a phone number as E.164, `+` and digits; null when it is invalid or has no country code. */
 export function parsePhone(text: string): string | null {
-  if (text.length > MAX_WRITTEN || text.includes(TRUNK_ZERO)) return null;
+  if (text.length > MAX_PHONE_LENGTH || text.includes(TRUNK_ZERO)) return null;
   const number = text.replace(SEPARATORS, '');
   return E164.test(number) ? number : null;
 }

@@ -1,9 +1,8 @@
-import { PACKED_ID, packId, unpackId } from './packed-id.ts';
+import { PACKED_ID_LENGTH, packId, unpackId } from './packed-id.ts';
 
 /**
- * A mail that was sent, as far as somebody's answer to it is concerned (to unsubscribe, to report it): which
- * account's, to whom, in which stream. Links carry all of it in some ninety octets, so that they work for as
- * long as the mail lies in a mailbox, whatever was purged here.
+ * The properties of a sent mail that a recipient's action on it (unsubscribe, report abuse) needs. Links contain all of
+ * them in about ninety octets, so that they still work after the message was purged.
  */
 export interface SentMail {
   messageId: string;
@@ -11,13 +10,13 @@ export interface SentMail {
   /** `email_<md5>` (identifier.ts). */
   recipientHash: string;
   stream: 'tx' | 'mk';
-  /** Subscription group that the mail was sent to; null when there was none. */
+  /** Subscription group that the mail was sent to; null for none. */
   groupId: string | null;
-  /** A simulated mail: whatever is answered has no effect on anybody. */
+  /** A simulated mail: actions on it have no effect. */
   simulated: boolean;
 }
 
-/** What is needed of a message's row: its columns, because this room knows nothing of the store. */
+/** The columns of a message's row that are needed. Declared here, as mail/ does not depend on store/. */
 export interface SentMessage {
   message_id: string;
   account_id: string;
@@ -27,7 +26,7 @@ export interface SentMessage {
   simulated: 0 | 1;
 }
 
-/** The same of a message that is still on record. */
+/** Reads the properties from the row of a message. */
 export function sentMailOf(message: SentMessage): SentMail {
   return {
     messageId: message.message_id,
@@ -39,19 +38,19 @@ export function sentMailOf(message: SentMessage): SentMail {
   };
 }
 
-/** First octet: what follows, and what kind of mail it was. The bits not named here are for later forms. */
+/** Flags in the first octet. The other bits are reserved for later formats. */
 const MARKETING = 1;
 const SIMULATED = 2;
 const IN_GROUP = 4;
-const KNOWN = MARKETING | SIMULATED | IN_GROUP;
+const KNOWN_FLAGS = MARKETING | SIMULATED | IN_GROUP;
 
-const MD5 = 16;
+const MD5_LENGTH = 16;
 const HASH = /^email_([0-9a-f]{32})$/;
 
-/** Flags, message, hash, group where there is one, and the account's id as text up to the end. */
+/** Packs flags, message id, hash, group id if any, and the account id as text. Throws when an id cannot be packed. */
 export function packSentMail(mail: SentMail): Buffer {
   const [, md5] = HASH.exec(mail.recipientHash) ?? [];
-  if (md5 === undefined) throw new Error(`${mail.recipientHash} cannot stand in a token`);
+  if (md5 === undefined) throw new Error(`${mail.recipientHash} cannot be packed into a token`);
   const flags =
     (mail.stream === 'mk' ? MARKETING : 0) |
     (mail.simulated ? SIMULATED : 0) |
@@ -65,17 +64,17 @@ export function packSentMail(mail: SentMail): Buffer {
   ]);
 }
 
-/** Null when the octets are no packed mail. */
+/** Null when the octets are not a packed mail. */
 export function unpackSentMail(packed: Buffer): SentMail | null {
   const flags = packed[0];
-  if (flags === undefined || (flags & ~KNOWN) !== 0) return null;
+  if (flags === undefined || (flags & ~KNOWN_FLAGS) !== 0) return null;
   let at = 1;
   const take = (length: number) => packed.subarray(at, (at += length));
-  const messageId = unpackId(take(PACKED_ID));
-  const md5 = take(MD5);
-  const groupId = (flags & IN_GROUP) === 0 ? null : unpackId(take(PACKED_ID));
+  const messageId = unpackId(take(PACKED_ID_LENGTH));
+  const md5 = take(MD5_LENGTH);
+  const groupId = (flags & IN_GROUP) === 0 ? null : unpackId(take(PACKED_ID_LENGTH));
   const accountId = packed.subarray(at).toString();
-  const complete = messageId !== null && md5.length === MD5 && accountId !== '';
+  const complete = messageId !== null && md5.length === MD5_LENGTH && accountId !== '';
   if (!complete || (groupId === null && (flags & IN_GROUP) !== 0)) return null;
   return {
     messageId,

@@ -2,20 +2,20 @@ import type { Mailbox, MailingList, MessageContent } from './content.ts';
 import { joinShared, type SharedText } from './shared-template.ts';
 
 /**
- * What the copies of a campaign have in common, stored once for all of them, and what is each copy's own. Both are
- * stored as JSON (stored-content.ts); together they are the copy's MessageContent.
+ * The content that the copies of a campaign share, stored once, and the content of each copy. Both are stored as JSON
+ * (stored-content.ts); merged, they are the MessageContent of the copy.
  */
 export interface SharedContent {
   from: Mailbox;
-  /** Of the Message-ID. */
+  /** Domain of the Message-ID. */
   fromDomain: string;
   replyTo: Mailbox | null;
   list: MailingList;
-  /** Each part's values follow those of the part before it. */
+  /** The values of each part follow those of the part before it. */
   subject: SharedPart;
-  /** Null: the message is text only. */
+  /** Null for a message of text only. */
   html: SharedPart | null;
-  /** Null: derived from the html. */
+  /** Null: derived from the HTML. */
   text: SharedPart | null;
 }
 
@@ -25,19 +25,20 @@ export interface SharedPart extends SharedText {
 }
 
 export interface OwnContent {
-  /** Display name of the recipient, '' when there is none. */
+  /** Display name of the recipient, '' for none. */
   name: string;
-  /** What goes into the holes, escaped as each part needs it. */
+  /** The values of the holes, escaped for their part. */
   values: string[];
 }
 
-/** A copy's message, as far as its content does not say. */
+/** The properties of a copy's message that are not part of its content. */
 export interface CopyIdentity {
   messageId: string;
-  /** Epoch ms: when it was accepted. */
+  /** Epoch ms of acceptance. */
   date: number;
 }
 
+/** Returns the content of one copy. */
 export function mergeContent(
   shared: SharedContent,
   { name, values }: OwnContent,

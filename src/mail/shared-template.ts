@@ -13,35 +13,35 @@ import {
 } from './template.ts';
 
 /**
- * Renders a template for many recipients: what is the same for all of them is filled in once (`sharingTemplate`), and
- * each one's own values are computed for the holes that remain (`fillingShared`). Text and values joined by
- * `joinShared` are exactly what `renderingTemplate` returns for all variables together.
+ * Renders a template for many recipients: `sharingTemplate` inserts the values that all recipients share, and
+ * `fillingShared` computes each recipient's values for the remaining holes. `joinShared` joins both to exactly the text
+ * that `renderingTemplate` returns for all variables together.
  */
 export interface SharedText {
-  /** Texts around the holes: always one more than there are holes. */
+  /** Texts around the holes: one more than there are holes. */
   texts: string[];
-  /** For each hole the index of its value. */
+  /** The index of the value of each hole. */
   holes: number[];
 }
 
 export interface SharedTemplate extends SharedText {
   kind: TemplateKind;
-  /** What each value is computed from; `line-break`: a line break where the text before it does not end with one. */
+  /** The slot of each value; `line-break`: a line break unless the text before it ends with one. */
   values: (Slot | 'line-break')[];
   /** Characters of all texts together. */
   length: number;
 }
 
 export interface SharingOptions {
-  /** Most characters of a rendered text. */
+  /** Maximum number of characters of a rendered text. */
   limit: number;
-  /** Names whose values differ from recipient to recipient. */
+  /** Whether the values of a name differ between recipients. */
   isOwn(name: string): boolean;
 }
 
 const SLOTS_PER_STEP = 256;
 
-/** Fills in what is the same for all recipients. Returns the variables that are in the way if it cannot be rendered for any. */
+/** Inserts the shared values. Returns the variables that cannot be inserted, if there are any. */
 export function* sharingTemplate(
   template: Template,
   kind: TemplateKind,
@@ -53,9 +53,9 @@ export function* sharingTemplate(
   const shared: SharedTemplate = { kind, texts: [], holes: [], values: [], length: 0 };
   const problems = new Map<string, TemplateProblem>();
   const filled = new Map<string, string | Unusable>();
-  const places = new Map<string, number>();
+  const indexes = new Map<string, number>();
   let pieces: string[] = [];
-  /** Null: it depends on a recipient's values whether only blanks follow the last line break. */
+  /** Whether only spaces and tabs follow the last line break; null when it depends on a recipient's values. */
   let isLineStart: boolean | null = true;
 
   const write = (text: string) => {
@@ -65,20 +65,20 @@ export function* sharingTemplate(
     const ifNot = endsAtLineStart(text, false);
     if (endsAtLineStart(text, true) === ifNot) isLineStart = ifNot;
   };
-  const makeHole = (value: number) => {
+  const addHole = (value: number) => {
     shared.texts.push(pieces.join(''));
     shared.holes.push(value);
     pieces = [];
   };
 
   write(template.texts[0] ?? '');
-  for (const [index, slot] of template.slots.entries()) {
-    if (index % SLOTS_PER_STEP === SLOTS_PER_STEP - 1) yield;
+  for (const [n, slot] of template.slots.entries()) {
+    if (n % SLOTS_PER_STEP === SLOTS_PER_STEP - 1) yield;
     const key = slotKey(slot);
     if (isOwn(slot.name)) {
-      const place = places.get(key) ?? shared.values.push(slot) - 1;
-      places.set(key, place);
-      makeHole(place);
+      const index = indexes.get(key) ?? shared.values.push(slot) - 1;
+      indexes.set(key, index);
+      addHole(index);
       isLineStart = null;
     } else {
       const value =
@@ -87,14 +87,14 @@ export function* sharingTemplate(
       if (typeof value !== 'string') problems.set(slot.name, { name: slot.name, reason: value.reason });
       else {
         if (startsOwnLine(kind, slot, value)) {
-          if (isLineStart === null) makeHole(shared.values.push('line-break') - 1);
+          if (isLineStart === null) addHole(shared.values.push('line-break') - 1);
           else if (!isLineStart) write('\n');
           isLineStart = true;
         }
         write(value);
       }
     }
-    write(template.texts[index + 1] ?? '');
+    write(template.texts[n + 1] ?? '');
     if (shared.length > limit) return [{ name: slot.name, reason: 'too-long' }];
     if (problems.size === MAX_PROBLEMS) break;
   }
@@ -106,14 +106,14 @@ const NONE: ReadonlySet<string> = new Set();
 
 export interface FillingOptions {
   limit: number;
-  /** Names that may be missing: they are empty then. */
+  /** Names that may be missing; their value is then empty. */
   optional: ReadonlySet<string>;
 }
 
-/** One recipient's values for the holes, or the variables that are in the way. */
+/** One recipient's values for the holes, or the variables that cannot be inserted. */
 export type FilledTemplate = { values: string[] } | { problems: TemplateProblem[] };
 
-/** Computes one recipient's values, in steps. */
+/** Computes the values of one recipient, in steps. */
 export function* fillingShared(
   { kind, texts, holes, values, length }: SharedTemplate,
   variables: Readonly<Record<string, unknown>>,
@@ -142,7 +142,7 @@ export function* fillingShared(
   return { values: own };
 }
 
-/** Sets the line breaks among one recipient's values. */
+/** Sets the `line-break` values of one recipient. */
 function breakLines(
   { texts, holes, values }: Pick<SharedTemplate, 'texts' | 'holes' | 'values'>,
   own: string[],

@@ -7,59 +7,59 @@ import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib';
  */
 export type ContentEncoding = 'json' | 'deflate';
 
-/** A content as it is written: a string is stored as JSON, octets are deflated JSON. */
+/** A content to be written: a string is JSON, octets are deflated JSON. */
 export interface PackedContent {
   body: string | Buffer;
   /** Octets of the JSON in UTF-8. */
   size: number;
 }
 
-/** A content as it is read. */
+/** A content as read from the database. */
 export interface EncodedContent<Memory extends ArrayBufferLike = ArrayBuffer> {
   octets: Uint8Array<Memory>;
   encoding: ContentEncoding;
-  /** Octets of the JSON in UTF-8: what decoding may produce at most. */
+  /** Octets of the JSON in UTF-8: the maximum that decoding returns. */
   size: number;
 }
 
-/** Characters of JSON below which a content is stored as it is: deflate would save less than it costs. */
+/** Characters of JSON below which a content is stored uncompressed: deflate would save less than it costs. */
 const MIN_DEFLATED = 512;
-/** Characters that are deflated on the calling thread: 0.7 ms at most, whatever they are. */
+/** Characters that are deflated on the calling thread: at most 0.7 ms, whatever the content. */
 const MAX_DEFLATED_INLINE = 32 * 1024;
 /**
  * Of a newsletter of 11 KB: level 1 leaves 2.93 KB in 0.030 ms, level 3 2.89 KB in 0.031 ms, level 6 2.82 KB in 0.045 ms.
  * A lower level saves no time, as most of it is the cost of a call and of reading the input.
  */
 const LEVEL = 3;
-/** 96 KB of memory instead of 256 KB, which the system would map and unmap for every content. */
+/** 96 KB of memory instead of 256 KB, which the allocator would map and unmap for every content. */
 const INLINE = { level: LEVEL, windowBits: 13, memLevel: 7 };
-/** Octets that decoding allocates at a time, at most. */
+/** Maximum number of octets that decoding allocates at a time. */
 const MAX_CHUNK = 1024 * 1024;
 
 /**
- * The input of deflate on the calling thread: a buffer for each content would cost half as much as deflating it. A
- * character of a JavaScript string takes three octets of UTF-8 at most.
+ * The input of deflate on the calling thread: allocating a buffer for each content would cost half as much as deflating
+ * it. A UTF-16 code unit takes at most three octets of UTF-8.
  */
 const scratch = Buffer.allocUnsafeSlow(3 * MAX_DEFLATED_INLINE);
 
 const deflateInPool = promisify(deflateRaw);
 const decoder = new TextDecoder();
 
-/** Leaves a content as it is. */
+/** A content stored uncompressed. */
 export function plainContent(json: string): PackedContent {
   return { body: json, size: Buffer.byteLength(json) };
 }
 
-/** Packs a content on the calling thread. Long ones stay JSON: see `packLongContent`. */
+/** Compresses a content on the calling thread. A long one stays JSON: see `packLongContent`. */
 export function packContent(json: string): PackedContent {
   if (json.length < MIN_DEFLATED || json.length > MAX_DEFLATED_INLINE) return plainContent(json);
   const size = scratch.write(json);
-  // Node's default of 16 KB would be allocated for an output of one.
+  // Node would allocate 16 KB by default, for an output of about 1 KB.
   const chunkSize = Math.max(1024, size >> 2);
   return smaller(json, size, deflateRawSync(scratch.subarray(0, size), { ...INLINE, chunkSize }));
 }
 
-/** Deflates a content that `packContent` left as JSON for its length, on a thread of libuv's pool. */
+/** Compresses a content that `packContent` did not because of its length, on a thread of libuv's pool. */
 export async function packLongContent(packed: PackedContent): Promise<PackedContent> {
   const { body, size } = packed;
   if (typeof body !== 'string' || body.length <= MAX_DEFLATED_INLINE) return packed;
@@ -70,7 +70,7 @@ function smaller(json: string, size: number, deflated: Buffer): PackedContent {
   return { body: deflated.length < size ? deflated : json, size };
 }
 
-/** The JSON. Throws when the octets are damaged, or are more than `size` says. */
+/** Returns the JSON. Throws when the octets are damaged, or when the JSON is longer than `size`. */
 export function unpackContent({ octets, encoding, size }: EncodedContent<ArrayBufferLike>): string {
   return decoder.decode(encoding === 'json' ? octets : inflate(octets, Math.max(1, size)));
 }

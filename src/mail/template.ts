@@ -1,21 +1,21 @@
 import { type Work, withoutPause } from '../core/slices.ts';
 
 /**
- * Templates: `{{name}}` in a subject, html or text is replaced by a value. No code, no loops. Owns the syntax,
- * the escaping and the service's own names; knows nothing of where values come from. Linear in the source's
- * length whatever it holds, and never reaches an object's prototype.
+ * Templates: `{{name}}` in a subject, HTML or text is replaced by a value. No code, no loops. Defines the syntax, the
+ * escaping and the service variables. Linear in the length of the source, whatever its content, and never reads the
+ * prototype of an object.
  *
- * - `{{name}}`, `{{ name }}`: the value; in html escaped. `{{{name}}}`: the value as it is.
- * - `{{name|default}}`: the default, blanks around it dropped, stands in for a value that is missing, null or
- *   empty, and is escaped like one. It may hold neither brace nor line break.
- * - `\{{` writes two literal braces, so `\{{name}}` shows `{{name}}`.
- * - `a.b` walks objects.
- * - Whatever else stands in braces stays as it is (style sheets and other template languages have theirs); what
- *   looks like a slip is listed in `leftovers`, so that a caller can be warned of `{{first name}}`.
+ * - `{{name}}`, `{{ name }}`: the value, escaped in HTML. `{{{name}}}`: the value unescaped.
+ * - `{{name|default}}`: the trimmed default replaces a value that is missing, null or empty, and is escaped like a value.
+ *   It must not contain braces or line breaks.
+ * - `\{{` inserts two literal braces: `\{{name}}` inserts `{{name}}`.
+ * - `a.b` reads properties of objects.
+ * - Other text in braces is not changed (style sheets and other template languages use braces). Probable mistakes, such
+ *   as `{{first name}}`, are listed in `leftovers` for a warning.
  */
 export type TemplateKind = 'html' | 'text' | 'subject';
 
-/** Names that only the service fills in; their values go in raw. */
+/** Variables that only the service sets; their values are inserted unescaped. */
 export const SERVICE_VARIABLES = [
   'company_address_html',
   'unsubscribe_email_html',
@@ -32,37 +32,37 @@ export type ServiceVariable = (typeof SERVICE_VARIABLES)[number];
 
 export interface Slot {
   name: string;
-  /** Written with three braces. */
+  /** Written with three braces: the value is inserted unescaped. */
   raw: boolean;
-  /** Null when none is given. */
+  /** The default, null for none. */
   fallback: string | null;
-  /** Offsets of its first brace and behind its last one in the source. */
+  /** Offsets in the source: of its first brace, and after its last one. */
   start: number;
   end: number;
 }
 
 export interface Template {
-  /** Literal texts around the slots: always one more than there are slots. */
+  /** Literal texts around the slots: one more than there are slots. */
   texts: string[];
   slots: Slot[];
-  /** The names used, each once, in order of first use. */
+  /** The names used, without duplicates, in order of first use. */
   names: string[];
-  /** The first few `{{…}}` that are no slots. */
+  /** The first `{{…}}` that are no slots. */
   leftovers: string[];
-  /** It uses variables more than MAX_SLOTS times: nothing else is known of it, and it cannot be rendered. */
+  /** There are more than MAX_SLOTS slots: the other fields are empty, and the template cannot be rendered. */
   tooLong: boolean;
 }
 
 /**
- * missing: no such variable, or null. not-text: an object or a list. line-break: in a subject. nul: U+0000,
- * which nothing may hold (it would forge a mark of content.ts). too-long: the text grew over the limit.
+ * missing: no such variable, or null. not-text: an object or an array. line-break: in a subject. nul: U+0000, which is
+ * not allowed (it would forge a mark of content.ts). too-long: the text exceeds the limit.
  */
 export interface TemplateProblem {
   name: string;
   reason: 'missing' | 'not-text' | 'line-break' | 'nul' | 'too-long';
 }
 
-/** Sticky: name and default behind the opening braces. */
+/** Sticky: name and default after the opening braces. */
 const INSIDE = /[ \t\r\n]*([A-Za-z_][A-Za-z0-9_.]*)[ \t\r\n]*(?:\|([^{}\r\n]*))?/y;
 const LEFTOVER = /\{\{[ \t]*[^{}\s][^{}\r\n]{0,80}\}\}/y;
 const MAX_LEFTOVERS = 20;
@@ -72,12 +72,12 @@ export const MAX_SLOTS = 10_000;
 const PAIRS_PER_STEP = 256;
 const OPEN_BRACE = 0x7b;
 
-/** Takes a template apart once; the result can be rendered many times. Never fails. */
+/** Parses a template; the result can be rendered many times. Never throws. */
 export function parseTemplate(source: string): Template {
   return withoutPause(parsingTemplate(source));
 }
 
-/** The same in steps. */
+/** `parseTemplate` in steps. */
 export function* parsingTemplate(source: string): Work<Template> {
   const texts: string[] = [];
   const slots: Slot[] = [];
@@ -116,14 +116,14 @@ export function* parsingTemplate(source: string): Work<Template> {
   return { texts, slots, names, leftovers, tooLong: false };
 }
 
-/** Behind the run of opening braces: a slot begins with its last three, or its last two. */
+/** The offset after a run of opening braces: a slot begins with the last three or the last two of them. */
 function endOfBraces(source: string, start: number): number {
   let at = start;
   while (source.charCodeAt(at) === OPEN_BRACE) at++;
   return at;
 }
 
-/** The slot whose first brace is at `start`, if there is one. */
+/** The slot whose first brace is at `start`, null for none. */
 function readSlot(source: string, start: number): Slot | null {
   const raw = source[start + 2] === '{';
   const inside = matchAt(INSIDE, source, start + (raw ? 3 : 2));
@@ -141,25 +141,25 @@ function matchAt(sticky: RegExp, text: string, at: number): RegExpExecArray | nu
 }
 
 export interface RenderOptions {
-  /** A text of more characters is not finished: a long value may be named a thousand times. */
+  /** Maximum number of characters: a template may use a long value a thousand times. */
   limit?: number;
-  /** Names that may be missing: they are empty then. */
+  /** Names that may be missing; their value is then empty. */
   optional?: ReadonlySet<string>;
-  /** Receives where in the text the service's own values begin. */
-  places?: Place[];
+  /** Receives the positions of the service variables in the rendered text. */
+  positions?: SlotPosition[];
 }
 
-/** Where a value begins. */
-export interface Place {
+/** The position of a value in a rendered text. */
+export interface SlotPosition {
   name: string;
   start: number;
 }
 
 /**
- * Fills a template in. `variables` is the caller's JSON object. `service` holds the service's own values for this
- * kind of text, with marks (content.ts) where copies differ: they win and go in raw. A reserved name that
- * `service` lacks is missing, whatever the caller has. Returns the text, or the variables that are in the way, at
- * most MAX_PROBLEMS of them.
+ * Renders a template. `variables`: the caller's JSON object. `service`: the values of service variables for this kind of
+ * text, with marks (content.ts) where copies differ; they take precedence and are inserted unescaped. A service variable
+ * without value is missing, even if the caller has one of that name. Returns the text, or the variables that cannot be
+ * inserted, at most MAX_PROBLEMS.
  */
 export function renderTemplate(
   template: Template,
@@ -171,24 +171,24 @@ export function renderTemplate(
   return withoutPause(renderingTemplate(template, kind, variables, service, options));
 }
 
-/** After so many a template is not rendered any further. */
+/** Rendering stops after this number of problems. */
 export const MAX_PROBLEMS = 100;
 const SLOTS_PER_STEP = 256;
 
-/** The same in steps. */
+/** `renderTemplate` in steps. */
 export function* renderingTemplate(
   template: Template,
   kind: TemplateKind,
   variables: Readonly<Record<string, unknown>>,
   service: Readonly<Record<string, string>> = {},
-  { limit = Number.POSITIVE_INFINITY, optional = NONE, places }: RenderOptions = {},
+  { limit = Number.POSITIVE_INFINITY, optional = NONE, positions }: RenderOptions = {},
 ): Work<string | TemplateProblem[]> {
   if (template.tooLong) return [{ name: '', reason: 'too-long' }];
   const problems = new Map<string, TemplateProblem>();
-  /** Values as they go in, by slot: a long one may be used thousands of times. */
+  /** Values as they are inserted, by slot: a long value may be used thousands of times. */
   const filled = new Map<string, string | Unusable>();
   const pieces = [template.texts[0] ?? ''];
-  /** Whether only blanks follow the last line break. */
+  /** Whether only spaces and tabs follow the last line break. */
   let isLineStart = endsAtLineStart(pieces[0] ?? '', true);
   let length = pieces[0]?.length ?? 0;
   for (const [index, slot] of template.slots.entries()) {
@@ -199,7 +199,8 @@ export function* renderingTemplate(
       value = yield* filling(slot, kind, variables, service, { limit: limit - length, optional });
       filled.set(key, value);
     }
-    if (places !== undefined && isServiceVariable(slot.name)) places.push({ name: slot.name, start: length });
+    if (positions !== undefined && isServiceVariable(slot.name))
+      positions.push({ name: slot.name, start: length });
     const text = template.texts[index + 1] ?? '';
     if (typeof value === 'string') {
       if (!isLineStart && startsOwnLine(kind, slot, value)) {
@@ -217,27 +218,27 @@ export function* renderingTemplate(
   return problems.size > 0 ? [...problems.values()] : pieces.join('');
 }
 
-/** The same for slots that get the same value. */
+/** Equal for slots with the same value. */
 export function slotKey({ raw, name, fallback }: Slot): string {
   return `${raw ? '{' : ''}${name}${fallback === null ? '' : `|${fallback}`}`;
 }
 
-/** Compliance snippets: in text each starts on its own line. In HTML their own element sees to that. */
+/** Compliance snippets: in text each starts on a new line. In HTML their own element does. */
 const OWN_LINE = /^(?:company_address|unsubscribe_email|report_abuse_email)_(?:html|text)$/;
 
-/** Whether a value starts on its own line: then a line break precedes it, unless it is at the start of one. */
+/** Whether a value starts on a new line: then a line break is inserted before it, unless it is at a line start. */
 export function startsOwnLine(kind: TemplateKind, slot: Slot, value: string): boolean {
   return kind === 'text' && value !== '' && OWN_LINE.test(slot.name);
 }
 
-/** `before`: whether what precedes `text` does. */
+/** Whether only spaces and tabs follow the last line break of `text`; `before`: whether that holds before `text`. */
 export function endsAtLineStart(text: string, before: boolean): boolean {
   let at = text.length - 1;
   while (at >= 0 && (text[at] === ' ' || text[at] === '\t')) at--;
   return at < 0 ? before : text[at] === '\n' || text[at] === '\r';
 }
 
-/** Why a slot cannot be filled. */
+/** Why a value cannot be inserted. */
 export type Unusable = Pick<TemplateProblem, 'reason'>;
 
 const NONE: ReadonlySet<string> = new Set();
@@ -248,7 +249,7 @@ const LINE_BREAK: Unusable = { reason: 'line-break' };
 const NUL: Unusable = { reason: 'nul' };
 const TOO_LONG: Unusable = { reason: 'too-long' };
 
-/** What goes in for a slot, in steps. `limit`: a longer value is not escaped. */
+/** Returns the text to insert for a slot, in steps. `limit`: a longer value is a problem, and is not escaped. */
 export function* filling(
   slot: Slot,
   kind: TemplateKind,
@@ -256,11 +257,11 @@ export function* filling(
   service: Readonly<Record<string, string>>,
   { limit, optional }: { limit: number; optional: ReadonlySet<string> },
 ): Work<string | Unusable> {
-  const ours = Object.hasOwn(service, slot.name) ? service[slot.name] : undefined;
-  if (ours !== undefined && ours !== '') return ours;
+  const serviceValue = Object.hasOwn(service, slot.name) ? service[slot.name] : undefined;
+  if (serviceValue !== undefined && serviceValue !== '') return serviceValue;
   const escaping = kind === 'html' && !slot.raw;
   const found =
-    ours ?? (isServiceVariable(slot.name) ? MISSING : valueOf(lookUp(variables, slot.name), kind));
+    serviceValue ?? (isServiceVariable(slot.name) ? MISSING : toText(readPath(variables, slot.name), kind));
   const value = found === MISSING && optional.has(slot.name) ? '' : found;
   const shown = value === MISSING || value === '' ? (slot.fallback ?? value) : value;
   if (typeof shown !== 'string') return shown;
@@ -268,18 +269,17 @@ export function* filling(
   return escaping ? yield* escapingHtml(shown) : shown;
 }
 
-/** True for a name that callers may not supply. */
+/** Whether callers cannot set a variable of this name. */
 export function isServiceVariable(name: string): name is ServiceVariable {
   return (SERVICE_VARIABLES as readonly string[]).includes(name);
 }
 
-/** More than any variable is nested. */
+/** Above the nesting limit of variables. */
 const MAX_STEPS = 65;
 
-/** Own properties of plain objects only: `constructor` and `__proto__` are as unknown as any other name. */
-function lookUp(variables: Readonly<Record<string, unknown>>, name: string): unknown {
+/** Reads own properties only: `constructor` and `__proto__` are undefined like any other unknown name. */
+function readPath(variables: Readonly<Record<string, unknown>>, name: string): unknown {
   let value: unknown = variables;
-  // No value lies deeper than the last step but one.
   for (const step of name.split('.', MAX_STEPS)) {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
     if (!Object.hasOwn(value, step)) return undefined;
@@ -288,7 +288,7 @@ function lookUp(variables: Readonly<Record<string, unknown>>, name: string): unk
   return value;
 }
 
-function valueOf(value: unknown, kind: TemplateKind): string | Unusable {
+function toText(value: unknown, kind: TemplateKind): string | Unusable {
   if (value === undefined || value === null) return MISSING;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   if (typeof value !== 'string') return NOT_TEXT;
@@ -307,12 +307,12 @@ const ESCAPES: Record<string, string> = {
 /** Characters that are escaped between two yields. */
 const ESCAPED_PER_STEP = 32 * 1024;
 
-/** For element content and quoted attribute values. */
+/** Escapes text for element content and quoted attribute values. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (char) => ESCAPES[char] ?? char);
 }
 
-/** The same in steps. */
+/** `escapeHtml` in steps. */
 function* escapingHtml(text: string): Work<string> {
   if (text.length <= ESCAPED_PER_STEP) return escapeHtml(text);
   const pieces: string[] = [];

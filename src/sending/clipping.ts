@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import type { CopyDetails } from '../mail/content.ts';
-import { tracked } from '../mail/html/tracked.ts';
-import { personalise } from '../mail/personalise.ts';
+import { personalize } from '../mail/content.ts';
+import { trackLinks } from '../mail/html/track-links.ts';
 
 /**
  * Gmail displays about 102 KB of a message's HTML and hides the rest, the unsubscribe footer with it. Senders are
@@ -56,7 +56,7 @@ function finalSize(html: string, { trackClicks, trackOpens, linkBase }: LinkOpti
       pixelUrl: trackOpens ? `${linkBase}/o/${token}.gif` : null,
     },
   };
-  return Buffer.byteLength(personalise(tracked(html, copy), copy, 'html'));
+  return Buffer.byteLength(personalize(trackLinks(html, copy), copy, 'html'));
 }
 
 /** At least as many as there are. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tracked } from '../../src/mail/html/tracked.ts';
+import { trackLinks } from '../../src/mail/html/track-links.ts';
 import { FORM, ONE_CLICK, type PublicRig, startPublic } from '../http/public/rig.ts';
 import { accessibilityFaults, showsFocus } from '../support/accessibility.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
@@ -223,7 +223,7 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
       const rig = await startPublic();
       const { message } = rig.sent({ track_clicks: 1, track_opens: 1 });
       const prefix = `${rig.base}/c/`;
-      const changed = tracked(html, {
+      const changed = trackLinks(html, {
         recipient: 'ada@example.net',
         kind: 'marketing',
         unsubscribeUrl: '',

@@ -5,8 +5,13 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 import { describe, expect, it } from 'vitest';
 import { compose, messageBytes } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
-import { relaxedBody, type SignableMessage, signDkim } from '../../src/mail/dkim.ts';
-import { generateDkimKey, publicKeyRecordValue } from '../../src/mail/dkim-key.ts';
+import {
+  generateDkimKey,
+  publicKeyRecordValue,
+  relaxedBody,
+  type SignableMessage,
+  signDkim,
+} from '../../src/mail/dkim.ts';
 
 /** Made for this test and used nowhere else. */
 const key = createPrivateKey(`-----BEGIN PRIVATE KEY-----

@@ -102,7 +102,7 @@ describe.each(PURPOSES)('a token for %s', (purpose) => {
     'other_1_abcdefghijkl',
     `${sample}\n`,
   ])('cannot be made of %j', (id) => {
-    expect(() => token.make(id)).toThrow('cannot stand in a token');
+    expect(() => token.make(id)).toThrow('cannot be packed into a token');
   });
 });
 

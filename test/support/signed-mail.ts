@@ -1,6 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { signDkim } from '../../src/mail/dkim.ts';
-import { publicKeyRecordValue } from '../../src/mail/dkim-key.ts';
+import { publicKeyRecordValue, signDkim } from '../../src/mail/dkim.ts';
 
 /** A key for signing mails in tests, and the record that publishes it at `s1._domainkey.<domain>`. */
 const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;

@@ -1,4 +1,4 @@
-import type { Stage } from '../../mail/reply.ts';
+import type { SmtpPhase } from '../../mail/reply.ts';
 import type { Encryption } from './encryption.ts';
 import { type Offers, parseOffers } from './offers.ts';
 import { insecure, type Outcome } from './outcome.ts';
@@ -54,7 +54,7 @@ export async function openConnection(
     wire.quit();
     return outcome;
   };
-  const ask = (stage: Stage, command: string) => {
+  const ask = (stage: SmtpPhase, command: string) => {
     wire.write(`${command}\r\n`);
     return wire.next(stage, limits.command);
   };
@@ -88,7 +88,7 @@ export async function openConnection(
   return { wire, host, address, offers, tls: record.tls, transactions: 0, unfinished: false };
 }
 
-type Ask = (stage: Stage, command: string) => Promise<WireReply>;
+type Ask = (stage: SmtpPhase, command: string) => Promise<WireReply>;
 
 /** EHLO, and HELO where EHLO is not known (RFC 5321 §3.2). */
 async function sayHello(ask: Ask, hostname: string): Promise<WireReply> {
@@ -149,7 +149,7 @@ export function isOk(reply: WireReply): boolean {
   return reply.code < 300;
 }
 
-function answered(stage: Stage, reply: WireReply): Outcome {
+function answered(stage: SmtpPhase, reply: WireReply): Outcome {
   if (reply.code < 400)
     throw new SessionTrouble(stage, `unexpected reply: ${reply.code} ${replyOf(reply).text}`);
   return { kind: 'answered', stage, reply: replyOf(reply) };

@@ -1,13 +1,13 @@
-import type { Reply, Stage } from '../../mail/reply.ts';
+import type { SmtpPhase, SmtpReply } from '../../mail/reply.ts';
 
 /** How one try at one address ended, and which of several ends counts. Pure. */
 export type Outcome =
   /** The server's own word. 2xx only at `dot`: delivered. */
-  | { kind: 'answered'; stage: Stage; reply: Reply }
+  | { kind: 'answered'; stage: SmtpPhase; reply: SmtpReply }
   /** This side will not hand the message to this server; the reply is ours. */
-  | { kind: 'refused'; stage: Stage; reply: Reply; nextHost: boolean }
+  | { kind: 'refused'; stage: SmtpPhase; reply: SmtpReply; nextHost: boolean }
   /** No verdict: connection trouble, or the server closed with 421, which is kept as `reply`. */
-  | { kind: 'broken'; stage: Stage; reply: Reply | null; error: string }
+  | { kind: 'broken'; stage: SmtpPhase; reply: SmtpReply | null; error: string }
   /** Lost after the final dot: the server may have taken the message. */
   | { kind: 'unanswered'; stage: 'dot'; reply: null; error: string };
 
@@ -15,7 +15,7 @@ export type Outcome =
  * TLS is demanded and cannot be had. Temporary, because a policy that cannot be kept today defers the mail, it
  * does not end it (RFC 8461 §5).
  */
-export function insecure(stage: Stage, text: string): Outcome {
+export function insecure(stage: SmtpPhase, text: string): Outcome {
   return { kind: 'refused', stage, reply: { code: 454, enhanced: '4.7.5', text }, nextHost: true };
 }
 
@@ -48,10 +48,10 @@ function weight(outcome: Outcome): number {
 }
 
 /** Replies at these stages are about the message or its recipient; earlier ones are about us or the server. */
-function isVerdict(stage: Stage): boolean {
+function isVerdict(stage: SmtpPhase): boolean {
   return stage === 'rcpt' || stage === 'data' || stage === 'dot';
 }
 
-function isTransient(reply: Reply): boolean {
+function isTransient(reply: SmtpReply): boolean {
   return reply.code >= 400 && reply.code < 500;
 }

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import type { CopyDetails } from '../../mail/content.ts';
-import type { Reply, Stage } from '../../mail/reply.ts';
+import type { SmtpPhase, SmtpReply } from '../../mail/reply.ts';
 import type { CopyIdentity } from '../../mail/shared-content.ts';
 import type { EncodedContent } from '../../mail/stored-content.ts';
 
@@ -84,9 +84,9 @@ export interface SessionRecord {
   localAddress: string | null;
   tls: TlsRecord | null;
   /** How far it came. */
-  stage: Stage;
+  stage: SmtpPhase;
   /** The server's deciding reply; null when the connection failed without one, or this side refused. */
-  reply: Reply | null;
+  reply: SmtpReply | null;
   /** Trouble in words: `connection refused`, `timed out after 60 s waiting for the greeting`. */
   error: string | null;
   startedAt: number;
@@ -107,8 +107,8 @@ export interface AttemptReport {
   id: number;
   slot: string;
   conclusion: Conclusion;
-  stage: Stage;
-  reply: Reply | null;
+  stage: SmtpPhase;
+  reply: SmtpReply | null;
   /** In the order in which they were tried; the deciding one need not be the last. */
   sessions: SessionRecord[];
 }

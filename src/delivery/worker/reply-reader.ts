@@ -1,4 +1,4 @@
-import type { Reply } from '../../mail/reply.ts';
+import type { SmtpReply } from '../../mail/reply.ts';
 
 /**
  * Reads SMTP replies (RFC 5321 §4.2) from bytes as they come. Everything a peer sends is bounded here, so that
@@ -81,7 +81,7 @@ const MAX_TEXT = 2000;
  * The reply in the house's form. The enhanced code is that of the first line that has one, and only where its
  * class agrees with the code's (RFC 2034 §4); it is repeated on every line of a reply and taken out of each.
  */
-export function replyOf({ code, lines }: WireReply): Reply {
+export function replyOf({ code, lines }: WireReply): SmtpReply {
   let enhanced: string | null = null;
   const texts = lines.map((line) => {
     const found = ENHANCED.exec(line);

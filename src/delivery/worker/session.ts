@@ -1,4 +1,4 @@
-import type { Stage } from '../../mail/reply.ts';
+import type { SmtpPhase } from '../../mail/reply.ts';
 import { type Connection, isOk } from './connection.ts';
 import type { Limits } from './limits.ts';
 import type { Outcome } from './outcome.ts';
@@ -36,7 +36,7 @@ export async function offer(
   if (unsuitable) return unsuitable;
   const { wire, offers } = connection;
   const { pipelining } = offers;
-  const commands: [stage: Stage, command: string][] = [
+  const commands: [stage: SmtpPhase, command: string][] = [
     ['mail', `MAIL FROM:<${message.from}>${parameters(connection, message)}\r\n`],
     ['rcpt', `RCPT TO:<${message.to}>\r\n`],
     ['data', 'DATA\r\n'],
@@ -68,7 +68,7 @@ export async function offer(
  * Reads the replies to what was sent ahead of a refusal. A server that answers DATA with 354 all the same
  * gets an empty message (RFC 2920 §3.1). The verdict stands: trouble here only costs the connection.
  */
-async function skipReplies(wire: Wire, refusedAt: Stage, limits: Limits): Promise<void> {
+async function skipReplies(wire: Wire, refusedAt: SmtpPhase, limits: Limits): Promise<void> {
   if (refusedAt === 'data') return;
   try {
     if (refusedAt === 'mail') await wire.next('rcpt', limits.courtesy);
@@ -156,6 +156,6 @@ function whyUnsuitable({ offers, host }: Connection, message: OutgoingMessage): 
   return null;
 }
 
-function expectOk(stage: Stage, reply: WireReply): void {
+function expectOk(stage: SmtpPhase, reply: WireReply): void {
   if (!isOk(reply)) throw new SessionTrouble(stage, `RSET refused: ${reply.code} ${replyOf(reply).text}`);
 }

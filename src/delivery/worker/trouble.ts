@@ -1,5 +1,5 @@
 import { MINUTE, SECOND } from '../../core/clock.ts';
-import type { Stage } from '../../mail/reply.ts';
+import type { SmtpPhase } from '../../mail/reply.ts';
 import type { WireReply } from './reply-reader.ts';
 
 /**
@@ -7,11 +7,11 @@ import type { WireReply } from './reply-reader.ts';
  * up waiting. Thrown by the wire, caught in attempt.ts. The message is for a person to read.
  */
 export class SessionTrouble extends Error {
-  readonly stage: Stage;
+  readonly stage: SmtpPhase;
   /** The 421 with which the server closed, if it did. */
   readonly reply: WireReply | null;
 
-  constructor(stage: Stage, words: string, reply: WireReply | null = null) {
+  constructor(stage: SmtpPhase, words: string, reply: WireReply | null = null) {
     super(words);
     this.stage = stage;
     this.reply = reply;
@@ -22,7 +22,7 @@ export class SessionTrouble extends Error {
 export class HandshakeTrouble extends SessionTrouble {}
 
 /** What each stage's reply answers, in words: `waiting for the reply to MAIL`, `during MAIL`. */
-const AWAITED: Record<Stage, string> = {
+const AWAITED: Record<SmtpPhase, string> = {
   dns: 'the address',
   connect: 'the connection',
   greeting: 'the greeting',
@@ -35,12 +35,12 @@ const AWAITED: Record<Stage, string> = {
   dot: 'the reply to the message',
 };
 
-export function timedOut(limitMs: number): (stage: Stage) => string {
+export function timedOut(limitMs: number): (stage: SmtpPhase) => string {
   return (stage) => `timed out after ${duration(limitMs)} waiting for ${AWAITED[stage]}`;
 }
 
 /** The absolute bound of a message came before the limit of the stage. */
-export function outOfTime(stage: Stage, boundMs: number): string {
+export function outOfTime(stage: SmtpPhase, boundMs: number): string {
   return `gave up after ${duration(boundMs)} in all, while waiting for ${AWAITED[stage]}`;
 }
 
@@ -48,11 +48,11 @@ export function blockStuck(limitMs: number): string {
   return `timed out after ${duration(limitMs)} in which the server took no data`;
 }
 
-export function hungUp(stage: Stage): string {
+export function hungUp(stage: SmtpPhase): string {
   return `server closed the connection ${moment(stage)}`;
 }
 
-function moment(stage: Stage): string {
+function moment(stage: SmtpPhase): string {
   if (stage === 'greeting') return 'before the greeting';
   if (stage === 'dot') return 'after the message, without a reply';
   return `during ${stage === 'connect' ? 'connecting' : stage.toUpperCase()}`;
@@ -73,7 +73,7 @@ const CONNECT_ERRORS: Record<string, string> = {
 /** A socket's error in words. `localAddress` is what we bound to; OpenSSL's errors carry a `reason`. */
 export function socketTrouble(
   error: NodeJS.ErrnoException & { reason?: string },
-  stage: Stage,
+  stage: SmtpPhase,
   localAddress: string | undefined,
 ): string {
   const code = error.code ?? '';

@@ -1,6 +1,6 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
-import type { Stage } from '../../mail/reply.ts';
+import type { SmtpPhase } from '../../mail/reply.ts';
 import type { Deadlines } from './deadlines.ts';
 import type { Limits } from './limits.ts';
 import { createReplyReader, MalformedReply, type WireReply } from './reply-reader.ts';
@@ -29,7 +29,7 @@ export interface Wire {
   /** Sends a piece of the message; resolves once the operating system has taken all of it. */
   writeBlock(octets: Buffer): Promise<void>;
   /** The next reply. A 421 kills the wire and is thrown with its reply (RFC 5321 §3.8). */
-  next(stage: Stage, limitMs: number): Promise<WireReply>;
+  next(stage: SmtpPhase, limitMs: number): Promise<WireReply>;
   /** Takes a reply that is here before it was asked for. */
   early(): WireReply | null;
   /** TLS from here on; to be called right after `next('starttls')`. */
@@ -68,8 +68,8 @@ export interface WireNeeds {
 
 /** More than a server may have to say unasked: three replies of a pipelined group and a 421. */
 const MAX_WAITING_REPLIES = 8;
-type Words = (stage: Stage) => string;
-type TroubleAt = (stage: Stage) => SessionTrouble;
+type Words = (stage: SmtpPhase) => string;
+type TroubleAt = (stage: SmtpPhase) => SessionTrouble;
 
 const UNASKED = 'the server sends replies to nothing';
 const NEVER = Number.POSITIVE_INFINITY;
@@ -80,7 +80,7 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
   const reader = createReplyReader();
   const replies: WireReply[] = [];
   let socket = needs.dial(options);
-  let stage: Stage = 'connect';
+  let stage: SmtpPhase = 'connect';
   let boundAt = dueAt;
   /** Why it is dead, in words that say at which stage one met it. */
   let trouble: TroubleAt | null = null;

@@ -1,4 +1,4 @@
-import { normaliseDomain } from '../../mail/address.ts';
+import { normalizeDomain } from '../../mail/address.ts';
 import type { Tables } from '../../store/tables.ts';
 import { linkHost } from '../names.ts';
 import { type Platform, trackHost } from './platform.ts';
@@ -18,7 +18,7 @@ export function linkHostStanding(
   platform: Pick<Platform, 'hostname' | 'publicUrl'>,
   text: string,
 ): LinkHostStanding | null {
-  const host = normaliseDomain(text);
+  const host = normalizeDomain(text);
   if (host === null) return null;
   if (host === trackHost(platform) || host === new URL(platform.publicUrl).hostname) return 'own';
   const usualPrefix = linkHost('');
@@ -28,5 +28,5 @@ export function linkHostStanding(
 
 /** The host of `public.url`; null when it is no name that a certificate can be for. */
 export function publicHost({ publicUrl }: Pick<Platform, 'publicUrl'>): string | null {
-  return normaliseDomain(new URL(publicUrl).hostname);
+  return normalizeDomain(new URL(publicUrl).hostname);
 }

@@ -109,7 +109,7 @@ const EXAMPLE: z.output<typeof result> = {
   rejectedRows: [
     {
       line: 3,
-      reason: 'email: an address holds no blanks; a name wants its address in <angle brackets>',
+      reason: 'email: contains a space: put the address after a name in <angle brackets>',
     },
   ],
 };

@@ -1,4 +1,4 @@
-import type { Reply, Stage } from '../reply.ts';
+import type { SmtpReply } from '../reply.ts';
 import { FILTER_RULES } from './filter.ts';
 import { MAILBOX_RULES } from './mailbox.ts';
 import { MESSAGE_RULES } from './message.ts';
@@ -6,51 +6,51 @@ import { indexPhrases } from './phrases.ts';
 import { PROVIDER_RULES } from './provider.ts';
 import { RECIPIENT_RULES } from './recipient.ts';
 import {
-  applies,
+  type BounceClass,
+  type BounceScope,
   type BounceType,
-  type Classification,
-  type Evidence,
-  normalise,
-  OUTCOMES,
-  type Outcome,
+  MEANINGS,
+  type Meaning,
+  matchesRule,
+  normalizeText,
+  type ReplyPhase,
   type Rule,
-  type Scope,
-  type Suppress,
+  type RuleInput,
+  type SuppressWhen,
 } from './rules.ts';
 import { SENDER_RULES } from './sender.ts';
 import { SITE_RULES } from './site.ts';
 import { STATUS_RULES } from './status.ts';
 
 /**
- * Judges SMTP replies, live or quoted in a report: deliver, defer or bounce, what to call it, whom it is
- * about, and whether it may suppress the address. It decides nothing else: what follows from a verdict is
- * the caller's. A blocklisted sender must never erase its own list, so every doubt falls on the side of
- * keeping the address.
+ * Classifies SMTP replies, received in a session or quoted in a report: whether to deliver, retry or bounce, the bounce
+ * class, what the reply is about, and whether it may suppress the address. Acting on a classification is the caller's
+ * part. A blocklisted sender must not lose its own list, so every doubt is decided in favor of the address.
  */
 
-export type { BounceType, Classification, Scope, Suppress };
+export type { BounceClass, BounceScope, BounceType, SuppressWhen };
 
-export interface Verdict {
-  /** 2xx delivers, 4xx defers, 5xx bounces; but a 5xx about the connection alone defers too. */
+export interface Classification {
+  /** 2xx: deliver, 4xx: defer, 5xx: bounce, or defer when it concerns the connection alone. */
   action: 'deliver' | 'defer' | 'bounce';
-  /** What it counts as if this is the end of the message; null only for `deliver`. */
+  /** The type if the message ends here; null only for `deliver`. */
   bounceType: BounceType | null;
-  classification: Classification;
-  scope: Scope;
-  suppress: Suppress;
-  /** The wait that the reply itself asks for ("try again in 300 seconds"), in ms. */
+  bounceClass: BounceClass;
+  scope: BounceScope;
+  suppress: SuppressWhen;
+  /** Milliseconds to wait that the reply itself names ("try again in 300 seconds"). */
   retryAfterMs: number | null;
   greylisted: boolean;
 }
 
-export interface Judged {
-  stage: Stage | 'dsn';
-  reply: Reply;
-  /** The host that gave the reply, when known: some wording means something only from its provider. */
+export interface ClassifierInput {
+  phase: ReplyPhase;
+  reply: SmtpReply;
+  /** The host that sent the reply, if known: some wording has a meaning only for one provider. */
   mxHost?: string | null;
 }
 
-/** Most specific first; the first that applies decides. */
+/** Most specific first; the first rule that matches decides. */
 export const RULES: readonly Rule[] = [
   ...PROVIDER_RULES,
   ...FILTER_RULES,
@@ -62,37 +62,40 @@ export const RULES: readonly Rule[] = [
   ...STATUS_RULES,
 ];
 
-const PHRASES = indexPhrases(RULES.flatMap(({ says }) => says ?? []));
+const PHRASES = indexPhrases(RULES.flatMap(({ phrases }) => phrases ?? []));
 
-/** Judges one reply. Pure; takes time linear in the text. */
-export function classify(judged: Judged): Verdict {
-  return explain(judged).verdict;
+/** Classifies one reply. Pure; linear in the length of the text. */
+export function classify(input: ClassifierInput): Classification {
+  return classifyWithRule(input).classification;
 }
 
-/** The verdict with the rule that gave it; undefined when none applies. */
-export function explain({ stage, reply, mxHost }: Judged): { verdict: Verdict; rule: Rule | undefined } {
-  if (reply.code >= 200 && reply.code < 300) return { verdict: DELIVERED, rule: undefined };
-  const rule = ruleFor({
-    stage,
+/** The classification with the rule that decided it, undefined when none matches. */
+export function classifyWithRule({ phase, reply, mxHost }: ClassifierInput): {
+  classification: Classification;
+  rule: Rule | undefined;
+} {
+  if (reply.code >= 200 && reply.code < 300) return { classification: DELIVERED, rule: undefined };
+  const input: RuleInput = {
+    phase,
     code: reply.code,
     enhanced: reply.enhanced,
-    said: PHRASES.find(normalise(reply.text)),
+    phrases: PHRASES.find(normalizeText(reply.text)),
     mxHost: mxHost?.toLowerCase().replace(/\.$/, '') ?? null,
-  });
-  return { verdict: verdict(rule ? OUTCOMES[rule.means] : unmatched(stage), reply, stage), rule };
+  };
+  const rule = RULES.find((each) => matchesRule(each, input));
+  return {
+    classification: toClassification(rule ? MEANINGS[rule.meaning] : unmatched(phase), reply, phase),
+    rule,
+  };
 }
 
-function ruleFor(evidence: Evidence): Rule | undefined {
-  return RULES.find((rule) => applies(rule, evidence));
-}
-
-/** Before MAIL nothing has been said about this message: only these refusals are meant for it all the same. */
-const FINAL_BEFORE_MAIL: ReadonlySet<Classification> = new Set([
+/** Before MAIL a reply cannot be about the message; only these rejections are final for it nevertheless. */
+const FINAL_BEFORE_MAIL: ReadonlySet<BounceClass> = new Set([
   'reputation-block',
   'policy-block',
   'invalid-domain',
 ]);
-const BEFORE_MAIL: ReadonlySet<Stage | 'dsn'> = new Set([
+const BEFORE_MAIL: ReadonlySet<ReplyPhase> = new Set([
   'dns',
   'connect',
   'greeting',
@@ -101,37 +104,37 @@ const BEFORE_MAIL: ReadonlySet<Stage | 'dsn'> = new Set([
   'auth',
 ]);
 
-function verdict(found: Outcome, reply: Reply, stage: Stage | 'dsn'): Verdict {
-  const { classification, scope } = found;
-  // A refused login is a fault of the operator's settings, whatever the words: no message may bounce for it.
-  const early = BEFORE_MAIL.has(stage) && (stage === 'auth' || !FINAL_BEFORE_MAIL.has(classification));
-  const permanent = reply.code >= 500 && !early && !found.defers;
+function toClassification(meaning: Meaning, reply: SmtpReply, phase: ReplyPhase): Classification {
+  const { bounceClass, scope } = meaning;
+  // A rejected login is an error in the operator's configuration, whatever the text: no message bounces for it.
+  const isEarly = BEFORE_MAIL.has(phase) && (phase === 'auth' || !FINAL_BEFORE_MAIL.has(bounceClass));
+  const isPermanent = reply.code >= 500 && !isEarly && !meaning.isRetried;
   return {
-    action: permanent ? 'bounce' : 'defer',
-    bounceType: permanent || found.bounceType === 'block' ? found.bounceType : 'soft',
-    classification,
+    action: isPermanent ? 'bounce' : 'defer',
+    bounceType: isPermanent || meaning.bounceType === 'block' ? meaning.bounceType : 'soft',
+    bounceClass,
     scope,
-    suppress: permanent ? found.suppress : 'never',
-    retryAfterMs: permanent ? null : retryAfter(reply.text),
-    greylisted: !permanent && classification === 'greylisted',
+    suppress: isPermanent ? meaning.suppress : 'never',
+    retryAfterMs: isPermanent ? null : retryAfter(reply.text),
+    greylisted: !isPermanent && bounceClass === 'greylisted',
   };
 }
 
 /**
- * A 5xx without known words is hard, but may have been a filter: it suppresses only when seen again. In a
- * report the words are second-hand and often lost, so there it is soft.
+ * A 5xx without known wording is hard, but may come from a filter: it suppresses only when it repeats. In a report the
+ * text is quoted and often incomplete, so there it is soft.
  */
-function unmatched(stage: Stage | 'dsn'): Outcome {
-  const scope = SCOPE_AT[stage];
+function unmatched(phase: ReplyPhase): Meaning {
+  const scope = SCOPE_OF_PHASE[phase];
   return {
-    classification: 'unclassified',
-    bounceType: stage === 'dsn' ? 'soft' : scope === 'sender' ? 'block' : 'hard',
+    bounceClass: 'unclassified',
+    bounceType: phase === 'dsn' ? 'soft' : scope === 'sender' ? 'block' : 'hard',
     scope,
-    suppress: scope === 'recipient' && stage !== 'dsn' ? 'second-time' : 'never',
+    suppress: scope === 'recipient' && phase !== 'dsn' ? 'second-time' : 'never',
   };
 }
 
-const SCOPE_AT: Record<Stage | 'dsn', Scope> = {
+const SCOPE_OF_PHASE: Record<ReplyPhase, BounceScope> = {
   dns: 'site',
   connect: 'site',
   greeting: 'site',
@@ -145,17 +148,17 @@ const SCOPE_AT: Record<Stage | 'dsn', Scope> = {
   dsn: 'recipient',
 };
 
-const DELIVERED: Verdict = {
+const DELIVERED: Classification = {
   action: 'deliver',
   bounceType: null,
-  classification: 'unclassified',
+  bounceClass: 'unclassified',
   scope: 'recipient',
   suppress: 'never',
   retryAfterMs: null,
   greylisted: false,
 };
 
-/** What ended or delayed a message without any server's reply. */
+/** Why an attempt ended without a reply from a server. */
 export type LocalFailure =
   | 'no-such-domain'
   | 'no-mail-service'
@@ -175,87 +178,92 @@ export type LocalFailure =
   | 'too-large'
   | 'not-composed';
 
+interface LocalReply {
+  reply: SmtpReply;
+  meaning: Meaning;
+}
+
 const NO_MAIL_SERVICE = 'The domain does not accept mail: it has neither an MX record nor an address';
 
-/** Each with the reply that we write in its place (RFC 3463 codes) and its outcome. */
-const LOCAL: Record<LocalFailure, { reply: Reply; outcome: Outcome }> = {
-  'no-such-domain': local(550, '5.1.2', 'The domain does not exist', OUTCOMES['no such domain']),
-  'no-mail-service': local(450, '4.1.2', NO_MAIL_SERVICE, OUTCOMES['no such domain']),
-  /** Found again on another day. */
-  'no-mail-service-again': local(550, '5.1.2', NO_MAIL_SERVICE, OUTCOMES['no such domain']),
+/** For each failure the reply that is recorded in place of a server's (RFC 3463 codes), and its meaning. */
+const LOCAL_FAILURES: Record<LocalFailure, LocalReply> = {
+  'no-such-domain': local(550, '5.1.2', 'The domain does not exist', MEANINGS['no such domain']),
+  'no-mail-service': local(450, '4.1.2', NO_MAIL_SERVICE, MEANINGS['no such domain']),
+  /** The second time, on another day. */
+  'no-mail-service-again': local(550, '5.1.2', NO_MAIL_SERVICE, MEANINGS['no such domain']),
   'no-mail-host': local(
     550,
     '5.4.4',
     'None of the mail hosts of the domain has an address',
-    OUTCOMES['no such domain'],
+    MEANINGS['no such domain'],
   ),
-  'null-mx': local(556, '5.1.10', 'The domain accepts no mail (null MX)', OUTCOMES['domain takes no mail']),
-  'dns-trouble': local(451, '4.4.3', 'The domain could not be looked up', OUTCOMES['network trouble']),
+  'null-mx': local(556, '5.1.10', 'The domain accepts no mail (null MX)', MEANINGS['domain accepts no mail']),
+  'dns-trouble': local(451, '4.4.3', 'The domain could not be looked up', MEANINGS['network error']),
   'ipv6-only': local(
     451,
     '4.4.4',
     'The mail hosts of the domain have IPv6 addresses only, and this server sends from IPv4 alone',
-    OUTCOMES['network trouble'],
+    MEANINGS['network error'],
   ),
-  unreachable: local(
-    451,
-    '4.4.1',
-    'No mail host of the domain could be reached',
-    OUTCOMES['network trouble'],
-  ),
-  'connection-lost': local(451, '4.4.2', 'The connection was lost', OUTCOMES['network trouble']),
+  unreachable: local(451, '4.4.1', 'No mail host of the domain could be reached', MEANINGS['network error']),
+  'connection-lost': local(451, '4.4.2', 'The connection was lost', MEANINGS['network error']),
   'tls-failed': local(
     451,
     '4.7.5',
     'No encrypted connection as required could be made',
-    OUTCOMES['no encryption'],
+    MEANINGS['TLS failed'],
   ),
-  expired: local(554, '5.4.7', 'Not delivered in time', OUTCOMES['given up']),
-  'routing-loop': local(554, '5.4.6', 'The best mail host of the domain is this server', OUTCOMES.loop),
-  'own-address': local(554, '5.4.6', "The domain's mail host has an address of this server", OUTCOMES.loop),
-  /** Soft: it may be the operator's own resolver that answers so. */
+  expired: local(554, '5.4.7', 'Not delivered in time', MEANINGS.expired),
+  'routing-loop': local(
+    554,
+    '5.4.6',
+    'The best mail host of the domain is this server',
+    MEANINGS['routing loop'],
+  ),
+  'own-address': local(
+    554,
+    '5.4.6',
+    "The domain's mail host has an address of this server",
+    MEANINGS['routing loop'],
+  ),
+  /** Soft: the answer may come from the operator's own resolver. */
   'private-network': local(554, '5.4.4', "The domain's mail host has a private address", {
-    ...OUTCOMES['no such domain'],
+    ...MEANINGS['no such domain'],
     bounceType: 'soft',
     suppress: 'never',
   }),
   'needs-smtputf8': local(553, '5.6.7', 'The mail host does not take internationalized addresses', {
-    ...OUTCOMES['not understood'],
+    ...MEANINGS['protocol error'],
     scope: 'recipient',
   }),
   'too-large': local(
     552,
     '5.3.4',
     'The message is larger than the mail host takes',
-    OUTCOMES['message too large'],
+    MEANINGS['message too large'],
   ),
-  'not-composed': local(554, '5.6.0', 'The message cannot be composed', OUTCOMES['not understood']),
+  'not-composed': local(554, '5.6.0', 'The message cannot be composed', MEANINGS['protocol error']),
 };
 
-/** Judges a failure that no server replied to; `reply` is ours, to be recorded in place of one. */
-export function classifyLocal(failure: LocalFailure): { verdict: Verdict; reply: Reply } {
-  const { reply, outcome } = LOCAL[failure];
-  return { verdict: verdict(outcome, reply, 'rcpt'), reply };
+/** Classifies a failure without a reply; `reply` is ours, to be recorded in place of one. */
+export function classifyLocal(failure: LocalFailure): { classification: Classification; reply: SmtpReply } {
+  const { reply, meaning } = LOCAL_FAILURES[failure];
+  return { classification: toClassification(meaning, reply, 'rcpt'), reply };
 }
 
-function local(
-  code: number,
-  enhanced: string,
-  text: string,
-  outcome: Outcome,
-): { reply: Reply; outcome: Outcome } {
-  return { reply: { code, enhanced, text }, outcome };
+function local(code: number, enhanced: string, text: string, meaning: Meaning): LocalReply {
+  return { reply: { code, enhanced, text }, meaning };
 }
 
-/** The first enhanced status code (RFC 3463 §2) in a reply's text, or null; never a part of an IP address. */
+/** The first enhanced status code (RFC 3463 §2) in the text of a reply, or null; never a part of an IP address. */
 export function enhancedCode(text: string): string | null {
   return /(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?![\d]|\.\d)/.exec(text)?.[0] ?? null;
 }
 
 const UNIT_MS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000 };
-const LONGEST_WAIT_MS = 24 * 3_600_000;
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 
-/** "try again in 5 minutes", "retry after 300s", "come back in 00:04:59", in ms; null when nothing is named. */
+/** The wait in "try again in 5 minutes", "retry after 300s" or "come back in 00:04:59", in ms; null for none. */
 function retryAfter(text: string): number | null {
   const clock = /\b(?:in|after|for) (\d\d):(\d\d):(\d\d)\b/.exec(text);
   if (clock) return bounded(((Number(clock[1]) * 60 + Number(clock[2])) * 60 + Number(clock[3])) * 1000);
@@ -268,5 +276,5 @@ function retryAfter(text: string): number | null {
 }
 
 function bounded(ms: number): number {
-  return Math.min(ms, LONGEST_WAIT_MS);
+  return Math.min(ms, MAX_RETRY_AFTER_MS);
 }

@@ -1,14 +1,14 @@
 import type { Rule } from './rules.ts';
 
 /**
- * The codes and turns of phrase of access providers and mail filters: Comcast, AT&T, Cox, GoDaddy, Orange, GMX,
- * mail.ru, Yandex, QQ, 163, Proofpoint, Mimecast, Barracuda and others.
+ * Codes and wording of internet access providers and mail filters: Comcast, AT&T, Cox, GoDaddy, Orange, GMX, mail.ru,
+ * Yandex, QQ, 163, Proofpoint, Mimecast, Barracuda and others.
  */
 export const FILTER_RULES: readonly Rule[] = [
   // Comcast, AT&T, Cox, Spectrum, GoDaddy
   {
-    says: ['dnsbl:attrbl', '_is_blocked.', 'bl000', 'cloudmark', 'cxbl', 'ptrbl', 'bizanga'],
-    means: 'address listed',
+    phrases: ['dnsbl:attrbl', '_is_blocked.', 'bl000', 'cloudmark', 'cxbl', 'ptrbl', 'bizanga'],
+    meaning: 'IP address blocklisted',
     example: {
       code: 553,
       enhanced: '5.3.0',
@@ -16,8 +16,8 @@ export const FILTER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['rl000', 'sent to too many recipients this hour', 'ib607', 'ib605', 'ib504', 'ib508', 'ib705'],
-    means: 'sender too fast',
+    phrases: ['rl000', 'sent to too many recipients this hour', 'ib607', 'ib605', 'ib504', 'ib508', 'ib705'],
+    meaning: 'sender rate limit',
     example: {
       code: 550,
       enhanced: '5.1.1',
@@ -25,21 +25,21 @@ export const FILTER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['ib212', 'ib702', 'ib703', 'cxthrt', 'cxsnd', 'judged to be spam by the internet community'],
-    means: 'looks like spam',
+    phrases: ['ib212', 'ib702', 'ib703', 'cxthrt', 'cxsnd', 'judged to be spam by the internet community'],
+    meaning: 'spam',
     example: {
       code: 552,
       text: 'This message has been rejected due to content judged to be spam by the internet community. IB212',
     },
   },
   {
-    says: ['ib103', 'ib104', 'ib105', 'ib106', 'ib007', 'ib101', 'ib108', 'ib110', 'ib111', 'ib510'],
-    means: 'address listed',
+    phrases: ['ib103', 'ib104', 'ib105', 'ib106', 'ib007', 'ib101', 'ib108', 'ib110', 'ib111', 'ib510'],
+    meaning: 'IP address blocklisted',
     example: { code: 554, text: 'p3plibsmtp01 - refused. 192.0.2.1 is not allowed. IB103' },
   },
   // Orange, SFR, Free
   {
-    says: [
+    phrases: [
       'ofr004',
       'ofr005',
       'lpn007_5',
@@ -48,19 +48,19 @@ export const FILTER_RULES: readonly Rule[] = [
       'ofr_109',
       'too many connections, slow down',
     ],
-    means: 'too fast',
+    meaning: 'rate limit',
     example: {
       code: 421,
       text: 'mwinf5c03 ME Trop de connexions, veuillez verifier votre configuration. Too many connections, slow down. OFR004_104',
     },
   },
   {
-    says: ['ofr_506', 'ofr006_102', 'ofr_515', 'lpn007_506', 'mail rejete. mail rejected', 'spam detecte'],
-    means: 'looks like spam',
+    phrases: ['ofr_506', 'ofr006_102', 'ofr_515', 'lpn007_506', 'mail rejete. mail rejected', 'spam detecte'],
+    meaning: 'spam',
     example: { code: 550, enhanced: '5.2.0', text: 'Mail rejete. Mail rejected. ofr_506 [506]' },
   },
   {
-    says: [
+    phrases: [
       'ofr_416',
       'ofr_418',
       'lpn_416',
@@ -68,7 +68,7 @@ export const FILTER_RULES: readonly Rule[] = [
       "destinataire n'existe pas",
       'boite aux lettres inexistante',
     ],
-    means: 'no such recipient',
+    meaning: 'no such recipient',
     example: {
       code: 550,
       enhanced: '5.1.1',
@@ -76,8 +76,8 @@ export const FILTER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['ofr_417', 'boite du destinataire archivee', 'recipient archived mailbox', 'boite archivee'],
-    means: 'mailbox inactive',
+    phrases: ['ofr_417', 'boite du destinataire archivee', 'recipient archived mailbox', 'boite archivee'],
+    meaning: 'mailbox inactive',
     example: {
       code: 550,
       enhanced: '5.5.0',
@@ -85,30 +85,30 @@ export const FILTER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['ofr_413', 'boite pleine', 'quota depasse', 'boite aux lettres pleine'],
-    means: 'mailbox full',
+    phrases: ['ofr_413', 'boite pleine', 'quota depasse', 'boite aux lettres pleine'],
+    meaning: 'mailbox full',
     example: { code: 552, enhanced: '5.2.2', text: 'Boite pleine. Mailbox full. OFR_413' },
   },
   // GMX, web.de, 1&1
   {
-    says: ['a problem occurred. (ask your postmaster'],
-    means: 'address listed',
+    phrases: ['a problem occurred. (ask your postmaster'],
+    meaning: 'IP address blocklisted',
     example: {
       code: 554,
       text: 'IP=192.0.2.1 - A problem occurred. (Ask your postmaster for help or to contact tosa@rx.t-online.de)',
     },
   },
   {
-    says: ['mail send limit exceeded', 'mail message rate exceeded'],
-    means: 'too fast',
+    phrases: ['mail send limit exceeded', 'mail message rate exceeded'],
+    meaning: 'rate limit',
     example: {
       code: 450,
       text: 'Requested mail action not taken: mailbox unavailable Mail send limit exceeded.',
     },
   },
   {
-    says: ['reject due to policy restrictions'],
-    means: 'policy refuses message',
+    phrases: ['reject due to policy restrictions'],
+    meaning: 'message rejected by policy',
     example: {
       code: 554,
       text: 'Transaction failed Reject due to policy restrictions. For explanation visit https://postmaster.gmx.net',
@@ -116,24 +116,24 @@ export const FILTER_RULES: readonly Rule[] = [
   },
   // mail.ru, Yandex, Rambler
   {
-    says: ['is unavailable: account is disabled', 'is unavailable: user is blocked'],
-    means: 'mailbox inactive',
+    phrases: ['is unavailable: account is disabled', 'is unavailable: user is blocked'],
+    meaning: 'mailbox inactive',
     example: {
       code: 550,
       text: 'Message was not accepted -- invalid mailbox. Local mailbox a@mail.ru is unavailable: account is disabled',
     },
   },
   {
-    says: ['message was not accepted -- invalid mailbox', 'user is terminated', 'no such user!'],
-    means: 'no such recipient',
+    phrases: ['message was not accepted -- invalid mailbox', 'user is terminated', 'no such user!'],
+    meaning: 'no such recipient',
     example: {
       code: 550,
       text: 'Message was not accepted -- invalid mailbox. Local mailbox a@mail.ru is unavailable: user not found',
     },
   },
   {
-    says: ['under suspicion of spam', 'spam message rejected', 'spam message discarded'],
-    means: 'looks like spam',
+    phrases: ['under suspicion of spam', 'spam message rejected', 'spam message discarded'],
+    meaning: 'spam',
     example: {
       code: 554,
       enhanced: '5.7.1',
@@ -141,8 +141,8 @@ export const FILTER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['service is currently unavailable. please come back later'],
-    means: 'greylisted',
+    phrases: ['service is currently unavailable. please come back later'],
+    meaning: 'greylisted',
     example: {
       code: 451,
       enhanced: '4.7.1',
@@ -150,13 +150,13 @@ export const FILTER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['policy rejection on the target address'],
-    means: 'recipient refuses',
+    phrases: ['policy rejection on the target address'],
+    meaning: 'blocked by recipient',
     example: { code: 550, enhanced: '5.7.1', text: 'Policy rejection on the target address' },
   },
   // QQ, 163 and 126, Sina
   {
-    says: [
+    phrases: [
       'connection frequency limited',
       'ip frequency limited',
       'domain frequency limited',
@@ -168,14 +168,14 @@ export const FILTER_RULES: readonly Rule[] = [
       'rp:rcl',
       'sf:rcl',
     ],
-    means: 'too fast',
+    meaning: 'rate limit',
     example: {
       code: 550,
       text: 'Connection frequency limited. http://service.mail.qq.com/cgi-bin/help?subtype=1&id=20022',
     },
   },
   {
-    says: [
+    phrases: [
       'suspected spam ip',
       'ip is rejected',
       'mi:spb',
@@ -186,11 +186,11 @@ export const FILTER_RULES: readonly Rule[] = [
       'hl:ifc',
       'ip in blacklist',
     ],
-    means: 'address listed',
+    meaning: 'IP address blocklisted',
     example: { code: 550, text: 'Suspected spam ip http://service.mail.qq.com/cgi-bin/help?id=1001006' },
   },
   {
-    says: [
+    phrases: [
       'dt:spm',
       'dt:sum',
       'mail content denied',
@@ -199,17 +199,17 @@ export const FILTER_RULES: readonly Rule[] = [
       'spam is embedded in the email',
       'suspected bounce attacks',
     ],
-    means: 'looks like spam',
+    meaning: 'spam',
     example: { code: 554, text: 'DT:SPM 163 mx1, please see http://mail.163.com/help/help_spam_16.htm' },
   },
   {
-    says: ['mail is rejected by recipients', 'mail rejected by receiver', 'mail is rejected by receiver'],
-    means: 'recipient refuses',
+    phrases: ['mail is rejected by recipients', 'mail rejected by receiver', 'mail is rejected by receiver'],
+    meaning: 'blocked by recipient',
     example: { code: 550, text: 'Mail is rejected by recipients [MAk7SYOeR]' },
   },
   // Filters: Proofpoint, Mimecast, Barracuda, Cisco, Symantec, Trend Micro, Cloudflare
   {
-    says: [
+    phrases: [
       'proofpoint.com',
       'csi.mimecast',
       'ip reputation',
@@ -221,19 +221,19 @@ export const FILTER_RULES: readonly Rule[] = [
       'sophos.com/reputation',
       'talosintelligence',
     ],
-    means: 'address listed',
+    meaning: 'IP address blocklisted',
     example: {
       code: 554,
       text: 'Blocked - see https://support.proofpoint.com/dnsbl-lookup.cgi?ip=192.0.2.1',
     },
   },
   {
-    says: ['mcspamsignature', 'rejected due to security policies', 'local ct'],
-    means: 'looks like spam',
+    phrases: ['mcspamsignature', 'rejected due to security policies', 'local ct'],
+    meaning: 'spam',
     example: { code: 554, text: 'email rejected due to security policies - MCSpamSignature.sa.2.2' },
   },
   {
-    says: [
+    phrases: [
       'administrative prohibition',
       'envelope blocked',
       'manually blocked senders',
@@ -242,15 +242,15 @@ export const FILTER_RULES: readonly Rule[] = [
       'local policy violation',
       'anti-spoofing policy',
     ],
-    means: 'policy refuses message',
+    meaning: 'message rejected by policy',
     example: {
       code: 550,
       text: 'Administrative prohibition - envelope blocked - https://community.mimecast.com/docs/DOC-1369#550',
     },
   },
   {
-    says: ['one or more recipients (@:blocked)', '(@:blocked)'],
-    means: 'policy refuses message',
+    phrases: ['one or more recipients (@:blocked)', '(@:blocked)'],
+    meaning: 'message rejected by policy',
     example: { code: 550, text: 'permanent failure for one or more recipients (a@example.com:blocked)' },
   },
 ];

@@ -1,9 +1,9 @@
 import type { Rule } from './rules.ts';
 
-/** Wording about a mailbox that exists: it is full, too small for this, moved, switched off, or closed to us. */
+/** Wording about an existing mailbox: full, too small for the message, moved, disabled, or blocking the sender. */
 
-/** Switched off by its provider; it may be switched on again. */
-const SHUT = [
+/** Disabled by its provider; it may be enabled again. */
+const DISABLED = [
   'is disabled',
   'been disabled',
   'disabled recipient',
@@ -75,19 +75,19 @@ const SHUT = [
 ] as const;
 
 export const MAILBOX_RULES: readonly Rule[] = [
-  // The message is refused, not the mailbox: another message may be accepted.
+  // About the message, not the mailbox: another message may be accepted.
   {
-    says: [
+    phrases: [
       'not accepting mail with',
       'not accepting email with',
       'not accepting messages with',
       'not accepting attachments',
     ],
-    means: 'content refused',
+    meaning: 'content rejected',
     example: { code: 550, text: 'We are not accepting mail with attachments' },
   },
   {
-    says: [
+    phrases: [
       'mailer error',
       'command died',
       'command failed',
@@ -100,16 +100,16 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'undeliverable address: connect',
       'user database',
     ],
-    means: 'server trouble',
+    meaning: 'server error',
     example: {
       code: 550,
       enhanced: '5.3.0',
       text: 'Command died with status 67: "/usr/bin/procmail". User unknown',
-      at: 'dsn',
+      phase: 'dsn',
     },
   },
   {
-    says: [
+    phrases: [
       'over quota',
       'overquota',
       'over-quota',
@@ -184,11 +184,11 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'メールボックスが一杯',
       '邮箱已满',
     ],
-    means: 'mailbox full',
+    meaning: 'mailbox full',
     example: { code: 552, enhanced: '5.1.1', text: '<a@example.com> is over quota' },
   },
   {
-    says: [
+    phrases: [
       'size limit',
       'message size',
       'too large',
@@ -205,11 +205,11 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'line limit exceeded',
       'larger than',
     ],
-    means: 'message too large',
+    meaning: 'message too large',
     example: { code: 552, enhanced: '5.3.4', text: 'Message size exceeds fixed limit' },
   },
   {
-    says: [
+    phrases: [
       'has moved',
       'user has moved',
       'recipient has moved',
@@ -223,19 +223,19 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'not local; please try',
       'recipient no longer on server',
     ],
-    means: 'recipient moved',
+    meaning: 'recipient moved',
     example: { code: 551, text: 'User has moved; please try <b@example.net>' },
   },
   {
-    says: SHUT,
+    phrases: DISABLED,
     enhanced: ['5.2.1'],
-    at: ['rcpt'],
-    means: 'mailbox shut',
+    phases: ['rcpt'],
+    meaning: 'mailbox disabled',
     example: { code: 550, enhanced: '5.2.1', text: 'The email account that you tried to reach is disabled.' },
   },
   {
-    says: SHUT,
-    means: 'mailbox inactive',
+    phrases: DISABLED,
+    meaning: 'mailbox inactive',
     example: {
       code: 550,
       enhanced: '5.7.1',
@@ -243,7 +243,7 @@ export const MAILBOX_RULES: readonly Rule[] = [
     },
   },
   {
-    says: [
+    phrases: [
       'recipient preferences',
       'recipient refuses',
       'refused by the recipient',
@@ -260,11 +260,11 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'domain filter',
       'due to extended inactivity',
     ],
-    means: 'recipient refuses',
+    meaning: 'blocked by recipient',
     example: { code: 550, enhanced: '5.1.1', text: 'The recipient does not accept mail from you' },
   },
   {
-    says: [
+    phrases: [
       'whitelist',
       'white list',
       'white-list',
@@ -276,7 +276,7 @@ export const MAILBOX_RULES: readonly Rule[] = [
       'safe sender',
       'safe list',
     ],
-    means: 'recipient takes mail from members only',
+    meaning: 'recipient accepts known senders only',
     example: { code: 550, text: 'Address not found in the allow list of a@example.com' },
   },
 ];

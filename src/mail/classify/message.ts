@@ -1,9 +1,9 @@
 import type { Rule } from './rules.ts';
 
-/** Wording about what we send and how fast: rates, spam, and content that is refused. */
+/** Wording about rate limits, spam and rejected content. */
 export const MESSAGE_RULES: readonly Rule[] = [
   {
-    says: [
+    phrases: [
       'too many connections',
       'too many concurrent',
       'too many simultaneous',
@@ -53,7 +53,7 @@ export const MESSAGE_RULES: readonly Rule[] = [
       'maximum recipients',
       'excessive',
     ],
-    means: 'too fast',
+    meaning: 'rate limit',
     example: {
       code: 421,
       enhanced: '4.7.0',
@@ -61,7 +61,7 @@ export const MESSAGE_RULES: readonly Rule[] = [
     },
   },
   {
-    says: [
+    phrases: [
       'spam',
       'unsolicited',
       'junk mail',
@@ -72,11 +72,11 @@ export const MESSAGE_RULES: readonly Rule[] = [
       'spam-like',
       'ungewuenschte',
     ],
-    means: 'looks like spam',
+    meaning: 'spam',
     example: { code: 550, enhanced: '5.7.1', text: 'This message looks like spam' },
   },
   {
-    says: [
+    phrases: [
       'virus',
       'malware',
       'infected',
@@ -136,7 +136,7 @@ export const MESSAGE_RULES: readonly Rule[] = [
       'mime',
       'conversion',
     ],
-    means: 'content refused',
+    meaning: 'content rejected',
     example: { code: 554, enhanced: '5.6.0', text: 'Message contains a virus' },
   },
 ];

@@ -1,17 +1,17 @@
 /**
- * Finds which of many phrases a text holds, in one pass over the text. A phrase begins at the beginning of a
- * word ("ip blocked" is not in "recip blocked") and may end within one; ` * ` in it stands for up to
- * `WIDEST_GAP` characters. Work is linear in the text, whatever it holds.
+ * Finds the phrases that occur in a text, in one pass over the text. A phrase starts at the start of a word ("ip
+ * blocked" does not occur in "recip blocked") and may end inside one; ` * ` in it matches up to `MAX_GAP` characters.
+ * Time is linear in the length of the text, whatever its content.
  */
 export interface PhraseIndex {
-  /** Of the phrases, those that occur. `text` is lower case with single blanks. */
+  /** The phrases that occur in `text`, which is in lower case with single spaces. */
   find(text: string): ReadonlySet<string>;
 }
 
-const WIDEST_GAP = 80;
+const MAX_GAP = 80;
 
-/** Phrases are looked up by their first characters; a shorter one cannot be found. */
-export const SHORTEST_PHRASE = 2;
+/** Phrases are indexed by their first characters; a shorter phrase cannot be found. */
+export const MIN_PHRASE_LENGTH = 2;
 
 interface Phrase {
   whole: string;
@@ -20,34 +20,34 @@ interface Phrase {
 }
 
 export function indexPhrases(phrases: Iterable<string>): PhraseIndex {
-  const byStart = new Map<string, Phrase[]>();
+  const byPrefix = new Map<string, Phrase[]>();
   for (const whole of new Set(phrases)) {
     const [first = '', ...rest] = whole.split(' * ');
-    const start = first.slice(0, SHORTEST_PHRASE);
-    const others = byStart.get(start);
+    const prefix = first.slice(0, MIN_PHRASE_LENGTH);
+    const others = byPrefix.get(prefix);
     if (others) others.push({ whole, first, rest });
-    else byStart.set(start, [{ whole, first, rest }]);
+    else byPrefix.set(prefix, [{ whole, first, rest }]);
   }
-  return { find: (text) => findIn(text, byStart) };
+  return { find: (text) => findIn(text, byPrefix) };
 }
 
-function findIn(text: string, byStart: ReadonlyMap<string, readonly Phrase[]>): ReadonlySet<string> {
+function findIn(text: string, byPrefix: ReadonlyMap<string, readonly Phrase[]>): ReadonlySet<string> {
   const found = new Set<string>();
   for (let at = 0; at < text.length; at++) {
     if (!isWordStart(text, at)) continue;
-    for (const { whole, first, rest } of byStart.get(text.slice(at, at + SHORTEST_PHRASE)) ?? []) {
-      if (!found.has(whole) && text.startsWith(first, at) && follow(text, at + first.length, rest))
+    for (const { whole, first, rest } of byPrefix.get(text.slice(at, at + MIN_PHRASE_LENGTH)) ?? []) {
+      if (!found.has(whole) && text.startsWith(first, at) && matchesParts(text, at + first.length, rest))
         found.add(whole);
     }
   }
   return found;
 }
 
-/** Whether the parts come one after the other, each at a word's beginning and within the gap. */
-function follow(text: string, from: number, parts: readonly string[]): boolean {
+/** Whether the parts follow one another, each at the start of a word and within the gap. */
+function matchesParts(text: string, from: number, parts: readonly string[]): boolean {
   let end = from;
   for (const part of parts) {
-    const window = text.slice(0, end + WIDEST_GAP + part.length);
+    const window = text.slice(0, end + MAX_GAP + part.length);
     let at = window.indexOf(part, end);
     while (at >= 0 && !isWordStart(window, at)) at = window.indexOf(part, at + 1);
     if (at < 0) return false;
@@ -56,7 +56,7 @@ function follow(text: string, from: number, parts: readonly string[]): boolean {
   return true;
 }
 
-/** Not between two letters or digits. */
+/** Whether the position is not between two letters or digits. */
 function isWordStart(text: string, at: number): boolean {
   return !(isLetterOrDigit(text.charCodeAt(at)) && isLetterOrDigit(text.charCodeAt(at - 1)));
 }

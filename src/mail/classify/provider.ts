@@ -1,19 +1,18 @@
 import type { Rule } from './rules.ts';
 
 /**
- * Replies that only one large mailbox provider gives, and whose meaning its own documentation or long use has
- * settled: Google, Microsoft, Yahoo and AOL, Facebook, Symantec, KDDI, Apple. They stand above all general
- * wording.
+ * Replies that only one large mailbox provider sends, with a meaning that its documentation or long use establishes:
+ * Google, Microsoft, Yahoo and AOL, Facebook, Symantec, KDDI, Apple. They precede all general wording.
  */
 export const PROVIDER_RULES: readonly Rule[] = [
   // Gmail and Google Workspace
   {
-    says: [
+    phrases: [
       'user you are trying to contact is receiving mail',
       'is receiving mail too quickly',
       'receiving mail at a rate that',
     ],
-    means: 'recipient gets too much',
+    meaning: 'recipient rate limit',
     example: {
       code: 450,
       enhanced: '4.2.1',
@@ -21,13 +20,13 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: [
+    phrases: [
       'unusual rate of unsolicited mail',
       'sending quota exceeded',
       'smtp relay limit exceeded',
       'email quota exceeded',
     ],
-    means: 'sender too fast',
+    meaning: 'sender rate limit',
     example: {
       code: 421,
       enhanced: '4.7.28',
@@ -35,8 +34,8 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['low reputation of the sending ip', "the ip you're using to send mail is not authorized"],
-    means: 'address listed',
+    phrases: ['low reputation of the sending ip', "the ip you're using to send mail is not authorized"],
+    meaning: 'IP address blocklisted',
     example: {
       code: 550,
       enhanced: '5.7.1',
@@ -44,8 +43,8 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['low reputation of the sending domain'],
-    means: 'sender refused',
+    phrases: ['low reputation of the sending domain'],
+    meaning: 'sender rejected',
     example: {
       code: 550,
       enhanced: '5.7.1',
@@ -53,8 +52,12 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['ipv6 sending guidelines', 'does not have authentication information', 'mail is unauthenticated'],
-    means: 'sender not authenticated',
+    phrases: [
+      'ipv6 sending guidelines',
+      'does not have authentication information',
+      'mail is unauthenticated',
+    ],
+    meaning: 'sender not authenticated',
     example: {
       code: 550,
       enhanced: '5.7.1',
@@ -62,12 +65,12 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: [
+    phrases: [
       'email account that you tried to reach is over quota',
       'inbox is out of storage',
       'out of storage space',
     ],
-    means: 'mailbox full',
+    meaning: 'mailbox full',
     example: {
       code: 552,
       enhanced: '5.2.2',
@@ -76,8 +79,8 @@ export const PROVIDER_RULES: readonly Rule[] = [
   },
   // Microsoft: Exchange Online, Outlook.com, Exchange Server
   {
-    says: ['recipient address rejected: access denied', 'user address is rejected: access denied'],
-    means: 'perhaps no such recipient',
+    phrases: ['recipient address rejected: access denied', 'user address is rejected: access denied'],
+    meaning: 'possibly no such recipient',
     example: {
       code: 550,
       enhanced: '5.4.1',
@@ -85,13 +88,13 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: [
+    phrases: [
       'resolver.adr.recip',
       'resolver.adr.exrecipnotfound',
       'recipient not found by smtp address lookup',
       'resolver.adr.badprimary',
     ],
-    means: 'no such recipient',
+    meaning: 'no such recipient',
     example: {
       code: 550,
       enhanced: '5.1.10',
@@ -99,8 +102,12 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['resolver.rst.recipsizelimit', 'resolver.rst.sendsizelimit', 'message size exceeds fixed maximum'],
-    means: 'message too large',
+    phrases: [
+      'resolver.rst.recipsizelimit',
+      'resolver.rst.sendsizelimit',
+      'message size exceeds fixed maximum',
+    ],
+    meaning: 'message too large',
     example: {
       code: 550,
       enhanced: '5.2.3',
@@ -108,32 +115,32 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: [
+    phrases: [
       'resolver.rst.recipientratelimit',
       'recipient thread limit exceeded',
       'resolver.rst.recipientthreshold',
     ],
-    means: 'recipient gets too much',
+    meaning: 'recipient rate limit',
     example: { code: 432, enhanced: '4.3.2', text: 'STOREDRV.Deliver; recipient thread limit exceeded' },
   },
   {
-    says: ['resolver.rst.'],
-    means: 'recipient takes mail from members only',
+    phrases: ['resolver.rst.'],
+    meaning: 'recipient accepts known senders only',
     example: { code: 550, enhanced: '5.7.1', text: 'RESOLVER.RST.AuthRequired; authentication required' },
   },
   {
     enhanced: ['x.7.124', 'x.7.129', 'x.7.133', 'x.7.134', 'x.7.135', 'x.7.136'],
-    means: 'recipient takes mail from members only',
+    meaning: 'recipient accepts known senders only',
     example: { code: 550, enhanced: '5.7.133', text: 'Sender not authenticated for group' },
   },
   {
-    says: [
+    phrases: [
       'banned sending ip',
       'part of their network is on our block list',
       'rate limited due to ip reputation',
       'traffic not accepted from this ip',
     ],
-    means: 'address listed',
+    meaning: 'IP address blocklisted',
     example: {
       code: 550,
       enhanced: '5.7.606',
@@ -141,8 +148,8 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['does not meet the required authentication level'],
-    means: 'sender not authenticated',
+    phrases: ['does not meet the required authentication level'],
+    meaning: 'sender not authenticated',
     example: {
       code: 550,
       enhanced: '5.7.515',
@@ -150,13 +157,13 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['banned sender', 'bad outbound sender', 'tenant has exceeded threshold'],
-    means: 'sender refused',
+    phrases: ['banned sender', 'bad outbound sender', 'tenant has exceeded threshold'],
+    meaning: 'sender rejected',
     example: { code: 550, enhanced: '5.7.511', text: 'Access denied, banned sender[192.0.2.1]' },
   },
   {
-    says: ['transport.rules.rejectmessage', 'custom mail flow rule'],
-    means: 'policy refuses message',
+    phrases: ['transport.rules.rejectmessage', 'custom mail flow rule'],
+    meaning: 'message rejected by policy',
     example: {
       code: 550,
       enhanced: '5.7.1',
@@ -165,53 +172,53 @@ export const PROVIDER_RULES: readonly Rule[] = [
   },
   {
     enhanced: ['4.7.500', '4.3.2'],
-    mx: ['outlook.com', 'mx.microsoft'],
-    means: 'too fast',
+    hosts: ['outlook.com', 'mx.microsoft'],
+    meaning: 'rate limit',
     example: {
       code: 451,
       enhanced: '4.7.500',
       text: 'Server busy. Please try again later',
-      mx: 'example-com.mail.protection.outlook.com',
+      mxHost: 'example-com.mail.protection.outlook.com',
     },
   },
   {
-    says: ['mailbox unavailable'],
-    mx: ['outlook.com', 'hotmail.com'],
-    code: [550],
-    means: 'no such recipient',
+    phrases: ['mailbox unavailable'],
+    hosts: ['outlook.com', 'hotmail.com'],
+    codes: [550],
+    meaning: 'no such recipient',
     example: {
       code: 550,
       enhanced: '5.5.0',
       text: 'Requested action not taken: mailbox unavailable (S2017062302).',
-      mx: 'hotmail-com.olc.protection.outlook.com',
+      mxHost: 'hotmail-com.olc.protection.outlook.com',
     },
   },
   // Yahoo, AOL
   {
-    says: ["delivery error: dd this user doesn't have"],
-    means: 'no such recipient',
+    phrases: ["delivery error: dd this user doesn't have"],
+    meaning: 'no such recipient',
     example: {
       code: 554,
       text: "delivery error: dd This user doesn't have a yahoo.com account (nobody@yahoo.com) [0]",
-      at: 'dsn',
+      phase: 'dsn',
     },
   },
   {
-    says: ['this mailbox is disabled (554.30)', 'dd requested mail action aborted, mailbox not active'],
-    means: 'mailbox inactive',
+    phrases: ['this mailbox is disabled (554.30)', 'dd requested mail action aborted, mailbox not active'],
+    meaning: 'mailbox inactive',
     example: {
       code: 554,
       text: '30 Sorry, your message to a@yahoo.com cannot be delivered. This mailbox is disabled (554.30).',
     },
   },
   {
-    says: ['[gl01]'],
-    means: 'greylisted',
+    phrases: ['[gl01]'],
+    meaning: 'greylisted',
     example: { code: 421, enhanced: '4.7.1', text: '[GL01] Message from (192.0.2.1) temporarily deferred' },
   },
   {
-    says: ['[tss0', '[ts0', 'unexpected volume or user complaints'],
-    means: 'sender too fast',
+    phrases: ['[tss0', '[ts0', 'unexpected volume or user complaints'],
+    meaning: 'sender rate limit',
     example: {
       code: 421,
       enhanced: '4.7.0',
@@ -219,19 +226,19 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['[bl2', '[bl1', '[bl0'],
-    means: 'address listed',
+    phrases: ['[bl2', '[bl1', '[bl0'],
+    meaning: 'IP address blocklisted',
     example: { code: 553, enhanced: '5.7.1', text: '[BL21] Connections will not be accepted from 192.0.2.1' },
   },
   {
-    says: ['[ph01]', '[ph02]', 'not accepted - [ph'],
-    means: 'content refused',
+    phrases: ['[ph01]', '[ph02]', 'not accepted - [ph'],
+    meaning: 'content rejected',
     example: { code: 554, text: 'Message not allowed - [PH01] Email not accepted for policy reasons.' },
   },
   // Facebook
   {
-    says: ['rcp-p2', 'rcp-p3'],
-    means: 'recipient refuses',
+    phrases: ['rcp-p2', 'rcp-p3'],
+    meaning: 'blocked by recipient',
     example: {
       code: 550,
       enhanced: '5.1.1',
@@ -240,22 +247,22 @@ export const PROVIDER_RULES: readonly Rule[] = [
   },
   // Symantec
   {
-    code: [542],
-    says: ['@ rejected'],
-    means: 'no such recipient',
+    codes: [542],
+    phrases: ['@ rejected'],
+    meaning: 'no such recipient',
     example: { code: 542, text: 'a@example.com Rejected' },
   },
-  // KDDI: its domain filter says the same after DATA, without the address
+  // KDDI: its domain filter replies the same after DATA, without the address
   {
-    mx: ['ezweb.ne.jp', 'au.com'],
-    says: ['<@>: user unknown'],
-    means: 'no such recipient',
-    example: { code: 550, text: '<a@ezweb.ne.jp>: User unknown', mx: 'lsean.ezweb.ne.jp', at: 'dsn' },
+    hosts: ['ezweb.ne.jp', 'au.com'],
+    phrases: ['<@>: user unknown'],
+    meaning: 'no such recipient',
+    example: { code: 550, text: '<a@ezweb.ne.jp>: User unknown', mxHost: 'lsean.ezweb.ne.jp', phase: 'dsn' },
   },
   // Apple
   {
-    says: ['[cs01]', '[hm07]', '[hm08]', '[cs02]'],
-    means: 'policy refuses message',
+    phrases: ['[cs01]', '[hm07]', '[hm08]', '[cs02]'],
+    meaning: 'message rejected by policy',
     example: {
       code: 554,
       enhanced: '5.7.1',
@@ -263,9 +270,9 @@ export const PROVIDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['inactive email address'],
+    phrases: ['inactive email address'],
     enhanced: ['5.1.1'],
-    means: 'no such recipient',
+    meaning: 'no such recipient',
     example: { code: 550, enhanced: '5.1.1', text: '<nobody@icloud.com>: inactive email address' },
   },
 ];

@@ -1,10 +1,9 @@
 import type { Rule } from './rules.ts';
 
 /**
- * Wording about a recipient or a domain that does not exist. Servers look an address up when they are given
- * it, so "user unknown" in answer to RCPT is about the address. Said later, or by who knows when, it is as
- * often a filter's polite lie, and does not cost anyone their place on a list; unless the enhanced code
- * confirms it.
+ * Wording about a recipient or a domain that does not exist. Servers check an address at RCPT, so "user unknown" in
+ * reply to RCPT is about the address. In a later or unknown phase it is as often a filter's reply to unwanted mail, and
+ * suppresses an address only if the enhanced code confirms it.
  */
 
 const UNKNOWN_USER = [
@@ -152,8 +151,8 @@ const UNKNOWN_USER = [
 
 export const RECIPIENT_RULES: readonly Rule[] = [
   {
-    at: ['greeting', 'ehlo'],
-    says: [
+    phases: ['greeting', 'ehlo'],
+    phrases: [
       'unknown host',
       'host unknown',
       'host not found',
@@ -162,17 +161,17 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'does not resolve',
       'invalid domain',
     ],
-    means: 'address listed',
-    example: { code: 550, text: 'Unknown host mail.example.com', at: 'ehlo' },
+    meaning: 'IP address blocklisted',
+    example: { code: 550, text: 'Unknown host mail.example.com', phase: 'ehlo' },
   },
   {
-    at: ['mail'],
-    code: [500, 501, 510, 511, 517, 541, 550, 551, 553, 554, 559, 571],
-    means: 'sender refused',
-    example: { code: 550, text: 'User unknown', at: 'mail' },
+    phases: ['mail'],
+    codes: [500, 501, 510, 511, 517, 541, 550, 551, 553, 554, 559, 571],
+    meaning: 'sender rejected',
+    example: { code: 550, text: 'User unknown', phase: 'mail' },
   },
   {
-    says: [
+    phrases: [
       'listed in domino directory',
       'listed in public name',
       'unknown user: @',
@@ -187,25 +186,25 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'unroutable address',
       'not unique in domino directory',
     ],
-    means: 'no such recipient',
-    example: { code: 550, text: 'Unrouteable address', at: 'dsn' },
+    meaning: 'no such recipient',
+    example: { code: 550, text: 'Unrouteable address', phase: 'dsn' },
   },
   {
-    says: UNKNOWN_USER,
+    phrases: UNKNOWN_USER,
     enhanced: ['x.1.1', 'x.1.3', 'x.1.10'],
-    means: 'no such recipient',
-    example: { code: 550, enhanced: '5.1.1', text: 'Mailbox does not exist', at: 'dot' },
+    meaning: 'no such recipient',
+    example: { code: 550, enhanced: '5.1.1', text: 'Mailbox does not exist', phase: 'dot' },
   },
   {
-    says: ['mailbox unavailable', 'mailbox not available', 'mailbox is unavailable', 'recipient rejected'],
-    at: ['rcpt'],
-    means: 'perhaps no such recipient',
+    phrases: ['mailbox unavailable', 'mailbox not available', 'mailbox is unavailable', 'recipient rejected'],
+    phases: ['rcpt'],
+    meaning: 'possibly no such recipient',
     example: { code: 550, text: 'Requested action not taken: mailbox unavailable' },
   },
   {
-    says: UNKNOWN_USER,
-    at: ['rcpt'],
-    means: 'no such recipient',
+    phrases: UNKNOWN_USER,
+    phases: ['rcpt'],
+    meaning: 'no such recipient',
     example: {
       code: 550,
       enhanced: '5.7.1',
@@ -213,12 +212,12 @@ export const RECIPIENT_RULES: readonly Rule[] = [
     },
   },
   {
-    says: UNKNOWN_USER,
-    means: 'unknown to a filter',
-    example: { code: 550, text: 'Unknown user a@example.com', at: 'dot' },
+    phrases: UNKNOWN_USER,
+    meaning: 'unconfirmed no such recipient',
+    example: { code: 550, text: 'Unknown user a@example.com', phase: 'dot' },
   },
   {
-    says: [
+    phrases: [
       'host not found, try again',
       'name service error * try again',
       'name server: timeout',
@@ -234,21 +233,21 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'malformed or unexpected name server reply',
       'no nameserver',
     ],
-    means: 'network trouble',
+    meaning: 'network error',
     example: {
       code: 550,
       text: 'Name service error for domain example.com: Host not found, try again',
-      at: 'dsn',
+      phase: 'dsn',
     },
   },
   {
-    says: ['accept mail from anyone', 'accept email from anyone', 'accept mail from anybody'],
-    means: 'domain takes no mail',
+    phrases: ['accept mail from anyone', 'accept email from anyone', 'accept mail from anybody'],
+    meaning: 'domain accepts no mail',
     example: { code: 550, text: 'This host does not accept mail from anyone' },
   },
-  // From us, or of this kind: others may well get through.
+  // About the sender or the kind of mail: other mail may be accepted.
   {
-    says: [
+    phrases: [
       'accept mail from',
       'accept mails from',
       'accept email from',
@@ -264,11 +263,11 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'accept messages over',
       'accept messages larger',
     ],
-    means: 'policy refuses message',
+    meaning: 'message rejected by policy',
     example: { code: 550, text: 'mx.example.com does not accept mail from example.net' },
   },
   {
-    says: [
+    phrases: [
       'domain does not accept mail',
       'domain does not accept email',
       'host does not accept mail',
@@ -286,12 +285,12 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'indicated no smtp service',
       'mx records point to non-existent hosts',
     ],
-    means: 'domain takes no mail',
+    meaning: 'domain accepts no mail',
     example: { code: 556, enhanced: '5.1.10', text: 'Recipient address has null MX' },
   },
-  // Said by hosts, and of single mailboxes as well.
+  // Used about hosts and about single mailboxes.
   {
-    says: [
+    phrases: [
       'does not accept mail',
       'does not accept email',
       'does not accept messages',
@@ -301,11 +300,11 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       "doesn't accept mail",
       "doesn't accept email",
     ],
-    means: 'no such domain',
+    meaning: 'no such domain',
     example: { code: 521, text: 'mx.example.com does not accept mail' },
   },
   {
-    says: [
+    phrases: [
       'host unknown',
       'unknown host',
       'host not found',
@@ -343,17 +342,17 @@ export const RECIPIENT_RULES: readonly Rule[] = [
       'unrouteable mail',
       'unroutable mail',
     ],
-    means: 'no such domain',
+    meaning: 'no such domain',
     example: { code: 550, enhanced: '5.1.2', text: 'Host unknown (Name server: host not found)' },
   },
   {
-    says: ['dns lookup fail'],
-    means: 'network trouble',
-    example: { code: 450, text: 'DNS lookup failure', at: 'dsn' },
+    phrases: ['dns lookup fail'],
+    meaning: 'network error',
+    example: { code: 450, text: 'DNS lookup failure', phase: 'dsn' },
   },
   {
-    code: [521, 556],
-    means: 'no such domain',
+    codes: [521, 556],
+    meaning: 'no such domain',
     example: { code: 521, enhanced: '5.3.2', text: 'System not accepting network messages' },
   },
 ];

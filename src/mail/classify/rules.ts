@@ -1,13 +1,13 @@
-import type { Stage } from '../reply.ts';
+import type { SmtpPhase } from '../reply.ts';
 
 /**
- * The language that the classifier's rules are written in: what a rule may ask of a reply, and what it may
- * conclude. Rules are data: literal phrases instead of expressions, so that an operator can read them and a
- * hostile reply can cost no more than its length. The rules themselves stand in the files beside this one.
+ * The schema of the classification rules: the conditions a rule may test, and the meanings it may assign. Rules are
+ * data: literal phrases instead of regular expressions, so that an operator can read them and a hostile reply costs
+ * no more than its length. The rules are in the other files of this folder.
  */
 
-/** What a bounce is called in events, webhooks and `bounce parse`; one list for SMTP replies and reports. */
-export type Classification =
+/** The `classification` of a bounce in events, webhooks and `bounce parse`, for SMTP replies and reports alike. */
+export type BounceClass =
   | 'invalid-recipient'
   | 'invalid-domain'
   | 'inactive-mailbox'
@@ -29,122 +29,127 @@ export type Classification =
   | 'routing-loop'
   | 'unclassified';
 
-/** hard: the address itself is bad for good. block: we or the message were refused. soft: all else. */
+/** hard: the address is permanently invalid. block: the sender or the message was rejected. soft: all else. */
 export type BounceType = 'hard' | 'soft' | 'block';
 
-/** Whom a reply is about. `sender` is our address, domain or reputation; `site` the destination's servers. */
-export type Scope = 'recipient' | 'message' | 'sender' | 'site';
+/** What a reply is about. `sender`: our address, domain or reputation. `site`: the destination's servers. */
+export type BounceScope = 'recipient' | 'message' | 'sender' | 'site';
 
-/** Whether a bounce may suppress the address: at once, when it is seen again on another day, or never. */
-export type Suppress = 'now' | 'second-time' | 'never';
+/** When a bounce suppresses the address: immediately, when it repeats on another day, or never. */
+export type SuppressWhen = 'now' | 'second-time' | 'never';
 
-export interface Outcome {
-  classification: Classification;
-  /** When the failure is for good; a temporary failure is never harder than soft. */
+export interface Meaning {
+  bounceClass: BounceClass;
+  /** Of a permanent failure; a temporary failure is at most soft. */
   bounceType: BounceType;
-  scope: Scope;
-  suppress: Suppress;
-  /** Tried again even when the code is 5xx: it is about the connection, and the next one may do better. */
-  defers?: true;
+  scope: BounceScope;
+  suppress: SuppressWhen;
+  /** Retried even after a 5xx: the failure concerns the connection, and the next one may succeed. */
+  isRetried?: true;
 }
 
-/** Everything a rule may conclude. Only the recipient's own, permanent faults suppress anyone. */
-export const OUTCOMES = {
-  'no such recipient': outcome('invalid-recipient', 'hard', 'recipient', 'now'),
-  /** Said also of good addresses now and then, by filters and half-synchronised directories. */
-  'perhaps no such recipient': outcome('invalid-recipient', 'hard', 'recipient', 'second-time'),
-  /** Said so late, or so indirectly, that it may be a filter's word; counts as a soft bounce. */
-  'unknown to a filter': outcome('invalid-recipient', 'soft', 'recipient', 'never'),
-  'recipient moved': outcome('invalid-recipient', 'hard', 'recipient', 'now'),
-  'no such domain': outcome('invalid-domain', 'hard', 'recipient', 'second-time'),
-  'domain takes no mail': outcome('invalid-domain', 'hard', 'recipient', 'now'),
-  /** 5.2.1 (RFC 3463 §3.3), from the server that knows. */
-  'mailbox shut': outcome('inactive-mailbox', 'hard', 'recipient', 'now'),
-  'mailbox inactive': outcome('inactive-mailbox', 'soft', 'recipient', 'never'),
-  'recipient refuses': outcome('inactive-mailbox', 'soft', 'recipient', 'never'),
-  'mailbox full': outcome('mailbox-full', 'soft', 'recipient', 'never'),
-  'recipient takes mail from members only': outcome('policy-block', 'block', 'recipient', 'never'),
-  'recipient gets too much': outcome('rate-limited', 'soft', 'recipient', 'never'),
-  'message too large': outcome('message-too-large', 'soft', 'message', 'never'),
-  'looks like spam': outcome('spam-block', 'block', 'message', 'never'),
-  'content refused': outcome('content-rejected', 'block', 'message', 'never'),
-  'policy refuses message': outcome('policy-block', 'block', 'message', 'never'),
-  'sender refused': outcome('policy-block', 'block', 'sender', 'never'),
-  'sender not authenticated': outcome('authentication-failed', 'block', 'sender', 'never'),
-  'address listed': outcome('reputation-block', 'block', 'sender', 'never'),
-  'too fast': outcome('rate-limited', 'soft', 'site', 'never'),
-  /** The volume or the complaints of one sender, not the number of our connections. */
-  'sender too fast': outcome('rate-limited', 'soft', 'sender', 'never'),
-  greylisted: outcome('greylisted', 'soft', 'recipient', 'never'),
-  'network trouble': outcome('network-error', 'soft', 'site', 'never'),
-  'no encryption': outcome('tls-failed', 'soft', 'site', 'never', true),
-  'no relaying': outcome('relay-denied', 'soft', 'recipient', 'never'),
-  'not understood': outcome('protocol-error', 'soft', 'message', 'never'),
-  'server trouble': outcome('server-error', 'soft', 'site', 'never'),
-  'given up': outcome('expired', 'soft', 'site', 'never'),
-  loop: outcome('routing-loop', 'soft', 'recipient', 'never'),
-} as const satisfies Record<string, Outcome>;
+/** All meanings that a rule may assign. Only permanent failures of the recipient suppress an address. */
+export const MEANINGS = {
+  'no such recipient': meaning('invalid-recipient', 'hard', 'recipient', 'now'),
+  /** Filters and partly synchronized directories sometimes reply so for valid addresses. */
+  'possibly no such recipient': meaning('invalid-recipient', 'hard', 'recipient', 'second-time'),
+  /** Reported after RCPT or indirectly: it may be a filter's reply, and counts as a soft bounce. */
+  'unconfirmed no such recipient': meaning('invalid-recipient', 'soft', 'recipient', 'never'),
+  'recipient moved': meaning('invalid-recipient', 'hard', 'recipient', 'now'),
+  'no such domain': meaning('invalid-domain', 'hard', 'recipient', 'second-time'),
+  'domain accepts no mail': meaning('invalid-domain', 'hard', 'recipient', 'now'),
+  /** 5.2.1 (RFC 3463 §3.3), from the server that hosts the mailbox. */
+  'mailbox disabled': meaning('inactive-mailbox', 'hard', 'recipient', 'now'),
+  'mailbox inactive': meaning('inactive-mailbox', 'soft', 'recipient', 'never'),
+  'blocked by recipient': meaning('inactive-mailbox', 'soft', 'recipient', 'never'),
+  'mailbox full': meaning('mailbox-full', 'soft', 'recipient', 'never'),
+  'recipient accepts known senders only': meaning('policy-block', 'block', 'recipient', 'never'),
+  'recipient rate limit': meaning('rate-limited', 'soft', 'recipient', 'never'),
+  'message too large': meaning('message-too-large', 'soft', 'message', 'never'),
+  spam: meaning('spam-block', 'block', 'message', 'never'),
+  'content rejected': meaning('content-rejected', 'block', 'message', 'never'),
+  'message rejected by policy': meaning('policy-block', 'block', 'message', 'never'),
+  'sender rejected': meaning('policy-block', 'block', 'sender', 'never'),
+  'sender not authenticated': meaning('authentication-failed', 'block', 'sender', 'never'),
+  'IP address blocklisted': meaning('reputation-block', 'block', 'sender', 'never'),
+  'rate limit': meaning('rate-limited', 'soft', 'site', 'never'),
+  /** A limit on one sender's volume or complaints, not on the number of our connections. */
+  'sender rate limit': meaning('rate-limited', 'soft', 'sender', 'never'),
+  greylisted: meaning('greylisted', 'soft', 'recipient', 'never'),
+  'network error': meaning('network-error', 'soft', 'site', 'never'),
+  'TLS failed': { ...meaning('tls-failed', 'soft', 'site', 'never'), isRetried: true },
+  'relaying denied': meaning('relay-denied', 'soft', 'recipient', 'never'),
+  'protocol error': meaning('protocol-error', 'soft', 'message', 'never'),
+  'server error': meaning('server-error', 'soft', 'site', 'never'),
+  expired: meaning('expired', 'soft', 'site', 'never'),
+  'routing loop': meaning('routing-loop', 'soft', 'recipient', 'never'),
+} as const satisfies Record<string, Meaning>;
 
-export type OutcomeName = keyof typeof OUTCOMES;
+export type MeaningName = keyof typeof MEANINGS;
 
+/** The phase of a session, or `dsn` for a reply quoted in a delivery report. */
+export type ReplyPhase = SmtpPhase | 'dsn';
+
+/** A row of a rule table. It applies when all the conditions that it has are met. */
 export interface Rule {
-  /** Any of these phrases, in the form `normalise` gives a text; ` * ` stands for anything between. */
-  says?: readonly string[];
+  /** Any of these phrases, in the form that `normalizeText` returns; ` * ` matches any text. */
+  phrases?: readonly string[];
   /** Any of these reply codes. */
-  code?: readonly number[];
-  /** Any of these enhanced codes; `x` stands for any number: `5.7.x`, `x.2.2`. */
+  codes?: readonly number[];
+  /** Any of these enhanced codes; `x` matches any number: `5.7.x`, `x.2.2`. */
   enhanced?: readonly string[];
-  /** Only from hosts that are, or are below, one of these names. */
-  mx?: readonly string[];
-  /** Only at one of these stages. */
-  at?: readonly (Stage | 'dsn')[];
-  means: OutcomeName;
-  /** A reply that this rule, and none above it, judges. The row's test. */
-  example: { text: string; code: number; enhanced?: string; mx?: string; at?: Stage | 'dsn' };
+  /** Any of these MX hosts, or a host below one of them. */
+  hosts?: readonly string[];
+  /** Any of these phases. */
+  phases?: readonly ReplyPhase[];
+  meaning: MeaningName;
+  /** A reply to which this rule applies and none above it: the test of the row. Default phase: rcpt. */
+  example: { text: string; code: number; enhanced?: string; mxHost?: string; phase?: ReplyPhase };
 }
 
-/** A reply as rules see it. */
-export interface Evidence {
-  stage: Stage | 'dsn';
+/** The fields of a reply that rules test. */
+export interface RuleInput {
+  phase: ReplyPhase;
   code: number;
   enhanced: string | null;
-  /** The phrases of all rules that the text holds. */
-  said: ReadonlySet<string>;
+  /** The phrases, of all rules, that occur in the text. */
+  phrases: ReadonlySet<string>;
   /** Lower case. */
   mxHost: string | null;
 }
 
-/** Whether every condition of the rule holds. */
-export function applies(rule: Rule, reply: Evidence): boolean {
+/** Whether all conditions of the rule are met. */
+export function matchesRule(rule: Rule, reply: RuleInput): boolean {
   return (
-    (!rule.code || rule.code.includes(reply.code)) &&
-    (!rule.at || rule.at.includes(reply.stage)) &&
-    (!rule.mx || rule.mx.some((name) => isWithin(reply.mxHost, name))) &&
-    (!rule.enhanced || rule.enhanced.some((pattern) => hasStatus(reply.enhanced, pattern))) &&
-    (!rule.says || rule.says.some((phrase) => reply.said.has(phrase)))
+    (!rule.codes || rule.codes.includes(reply.code)) &&
+    (!rule.phases || rule.phases.includes(reply.phase)) &&
+    (!rule.hosts || rule.hosts.some((domain) => isWithinDomain(reply.mxHost, domain))) &&
+    (!rule.enhanced || rule.enhanced.some((pattern) => matchesEnhancedCode(reply.enhanced, pattern))) &&
+    (!rule.phrases || rule.phrases.some((phrase) => reply.phrases.has(phrase)))
   );
 }
 
 /**
- * A text as phrases are written: lower case, single blanks, plain apostrophes, without enhanced codes, and
- * each mail address as a bare `@` (a local part named "spam" says nothing about spam). Linear in the length.
+ * Returns a text in the form in which phrases are written: lower case, single spaces, ASCII apostrophes, without
+ * enhanced codes, and each mail address reduced to `@` (the local part "spam" is no evidence of spam). Linear in the
+ * length.
  */
-export function normalise(text: string): string {
-  const bare = text
-    .slice(0, LONGEST_TEXT)
+export function normalizeText(text: string): string {
+  const normalized = text
+    .slice(0, MAX_TEXT_LENGTH)
     .toLowerCase()
     .replace(/[\u2018\u2019`\u00b4]/g, "'")
     .replace(/(?<![\d.])[245]\d\d[- ](?=[245]\.)|(?<![\d.])[245]\.\d{1,3}\.\d{1,3}(?![\d.]*\d)/g, ' ')
     .replace(/[\s\p{Cc}]+/gu, ' ');
-  return withoutAddresses(bare);
+  return removeAddresses(normalized);
 }
 
-/** Replies are kept to 2,000 characters; reports may quote more, but never more that matters. */
-const LONGEST_TEXT = 4000;
+/** Replies are truncated to 2,000 characters; reports may quote more, but nothing relevant beyond this length. */
+const MAX_TEXT_LENGTH = 4000;
 
 const ADDRESS_ENDS = new Set([' ', '<', '>', '(', ')', '[', ']', ',', ';', ':', '"', "'", '=']);
 
-function withoutAddresses(text: string): string {
+function removeAddresses(text: string): string {
   let out = '';
   let word = '';
   for (const char of text) {
@@ -152,39 +157,38 @@ function withoutAddresses(text: string): string {
       word += char;
       continue;
     }
-    out += withoutAddress(word) + char;
+    out += removeAddress(word) + char;
     word = '';
   }
-  return out + withoutAddress(word);
+  return out + removeAddress(word);
 }
 
 /**
- * A word with its address as a bare `@`. The address ends with its domain: in `joe@example.net...user`,
- * `joe@example.net/user` and `joe@example.net|user` the rest is the server's own text.
+ * Reduces the address in a word to `@`. The address ends with its domain: in `joe@example.net...user`,
+ * `joe@example.net/user` and `joe@example.net|user` the rest is text of the server.
  */
-function withoutAddress(word: string): string {
+function removeAddress(word: string): string {
   const at = word.lastIndexOf('@');
   if (at < 0) return word;
   const domain = /^(?:[\p{L}\p{M}\p{N}_-]+\.?)*/u.exec(word.slice(at + 1))?.[0] ?? '';
   return `@${word.slice(at + 1 + domain.length)}`;
 }
 
-function hasStatus(enhanced: string | null, pattern: string): boolean {
+function matchesEnhancedCode(enhanced: string | null, pattern: string): boolean {
   if (!enhanced) return false;
-  const digits = enhanced.split('.');
-  return pattern.split('.').every((wanted, i) => wanted === 'x' || wanted === digits[i]);
+  const numbers = enhanced.split('.');
+  return pattern.split('.').every((number, i) => number === 'x' || number === numbers[i]);
 }
 
-function isWithin(host: string | null, name: string): boolean {
-  return host === name || (host?.endsWith(`.${name}`) ?? false);
+function isWithinDomain(host: string | null, domain: string): boolean {
+  return host === domain || (host?.endsWith(`.${domain}`) ?? false);
 }
 
-function outcome(
-  classification: Classification,
+function meaning(
+  bounceClass: BounceClass,
   bounceType: BounceType,
-  scope: Scope,
-  suppress: Suppress,
-  defers?: true,
-): Outcome {
-  return { classification, bounceType, scope, suppress, ...(defers && { defers }) };
+  scope: BounceScope,
+  suppress: SuppressWhen,
+): Meaning {
+  return { bounceClass, bounceType, scope, suppress };
 }

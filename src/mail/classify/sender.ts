@@ -1,18 +1,17 @@
 import type { Rule } from './rules.ts';
 
 /**
- * Wording that is about us: our address on a list, our name in the DNS, SPF, DKIM and DMARC, our return path.
- * Such words come with any code, also with ones that are meant for unknown recipients, so they stand above
- * the wording about recipients.
+ * Wording about the sender: its IP address on a blocklist, its DNS names, SPF, DKIM and DMARC, its return path. It occurs
+ * with any code, including those for unknown recipients, so these rules precede the ones about recipients.
  */
 export const SENDER_RULES: readonly Rule[] = [
   {
-    says: ['dmarc', 'domain-based message authentication'],
-    means: 'sender not authenticated',
+    phrases: ['dmarc', 'domain-based message authentication'],
+    meaning: 'sender not authenticated',
     example: { code: 550, enhanced: '5.7.1', text: 'Email rejected per DMARC policy for example.com' },
   },
   {
-    says: [
+    phrases: [
       'no ptr',
       'ptr record',
       'ptr lookup',
@@ -41,7 +40,7 @@ export const SENDER_RULES: readonly Rule[] = [
       'domain name mismatch',
       'ip-adressen hat keinen',
     ],
-    means: 'address listed',
+    meaning: 'IP address blocklisted',
     example: { code: 550, enhanced: '5.7.1', text: 'Fix reverse DNS for 192.0.2.1' },
   },
   {
@@ -57,12 +56,12 @@ export const SENDER_RULES: readonly Rule[] = [
       'x.7.32',
       'x.7.509',
     ],
-    means: 'sender not authenticated',
+    meaning: 'sender not authenticated',
     example: { code: 550, enhanced: '5.7.23', text: 'The message was rejected by the recipient domain' },
   },
   {
-    says: ['spf', 'sender policy framework', 'openspf'],
-    means: 'sender not authenticated',
+    phrases: ['spf', 'sender policy framework', 'openspf'],
+    meaning: 'sender not authenticated',
     example: {
       code: 550,
       enhanced: '5.7.1',
@@ -70,7 +69,7 @@ export const SENDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: [
+    phrases: [
       'dkim sig',
       'dkim fail',
       'dkim check',
@@ -90,13 +89,22 @@ export const SENDER_RULES: readonly Rule[] = [
       'fails authentication',
       'failed authentication check',
     ],
-    means: 'sender not authenticated',
+    meaning: 'sender not authenticated',
     example: { code: 550, enhanced: '5.7.1', text: 'DKIM verification failed; message refused' },
   },
   {
-    says: ['greylist', 'graylist', 'grey list', 'gray list', 'grey-list', 'gray-list', 'postgrey', 'sqlgrey'],
-    code: [421, 450, 451, 452, 454, 471],
-    means: 'greylisted',
+    phrases: [
+      'greylist',
+      'graylist',
+      'grey list',
+      'gray list',
+      'grey-list',
+      'gray-list',
+      'postgrey',
+      'sqlgrey',
+    ],
+    codes: [421, 450, 451, 452, 454, 471],
+    meaning: 'greylisted',
     example: {
       code: 450,
       enhanced: '4.2.0',
@@ -104,17 +112,17 @@ export const SENDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['greylist', 'graylist', 'grey list', 'gray list', 'grey-list', 'gray-list'],
-    means: 'greylisted',
+    phrases: ['greylist', 'graylist', 'grey list', 'gray list', 'grey-list', 'gray-list'],
+    meaning: 'greylisted',
     example: { code: 550, enhanced: '5.1.1', text: 'Greylisted, please try again in 5 minutes' },
   },
   {
-    says: ['from header', 'header from'],
-    means: 'content refused',
+    phrases: ['from header', 'header from'],
+    meaning: 'content rejected',
     example: { code: 550, text: 'Invalid address in header From' },
   },
   {
-    says: [
+    phrases: [
       'too many invalid',
       'too many unknown',
       'too many bad recipients',
@@ -128,11 +136,11 @@ export const SENDER_RULES: readonly Rule[] = [
       'directory harvest',
       'dictionary attack',
     ],
-    means: 'sender too fast',
+    meaning: 'sender rate limit',
     example: { code: 550, enhanced: '5.5.0', text: 'Rejected due to too many unknown recipients' },
   },
   {
-    says: [
+    phrases: [
       'spamhaus',
       'spamcop',
       'sorbs.net',
@@ -158,7 +166,7 @@ export const SENDER_RULES: readonly Rule[] = [
       'mail-abuse.org',
       'ordb.org',
     ],
-    means: 'address listed',
+    meaning: 'IP address blocklisted',
     example: {
       code: 554,
       enhanced: '5.7.1',
@@ -166,12 +174,12 @@ export const SENDER_RULES: readonly Rule[] = [
     },
   },
   {
-    says: ['blacklisted url', 'blacklisted link', 'surbl', 'uribl', 'url listed', 'domain in the message'],
-    means: 'looks like spam',
+    phrases: ['blacklisted url', 'blacklisted link', 'surbl', 'uribl', 'url listed', 'domain in the message'],
+    meaning: 'spam',
     example: { code: 550, text: 'REJECTED - Blacklisted URL in message. (example.com) in [black].' },
   },
   {
-    says: [
+    phrases: [
       'blacklist',
       'black list',
       'black-list',
@@ -281,17 +289,17 @@ export const SENDER_RULES: readonly Rule[] = [
       'sender domain listed',
       'dns lookup of your',
     ],
-    means: 'address listed',
+    meaning: 'IP address blocklisted',
     example: { code: 550, enhanced: '5.7.1', text: 'IP address blacklisted by recipient' },
   },
-  // The same words as about the recipient's domain, and it is ours.
+  // The wording is the same for the recipient's domain; the code shows that it is about the sender's.
   {
     enhanced: ['x.1.7', 'x.1.8'],
-    means: 'sender refused',
+    meaning: 'sender rejected',
     example: { code: 553, enhanced: '5.1.8', text: 'No MX found for example.com' },
   },
   {
-    says: [
+    phrases: [
       'sender rejected',
       'sender address rejected',
       'sender denied',
@@ -362,7 +370,7 @@ export const SENDER_RULES: readonly Rule[] = [
       'client was not authenticated',
       'must authenticate',
     ],
-    means: 'sender refused',
+    meaning: 'sender rejected',
     example: {
       code: 553,
       enhanced: '5.7.1',

@@ -1,9 +1,9 @@
 import type { Rule } from './rules.ts';
 
-/** Wording about the servers between us: relaying, encryption, loops, expiry, network, policy, faults. */
+/** Wording about the servers and the connection: relaying, encryption, loops, expiry, network, policy, errors. */
 export const SITE_RULES: readonly Rule[] = [
   {
-    says: [
+    phrases: [
       'relaying denied',
       'relaying not',
       'relaying mail',
@@ -37,11 +37,11 @@ export const SITE_RULES: readonly Rule[] = [
       'not a gateway',
       'no es una direcc',
     ],
-    means: 'no relaying',
+    meaning: 'relaying denied',
     example: { code: 554, enhanced: '5.7.1', text: '<a@example.com>: Relay access denied' },
   },
   {
-    says: [
+    phrases: [
       'starttls',
       'tls required',
       'tls is required',
@@ -61,11 +61,11 @@ export const SITE_RULES: readonly Rule[] = [
       'mta-sts',
       'tlsa',
     ],
-    means: 'no encryption',
+    meaning: 'TLS failed',
     example: { code: 530, enhanced: '5.7.0', text: 'Must issue a STARTTLS command first' },
   },
   {
-    says: [
+    phrases: [
       'mail loop',
       'mail forwarding loop',
       'forwarding loop',
@@ -82,11 +82,11 @@ export const SITE_RULES: readonly Rule[] = [
       'possible loop',
       'mx loop',
     ],
-    means: 'loop',
+    meaning: 'routing loop',
     example: { code: 554, enhanced: '5.4.6', text: 'Too many hops' },
   },
   {
-    says: [
+    phrases: [
       'message expired',
       'envelope expired',
       'retry timeout exceeded',
@@ -117,11 +117,11 @@ export const SITE_RULES: readonly Rule[] = [
       'maximum delivery time',
       'lifetime exceeded',
     ],
-    means: 'given up',
-    example: { code: 550, text: 'retry timeout exceeded', at: 'dsn' },
+    meaning: 'expired',
+    example: { code: 550, text: 'retry timeout exceeded', phase: 'dsn' },
   },
   {
-    says: [
+    phrases: [
       'connection timed out',
       'connection timeout',
       'connection refused',
@@ -159,7 +159,7 @@ export const SITE_RULES: readonly Rule[] = [
       'socket error',
       'cannot exchange message with',
     ],
-    means: 'network trouble',
+    meaning: 'network error',
     example: {
       code: 451,
       enhanced: '4.4.1',
@@ -167,7 +167,7 @@ export const SITE_RULES: readonly Rule[] = [
     },
   },
   {
-    says: [
+    phrases: [
       'policy',
       'policies',
       'not allowed',
@@ -203,11 +203,11 @@ export const SITE_RULES: readonly Rule[] = [
       'message refused',
       'message not allowed',
     ],
-    means: 'policy refuses message',
+    meaning: 'message rejected by policy',
     example: { code: 550, enhanced: '5.7.1', text: 'Mail rejected for policy reasons' },
   },
   {
-    says: [
+    phrases: [
       'out of disk',
       'disk full',
       'disk is full',
@@ -252,11 +252,11 @@ export const SITE_RULES: readonly Rule[] = [
       'cannot allocate',
       'pipe to',
     ],
-    means: 'server trouble',
+    meaning: 'server error',
     example: { code: 451, enhanced: '4.3.0', text: 'Temporary lookup failure' },
   },
   {
-    says: [
+    phrases: [
       'command not recognized',
       'command not implemented',
       'command rejected',
@@ -277,13 +277,13 @@ export const SITE_RULES: readonly Rule[] = [
       'remote protocol error',
       'smtputf8',
     ],
-    means: 'not understood',
+    meaning: 'protocol error',
     example: { code: 503, enhanced: '5.5.1', text: 'Bad sequence of commands' },
   },
   {
-    says: ['recipient address rejected.'],
-    at: ['rcpt'],
-    means: 'perhaps no such recipient',
+    phrases: ['recipient address rejected.'],
+    phases: ['rcpt'],
+    meaning: 'possibly no such recipient',
     example: { code: 550, text: '<a@example.com>: Recipient address rejected.' },
   },
 ];

@@ -1,10 +1,10 @@
 import { VOID_ELEMENTS } from './walk.ts';
 
 /**
- * Knows, while html is walked, whether its text is displayed: not inside an element that its own attributes hide.
- * Style sheets are not read. Follows the rules by which a parser ends elements (HTML Standard §13.2.6.4.7) as far
- * as they matter here; where it does not know better, a hidden element goes on, as an end tag that a parser
- * ignores must not show what stays hidden.
+ * Tracks, while HTML is walked, whether its text is displayed, that is not inside an element that is hidden by its
+ * attributes. Style sheets are not read. Elements end by the rules of the HTML Standard (§13.2.6.4.7), as far as they are
+ * relevant. In doubt a hidden element continues: an end tag that a parser ignores must not make hidden text count as
+ * displayed.
  */
 export interface DisplayTracker {
   open(name: string, attributes: ReadonlyMap<string, string>): void;
@@ -17,29 +17,30 @@ export const DISPLAY_ATTRIBUTES: ReadonlySet<string> = new Set(['style', 'hidden
 
 const HIDING_STYLE =
   /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0?\.?0*\s*(?:!|;|$))/i;
-const words = (text: string): ReadonlySet<string> => new Set(text.split(' '));
-/** What these hold is not part of the page, or not until somebody asks for it. */
-const NOT_SHOWN = words('canvas datalist dialog select');
-/** An end tag does not reach the elements around these. */
-const SCOPES = words('applet caption html marquee object select table td template th');
-/** Between the end tag of any other element and its start tag none of these may be open. */
-const BLOCKS = words(
+const splitWords = (text: string): ReadonlySet<string> => new Set(text.split(' '));
+/** Elements whose content is not displayed, or only after an action of the reader. */
+const NOT_SHOWN = splitWords('canvas datalist dialog select');
+/** An end tag does not end elements outside of these. */
+const SCOPES = splitWords('applet caption html marquee object select table td template th');
+/** The end tag of any other element has no effect while one of these is open inside it. */
+const BLOCKS = splitWords(
   'address article aside blockquote body button center dd details dialog dir div dl dt fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p pre search section summary tbody tfoot thead tr ul',
 );
-/** Ended by their like, as their end tags may be left out. */
-const ENDED_BY_THE_NEXT = words('dd dt li option p td th tr');
-/** End tags that reach through every scope but that of their table. */
-const CELLS = words('td th');
-/** How far up an end tag looks for its element: bounds the time of html that is made for it. */
+/** Elements whose end tag is optional before the next one of the same name. */
+const ENDED_BY_THE_NEXT = splitWords('dd dt li option p td th tr');
+/** Elements whose end tag is limited only by their table. */
+const CELLS = splitWords('td th');
+/** Open elements that are searched for the one that an end tag ends: bounds the time for hostile HTML. */
 const MAX_STEPS = 64;
 
+/** Creates a tracker for one walk. */
 export function trackDisplay(): DisplayTracker {
-  /** Open elements, outermost first. */
+  /** Names of the open elements, outermost first. */
   const names: string[] = [];
-  /** How many of each name are open. */
+  /** The number of open elements by name. */
   const counts = new Map<string, number>();
-  /** The place of the outermost one that is hidden, -1 when all are displayed. */
-  let hiddenAt = -1;
+  /** The index of the outermost hidden element, -1 when all are displayed. */
+  let hiddenIndex = -1;
 
   const find = (name: string): number => {
     if ((counts.get(name) ?? 0) === 0) return -1;
@@ -56,7 +57,7 @@ export function trackDisplay(): DisplayTracker {
     const at = find(name);
     if (at === -1) return;
     for (const closed of names.splice(at)) counts.set(closed, (counts.get(closed) ?? 0) - 1);
-    if (hiddenAt >= at) hiddenAt = -1;
+    if (hiddenIndex >= at) hiddenIndex = -1;
   };
 
   return {
@@ -66,12 +67,12 @@ export function trackDisplay(): DisplayTracker {
       else if (BLOCKS.has(name)) end('p');
       names.push(name);
       counts.set(name, (counts.get(name) ?? 0) + 1);
-      if (hiddenAt !== -1) return;
+      if (hiddenIndex !== -1) return;
       const isHidden =
         NOT_SHOWN.has(name) || attributes.has('hidden') || HIDING_STYLE.test(attributes.get('style') ?? '');
-      if (isHidden) hiddenAt = names.length - 1;
+      if (isHidden) hiddenIndex = names.length - 1;
     },
     close: end,
-    isShown: () => hiddenAt === -1,
+    isShown: () => hiddenIndex === -1,
   };
 }

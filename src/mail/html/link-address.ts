@@ -1,54 +1,47 @@
-import { getDomain, parse } from 'tldts';
+import { parse } from 'tldts';
+import { organizationalDomain, PUBLIC_SUFFIX_OPTIONS } from '../address.ts';
 
 /**
- * The address that a link leads to, from the value of its `href`: read as a browser reads it (WHATWG URL), in a
- * form that may stand in a Location field. What is written in plain ASCII is kept as it was, to the character.
+ * Parses the URL in the `href` of a link as a browser does (WHATWG URL), for a Location field. A URL in ASCII is returned
+ * unchanged.
  */
 
-/** Longer ones are not tracked: the address of the link made of it must fit the first line of a request. */
+/** A longer URL is not tracked: the tracked URL must fit in a request line. */
 const MAX_LENGTH = 8192;
-/** A browser drops these within an address, and blanks and all control characters around it. */
-const WITHIN = /[\t\n\r]/g;
+/** Browsers remove these inside a URL, and all spaces and control characters around it. */
+const IGNORED_INSIDE = /[\t\n\r]/g;
 const PLAIN = /^https?:\/\/(?![/\\])[\u0021-\u007e]+$/i;
 
-/** Null for what is no http or https address. */
+/** Returns the URL, or null when it is not an http or https URL. */
 export function linkAddress(href: string): string | null {
-  const written = trimmed(href).replace(WITHIN, '');
-  if (!/^https?:/i.test(written) || !URL.canParse(written)) return null;
-  const address = PLAIN.test(written) ? written : new URL(written).href;
+  const url = trimControls(href).replace(IGNORED_INSIDE, '');
+  if (!/^https?:/i.test(url) || !URL.canParse(url)) return null;
+  const address = PLAIN.test(url) ? url : new URL(url).href;
   return address.length > MAX_LENGTH ? null : address;
 }
 
-/** With the private part of the public suffix list: those who share a hoster's domain are strangers to each other. */
-const SUFFIXES = { allowPrivateDomains: true };
-
-/** The organizational domain of a host; the host itself where it has none, such as an IP address. */
-export function organizationalDomain(host: string): string {
-  return getDomain(host, SUFFIXES) ?? host;
-}
-
-/** A link's text up to the first blank, without an opening mark; where a domain could be, there is a dot. */
+/** The first word of a link's text, without opening punctuation, if it contains a dot as a domain does. */
 const FIRST_WORD = /^[\s([{<"'\u00ab\u2018\u201c\u201e]*([^\s]+\.[^\s]+)/;
 const CLOSING_MARKS = /[)\]}>"'\u00bb\u2019\u201d.,;:!?\u2026]+$/;
 
 /**
- * The organizational domain that a link's text pretends to lead to: of the URL or host name with which the text
- * begins. Null where it begins with neither. Mail filters take a link that leads elsewhere for phishing.
+ * The organizational domain of the URL or host name at the start of a link's text, null when there is none. Mail filters
+ * treat a link with another target domain as phishing.
  */
-export function shownDomain(text: string): string | null {
+export function displayedDomain(text: string): string | null {
   const word = FIRST_WORD.exec(text)?.[1]?.replace(CLOSING_MARKS, '');
   if (word === undefined) return null;
   const isUrl = /^https?:\/\//i.test(word);
-  const url = isUrl ? word : `http://${word}`;
-  if (!URL.canParse(url)) return null;
-  const { hostname, username } = new URL(url);
+  const target = isUrl ? word : `http://${word}`;
+  if (!URL.canParse(target)) return null;
+  const { hostname, username } = new URL(target);
   if (isUrl) return organizationalDomain(hostname);
-  const { domain, isIcann, isPrivate } = parse(hostname, SUFFIXES);
-  // `node.js` is no host name, and an email address is no link that leads elsewhere.
+  const { domain, isIcann, isPrivate } = parse(hostname, PUBLIC_SUFFIX_OPTIONS);
+  // `node.js` is not a host name, and a mail address is not a URL.
   return username === '' && (isIcann === true || isPrivate === true) ? domain : null;
 }
 
-function trimmed(text: string): string {
+function trimControls(text: string): string {
   let start = 0;
   let end = text.length;
   while (start < end && text.charCodeAt(start) <= 0x20) start++;

@@ -3,36 +3,36 @@ import { escapeHtml } from '../template.ts';
 import { type HtmlVisitor, type Span, walkHtml, walkingHtml } from './walk.ts';
 
 /**
- * Puts other addresses into the links of html, and a picture at its end. Owns what counts as a link and where
- * its address stands; every other byte stays as it was, however broken the html is. Knows nothing of tokens.
+ * Replaces the URLs of the links in HTML, and inserts HTML at the end of the body. All other bytes stay unchanged, however
+ * broken the HTML is.
  *
- * A link is the `href` of `<a>` or `<area>`, also inside a conditional comment: Outlook shows what stands
- * there. One with `data-no-track` or `clicktracking="off"` is left alone.
+ * A link is the `href` of `<a>` or `<area>`, also inside a conditional comment, which Outlook displays. A link with
+ * `data-no-track` or `clicktracking="off"` is not changed.
  */
 export interface LinkChanges {
   /**
-   * The new address for a link's value, entities decoded; null leaves it as it is, to the byte. `text`: the
-   * beginning of what the link shows.
+   * Returns the new URL of a link; null leaves it unchanged. `href`: its value, entities decoded. `text`: the start of its
+   * text.
    */
   address(href: string, text: string): string | null;
-  /** Html to be put in before the body ends; '' for none. */
+  /** HTML to insert before the end of the body; '' for none. */
   atEnd: string;
 }
 
 const LINKS = new Set(['a', 'area']);
-const WANTED = new Set(['href', 'data-no-track', 'clicktracking']);
-/** `[if mso]>` and what else Microsoft made of it, up to its `<![endif]`. */
+const REQUESTED_ATTRIBUTES = new Set(['href', 'data-no-track', 'clicktracking']);
+/** `[if mso]>` and the other forms of the condition. */
 const CONDITIONAL = /^\[if[\s(!][^\]]*\]>/i;
 
-/** Conditional comments that are looked into: each is walked like html of its own. */
-const MAX_CONDITIONAL = 1000;
-/** Of one of them; longer ones are left as they are. They are walked in one step. */
+/** Conditional comments that are walked, each as separate HTML. */
+const MAX_CONDITIONAL_COMMENTS = 1000;
+/** A longer conditional comment is not changed, as each is walked in one step. */
 const MAX_CONDITIONAL_LENGTH = 64 * 1024;
 /** Links whose address is replaced between two yields. */
 const LINKS_PER_STEP = 64;
 
 /** Characters of a link's text that are collected. */
-const MAX_TEXT = 300;
+const MAX_TEXT_LENGTH = 300;
 
 interface Splice extends Span {
   text: string;
@@ -43,11 +43,12 @@ interface Link extends Span {
   text: string;
 }
 
+/** Returns the HTML with the changes. */
 export function changeLinks(html: string, changes: LinkChanges): string {
   return withoutPause(changingLinks(html, changes));
 }
 
-/** The same in steps. */
+/** `changeLinks` in steps. */
 export function* changingLinks(html: string, { address, atEnd }: LinkChanges): Work<string> {
   const splices: Splice[] = [];
   let conditional = 0;
@@ -55,16 +56,16 @@ export function* changingLinks(html: string, { address, atEnd }: LinkChanges): W
   let htmlEnd = -1;
 
   const links: Link[] = [];
-  /** The `<a>` whose end has not been reached. */
+  /** The open `<a>`. */
   let current: Link | null = null;
 
   const visitor = (source: string, offset: number): HtmlVisitor => ({
     open: (name, attributes, spans) => {
       if (!LINKS.has(name)) return;
-      // An anchor ends the one before it (HTML Standard §13.2.6.4.7).
+      // The start tag of an anchor ends an open anchor (HTML Standard §13.2.6.4.7).
       if (name === 'a') current = null;
       const span = spans.get('href');
-      if (span === undefined || isLeftAlone(attributes)) return;
+      if (span === undefined || isTrackingDisabled(attributes)) return;
       const link = {
         start: offset + span.start,
         end: offset + span.end,
@@ -75,7 +76,8 @@ export function* changingLinks(html: string, { address, atEnd }: LinkChanges): W
       if (name === 'a') current = link;
     },
     text: (piece) => {
-      if (current !== null && current.text.length < MAX_TEXT) current.text += piece.slice(0, MAX_TEXT);
+      if (current !== null && current.text.length < MAX_TEXT_LENGTH)
+        current.text += piece.slice(0, MAX_TEXT_LENGTH);
     },
     close: (name, start) => {
       if (name === 'a') current = null;
@@ -84,16 +86,21 @@ export function* changingLinks(html: string, { address, atEnd }: LinkChanges): W
     },
     comment: ({ start, end }) => {
       const opening = CONDITIONAL.exec(source.slice(start, end))?.[0];
-      if (opening === undefined || end - start > MAX_CONDITIONAL_LENGTH || ++conditional > MAX_CONDITIONAL)
+      if (
+        opening === undefined ||
+        end - start > MAX_CONDITIONAL_LENGTH ||
+        ++conditional > MAX_CONDITIONAL_COMMENTS
+      )
         return;
       const { open, text } = visitor('', offset + start + opening.length);
       const close = (name: string) => {
         if (name === 'a') current = null;
       };
-      if (open && text) walkHtml(source.slice(start + opening.length, end), { open, text, close }, WANTED);
+      if (open && text)
+        walkHtml(source.slice(start + opening.length, end), { open, text, close }, REQUESTED_ATTRIBUTES);
     },
   });
-  yield* walkingHtml(html, visitor(html, 0), WANTED);
+  yield* walkingHtml(html, visitor(html, 0), REQUESTED_ATTRIBUTES);
 
   for (const [n, { start, end, href, text }] of links.entries()) {
     if (n % LINKS_PER_STEP === LINKS_PER_STEP - 1) yield;
@@ -102,19 +109,19 @@ export function* changingLinks(html: string, { address, atEnd }: LinkChanges): W
   }
 
   if (atEnd !== '') {
-    const place = bodyEnd >= 0 ? bodyEnd : htmlEnd >= 0 ? htmlEnd : html.length;
-    splices.push({ start: place, end: place, text: atEnd });
-    // Links may follow the end of the body in html that nobody checked.
+    const insertAt = bodyEnd >= 0 ? bodyEnd : htmlEnd >= 0 ? htmlEnd : html.length;
+    splices.push({ start: insertAt, end: insertAt, text: atEnd });
+    // In invalid HTML links may follow the end of the body.
     splices.sort((a, b) => a.start - b.start);
   }
-  return spliced(html, splices);
+  return applySplices(html, splices);
 }
 
-function isLeftAlone(attributes: ReadonlyMap<string, string>): boolean {
+function isTrackingDisabled(attributes: ReadonlyMap<string, string>): boolean {
   return attributes.has('data-no-track') || attributes.get('clicktracking')?.trim().toLowerCase() === 'off';
 }
 
-function spliced(html: string, splices: readonly Splice[]): string {
+function applySplices(html: string, splices: readonly Splice[]): string {
   let out = '';
   let at = 0;
   for (const { start, end, text } of splices) {

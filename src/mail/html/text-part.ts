@@ -3,9 +3,9 @@ import { trackVisibility, VISIBILITY_ATTRIBUTES, voidElementStyle } from './visi
 import { walkingHtml } from './walk.ts';
 
 /**
- * Derives the text part from HTML when the caller sent none: what a reader would see, paragraphs kept, links as
- * `text [url]`. One pass without a tree, linear in the HTML's length however deep or broken it is. Marks
- * (content.ts) pass through unchanged. Lines are as long as their paragraphs: flowed.ts wraps them.
+ * Derives the text part from HTML if the caller sent none: the displayed text with paragraphs, and links as `text [url]`.
+ * One pass without a tree, linear in the length of the HTML however deep or broken it is. Marks (content.ts) stay
+ * unchanged. Each paragraph is one line: flowed.ts wraps them.
  */
 const PARAGRAPHS = new Set(
   'address article aside blockquote dl figure footer form h1 h2 h3 h4 h5 h6 header hr main nav ol p pre section table ul'.split(
@@ -14,26 +14,26 @@ const PARAGRAPHS = new Set(
 );
 const LINES = new Set('caption center dd div dt fieldset figcaption legend li option tr'.split(' '));
 const CELLS = new Set(['td', 'th']);
-const WANTED = new Set(['href', 'alt', 'start', 'reversed', 'value', ...VISIBILITY_ATTRIBUTES]);
+const REQUESTED_ATTRIBUTES = new Set(['href', 'alt', 'start', 'reversed', 'value', ...VISIBILITY_ATTRIBUTES]);
 
-/** As HTML collapses it; a no-break space is only layout by the time it is text. */
+/** White space that HTML collapses, and no-break spaces, which are only layout. */
 const BLANKS = /[ \t\r\n\f\u00a0]+/g;
 const ONLY_BLANKS = /^[ \t\r\n\f\u00a0]*$/;
-/** Blanks of a fixed width and characters without a width: preview lines are padded with them. */
+/** Fixed-width spaces and zero-width characters, which pad preview lines. */
 const SPACERS = /[\u034f\u00ad\u180e\u2000-\u200d\u202f\u205f-\u2064\ufeff]/;
 const FIXED_BLANKS = /[\u2000-\u200a\u202f\u205f]+/g;
 const FILLERS = /[\u034f\u00ad\u180e\u200b\u2060-\u2064\ufeff]+/g;
-/** Joiners change emoji, and letters of scripts that are joined, in front of them; elsewhere they are fillers. */
+/** Joiners after emoji and letters of joining scripts are significant; elsewhere they are fillers. */
 const STRAY_JOINERS = /(^|[^\u0300-\u1fff\u2070-\u2fff\u3001-\uffff])[\u200c\u200d]+/g;
-/** What a picture's text may follow without a blank. */
+/** Characters after which the text of an image needs no space. */
 const OPENS = /[([{"'\u00ab\u2018\u201c\u201e/-]$/;
 const STARTS_A_WORD = /^[\p{L}\p{N}]/u;
 const MAX_INDENT = 8;
-/** A link's text is compared with its address; longer ones never are one. */
+/** A longer text of a link is never equal to its URL. */
 const MAX_COMPARED = 2_000;
 
 interface OpenList {
-  /** Next number; null in a bulleted one. */
+  /** The number of the next item; null for a bulleted list. */
   next: number | null;
   step: 1 | -1;
 }
@@ -41,31 +41,32 @@ interface OpenList {
 interface OpenLink {
   href: string;
   text: string;
-  /** Opened where text is not shown: without a picture in it there is nothing to click on. */
+  /** Opened in hidden text, and contains no image: there is nothing to click. */
   isEmpty: boolean;
 }
 
+/** Returns the text with LF line ends. */
 export function textFromHtml(html: string): string {
   return withoutPause(derivingText(html));
 }
 
-/** The same in steps. */
+/** `textFromHtml` in steps. */
 export function* derivingText(html: string): Work<string> {
   let out = '';
-  /** Line ends owed before the next word, at most two. */
+  /** Pending line breaks before the next word, at most two. */
   let breaks = 0;
-  /** A blank is owed before the next word on the same line. */
+  /** A space is pending before the next word on the line. */
   let blank = false;
   let preformatted = 0;
-  /** `- ` or `1. ` owed before the next word. */
+  /** Pending `- ` or `1. ` before the next word. */
   let bullet = '';
   const lists: OpenList[] = [];
   let link: OpenLink | null = null;
-  /** The last thing written is a link's address. */
-  let linked = false;
-  /** The last thing written is the text of a picture. */
-  let pictured = false;
-  /** The last UTF-16 code unit of `out`, which is not read itself: that would copy it every time. */
+  /** The URL of a link was written last. */
+  let afterUrl = false;
+  /** The text of an image was written last. */
+  let afterImage = false;
+  /** The last UTF-16 code unit of `out`. Reading it from `out` would flatten the string each time. */
   let last = '';
   const visibility = trackVisibility();
 
@@ -80,8 +81,8 @@ export function* derivingText(html: string): Work<string> {
     breaks = 0;
     blank = false;
     bullet = '';
-    linked = false;
-    pictured = false;
+    afterUrl = false;
+    afterImage = false;
   };
   const indent = () => '  '.repeat(Math.min(Math.max(lists.length - (bullet === '' ? 0 : 1), 0), MAX_INDENT));
   const breakLine = (count: number) => {
@@ -93,17 +94,17 @@ export function* derivingText(html: string): Work<string> {
     const { href, text, isEmpty } = link;
     link = null;
     if (text === '' && isEmpty) return;
-    const shown = shownAddress(href);
+    const shown = displayedUrl(href);
     if (text === '') write(shown);
-    else if (isSameAddress(href, shown, text)) return;
+    else if (repeatsUrl(href, shown, text)) return;
     else {
-      const owed = breaks;
+      const pendingBreaks = breaks;
       breaks = 0;
       blank = true;
       write(`[${shown}]`);
-      breaks = owed;
+      breaks = pendingBreaks;
     }
-    linked = true;
+    afterUrl = true;
   };
 
   const text = (piece: string) => {
@@ -117,7 +118,7 @@ export function* derivingText(html: string): Work<string> {
   };
 
   const words = (piece: string) => {
-    // Between the tags of an ordinary mail there is mostly nothing but line ends.
+    // The common case: only line ends between two tags.
     if (ONLY_BLANKS.test(piece)) {
       blank ||= piece !== '';
       return;
@@ -127,12 +128,12 @@ export function* derivingText(html: string): Work<string> {
     if (collapsed.startsWith(' ')) blank = true;
     const bare = collapsed.replace(/^ | $/g, '');
     if (bare === '') return;
-    if (pictured && STARTS_A_WORD.test(bare)) blank = true;
+    if (afterImage && STARTS_A_WORD.test(bare)) blank = true;
     write(bare);
     blank = collapsed.endsWith(' ');
   };
 
-  /** An entity is a piece of its own, so what precedes a joiner may have been written already. */
+  /** Removes spacers. An entity is a separate piece, so the character before a joiner may already be written. */
   const withoutSpacers = (piece: string): string => {
     const visible = piece.replace(FIXED_BLANKS, ' ').replace(FILLERS, '');
     const code = visible.charCodeAt(0);
@@ -141,7 +142,7 @@ export function* derivingText(html: string): Work<string> {
     return (last + visible).replace(STRAY_JOINERS, '$1').slice(last.length);
   };
 
-  const picture = (attributes: ReadonlyMap<string, string>) => {
+  const writeImage = (attributes: ReadonlyMap<string, string>) => {
     if (!visibility.areImagesShown()) return;
     const { isHidden, isBlock } = voidElementStyle(attributes);
     if (isHidden) return;
@@ -151,14 +152,14 @@ export function* derivingText(html: string): Work<string> {
     if (isBlock) breakLine(1);
     blank ||= !OPENS.test(last);
     words(alt);
-    pictured = true;
+    afterImage = true;
     if (isBlock) breakLine(1);
   };
 
   const openList = (name: string, attributes: ReadonlyMap<string, string>) => {
     const isReversed = attributes.has('reversed');
-    const start = wholeNumber(attributes.get('start'));
-    // A countdown begins with the number of its items, which is not known yet.
+    const start = parseInteger(attributes.get('start'));
+    // A reversed list begins with the number of its items, which is not known yet.
     const first = start ?? (isReversed ? null : 1);
     lists.push({ next: name === 'ol' ? first : null, step: isReversed ? -1 : 1 });
   };
@@ -167,7 +168,7 @@ export function* derivingText(html: string): Work<string> {
     const list = lists.at(-1);
     bullet = '- ';
     if (list === undefined || list.next === null) return;
-    list.next = wholeNumber(attributes.get('value')) ?? list.next;
+    list.next = parseInteger(attributes.get('value')) ?? list.next;
     bullet = `${list.next}. `;
     list.next += list.step;
   };
@@ -185,16 +186,16 @@ export function* derivingText(html: string): Work<string> {
     if (name === 'ul' || name === 'ol') openList(name, attributes);
     else if (name === 'li') openItem(attributes);
     else if (name === 'pre') preformatted++;
-    else if (name === 'img') picture(attributes);
+    else if (name === 'img') writeImage(attributes);
     else if (name === 'hr') {
       write('---');
       breakLine(2);
     } else if (name === 'a') {
       endLink();
-      blank ||= linked;
+      blank ||= afterUrl;
       const href = (attributes.get('href') ?? '').trim();
-      const leads = href !== '' && !LEADS_NOWHERE.test(href);
-      link = leads ? { href, text: '', isEmpty: !visibility.isTextShown() } : null;
+      const isShown = href !== '' && !OMITTED_URLS.test(href);
+      link = isShown ? { href, text: '', isEmpty: !visibility.isTextShown() } : null;
     }
   };
 
@@ -210,31 +211,31 @@ export function* derivingText(html: string): Work<string> {
     else if (CELLS.has(name)) blank = true;
   };
 
-  yield* walkingHtml(html, { open, close, text }, WANTED);
+  yield* walkingHtml(html, { open, close, text }, REQUESTED_ATTRIBUTES);
   endLink();
   return out.trimEnd();
 }
 
-/** HTML Standard §2.3.4.1; longer ones are not believed. */
-function wholeNumber(value: string | undefined): number | null {
+/** Parses an integer (HTML Standard §2.3.4.1) of up to nine digits. */
+function parseInteger(value: string | undefined): number | null {
   const digits = value === undefined ? undefined : /^\s*([+-]?\d{1,9})/.exec(value)?.[1];
   return digits === undefined ? null : Number(digits);
 }
 
-/** Addresses that tell a reader of plain text nothing. */
-const LEADS_NOWHERE = /^(?:#|javascript:|data:|cid:)/i;
+/** URLs without a use in plain text. */
+const OMITTED_URLS = /^(?:#|javascript:|data:|cid:)/i;
 
-/** What a link shows as its address. */
-function shownAddress(href: string): string {
+/** The URL of a link as it is displayed. */
+function displayedUrl(href: string): string {
   if (/^tel:/i.test(href)) return href.slice(4);
   return /^mailto:/i.test(href) ? href.slice(7).replace(/\?.*$/s, '') : href;
 }
 
-/** Fewer digits are no telephone number. */
+/** The minimum number of digits of a telephone number. */
 const MIN_DIGITS = 5;
 
-/** Whether a link's text, or its last word, already is its address. */
-function isSameAddress(href: string, shown: string, text: string): boolean {
+/** Whether the text of a link, or its last word, is already its URL. */
+function repeatsUrl(href: string, shown: string, text: string): boolean {
   if (text.length >= MAX_COMPARED) return false;
   if (/^tel:/i.test(href)) return isSameNumber(shown, text);
   const last = text.slice(text.lastIndexOf(' ') + 1);
@@ -242,14 +243,14 @@ function isSameAddress(href: string, shown: string, text: string): boolean {
   return comparableUrl(href) === comparableUrl(last);
 }
 
-/** Without scheme and final slash, the host in lower case. */
+/** The URL without scheme and final slash, with the host in lower case. */
 function comparableUrl(url: string): string {
   const bare = url.replace(/^https?:\/\//i, '').replace(/\/$/, '');
   const end = bare.search(/[/?#]/);
   return end === -1 ? bare.toLowerCase() : bare.slice(0, end).toLowerCase() + bare.slice(end);
 }
 
-/** Also when one has a country code and the other the digit 0 in its place. */
+/** Whether both are the same number, also if one has a country code and the other the prefix 0 instead. */
 function isSameNumber(number: string, text: string): boolean {
   const dialed = number.replace(/[;?].*$/s, '').replace(/\D/g, '');
   const written = text.replace('(0)', '').replace(/\D/g, '').replace(/^00/, '');

@@ -1,24 +1,23 @@
 import { VOID_ELEMENTS } from './walk.ts';
 
 /**
- * Tracks, while HTML is walked, what inline styles and the `hidden` attribute keep from the reader, for the text
- * part. Style sheets are not read. Where broken HTML leaves it open whether a hidden element has ended, it has:
- * a preheader too many in the text is better than a lost paragraph. (Compliance checks need the opposite: see
- * display.ts.)
+ * Tracks, while HTML is walked, what inline styles and the `hidden` attribute hide, for the text part. Style sheets are
+ * not read. In doubt, in broken HTML, a hidden element has ended: a preheader in the text is better than a lost paragraph.
+ * (Compliance checks need the opposite, see display.ts.)
  *
- * `font-size: 0` and `visibility: hidden` are inherited and can be reverted further in: layout cells commonly have
- * a font size of 0 around content with a size of its own. `mso-hide: all` hides from Outlook alone, often the very
- * button that a conditional comment draws for Outlook a second time, and therefore hides nothing here.
+ * `font-size: 0` and `visibility: hidden` are inherited and can be reverted in inner elements: layout cells commonly set a
+ * font size of 0 around content that sets another. `mso-hide: all` is ignored: it hides from Outlook alone, often a button
+ * that a conditional comment renders for Outlook.
  */
 export interface Visibility {
-  /** Returns whether the element is shown as a block because of its style. Void elements have no content to track. */
+  /** Returns whether the style of the element makes it a block. Void elements have no content to track. */
   open(name: string, attributes: ReadonlyMap<string, string>): boolean;
-  /** Returns whether an element ended that was shown as a block because of its style. */
+  /** Returns whether an element ended that its style made a block. */
   close(name: string): boolean;
   isTextShown(): boolean;
-  /** Also true where text has a font size of 0. */
+  /** Also true inside a font size of 0. */
   areImagesShown(): boolean;
-  /** Nothing in the current element can be shown. */
+  /** Whether nothing in the current element can be displayed. */
   isRemoved(): boolean;
 }
 
@@ -29,23 +28,24 @@ const REMOVED = 1;
 const INVISIBLE = 2;
 const TINY = 4;
 
-/** An element whose style changes what is shown, or that is a block because of its style. */
+/** An element whose style changes visibility or makes it a block. */
 interface Frame {
   name: string;
-  /** Flags outside it. */
+  /** The flags outside the element. */
   outer: number;
   isBlock: boolean;
-  /** Elements opened in it, but in no inner frame, and not yet closed. */
+  /** The open elements in this frame that are in no inner frame, by name. */
   inside: Map<string, number>;
   count: number;
 }
 
-/** Cheap test for styles that may matter while everything is shown. */
+/** Fast test for styles that may change visibility while everything is displayed. */
 const CANDIDATE =
   /display\s*:\s*(?:none|block)|visibility\s*:\s*[hc]|opacity\s*:\s*[+.]?0|max-height\s*:\s*[+.]?0|font-size\s*:\s*[+.]?0|font\s*:/i;
-/** Their end tags may be left out before the next one of the same name. */
+/** Elements whose end tag is optional before the next one of the same name. */
 const ENDED_BY_THE_NEXT = new Set(['dd', 'dt', 'li', 'option', 'p', 'td', 'th', 'tr']);
 
+/** Creates a tracker for one walk. */
 export function trackVisibility(): Visibility {
   const frames: Frame[] = [];
   let flags = 0;
@@ -70,10 +70,10 @@ export function trackVisibility(): Visibility {
         truncate(frames.length - 1);
         top = frames.at(-1);
       }
-      const { flags: own, isBlock } = styled(attributes, flags);
-      if (own !== flags || isBlock) {
+      const { flags: inner, isBlock } = styled(attributes, flags);
+      if (inner !== flags || isBlock) {
         frames.push({ name, outer: flags, isBlock, inside: new Map(), count: 0 });
-        flags = own;
+        flags = inner;
       } else if (top !== undefined) {
         top.inside.set(name, (top.inside.get(name) ?? 0) + 1);
         top.count++;
@@ -91,7 +91,7 @@ export function trackVisibility(): Visibility {
         }
         if (frame?.name === name) return truncate(at);
       }
-      // The end of an element around all of them, or a stray end tag.
+      // The end of an element around all frames, or a stray end tag.
       return frames.length > 0 && truncate(0);
     },
     isTextShown: () => flags === 0,
@@ -100,7 +100,7 @@ export function trackVisibility(): Visibility {
   };
 }
 
-/** Whether the attributes of a void element, such as an image, keep it from the reader or make it a block. */
+/** Whether the attributes of a void element, such as an image, hide it or make it a block. */
 export function voidElementStyle(attributes: ReadonlyMap<string, string>): {
   isHidden: boolean;
   isBlock: boolean;
@@ -138,26 +138,27 @@ function styled(attributes: ReadonlyMap<string, string>, inherited: number): Sty
   return { flags, isBlock: display === 'block' };
 }
 
-/** `100%` or `2em` of nothing is nothing. */
+/** Sizes that revert an inherited size of 0; relative ones such as `100%` or `2em` do not. */
 const ABSOLUTE_SIZE =
   /^(?:[+\d.]+(?:px|pt|pc|in|cm|mm|q|rem|vw|vh|vmin|vmax)|(?:xx?-)?small|medium|(?:x{1,3}-)?large)$/;
 const SIZE_IN_SHORTHAND =
   /(?:^|\s)((?:\+?0*\.?0+|[+\d.]+(?:px|pt|pc|in|cm|mm|q|rem|vw|vh|vmin|vmax|em|ex|ch|%)))(?=[\s/]|$)/;
 const IMPORTANT = /\s*!\s*important$/;
-const READ = /(?:^|;)\s*(display|visibility|opacity|max-height|overflow|font-size|font)\s*:\s*([^;]*)/gi;
+const RELEVANT_PROPERTIES =
+  /(?:^|;)\s*(display|visibility|opacity|max-height|overflow|font-size|font)\s*:\s*([^;]*)/gi;
 
-/** The last value of every property that is read, `!important` first; in lower case. */
+/** The effective value of each relevant property, in lower case: the last one, `!important` before others. */
 function declarations(style: string): Map<string, string> {
   const values = new Map<string, string>();
   let important: Set<string> | null = null;
-  for (const [, name = '', given = ''] of style.toLowerCase().matchAll(READ)) {
-    const written = given.trim();
-    const value = written.replace(IMPORTANT, '');
+  for (const [, name = '', text = ''] of style.toLowerCase().matchAll(RELEVANT_PROPERTIES)) {
+    const declared = text.trim();
+    const value = declared.replace(IMPORTANT, '');
     const property = name === 'font' ? 'font-size' : name;
-    if (value !== written) (important ??= new Set()).add(property);
+    if (value !== declared) (important ??= new Set()).add(property);
     else if (important?.has(property)) continue;
-    const shown = name === 'font' ? SIZE_IN_SHORTHAND.exec(value)?.[1] : value;
-    if (shown !== undefined) values.set(property, shown);
+    const effective = name === 'font' ? SIZE_IN_SHORTHAND.exec(value)?.[1] : value;
+    if (effective !== undefined) values.set(property, effective);
   }
   return values;
 }

@@ -2,29 +2,37 @@ import { QuoteType, Tokenizer } from 'htmlparser2';
 import type { Work } from '../../core/slices.ts';
 
 /**
- * Walks html as a mail reader's parser would split it: tags, their attributes, and text that can be seen.
- * Comments (conditional ones too) and elements that are never rendered are passed over. No tree is built, so
- * time and memory stay linear however deep or broken the html is.
+ * Walks HTML as the parser of a mail client tokenizes it: tags, their attributes, and text that can be rendered.
+ * Comments (conditional ones too) and elements that are never rendered produce no text. No tree is built, so
+ * time and memory are linear however deep or broken the HTML is.
  */
 export interface HtmlVisitor {
-  /** Names in lower case. `attributes` holds the wanted ones, entities decoded; of equal ones the first counts. */
-  open?(name: string, attributes: ReadonlyMap<string, string>, spans: ReadonlyMap<string, Span>): void;
-  /** `start`: offset of its `<`. */
+  /**
+   * A start tag. `name`: in lower case. `attributes`: the requested ones, entities decoded; of duplicates the first.
+   * `spans`: their values in the source, without quotes. `start`: offset of the `<`.
+   */
+  open?(
+    name: string,
+    attributes: ReadonlyMap<string, string>,
+    spans: ReadonlyMap<string, Span>,
+    start: number,
+  ): void;
+  /** An end tag. `start`: offset of the `<`. */
   close?(name: string, start: number): void;
-  /** A piece of text with entities decoded; one run of text may come in several pieces. `start`: its offset. */
+  /** A piece of text with entities decoded; a run of text may arrive in several pieces. `start`: its offset. */
   text?(piece: string, start: number): void;
-  /** What stands between `<!--` and `-->`. */
+  /** The text between `<!--` and `-->`. */
   comment?(span: Span): void;
 }
 
-/** From one offset up to another, the latter not included. */
+/** Offsets in the source; `end` is exclusive. */
 export interface Span {
   start: number;
   end: number;
 }
 
-/** What their content is, no reader sees as part of the page. */
-const UNSEEN = new Set([
+/** Elements whose content is never rendered as part of the page. */
+const UNRENDERED = new Set([
   'iframe',
   'noembed',
   'noframes',
@@ -54,12 +62,12 @@ export const VOID_ELEMENTS: ReadonlySet<string> = new Set([
   'wbr',
 ]);
 
-/** Between an attribute's name and the first character of its value. */
+/** The characters between an attribute's name and its value. */
 const BEFORE_VALUE = /[ \t\n\f\r]*=[ \t\n\f\r]*["']?/y;
 
-/** Calls the visitor in document order; `wanted` names the attributes it asks for, in lower case. */
-export function walkHtml(html: string, visitor: HtmlVisitor, wanted?: ReadonlySet<string>): void {
-  const tokenizer = tokenizerFor(html, visitor, wanted);
+/** Calls the visitor in document order. `requested`: names of the attributes that it needs, in lower case. */
+export function walkHtml(html: string, visitor: HtmlVisitor, requested?: ReadonlySet<string>): void {
+  const tokenizer = createTokenizer(html, visitor, requested);
   tokenizer.write(html);
   tokenizer.end();
 }
@@ -67,9 +75,13 @@ export function walkHtml(html: string, visitor: HtmlVisitor, wanted?: ReadonlySe
 /** Characters that are read between two yields. */
 const CHARACTERS_PER_STEP = 16 * 1024;
 
-/** The same in steps; a run of text may come in more pieces. */
-export function* walkingHtml(html: string, visitor: HtmlVisitor, wanted?: ReadonlySet<string>): Work<void> {
-  const tokenizer = tokenizerFor(html, visitor, wanted);
+/** `walkHtml` in steps; a run of text may arrive in more pieces. */
+export function* walkingHtml(
+  html: string,
+  visitor: HtmlVisitor,
+  requested?: ReadonlySet<string>,
+): Work<void> {
+  const tokenizer = createTokenizer(html, visitor, requested);
   for (let at = 0; at < html.length; at += CHARACTERS_PER_STEP) {
     tokenizer.write(html.slice(at, at + CHARACTERS_PER_STEP));
     yield;
@@ -77,22 +89,23 @@ export function* walkingHtml(html: string, visitor: HtmlVisitor, wanted?: Readon
   tokenizer.end();
 }
 
-function tokenizerFor(
+function createTokenizer(
   html: string,
   visitor: HtmlVisitor,
-  wanted: ReadonlySet<string> = new Set(),
+  requested: ReadonlySet<string> = new Set(),
 ): Tokenizer {
   let attributes = new Map<string, string>();
-  /** Where the values of those stand in the source, without their quotes. */
   let spans = new Map<string, Span>();
   let tag = '';
-  /** The attribute being read, '' when nobody wants it. */
+  let tagStart = 0;
+  /** The attribute being read, '' when it is not requested. */
   let attribute = '';
   let value = '';
   let nameEnd = 0;
-  let unseen = '';
-  let unseenDepth = 0;
-  /** Text that was read and not yet passed on: `<<<<` comes a character at a time. */
+  /** The outermost open element of UNRENDERED, '' for none. */
+  let unrendered = '';
+  let unrenderedDepth = 0;
+  /** Text that was read but not yet passed on: the tokenizer emits `<<<<` one character at a time. */
   let textStart = 0;
   let textEnd = 0;
 
@@ -101,11 +114,11 @@ function tokenizerFor(
     textStart = textEnd;
   };
   const opened = () => {
-    if (unseen === '') {
-      visitor.open?.(tag, attributes, spans);
-      if (UNSEEN.has(tag)) [unseen, unseenDepth] = [tag, 1];
-    } else if (tag === unseen) {
-      unseenDepth++;
+    if (unrendered === '') {
+      visitor.open?.(tag, attributes, spans, tagStart);
+      if (UNRENDERED.has(tag)) [unrendered, unrenderedDepth] = [tag, 1];
+    } else if (tag === unrendered) {
+      unrenderedDepth++;
     }
     if (attributes.size > 0) [attributes, spans] = [new Map(), new Map()];
   };
@@ -114,7 +127,7 @@ function tokenizerFor(
     const start = nameEnd + (BEFORE_VALUE.exec(html)?.[0].length ?? 0);
     return { start, end: quote >= QuoteType.Single ? endIndex - 1 : endIndex };
   };
-  const nothing = () => undefined;
+  const ignore = () => undefined;
 
   return new Tokenizer(
     {},
@@ -122,10 +135,11 @@ function tokenizerFor(
       onopentagname: (start, end) => {
         endText();
         tag = html.slice(start, end).toLowerCase();
+        tagStart = start - 1;
       },
       onattribname: (start, end) => {
-        const name = wanted.size > 0 ? html.slice(start, end).toLowerCase() : '';
-        attribute = wanted.has(name) ? name : '';
+        const name = requested.size > 0 ? html.slice(start, end).toLowerCase() : '';
+        attribute = requested.has(name) ? name : '';
         value = '';
         nameEnd = end;
       },
@@ -145,11 +159,11 @@ function tokenizerFor(
       onclosetag: (start, end) => {
         endText();
         const name = html.slice(start, end).toLowerCase();
-        if (unseen === '') visitor.close?.(name, start - 2);
-        else if (name === unseen && --unseenDepth === 0) unseen = '';
+        if (unrendered === '') visitor.close?.(name, start - 2);
+        else if (name === unrendered && --unrenderedDepth === 0) unrendered = '';
       },
       ontext: (start, end) => {
-        if (unseen !== '') return;
+        if (unrendered !== '') return;
         if (start !== textEnd) {
           endText();
           textStart = start;
@@ -158,15 +172,15 @@ function tokenizerFor(
       },
       ontextentity: (codePoint, end) => {
         endText();
-        if (unseen === '') visitor.text?.(String.fromCodePoint(codePoint), end);
+        if (unrendered === '') visitor.text?.(String.fromCodePoint(codePoint), end);
       },
-      oncdata: nothing,
+      oncdata: ignore,
       oncomment: (start, end, endOffset) => {
         endText();
-        if (unseen === '') visitor.comment?.({ start, end: end - endOffset });
+        if (unrendered === '') visitor.comment?.({ start, end: end - endOffset });
       },
-      ondeclaration: nothing,
-      onprocessinginstruction: nothing,
+      ondeclaration: ignore,
+      onprocessinginstruction: ignore,
       onend: endText,
     },
   );

@@ -4,18 +4,18 @@ import type { ReturnedMail } from './notice.ts';
 import { type IncomingReport, NO_BOUNCE } from './report.ts';
 
 /**
- * Complaints: abuse reports in the Abuse Reporting Format (RFC 5965, with RFC 6591 failure reports), and the
- * older form in which a provider sends the message back from its complaint address. Recipients are often
- * redacted; who complained is then known only by what we signed into the returned message.
+ * Parses complaints: abuse reports in the Abuse Reporting Format (RFC 5965, with RFC 6591 failure reports), and the older
+ * form in which a provider returns the message from its complaint address. Recipients are often redacted; then only the
+ * signed id in the returned message identifies the recipient.
  */
 export interface Complaint {
   reports: IncomingReport[];
   envelopeId: string | null;
 }
 
-/** Null when this is no complaint. */
+/** Null when the mail is no complaint. */
 export function readComplaint(mail: Fields, parts: ReturnedMail, limits: IncomingLimits): Complaint | null {
-  const text = parts.feedbackTexts[0] ?? feedbackAmong(parts.lines);
+  const text = parts.feedbackTexts[0] ?? feedbackInText(parts.lines);
   if (text === undefined) return readInformal(mail, parts);
   const feedback = readFields(text.replaceAll(/\n{2,}/g, '\n'), limits);
   const named = feedback.all('original-rcpt-to').map(bare);
@@ -30,15 +30,15 @@ export function readComplaint(mail: Fields, parts: ReturnedMail, limits: Incomin
   };
 }
 
-/** The same fields, sent as plain text. */
-function feedbackAmong(lines: readonly string[]): string | undefined {
+/** The fields of a feedback report sent as plain text. */
+function feedbackInText(lines: readonly string[]): string | undefined {
   const at = lines.findIndex((line) => /^feedback-type: ?[a-z-]+$/i.test(line.trim()));
   return at < 0 || !lines.some((line) => /^user-agent:/i.test(line)) ? undefined : lines.slice(at).join('\n');
 }
 
-/** Hotmail's, and those of gateways that send a feedback report's words without its parts. */
+/** Complaints of Hotmail, and of gateways that send the text of a feedback report without its parts. */
 function readInformal(mail: Fields, parts: ReturnedMail): Complaint | null {
-  // Apple Mail's unsubscribe button writes such a mail where it finds no other way.
+  // Apple Mail's unsubscribe button sends such a mail when the message has no List-Unsubscribe field.
   if (mail.get('x-apple-unsubscribe').toLowerCase() === 'true') {
     return { reports: [complaint(bare(mail.get('from')), 'opt-out', mail)], envelopeId: null };
   }
@@ -62,7 +62,7 @@ function complaint(recipient: string, feedbackType: string, feedback: Fields): I
   };
 }
 
-/** The report of a complaint of which nothing more is known. */
+/** The report of a complaint without further details. */
 export function complaintOf(recipient: string, feedbackType: string): IncomingReport {
   return {
     ...NO_BOUNCE,

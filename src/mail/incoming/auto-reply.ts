@@ -3,11 +3,11 @@ import type { ReturnedMail } from './notice.ts';
 import { type IncomingReport, NO_BOUNCE } from './report.ts';
 
 /**
- * Automatic answers of people's mailboxes (RFC 3834) and the vacation notes that do not say so. They change
- * nothing: the mail was delivered.
+ * Recognizes automatic replies (RFC 3834), and vacation notices without the header fields of RFC 3834. They change no
+ * state: the mail was delivered.
  */
 
-/** Null when this is no automatic answer. The recipient is who answers. */
+/** Null when the mail is no automatic reply. The recipient is the sender of the reply. */
 export function readAutoReply(mail: Fields, parts: ReturnedMail): IncomingReport | null {
   if (!isAutoReply(mail, parts)) return null;
   return {
@@ -21,7 +21,7 @@ export function readAutoReply(mail: Fields, parts: ReturnedMail): IncomingReport
 function isAutoReply(mail: Fields, parts: ReturnedMail): boolean {
   const from = mail.get('from').toLowerCase();
   if (MAIL_SYSTEMS.some((name) => from.includes(name))) return false;
-  // Bounces call themselves replies, too (Exim's do), from whatever address their operator likes.
+  // Bounces may declare themselves automatic replies (Exim's do), from any address that their operator configures.
   if (
     mail.get('x-failed-recipients') !== '' ||
     mail.get('content-type').toLowerCase().includes('delivery-status')
@@ -29,18 +29,21 @@ function isAutoReply(mail: Fields, parts: ReturnedMail): boolean {
     return false;
   const submitted = mail.get('auto-submitted').toLowerCase();
   if (submitted.startsWith('auto-replied')) return true;
-  if (MARKS.some((name) => isYes(mail.get(name)))) return true;
+  if (AUTO_REPLY_FIELDS.some((name) => isYes(mail.get(name)))) return true;
   const precedence = mail.get('precedence').toLowerCase();
   if (precedence === 'auto_reply' || precedence === 'auto-reply') return true;
   const subject = mail.get('subject').toLowerCase();
-  if (SUBJECTS.some((beginning) => subject.startsWith(beginning))) return true;
+  if (SUBJECT_PREFIXES.some((prefix) => subject.startsWith(prefix))) return true;
   const isReply = subject.startsWith('re:') || mail.get('in-reply-to') !== '';
-  return isReply && AWAY.some((phrase) => parts.lines.slice(0, 20).join(' ').toLowerCase().includes(phrase));
+  return (
+    isReply &&
+    AWAY_PHRASES.some((phrase) => parts.lines.slice(0, 20).join(' ').toLowerCase().includes(phrase))
+  );
 }
 
 const MAIL_SYSTEMS = ['mailer-daemon', 'postmaster@', 'mail delivery s'];
 
-const MARKS = [
+const AUTO_REPLY_FIELDS = [
   'x-autoreply',
   'x-auto-reply',
   'x-autorespond',
@@ -54,7 +57,7 @@ function isYes(value: string): boolean {
   return value !== '' && value.toLowerCase() !== 'no';
 }
 
-const SUBJECTS = [
+const SUBJECT_PREFIXES = [
   'auto:',
   'auto-reply',
   'auto reply',
@@ -84,7 +87,7 @@ const SUBJECTS = [
   '自动回复',
 ];
 
-const AWAY = [
+const AWAY_PHRASES = [
   'out of the office',
   'out of office',
   'on vacation',

@@ -1,22 +1,22 @@
 /**
- * Bytes of any charset to text. Never throws: an unknown label, or bytes that are not what the label says,
- * are read as UTF-8 where they are valid, else as Windows-1252, in which every byte is a character.
+ * Decodes bytes of any charset. Never throws: bytes with an unknown label are decoded as UTF-8 if they are valid, else
+ * as Windows-1252, in which every byte is a character.
  */
 
-/** `label` as the mail names it, null when it names none. ISO-2022-JP and the other labels of WHATWG. */
+/** `label`: the charset that the mail declares (a label of the WHATWG Encoding Standard), null for none. */
 export function decodeText(bytes: Uint8Array, label: string | null): string {
   const decoder = label ? decoderFor(label) : null;
   if (decoder) return decoder.decode(bytes);
   if (label === null && looksLikeIso2022Jp(bytes)) return new TextDecoder('iso-2022-jp').decode(bytes);
-  return decodeGuessed(bytes);
+  return decodeDetected(bytes);
 }
 
-/** Header lines whose charset is not named; an invalid byte in one line has no effect on the others. */
+/** Decodes header lines without a declared charset; an invalid byte in one line does not affect the others. */
 export function decodeLines(bytes: Buffer): string {
   try {
     if (!looksLikeIso2022Jp(bytes)) return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    // Not valid UTF-8 as a whole: each line is decoded for itself.
+    // Not valid UTF-8 as a whole: each line is decoded separately.
   }
   let text = '';
   for (let from = 0; from < bytes.length; ) {
@@ -34,18 +34,18 @@ function decoderFor(label: string): { decode(bytes: Uint8Array): string } | null
     .toLowerCase()
     .replace(/^x-/, '')
     .replace(/^(?:cp|ms)-?(\d{3,4})$/, 'windows-$1');
-  // Often a lie of older software; reading them as a guess costs nothing when they are true.
+  // Older software declares these for any charset; detection reads correctly declared text the same.
   if (name === '' || name === 'us-ascii' || name === 'ascii' || name === 'utf-8' || name === 'utf8')
     return null;
   try {
     return new TextDecoder(name);
   } catch {
-    // A label nobody knows: the guess is better than nothing.
+    // Unknown label: the caller detects the charset.
     return null;
   }
 }
 
-function decodeGuessed(bytes: Uint8Array): string {
+function decodeDetected(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -53,7 +53,7 @@ function decodeGuessed(bytes: Uint8Array): string {
   }
 }
 
-/** ESC $ B, ESC $ @ or ESC ( J within the first kilobyte: Japanese mail that forgot to say so. */
+/** ESC $ B, ESC $ @ or ESC ( J within the first kilobyte: Japanese mail without a declared charset. */
 function looksLikeIso2022Jp(bytes: Uint8Array): boolean {
   const end = Math.min(bytes.length, 1024) - 2;
   for (let i = 0; i < end; i++) {

@@ -2,9 +2,9 @@ import { fieldLines, linesOf } from './fields.ts';
 import type { IncomingLimits } from './limits.ts';
 
 /**
- * The machine-readable part of a delivery status notification (RFC 3464, RFC 6533): one group of fields for
- * the message, one for each recipient. Groups are told apart by their fields rather than by empty lines,
- * which some servers leave out and others add.
+ * Parses the machine-readable part of a delivery status notification (RFC 3464, RFC 6533): a group of fields for the
+ * message, and one for each recipient. Groups are separated by their fields and not by empty lines, which some servers
+ * omit and others add.
  */
 export interface StatusGroup {
   /** `Final-Recipient`, else `Original-Recipient`; without type and brackets, '' when unreadable. */
@@ -14,12 +14,12 @@ export interface StatusGroup {
   action: string;
   /** `5.1.1`, '' when missing or unreadable. */
   status: string;
-  /** What some servers add after the status, in or without parentheses. */
+  /** Text that some servers add after the status, with or without parentheses. */
   statusComment: string;
   /** `smtp`, `x-postfix`, ...; '' when missing. */
   diagnosticType: string;
   diagnostic: string;
-  /** PowerMTA's own word for what happened, '' from everyone else. */
+  /** The bounce category of PowerMTA, '' from other servers. */
   category: string;
   /** Host name or address of `Remote-MTA`, '' when missing. */
   remoteMta: string;
@@ -72,7 +72,7 @@ export function readDeliveryStatus(text: string, limits: IncomingLimits): Delive
   };
 }
 
-/** In a new block, a field that names a recipient or says what happened begins the next group. */
+/** In a new block, a field that names a recipient, or repeats the result of one, begins the next group. */
 function beginsGroup(group: ReadonlyMap<string, string>, name: string): boolean {
   return name === 'final-recipient' || name === 'original-recipient' || group.has('final-recipient');
 }
@@ -113,7 +113,7 @@ function readGroup(fields: ReadonlyMap<string, string>): StatusGroup {
   };
 }
 
-/** Words that some servers write for `failed` (RFC 3464 §2.3.3). */
+/** Values that some servers use for `failed` (RFC 3464 §2.3.3). */
 const FAILED = new Set(['fail', 'failure', 'error']);
 
 function readAction(value: string): string {
@@ -130,7 +130,7 @@ function readRecipient(value: string): string {
   return (typed === 'utf-8' ? decodeUnitext(plain) : plain).slice(0, 320);
 }
 
-/** `\x{E4}` stands for a character that did not fit (RFC 6533 §3). */
+/** `\x{E4}` is an escaped character (RFC 6533 §3). */
 function decodeUnitext(text: string): string {
   return text.replaceAll(/\\x\{([0-9a-f]{1,6})\}/gi, (whole, hex: string) => {
     const code = Number.parseInt(hex, 16);

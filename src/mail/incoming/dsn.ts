@@ -1,23 +1,23 @@
+import { classifyGroup, classifyRecipient } from './classify-report.ts';
 import { type DeliveryStatus, readDeliveryStatus } from './delivery-status.ts';
 import type { Fields } from './fields.ts';
-import { judge, judgeGroup } from './judge.ts';
 import type { IncomingLimits } from './limits.ts';
 import type { ReturnedMail } from './notice.ts';
 import { isAddress, type NoticeEntry, readEntries, sameAddress } from './notice-entries.ts';
-import { looksLikeNotice, speaksOfDelay } from './recognise.ts';
+import { isDelayNotice, isDeliveryNotice } from './notice-kind.ts';
 import type { IncomingReport } from './report.ts';
 
 /**
- * Delivery status notifications: the standard form (RFC 3464) and the notices in words that servers wrote
- * before it and still write. The fields for machines say who failed; the words for people often say better
- * why, and at which command.
+ * Parses delivery status notifications: the standard form (RFC 3464), and notices as text, which some servers still
+ * send. The machine-readable fields name the failed recipients; the text is often more specific about the reason and the
+ * SMTP command.
  */
 export interface DeliveryReport {
   reports: IncomingReport[];
   envelopeId: string | null;
 }
 
-/** Null when this is no delivery report. */
+/** Null when the mail is no delivery report. */
 export function readDeliveryReport(
   mail: Fields,
   parts: ReturnedMail,
@@ -30,18 +30,21 @@ export function readDeliveryReport(
     const reports = fromGroups(status, entries, parts, notice);
     if (reports.length > 0) return { reports, envelopeId: status.envelopeId || null };
   }
-  if (!looksLikeNotice(mail, parts, entries)) return null;
-  const reports = fromWords(mail, parts, entries, notice).slice(0, limits.reports);
+  if (!isDeliveryNotice(mail, parts, entries)) return null;
+  const reports = fromText(mail, parts, entries, notice).slice(0, limits.reports);
   return { reports, envelopeId: status.envelopeId || null };
 }
 
-/** Header fields that no server explains a failure with; `X-Failed-Recipients` and the like name recipients. */
+/** Characters of a notice that are classified. */
+const MAX_NOTICE_LENGTH = 4000;
+
+/** Header fields that never explain a failure; fields such as `X-Failed-Recipients` name recipients. */
 const QUOTED_HEADER =
   /^[> \t]*(?:x-(?!.*recipient)[\w-]+|received-spf|authentication-results|dkim-signature|arc-[\w-]+|list-[\w-]+|subject|precedence):/i;
 
 /**
- * The notice without header fields of the returned message that it quotes: `X-Spam: yes` was added on the
- * message's way and says nothing about why it came back.
+ * The notice without quoted header fields of the returned message: `X-Spam: yes` was added in transit and does not
+ * explain the failure.
  */
 function withoutQuotedHeaders(lines: readonly string[]): string[] {
   let inField = false;
@@ -51,16 +54,16 @@ function withoutQuotedHeaders(lines: readonly string[]): string[] {
   });
 }
 
-/** The proper parts; else the same fields where they stand among the words, or below them in a forwarded report. */
+/** The delivery-status parts; else the same fields in the notice, or below it in a forwarded report. */
 function readStatus(parts: ReturnedMail, limits: IncomingLimits): DeliveryStatus {
-  const proper = readDeliveryStatus(parts.statusTexts.join('\n\n'), limits);
-  if (proper.groups.length > 0) return proper;
+  const fromParts = readDeliveryStatus(parts.statusTexts.join('\n\n'), limits);
+  if (fromParts.groups.length > 0) return fromParts;
   for (const place of [parts.lines, parts.below]) {
     const lines = place.map((line) => line.replace(/^(?:> ?)+/, ''));
     if (lines.some((line) => /^(?:final|original)-recipient:/i.test(line)))
       return readDeliveryStatus(lines.join('\n'), limits);
   }
-  return proper;
+  return fromParts;
 }
 
 function fromGroups(
@@ -69,50 +72,50 @@ function fromGroups(
   parts: ReturnedMail,
   notice: readonly string[],
 ): IncomingReport[] {
-  const words = notice.join(' ').slice(0, 4000);
+  const text = notice.join(' ').slice(0, MAX_NOTICE_LENGTH);
   return status.groups.map((group) => {
     const entry = entries.find(
       ({ recipient }) =>
         sameAddress(recipient, group.recipient) || sameAddress(recipient, group.originalRecipient),
     );
     const recipient = group.recipient || entry?.recipient || firstAddress(parts.original.get('to'));
-    return judgeGroup(
+    return classifyGroup(
       { ...group, recipient },
       {
-        words: entry?.text ?? '',
-        notice: status.groups.length === 1 ? words : '',
+        explanation: entry?.text ?? '',
+        notice: status.groups.length === 1 ? text : '',
         reportingMta: status.reportingMta,
       },
     );
   });
 }
 
-function fromWords(
+function fromText(
   mail: Fields,
   parts: ReturnedMail,
   entries: readonly NoticeEntry[],
   notice: readonly string[],
 ): IncomingReport[] {
-  const words = notice.join(' ').slice(0, 4000);
-  const action = speaksOfDelay(mail, parts) ? 'delayed' : 'failed';
-  const rows = rowsIn(mail, parts, entries);
+  const noticeText = notice.join(' ').slice(0, MAX_NOTICE_LENGTH);
+  const action = isDelayNotice(mail, parts) ? 'delayed' : 'failed';
+  const rows = failedRecipients(mail, parts, entries);
   return rows.map(({ recipient, text }) =>
-    judge({
+    classifyRecipient({
       recipient,
       action,
       status: null,
       diagnostic: text,
       comment: '',
-      words: '',
-      notice: rows.length === 1 ? words : '',
+      explanation: '',
+      notice: rows.length === 1 ? noticeText : '',
       remoteMta: null,
       reportingMta: '',
     }),
   );
 }
 
-/** Who failed, by the surest source that names anyone. */
-function rowsIn(
+/** The failed recipients, from the most reliable source that names any. */
+function failedRecipients(
   mail: Fields,
   parts: ReturnedMail,
   entries: readonly NoticeEntry[],
@@ -141,7 +144,7 @@ function recipientsOf(mail: Fields): string[] {
   return found.filter((recipient, i) => found.findIndex((other) => sameAddress(other, recipient)) === i);
 }
 
-/** '' when the text names none. */
+/** The first mail address in the text, '' for none. */
 export function firstAddress(value: string): string {
   return /[^\s<>(),;:"]{1,100}@[^\s<>(),;:"]{1,255}/.exec(value)?.[0] ?? '';
 }

@@ -1,23 +1,23 @@
-import { decodeBase64 } from './base64.ts';
 import { decodeText } from './charset.ts';
 import type { IncomingLimits } from './limits.ts';
+import { decodeBase64 } from './transfer-encoding.ts';
 
 /**
- * Header fields (RFC 5322 §2.2) of mail that need not be well-formed: names lower case, values unfolded. Also
- * reads the field groups of delivery-status and feedback-report parts, which have the same form. Never
- * throws; what is not a field is skipped.
+ * Parses header fields (RFC 5322 §2.2) of mail that need not be well-formed: names in lower case, values unfolded. Also
+ * parses the field groups of delivery-status and feedback-report parts, which have the same form. Never throws; a line
+ * that is no field is skipped.
  */
 export interface Fields {
-  /** First value of a field, '' when it is not there. */
+  /** The first value of a field, '' when it is absent. */
   get(name: string): string;
   all(name: string): readonly string[];
-  /** All names, in order of first appearance. */
+  /** All names, in order of first occurrence. */
   names(): string[];
 }
 
 export const NO_FIELDS: Fields = fieldsOf(new Map());
 
-/** `block` is the text of one header block, lines ended by LF or CRLF. */
+/** `block` is the text of one header block, with LF or CRLF line ends. */
 export function readFields(block: string, limits: IncomingLimits): Fields {
   const found = new Map<string, string[]>();
   let count = 0;
@@ -30,40 +30,40 @@ export function readFields(block: string, limits: IncomingLimits): Fields {
   return fieldsOf(found);
 }
 
-/** Name (lower case) and unfolded value of each field of a block, in order. */
-export function* fieldLines(block: string, longest: number): Generator<[name: string, value: string]> {
+/** The name (lower case) and the unfolded value of each field of a block, in order; values up to `maxLength`. */
+export function* fieldLines(block: string, maxLength: number): Generator<[name: string, value: string]> {
   let name = '';
   let pieces: string[] = [];
   let length = 0;
   for (const line of linesOf(block)) {
     if (line.startsWith(' ') || line.startsWith('\t')) {
-      if (length < longest) pieces.push(line.trim());
+      if (length < maxLength) pieces.push(line.trim());
       length += line.length;
       continue;
     }
-    if (name) yield [name, unfolded(pieces, longest)];
-    const colon = line.slice(0, LONGEST_NAME + 1).indexOf(':');
+    if (name) yield [name, unfolded(pieces, maxLength)];
+    const colon = line.slice(0, MAX_NAME_LENGTH + 1).indexOf(':');
     const candidate = colon > 0 ? line.slice(0, colon).trimEnd() : '';
     name = isFieldName(candidate) ? candidate.toLowerCase() : '';
     pieces = [line.slice(colon + 1).trim()];
     length = line.length;
   }
-  if (name) yield [name, unfolded(pieces, longest)];
+  if (name) yield [name, unfolded(pieces, maxLength)];
 }
 
-/** Runs of blanks become one, so that no later expression can be made slow by them. */
-function unfolded(pieces: readonly string[], longest: number): string {
-  return pieces.join(' ').slice(0, longest).replaceAll(/\s+/g, ' ').trim();
+/** White space is collapsed, so that it cannot make a later regular expression slow. */
+function unfolded(pieces: readonly string[], maxLength: number): string {
+  return pieces.join(' ').slice(0, maxLength).replaceAll(/\s+/g, ' ').trim();
 }
 
-const LONGEST_NAME = 100;
+const MAX_NAME_LENGTH = 100;
 
-/** Printable ASCII without blanks (RFC 5322 §3.6.8). */
+/** Whether the text is printable ASCII without spaces and colons (RFC 5322 §3.6.8). */
 export function isFieldName(text: string): boolean {
-  return text.length > 0 && text.length <= LONGEST_NAME && /^[\x21-\x39\x3b-\x7e]+$/.test(text);
+  return text.length > 0 && text.length <= MAX_NAME_LENGTH && /^[\x21-\x39\x3b-\x7e]+$/.test(text);
 }
 
-/** Lines without their ends; CRLF and LF both end one. */
+/** Lines without their ends, CRLF or LF. */
 export function linesOf(text: string): string[] {
   return text.split('\n').map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
 }
@@ -76,27 +76,27 @@ function fieldsOf(found: ReadonlyMap<string, readonly string[]>): Fields {
   };
 }
 
-/** A value with parameters (RFC 2045 §5.1, RFC 2231): `text/plain; charset="x"` and its like. */
-export interface Parametrised {
+/** A value with parameters (RFC 2045 §5.1, RFC 2231), such as `text/plain; charset="x"`. */
+export interface ParameterizedValue {
   /** Lower case, without comments. */
   value: string;
   /** Names lower case; of `name` and `name*`, the extended form; continuations joined in order. */
   parameters: ReadonlyMap<string, string>;
 }
 
-/** One piece of an extended or continued parameter (RFC 2231 §3, §4). */
-interface Piece {
-  /** Its number; 0 for a value in one piece. */
+/** A section of an extended or continued parameter (RFC 2231 §3, §4). */
+interface Section {
+  /** 0 for a value in one section. */
   number: number;
-  /** Whether percent encoding is used in it. */
+  /** Whether the value is percent-encoded. */
   isEncoded: boolean;
   value: string;
 }
 
-export function readParameters(text: string): Parametrised {
+export function readParameters(text: string): ParameterizedValue {
   const [first = '', ...rest] = splitOutsideQuotes(text);
   const parameters = new Map<string, string>();
-  const extended = new Map<string, Piece[]>();
+  const extended = new Map<string, Section[]>();
   for (const piece of rest) {
     const equals = piece.indexOf('=');
     if (equals < 1) continue;
@@ -111,12 +111,12 @@ export function readParameters(text: string): Parametrised {
     const pieces = extended.get(base) ?? [];
     extended.set(base, [...pieces, { number: Number(number), isEncoded, value }]);
   }
-  for (const [name, pieces] of extended) parameters.set(name, joinPieces(pieces));
+  for (const [name, pieces] of extended) parameters.set(name, joinSections(pieces));
   return { value: (first.trim().split(/[\s(]/, 1)[0] ?? '').toLowerCase(), parameters };
 }
 
-/** The first encoded piece names the charset of all of them (RFC 2231 §4.1): `utf-8'en'%C3%A4`. */
-function joinPieces(pieces: readonly Piece[]): string {
+/** The first encoded section declares the charset of all (RFC 2231 §4.1): `utf-8'en'%C3%A4`. */
+function joinSections(pieces: readonly Section[]): string {
   const [head, ...tail] = pieces.toSorted((a, b) => a.number - b.number);
   if (head === undefined) return '';
   const [, charset = 'utf-8', start = head.value] =
@@ -157,12 +157,12 @@ function unquote(text: string): string {
   return text.slice(1, end > 0 ? end : undefined).replaceAll(/\\(.)/g, '$1');
 }
 
-/** Charsets with shift states: each encoded word begins and ends in ASCII (RFC 2047 §3, RFC 1468). */
+/** Charsets with shift states: each encoded-word begins and ends in ASCII (RFC 2047 §3, RFC 1468). */
 const STATEFUL = /^(?:iso-2022-|hz-gb-2312)/i;
 
 /**
- * Takes off encoded words (RFC 2047). Adjacent words of one charset are joined before they are decoded, because
- * some programs cut between the octets of one character; words of a charset with shift states are not.
+ * Decodes encoded-words (RFC 2047). Adjacent words of one charset are joined before they are decoded, because some
+ * programs split between the octets of a character; words of a charset with shift states are not.
  */
 export function decodeWords(text: string): string {
   if (!text.includes('=?')) return text;

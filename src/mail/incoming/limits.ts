@@ -1,7 +1,6 @@
 /**
- * How much of a mail from strangers is looked at. What lies beyond a limit is ignored, never an error: a
- * report is most often complete long before. Every limit bounds work, so that time grows with the size of
- * the mail and no faster, whatever it holds.
+ * Limits on how much of a received mail is parsed. The rest is ignored and never an error: most reports are far below
+ * all limits. Every limit bounds work, so that time is linear in the size of the mail, whatever its content.
  */
 export interface IncomingLimits {
   /** Bytes of the whole mail. */
@@ -16,22 +15,22 @@ export interface IncomingLimits {
   headerFields: number;
   /** Characters of one header field's value. */
   fieldChars: number;
-  /** Bytes of all text parts together, and of all delivery-status parts, transfer encoding taken off. */
+  /** Decoded bytes of all text parts together, and of all delivery-status parts. */
   textBytes: number;
   /** Lines of the notice, all text parts together. */
   noticeLines: number;
-  /** Attachments that are opened to see whether they are a report. */
+  /** Attachments that are opened to find a report. */
   attachments: number;
-  /** Bytes of all attachments that are opened, after decoding and decompressing. */
+  /** Bytes of all opened attachments, after decoding and decompressing. */
   reportBytes: number;
-  /** Decompressed bytes for each packed byte of an attachment; below `ratioFreeBytes` any ratio is allowed. */
+  /** Decompressed bytes for each compressed byte of an attachment; below `ratioFreeBytes` any ratio is allowed. */
   reportRatio: number;
   ratioFreeBytes: number;
   /** Tags, comments and sections of one XML report. A record has about 60 tags. */
   xmlTags: number;
   /** Characters of one XML tag with its attributes. */
   xmlTagChars: number;
-  /** Characters of a TLS report, and its levels of lists and objects: real ones have a few thousand, and six. */
+  /** Characters of a TLS report, and its levels of nesting. Real ones have a few thousand, and six. */
   jsonChars: number;
   jsonDepth: number;
   /** Recipients reported in one mail. */

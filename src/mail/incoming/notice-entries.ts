@@ -1,21 +1,21 @@
-import { PARAGRAPH } from './evidence.ts';
+import { PARAGRAPH } from './quoted-reply.ts';
 
 /**
- * Finds the failed recipients in a notice that is only words, and the words that belong to each. Servers
- * write few forms: the address on a line of its own or before a colon with the reason after it, a label
- * before the address, an address inside the quoted SMTP reply, or a sentence.
+ * Finds the failed recipients in a notice without machine-readable fields, and the explanation of each. Servers use few
+ * forms: the address alone on a line, or before a colon and the reason; a label before the address; an address in the
+ * quoted SMTP reply; or a sentence.
  */
 export interface NoticeEntry {
   recipient: string;
-  /** The reason in the notice's words, lines joined by blanks; may be ''. */
+  /** The explanation in the notice, its lines joined by spaces; may be ''. */
   text: string;
-  /** Named in passing only: counts when nothing clearer is there. */
+  /** Only mentioned in a sentence: counts when there is no other entry. */
   isWeak: boolean;
 }
 
 const ADDRESS = String.raw`[^\s<>()[\]:;,"'@]{1,100}@[^\s<>()[\]:;,"'@]{1,255}`;
 
-/** Leading decoration: quote marks, bullets, `>>>`, brackets. */
+/** Leading decoration: quotation marks, bullets, `>>>`, brackets. */
 const LEAD = String.raw`^[\s>*"'<([-]{0,40}`;
 
 const FORMS: readonly { pattern: RegExp; isWeak: boolean; keepsLine?: true }[] = [
@@ -62,37 +62,38 @@ const FORMS: readonly { pattern: RegExp; isWeak: boolean; keepsLine?: true }[] =
   { pattern: new RegExp(`(?:^|[\\s<"'(])(${ADDRESS})(.*)$`), isWeak: true },
 ];
 
-/** `lines` is the notice without the returned message. At most `longest` entries. */
-export function readEntries(lines: readonly string[], longest: number): NoticeEntry[] {
+/** `lines`: the notice without the returned message. Returns at most `maxEntries`. */
+export function readEntries(lines: readonly string[], maxEntries: number): NoticeEntry[] {
   const entries: { recipient: string; isWeak: boolean; lines: string[] }[] = [];
   const before: string[] = [];
   let dialogue: string[] = [];
   for (const line of lines) {
-    const found = entries.length < longest && line.length < 2000 ? recipientIn(line) : null;
+    const found = entries.length < maxEntries && line.length < 2000 ? recipientIn(line) : null;
     const last = entries.at(-1);
-    const isOwn = found !== null && last !== undefined && sameAddress(last.recipient, found.recipient);
-    if (found && !isOwn && !(found.isWeak && last && !last.isWeak)) {
+    const isSameRecipient =
+      found !== null && last !== undefined && sameAddress(last.recipient, found.recipient);
+    if (found && !isSameRecipient && !(found.isWeak && last && !last.isWeak)) {
       entries.push({ recipient: found.recipient, isWeak: found.isWeak, lines: [...dialogue, found.rest] });
       dialogue = [];
-    } else if (isDialogue(line) && !isOwn) dialogue.push(line);
+    } else if (isDialogue(line) && !isSameRecipient) dialogue.push(line);
     else {
       (last?.lines ?? before).push(...dialogue, line);
       dialogue = [];
     }
   }
   (entries.at(-1)?.lines ?? before).push(...dialogue);
-  const whole = joined(before);
+  const introduction = joinLines(before);
   return entries.map(({ recipient, isWeak, lines }) => {
-    const own = joined(lines);
+    const own = joinLines(lines);
     return {
       recipient,
       isWeak,
-      text: /[a-z]{3}|[^\p{ASCII}]{3}/iu.test(own) ? own : `${whole}${PARAGRAPH}${own}`.trim(),
+      text: /[a-z]{3}|[^\p{ASCII}]{3}/iu.test(own) ? own : `${introduction}${PARAGRAPH}${own}`.trim(),
     };
   });
 }
 
-/** Sendmail quotes what was said before it names the recipient that failed by it. */
+/** Sendmail quotes the SMTP dialogue before it names the failed recipient. */
 function isDialogue(line: string): boolean {
   return /^(?:>>>|<<<|(?:\.\.\. )?while talking to|[45]\d\d \S{1,255} \(smtp\)\.\.\.)/i.test(line);
 }
@@ -116,8 +117,8 @@ export function sameAddress(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }
 
-/** One string; empty lines stay as marks, so that a reply's end is not lost. */
-function joined(lines: readonly string[]): string {
+/** The lines as one string; empty lines become PARAGRAPH, which ends a quoted reply. */
+function joinLines(lines: readonly string[]): string {
   return lines
     .map((line) => line.replace(/^(?:> ){1,10}/, '').trim() || PARAGRAPH)
     .join(' ')

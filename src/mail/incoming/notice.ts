@@ -1,29 +1,29 @@
+import { walkHtml } from '../html/walk.ts';
 import { decodeWords, type Fields, linesOf, NO_FIELDS, readFields } from './fields.ts';
-import { htmlToLines } from './html-text.ts';
 import type { IncomingLimits } from './limits.ts';
 import { contentOf, leavesOf, type Part, readHeader, readMail, textOf } from './mime.ts';
 
 /**
- * Sorts the parts of a returned mail: the words meant for people, the fields meant for machines, and what is
- * left of the message that came back. Decides nothing.
+ * Sorts the parts of a returned mail: the notice for people, the machine-readable fields, and what remains of the
+ * returned message. It does not interpret them.
  */
 export interface ReturnedMail {
-  /** The notice itself: everything readable before the returned message, one line each. */
+  /** The lines of the notice: all text before the returned message. */
   lines: string[];
   /** Texts of all delivery-status parts (RFC 3464 §2). */
   statusTexts: string[];
   /** Texts of all feedback-report parts (RFC 5965 §3). */
   feedbackTexts: string[];
-  /** What stands below the notice in the same text: the returned message, or a whole report someone forwarded. */
+  /** Lines below the notice in the same part: the returned message, or a forwarded report. */
   below: string[];
-  /** Header fields of the message that came back; empty when it did not. */
+  /** Header fields of the returned message; empty when there is none. */
   original: Fields;
 }
 
 export function sortParts(mail: Part, limits: IncomingLimits): ReturnedMail {
   const sorted = sortLeaves(mail, limits);
   if (sorted.statusTexts.length > 0) return sorted;
-  // A gateway's note around someone else's report: the report inside says more.
+  // A gateway's notice around another server's report: the embedded report has the details.
   const inner = embeddedReport(mail, limits);
   return inner ? { ...sortLeaves(inner, limits), lines: [...sorted.lines] } : sorted;
 }
@@ -63,7 +63,7 @@ function sortLeaves(mail: Part, limits: IncomingLimits): ReturnedMail {
   return sorted;
 }
 
-/** Plain text of any name; also a multipart in which no parts were found. */
+/** Plain text of any subtype; also a multipart without parts. */
 function isReadable(part: Part): boolean {
   return part.type.startsWith('multipart/') || (part.type.startsWith('text/') && part.type !== 'text/html');
 }
@@ -91,10 +91,10 @@ function readReturned(part: Part, limits: IncomingLimits): Fields {
   return readHeader(bytes.subarray(from), limits).fields;
 }
 
-/** A text part may hold the notice and, below a line that says so, the returned message. */
+/** A text part may contain the notice and, below a line that announces it, the returned message. */
 function takeText(sorted: ReturnedMail, text: string, limits: IncomingLimits): void {
   const lines = linesOf(text).slice(0, limits.noticeLines - sorted.lines.length);
-  const cut = sorted.lines.length > 0 && beginsWithHeader(lines) ? 0 : returnedFrom(lines);
+  const cut = sorted.lines.length > 0 && beginsWithHeader(lines) ? 0 : returnedMessageStart(lines);
   sorted.lines.push(...lines.slice(0, cut).map(decodeWords));
   if (cut >= lines.length) return;
   sorted.below = sorted.below.concat(lines.slice(cut)).slice(0, limits.noticeLines);
@@ -102,7 +102,7 @@ function takeText(sorted: ReturnedMail, text: string, limits: IncomingLimits): v
   if (from >= 0) takeOriginal(sorted, readFields(headerBlock(lines, from), limits));
 }
 
-/** Lines that say that the sender's own message follows, without their rules and stars; lower case. */
+/** Lines that announce the returned message, in lower case and without decoration. */
 const ANNOUNCEMENTS = new Set([
   'original message',
   'original message follows',
@@ -122,7 +122,7 @@ const ANNOUNCEMENTS = new Set([
   'your original message',
 ]);
 
-const ANNOUNCING = [
+const ANNOUNCEMENT_PREFIXES = [
   'below this line is',
   'below is a copy',
   'this is a copy of',
@@ -154,10 +154,11 @@ function announcesOriginal(line: string): boolean {
     .replaceAll(/[\s>*=_#-]+/g, ' ')
     .trim();
   if (ANNOUNCEMENTS.has(words.replace(/[\s.:]+$/, ''))) return true;
-  return ANNOUNCING.some((beginning) => words.startsWith(beginning));
+  return ANNOUNCEMENT_PREFIXES.some((prefix) => words.startsWith(prefix));
 }
 
-function returnedFrom(lines: readonly string[]): number {
+/** The index of the first line of the returned message; the number of lines when there is none. */
+function returnedMessageStart(lines: readonly string[]): number {
   for (let i = 0; i < lines.length; i++) {
     const line = lines[i] ?? '';
     if (announcesOriginal(line)) return i + 1;
@@ -167,13 +168,13 @@ function returnedFrom(lines: readonly string[]): number {
   return lines.length;
 }
 
-/** An attached file of header fields. */
+/** Whether the text is an attached file of header fields. */
 function beginsWithHeader(lines: readonly string[]): boolean {
   const first = lines.findIndex((line) => line !== '');
   return first >= 0 && isHeaderLine(lines[first] ?? '') && isHeaderBlock(lines, first);
 }
 
-/** At least three of the next lines are fields or their continuation. */
+/** Whether the next four lines, or the last three, are fields or their continuation. */
 function isHeaderBlock(lines: readonly string[], from: number): boolean {
   const block = lines.slice(from, from + 4);
   return (
@@ -185,8 +186,34 @@ function isHeaderLine(line: string): boolean {
   return /^[a-z][a-z0-9-]{1,60}:(?: |\t|$|<)/i.test(line);
 }
 
-/** Up to the first empty line after the block has begun. */
+/** The lines from `from` up to the next empty one. */
 function headerBlock(lines: readonly string[], from: number): string {
   const end = lines.indexOf('', from);
   return lines.slice(from, end < 0 ? undefined : end).join('\n');
+}
+
+/** Elements that start a new line. */
+const LINE_ELEMENTS: ReadonlySet<string> = new Set(
+  'blockquote br div h1 h2 h3 h4 hr li p pre table td tr'.split(' '),
+);
+
+/**
+ * The text of a notice in HTML as lines, for finding addresses and replies in it, not for display. An address in
+ * unescaped angle brackets is text, although HTML reads it as a tag.
+ */
+function htmlToLines(html: string): string {
+  const out: string[] = [];
+  walkHtml(html, {
+    open: (name, _attributes, _spans, start) => {
+      if (LINE_ELEMENTS.has(name)) out.push('\n');
+      else if (name.includes('@')) out.push(`<${html.slice(start + 1, start + 1 + name.length)}>`);
+    },
+    close: (name) => {
+      if (LINE_ELEMENTS.has(name)) out.push('\n');
+    },
+    text: (piece) => {
+      out.push(piece.replaceAll(/\s+/g, ' '));
+    },
+  });
+  return out.join('');
 }

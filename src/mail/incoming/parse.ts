@@ -1,10 +1,9 @@
 import { complaintOf, readComplaint } from './arf.ts';
 import { readAutoReply } from './auto-reply.ts';
+import { classifyGroup } from './classify-report.ts';
 import { firstAddress, readDeliveryReport } from './dsn.ts';
 import { decodeWords, type Fields } from './fields.ts';
-import { judgeGroup } from './judge.ts';
 import { INCOMING_LIMITS, type IncomingLimits } from './limits.ts';
-import { splitMbox } from './mbox.ts';
 import { type Part, readMail } from './mime.ts';
 import { type ReturnedMail, sortParts } from './notice.ts';
 import type { IncomingReport } from './report.ts';
@@ -14,36 +13,36 @@ import type { TlsReport } from './reports/tls-report.ts';
 import { readSesNotification, type SesNotification } from './ses-notification.ts';
 
 /**
- * Reads one mail that came back: what kind it is and what it says, in the shape of `bounce parse`. Pure, never
- * throws, and takes time in proportion to the mail's size whatever the mail holds. It matches nothing to
- * our messages: the ids it returns are the mail's own claims, to be checked by who has the keys.
+ * Parses a returned mail into its kind and its reports, in the form that `bounce parse` prints. Pure, never throws, and
+ * takes time linear in the size of the mail, whatever its content. The ids that it returns are claims of the mail: the
+ * caller verifies them.
  */
 export type IncomingKind = 'dsn' | 'arf' | 'auto-reply' | 'dmarc-report' | 'tls-report' | 'unknown';
 
 export interface ParsedIncoming {
   kind: IncomingKind;
-  /** Address of the From field, '' when there is none. Nothing vouches for it. */
+  /** Address of the From field, '' for none. Not authenticated. */
   from: string;
   reports: IncomingReport[];
-  /** Message-ID of the mail that came back or was answered, without brackets. */
+  /** Message-ID of the mail that was returned or answered, without angle brackets. */
   originalMessageId: string | null;
   /** RFC 3461 ENVID, as reported. */
   originalEnvelopeId: string | null;
-  /** `X-Postrider-Id` of the returned part: signed, to be verified by the caller. */
+  /** `X-Postrider-Id` of the returned part; the caller verifies its signature. */
   postriderId: string | null;
   /** Of kind `dmarc-report`; null when it was not opened or could not be read. */
   aggregate: AggregateReport | null;
   /** Of kind `tls-report`; null when it was not opened or could not be read. */
   tls: TlsReport | null;
-  /** Why a report that announced itself was not read. */
+  /** Why an announced report was not read. */
   problem: ReportProblem | null;
 }
 
 export interface ParseOptions {
   limits?: IncomingLimits;
   /**
-   * Whether attachments are opened in search of a DMARC or TLS report. That is the costly part of reading a
-   * mail, so the listener allows it only for the addresses that take reports.
+   * Whether attachments are opened to find a DMARC or TLS report. That is the expensive part of parsing a mail, so the
+   * listener allows it only for the addresses that receive reports.
    */
   opensReports?: boolean;
 }
@@ -61,7 +60,7 @@ export function parseIncoming(raw: Buffer, options: ParseOptions = {}): ParsedIn
   };
 }
 
-/** The surest forms first: what carries a machine-readable part is of that kind whatever its words say. */
+/** The most reliable forms first: a machine-readable part decides the kind, whatever the text states. */
 function readKind(
   mail: Part,
   head: Fields,
@@ -94,19 +93,19 @@ const EMPTY: ParsedIncoming = {
 };
 
 /**
- * Reads a file, which need not be one mail: of an mbox the reports are put together under its first mail's
- * kind and ids, and a DMARC or TLS report may lie there as it was attached.
+ * Parses a file of one mail, an mbox, or a DMARC or TLS report as it is attached to mail. The result for an mbox has the
+ * kind and the ids of its first mail, and the reports of all.
  */
 export function parseFile(file: Buffer, limits: IncomingLimits = INCOMING_LIMITS): ParsedIncoming {
   const { report } = isReportFile(file) ? readReportFile(file, limits) : { report: null };
   if (report) return { ...EMPTY, ...report };
-  const [first, ...others] = splitMbox(file, MOST_MAILS);
+  const [first, ...others] = splitMbox(file, MAX_MBOX_MAILS);
   const parsed = parseIncoming(first ?? file, { limits });
   const reports = others.flatMap((mail) => parseIncoming(mail, { limits }).reports);
   return { ...parsed, reports: [...parsed.reports, ...reports] };
 }
 
-/** gzip, zip, XML or JSON: no mail begins so. */
+/** Whether the file begins as gzip, zip, XML or JSON, which no mail does. */
 function isReportFile(file: Buffer): boolean {
   const start = file.subarray(0, 200).toString('latin1');
   return (
@@ -116,7 +115,33 @@ function isReportFile(file: Buffer): boolean {
   );
 }
 
-const MOST_MAILS = 50;
+const MAX_MBOX_MAILS = 50;
+
+/** The mails of a file that begins with an mbox separator line; any other file is one mail. */
+function splitMbox(file: Buffer, maxMails: number): Buffer[] {
+  if (file.subarray(0, 5).toString('latin1') !== 'From ') return [file];
+  const mails: Buffer[] = [];
+  let from = 0;
+  for (
+    let at = file.indexOf(MBOX_SEPARATOR, 1);
+    at >= 0 && mails.length < maxMails - 1;
+    at = file.indexOf(MBOX_SEPARATOR, at + 1)
+  ) {
+    if (!isMboxSeparator(file, at + 1)) continue;
+    mails.push(file.subarray(from, at + 1));
+    from = at + 1;
+  }
+  return [...mails, file.subarray(from)];
+}
+
+const MBOX_SEPARATOR = '\nFrom ';
+
+/** `From a@example.com Thu Apr 29 23:34:45 2015`: ends with the time and the year. */
+function isMboxSeparator(file: Buffer, at: number): boolean {
+  const end = file.indexOf(0x0a, at);
+  const line = file.subarray(at, Math.min(end < 0 ? file.length : end, at + 400)).toString('latin1');
+  return /\d\d:\d\d:\d\d (?:[+-]\d{4} |[A-Z]{3,4} )?\d{4}\s*$/.test(line);
+}
 
 function fromSes({ kind, groups, feedbackType, messageId }: SesNotification): Partial<ParsedIncoming> {
   return kind === 'complaint'
@@ -125,7 +150,7 @@ function fromSes({ kind, groups, feedbackType, messageId }: SesNotification): Pa
         reports: groups.map(({ recipient }) => complaintOf(recipient, feedbackType)),
         originalMessageId: messageId,
       }
-    : { kind: 'dsn', reports: groups.map((group) => judgeGroup(group)), originalMessageId: messageId };
+    : { kind: 'dsn', reports: groups.map((group) => classifyGroup(group)), originalMessageId: messageId };
 }
 
 function idsOf(

@@ -2,18 +2,18 @@ import { enhancedCode } from '../classify/classify.ts';
 import type { StatusGroup } from './delivery-status.ts';
 
 /**
- * Amazon SES says in JSON, sent as mail through SNS, what others say in RFC 3464 or RFC 5965. Read into the
- * same groups. The JSON stands among words and may have been folded like a header.
+ * Bounce, complaint and delivery notifications of Amazon SES, sent as JSON by mail through SNS. They are read into the
+ * same groups as RFC 3464 and RFC 5965 reports. The JSON is surrounded by text and may be folded like a header field.
  */
 export interface SesNotification {
   kind: 'bounce' | 'complaint' | 'delivery';
   groups: StatusGroup[];
-  /** Complaints: SES's word, which is RFC 5965's. */
+  /** Complaints: the type as SES names it, which is RFC 5965's. */
   feedbackType: string;
   messageId: string | null;
 }
 
-/** Null when the lines hold no such notification. */
+/** Null when the lines contain no notification. */
 export function readSesNotification(lines: readonly string[]): SesNotification | null {
   const start = lines.findIndex((line) => line.startsWith('{'));
   if (start < 0) return null;
@@ -21,8 +21,8 @@ export function readSesNotification(lines: readonly string[]): SesNotification |
   const block = lines.slice(start, end < 0 ? undefined : end);
   if (!block.some((line) => line.includes('notificationType'))) return null;
   const parsed = parseFolded(block);
-  // SNS may send its own envelope around it.
-  const enveloped = text(parsed, 'Message', LONGEST_MESSAGE);
+  // SNS may wrap the notification in its own envelope.
+  const enveloped = text(parsed, 'Message', MAX_MESSAGE_LENGTH);
   const notification = enveloped === '' ? parsed : parseFolded([enveloped]);
   const type = text(notification, 'notificationType');
   const messageId = text(member(notification, 'mail'), 'messageId') || null;
@@ -83,7 +83,7 @@ function groupOf(recipient: string): StatusGroup {
   };
 }
 
-/** A line end and the blank after it may stand inside a string, with or without the `!` of an old wrapper. */
+/** A fold (line end and space) may be inside a string, with or without the `!` that some mail servers insert. */
 function parseFolded(lines: readonly string[]): unknown {
   const json = lines.map((line, i) => (i === 0 ? line : line.replace(/^ /, ''))).join('');
   for (const candidate of [json, lines.map((line) => line.replace(/!$/, '').replace(/^ /, '')).join('')]) {
@@ -91,7 +91,7 @@ function parseFolded(lines: readonly string[]): unknown {
       const parsed: unknown = JSON.parse(candidate);
       return parsed;
     } catch {
-      // Not folded that way.
+      // Not folded in this form.
     }
   }
   return null;
@@ -101,13 +101,13 @@ function member(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-function text(value: unknown, name: string, longest = 4000): string {
+function text(value: unknown, name: string, maxLength = 4000): string {
   const found = member(value, name);
-  return typeof found === 'string' ? found.slice(0, longest) : '';
+  return typeof found === 'string' ? found.slice(0, maxLength) : '';
 }
 
-/** SNS takes no message beyond 256 KiB. */
-const LONGEST_MESSAGE = 256 * 1024;
+/** The maximum of SNS. */
+const MAX_MESSAGE_LENGTH = 256 * 1024;
 
 function list(value: unknown, name: string): unknown[] {
   const found = member(value, name);

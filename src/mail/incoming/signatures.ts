@@ -1,28 +1,28 @@
-import { getDomain } from 'tldts';
+import { organizationalDomain } from '../address.ts';
 import { INCOMING_LIMITS } from './limits.ts';
 import { readHeader } from './mime.ts';
 
 /**
- * DKIM signatures (RFC 6376) of a mail that comes in, as far as they can say who sent it: those whose signing
- * domain is aligned with the From domain (RFC 9989 §4.4, relaxed). All others prove nothing about the author and are
- * not verified, so a mail costs a bounded number of DNS queries and body hashes.
+ * Selects the DKIM signatures (RFC 6376) of a received mail that authenticate its author: those whose signing domain is
+ * aligned with the From domain (RFC 9989 §4.4, relaxed). All others prove nothing about the author and are not verified,
+ * so a mail costs a bounded number of DNS queries and body hashes.
  */
-export interface Signer {
-  /** Address in the From field, its domain in lower case. */
+export interface AuthenticatedAuthor {
+  /** Address of the From field, with its domain in lower case. */
   from: string;
   /** Organizational domain that signed the mail and that the From domain belongs to. */
   organization: string;
 }
 
-/** Most signatures verified of one mail; senders with several keys or algorithms use two. */
+/** Signatures that are verified of one mail; senders with several keys or algorithms use two. */
 const MAX_SIGNATURES = 3;
-/** Longer headers are not verified: mailauth reads them octet by octet. */
+/** A mail with a longer header is not verified: mailauth reads it octet by octet. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
 export interface SignedMail {
   /** Domain names of the public keys, lower case. */
   keyNames: string[];
-  /** The mail without the signatures that are not to be verified. */
+  /** The mail without the signatures that are not verified. */
   content: Buffer;
 }
 
@@ -30,7 +30,7 @@ export interface SignedMail {
 export function readSignatures(raw: Buffer): SignedMail | null {
   const { bodyAt } = readHeader(raw, INCOMING_LIMITS);
   if (bodyAt > MAX_HEADER_BYTES) return null;
-  // One octet is one character, so that what is kept stays as it was signed.
+  // latin1 keeps each octet as one character, so that the fields stay as they were signed.
   const fields = raw
     .subarray(0, bodyAt)
     .toString('latin1')
@@ -40,7 +40,7 @@ export function readSignatures(raw: Buffer): SignedMail | null {
   if (domain === null) return null;
   const keyNames: string[] = [];
   const kept = fields.filter((field) => {
-    // An ARC chain (RFC 8617) is somebody else's statement, and would be verified, too.
+    // mailauth would verify an ARC chain (RFC 8617), which proves nothing about the author.
     if (/^arc-/i.test(field)) return false;
     if (!/^dkim-signature[ \t]*:/i.test(field)) return true;
     const name = keyNames.length < MAX_SIGNATURES ? keyNameOf(field, domain) : null;
@@ -51,7 +51,7 @@ export function readSignatures(raw: Buffer): SignedMail | null {
   return { keyNames, content: Buffer.concat([Buffer.from(kept.join(''), 'latin1'), raw.subarray(bodyAt)]) };
 }
 
-/** Null when the field names no domain, or several. The display name may repeat the address. */
+/** Null when the field contains no domain, or several. The display name may repeat the address. */
 function fromDomain(field: string): string | null {
   const found = new Set(
     Array.from(field.matchAll(/@([\w.-]{1,253})/g), ([, name = '']) => name.toLowerCase()),
@@ -77,11 +77,7 @@ function keyNameOf(field: string, domain: string): string | null {
   return isAligned(signingDomain, domain) ? `${selector}._domainkey.${signingDomain}` : null;
 }
 
-/** The registrable domain; the name itself when it has none. */
-export function organizationOf(domain: string): string {
-  return getDomain(domain, { allowPrivateDomains: true }) ?? domain;
-}
-
+/** Whether both domains have the same organizational domain. */
 export function isAligned(one: string, other: string): boolean {
-  return organizationOf(one) === organizationOf(other);
+  return organizationalDomain(one) === organizationalDomain(other);
 }

@@ -1,18 +1,22 @@
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
-import { domainOf } from '../address.ts';
-import { isAligned, organizationOf, readSignatures, type Signer } from './signatures.ts';
+import { domainOf, organizationalDomain } from '../address.ts';
+import { type AuthenticatedAuthor, isAligned, readSignatures } from './signatures.ts';
 
-/** TXT records by the name of the key, each record as its strings. */
+/** TXT records by the domain name of the key, each record as its strings. */
 export type PublicKeys = Readonly<Record<string, readonly (readonly string[])[]>>;
 
 /** RFC 8301 §3.2. */
 const MIN_KEY_BITS = 1024;
 
 /**
- * Verifies the aligned signatures of a mail with the keys that were looked up before. Null when none of them
- * verifies. A key in test mode (RFC 6376 §3.6.1, `t=y`) counts as no signature.
+ * Verifies the aligned signatures of a mail with keys that the caller has looked up. Null when none verifies. A
+ * signature with a key in test mode (RFC 6376 §3.6.1, `t=y`) does not count. `at`: epoch ms.
  */
-export async function verifySignatures(raw: Buffer, keys: PublicKeys, at: number): Promise<Signer | null> {
+export async function verifySignatures(
+  raw: Buffer,
+  keys: PublicKeys,
+  at: number,
+): Promise<AuthenticatedAuthor | null> {
   const signed = readSignatures(raw);
   if (signed === null) return null;
   const { headerFrom, fromFields, results } = await dkimVerify(signed.content, {
@@ -35,13 +39,13 @@ export async function verifySignatures(raw: Buffer, keys: PublicKeys, at: number
   if (passed === undefined) return null;
   return {
     from: `${author.slice(0, author.lastIndexOf('@'))}@${domain}`,
-    organization: organizationOf(domain),
+    organization: organizationalDomain(domain),
   };
 }
 
 function recordsOf(keys: PublicKeys, name: string): string[][] {
   const records = keys[name.toLowerCase()];
-  // What mailauth takes for "no such record".
+  // mailauth treats ENOTFOUND as "no such record".
   if (records === undefined) throw Object.assign(new Error(`no key at ${name}`), { code: 'ENOTFOUND' });
   return records.map((strings) => [...strings]);
 }

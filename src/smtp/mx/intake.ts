@@ -4,7 +4,7 @@ import { applyReport, isErased } from '../../events/incoming.ts';
 import type { Recorder } from '../../events/record.ts';
 import { domainOf } from '../../mail/address.ts';
 import { isReportingOrganization } from '../../mail/incoming/reports/reporting-organization.ts';
-import type { Signer } from '../../mail/incoming/signatures.ts';
+import type { AuthenticatedAuthor } from '../../mail/incoming/signatures.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Box } from '../../store/kept-mail.ts';
 import type { ListedMessage, MessageRow } from '../../store/messages/messages.ts';
@@ -29,7 +29,7 @@ export interface IncomingMail {
   /** Network of the client, for shares of the storage. */
   network: string;
   /** Null: not signed, or not verified. */
-  signer: Signer | null;
+  signer: AuthenticatedAuthor | null;
 }
 
 export interface Recipient {
@@ -107,7 +107,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     all: Tables,
     kind: 'bounce' | 'feedback' | 'unsubscribe',
     messageId: string,
-    signer: Signer | null,
+    signer: AuthenticatedAuthor | null,
     outcome: ParseOutcome,
     keep: (box: Box, message: MessageRow) => Handled,
   ): Handled {
@@ -128,7 +128,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     all: Tables,
     message: ListedMessage,
     proof: 'return-path' | 'signed-id',
-    signer: Signer | null,
+    signer: AuthenticatedAuthor | null,
     outcome: ParseOutcome,
   ): Handled | null {
     if ('unreadable' in outcome) return null;
@@ -139,7 +139,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     return result === 'none' ? null : { result, message };
   }
 
-  function isFromReceiver(all: Tables, message: ListedMessage, signer: Signer | null): boolean {
+  function isFromReceiver(all: Tables, message: ListedMessage, signer: AuthenticatedAuthor | null): boolean {
     if (signer === null) return false;
     const recipientDomain = isErased(message) ? '' : domainOf(message.recipient).toLowerCase();
     const mxHost = deliveredTo(all, message);

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, SECOND } from '../../core/clock.ts';
-import { normaliseDomain } from '../../mail/address.ts';
+import { normalizeDomain } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 
 /**
@@ -87,7 +87,7 @@ export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
       const at = address.lastIndexOf('@');
       if (at < 0) return address.toLowerCase() === 'postmaster' ? { kind: 'postmaster' } : 'no-such-address';
       const local = address.slice(0, at);
-      const host = normaliseDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
+      const host = normalizeDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
       const isOwn = host === hostname;
       if (!isOwn && !host.startsWith(RETURN_PREFIX)) return 'not-ours';
       const domain = isOwn ? null : host.slice(RETURN_PREFIX.length);

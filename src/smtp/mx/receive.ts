@@ -3,8 +3,8 @@ import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { DnsError } from '../../dns/dns-error.ts';
 import type { Resolver } from '../../dns/resolver.ts';
-import { domainOf } from '../../mail/address.ts';
-import { organizationOf, type Signer } from '../../mail/incoming/signatures.ts';
+import { domainOf, organizationalDomain } from '../../mail/address.ts';
+import type { AuthenticatedAuthor } from '../../mail/incoming/signatures.ts';
 import type { PublicKeys } from '../../mail/incoming/verify-signatures.ts';
 import type { JobOrigin } from '../parser/fair-queue.ts';
 import type { MailParser } from '../parser/mail-parser.ts';
@@ -51,7 +51,7 @@ export function createMailReceiver({ clock, log, parser, intake, resolver }: Mai
     raw: Buffer,
     keyNames: readonly string[],
     origin: JobOrigin,
-  ): Promise<Signer | null> {
+  ): Promise<AuthenticatedAuthor | null> {
     const network = origin.caller;
     const running = lookups.get(network) ?? 0;
     if (keyNames.length === 0 || running >= MAX_LOOKUPS_PER_NETWORK || totalLookups >= MAX_LOOKUPS)
@@ -122,10 +122,13 @@ function networkKey(network: string): string {
  * An unsigned From domain is counted separately from the same domain with a signature, so that no other sender can use
  * up the limit of an organization that signs its reports.
  */
-function organizationKey(signer: Signer | null, outcome: IncomingResult | { unreadable: string }): string {
+function organizationKey(
+  signer: AuthenticatedAuthor | null,
+  outcome: IncomingResult | { unreadable: string },
+): string {
   if (signer !== null) return `signed by ${signer.organization}`;
   if ('unreadable' in outcome) return 'unreadable';
-  return `from ${organizationOf(domainOf(outcome.parsed.from).toLowerCase())}`;
+  return `from ${organizationalDomain(domainOf(outcome.parsed.from).toLowerCase())}`;
 }
 
 /** Mail with reports is the costliest and comes after all other mail, whatever its other recipients are. */

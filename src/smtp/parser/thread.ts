@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
 import { type ParsedIncoming, parseIncoming } from '../../mail/incoming/parse.ts';
-import { readSignatures, type Signer } from '../../mail/incoming/signatures.ts';
+import { type AuthenticatedAuthor, readSignatures } from '../../mail/incoming/signatures.ts';
 import type { PublicKeys } from '../../mail/incoming/verify-signatures.ts';
 import { parseSubmitted, type Submitted } from '../submission/submitted-mail.ts';
 
@@ -13,7 +13,7 @@ export interface ParseResults {
   /** Mail from other servers. */
   incoming: IncomingResult;
   /** The verified signer of a mail, null when no aligned signature verifies. */
-  signatures: Signer | null;
+  signatures: AuthenticatedAuthor | null;
   /** Mail that a customer's program submits. */
   submission: Submitted;
 }

@@ -6,14 +6,14 @@ import {
   weightier,
   whatNext,
 } from '../../../src/delivery/worker/outcome.ts';
-import type { Stage } from '../../../src/mail/reply.ts';
+import type { SmtpPhase } from '../../../src/mail/reply.ts';
 
-const answered = (stage: Stage, code: number): Outcome => ({
+const answered = (stage: SmtpPhase, code: number): Outcome => ({
   kind: 'answered',
   stage,
   reply: { code, enhanced: null, text: '' },
 });
-const broken = (stage: Stage, code?: number): Outcome => ({
+const broken = (stage: SmtpPhase, code?: number): Outcome => ({
   kind: 'broken',
   stage,
   reply: code === undefined ? null : { code, enhanced: null, text: '' },

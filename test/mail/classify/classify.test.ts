@@ -2,56 +2,59 @@ import { describe, expect, it } from 'vitest';
 import {
   classify,
   classifyLocal,
+  classifyWithRule,
   enhancedCode,
-  explain,
   RULES,
 } from '../../../src/mail/classify/classify.ts';
-import { SHORTEST_PHRASE } from '../../../src/mail/classify/phrases.ts';
-import { OUTCOMES, type Rule } from '../../../src/mail/classify/rules.ts';
-import type { Reply, Stage } from '../../../src/mail/reply.ts';
+import { MIN_PHRASE_LENGTH } from '../../../src/mail/classify/phrases.ts';
+import { MEANINGS, type ReplyPhase, type Rule } from '../../../src/mail/classify/rules.ts';
+import type { SmtpReply } from '../../../src/mail/reply.ts';
 
-function reply(line: string): Reply {
+function reply(line: string): SmtpReply {
   const [, code = '0', text = ''] = /^(\d{3}) (.*)$/s.exec(line) ?? [];
   const enhanced = enhancedCode(text);
   return { code: Number(code), enhanced, text: enhanced ? text.replace(enhanced, '').trim() : text };
 }
 
-const at = (stage: Stage | 'dsn', line: string, mxHost?: string) =>
-  classify({ stage, reply: reply(line), ...(mxHost && { mxHost }) });
-const atRcpt = (line: string, mxHost?: string) => at('rcpt', line, mxHost);
+const classifyAt = (phase: ReplyPhase, line: string, mxHost?: string) =>
+  classify({ phase, reply: reply(line), ...(mxHost && { mxHost }) });
+const classifyAtRcpt = (line: string, mxHost?: string) => classifyAt('rcpt', line, mxHost);
 
-function judgedExample({ example }: Rule) {
-  const { code, enhanced = null, text, at: stage = 'rcpt', mx = null } = example;
-  return { stage, reply: { code, enhanced, text }, mxHost: mx };
+/** The meaning that the classifier finds for the rule's example, and whether that rule decided it. */
+function classifyExample(rule: Rule): { meaning: string; isDecisive: boolean } {
+  const { code, enhanced = null, text, phase = 'rcpt', mxHost = null } = rule.example;
+  const decisive = classifyWithRule({ phase, reply: { code, enhanced, text }, mxHost }).rule;
+  return { meaning: decisive?.meaning ?? 'none', isDecisive: decisive === rule };
 }
 
-/** Lower case, single blanks, ` * ` between words, long enough to be looked up. */
-function isNormal(phrase: string): boolean {
+/** Lower case, single spaces, ` * ` between words, long enough to be indexed. */
+function isNormalized(phrase: string): boolean {
   const stars = phrase.split('*').length - 1;
   return (
     phrase === phrase.toLowerCase().trim() &&
     !phrase.includes('  ') &&
     stars === phrase.split(' * ').length - 1 &&
-    (phrase.split(' * ')[0] ?? '').length >= SHORTEST_PHRASE
+    (phrase.split(' * ')[0] ?? '').length >= MIN_PHRASE_LENGTH
   );
 }
 
-describe('every rule', () => {
-  it.each(
-    RULES.map((rule) => [`${rule.example.code} ${rule.example.enhanced ?? ''} ${rule.example.text}`, rule]),
-  )('judges its own example: %s', (_, rule) => {
-    expect(explain(judgedExample(rule)).rule).toBe(rule);
-  });
-
-  it('has its phrases in the form that texts are normalised to', () => {
-    const phrases = RULES.flatMap((rule) => rule.says ?? []);
-    expect(phrases.filter((phrase) => !isNormal(phrase))).toEqual([]);
-  });
-
-  it('says each phrase once', () => {
-    const phrases = RULES.filter((rule) => !rule.mx && !rule.at && !rule.code && !rule.enhanced).flatMap(
-      (rule) => rule.says ?? [],
+describe('the rules', () => {
+  it('match their own examples before any other rule', () => {
+    const title = ({ example }: Rule) => `${example.code} ${example.enhanced ?? ''} ${example.text}`;
+    expect(Object.fromEntries(RULES.map((rule) => [title(rule), classifyExample(rule)]))).toEqual(
+      Object.fromEntries(RULES.map((rule) => [title(rule), { meaning: rule.meaning, isDecisive: true }])),
     );
+  });
+
+  it('have phrases in normalized form', () => {
+    const phrases = RULES.flatMap((rule) => rule.phrases ?? []);
+    expect(phrases.filter((phrase) => !isNormalized(phrase))).toEqual([]);
+  });
+
+  it('have each unconditional phrase once', () => {
+    const phrases = RULES.filter(
+      (rule) => !rule.hosts && !rule.phases && !rule.codes && !rule.enhanced,
+    ).flatMap((rule) => rule.phrases ?? []);
     expect(phrases.filter((phrase, i) => phrases.indexOf(phrase) !== i)).toEqual([]);
   });
 });
@@ -63,13 +66,13 @@ describe('a refused login at a relay', () => {
     '535 5.7.139 Authentication unsuccessful, basic authentication is disabled by policy',
     '554 5.7.1 Client host blocked using zen.spamhaus.org',
   ])('defers and never suppresses: %s', (line) => {
-    expect(at('auth', line)).toMatchObject({ action: 'defer', suppress: 'never' });
+    expect(classifyAt('auth', line)).toMatchObject({ action: 'defer', suppress: 'never' });
   });
 });
 
-describe('only what is about the recipient, and for good, suppresses', () => {
-  it('holds for every outcome', () => {
-    const suppressing = Object.values(OUTCOMES).filter(({ suppress }) => suppress !== 'never');
+describe('suppression', () => {
+  it('follows only from hard bounces about the recipient', () => {
+    const suppressing = Object.values(MEANINGS).filter(({ suppress }) => suppress !== 'never');
     expect(suppressing.length).toBeGreaterThan(0);
     expect(
       suppressing.filter(({ scope, bounceType }) => scope !== 'recipient' || bounceType !== 'hard'),
@@ -85,8 +88,8 @@ describe('only what is about the recipient, and for good, suppresses', () => {
     '450 4.1.1 <a@example.com>: Recipient address rejected: User unknown in local recipient table',
     '452 4.2.2 mailbox full',
     '552 5.2.2 mailbox full',
-  ])('%s suppresses nobody', (line) => {
-    expect(atRcpt(line).suppress).toBe('never');
+  ])('does not follow from %s', (line) => {
+    expect(classifyAtRcpt(line).suppress).toBe('never');
   });
 
   it.each([
@@ -95,8 +98,8 @@ describe('only what is about the recipient, and for good, suppresses', () => {
     ['550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup', 'now'],
     ['550 5.4.1 Recipient address rejected: Access denied', 'second-time'],
     ['550 nothing in this line is known to anyone', 'second-time'],
-  ] as const)('%s suppresses: %s', (line, suppress) => {
-    expect(atRcpt(line)).toMatchObject({
+  ] as const)('follows from %s: %s', (line, suppress) => {
+    expect(classifyAtRcpt(line)).toMatchObject({
       action: 'bounce',
       bounceType: 'hard',
       scope: 'recipient',
@@ -105,7 +108,7 @@ describe('only what is about the recipient, and for good, suppresses', () => {
   });
 });
 
-describe('action', () => {
+describe('the action', () => {
   it.each([
     ['250 2.0.0 Ok: queued as 1A2B', 'deliver', null],
     ['451 4.3.0 something unknown', 'defer', 'soft'],
@@ -119,25 +122,28 @@ describe('action', () => {
       'soft',
     ],
   ] as const)('%s: %s', (line, action, bounceType) => {
-    expect(atRcpt(line)).toMatchObject({ action, bounceType });
+    expect(classifyAtRcpt(line)).toMatchObject({ action, bounceType });
   });
 
-  it('keeps trying when a server is out of sorts before MAIL, but believes a listing', () => {
-    expect(at('greeting', '554 No SMTP service here')).toMatchObject({ action: 'defer', scope: 'site' });
-    expect(at('greeting', '554 5.7.1 192.0.2.1 blocked using zen.spamhaus.org')).toMatchObject({
+  it('is to defer an error before MAIL, except for a blocklisting', () => {
+    expect(classifyAt('greeting', '554 No SMTP service here')).toMatchObject({
+      action: 'defer',
+      scope: 'site',
+    });
+    expect(classifyAt('greeting', '554 5.7.1 192.0.2.1 blocked using zen.spamhaus.org')).toMatchObject({
       action: 'bounce',
       bounceType: 'block',
-      classification: 'reputation-block',
+      bounceClass: 'reputation-block',
     });
   });
 
-  it('blames the sender for an unknown refusal of MAIL, the message for one of DATA', () => {
-    expect(at('mail', '550 no').scope).toBe('sender');
-    expect(at('dot', '550 no')).toMatchObject({ scope: 'message', suppress: 'never' });
+  it('attributes an unknown rejection to the sender at MAIL and to the message after DATA', () => {
+    expect(classifyAt('mail', '550 no').scope).toBe('sender');
+    expect(classifyAt('dot', '550 no')).toMatchObject({ scope: 'message', suppress: 'never' });
   });
 
-  it('does not call hard what a report leaves unexplained', () => {
-    expect(at('dsn', '550 5.0.0 mumble')).toMatchObject({
+  it('is a soft bounce when a report gives no reason', () => {
+    expect(classifyAt('dsn', '550 5.0.0 mumble')).toMatchObject({
       action: 'bounce',
       bounceType: 'soft',
       suppress: 'never',
@@ -145,37 +151,39 @@ describe('action', () => {
   });
 });
 
-describe('evidence', () => {
-  it('does not read words inside mail addresses', () => {
-    expect(atRcpt('550 <spam@spamhaus.org>... User unknown').classification).toBe('invalid-recipient');
+describe('the text of a reply', () => {
+  it('is searched without its mail addresses', () => {
+    expect(classifyAtRcpt('550 <spam@spamhaus.org>... User unknown').bounceClass).toBe('invalid-recipient');
   });
 
-  it('reads a phrase only at the beginning of a word', () => {
-    expect(atRcpt('550 5.1.1 recip blocked').classification).not.toBe('reputation-block');
+  it('matches a phrase only at the start of a word', () => {
+    expect(classifyAtRcpt('550 5.1.1 recip blocked').bounceClass).not.toBe('reputation-block');
   });
 
-  it('reads through repeated enhanced codes of a multi-line reply', () => {
+  it('is searched without the repeated enhanced codes of a multi-line reply', () => {
     expect(
-      atRcpt('550 5.1.1 The email account that you tried to 5.1.1 reach does not exist').classification,
+      classifyAtRcpt('550 5.1.1 The email account that you tried to 5.1.1 reach does not exist').bounceClass,
     ).toBe('invalid-recipient');
   });
 
-  it('knows the provider by its host', () => {
+  it('has the meaning of the provider when the host is one of its hosts', () => {
     const line = '550 5.5.0 Requested action not taken: mailbox unavailable';
-    expect(atRcpt(line, 'hotmail-com.olc.protection.outlook.com.')).toMatchObject({ suppress: 'now' });
-    expect(atRcpt(line, 'mx.notoutlook.com').suppress).not.toBe('now');
+    expect(classifyAtRcpt(line, 'hotmail-com.olc.protection.outlook.com.')).toMatchObject({
+      suppress: 'now',
+    });
+    expect(classifyAtRcpt(line, 'mx.notoutlook.com').suppress).not.toBe('now');
   });
 
   it.each(['a', '1.', '@', 'ip ', 'ip*', '5.1.1 ', '<', 'again in ', '\u0000'])(
     'is linear in 2,000 times %j',
     (piece) => {
       const line = `550 ${piece.repeat(2000)}`;
-      for (let i = 0; i < 20; i++) expect(atRcpt(line).action).toBe('bounce');
+      for (let i = 0; i < 20; i++) expect(classifyAtRcpt(line).action).toBe('bounce');
     },
   );
 });
 
-describe('what the reply asks to wait', () => {
+describe('the retry time in a reply', () => {
   it.each([
     ['450 4.2.0 Greylisted, try again in 300 seconds', 300_000],
     ['451 4.7.1 Greylisting in action, please come back in 00:04:59', 299_000],
@@ -187,53 +195,57 @@ describe('what the reply asks to wait', () => {
     ['450 try again, 4 messages wait', null],
     ['550 try again in 300 seconds', null],
   ])('%s: %j ms', (line, ms) => {
-    expect(atRcpt(line).retryAfterMs).toBe(ms);
+    expect(classifyAtRcpt(line).retryAfterMs).toBe(ms);
   });
 
-  it('tells greylisting', () => {
-    expect(atRcpt('450 4.2.0 Recipient address rejected: Greylisted').greylisted).toBe(true);
-    expect(atRcpt('450 4.2.0 Mailbox busy').greylisted).toBe(false);
+  it('is separate from greylisting', () => {
+    expect(classifyAtRcpt('450 4.2.0 Recipient address rejected: Greylisted').greylisted).toBe(true);
+    expect(classifyAtRcpt('450 4.2.0 Mailbox busy').greylisted).toBe(false);
   });
 });
 
 describe('failures without a reply', () => {
-  it.each([
-    ['no-such-domain', 'bounce', 'hard', 'invalid-domain', 'second-time', '5.1.2'],
-    ['no-mail-service', 'defer', 'soft', 'invalid-domain', 'never', '4.1.2'],
-    ['no-mail-service-again', 'bounce', 'hard', 'invalid-domain', 'second-time', '5.1.2'],
-    ['null-mx', 'bounce', 'hard', 'invalid-domain', 'now', '5.1.10'],
-    ['dns-trouble', 'defer', 'soft', 'network-error', 'never', '4.4.3'],
-    ['ipv6-only', 'defer', 'soft', 'network-error', 'never', '4.4.4'],
-    ['unreachable', 'defer', 'soft', 'network-error', 'never', '4.4.1'],
-    ['connection-lost', 'defer', 'soft', 'network-error', 'never', '4.4.2'],
-    ['tls-failed', 'defer', 'soft', 'tls-failed', 'never', '4.7.5'],
-    ['expired', 'bounce', 'soft', 'expired', 'never', '5.4.7'],
-    ['routing-loop', 'bounce', 'soft', 'routing-loop', 'never', '5.4.6'],
-    ['own-address', 'bounce', 'soft', 'routing-loop', 'never', '5.4.6'],
-    ['private-network', 'bounce', 'soft', 'invalid-domain', 'never', '5.4.4'],
-    ['needs-smtputf8', 'bounce', 'soft', 'protocol-error', 'never', '5.6.7'],
-    ['too-large', 'bounce', 'soft', 'message-too-large', 'never', '5.3.4'],
-  ] as const)('%s: %s, %s, %s', (failure, action, bounceType, classification, suppress, enhanced) => {
-    const { verdict, reply } = classifyLocal(failure);
-    expect(verdict).toMatchObject({ action, bounceType, classification, suppress });
-    expect(reply.enhanced).toBe(enhanced);
+  it('have a classification and a reply', () => {
+    const expected = [
+      ['no-such-domain', 'bounce', 'hard', 'invalid-domain', 'second-time', '5.1.2'],
+      ['no-mail-service', 'defer', 'soft', 'invalid-domain', 'never', '4.1.2'],
+      ['no-mail-service-again', 'bounce', 'hard', 'invalid-domain', 'second-time', '5.1.2'],
+      ['null-mx', 'bounce', 'hard', 'invalid-domain', 'now', '5.1.10'],
+      ['dns-trouble', 'defer', 'soft', 'network-error', 'never', '4.4.3'],
+      ['ipv6-only', 'defer', 'soft', 'network-error', 'never', '4.4.4'],
+      ['unreachable', 'defer', 'soft', 'network-error', 'never', '4.4.1'],
+      ['connection-lost', 'defer', 'soft', 'network-error', 'never', '4.4.2'],
+      ['tls-failed', 'defer', 'soft', 'tls-failed', 'never', '4.7.5'],
+      ['expired', 'bounce', 'soft', 'expired', 'never', '5.4.7'],
+      ['routing-loop', 'bounce', 'soft', 'routing-loop', 'never', '5.4.6'],
+      ['own-address', 'bounce', 'soft', 'routing-loop', 'never', '5.4.6'],
+      ['private-network', 'bounce', 'soft', 'invalid-domain', 'never', '5.4.4'],
+      ['needs-smtputf8', 'bounce', 'soft', 'protocol-error', 'never', '5.6.7'],
+      ['too-large', 'bounce', 'soft', 'message-too-large', 'never', '5.3.4'],
+    ] as const;
+    const actual = expected.map(([failure]) => {
+      const { classification, reply } = classifyLocal(failure);
+      const { action, bounceType, bounceClass, suppress } = classification;
+      return [failure, action, bounceType, bounceClass, suppress, reply.enhanced];
+    });
+    expect(actual).toEqual(expected);
   });
 });
 
 describe('the text after an address', () => {
-  it.each(['...', '/', '|', '... ', ': '])('is read as text when %j separates them', (separator) => {
-    expect(atRcpt(`550 joe@example.net${separator}User unknown`)).toMatchObject({
-      classification: 'invalid-recipient',
+  it.each(['...', '/', '|', '... ', ': '])('is searched when %j separates them', (separator) => {
+    expect(classifyAtRcpt(`550 joe@example.net${separator}User unknown`)).toMatchObject({
+      bounceClass: 'invalid-recipient',
       suppress: 'now',
     });
   });
 
-  it('keeps words of the address itself out of the judgement', () => {
-    expect(atRcpt('550 spam/blocked@user-unknown.example.net: no').classification).toBe('unclassified');
+  it('is searched without the words of the address', () => {
+    expect(classifyAtRcpt('550 spam/blocked@user-unknown.example.net: no').bounceClass).toBe('unclassified');
   });
 });
 
-describe('wording of single servers', () => {
+describe('the wording of single servers', () => {
   it.each([
     ['554 5.7.1 <a@example.com>: Recipient address rejected: Nonexistent user', 'invalid-recipient', 'now'],
     ['554 Rcpt <a@example.com> does not exist', 'invalid-recipient', 'now'],
@@ -242,8 +254,8 @@ describe('wording of single servers', () => {
     ['450 Malformed name server reply', 'network-error', 'never'],
     ['550 5.7.1 We are not accepting mail with attachments', 'content-rejected', 'never'],
     ['550 unrouteable mail domain "example.com"', 'invalid-domain', 'second-time'],
-  ] as const)('%s is %s, suppresses: %s', (line, classification, suppress) => {
-    expect(atRcpt(line)).toMatchObject({ classification, suppress });
+  ] as const)('%s means %s, suppresses: %s', (line, bounceClass, suppress) => {
+    expect(classifyAtRcpt(line)).toMatchObject({ bounceClass, suppress });
   });
 });
 

@@ -2,33 +2,32 @@ import type { IncomingLimits } from '../limits.ts';
 import { readXml, type XmlElement } from './xml.ts';
 
 /**
- * DMARC aggregate reports (RFC 9990 and the RFC 7489 form before it). Reporters' XML is often not quite XML,
- * so it is read forgivingly, one record at a time; what is not known is skipped, what is missing stays
- * empty.
+ * Parses DMARC aggregate reports (RFC 9990, and the older form of RFC 7489), one record at a time. Generated XML is often
+ * malformed: unknown elements are skipped, and missing values are empty.
  */
 export interface AggregateReport {
   organization: string;
   email: string;
   reportId: string;
-  /** Epoch ms; 0 when not given. */
+  /** Epoch ms; 0 when missing. */
   begin: number;
   end: number;
   /** The domain whose policy was applied. */
   domain: string;
   policy: { p: string; sp: string; np: string; adkim: string; aspf: string; testing: string };
   records: AggregateRecord[];
-  /** True when there were more records or tags than the limits. */
+  /** True when records were omitted because of a limit. */
   isTruncated: boolean;
 }
 
 export interface AggregateRecord {
   sourceIp: string;
   count: number;
-  /** none, quarantine, reject; `pass` for RFC 9990's own word. */
+  /** none, quarantine, reject; also `pass` in RFC 9990. */
   disposition: string;
   dkim: string;
   spf: string;
-  /** Why the receiver did otherwise than asked: `forwarded`, `local_policy: text`, ... */
+  /** Why the receiver did not apply the policy: `forwarded`, `local_policy: text`, ... */
   overrides: string[];
   headerFrom: string;
   envelopeFrom: string;
@@ -36,7 +35,7 @@ export interface AggregateRecord {
   spfResults: { domain: string; result: string }[];
 }
 
-/** Null when the text is no such report, or holds neither metadata nor records. */
+/** Null when the text is no aggregate report, or has neither metadata nor records. */
 export function readAggregateReport(
   xml: string,
   limits: IncomingLimits,
@@ -110,7 +109,7 @@ function child(parent: XmlElement | undefined, name: string): XmlElement | undef
   return parent?.children.find((each) => each.name === name);
 }
 
-/** The first element of this name at any depth: some reporters wrap the report in an element of their own. */
+/** The first element of this name at any depth: some generators wrap the report in another element. */
 function descendant(parent: XmlElement, name: string): XmlElement | undefined {
   const direct = child(parent, name);
   if (direct !== undefined) return direct;

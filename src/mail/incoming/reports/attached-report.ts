@@ -3,12 +3,12 @@ import { decodeWords } from '../fields.ts';
 import type { IncomingLimits } from '../limits.ts';
 import { contentOf, leavesOf, type Part } from '../mime.ts';
 import { type AggregateReport, readAggregateReport } from './aggregate-report.ts';
-import { open } from './archive.ts';
+import { decompress } from './archive.ts';
 import { readTlsReport, type TlsReport } from './tls-report.ts';
 
 /**
- * Finds the DMARC or TLS report that a mail carries as an attachment. What announces itself as one and cannot
- * be read is still one: the operator should see that it came and why it was of no use.
+ * Finds the DMARC or TLS report attached to a mail. A mail that announces a report is recognized as one even if the
+ * report cannot be read, so that the operator sees that it arrived and why it was not read.
  */
 export type AttachedReport =
   | { kind: 'dmarc-report'; aggregate: AggregateReport | null; tls: null; problem: ReportProblem | null }
@@ -17,16 +17,16 @@ export type AttachedReport =
 export type ReportProblem = 'too-large' | 'unreadable' | 'not-opened';
 
 /**
- * Null when the mail carries and announces none. Without `isOpened` no attachment is opened: a mail that
- * announces a report is still recognized as one.
+ * Null when the mail neither contains nor announces a report. Without `opensAttachments` no attachment is opened; a mail
+ * that announces a report is still recognized.
  */
 export function readAttachedReport(
   mail: Part,
   limits: IncomingLimits,
-  isOpened: boolean,
+  opensAttachments: boolean,
 ): AttachedReport | null {
   const announced = announcedKind(mail);
-  if (!isOpened) return announced === null ? null : unread(announced, 'not-opened');
+  if (!opensAttachments) return announced === null ? null : unread(announced, 'not-opened');
   let problem: ReportProblem | null = null;
   let opened = 0;
   let left = limits.reportBytes;
@@ -46,23 +46,24 @@ function unread(kind: AttachedReport['kind'], problem: ReportProblem): AttachedR
     : { kind, aggregate: null, tls: null, problem };
 }
 
-/** Reads a report file: XML or JSON, plain or packed. `bytes`: how much was looked at in vain. */
+/** Reads a report file: XML or JSON, plain or compressed. `bytes`: the bytes read without finding a report. */
 export function readReportFile(
   bytes: Buffer,
   limits: IncomingLimits,
 ): { report: AttachedReport; problem: null } | { report: null; problem: ReportProblem; bytes: number } {
-  const opened = open(bytes, limits);
-  // A bomb was decompressed up to the limit.
-  if ('problem' in opened) return { report: null, problem: opened.problem, bytes: limits.reportBytes };
-  const text = withoutByteOrderMark(opened.content);
+  const unpacked = decompress(bytes, limits);
+  // An archive bomb is decompressed up to the limit.
+  if ('problem' in unpacked) return { report: null, problem: unpacked.problem, bytes: limits.reportBytes };
+  const text = withoutByteOrderMark(unpacked.content);
   const start = text.trimStart().charAt(0);
   const tls = start === '{' ? readTlsReport(text, limits) : null;
   if (tls) return { report: { kind: 'tls-report', aggregate: null, tls, problem: null }, problem: null };
   const aggregate = start === '<' ? readAggregateReport(text, limits) : null;
-  if (aggregate === 'too-large') return { report: null, problem: 'too-large', bytes: opened.content.length };
+  if (aggregate === 'too-large')
+    return { report: null, problem: 'too-large', bytes: unpacked.content.length };
   if (aggregate)
     return { report: { kind: 'dmarc-report', aggregate, tls: null, problem: null }, problem: null };
-  return { report: null, problem: 'unreadable', bytes: opened.content.length };
+  return { report: null, problem: 'unreadable', bytes: unpacked.content.length };
 }
 
 const TYPES = new Set([

@@ -1,22 +1,21 @@
-import { domainOf } from '../../address.ts';
-import { isAligned, organizationOf, type Signer } from '../signatures.ts';
+import { domainOf, organizationalDomain } from '../../address.ts';
+import { type AuthenticatedAuthor, isAligned } from '../signatures.ts';
 
 /**
- * Whether a complaint comes from somebody who can know of it. A signature alone proves only who wrote the report, and
- * anybody can sign for a domain of their own; so the signer has to be the organization that received the
- * message: that of the recipient's domain, or that of the MX host which took the message (a domain whose mail
- * is hosted elsewhere). Operators of feedback loops that report for other receivers are named in
- * `mx.feedbackLoops`.
+ * Whether the author of a complaint can know about it. A signature alone proves only who wrote the report, and anyone
+ * can sign for their own domain; so the author must be the organization that received the message: that of the
+ * recipient's domain, or that of the MX host which accepted the message (for a domain with hosted mail). Operators of
+ * feedback loops that report for other receivers are configured in `mx.feedbackLoops`.
  *
- * A mailbox provider signs its users' mail with the same domain. From a domain in which people may have
- * mailboxes a report counts only under a role name, which providers do not hand out.
+ * A mailbox provider signs its users' mail with the same domain. A report from a domain that may have user mailboxes
+ * counts only under a role name, which providers do not assign to users.
  */
 export function isReportingOrganization(
-  { from, organization }: Signer,
+  { from, organization }: AuthenticatedAuthor,
   receiver: {
-    /** '' when it is not known any more. */
+    /** '' when it is no longer known. */
     recipientDomain: string;
-    /** Host that the message was delivered to. */
+    /** The host that accepted the message. */
     mxHost: string | null;
     feedbackLoops: readonly string[];
   },
@@ -25,11 +24,11 @@ export function isReportingOrganization(
   const operators = [recipientDomain, mxHost ?? '', ...feedbackLoops].filter((domain) => domain !== '');
   if (!operators.some((domain) => isAligned(domain, organization))) return false;
   const domain = domainOf(from);
-  const mayBePersonal = domain === organizationOf(domain) || domain === recipientDomain;
+  const mayBePersonal = domain === organizationalDomain(domain) || domain === recipientDomain;
   return !mayBePersonal || ROLES.has(roleOf(from));
 }
 
-/** `Feedback-Loop` and `feedback.loop2` are one name. */
+/** `Feedback-Loop` and `feedback.loop2` are the same role. */
 function roleOf(address: string): string {
   return address
     .slice(0, address.lastIndexOf('@'))
@@ -37,7 +36,7 @@ function roleOf(address: string): string {
     .replaceAll(/[^a-z]/g, '');
 }
 
-/** RFC 2142 §2 and §4, and the names under which receivers send their reports. */
+/** RFC 2142 §2 and §4, and the local parts from which receivers send their reports. */
 const ROLES: ReadonlySet<string> = new Set([
   'abuse',
   'abusereport',

@@ -1,8 +1,8 @@
 import type { IncomingLimits } from '../limits.ts';
 
 /**
- * SMTP TLS reports (RFC 8460 §4): how often others could and could not encrypt to our hosts. The JSON comes
- * from strangers: each field is taken when it has the right type, else left empty.
+ * Parses SMTP TLS reports (RFC 8460 §4): how often senders could and could not establish TLS with our hosts. The JSON is
+ * untrusted: a field of the wrong type is empty.
  */
 export interface TlsReport {
   organization: string;
@@ -34,7 +34,7 @@ export interface TlsFailure {
   reason: string;
 }
 
-/** Null when the text is no such report. */
+/** Null when the text is no TLS report. */
 export function readTlsReport(json: string, limits: IncomingLimits): TlsReport | null {
   if (json.length > limits.jsonChars || isNestedBeyond(json, limits.jsonDepth)) return null;
   const report = parse(json);
@@ -61,11 +61,11 @@ function readPolicy(entry: unknown): TlsReportPolicy {
     mxHosts: texts(member(policy, 'mx-host')),
     successful: count(member(summary, 'total-successful-session-count')),
     failed: count(member(summary, 'total-failure-session-count')),
-    failures: Array.isArray(details) ? details.slice(0, MOST_FAILURES).map(readFailure) : [],
+    failures: Array.isArray(details) ? details.slice(0, MAX_FAILURES).map(readFailure) : [],
   };
 }
 
-const MOST_FAILURES = 1000;
+const MAX_FAILURES = 1000;
 
 function readFailure(detail: unknown): TlsFailure {
   return {
@@ -78,7 +78,7 @@ function readFailure(detail: unknown): TlsFailure {
   };
 }
 
-/** Looked at before it is parsed: a parser pays for every level that a stranger opens. */
+/** Checked before parsing, whose cost grows with every level of nesting. */
 function isNestedBeyond(json: string, levels: number): boolean {
   let level = 0;
   let isText = false;
@@ -98,7 +98,7 @@ function parse(json: string): unknown {
     const parsed: unknown = JSON.parse(json);
     return parsed;
   } catch {
-    // Not JSON: not such a report.
+    // Not JSON, so no TLS report.
     return null;
   }
 }
@@ -112,7 +112,7 @@ function text(value: unknown, name: string): string {
   return typeof found === 'string' ? found.slice(0, 500) : '';
 }
 
-/** The RFC's examples give one host as a string, its schema a list. */
+/** In the RFC's examples one host is a string, in its schema a list. */
 function texts(value: unknown): string[] {
   const list = Array.isArray(value) ? value : [value];
   return list
@@ -121,7 +121,7 @@ function texts(value: unknown): string[] {
     .map((each) => each.slice(0, 255));
 }
 
-/** Some reporters put their numbers in quotes. */
+/** Some report generators quote their numbers. */
 function count(value: unknown): number {
   const number = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
   return typeof number === 'number' && Number.isSafeInteger(number) && number > 0 ? number : 0;

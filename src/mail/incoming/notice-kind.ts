@@ -1,27 +1,32 @@
-import { quotedReply } from './evidence.ts';
 import type { Fields } from './fields.ts';
 import type { ReturnedMail } from './notice.ts';
 import type { NoticeEntry } from './notice-entries.ts';
+import { quotedReply } from './quoted-reply.ts';
 
 /**
- * Whether words alone make this a delivery report: who sends it, what it is called and what it says each
- * count, because every server leaves out some of it.
+ * Whether a mail without machine-readable fields is a delivery report. Sender, subject and text each count as evidence,
+ * because every server omits some of them.
  */
-export function looksLikeNotice(mail: Fields, parts: ReturnedMail, entries: readonly NoticeEntry[]): boolean {
+export function isDeliveryNotice(
+  mail: Fields,
+  parts: ReturnedMail,
+  entries: readonly NoticeEntry[],
+): boolean {
   if (mail.get('x-failed-recipients') !== '' || parts.statusTexts.length > 0) return true;
   const subject = mail.get('subject').toLowerCase();
   const from = `${mail.get('from')} ${mail.get('reply-to')}`.toLowerCase();
   const returnPath = mail.get('return-path').toLowerCase();
   const head = parts.lines.slice(0, 60).join(' ').slice(0, 6000).toLowerCase();
-  const signs = [
+  const evidence = [
     SYSTEM_SENDERS.some((name) => from.includes(name)),
     returnPath === '<>' || returnPath.includes('mailer-daemon'),
     FAILURE_SUBJECTS.some((phrase) => subject.includes(phrase)),
-    FAILURE_WORDS.some((phrase) => head.includes(phrase)),
+    FAILURE_PHRASES.some((phrase) => head.includes(phrase)),
     entries.some(({ isWeak, text }) => !isWeak && quotedReply(text).code > 0),
     parts.original.names().length > 2,
   ];
-  return signs.filter(Boolean).length >= 2 && (signs[2] === true || signs[3] === true || signs[4] === true);
+  const [, , hasSubject, hasWording, hasReply] = evidence;
+  return evidence.filter(Boolean).length >= 2 && (hasSubject || hasWording || hasReply) === true;
 }
 
 const SYSTEM_SENDERS = [
@@ -78,7 +83,7 @@ const FAILURE_SUBJECTS = [
   'rejected mail',
 ];
 
-const FAILURE_WORDS = [
+const FAILURE_PHRASES = [
   'not be delivered',
   "couldn't be delivered",
   "wasn't delivered",
@@ -120,13 +125,13 @@ const FAILURE_WORDS = [
   'not a member of this mailing list',
 ];
 
-/** Whether the notice is a warning only: the sender's server goes on trying. */
-export function speaksOfDelay(mail: Fields, parts: ReturnedMail): boolean {
+/** Whether the notice only reports a delay: the server continues to retry. */
+export function isDelayNotice(mail: Fields, parts: ReturnedMail): boolean {
   const head = `${mail.get('subject')} ${parts.lines.slice(0, 40).join(' ')}`.slice(0, 4000).toLowerCase();
-  return DELAYED.some((phrase) => head.includes(phrase));
+  return DELAY_PHRASES.some((phrase) => head.includes(phrase));
 }
 
-const DELAYED = [
+const DELAY_PHRASES = [
   '(delay)',
   'warning message only',
   'has been delayed',

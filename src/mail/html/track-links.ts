@@ -1,23 +1,23 @@
 import { type Work, withoutPause } from '../../core/slices.ts';
-import { type CopyDetails, MARKS } from '../content.ts';
-import { personalise } from '../personalise.ts';
+import { organizationalDomain } from '../address.ts';
+import { type CopyDetails, MARKS, personalize } from '../content.ts';
 import { clickTokens } from '../tokens.ts';
-import { linkAddress, organizationalDomain, shownDomain } from './link-address.ts';
+import { displayedDomain, linkAddress } from './link-address.ts';
 import { changingLinks } from './links.ts';
 
-/** Links of one mail that are tracked; those behind them lead where they led. */
+/** Links that are tracked in one mail; the links after them are not changed. */
 const MAX_LINKS = 5000;
 
 /**
- * One copy's html with its links led through us and the picture that tells of its opening, where that was
- * asked for. The service's own links, those with its marks, stay as they are, and so do links whose text is a URL
- * or host name of another organizational domain than that of our links.
+ * Returns the HTML of one copy with tracked links and the open-tracking pixel, as far as its tracking is on. Links of
+ * the service, which contain its marks, are not changed, nor are links whose text is a URL or host name of another
+ * organizational domain than that of tracked links.
  */
-export function tracked(html: string, copy: CopyDetails): string {
+export function trackLinks(html: string, copy: CopyDetails): string {
   return withoutPause(trackingLinks(html, copy));
 }
 
-/** The same in steps. */
+/** `trackLinks` in steps. */
 export function* trackingLinks(html: string, copy: CopyDetails): Work<string> {
   const { tracking } = copy;
   if (tracking === undefined) return html;
@@ -28,9 +28,9 @@ export function* trackingLinks(html: string, copy: CopyDetails): Work<string> {
   let links = 0;
   return yield* changingLinks(html, {
     address: (href, text) => {
-      if (tokenOf === null || links === MAX_LINKS || isOurs(href)) return null;
-      if ((shownDomain(text) ?? linkDomain) !== linkDomain) return null;
-      const address = linkAddress(personalise(href, copy, 'text'));
+      if (tokenOf === null || links === MAX_LINKS || isServiceLink(href)) return null;
+      if ((displayedDomain(text) ?? linkDomain) !== linkDomain) return null;
+      const address = linkAddress(personalize(href, copy, 'text'));
       if (address === null || address.startsWith(linkPrefix)) return null;
       links++;
       return linkPrefix + tokenOf(address);
@@ -39,11 +39,11 @@ export function* trackingLinks(html: string, copy: CopyDetails): Work<string> {
   });
 }
 
-function isOurs(href: string): boolean {
+function isServiceLink(href: string): boolean {
   return href.includes(MARKS.unsubscribeUrl) || href.includes(MARKS.reportAbuseUrl);
 }
 
-/** Not `display:none`: some readers load nothing that is not displayed. */
+/** Not `display:none`: some mail clients load only displayed images. */
 function pixel(url: string): string {
   return `<img src="${url}" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0">`;
 }

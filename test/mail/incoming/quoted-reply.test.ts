@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { innermostStatus, quotedReply, replyText, stageIn } from '../../../src/mail/incoming/evidence.ts';
+import { innermostCode, phaseIn, quotedReply, replyText } from '../../../src/mail/incoming/quoted-reply.ts';
 
 describe('the reply quoted in a report', () => {
   it.each([
@@ -37,20 +37,20 @@ describe('the reply quoted in a report', () => {
     ['connect to mx.example.com[192.0.2.1]:587: Connection refused', 0, null, 'dsn'],
     ['sent 550 bytes to 5.6.7.8', 550, null, 'dsn'],
     ['', 0, null, 'dsn'],
-  ] as const)('%s', (text, code, enhanced, stage) => {
-    expect(quotedReply(text)).toEqual({ code, enhanced, stage });
+  ] as const)('%s', (text, code, enhanced, phase) => {
+    expect(quotedReply(text)).toEqual({ code, enhanced, phase });
   });
 
   it('has the innermost status of replies within replies', () => {
-    expect(innermostStatus("5.1.0 - Unknown address error 550-'5.2.2 Mailbox Full'")).toBe('5.2.2');
-    expect(innermostStatus('554 4.4.7 Message expired.<421 4.4.2 Connection timed out>')).toBe('4.4.2');
-    expect(innermostStatus('550 5.7.1 refused (5.0.0)')).toBe('5.7.1');
+    expect(innermostCode("5.1.0 - Unknown address error 550-'5.2.2 Mailbox Full'")).toBe('5.2.2');
+    expect(innermostCode('554 4.4.7 Message expired.<421 4.4.2 Connection timed out>')).toBe('4.4.2');
+    expect(innermostCode('550 5.7.1 refused (5.0.0)')).toBe('5.7.1');
   });
 
   it.each(['192.0.2.5.1.1', '5.1.1.4', '4.16.55.1', 'exim-4.94.2', 'v5.1.1', '5.1.1-rc', '2.1.5'])(
     'has no status in %s',
     (text) => {
-      expect(innermostStatus(text)).toBeNull();
+      expect(innermostCode(text)).toBeNull();
     },
   );
 
@@ -60,8 +60,8 @@ describe('the reply quoted in a report', () => {
   });
 
   it('is a reply to the last command that is named for sure', () => {
-    expect(stageIn('after RCPT TO:<a@example.com>')).toBe('rcpt');
-    expect(stageIn('in reply to end\n of DATA command')).toBe('dot');
+    expect(phaseIn('after RCPT TO:<a@example.com>')).toBe('rcpt');
+    expect(phaseIn('in reply to end\n of DATA command')).toBe('dot');
   });
 });
 
@@ -72,7 +72,7 @@ describe('the command that was answered', () => {
     ['remote server said, in reply to our DATA: no', 'data'],
     ['refused after DATA', 'data'],
     ['error after database update', 'dsn'],
-  ] as const)('"%s": %s', (text, stage) => {
-    expect(stageIn(text)).toBe(stage);
+  ] as const)('"%s": %s', (text, phase) => {
+    expect(phaseIn(text)).toBe(phase);
   });
 });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type CopyDetails, MARKS } from '../../src/mail/content.ts';
-import { personalise } from '../../src/mail/personalise.ts';
+import { type CopyDetails, MARKS, personalize } from '../../src/mail/content.ts';
 
 const copy: CopyDetails = {
   recipient: `"a&b"@example.com`,
@@ -13,7 +12,7 @@ const copy: CopyDetails = {
   feedbackId: 'c:a:mk:postrider',
 };
 
-describe('personalise', () => {
+describe('personalize', () => {
   it.each([
     ['html', MARKS.unsubscribeUrl, 'https://t.example/u/x?a=1&amp;b=$&amp;'],
     ['html', MARKS.recipient, '&quot;a&amp;b&quot;@example.com'],
@@ -23,6 +22,6 @@ describe('personalise', () => {
     ['text', 'no marks', 'no marks'],
     ['text', 'a\u0000z\u0000', 'a\u0000z\u0000'],
   ] as const)('%s %j', (kind, source, expected) => {
-    expect(personalise(source, copy, kind)).toBe(expected);
+    expect(personalize(source, copy, kind)).toBe(expected);
   });
 });

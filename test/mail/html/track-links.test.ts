@@ -5,7 +5,7 @@ import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { compose, messageBytes } from '../../../src/mail/compose.ts';
 import { type CopyDetails, MARKS, type MessageContent, type Tracking } from '../../../src/mail/content.ts';
-import { tracked } from '../../../src/mail/html/tracked.ts';
+import { trackLinks } from '../../../src/mail/html/track-links.ts';
 import { createTokens } from '../../../src/mail/tokens.ts';
 
 const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
@@ -46,7 +46,7 @@ function destinations(html: string): unknown[] {
 
 describe('tracked html', () => {
   it('leads its links through us, each with the message and the address it had', () => {
-    const html = tracked(
+    const html = trackLinks(
       '<a href="https://x.example/?a=1&amp;b=2">x</a><a href="http://y.example">y</a>',
       copy(),
     );
@@ -70,7 +70,7 @@ describe('tracked html', () => {
     '<!--[if mso]>example.org<![endif]-->',
   ])('leaves a link alone that shows another domain: %s', (text) => {
     const html = `<p><a href="https://x.example/">${text}</a> <a href="https://y.example/">more</a></p>`;
-    const changed = tracked(html, copy());
+    const changed = trackLinks(html, copy());
     expect(changed).toContain('<a href="https://x.example/">');
     expect(destinations(changed)).toEqual([{ id: MESSAGE, url: 'https://y.example/', madeForHost: true }]);
   });
@@ -88,13 +88,13 @@ describe('tracked html', () => {
     '</a>example.org',
     '<a name="x">example.org</a>',
   ])('tracks a link that shows no other domain: %s', (text) => {
-    expect(destinations(tracked(`<a href="https://x.example/">${text}</a>`, copy()))).toHaveLength(1);
+    expect(destinations(trackLinks(`<a href="https://x.example/">${text}</a>`, copy()))).toHaveLength(1);
   });
 
   it('tracks a link that shows the host of a platform without an organizational domain', () => {
     const html =
       '<a href="https://x.example/">http://localhost/</a><a href="https://x.example/">example.org</a>';
-    const changed = tracked(html, copy({ linkPrefix: 'http://localhost:8080/c/' }));
+    const changed = trackLinks(html, copy({ linkPrefix: 'http://localhost:8080/c/' }));
     expect([...changed.matchAll(/localhost:8080/g)]).toHaveLength(1);
   });
 
@@ -105,11 +105,11 @@ describe('tracked html', () => {
     `<a href="${BASE}/c/abc">tracked before</a>`,
     '<a href="mailto:a@x.example">mail</a>',
   ])('leaves alone %j', (html) => {
-    expect(tracked(html, copy())).toBe(html);
+    expect(trackLinks(html, copy())).toBe(html);
   });
 
   it("takes the recipient's address into an address that asks for it", () => {
-    const html = tracked(`<a href="https://x.example/?to=${MARKS.recipient}&amp;x=1">x</a>`, copy());
+    const html = trackLinks(`<a href="https://x.example/?to=${MARKS.recipient}&amp;x=1">x</a>`, copy());
     expect(destinations(html)).toEqual([
       { id: MESSAGE, url: 'https://x.example/?to=ada+news@example.net&x=1', madeForHost: true },
     ]);
@@ -117,16 +117,16 @@ describe('tracked html', () => {
 
   it('has the picture only where openings are tracked, links only where clicks are', () => {
     const html = '<body><a href="https://x.example/">x</a></body>';
-    expect(tracked(html, copy(null))).toBe(html);
-    const pictured = tracked(html, copy({ clickKey: null, pixelUrl: `${BASE}/o/x.gif` }));
+    expect(trackLinks(html, copy(null))).toBe(html);
+    const pictured = trackLinks(html, copy({ clickKey: null, pixelUrl: `${BASE}/o/x.gif` }));
     expect(pictured).toBe(html.replace('</body>', `${PIXEL}</body>`));
-    const both = tracked(html, copy({ pixelUrl: `${BASE}/o/x.gif` }));
+    const both = trackLinks(html, copy({ pixelUrl: `${BASE}/o/x.gif` }));
     expect(destinations(both)).toHaveLength(1);
     expect(both).toContain(`${PIXEL}</body>`);
   });
 
   it('is signed with a key of its own: what another key made leads nowhere', () => {
-    const html = tracked(
+    const html = trackLinks(
       '<a href="https://x.example/">x</a>',
       copy({ clickKey: createSecretKey(Buffer.alloc(32, 9)) }),
     );

@@ -1,0 +1,145 @@
+import { type BounceClass, type Classification, classify, classifyWithRule } from '../classify/classify.ts';
+import type { ReplyPhase } from '../classify/rules.ts';
+import type { StatusGroup } from './delivery-status.ts';
+import { isGeneric, preferredCode, quotedReply, replyText } from './quoted-reply.ts';
+import { type IncomingReport, NO_BOUNCE } from './report.ts';
+
+/**
+ * Classifies what a delivery report states about one recipient: which of its codes count, and in which order its texts
+ * are tried. A wrong "hard" suppresses a valid address, so every doubt makes the bounce soft.
+ */
+
+/** The parts of a report outside the recipient's group of fields; see `RecipientEvidence`. */
+type ReportContext = Pick<RecipientEvidence, 'explanation' | 'notice' | 'reportingMta'>;
+
+const NO_CONTEXT: ReportContext = { explanation: '', notice: '', reportingMta: '' };
+
+/** Classifies one group of fields. */
+export function classifyGroup(group: StatusGroup, context: ReportContext = NO_CONTEXT): IncomingReport {
+  return classifyRecipient({
+    ...context,
+    recipient: group.recipient,
+    action: group.action || (group.status.startsWith('4') ? 'delayed' : 'failed'),
+    status: group.status || null,
+    diagnostic: group.diagnostic,
+    comment: `${group.statusComment} ${group.category}`.trim(),
+    remoteMta: group.remoteMta || null,
+  });
+}
+
+export interface RecipientEvidence {
+  recipient: string;
+  action: string;
+  /** The status of the report itself, null when it has none. */
+  status: string | null;
+  diagnostic: string;
+  /** Remarks of the report on its status. */
+  comment: string;
+  /** The text of the notice about this recipient, which names the SMTP command more often than the diagnostic does. */
+  explanation: string;
+  /** The whole notice if it is about this recipient alone, else ''. */
+  notice: string;
+  remoteMta: string | null;
+  /** The server that wrote the diagnostic when no remote server is named; '' when unknown. */
+  reportingMta: string;
+}
+
+/** The report of one recipient. */
+export function classifyRecipient(evidence: RecipientEvidence): IncomingReport {
+  const { recipient, action, status, diagnostic, comment, explanation, notice, remoteMta, reportingMta } =
+    evidence;
+  const quoted = quotedReply(diagnostic);
+  const explained = quotedReply(explanation || notice);
+  const code = quoted.code || explained.code;
+  const phase = quoted.phase === 'dsn' ? explained.phase : quoted.phase;
+  const inner = quoted.enhanced ?? (status === null || isGeneric(status) ? explained.enhanced : null);
+  const enhanced = preferredCode(inner, status);
+  const common = {
+    ...NO_BOUNCE,
+    recipient,
+    action,
+    diagnostic: (diagnostic || explanation || comment || notice).slice(0, 2000),
+    remoteMta,
+    replyCode: code === 0 ? null : String(code),
+  };
+  if (action !== 'failed' && action !== 'delayed') return { ...common, status: enhanced ?? '2.0.0' };
+  const texts = [replyText(diagnostic), `${diagnostic} ${comment}`, replyText(explanation)];
+  // If the status names the cause, text that quotes no reply is as often a footer.
+  if (!namesCause(enhanced)) texts.push(explanation);
+  // Most of a notice is not about the cause: a specific code is better evidence.
+  if (enhanced === null || isGeneric(enhanced)) texts.push(notice);
+  const classification = classifyTexts(texts, notice, {
+    phase,
+    code: code || (enhanced ? Number(enhanced[0]) * 100 + 50 : action === 'failed' ? 550 : 450),
+    // Reporting servers turn any 550 into 5.1.1; after DATA that confirms nothing.
+    enhanced: inner === null && isAfterData(phase) && status?.endsWith('.1.1') ? null : enhanced,
+    mxHost: remoteMta ?? reportingMta,
+  });
+  const isHard =
+    classification.bounceType === 'hard' && action === 'failed' && !DOUBTFUL.has(classification.bounceClass);
+  return {
+    ...common,
+    status: enhanced ?? (action === 'failed' ? '5.0.0' : '4.0.0'),
+    bounceType: classification.bounceType === 'hard' && !isHard ? 'soft' : classification.bounceType,
+    classification: classification.bounceClass,
+    scope: classification.scope,
+    suppress: isHard ? classification.suppress : 'never',
+  };
+}
+
+/**
+ * Whether the status is that of an invalid, disabled or full mailbox or of a large message (RFC 3463 §3.2-3.4), which
+ * needs no explanation.
+ */
+function namesCause(status: string | null): boolean {
+  return status !== null && /^[45]\.(?:1\.(?:1|2|3|6|10)|2\.[123]|3\.4)$/.test(status);
+}
+
+/** Never hard in a report: unknown wording, and a mailbox that may be enabled again. */
+const DOUBTFUL: ReadonlySet<BounceClass> = new Set(['unclassified', 'inactive-mailbox']);
+
+/** Longer than any reply; text of a notice beyond it is not about the failure. */
+const MAX_TEXT_LENGTH = 2000;
+
+/** Classes of an existing address. */
+const ADDRESS_EXISTS: ReadonlySet<BounceClass> = new Set([
+  'inactive-mailbox',
+  'mailbox-full',
+  'message-too-large',
+]);
+
+function isAfterData(phase: ReplyPhase): boolean {
+  return phase === 'data' || phase === 'dot';
+}
+
+interface ReportedCodes {
+  phase: ReplyPhase;
+  code: number;
+  enhanced: string | null;
+  mxHost: string | null;
+}
+
+/**
+ * Classifies by the first text with known wording, else by the codes alone. A hard classification must not be
+ * contradicted by another text or by the notice.
+ */
+function classifyTexts(
+  texts: readonly string[],
+  notice: string,
+  { phase, code, enhanced, mxHost }: ReportedCodes,
+): Classification {
+  const classifyText = (text: string) =>
+    classifyWithRule({ phase, mxHost, reply: { code, enhanced, text: text.slice(0, MAX_TEXT_LENGTH) } });
+  const results = texts
+    .filter((text, i) => text.trim() !== '' && texts.indexOf(text) === i)
+    .map(classifyText);
+  const first = results.find(({ rule }) => rule?.phrases) ?? results[0];
+  const classification =
+    first?.classification ?? classify({ phase, mxHost, reply: { code, enhanced, text: '' } });
+  if (classification.bounceType !== 'hard') return classification;
+  // The explanation may be more specific than the reply, and gateways mix up the replies that they received.
+  const contradiction = [...results, classifyText(notice)].find(
+    (result) => result.rule?.phrases && ADDRESS_EXISTS.has(result.classification.bounceClass),
+  );
+  return contradiction?.classification ?? classification;
+}
