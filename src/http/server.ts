@@ -17,7 +17,7 @@ import { createCallSignals } from './call-signals.ts';
 import { createCallerAddresses, createTrust } from './caller-address.ts';
 import { createFront, respond } from './front.ts';
 import { type GuardDeps, guardedHandler } from './guard.ts';
-import { healthRoutes, type ReadyCheck } from './health.ts';
+import { healthRoutes, type ReadinessCheck } from './health.ts';
 import { createInFlight } from './in-flight.ts';
 import { type ConnectionLimits, createListener } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
@@ -73,7 +73,7 @@ export interface HttpServerOptions {
   routes: readonly Route[];
   /** Pages beyond health, metrics and documentation, which are always there. */
   openRoutes?: readonly OpenRoute[];
-  health: readonly ReadyCheck[];
+  health: readonly ReadinessCheck[];
   registry: Registry;
   /** Of the program, for the documentation. */
   version: string;

@@ -140,8 +140,8 @@ describe('a readiness probe', () => {
     expect(check()).toBe('the disk is full');
     await expect.poll(check).toBeNull();
     expect(logged.map(({ msg }) => msg)).toEqual([
-      'readiness probe failed',
-      'readiness probe succeeds again',
+      'background work failed; trying again later',
+      'background work succeeds again',
     ]);
   });
 
