@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { shownGroup } from '../audience/shown.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { line, lines } from '../http/api/text-form.ts';
-import { parseForm } from '../http/validation.ts';
+import { parseInput } from '../http/validation/parse.ts';
 import { withAudience } from './contacts-house.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
@@ -52,7 +52,7 @@ interface ListOptions extends Options {
 const form = z.object({ name: line(200), description: lines(2000).optional() });
 
 async function create(context: CliContext, options: CreateOptions): Promise<void> {
-  const input = parseForm(form, { name: options.name, description: options.description }, 'group');
+  const input = parseInput(form, { name: options.name, description: options.description }, 'group');
   if (isRefusal(input)) return context.usage(input.message);
   await withAudience(context, options.account, async ({ groups }) => {
     const created = await groups.create(options.account, {

@@ -7,12 +7,12 @@ import { answerReply, refusalReply } from './answers.ts';
 import { type BodyReader, HungUp, TooSlow, tooSlow } from './body/body.ts';
 import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
-import { type FieldCheck, unknownFields } from './known-fields.ts';
 import { rateHeaders } from './rate-headers.ts';
-import type { ReadOnlyCheck } from './read-only.ts';
 import type { Answer, Call, Route, Upload } from './route.ts';
 import type { Handler, Incoming } from './router.ts';
-import { parseForm } from './validation.ts';
+import { type FieldCheck, unknownFields } from './validation/known-fields.ts';
+import { parseInput } from './validation/parse.ts';
+import type { ReadOnlyCheck } from './validation/read-only.ts';
 
 /**
  * What every keyed request passes before its handler, in the order of contract §13.1: key, account, scope,
@@ -178,13 +178,13 @@ async function readForm(
       ? null
       : bodies.openUpload(incoming.req, incoming.res, Object.keys(route.upload));
   if (isRefusal(upload)) return upload;
-  const params = route.params === undefined ? {} : parseForm(route.params, incoming.params, 'path');
+  const params = route.params === undefined ? {} : parseInput(route.params, incoming.params, 'path');
   if (isRefusal(params)) return params;
   const given = readQuery(incoming.search);
   if (isRefusal(given)) return given;
-  const query = route.query === undefined ? given : parseForm(route.query, given, 'query');
+  const query = route.query === undefined ? given : parseInput(route.query, given, 'query');
   if (isRefusal(query)) return query;
-  const body = route.body === undefined ? undefined : parseForm(route.body, sent, 'body');
+  const body = route.body === undefined ? undefined : parseInput(route.body, sent, 'body');
   if (isRefusal(body)) return body;
   const warnings = checks.query?.(given) ?? [];
   const { readOnly } = checks;

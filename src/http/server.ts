@@ -24,9 +24,9 @@ import { createHttpMetrics, metricsRoute } from './metrics.ts';
 import { docsRoute } from './openapi/docs.ts';
 import { openApiDocument, openApiRoute } from './openapi/openapi.ts';
 import { oneAtATime, type PipeliningOptions } from './pipelining.ts';
-import { readOnlyCheck } from './read-only.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation, type RequestState } from './router.ts';
+import { readOnlyCheck } from './validation/read-only.ts';
 
 /**
  * The API listener: puts the parts of this room together and looks after connections, that is how many, how

@@ -3,9 +3,9 @@ import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/re
 import type { UseCase } from '../../store/domains/domains.ts';
 import { refusalBody, successBody } from '../answers.ts';
 import { JsonElement } from '../body/json-parse.ts';
-import { unknownFields } from '../known-fields.ts';
 import { type Call, type Route, route } from '../route.ts';
-import { parseForm } from '../validation.ts';
+import { unknownFields } from '../validation/known-fields.ts';
+import { parseInput } from '../validation/parse.ts';
 import {
   idempotencyKey,
   KEY_HEADER,
@@ -110,7 +110,7 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     await call.turn();
     const read = item.read();
     if (isRefusal(read)) return refused(read);
-    const body = parseForm(stream.form, read.value, 'message');
+    const body = parseInput(stream.form, read.value, 'message');
     if (isRefusal(body)) return refused(body);
     const warnings = warningsOf(read.value);
     const account = settings.account(call.caller.accountId);

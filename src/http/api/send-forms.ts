@@ -3,7 +3,7 @@ import { MAX_ATTACHMENTS } from '../../sending/attachments.ts';
 import { CALENDAR_METHODS } from '../../sending/calendar.ts';
 import { MAX_HEADERS } from '../../sending/headers.ts';
 import { MAX_RECIPIENTS } from '../../sending/request.ts';
-import { atMost } from '../body/entry-counts.ts';
+import { atMost } from '../validation/entry-counts.ts';
 
 /** What the send endpoints take and answer: the schemas, with what the documentation says of each field. */
 const oneOrMany = z.union(

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
+import type { JsonSchema } from '../json-schema.ts';
 import type { OpenRoute } from '../route.ts';
 import { staticPage } from '../static-page.ts';
 import { docsStyle } from './docs-style.ts';
 import type { OpenApiDocument, OpenApiOperation, OpenApiResponse } from './openapi.ts';
-import type { JsonSchema } from './openapi-schemas.ts';
 
 /**
  * `/docs`: the OpenAPI document as a page for people. One file with its own style, no script, nothing from

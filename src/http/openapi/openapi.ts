@@ -1,10 +1,11 @@
 import type { z } from 'zod';
 import { REFUSALS, type RefusalCode } from '../../core/refusal.ts';
 import { JSON_TYPE } from '../answers.ts';
+import type { JsonSchema } from '../json-schema.ts';
 import type { OpenRoute, Route } from '../route.ts';
 import { staticPage } from '../static-page.ts';
-import { ERROR_SCHEMA, type JsonSchema, schemaOf } from './openapi-schemas.ts';
-import { REFUSAL_MEANINGS } from './refusal-meanings.ts';
+import { REFUSAL_MEANINGS } from './error-descriptions.ts';
+import { ERROR_SCHEMA, schemaOf } from './schemas.ts';
 
 /**
  * The OpenAPI 3.1 document, made from the descriptions that also validate requests: it cannot promise what

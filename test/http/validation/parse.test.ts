@@ -1,13 +1,13 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { isRefusal } from '../../src/core/refusal.ts';
-import { atMost } from '../../src/http/body/entry-counts.ts';
-import { unknownFields } from '../../src/http/known-fields.ts';
-import { parseForm } from '../../src/http/validation.ts';
+import { isRefusal } from '../../../src/core/refusal.ts';
+import { atMost } from '../../../src/http/validation/entry-counts.ts';
+import { unknownFields } from '../../../src/http/validation/known-fields.ts';
+import { parseInput } from '../../../src/http/validation/parse.ts';
 
 /** `field: message` of every detail. */
 function complaints(schema: z.ZodType, value: unknown): string[] {
-  const result = parseForm(schema, value, 'body');
+  const result = parseInput(schema, value, 'body');
   return isRefusal(result)
     ? (result.extras.details ?? []).map(({ field, message }) => `${field}: ${message}`)
     : [];
@@ -92,12 +92,12 @@ describe('what is wrong, in a sentence', () => {
   ])('%s', (_, schema, value, expected) => expect(complaints(schema, value)).toEqual(expected));
 
   it('begins with the first and counts the rest', () => {
-    const refusal = parseForm(z.object({ a: z.string(), b: z.string(), c: z.string() }), {}, 'body');
+    const refusal = parseInput(z.object({ a: z.string(), b: z.string(), c: z.string() }), {}, 'body');
     expect(isRefusal(refusal) && refusal.message).toBe('a: is required (and 2 more)');
   });
 
   it('does not go on without end', () => {
-    const refusal = parseForm(z.array(z.string()), Array.from({ length: 5000 }), 'body');
+    const refusal = parseInput(z.array(z.string()), Array.from({ length: 5000 }), 'body');
     expect(isRefusal(refusal) && refusal.extras.details).toHaveLength(50);
     expect(isRefusal(refusal) && refusal.message).toBe('[0]: is required (and 4999 more)');
   });
@@ -151,7 +151,7 @@ describe('entries are counted before they are looked at', () => {
 
   it('with a code of their own', () => {
     const schema = z.object({ files: atMost(z.array(item), 2, 'TOO_MANY_ATTACHMENTS') });
-    const refusal = parseForm(schema, { files: texts(3) }, 'body');
+    const refusal = parseInput(schema, { files: texts(3) }, 'body');
     expect(isRefusal(refusal) && [refusal.code, refusal.message]).toEqual([
       'TOO_MANY_ATTACHMENTS',
       'at most 2 files, here are 3',

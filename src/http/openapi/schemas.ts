@@ -1,38 +1,23 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { REFUSALS } from '../../core/refusal.ts';
+import { type Direction, type JsonSchema, jsonSchemaOf } from '../json-schema.ts';
 
-/** From the schemas that validate to the schemas that the OpenAPI document shows. */
-export type JsonSchema = { [keyword: string]: unknown };
-
-/** JSON Schema 2020-12; schemas that carry an id go to the components. */
+/** The schema of the document; schemas with an id go to the components. */
 export function schemaOf(
   schema: z.ZodType,
-  io: 'input' | 'output',
+  direction: Direction,
   schemas: Record<string, JsonSchema>,
 ): JsonSchema {
-  const {
-    $schema: _,
-    $defs,
-    ...rest
-  } = z.toJSONSchema(schema, {
-    target: 'draft-2020-12',
-    io,
-    unrepresentable: 'any',
-    override: ({ jsonSchema }) => {
-      // An answer may grow fields; a client that refuses them would break on every addition.
-      if (io === 'output' && jsonSchema.additionalProperties === false)
-        delete jsonSchema.additionalProperties;
-      // What a double can hold is no rule of ours.
-      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-    },
-  });
-  for (const [name, definition] of Object.entries($defs ?? {})) schemas[name] = toComponents(definition);
-  return toComponents(rest);
+  const { root, definitions } = jsonSchemaOf(schema, direction);
+  for (const [name, definition] of Object.entries(definitions)) schemas[name] = toComponents(definition);
+  return toComponents(root);
 }
 
-function toComponents(schema: object): JsonSchema {
-  return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as JsonSchema;
+function toComponents(schema: JsonSchema): JsonSchema {
+  const copy: JsonSchema = JSON.parse(
+    JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/'),
+  );
+  return copy;
 }
 
 /** The error envelope of `answers.ts`. */
