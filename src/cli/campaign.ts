@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { z } from 'zod';
 import { createCampaigns, shownAnalytics, shownCampaign } from '../campaigns/campaigns.ts';
 import { isRefusal } from '../core/refusal.ts';
-import { line, lines } from '../http/api/text-form.ts';
+import { line, lines } from '../http/api/fields.ts';
 import { parseInput } from '../http/validation/parse.ts';
 import { campaignSending, sendCampaignCommand } from './campaign-send.ts';
 import type { CliContext } from './context.ts';

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { z } from 'zod';
 import { shownGroup } from '../audience/shown.ts';
 import { isRefusal } from '../core/refusal.ts';
-import { line, lines } from '../http/api/text-form.ts';
+import { line, lines } from '../http/api/fields.ts';
 import { parseInput } from '../http/validation/parse.ts';
 import { withAudience } from './contacts-house.ts';
 import type { CliContext } from './context.ts';

@@ -33,6 +33,8 @@ export function jsonSchemaOf(schema: z.ZodType, direction: Direction): Converted
       // Responses may grow: a client must not reject a field that it does not know.
       if (direction === 'output' && jsonSchema.additionalProperties === false)
         delete jsonSchema.additionalProperties;
+      // The format states it; the patterns for times have 300 characters.
+      if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
       // Bounds of the number type, not of the API.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;

@@ -129,6 +129,12 @@ export interface OpenRoute {
   summary: string;
   description?: string;
   query?: Record<string, string>;
-  answers: Record<number, { description: string; contentType: string; example?: object | string }>;
+  /** Schema of the body for each success status, where the body is JSON. */
+  answers: Record<
+    number,
+    { description: string; contentType: string; schema?: z.ZodType; example?: object | string }
+  >;
+  /** Errors beyond those that every operation may return. */
+  refusals?: RefusalCode[];
   visit(visit: Visit): Promise<Page | Refusal> | Page | Refusal;
 }

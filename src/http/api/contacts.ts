@@ -4,7 +4,6 @@ import type { Erasure } from '../../audience/erasure/erase.ts';
 import { shownConsent, shownContact, shownMembership } from '../../audience/shown.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../store/contacts/consent.ts';
-import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import {
   callerOf,
@@ -15,50 +14,53 @@ import {
   identifier,
   membership,
   profileFields,
-} from './contacts-forms.ts';
-import { readSearchKey, search, searchKey } from './contacts-page.ts';
-import { pageEnd, pageEndForm, paging } from './paging.ts';
+} from './contact-schemas.ts';
+import { readSearchKey, search, searchKey } from './contact-search.ts';
+import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
-/** `/web-setup/contacts`: the people an account writes to, what they consented to, and their erasure. */
-export interface ContactRoutes {
+/** `/web-setup/contacts`: contacts of an account, their consent history and their erasure. */
+export interface ContactRouteDeps {
   contacts: Contacts;
   erasure: Erasure;
 }
 
-export function contactRoutes({ contacts, erasure }: ContactRoutes): Route[] {
-  return [...allContacts(contacts), ...oneContact(contacts, erasure)];
+export function contactRoutes({ contacts, erasure }: ContactRouteDeps): Route[] {
+  return [...collectionRoutes(contacts), ...memberRoutes(contacts, erasure)];
 }
 
 const COMMON = { tag: 'Contacts', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ contactIdentifier: identifier });
-const one = z.object({ contact });
+const result = z.object({ contact }).meta({ id: 'ContactResult' });
+const input = z.object(profileFields).meta({ id: 'ContactInput' });
 const example = { contact: EXAMPLES.contact };
 
-const consent = z.object({
-  action: z.enum(CONSENT_ACTIONS),
-  subscriptionGroupId: z.string().nullable(),
-  method: z.enum([...CONSENT_METHODS, ...OPT_OUT_METHODS]).nullable(),
-  details: z.string().nullable(),
-  ipAddress: z.string().nullable(),
-  userAgent: z.string().nullable(),
-  timestamp: z.iso.datetime().nullable().describe('When the person said so; `null`: nobody told.'),
-  recordedAt: z.iso.datetime(),
-  recordedBy: z.string().describe('The API key, `import`, or `recipient`: the person themselves.'),
-});
+const consent = z
+  .object({
+    action: z.enum(CONSENT_ACTIONS),
+    subscriptionGroupId: z.string().nullable(),
+    method: z.enum([...CONSENT_METHODS, ...OPT_OUT_METHODS]).nullable(),
+    details: z.string().nullable(),
+    ipAddress: z.string().nullable(),
+    userAgent: z.string().nullable(),
+    timestamp: z.iso.datetime().nullable().describe('When the person made the choice; `null`: unknown.'),
+    recordedAt: z.iso.datetime(),
+    recordedBy: z.string().describe('The API key, `import`, or `recipient` for the person.'),
+  })
+  .meta({ id: 'ConsentRecord' });
 
-function allContacts(contacts: Contacts): Route[] {
+function collectionRoutes(contacts: Contacts): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/contacts',
       operationId: 'listContacts',
-      summary: 'Contacts, newest first',
+      summary: 'List contacts, newest first',
       query: z.object({ search, status: globalStatus.optional(), ...paging }),
       answers: {
         200: {
           description: 'A page of contacts.',
-          data: z.object({ contacts: z.array(contact), ...pageEndForm }),
+          data: z.object({ contacts: z.array(contact), ...pageEndFields }),
           example: { contacts: [EXAMPLES.contact], count: 1 },
         },
       },
@@ -94,12 +96,12 @@ function allContacts(contacts: Contacts): Route[] {
       method: 'POST',
       path: '/web-setup/contacts',
       operationId: 'createContact',
-      summary: 'Adds a contact',
+      summary: 'Create a contact',
       description:
-        '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded, with the address and the client of this call. Of any other consent, evidence that is not given is `null`.',
-      body: z.object(profileFields),
+        '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded with the address and the client of this request. For any other method, evidence that is not given is `null`.',
+      body: input,
       example: EXAMPLES.profile,
-      answers: { 201: { description: 'Added.', data: one, example } },
+      answers: { 201: { description: 'The created contact.', data: result, example } },
       refusals: ['CONTACT_ALREADY_EXISTS', 'LIMIT_REACHED', 'INVALID_STATE'],
       handle: async (call) => {
         const { body } = call;
@@ -113,26 +115,26 @@ function allContacts(contacts: Contacts): Route[] {
           globalStatus: body.globalStatus,
           consent: consentOf(body),
         };
-        const added = await contacts.create(call.caller.accountId, profile, callerOf(call));
-        return isRefusal(added) ? added : { status: 201, data: { contact: shownContact(added) } };
+        const created = await contacts.create(call.caller.accountId, profile, callerOf(call));
+        return isRefusal(created) ? created : { status: 201, data: { contact: shownContact(created) } };
       },
     }),
   ];
 }
 
-function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
+function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/contacts/{contactIdentifier}',
       operationId: 'getContact',
-      summary: 'One contact with its memberships',
+      summary: 'Get a contact with its memberships',
       params,
       answers: {
         200: {
           description: 'The contact.',
-          data: one.extend({ memberships: z.array(membership) }),
+          data: result.extend({ memberships: z.array(membership) }),
           example: { ...example, memberships: [EXAMPLES.membership] },
         },
       },
@@ -145,26 +147,32 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
         return { status: 200, data: { contact: shownContact(found), memberships } };
       },
     }),
-    change(contacts, 'PUT', 'replaceContactFields', 'Changes a contact', ' `customFields` as a whole.'),
-    change(
+    updateRoute(
+      contacts,
+      'PUT',
+      'replaceContactFields',
+      'Update a contact',
+      ' `customFields` are replaced as a whole.',
+    ),
+    updateRoute(
       contacts,
       'PATCH',
       'updateContact',
-      'Changes a contact, custom fields one by one',
-      ' Of `customFields` those that are named, `null` takes one away.',
+      'Update a contact and merge its custom fields',
+      ' `customFields` are merged by field; `null` removes one.',
     ),
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/contacts/{contactIdentifier}/consent-history',
       operationId: 'listConsentHistory',
-      summary: 'Everything a contact ever consented to or took back, newest first',
+      summary: 'List the consent history of a contact, newest first',
       params,
       query: z.object(paging),
       answers: {
         200: {
           description: 'A page of the history.',
-          data: z.object({ consents: z.array(consent), ...pageEndForm }),
+          data: z.object({ consents: z.array(consent), ...pageEndFields }),
           example: { consents: [CONSENT_EXAMPLE], count: 1 },
         },
       },
@@ -190,13 +198,13 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
       method: 'DELETE',
       path: '/web-setup/contacts/{contactIdentifier}',
       operationId: 'eraseContact',
-      summary: 'Erases a person',
+      summary: 'Erase a contact',
       description:
-        'Profile, memberships and history go, mail that waits is cancelled, and address, number and name are taken out of messages, events and stored answers. Suppressions and opt-outs stay, by the identifier alone.',
+        'Deletes profile, memberships and history, cancels queued mail, and removes email address, phone number and name from messages, events and stored responses. Suppressions and opt-outs remain, by the identifier only.',
       params,
       answers: {
         200: {
-          description: 'Erased.',
+          description: 'The contact was erased.',
           data: z.object({ message: z.string() }),
           example: { message: 'The contact has been erased.' },
         },
@@ -207,19 +215,19 @@ function oneContact(contacts: Contacts, erasure: Erasure): Route[] {
         if (isRefusal(erased)) return erased;
         const message = erased.complete
           ? 'The contact has been erased.'
-          : 'The contact has been erased; the rest of its traces in messages and events is being cleared.';
+          : 'The contact has been erased; its remaining data in messages and events is being cleared.';
         return { status: 200, data: { message } };
       },
     }),
   ];
 }
 
-function change(
+function updateRoute(
   contacts: Contacts,
   method: 'PUT' | 'PATCH',
   operationId: string,
   summary: string,
-  custom: string,
+  customFieldsNote: string,
 ): Route {
   return route({
     ...COMMON,
@@ -227,22 +235,22 @@ function change(
     path: '/web-setup/contacts/{contactIdentifier}',
     operationId,
     summary,
-    description: `Fields that are given replace what was there, others stay, \`null\` takes a value away; \`consentMethod: null\` withdraws the consent. Evidence of the consent stays as it is unless it is given or \`consentMethod\` changes.${custom} A new address takes the person's opt-outs along.`,
+    description: `Replaces the fields that are given; \`null\` clears a field, \`consentMethod: null\` withdraws the consent. Evidence of the consent does not change unless it is given or \`consentMethod\` changes.${customFieldsNote} Opt-outs of the contact also apply to a new email address.`,
     params,
-    body: z.object(profileFields),
+    body: input,
     example: { firstName: 'Augusta Ada', customFields: { plan: 'gold', since: 2026 } },
-    answers: { 200: { description: 'The contact as it is now.', data: one, example } },
+    answers: { 200: { description: 'The updated contact.', data: result, example } },
     refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS', 'INVALID_STATE'],
     handle: async (call) => {
       const { email, phone, firstName, lastName, customFields, source, globalStatus } = call.body;
       const consent = consentOf(call.body);
-      const changed = await contacts.update(
+      const updated = await contacts.update(
         call.caller.accountId,
         call.params.contactIdentifier,
         { email, phone, firstName, lastName, customFields, source, globalStatus, consent },
         { ...callerOf(call), merge: method === 'PATCH' },
       );
-      return isRefusal(changed) ? changed : { status: 200, data: { contact: shownContact(changed) } };
+      return isRefusal(updated) ? updated : { status: 200, data: { contact: shownContact(updated) } };
     },
   });
 }

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { SearchPlace } from '../../audience/search.ts';
-import { invalid, type Refusal } from '../../core/refusal.ts';
+import type { Refusal } from '../../core/refusal.ts';
 import { SEARCH_KEYS } from '../../store/contacts/contacts.ts';
+import { unknownKey } from './paging.ts';
 
-/** Page keys of searches among people: like those of `page-key.ts`, of a place in the index or in a walk. */
+/** Page keys of contact searches: a position in the search index or in a scan. */
 const PREFIX = 'search:';
 
 const indexPlace = z.tuple([z.int().min(0)]);
@@ -21,7 +22,7 @@ export const search = z
   .max(320)
   .optional()
   .describe(
-    'Any part of the address, the name, the phone number or an identifier (`email_…`, `phone_…`, `userId`; of these at least 5 characters). Of several words each must be found. Case and accents do not matter. Words of one or two characters alone find beginnings of the address, the full name and the last name; so do all searches for a while after an upgrade from a version without this index. A page may be short, even empty, and still have a `nextKey`.',
+    'Any part of the email address, the name, the phone number or an identifier (`email_…`, `phone_…`, `userId`; at least 5 characters of these). Every word must match. Case and accents are ignored. Words of one or two characters match only the start of the address, the full name and the last name; so do all words for some time after an upgrade from a version without the search index. A page may be short or even empty and still have a `nextKey`.',
   );
 
 export function searchKey(place: SearchPlace): string {
@@ -29,7 +30,7 @@ export function searchKey(place: SearchPlace): string {
   return Buffer.from(PREFIX + JSON.stringify(parts)).toString('base64url');
 }
 
-/** Null when there is no key (or an empty one), a refusal when it is none that a search gave. */
+/** Null when there is no key or an empty one; a refusal when no search issued it. */
 export function readSearchKey(key: string | undefined): SearchPlace | null | Refusal {
   if (key === undefined || key === '') return null;
   const text = Buffer.from(key, 'base64url').toString('utf8');
@@ -37,7 +38,7 @@ export function readSearchKey(key: string | undefined): SearchPlace | null | Ref
   const inIndex = indexPlace.safeParse(parts);
   if (inIndex.success) return { before: inIndex.data[0] };
   const inWalk = walkPlace.safeParse(parts);
-  if (!inWalk.success) return invalid('lastKey', 'is not a nextKey that this list gave');
+  if (!inWalk.success) return unknownKey();
   const [walk, prefix, seq] = inWalk.data;
   return { walk, key: prefix, seq };
 }
@@ -46,7 +47,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Not one of ours: said by the caller.
+    // Not a key that a search issued: the caller refuses it.
     return null;
   }
 }
