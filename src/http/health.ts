@@ -6,7 +6,7 @@ import type { Pressure } from '../sending/pressure.ts';
 import { storageFailure } from '../store/failure.ts';
 import { JSON_TYPE, refusalEnvelope, refusalReply, successBody } from './answers.ts';
 import { mayReadMetrics } from './metrics.ts';
-import type { OpenRoute, Page } from './route.ts';
+import type { OpenResponse, OpenRoute } from './route.ts';
 
 /**
  * The state of the daemon: `/web-setup/health` for clients of the interface, `/healthz` (alive) and `/readyz` (can
@@ -87,7 +87,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
       answers: {
         200: { description: 'The API responds.', contentType: 'application/json', example: HEALTH },
       },
-      visit: () => json(HEALTH),
+      handle: () => json(HEALTH),
     },
     {
       path: '/healthz',
@@ -97,7 +97,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
       answers: {
         200: { description: 'The process is alive.', contentType: 'application/json', example: HEALTH },
       },
-      visit: () => json(HEALTH),
+      handle: () => json(HEALTH),
     },
     {
       path: '/readyz',
@@ -113,8 +113,8 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
           example: { success: true, data: { status: 'ready', checks: [{ check: 'database', ok: true }] } },
         },
       },
-      visit: async (visit) => {
-        const withDetails = mayReadMetrics(visit, metricsKey);
+      handle: async (request) => {
+        const withDetails = mayReadMetrics(request, metricsKey);
         const results = await Promise.all(checks.map((check) => resultOf(check, withDetails, log)));
         const failed = results.filter(({ ok }) => !ok);
         return failed.length === 0
@@ -123,7 +123,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
               contentType: JSON_TYPE,
               body: successBody({ status: 'ready', checks: results }, []),
             }
-          : notReady(results, failed, visit.requestId);
+          : notReady(results, failed, request.requestId);
       },
     },
   ];
@@ -131,7 +131,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
 
 export const HEALTH = { success: true, data: { status: 'ok' }, status: 'ok' };
 
-function json(value: object): Page {
+function json(value: object): OpenResponse {
   return { status: 200, contentType: JSON_TYPE, body: JSON.stringify(value) };
 }
 
@@ -159,7 +159,11 @@ async function resultOf(
 const BROKEN_CHECK = 'the check itself failed; see the log';
 
 /** The error envelope with the results of all checks in `data`. */
-export function notReady(results: ReadinessResult[], failed: ReadinessResult[], requestId: string): Page {
+export function notReady(
+  results: ReadinessResult[],
+  failed: ReadinessResult[],
+  requestId: string,
+): OpenResponse {
   const refusal = refuse('UNAVAILABLE', `not ready: ${failed.map(({ check }) => check).join(', ')}`, {
     details: failed.map(({ check, message = '' }) => ({ field: check, message })),
   });
@@ -233,7 +237,7 @@ export function createProbe(options: ProbeOptions): Probe {
         onFirstRun = resolve;
         loop.start();
       }),
-    // A run that hangs must not hold up the stop of the daemon.
+    // A run that hangs must not delay the stop of the daemon.
     stop: () => void loop.stop(),
   };
 }

@@ -1,20 +1,20 @@
 import type { RateLane, RateReading } from '../accounts/rate-limits.ts';
 
 /**
- * How a caller is told of its limit: the fields of draft-ietf-httpapi-ratelimit-headers (a policy of `q`
- * calls in `w` seconds; `r` are left, all of them again after `t` seconds) and the older X- pair.
+ * Header fields about the rate limit of the caller: those of draft-ietf-httpapi-ratelimit-headers (a policy of `q`
+ * requests in `w` seconds; `r` remain, all again after `t` seconds) and the older X- fields.
  */
-export function rateHeaders(lane: RateLane, reading: RateReading): Record<string, string> {
+export function rateHeaders(rateClass: RateLane, reading: RateReading): Record<string, string> {
   const { burst, perSecond } = reading.rate;
   return {
     'X-RateLimit-Limit': String(burst),
     'X-RateLimit-Remaining': String(reading.remaining),
-    'RateLimit-Policy': `"${lane}";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond))}`,
-    RateLimit: `"${lane}";r=${reading.remaining};t=${reading.fullAfterSeconds}`,
+    'RateLimit-Policy': `"${rateClass}";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond))}`,
+    RateLimit: `"${rateClass}";r=${reading.remaining};t=${reading.fullAfterSeconds}`,
   };
 }
 
-/** The same fields for a limit that has been reached; `seconds` until it lets a call through again. */
+/** The same fields for a limit that is reached. `retryAfter`: seconds until the next request is allowed. */
 export function reachedHeaders(
   { name, calls, seconds }: { name: string; calls: number; seconds: number },
   retryAfter: number,

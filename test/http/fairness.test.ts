@@ -153,7 +153,7 @@ describe('the request rate of an account', () => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
     expect(refused.headers.get('ratelimit-policy')).toBe('"setup-account";q=3;w=3');
     expect((await jsonOf(refused))['message']).toBe(
-      'this account has reached its limit of 1 requests a second',
+      'this account has reached its limit of 1 requests per second',
     );
     expect((await get(await another('other'))).status).toBe(200);
   });

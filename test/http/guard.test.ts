@@ -131,8 +131,8 @@ describe('parameters', () => {
     ['/web-setup/things/one?limit=1&limit=2', 'limit', 'is given more than once'],
     ['/web-setup/things/one?__proto__=1', null, null],
     [`/web-setup/things/${'x'.repeat(21)}`, 'thingId', 'must have at most 20 characters'],
-    ['/web-setup/things/%E0%A4%A', 'path', 'has a % that is no percent-encoding of UTF-8'],
-    ['/web-setup/things/%ff', 'path', 'has a % that is no percent-encoding of UTF-8'],
+    ['/web-setup/things/%E0%A4%A', 'path', 'has a % that is not a percent-encoding of UTF-8'],
+    ['/web-setup/things/%ff', 'path', 'has a % that is not a percent-encoding of UTF-8'],
   ])('%s', async (path, field, message) => {
     const { status, body } = await get(path);
     expect(status).toBe(field === null ? 200 : 400);

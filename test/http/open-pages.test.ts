@@ -195,7 +195,7 @@ it('pages of other rooms are served as they are, and may refuse', async () => {
     tag: 'Operations',
     summary: 'Whether a host is ours',
     answers: { 200: { description: 'It is.', contentType: 'text/plain' } },
-    visit: ({ query }: { query: URLSearchParams }) =>
+    handle: ({ query }: { query: URLSearchParams }) =>
       query.get('domain') === 'ours.example'
         ? { status: 200, contentType: 'text/plain', body: 'yes' }
         : refuse('NOT_FOUND', 'not ours'),

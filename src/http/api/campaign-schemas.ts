@@ -12,7 +12,7 @@ const progress = z
       .int()
       .nullable()
       .describe('Active members of the group when sending started; null before that.'),
-    queued: z.int().describe('Members for whom a message was created.'),
+    queued: z.int().describe('Members with a message.'),
     skipped: z
       .object({
         withoutEmail: z.int(),
@@ -23,7 +23,7 @@ const progress = z
             'A field has a value that the template cannot insert: a list, or a line break in the subject.',
           ),
       })
-      .describe('Members for whom no message was created.'),
+      .describe('Members without a message, by reason.'),
     perHour: z.int().nullable().describe('Maximum number of messages per hour; null: no limit.'),
     pausedReason: z
       .string()

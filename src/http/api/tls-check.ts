@@ -35,7 +35,7 @@ export function tlsCheckRoute({ clock, standingOf, leadsHere }: TlsCheckDeps): O
       },
     },
     refusals: ['NOT_FOUND', 'RATE_LIMITED'],
-    visit: async ({ query, from }) => {
+    handle: async ({ query, from }) => {
       const host = query.get('domain') ?? '';
       const standing = standingOf(host);
       if (standing === 'registered') {

@@ -21,7 +21,7 @@ export function docsRoute(document: OpenApiDocument): OpenRoute {
     tag: 'Operations',
     summary: 'Get the API reference as a page',
     answers: { 200: { description: 'The page.', contentType: 'text/html' } },
-    visit: staticPage('text/html; charset=utf-8', docsPage(document), {
+    handle: staticPage('text/html; charset=utf-8', docsPage(document), {
       'Content-Security-Policy': policy(docsStyle),
       'Referrer-Policy': 'no-referrer',
     }),

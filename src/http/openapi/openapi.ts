@@ -161,7 +161,7 @@ export function openApiRoute(document: OpenApiDocument): OpenRoute {
     tag: 'Operations',
     summary: 'Get this API as an OpenAPI document',
     answers: { 200: { description: 'The document.', contentType: 'application/json' } },
-    visit: staticPage(JSON_TYPE, JSON.stringify(document)),
+    handle: staticPage(JSON_TYPE, JSON.stringify(document)),
   };
 }
 

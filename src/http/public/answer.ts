@@ -2,19 +2,19 @@ import type { Fields } from './form-body.ts';
 import type { Visitor } from './visitor.ts';
 
 /**
- * What a public page is asked, and what it answers: a whole text or picture, made before the first byte is
- * sent. Nothing here is in the API's envelope; those who read it are people.
+ * Requests and responses of the public pages. A response is a complete page or image, not in the envelope of the API:
+ * its readers are recipients of mail.
  */
 export interface PublicRequest {
-  /** GET stands for HEAD, too. */
+  /** GET for HEAD as well. */
   method: 'GET' | 'POST';
   isHead: boolean;
-  /** The host name that the visitor asked for, lower case, without port; '' when not known. */
+  /** The requested host name in lower case, without port; '' if unknown. */
   host: string;
   /** The last part of the path. */
   token: string;
   visitor: Visitor;
-  /** What a POST sent, names in lower case; empty with GET. */
+  /** Fields of a POST, with names in lower case; empty for GET. */
   fields: Fields;
 }
 
@@ -24,14 +24,14 @@ export interface PublicAnswer {
   body: string | Buffer;
 }
 
-/** A place among the public pages: what answers to `/<name>/<token>`. */
-export interface PublicPlace {
+/** Handles `/<name>/<token>`. */
+export interface PublicRoute {
   name: string;
   methods: readonly PublicRequest['method'][];
   answer(request: PublicRequest): PublicAnswer | Promise<PublicAnswer>;
 }
 
-/** Of every answer: no index lists it, nobody keeps it, and no address of ours goes on to another site. */
+/** Header fields of every response: not indexed, not cached, no Referer to other sites. */
 export const COMMON_HEADERS: Readonly<Record<string, string>> = {
   'Cache-Control': 'no-store',
   'X-Robots-Tag': 'noindex, nofollow',

@@ -1,11 +1,11 @@
-import { COMMON_HEADERS, type PublicPlace } from './answer.ts';
+import { COMMON_HEADERS, type PublicRoute } from './answer.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 
 /**
- * `/.well-known/acme-challenge/<token>`: what a certificate authority comes to look for (RFC 8555 §8.3), as long
- * as an order is open. `answerTo` is null for tokens that nobody put up.
+ * `/.well-known/acme-challenge/<token>`: the validation requests of a certificate authority (RFC 8555 §8.3) while an
+ * order is open. `answerTo` returns null for unknown tokens.
  */
-export function challengePlace(answerTo: (token: string) => string | null): PublicPlace {
+export function challengeRoute(answerTo: (token: string) => string | null): PublicRoute {
   return {
     name: '.well-known/acme-challenge',
     methods: ['GET'],

@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Reads the few fields that somebody may send to a public page, in either form of a body: as browsers send
- * them, or as `multipart/form-data`, in which mailbox providers may (RFC 8058 §3.1). Reads more than was asked
- * for from nobody, and is lenient with the rest: what asks for less mail should not fail for its form.
+ * Reads the fields of a POST to a public page, from an URL-encoded body, as browsers send it, or from
+ * `multipart/form-data`, which mailbox providers may send (RFC 8058 §3.1). Limits the size and is otherwise lenient: an
+ * unsubscribe request must not fail because of its format.
  */
 export type Fields = ReadonlyMap<string, string>;
 
-/** More than any form here sends. */
+/** More than any form of these pages sends. */
 const MAX_BYTES = 16 * 1024;
 
-/** Names in lower case, of equal ones the first. 'too-large', or null when the sender hung up. */
+/** Names in lower case; the first value of each. Null when the client disconnected. */
 export async function readFields(req: IncomingMessage): Promise<Fields | 'too-large' | null> {
   const bytes = await collect(req);
   if (!Buffer.isBuffer(bytes)) return bytes;
@@ -27,7 +27,7 @@ export async function readFields(req: IncomingMessage): Promise<Fields | 'too-la
   return fields;
 }
 
-/** RFC 7578; line ends may lack their CR. */
+/** RFC 7578; accepts line ends without CR. */
 function multipart(text: string, boundary: string): [string, string][] {
   const parts = text.split(`--${boundary}`).slice(1);
   return parts.flatMap((part): [string, string][] => {
@@ -49,7 +49,7 @@ function collect(req: IncomingMessage): Promise<Buffer | 'too-large' | null> {
       else chunks.push(chunk);
     });
     req.on('end', () => resolve(Buffer.concat(chunks)));
-    // Comes after the end as well, and is too late then to say anything.
+    // Also emitted after `end`, without effect then.
     req.on('close', () => resolve(null));
     req.on('error', () => resolve(null));
   });

@@ -3,32 +3,29 @@ import { escapeHtml } from '../../mail/template.ts';
 import { COMMON_HEADERS, type PublicAnswer } from './answer.ts';
 import { publicStyle } from './style.ts';
 
-/**
- * The frame of every public page: html that needs no script, loads nothing from anywhere, and may not be shown
- * inside another page.
- */
+/** The layout of the public pages: HTML without script and external resources that cannot be framed. */
 
-/** Html that is safe to be put into a page. */
+/** HTML that is safe to insert into a page. */
 export interface Html {
   readonly html: string;
 }
 
-/** Marks up a text: what is put in is escaped, unless it is html already; a list is put in piece by piece. */
+/** Template tag: escapes inserted strings, inserts `Html` unchanged, and concatenates lists. */
 export function html(
   strings: TemplateStringsArray,
   ...values: readonly (string | Html | readonly Html[])[]
 ): Html {
   let text = strings[0] ?? '';
-  for (const [index, value] of values.entries()) text += shown(value) + (strings[index + 1] ?? '');
+  for (const [index, value] of values.entries()) text += insertedText(value) + (strings[index + 1] ?? '');
   return { html: text };
 }
 
-function shown(value: string | Html | readonly Html[]): string {
+function insertedText(value: string | Html | readonly Html[]): string {
   if (typeof value === 'string') return escapeHtml(value);
   return 'html' in value ? value.html : value.map((each) => each.html).join('');
 }
 
-export const nothing: Html = { html: '' };
+export const empty: Html = { html: '' };
 
 const STYLE_HASH = createHash('sha256').update(publicStyle).digest('base64');
 
@@ -39,7 +36,7 @@ const PAGE_HEADERS = {
   'X-Frame-Options': 'DENY',
 };
 
-/** A whole page; the title is its heading as well. */
+/** A complete page; the title is also its heading. */
 export function pageAnswer(status: number, title: string, content: Html): PublicAnswer {
   const page = html`<!doctype html>
 <html lang="en">

@@ -10,25 +10,25 @@ import type { Writer } from '../../store/writer.ts';
 import { createReportAbuse } from '../../suppression/report-abuse.ts';
 import type { Unsubscribing } from '../../suppression/unsubscribe.ts';
 import type { ContextFor } from '../listener.ts';
-import { challengePlace } from './challenge.ts';
-import { reportPlace } from './report.ts';
+import { challengeRoute } from './challenge.ts';
+import { reportRoute } from './report.ts';
 import { createPublicServer } from './server.ts';
-import { clickPlace, openPlace } from './tracking.ts';
-import { unsubscribePlace } from './unsubscribe.ts';
+import { clickRoute, openRoute } from './tracking.ts';
+import { unsubscribeRoute } from './unsubscribe.ts';
 
-/** The public side as a whole: its places, its listener, and the visits that wait to be recorded. */
+/** The public pages: their routes, their listeners, and visits that wait to be recorded. */
 export interface PublicSide {
-  /** Binds `public.listen`; rejects when the address cannot be had. */
+  /** Binds `public.listen`; rejects when the address is not available. */
   listen(): Promise<void>;
   address(): { host: string; port: number } | null;
   /** Of `public.tls.listen`; null when that is off. */
   secureAddress(): { host: string; port: number } | null;
-  /** `public.url`, or where it really listens when that names no port. */
+  /** `public.url`; the bound address if that has port 0. */
   url(): string;
   close(graceMs: number): Promise<void>;
 }
 
-export interface PublicSideSettings {
+export interface PublicSideDeps {
   config: Pick<Config, 'public'>;
   clock: Clock;
   log: Log;
@@ -39,21 +39,21 @@ export interface PublicSideSettings {
   tokens: Tokens;
   unsubscribing: Unsubscribing;
   onSuppressionChange: OnSuppressionChange;
-  /** Whether a host is the link host of a customer's proven domain. */
+  /** Whether a host is the link host of a verified customer domain. */
   isCustomerHost(host: string): boolean;
-  /** Of `public.tls`; null: somebody else ends TLS, or nobody. */
+  /** Of `public.tls`; null: this daemon does not terminate TLS. */
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
 
-export function createPublicSide(settings: PublicSideSettings): PublicSide {
-  const { config, log, registry, tokens, certificates } = settings;
+export function createPublicSide(deps: PublicSideDeps): PublicSide {
+  const { config, log, registry, tokens, certificates } = deps;
   const counted = new Counter({
     name: 'postrider_visits_total',
-    help: 'Opens and clicks, by what became of them.',
+    help: 'Opens and clicks, by result.',
     labelNames: ['kind', 'fate'],
     registers: [registry],
   });
-  const visits = createVisits({ ...settings, observe: (kind, fate) => counted.inc({ kind, fate }) });
+  const visits = createVisits({ ...deps, observe: (kind, fate) => counted.inc({ kind, fate }) });
   const server = createPublicServer({
     config: config.public,
     ...(certificates === null
@@ -61,12 +61,12 @@ export function createPublicSide(settings: PublicSideSettings): PublicSide {
       : { secure: { listen: config.public.tls.listen, contextFor: certificates.contextFor } }),
     log,
     registry,
-    places: [
-      openPlace({ tokens, visits }),
-      clickPlace({ tokens, visits, isCustomerHost: settings.isCustomerHost }),
-      unsubscribePlace(settings),
-      reportPlace({ ...settings, reportAbuse: createReportAbuse(settings) }),
-      ...(certificates === null ? [] : [challengePlace(certificates.challengeAnswer)]),
+    routes: [
+      openRoute({ tokens, visits }),
+      clickRoute({ tokens, visits, isCustomerHost: deps.isCustomerHost }),
+      unsubscribeRoute(deps),
+      reportRoute({ ...deps, reportAbuse: createReportAbuse(deps) }),
+      ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
     ],
   });
 

@@ -1,29 +1,29 @@
 import type { Visits } from '../../events/visits.ts';
 import { linkAddress } from '../../mail/html/link-address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
-import { COMMON_HEADERS, type PublicAnswer, type PublicPlace } from './answer.ts';
+import { COMMON_HEADERS, type PublicAnswer, type PublicRoute } from './answer.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 
 /**
- * `/c/<token>` and `/o/<token>.gif`. The answer needs nothing but the token itself, so it is at once, and works
- * for ever; what is recorded of the visit comes after.
+ * `/c/<token>` and `/o/<token>.gif`. The response depends on the token only, so it needs no database and links never
+ * expire. The visit is recorded afterwards.
  */
-export interface TrackingSettings {
+export interface TrackingDeps {
   tokens: Pick<Tokens, 'readClick' | 'openUrl'>;
   visits: Pick<Visits, 'note'>;
 }
 
-export interface ClickSettings extends TrackingSettings {
-  /** Whether a host is the link host of a customer's proven domain. */
+export interface ClickDeps extends TrackingDeps {
+  /** Whether a host is the link host of a verified customer domain. */
   isCustomerHost(host: string): boolean;
 }
 
 /**
- * Redirects to the address in the token. Without a valid signature it leads nowhere, and under a customer's host
- * only where the link was made for that host: another account's link must not borrow its name. Under any other
- * host (the platform's, or what a proxy makes of it) every link works.
+ * Redirects to the URL in the token if its signature is valid. Under the host of a customer, only links created for that
+ * host work: another account's link must not use its name. Under any other host (that of the platform, or one set by a
+ * proxy) every link works.
  */
-export function clickPlace({ tokens, visits, isCustomerHost }: ClickSettings): PublicPlace {
+export function clickRoute({ tokens, visits, isCustomerHost }: ClickDeps): PublicRoute {
   return {
     name: 'c',
     methods: ['GET'],
@@ -38,15 +38,15 @@ export function clickPlace({ tokens, visits, isCustomerHost }: ClickSettings): P
   };
 }
 
-/** One transparent point. */
-const PICTURE = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
+/** One transparent pixel. */
+const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
 
-/** The same picture whatever the token, so that no mail shows a broken one. */
-export function openPlace({ tokens, visits }: TrackingSettings): PublicPlace {
-  const picture: PublicAnswer = {
+/** Returns the image for any token, so that no mail shows a broken image. */
+export function openRoute({ tokens, visits }: TrackingDeps): PublicRoute {
+  const pixel: PublicAnswer = {
     status: 200,
     headers: { ...COMMON_HEADERS, 'Content-Type': 'image/gif' },
-    body: PICTURE,
+    body: PIXEL,
   };
   return {
     name: 'o',
@@ -54,7 +54,7 @@ export function openPlace({ tokens, visits }: TrackingSettings): PublicPlace {
     answer: ({ token, visitor, isHead }) => {
       const messageId = isHead ? null : tokens.openUrl.read(token.replace(/\.gif$/, ''));
       if (messageId !== null) visits.note({ kind: 'email_opened', messageId, url: null, ...visitor });
-      return picture;
+      return pixel;
     },
   };
 }

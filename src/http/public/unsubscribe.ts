@@ -5,17 +5,23 @@ import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { Choice, OptOutPart, Unsubscribing, Word } from '../../suppression/unsubscribe.ts';
-import type { PublicAnswer, PublicPlace } from './answer.ts';
-import { correspondents } from './correspondents.ts';
+import type { PublicAnswer, PublicRoute } from './answer.ts';
+import { partiesOf } from './parties.ts';
 import { tooOftenPage, unknownLinkPage } from './plain-pages.ts';
-import { askPage, inTheWay, stoppedPage, takenBackPage, type UnsubscribeView } from './unsubscribe-page.ts';
+import {
+  askPage,
+  resubscribedPage,
+  stoppedPage,
+  stoppedParts,
+  type UnsubscribeView,
+} from './unsubscribe-page.ts';
 
 /**
- * `/u/<token>`. GET shows what can be stopped and changes nothing, because scanners follow links. POST does
- * what it says at once, whoever sends it: a mailbox provider for its user (RFC 8058), or the page's own form.
- * No cookie, no redirect; sent again, it changes nothing.
+ * `/u/<token>`. GET shows the choices and changes nothing, because scanners follow links. POST takes effect immediately,
+ * whether a mailbox provider sends it for its user (RFC 8058) or the form of the page. It uses no cookie and no redirect,
+ * and repeating it changes nothing.
  */
-export interface UnsubscribeSettings {
+export interface UnsubscribeDeps {
   tables: Tables;
   writer: Writer;
   tokens: Pick<Tokens, 'unsubscribeUrl'>;
@@ -24,42 +30,41 @@ export interface UnsubscribeSettings {
 }
 
 /**
- * How often an opt-out may be taken back, for each recipient of an account. Only this side is limited: an opt-out
- * always succeeds (RFC 8058 §3.1), and without taking one back there is nothing left to stop, so the events and
- * consent records that links can cause are bounded as well.
+ * Rate of undoing opt-outs, for each recipient of an account. An opt-out itself is not limited (RFC 8058 §3.1): once
+ * everything is stopped, further ones change nothing until an undo, so events and consent records are bounded as well.
  */
 const UNDO_RATE: Rate = { burst: 10, perSecond: 10 / 3600 };
-const RECIPIENTS_REMEMBERED = 20_000;
+const MAX_RECIPIENTS = 20_000;
 
-export function unsubscribePlace(settings: UnsubscribeSettings): PublicPlace {
-  const { tables, writer, tokens, unsubscribing } = settings;
-  const undos = createBuckets(settings.clock, UNDO_RATE, RECIPIENTS_REMEMBERED);
+export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
+  const { tables, writer, tokens, unsubscribing } = deps;
+  const undos = createBuckets(deps.clock, UNDO_RATE, MAX_RECIPIENTS);
 
   const viewOf = (mail: SentMail): UnsubscribeView => ({
-    ...correspondents(tables, mail),
+    ...partiesOf(tables, mail),
     stream: mail.stream,
     standing: unsubscribing.standing(tables, mail),
   });
 
   function show(mail: SentMail): PublicAnswer {
     const view = viewOf(mail);
-    const out = inTheWay(view);
+    const out = stoppedParts(view);
     return out.length > 0 ? stoppedPage(view, out, 'before') : askPage(view);
   }
 
   async function stop(mail: SentMail, choice: Choice, word: Word): Promise<PublicAnswer> {
     const stopped = await writer.run((all) => unsubscribing.optOut(all, mail, choice, word));
     const view = viewOf(mail);
-    // Nothing can be stopped of mail that was only simulated.
+    // Simulated mail has no opt-outs.
     if (mail.simulated) return askPage(view);
-    return stoppedPage(view, stopped.length > 0 ? stopped : inTheWay(view), 'now');
+    return stoppedPage(view, stopped.length > 0 ? stopped : stoppedParts(view), 'now');
   }
 
   async function undo(mail: SentMail, parts: readonly OptOutPart[], word: Word): Promise<PublicAnswer> {
     const { allowed, retryAfterSeconds } = undos.take(`${mail.accountId} ${mail.recipientHash}`);
     if (!allowed) return tooOftenPage(retryAfterSeconds);
     await writer.run((all) => unsubscribing.undo(all, mail, parts, word));
-    return takenBackPage(viewOf(mail));
+    return resubscribedPage(viewOf(mail));
   }
 
   return {

@@ -31,7 +31,7 @@ describe('the report page', () => {
   it('makes it a complaint, once', async () => {
     const rig = await startPublic();
     const { message, mail } = await delivered(rig, 'mk');
-    expect((await report(rig, mail, 'reason=fraud')).body).toContain('Your report is on record.');
+    expect((await report(rig, mail, 'reason=fraud')).body).toContain('Your report was recorded.');
     expect((await report(rig, mail)).body).toContain('This mail was reported before.');
     expect(rig.events()).toMatchObject([
       {

@@ -7,7 +7,7 @@ import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
 import { publicEvent } from '../../../src/events/feed.ts';
-import { createPublicSide, type PublicSideSettings } from '../../../src/http/public/public.ts';
+import { createPublicSide, type PublicSideDeps } from '../../../src/http/public/public.ts';
 import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
 import { clickTokens, createTokens } from '../../../src/mail/tokens.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
@@ -20,7 +20,7 @@ export const CUSTOMER_HOSTS = ['link.example.com', 'link.example.org'];
 /** The public side on a free port over a real database, and what a test wants to know of either. */
 export async function startPublic(
   settings: Record<string, string> = {},
-  certificates: PublicSideSettings['certificates'] = null,
+  certificates: PublicSideDeps['certificates'] = null,
 ) {
   const store = startStore();
   const { tables, writer, recorder, clock } = store;

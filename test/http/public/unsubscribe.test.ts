@@ -126,7 +126,7 @@ describe('the page', () => {
     const rig = await startPublic();
     const { body } = await rig.call(path(rig, rig.sent({ use_case: 'mk' }).mail));
     expect(body).not.toContain('type="radio"');
-    expect(body).toContain('You will get marketing mail no more.');
+    expect(body).toContain('You will no longer get marketing mail.');
   });
 
   it('stops what was chosen, says so, takes it back, and says that', async () => {
