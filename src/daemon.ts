@@ -7,7 +7,6 @@ import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts
 import { CONTACT_SEARCH_STEP } from './audience/search-fill.ts';
 import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
-import { createCampaigns } from './campaigns/campaigns.ts';
 import { createCampaignRunner } from './campaigns/run.ts';
 import { createCampaignSending } from './campaigns/send.ts';
 import { createCertificates } from './certificates/service.ts';
@@ -35,27 +34,9 @@ import {
   type RetentionDeps,
   type RetentionProgress,
 } from './events/retention.ts';
-import { accountRoutes } from './http/api/account.ts';
-import { campaignRoutes } from './http/api/campaigns.ts';
-import { complianceTemplateRoutes } from './http/api/compliance-templates.ts';
-import { contactRoutes } from './http/api/contacts.ts';
-import { contactImportRoutes } from './http/api/contacts-import.ts';
-import { domainGroupRoutes } from './http/api/domain-groups.ts';
-import { domainReportRoutes } from './http/api/domain-reports.ts';
-import { domainRoutes } from './http/api/domains.ts';
-import { messageActionRoutes } from './http/api/message-actions.ts';
-import { messageRoutes } from './http/api/messages.ts';
-import { sendRoutes } from './http/api/send.ts';
-import { sendBatchRoutes } from './http/api/send-batch.ts';
-import { subscriptionGroupRoutes } from './http/api/subscription-groups.ts';
-import { subscriptionRoutes } from './http/api/subscriptions.ts';
-import { suppressionRoutes } from './http/api/suppressions.ts';
-import { templateRoutes } from './http/api/templates.ts';
+import { apiRoutes } from './http/api/routes.ts';
 import { tlsCheckRoute } from './http/api/tls-check.ts';
-import { useCaseRoutes } from './http/api/use-cases.ts';
-import { webhookDeliveryRoutes } from './http/api/webhook-deliveries.ts';
-import { webhookRoutes } from './http/api/webhooks.ts';
-import { createProbe } from './http/health.ts';
+import { createProbe, readinessChecks } from './http/health.ts';
 import { createPublicSide } from './http/public/public.ts';
 import { createHttpServer } from './http/server.ts';
 import { migrateAtStart } from './http/startup.ts';
@@ -65,7 +46,6 @@ import { createAcceptance } from './sending/accept.ts';
 import { createIdempotencyKeys } from './sending/idempotency.ts';
 import { createOneClickNotice } from './sending/one-click.ts';
 import { createPressure } from './sending/pressure.ts';
-import { createQueuedMail } from './sending/queued-mail.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
 import { createMx } from './smtp/mx/mx.ts';
 import { createSubmission } from './smtp/submission/submission.ts';
@@ -81,10 +61,7 @@ import type { ReaderThreadData } from './store/readers/thread.ts';
 import { createTables } from './store/tables.ts';
 import { openWriteAheadLog } from './store/write-ahead-log.ts';
 import { createWriter } from './store/writer.ts';
-import { createSuppressionList } from './suppression/list.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
-import { createComplianceTemplates } from './templates/compliance-templates.ts';
-import { createTemplates } from './templates/templates.ts';
 import { createWebhookCaller } from './webhooks/call.ts';
 import { createWebhookSecrets } from './webhooks/secrets.ts';
 import { createWebhookSender } from './webhooks/sender.ts';
@@ -489,20 +466,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
     await databaseProbe.start();
     undo.push(() => databaseProbe.stop());
-    const complianceTemplates = createComplianceTemplates({
-      tables,
-      reader,
-      writer,
-      clock,
-      ids,
-      mayAdd: limits.mayAdd.templates,
-    });
-    const sends = {
-      acceptance,
-      account: tables.accounts.get,
-      firstOutcome: engine.firstOutcome,
-      statusOf: (messageId: string) => tables.messages.byId(messageId)?.status ?? 'queued',
-    };
     const http = createHttpServer({
       config,
       log,
@@ -511,55 +474,24 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       rateLimits,
       concurrencyOf: (accountId) => limits.of(accountId).concurrentRequests,
       settled: writer.settled,
-      routes: [
-        ...useCaseRoutes({ domains }),
-        ...domainRoutes({ domains }),
-        ...domainReportRoutes({ domains, reader, clock }),
-        ...domainGroupRoutes({ domains }),
-        ...sendRoutes(sends),
-        ...sendBatchRoutes(sends),
-        ...messageRoutes({ tables, reader }),
-        ...messageActionRoutes({
-          queuedMail: createQueuedMail({
-            tables,
-            writer,
-            clock,
-            recorder,
-            announce: engine.announce,
-            obstacle: engine.obstacle,
-          }),
-        }),
-        ...templateRoutes({
-          templates: createTemplates({ tables, reader, writer, clock, ids, mayAdd: limits.mayAdd.templates }),
-        }),
-        ...complianceTemplateRoutes({
-          complianceTemplates,
-          hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
-        }),
-        ...campaignRoutes({
-          campaigns: createCampaigns({ tables, reader, writer, clock, ids }),
-          sending: campaignSending,
-          account: tables.accounts.get,
-          oneClick,
-        }),
-        ...webhookRoutes({ webhooks }),
-        ...webhookDeliveryRoutes({ webhooks }),
-        ...suppressionRoutes({
-          suppressions: createSuppressionList({
-            tables,
-            reader,
-            writer,
-            clock,
-            recorder,
-            onSuppressionChange,
-          }),
-        }),
-        ...contactImportRoutes({ tables, importer: audience.importer }),
-        ...contactRoutes(audience),
-        ...subscriptionGroupRoutes({ ...audience, complianceTemplates }),
-        ...subscriptionRoutes(audience),
-        ...accountRoutes(accounts),
-      ],
+      routes: apiRoutes({
+        clock,
+        ids,
+        tables,
+        reader,
+        writer,
+        recorder,
+        limits,
+        accounts,
+        domains,
+        audience,
+        webhooks,
+        acceptance,
+        oneClick,
+        campaignSending,
+        engine,
+        onSuppressionChange,
+      }),
       openRoutes: [
         tlsCheckRoute({
           clock,
@@ -567,32 +499,14 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           leadsHere: async (host) => (await locator.locate(host, 'registered')) === 'here',
         }),
       ],
-      health: [
-        { name: 'database', check: databaseProbe.check },
-        { name: 'sends', check: () => pressure.refusal()?.message ?? null },
-        {
-          name: 'queue',
-          check: engine.stalled,
-          details: () => {
-            const parked = engine.parked();
-            return parked.length === 0 ? null : { parked };
-          },
-        },
-        { name: 'outcomes', check: engine.unrecorded },
-        {
-          name: 'public',
-          check: () => (publicSide.address() === null ? 'the listener is not up' : null),
-        },
-        {
-          name: 'mx',
-          check: () => (mx !== null && mx.address() === null ? 'the listener is not up' : null),
-        },
-        {
-          name: 'submission',
-          check: () =>
-            submission !== null && submission.address() === null ? 'the listener is not up' : null,
-        },
-      ],
+      health: readinessChecks({
+        database: databaseProbe,
+        pressure,
+        engine,
+        public: publicSide,
+        mx,
+        submission,
+      }),
       registry,
       version: programVersion(),
     });

@@ -11,7 +11,7 @@ import {
 import { ADDRESS_FORM, parsePostalAddress } from '../accounts/postal-address.ts';
 import { iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { parseForm } from '../http/validation.ts';
+import { parseInput } from '../http/validation/parse.ts';
 import type { CliContext } from './context.ts';
 
 /** `postrider account create|list|update|limits|disable|enable`. */
@@ -102,7 +102,7 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
     return;
   }
   const { name, company: companyName, id: accountId } = options;
-  const input = parseForm(
+  const input = parseInput(
     newAccountForm,
     { name, companyName, companyAddress: address, accountId },
     'account',
@@ -146,7 +146,7 @@ async function update(context: CliContext, id: string, options: UpdateOptions): 
   else if (Object.values(changes).every((value) => value === undefined)) {
     context.usage('nothing to change: name at least one option');
   } else {
-    const form = parseForm(accountChangesForm, changes, 'account');
+    const form = parseInput(accountChangesForm, changes, 'account');
     await change(context, options, (accounts) => (isRefusal(form) ? form : accounts.update(id, form)));
   }
 }

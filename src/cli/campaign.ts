@@ -2,8 +2,8 @@ import { Command } from 'commander';
 import { z } from 'zod';
 import { createCampaigns, shownAnalytics, shownCampaign } from '../campaigns/campaigns.ts';
 import { isRefusal } from '../core/refusal.ts';
-import { line, lines } from '../http/api/text-form.ts';
-import { parseForm } from '../http/validation.ts';
+import { line, lines } from '../http/api/fields.ts';
+import { parseInput } from '../http/validation/parse.ts';
 import { campaignSending, sendCampaignCommand } from './campaign-send.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
@@ -64,7 +64,7 @@ interface ListOptions extends ShowOptions {
 const form = z.object({ name: line(200), description: lines(2000).optional() });
 
 async function create(context: CliContext, { account, json, ...options }: CreateOptions): Promise<void> {
-  const input = parseForm(form, { name: options.name, description: options.description }, 'campaign');
+  const input = parseInput(form, { name: options.name, description: options.description }, 'campaign');
   if (isRefusal(input)) return context.usage(input.message);
   const deps = await context.open();
   if (deps.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);

@@ -2,8 +2,8 @@ import { Command } from 'commander';
 import { z } from 'zod';
 import { presentGroup } from '../audience/present.ts';
 import { isRefusal } from '../core/refusal.ts';
-import { line, lines } from '../http/api/text-form.ts';
-import { parseForm } from '../http/validation.ts';
+import { line, lines } from '../http/api/fields.ts';
+import { parseInput } from '../http/validation/parse.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
 import { withAudience } from './with-audience.ts';
@@ -52,7 +52,7 @@ interface ListOptions extends Options {
 const form = z.object({ name: line(200), description: lines(2000).optional() });
 
 async function create(context: CliContext, options: CreateOptions): Promise<void> {
-  const input = parseForm(form, { name: options.name, description: options.description }, 'group');
+  const input = parseInput(form, { name: options.name, description: options.description }, 'group');
   if (isRefusal(input)) return context.usage(input.message);
   await withAudience(context, options.account, async ({ groups }) => {
     const created = await groups.create(options.account, {

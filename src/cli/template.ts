@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { Command, Option } from 'commander';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { given } from '../http/api/given.ts';
-import { templateForm } from '../http/api/templates.ts';
-import { parseForm } from '../http/validation.ts';
+import { definedFields } from '../http/api/fields.ts';
+import { templateInput } from '../http/api/templates.ts';
+import { parseInput } from '../http/validation/parse.ts';
 import type { TemplateRow } from '../store/templates.ts';
 import {
   contentFault,
@@ -97,7 +97,7 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
 async function create(context: CliContext, options: ContentOptions): Promise<void> {
   if (options.name === undefined || (options.html ?? options.text) === undefined)
     return context.usage('--name and --html or --text are required');
-  const input = parseForm(templateForm, await contentOf(options), 'template');
+  const input = parseInput(templateInput, await contentOf(options), 'template');
   if (isRefusal(input)) return context.usage(input.message);
   const { type = null, subject = null, text = null, name } = input;
   const html = input.html ?? '';
@@ -111,10 +111,10 @@ async function create(context: CliContext, options: ContentOptions): Promise<voi
 async function update(context: CliContext, id: string, options: ContentOptions): Promise<void> {
   const content = await contentOf(options);
   if (Object.keys(content).length === 0) return context.usage('nothing to change: name at least one option');
-  const input = parseForm(templateForm.partial(), content, 'template');
+  const input = parseInput(templateInput.partial(), content, 'template');
   if (isRefusal(input)) return context.usage(input.message);
   await one(context, options, (templates) =>
-    templates.update(options.account, id, given({ ...input, html: input.html ?? undefined })),
+    templates.update(options.account, id, definedFields({ ...input, html: input.html ?? undefined })),
   );
 }
 
@@ -126,7 +126,7 @@ async function contentOf({
   text,
   type,
 }: ContentOptions): Promise<Record<string, unknown>> {
-  return given({
+  return definedFields({
     name,
     subject,
     type,

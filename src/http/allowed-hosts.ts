@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 
 /**
- * Under which names the API may be reached. A web page whose name leads to this machine (DNS rebinding) shows its
- * own name in `Host`, and is refused. Addresses, `localhost` and names without a dot cannot be made to lead here
- * by somebody outside and are always allowed.
+ * The host names under which the API is served. A web page whose name resolves to this machine (DNS rebinding) sends
+ * its own name in `Host` and is refused. Addresses, `localhost` and names without a dot are always allowed: an outsider
+ * cannot make them resolve to this machine.
  */
 export function createHostCheck(options: {
   hostname: string;

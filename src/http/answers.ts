@@ -1,11 +1,8 @@
 import { type Refusal, type RefusalCode, type RefusalDetail, shortened } from '../core/refusal.ts';
 import { reachedHeaders } from './rate-headers.ts';
-import type { Answer, Page } from './route.ts';
+import type { Answer, OpenResponse } from './route.ts';
 
-/**
- * What goes over the wire: the envelopes of contract §3. Every answer of the API, whoever gives it, is made
- * here, so that a client can rely on one shape.
- */
+/** Responses as they are sent. All responses of the API get the envelopes of contract §3 here. */
 export interface Reply {
   status: number;
   contentType: string;
@@ -15,14 +12,14 @@ export interface Reply {
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** Seconds to wait where a refusal that asks for `Retry-After` names none. */
+/** Default of `Retry-After`, in seconds, by error code. */
 const RETRY_AFTER: Partial<Record<RefusalCode, number>> = {
   UNAVAILABLE: 10,
   RATE_LIMITED: 1,
   IDEMPOTENCY_IN_PROGRESS: 1,
 };
 
-/** The body of a success. `warnings` appear in `data` only when there are any. */
+/** The body of a success. `warnings` are added to `data` only if there are any. */
 export function successBody(data: object, warnings: readonly string[]): string {
   return JSON.stringify({ success: true, data: warnings.length === 0 ? data : { ...data, warnings } });
 }
@@ -40,7 +37,7 @@ export function answerReply(
   };
 }
 
-export function pageReply(page: Page): Reply {
+export function pageReply(page: OpenResponse): Reply {
   return {
     status: page.status,
     contentType: page.contentType,
@@ -49,7 +46,7 @@ export function pageReply(page: Page): Reply {
   };
 }
 
-/** A refusal as it is answered; `headers` come along (rate fields, `Allow`). */
+/** The response for a refusal, with additional `headers` (rate fields, `Allow`). */
 export function refusalReply(
   refusal: Refusal,
   requestId: string,
@@ -60,9 +57,9 @@ export function refusalReply(
   if (retryAfter !== undefined) more['Retry-After'] = String(retryAfter);
   const { limit } = refusal.extras;
   if (limit !== undefined) Object.assign(more, reachedHeaders(limit, retryAfter ?? limit.seconds));
-  // RFC 9110 §15.5.9: the rest of the request is not waited for.
+  // RFC 9110 §15.5.9: the server does not wait for the rest of the request.
   if (refusal.status === 408) more['Connection'] = 'close';
-  // RFC 9110 §15.5.2: a 401 names a scheme.
+  // RFC 9110 §15.5.2: a 401 names an authentication scheme.
   if (refusal.status === 401) more['WWW-Authenticate'] = 'ApiKey realm="postrider"';
   return {
     status: refusal.status,
@@ -72,13 +69,13 @@ export function refusalReply(
   };
 }
 
-/** Bytes of all details of an error together, and characters of its message, which the envelope repeats. */
+/** Bytes of all details of an error, and characters of its message, which the envelope has twice. */
 const MAX_DETAIL_BYTES = 10 * 1024;
 const MAX_MESSAGE = 600;
 
 /**
- * The error envelope; clients read `error` or the repeated fields beside it. It stays below 16 KiB whatever the
- * request held. `maxDetails`: for an answer that holds many errors.
+ * The error envelope; clients read `error` or the fields that repeat it. It stays below 16 KiB for every request.
+ * `maxDetails`: for responses with many errors.
  */
 export function refusalBody(
   refusal: Refusal,
@@ -106,7 +103,7 @@ export function refusalEnvelope(
   };
 }
 
-/** The first details, as far as they fit; how many more there are is the last one. */
+/** The first details that fit; the last one counts the others. */
 function fittingDetails(details: readonly RefusalDetail[], max: number): RefusalDetail[] {
   const fitting: RefusalDetail[] = [];
   let left = MAX_DETAIL_BYTES;

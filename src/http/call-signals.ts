@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * Signals for handlers that wait: aborted when the caller hangs up before it is answered, or when the daemon
- * stops. Most calls never ask for theirs, so one is made only when it is asked for.
+ * Abort signals for handlers that wait: aborted when the client disconnects before the response, or when the daemon
+ * stops. A signal is created on first use, because most handlers need none.
  */
 export interface CallSignals {
   of(res: ServerResponse): AbortSignal;
-  /** Aborts all that there are and all that will be. */
+  /** Aborts all signals, including those created later. */
   stop(): void;
 }
 

@@ -4,13 +4,12 @@ import { ConfigFault } from '../config/load.ts';
 import type { CallerAddress } from './route.ts';
 
 /**
- * Where a request comes from. X-Forwarded-For is believed only as far as proxies that the operator named
- * wrote it: it is read from the right, and the first address that is no such proxy is the caller. Anything
- * further left was written by the caller itself.
+ * The address of the client of a request. X-Forwarded-For is read from the right: the first address that is not one of
+ * the operator's trusted proxies is the client. The client may have written anything further left.
  */
 export type CallerAddressOf = (req: Pick<IncomingMessage, 'headers' | 'socket'>) => CallerAddress;
 
-/** Fields that show that somebody passed the request on. */
+/** Header fields that a proxy adds. */
 const FORWARDING = [
   'x-forwarded-for',
   'forwarded',
@@ -19,12 +18,12 @@ const FORWARDING = [
   'x-forwarded-proto',
   'via',
 ];
-/** A chain longer than this is no chain of proxies. */
+/** Entries of X-Forwarded-For that are read. */
 const MAX_HOPS = 20;
 
 /**
- * Which addresses are proxies to be believed. `setting` names the list in a complaint. Throws ConfigFault when
- * an entry is neither an address nor a network: a start with a hole in the fence is no start.
+ * Returns whether an address is a trusted proxy. `setting` names the list in errors. Throws ConfigFault when an entry is
+ * neither an address nor a network.
  */
 export function createTrust(
   trustedProxies: readonly string[],
@@ -40,7 +39,7 @@ export function createTrust(
   return (address) => trusted.some((network) => network.contains(address));
 }
 
-/** As `createTrust`, from whose answers the caller's address follows. */
+/** Throws as `createTrust` does. */
 export function createCallerAddresses(trustedProxies: readonly string[], setting: string): CallerAddressOf {
   const isTrusted = createTrust(trustedProxies, setting);
   return (req) => {
@@ -51,7 +50,7 @@ export function createCallerAddresses(trustedProxies: readonly string[], setting
     while (isTrusted(address)) {
       const hop = hops.pop();
       const next = hop === undefined ? null : canonicalAddress(withoutPort(hop));
-      // Nothing more, or something that is no address: the nearest known hop stands for the caller.
+      // No further entry, or not an address: the last known hop counts as the client.
       if (next === null) break;
       address = next;
     }
@@ -59,7 +58,7 @@ export function createCallerAddresses(trustedProxies: readonly string[], setting
   };
 }
 
-/** A caller on this machine itself, not one that a proxy on this machine passed on. */
+/** Whether the client is on this machine; a request forwarded by a proxy on this machine is not. */
 export function isLocal(from: CallerAddress): boolean {
   return !from.forwarded && isLoopback(from.address);
 }
@@ -77,12 +76,12 @@ function forwardedFor(headers: IncomingHttpHeaders): string[] {
     .map((hop) => hop.trim());
 }
 
-/** `192.0.2.1:4711` and `[2001:db8::1]:4711`, which some proxies write. */
+/** Some proxies write `192.0.2.1:4711` and `[2001:db8::1]:4711`. */
 function withoutPort(hop: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(hop)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(hop)?.[1] ?? hop;
 }
 
-/** The socket's address; dual-stack listeners show IPv4 callers as ::ffff:a.b.c.d. */
+/** The address of the socket; dual-stack listeners report IPv4 clients as ::ffff:a.b.c.d. */
 function plain(remote: string): string {
   return remote.includes(':') ? (canonicalAddress(remote) ?? remote) : remote;
 }

@@ -12,30 +12,30 @@ import type { HttpMetrics } from './metrics.ts';
 import type { RequestState } from './router.ts';
 
 /**
- * The first and last hand on every request: gives it an id, catches whatever goes wrong behind it, counts it,
- * and looks after the bytes of a body that nobody wanted.
+ * The outermost middleware: assigns the request id, turns errors into responses, counts requests, and discards bodies
+ * that no handler reads.
  */
 export interface FrontDeps {
   log: Log;
   metrics: HttpMetrics;
   callerAddressOf: CallerAddressOf;
-  makeRequestId(): string;
-  /** Whether the API may be reached under the name in `Host`. */
+  createRequestId(): string;
+  /** Whether the API is served under the name in `Host`. */
   isHostAllowed(host: string): boolean;
   /** Whether the address is one of `api.trustedProxies`. */
   isTrustedProxy(address: string): boolean;
-  /** True from the moment the server is to close. */
+  /** True once the server is closing. */
   isStopping(): boolean;
 }
 
-const SANE_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
-/** A refused body is read on and thrown away up to here, so that its sender sees the answer; then cut off. */
-const LINGER_BYTES = 8 * 1024 * 1024;
-/** A refused body is read on in turns, all of them together as one account. Chunks have 64 KiB at most. */
+const VALID_REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+/** The rest of a refused body is discarded up to this size, so that the client reads the response; then the connection is closed. */
+const MAX_DISCARDED_BYTES = 8 * 1024 * 1024;
+/** Refused bodies are discarded in turns, all of them together as one account. Chunks have at most 64 KiB. */
 const DISCARDING = 'refused bodies';
 const DISCARDED_PER_TURN = 16 * 1024;
-/** Bytes of a body that are handed to the connection together. */
-const PIECE_BYTES = 64 * 1024;
+/** A larger body is written to the connection in chunks of this size. */
+const CHUNK_BYTES = 64 * 1024;
 
 export function createFront(deps: FrontDeps): Middleware {
   const { log, metrics } = deps;
@@ -45,7 +45,7 @@ export function createFront(deps: FrontDeps): Middleware {
     const { req } = ctx;
     let from: ReturnType<CallerAddressOf> | null = null;
     const state: RequestState = {
-      requestId: requestIdOf(req) ?? deps.makeRequestId(),
+      requestId: requestIdOf(req) ?? deps.createRequestId(),
       operationId: '',
       from: () => {
         from ??= deps.callerAddressOf(req);
@@ -54,7 +54,7 @@ export function createFront(deps: FrontDeps): Middleware {
     };
     ctx.state = state;
     try {
-      const refusal = refusedAtOnce(req, deps);
+      const refusal = earlyRefusal(req, deps);
       if (refusal === null) await next();
       else respond(ctx, refusalReply(refusal, state.requestId));
     } catch (error) {
@@ -68,7 +68,7 @@ export function createFront(deps: FrontDeps): Middleware {
   };
 }
 
-/** Writes a reply; null when there is nobody to read it. */
+/** Writes a response; null: the client has disconnected. */
 export function respond(ctx: Context, reply: Reply | null): void {
   const state: RequestState = ctx.state;
   if (reply === null) {
@@ -83,26 +83,27 @@ export function respond(ctx: Context, reply: Reply | null): void {
   res.setHeader('X-Content-Type-Options', 'nosniff');
   for (const [name, value] of Object.entries(reply.headers)) res.setHeader(name, value);
   if (reply.contentType !== '') res.setHeader('Content-Type', reply.contentType);
-  if (Buffer.byteLength(reply.body) <= PIECE_BYTES) {
+  if (Buffer.byteLength(reply.body) <= CHUNK_BYTES) {
     ctx.body = reply.body;
     return;
   }
   const bytes = typeof reply.body === 'string' ? Buffer.from(reply.body) : reply.body;
-  ctx.body = Readable.from(piecesOf(bytes), { objectMode: false, highWaterMark: 1 });
+  ctx.body = Readable.from(chunksOf(bytes), { objectMode: false, highWaterMark: 1 });
   ctx.length = bytes.length;
 }
 
-/** A large body is written as the client reads it: what waits in the socket shows whether it does. */
-function* piecesOf(bytes: Buffer): Generator<Buffer> {
-  for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+/** A large body is written as fast as the client reads it: bytes that wait in the socket show a stalled client. */
+function* chunksOf(bytes: Buffer): Generator<Buffer> {
+  for (let start = 0; start < bytes.length; start += CHUNK_BYTES)
+    yield bytes.subarray(start, start + CHUNK_BYTES);
 }
 
 function requestIdOf(req: IncomingMessage): string | null {
-  const given = req.headers['x-request-id'];
-  return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : null;
+  const sent = req.headers['x-request-id'];
+  return typeof sent === 'string' && VALID_REQUEST_ID.test(sent) ? sent : null;
 }
 
-function refusedAtOnce(req: IncomingMessage, deps: FrontDeps): Refusal | null {
+function earlyRefusal(req: IncomingMessage, deps: FrontDeps): Refusal | null {
   if (deps.isStopping()) return refuse('UNAVAILABLE', 'the service is shutting down');
   // RFC 9112 §3.2: a request of HTTP/1.1 without Host is answered 400.
   if (req.headers.host === undefined && req.httpVersion === '1.1') {
@@ -113,31 +114,31 @@ function refusedAtOnce(req: IncomingMessage, deps: FrontDeps): Refusal | null {
     warnOnce(deps.log, host);
     return refuse(
       'HOST_NOT_ALLOWED',
-      `the API is not served under the host name "${host}": add it to api.hosts, or the proxy that passes it on to api.trustedProxies, in the configuration`,
+      `the API is not served under the host name "${host}": add it to api.hosts, or the proxy that forwards it to api.trustedProxies, in the configuration`,
     );
   }
   return originForm(req) ? null : invalid('path', 'is not a path');
 }
 
-const HOSTS_WARNED_OF = 100;
-const hostsWarnedOf = new Set<string>();
+const MAX_HOST_WARNINGS = 100;
+const warnedHosts = new Set<string>();
 
 function warnOnce(log: Log, host: string): void {
-  if (hostsWarnedOf.has(host) || hostsWarnedOf.size >= HOSTS_WARNED_OF) return;
-  hostsWarnedOf.add(host);
+  if (warnedHosts.has(host) || warnedHosts.size >= MAX_HOST_WARNINGS) return;
+  warnedHosts.add(host);
   log.warn({ host, setting: 'api.hosts' }, 'request for an unknown host name refused');
 }
 
-/** The host name that the request is for, shortened, when the API is not served under it; else null. */
+/** The requested host name, truncated, if the API is not served under it; else null. */
 function hostNotAllowed(req: IncomingMessage, deps: FrontDeps): string | null {
   const { host } = req.headers;
   if (host === undefined || deps.isHostAllowed(host)) return null;
-  // A proxy that the operator named passes on the name that its callers use.
+  // A trusted proxy forwards the name that its clients use.
   if (deps.isTrustedProxy(req.socket.remoteAddress ?? '')) return null;
   return host.slice(0, 100);
 }
 
-/** Makes `GET http://host/path` (RFC 9112 §3.2.2) a plain path, as what follows expects. */
+/** Converts `GET http://host/path` (RFC 9112 §3.2.2) to a path, as the router expects it. */
 function originForm(req: IncomingMessage): boolean {
   if (req.url?.startsWith('/')) return true;
   if (req.url === undefined || !URL.canParse(req.url)) return false;
@@ -146,20 +147,20 @@ function originForm(req: IncomingMessage): boolean {
   return pathname.startsWith('/');
 }
 
-/** Logs an unexpected error with the request's id; the caller learns no more than whether to try again. */
+/** Logs an unexpected error with the request id; the response has no details of it. */
 function faultOf(error: unknown, state: RequestState, logError: LogError): Refusal {
   const { requestId, operationId } = state;
   const failure = storageFailure(error);
   logError(failure?.kind ?? null, { err: error, requestId, operationId }, 'request failed');
   if (failure !== null) return refuse('UNAVAILABLE', `The request was not processed: ${failure.reason}`);
-  return refuse('INTERNAL_ERROR', 'something went wrong here; the log has it under this request id');
+  return refuse('INTERNAL_ERROR', 'internal error; the log has it under this request id');
 }
 
 function discardRest(ctx: Context): void {
   const { req } = ctx;
-  // The caller was promised no 100 and may send nothing more: the connection cannot be used again.
+  // Without a 100 the client may not send the body: the connection cannot be reused.
   if (req.headers.expect !== undefined) ctx.set('Connection', 'close');
-  let left = LINGER_BYTES;
+  let left = MAX_DISCARDED_BYTES;
   req.on('data', (chunk: Buffer) => {
     left -= chunk.length;
     if (left < 0) req.destroy();

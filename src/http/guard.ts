@@ -8,41 +8,41 @@ import { answerReply, refusalReply } from './answers.ts';
 import { type BodyReader, HungUp, TooSlow, tooSlow } from './body/body.ts';
 import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
-import { type FieldCheck, unknownFields } from './known-fields.ts';
 import { rateHeaders } from './rate-headers.ts';
-import type { ReadOnlyCheck } from './read-only.ts';
 import type { Answer, Call, Route, Upload } from './route.ts';
 import type { Handler, Incoming } from './router.ts';
-import { parseForm } from './validation.ts';
+import { type FieldCheck, unknownFields } from './validation/known-fields.ts';
+import { parseInput } from './validation/parse.ts';
+import type { ReadOnlyCheck } from './validation/read-only.ts';
 
 /**
- * What every keyed request passes before its handler, in the order of contract §13.1: key, account, scope,
- * rate limit, body, form. Nobody's body is read before its key is known. Parsing and all that follows waits for the
- * account's turn.
+ * The checks of every request that requires a key, in the order of contract §13.1: key, account, scope, rate limit,
+ * body, validation. The body is not read before the key is verified. Parsing and everything after it wait for the turn
+ * of the account.
  */
 export interface GuardDeps {
   authenticator: Authenticator;
   rateLimits: RateLimits;
-  /** How many requests of an account are processed at once; null: any number. */
+  /** Maximum number of concurrent requests of an account; null: unlimited. */
   concurrencyOf(accountId: string): number | null;
   inFlight: InFlight;
   turns: Turns;
   bodies: BodyReader;
   signals: CallSignals;
-  /** Resolves when all that can be read is on disk: what a caller was shown stays true. */
+  /** Resolves when all readable data is on disk: what a response contains survives a crash. */
   settled(): Promise<void>;
-  /** Bytes of a request body. */
+  /** Limits of request bodies, in bytes. */
   limits: { setup: number; send: number };
 }
 
-/** The guarded form of an operation. Throws when the description contradicts itself. */
+/** Wraps the handler of a route in the checks. Throws when the description is inconsistent. */
 export function guardedHandler(
   route: Route,
   deps: GuardDeps,
   readOnly: ReadOnlyCheck | null = null,
 ): Handler {
   checkDescription(route);
-  const lane = route.scope === 'setup' ? 'setup' : 'send';
+  const rateClass = route.scope === 'setup' ? 'setup' : 'send';
   const limit = typeof route.limit === 'number' ? route.limit : deps.limits[route.limit ?? 'setup'];
   const checks = {
     body: route.body === undefined ? null : unknownFields(route.body, 'field'),
@@ -54,31 +54,31 @@ export function guardedHandler(
     const { requestId } = incoming;
     const caller = authenticate(incoming, route, deps);
     if (isRefusal(caller)) return refusalReply(caller, requestId);
-    const reading = deps.rateLimits.take(caller.keyId, lane);
-    const headers = reading === null ? {} : rateHeaders(lane, reading);
-    const limited = overRate(deps, caller, lane, reading);
+    const reading = deps.rateLimits.take(caller.keyId, rateClass);
+    const headers = reading === null ? {} : rateHeaders(rateClass, reading);
+    const limited = rateRefusal(deps, caller, rateClass, reading);
     if (limited !== null) return refusalReply(limited, requestId, headers);
     const slot = deps.inFlight.enter(caller.accountId, deps.concurrencyOf(caller.accountId));
     if (isRefusal(slot)) return refusalReply(slot, requestId, headers);
     incoming.res.once('close', slot.release);
-    // The caller may have hung up meanwhile.
+    // The client may have disconnected already.
     if (incoming.res.closed) slot.release();
-    const form = await readForm(incoming, caller, route, limit, checks, deps);
-    if (form === null) return null;
-    if (isRefusal(form)) return refusalReply(form, requestId, headers);
-    const call = callOf(incoming, caller, form, deps);
-    if (readOnly !== null) form.warnings.push(...(await readOnly.warnings(form.sent, call)));
-    const answer = await answerOf(route, call, form.query);
+    const input = await readInput(incoming, caller, route, limit, checks, deps);
+    if (input === null) return null;
+    if (isRefusal(input)) return refusalReply(input, requestId, headers);
+    const call = callOf(incoming, caller, input, deps);
+    if (readOnly !== null) input.warnings.push(...(await readOnly.warnings(input.sent, call)));
+    const answer = await answerOf(route, call, input.query);
     if (answer === null) return null;
-    // What writes has waited already.
+    // A write has waited for the disk already.
     if (route.method === 'GET') await deps.settled();
     return isRefusal(answer)
       ? refusalReply(answer, requestId, headers)
-      : answerReply(answer, form.warnings, headers);
+      : answerReply(answer, input.warnings, headers);
   };
 }
 
-/** Null when the caller hung up while the handler was reading. */
+/** Null when the client disconnected while the handler was reading. */
 async function answerOf(
   route: Route,
   call: Call<Record<string, unknown>, Record<string, unknown>, unknown>,
@@ -94,7 +94,7 @@ async function answerOf(
   }
 }
 
-/** Seconds after which a read that had no thread is worth another try. */
+/** `Retry-After`, in seconds, of a read for which no thread was free. */
 const READ_RETRY_SECONDS = 1;
 
 /** The parameters that still can make a query smaller: filters that are not set, and the limit, which has a default. */
@@ -113,7 +113,7 @@ function readRefusal({ reason, message }: ReadRejected, narrowBy: readonly strin
   });
 }
 
-function overRate(
+function rateRefusal(
   { rateLimits }: GuardDeps,
   { accountId }: Caller,
   rateClass: RateClass,
@@ -122,7 +122,7 @@ function overRate(
   if (ofKey?.allowed === false) {
     return refuse(
       'RATE_LIMITED',
-      `this key has reached its limit of ${ofKey.rate.perSecond} requests a second`,
+      `this key has reached its limit of ${ofKey.rate.perSecond} requests per second`,
       {
         retryAfter: ofKey.retryAfterSeconds,
       },
@@ -131,7 +131,7 @@ function overRate(
   const ofAccount = rateLimits.takeOfAccount(accountId, rateClass);
   if (ofAccount?.allowed !== false) return null;
   const { burst, perSecond } = ofAccount.rate;
-  return refuse('RATE_LIMITED', `this account has reached its limit of ${perSecond} requests a second`, {
+  return refuse('RATE_LIMITED', `this account has reached its limit of ${perSecond} requests per second`, {
     retryAfter: ofAccount.retryAfterSeconds,
     limit: { name: `${rateClass}-account`, calls: burst, seconds: Math.max(1, Math.ceil(burst / perSecond)) },
   });
@@ -145,29 +145,29 @@ function authenticate(incoming: Incoming, route: Route, deps: GuardDeps): Caller
   );
 }
 
-/** A field that was sent twice is none: Node joins the two, and no key looks like that. */
+/** A field that was sent twice is invalid: Node joins both values, and no key has that form. */
 function text(value: string | string[] | undefined): string {
   return typeof value === 'string' ? value : '';
 }
 
-interface Form {
+interface Input {
   params: Record<string, unknown>;
   query: Record<string, unknown>;
   body: unknown;
-  /** The body as it came. */
+  /** The parsed JSON before validation. */
   sent: unknown;
   upload: Upload | null;
   warnings: string[];
 }
 
-async function readForm(
+async function readInput(
   incoming: Incoming,
   owner: Caller,
   route: Route,
   limit: number,
   checks: { body: FieldCheck | null; query: FieldCheck | null; readOnly: ReadOnlyCheck | null },
   { bodies, turns }: GuardDeps,
-): Promise<Form | Refusal | null> {
+): Promise<Input | Refusal | null> {
   let sent: unknown;
   const turn = () => turns.next(owner.accountId);
   if (route.body === undefined) await turn();
@@ -185,21 +185,21 @@ async function readForm(
       ? null
       : bodies.openUpload(incoming.req, incoming.res, Object.keys(route.upload));
   if (isRefusal(upload)) return upload;
-  const params = route.params === undefined ? {} : parseForm(route.params, incoming.params, 'path');
+  const params = route.params === undefined ? {} : parseInput(route.params, incoming.params, 'path');
   if (isRefusal(params)) return params;
-  const given = readQuery(incoming.search);
-  if (isRefusal(given)) return given;
-  const query = route.query === undefined ? given : parseForm(route.query, given, 'query');
+  const sentQuery = readQuery(incoming.search);
+  if (isRefusal(sentQuery)) return sentQuery;
+  const query = route.query === undefined ? sentQuery : parseInput(route.query, sentQuery, 'query');
   if (isRefusal(query)) return query;
-  const body = route.body === undefined ? undefined : parseForm(route.body, sent, 'body');
+  const body = route.body === undefined ? undefined : parseInput(route.body, sent, 'body');
   if (isRefusal(body)) return body;
-  const warnings = checks.query?.(given) ?? [];
+  const warnings = checks.query?.(sentQuery) ?? [];
   const { readOnly } = checks;
   if (checks.body !== null) warnings.push(...checks.body(readOnly === null ? sent : readOnly.without(sent)));
   return { params, query, body, sent, upload, warnings };
 }
 
-/** Each parameter once: of two values, one would be silently ignored. */
+/** Refuses repeated parameters: otherwise one of the values is silently ignored. */
 function readQuery(search: string): Record<string, string> | Refusal {
   const query: Record<string, string> = Object.create(null);
   if (search === '') return query;
@@ -217,20 +217,20 @@ function readQuery(search: string): Record<string, string> | Refusal {
 function callOf(
   incoming: Incoming,
   caller: Caller,
-  form: Form,
+  input: Input,
   { signals, turns }: GuardDeps,
 ): Call<Record<string, unknown>, Record<string, unknown>, unknown> {
   let signal: AbortSignal | null = null;
   return {
     caller,
     address: incoming.from().address,
-    params: form.params,
-    query: form.query,
-    body: form.body,
-    upload: form.upload,
+    params: input.params,
+    query: input.query,
+    body: input.body,
+    upload: input.upload,
     headers: incoming.req.headers,
     requestId: incoming.requestId,
-    warnings: form.warnings,
+    warnings: input.warnings,
     turn: () => turns.next(caller.accountId),
     get signal() {
       signal ??= signals.of(incoming.res);
@@ -247,7 +247,7 @@ function checkDescription(route: Route): void {
   }
   const unknown = (route.narrowBy ?? []).filter((name) => route.query?.shape[name] === undefined);
   if (unknown.length > 0)
-    throw new Error(`${route.operationId}: narrowBy names [${unknown.join()}], which query does not have`);
+    throw new Error(`${route.operationId}: narrowBy names [${unknown.join()}], which are not in query`);
   if (route.body !== undefined && route.upload !== undefined)
-    throw new Error(`${route.operationId}: takes a body or an upload, not both`);
+    throw new Error(`${route.operationId}: has both a body and an upload`);
 }

@@ -1,36 +1,78 @@
 import type { Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
 import { refuse } from '../core/refusal.ts';
+import type { DeliveryEngine } from '../delivery/engine.ts';
+import type { Pressure } from '../sending/pressure.ts';
 import { storageFailure } from '../store/failure.ts';
 import { JSON_TYPE, refusalEnvelope, refusalReply, successBody } from './answers.ts';
 import { mayReadMetrics } from './metrics.ts';
-import type { OpenRoute, Page } from './route.ts';
+import type { OpenResponse, OpenRoute } from './route.ts';
 
 /**
  * The state of the daemon: `/web-setup/health` for clients of the interface, `/healthz` (alive) and `/readyz` (can
- * do its work) for monitoring. The checks themselves belong to the modules that they examine, and are cheap: anybody
- * may ask as often as they like, so a check that has to write is a probe.
+ * do its work) for monitoring. Anyone may request them at any rate, so a check is cheap; a check that has to write
+ * is a probe, which runs in the background.
  */
-export interface ReadyCheck {
+export interface ReadinessCheck {
   /** `database`, `queue`. */
   name: string;
-  /** Null when all is well, else what is wrong, in words. */
+  /** Null when the check passes, else the reason of the failure. */
   check: () => Promise<string | null> | string | null;
   /**
-   * Facts for the operator that do not fail the check (parked domains, say); null: none. Shown to callers who may
+   * Facts for the operator that do not fail the check, such as parked domains; null: none. Shown to callers who may
    * read `/metrics`.
    */
   details?: () => Record<string, unknown> | null;
 }
 
-export interface CheckResult {
+export interface ReadinessResult {
   check: string;
   ok: boolean;
   message?: string;
   details?: Record<string, unknown>;
 }
 
+/** The parts of the daemon that the checks examine; null: the listener is off. */
+export interface ReadinessDeps {
+  database: Pick<Probe, 'check'>;
+  pressure: Pick<Pressure, 'refusal'>;
+  engine: Pick<DeliveryEngine, 'stalled' | 'parked' | 'unrecorded'>;
+  public: BoundListener;
+  mx: BoundListener | null;
+  submission: BoundListener | null;
+}
+
+interface BoundListener {
+  address(): object | null;
+}
+
+/** What `/readyz` examines. */
+export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
+  const { database, pressure, engine } = deps;
+  const listening = (name: 'public' | 'mx' | 'submission'): ReadinessCheck => ({
+    name,
+    check: () => (deps[name]?.address() === null ? 'the listener is not up' : null),
+  });
+  return [
+    { name: 'database', check: database.check },
+    { name: 'sends', check: () => pressure.refusal()?.message ?? null },
+    {
+      name: 'queue',
+      check: engine.stalled,
+      details: () => {
+        const parked = engine.parked();
+        return parked.length === 0 ? null : { parked };
+      },
+    },
+    { name: 'outcomes', check: engine.unrecorded },
+    listening('public'),
+    listening('mx'),
+    listening('submission'),
+  ];
+}
+
 export interface HealthOptions {
-  checks: readonly ReadyCheck[];
+  checks: readonly ReadinessCheck[];
   log: Log;
   metricsKey: string | undefined;
 }
@@ -41,34 +83,38 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
       path: '/web-setup/health',
       operationId: 'getHealth',
       tag: 'Operations',
-      summary: 'Whether the interface answers',
-      answers: { 200: { description: 'It does.', contentType: 'application/json', example: HEALTH } },
-      visit: () => json(HEALTH),
+      summary: 'Check that the API responds',
+      answers: {
+        200: { description: 'The API responds.', contentType: 'application/json', example: HEALTH },
+      },
+      handle: () => json(HEALTH),
     },
     {
       path: '/healthz',
       operationId: 'getAlive',
       tag: 'Operations',
-      summary: 'Whether the process is alive',
-      answers: { 200: { description: 'It is.', contentType: 'application/json', example: HEALTH } },
-      visit: () => json(HEALTH),
+      summary: 'Check that the process is alive',
+      answers: {
+        200: { description: 'The process is alive.', contentType: 'application/json', example: HEALTH },
+      },
+      handle: () => json(HEALTH),
     },
     {
       path: '/readyz',
       operationId: 'getReady',
       tag: 'Operations',
-      summary: 'Whether the daemon can do its work',
+      summary: 'Check that the daemon can do its work',
       description:
-        'Reports whether the database takes writes, sends are accepted, outcomes are recorded, the queue advances and the listeners are up; 503 names what is wrong. A check may carry `details`, shown to callers who may read `/metrics`.',
+        'Checks that the database takes writes, sends are accepted, outcomes are recorded, the queue advances and the listeners are up. A 503 names the checks that failed. `details` of a check are shown to callers who may read `/metrics`.',
       answers: {
         200: {
-          description: 'All is well.',
+          description: 'All checks pass.',
           contentType: 'application/json',
           example: { success: true, data: { status: 'ready', checks: [{ check: 'database', ok: true }] } },
         },
       },
-      visit: async (visit) => {
-        const withDetails = mayReadMetrics(visit, metricsKey);
+      handle: async (request) => {
+        const withDetails = mayReadMetrics(request, metricsKey);
         const results = await Promise.all(checks.map((check) => resultOf(check, withDetails, log)));
         const failed = results.filter(({ ok }) => !ok);
         return failed.length === 0
@@ -77,7 +123,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
               contentType: JSON_TYPE,
               body: successBody({ status: 'ready', checks: results }, []),
             }
-          : notReady(results, failed, visit.requestId);
+          : notReady(results, failed, request.requestId);
       },
     },
   ];
@@ -85,15 +131,15 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
 
 export const HEALTH = { success: true, data: { status: 'ok' }, status: 'ok' };
 
-function json(value: object): Page {
+function json(value: object): OpenResponse {
   return { status: 200, contentType: JSON_TYPE, body: JSON.stringify(value) };
 }
 
 async function resultOf(
-  { name, check, details }: ReadyCheck,
+  { name, check, details }: ReadinessCheck,
   withDetails: boolean,
   log: Log,
-): Promise<CheckResult> {
+): Promise<ReadinessResult> {
   try {
     const fault = await check();
     const facts = withDetails ? (details?.() ?? null) : null;
@@ -104,7 +150,7 @@ async function resultOf(
       ...(facts === null ? {} : { details: facts }),
     };
   } catch (error) {
-    // A check that breaks is a fault of what it examines; the log has the details.
+    // A check that throws counts as failed; the log has the error.
     log.error({ err: error, check: name }, 'readiness check failed');
     return { check: name, ok: false, message: BROKEN_CHECK };
   }
@@ -112,8 +158,12 @@ async function resultOf(
 
 const BROKEN_CHECK = 'the check itself failed; see the log';
 
-/** The error envelope, with the results of all checks beside it. */
-export function notReady(results: CheckResult[], failed: CheckResult[], requestId: string): Page {
+/** The error envelope with the results of all checks in `data`. */
+export function notReady(
+  results: ReadinessResult[],
+  failed: ReadinessResult[],
+  requestId: string,
+): OpenResponse {
   const refusal = refuse('UNAVAILABLE', `not ready: ${failed.map(({ check }) => check).join(', ')}`, {
     details: failed.map(({ check, message = '' }) => ({ field: check, message })),
   });
@@ -127,10 +177,10 @@ export function notReady(results: CheckResult[], failed: CheckResult[], requestI
   };
 }
 
-/** A check that one background job carries out, every few seconds; callers of `check` read its last result. */
+/** A check that a background loop carries out; `check` returns its last result. */
 export interface Probe {
   check(): string | null;
-  /** Resolves when it has run once. */
+  /** Starts the loop; resolves after its first run. */
   start(): Promise<void>;
   stop(): void;
 }
@@ -139,7 +189,7 @@ export interface ProbeOptions {
   /** For the log. */
   name: string;
   log: Log;
-  /** Rejects when what it tries does not work. */
+  /** Rejects when the probed operation fails. */
   run(): Promise<unknown>;
   /** Pause between two runs. */
   intervalMs?: number;
@@ -157,35 +207,37 @@ export function createProbe(options: ProbeOptions): Probe {
   const now = options.now ?? (() => performance.now());
   let fault: string | null = null;
   let runningSince: number | null = null;
-  let timer: NodeJS.Timeout | null = null;
-  let stopped = false;
-
-  async function run(): Promise<void> {
-    runningSince = now();
-    try {
-      await options.run();
-      if (fault !== null) log.info({ check: name }, 'readiness probe succeeds again');
-      fault = null;
-    } catch (error) {
-      const reason = storageFailure(error)?.reason ?? BROKEN_CHECK;
-      // Once for each reason, not for each run.
-      if (reason !== fault && !stopped) log.error({ err: error, check: name }, 'readiness probe failed');
-      fault = reason;
-    } finally {
-      runningSince = null;
-      if (!stopped) timer = setTimeout(() => void run(), intervalMs).unref();
-    }
-  }
+  let onFirstRun = () => {};
+  const loop = createLoop({
+    name: `readiness-${name}`,
+    intervalMs,
+    log,
+    run: async () => {
+      runningSince = now();
+      try {
+        await options.run();
+        fault = null;
+      } catch (error) {
+        fault = storageFailure(error)?.reason ?? BROKEN_CHECK;
+        throw error;
+      } finally {
+        runningSince = null;
+        onFirstRun();
+      }
+    },
+  });
 
   return {
     check: () => {
       const seconds = runningSince === null ? 0 : Math.round((now() - runningSince) / 1000);
       return seconds * 1000 >= overdueMs ? `no answer for ${seconds} s` : fault;
     },
-    start: run,
-    stop: () => {
-      stopped = true;
-      if (timer !== null) clearTimeout(timer);
-    },
+    start: () =>
+      new Promise((resolve) => {
+        onFirstRun = resolve;
+        loop.start();
+      }),
+    // A run that hangs must not delay the stop of the daemon.
+    stop: () => void loop.stop(),
   };
 }

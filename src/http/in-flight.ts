@@ -1,8 +1,8 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
 
-/** How many requests of each account are being processed, from the valid key to the last byte of the response. */
+/** Counts the requests of each account in progress, from authentication to the last byte of the response. */
 export interface InFlight {
-  /** Counts one request until `release` is called; a refusal when the account has `limit` of them already. */
+  /** Counts one request until `release` is called. Refuses when `limit` requests of the account are in progress. */
   enter(accountId: string, limit: number | null): { release(): void } | Refusal;
 }
 

@@ -7,43 +7,40 @@ import { parseListen } from '../config/schema.ts';
 import { listenFault } from '../core/operator-fault.ts';
 import { eventLoopTurns } from '../core/slices.ts';
 
-/**
- * A listening HTTP server and its connections: how many, how slow, and how they end. It answers nothing: what
- * a request means is its owner's business.
- */
+/** An HTTP server that listens on an address, with limits on its connections. The owner handles the requests. */
 export interface Listener {
   server: Server;
-  /** Binds the address; rejects when it cannot be had. */
+  /** Binds the address; rejects when it is not available. */
   listen(): Promise<void>;
-  /** Where it listens, port 0 resolved; null before `listen` and after `close`. */
+  /** The bound address, with port 0 resolved; null before `listen` and after `close`. */
   address(): { host: string; port: number } | null;
-  /** Takes no new connection and gives those in work `graceMs` to end before it cuts them off. */
+  /** Accepts no new connections, and closes those that have not ended after `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
 
-/** Bounds on a connection, in ms. A caller that dribbles holds a socket and some bytes, never longer. */
+/** Limits of connections; times in ms. */
 export interface ConnectionLimits {
   headersMs: number;
   requestMs: number;
   keepAliveMs: number;
-  /** How often the three are looked at. */
+  /** Interval at which the three times above are checked. */
   checkMs: number;
   connections: number;
   headerBytes: number;
-  /** A connection on which bytes wait and none is taken for so long is closed. */
+  /** A connection is closed when the client reads none of the waiting bytes for this time. */
   writeStallMs: number;
-  /** How many connections the caller at an address may have; Infinity: they are not counted. */
+  /** Maximum number of connections of the client at an address; Infinity: not counted. */
   ofOneCaller?(address: string): number;
 }
 
-/** The certificate for the host that a TLS client names; null: none. */
+/** Returns the certificate for the host that a TLS client names; null: none. */
 export type ContextFor = (host: string) => Promise<SecureContext | null>;
 
 const MAX_HEADERS = 100;
-/** More than a certificate takes that is obtained meanwhile. */
-const HANDSHAKE_MS = 40_000;
+/** Longer than obtaining a certificate during the handshake takes. */
+const HANDSHAKE_TIMEOUT_MS = 40_000;
 
-/** `setting` names the address in a complaint. With `contextFor` it speaks HTTPS. */
+/** `setting` names the address in errors. With `contextFor` the server uses HTTPS. */
 export function createListener(
   at: string,
   setting: string,
@@ -52,7 +49,7 @@ export function createListener(
 ): Listener {
   const options: ServerOptions = {
     maxHeaderSize: limits.headerBytes,
-    // Whoever answers asks for it, and says so in its own form.
+    // The owner requires it, and responds in its own format.
     requireHostHeader: false,
     noDelay: true,
     headersTimeout: limits.headersMs,
@@ -85,17 +82,17 @@ export function createListener(
   };
 }
 
-/** Clients that name no host get none: there is no certificate that would be right for them. */
+/** The handshake fails for clients that name no host: no certificate matches. */
 function tlsServer(
   options: ServerOptions,
   contextFor: ContextFor,
 ): { server: Server; endHandshakes(): void } {
-  // Until it speaks HTTP, the HTTP server does not know of a connection.
+  // The HTTP server does not know a connection before its handshake is complete.
   const handshaking = new Map<string, Socket>();
   const nameOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
   const tls = createTlsServer({
     ...options,
-    handshakeTimeout: HANDSHAKE_MS,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     SNICallback: (host, answer) => {
       contextFor(host).then(
         (context) =>
@@ -141,13 +138,13 @@ function limitCallers(server: Server, limitOf: Required<ConnectionLimits>['ofOne
   });
 }
 
-/** Closes connections whose other side takes nothing of what was written for it. */
+/** Closes connections whose client does not read. */
 function closeStalled(
   server: Server,
   event: 'connection' | 'secureConnection',
   { checkMs, writeStallMs }: ConnectionLimits,
 ): { stop(): void } {
-  /** Bytes that the system has taken, and when that number last changed. */
+  /** Bytes accepted by the operating system, and when that number last changed. */
   const progress = new Map<Socket, { taken: number; since: number }>();
   server.on(event, (socket: Socket) => {
     progress.set(socket, { taken: 0, since: performance.now() });
@@ -182,7 +179,7 @@ function listen(server: Server, at: string, setting: string): Promise<void> {
 function close(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-    // The one error is that it was never open, and then it is closed.
+    // The only possible error is that the server was not open.
     server.close(() => {
       clearTimeout(cut);
       resolve();

@@ -2,14 +2,11 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { refuse } from '../core/refusal.ts';
 import { isLocal } from './caller-address.ts';
-import type { OpenRoute, Visit } from './route.ts';
+import type { OpenRequest, OpenRoute } from './route.ts';
 
-/**
- * What the HTTP room counts, and the page on which a collector reads everything that the daemon counts. The
- * registry is handed in; nothing here registers itself globally.
- */
+/** Metrics of the HTTP module, and `/metrics` with all metrics of the daemon. No metric is registered globally. */
 export interface HttpMetrics {
-  /** `operationId` '' for a request that found no operation. */
+  /** `operationId`: '' for a request without a matching operation. */
   observe(operationId: string, status: number, seconds: number): void;
 }
 
@@ -36,36 +33,37 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
   };
 }
 
-/** `/metrics`: with `metricsKey` for those who send it as bearer token, without for callers on this machine. */
+/** `/metrics`: requires `metricsKey` as a bearer token; without a key only clients on this machine may read it. */
 export function metricsRoute(registry: Registry, metricsKey: string | undefined): OpenRoute {
   return {
     path: '/metrics',
     operationId: 'getMetrics',
     tag: 'Operations',
-    summary: 'Metrics in the Prometheus text format',
+    summary: 'Get metrics in the Prometheus text format',
     description:
-      'With `api.metricsKey` configured, every caller sends `Authorization: Bearer <api.metricsKey>`. Without it, only callers on the machine itself are answered; a request that a proxy passed on is not one of them.',
+      'If `api.metricsKey` is configured, send `Authorization: Bearer <api.metricsKey>`. Otherwise only clients on the machine itself may read metrics; forwarded requests do not count as such.',
     answers: { 200: { description: 'All metrics.', contentType: 'text/plain' } },
-    visit: async (visit) => {
-      if (!mayReadMetrics(visit, metricsKey)) {
-        return refuse('UNAUTHENTICATED', 'metrics need the bearer token of api.metricsKey');
+    refusals: ['UNAUTHENTICATED'],
+    handle: async (request) => {
+      if (!mayReadMetrics(request, metricsKey)) {
+        return refuse('UNAUTHENTICATED', 'metrics require the bearer token in api.metricsKey');
       }
       return { status: 200, contentType: registry.contentType, body: await registry.metrics() };
     },
   };
 }
 
-/** Whether the caller may see the inner state of the daemon. */
-export function mayReadMetrics(visit: Visit, metricsKey: string | undefined): boolean {
-  return metricsKey === undefined ? isLocal(visit.from) : hasToken(visit, metricsKey);
+/** Whether the client may read the internal state of the daemon. */
+export function mayReadMetrics(request: OpenRequest, metricsKey: string | undefined): boolean {
+  return metricsKey === undefined ? isLocal(request.from) : hasToken(request, metricsKey);
 }
 
-function hasToken(visit: Visit, metricsKey: string): boolean {
-  const token = /^Bearer (\S+)$/i.exec(visit.headers.authorization ?? '')?.[1];
+function hasToken(request: OpenRequest, metricsKey: string): boolean {
+  const token = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
   return token !== undefined && timingSafeEqual(digest(token), digest(metricsKey));
 }
 
-/** Equal lengths, as the comparison needs them. */
+/** Digests have equal lengths, as `timingSafeEqual` requires. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

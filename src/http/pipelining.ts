@@ -37,9 +37,9 @@ export interface PipeliningOptions {
 }
 
 /**
- * Handles the requests of one connection one after the other (RFC 9112 §9.3.2): the next begins when the response
- * to the last has been handed to the system. So a client that sends requests and reads nothing makes the server
- * hold one response, not one for each request.
+ * Handles the requests of one connection one after the other (RFC 9112 §9.3.2): the next one starts when the previous
+ * response has been passed to the operating system. A client that sends requests and reads nothing therefore occupies
+ * memory for one response, not for each request.
  */
 export function oneAtATime(
   handle: Handle,

@@ -2,8 +2,8 @@ import type { RateClass } from '../accounts/rate-limits.ts';
 import type { RateReading } from '../core/token-bucket.ts';
 
 /**
- * Response header fields that state a caller's limit: those of draft-ietf-httpapi-ratelimit-headers (a policy of `q`
- * calls in `w` seconds; `r` are left, all of them again after `t` seconds) and the older X- pair.
+ * Header fields about the rate limit of the caller: those of draft-ietf-httpapi-ratelimit-headers (a policy of `q`
+ * requests in `w` seconds; `r` remain, all again after `t` seconds) and the older X- fields.
  */
 export function rateHeaders(rateClass: RateClass, reading: RateReading): Record<string, string> {
   const { burst, perSecond } = reading.rate;
@@ -15,7 +15,7 @@ export function rateHeaders(rateClass: RateClass, reading: RateReading): Record<
   };
 }
 
-/** The same fields for a limit that has been reached; `seconds` until it lets a call through again. */
+/** The same fields for a limit that is reached. `retryAfter`: seconds until the next request is allowed. */
 export function reachedHeaders(
   { name, calls, seconds }: { name: string; calls: number; seconds: number },
   retryAfter: number,

@@ -6,49 +6,45 @@ import type { Refusal, RefusalCode } from '../core/refusal.ts';
 import type { JsonList } from './body/json-scan.ts';
 
 /**
- * One operation of the API: how it is reached, what it takes, what it answers. The router, the validation and
- * the OpenAPI document are all made from this one description, so they cannot disagree. A handler parses
- * nothing and checks no form: it gets narrow types, calls the room below and answers.
+ * One operation of the API: path, input, output. The router, the validation and the OpenAPI document are all derived
+ * from this description. A handler gets validated input with narrow types, calls a service and returns the response.
  */
 export type { Caller, CallerAddress, Scope };
 
 export interface Call<Params, Query, Body> {
   caller: Caller;
-  /** Where it came from, canonical: for the record (consent, say), never for a decision. */
+  /** Canonical address of the client: for records such as consent, not for authorization. */
   address: string;
   params: Params;
   query: Query;
   body: Body;
-  /** What is sent to an operation that takes an upload, null for the others. */
+  /** The upload; null for operations without one. */
   upload: Upload | null;
   headers: IncomingHttpHeaders;
   requestId: string;
   /**
-   * What of the request was ignored, in words. The server adds them to `data.warnings` of a `data` answer; a
-   * handler that answers `raw` builds its body with `successBody(data, call.warnings)`.
+   * What was ignored in the request, as sentences. The server adds them to `data.warnings` of a `data` response; a
+   * handler that returns `raw` builds its body with `successBody(data, call.warnings)`.
    */
   warnings: readonly string[];
   /**
-   * Waits for the account's next turn on the event loop: for handlers that do long work in portions, so that other
-   * accounts have theirs in between.
+   * Waits for the next turn of the account on the event loop. Handlers that do long work in portions call it between
+   * portions, so that other accounts get their turns.
    */
   turn(): Promise<void>;
-  /** Aborted when the caller hangs up or the daemon stops. */
+  /** Aborted when the client disconnects or the daemon stops. */
   readonly signal: AbortSignal;
 }
 
-/** A body that is read as it comes, of any length: whoever is slower waits for the other. */
+/** A body of any length that is read as a stream with backpressure. */
 export interface Upload {
-  /** One of the media types that the operation takes, without parameters. */
+  /** One of the media types of the operation, without parameters. */
   type: string;
-  /** Throws `HungUp` when the caller goes away in the middle. To be read once. */
+  /** Throws `HungUp` when the client disconnects. Readable once. */
   bytes: AsyncIterable<Buffer>;
 }
 
-/**
- * A success: `data` goes into the envelope. With `raw` the body is sent as it stands, byte for byte (an
- * idempotent answer, kept before it is sent).
- */
+/** A success: `data` is put into the envelope; `raw` is sent unchanged, such as a stored idempotent response. */
 export type Answer =
   | { status: number; data: object; headers?: Record<string, string> }
   | { status: number; raw: string; headers?: Record<string, string> };
@@ -62,7 +58,7 @@ export interface RouteDescription<
   /** `/web-setup/domains/{domainId}`; every name in braces is a key of `params`. */
   path: string;
   operationId: string;
-  /** Heading in the documentation. */
+  /** Section of the documentation. */
   tag: string;
   summary: string;
   description?: string;
@@ -70,58 +66,58 @@ export interface RouteDescription<
   params?: Params;
   query?: Query;
   body?: Body;
-  /** A list in `body` whose elements the handler gets as `JsonElement`s, to be read one at a time. */
+  /** A list in `body` whose elements the handler gets as `JsonElement`s and reads one at a time. */
   list?: JsonList;
   /** An example request body for the documentation. */
   example?: object;
-  /** In place of `body`: the media types of what is sent, and an example of each. */
+  /** In place of `body`: the accepted media types, with an example of each. */
   upload?: Record<string, string>;
-  /** Which body limit holds, or its bytes; 'setup' when not said. */
+  /** The limit of the body, or its bytes. Default: 'setup'. */
   limit?: 'setup' | 'send' | number;
-  /** Request headers beyond the usual ones, for the documentation. */
+  /** Additional request headers, for the documentation. */
   headers?: Record<string, string>;
   /** Schema of `data` for each success status. */
   answers: Record<number, { description: string; data: z.ZodType; example?: object }>;
   /**
-   * For reads that may exceed their time budget (`QUERY_TOO_BROAD`): the query parameters that make them smaller; none
-   * where there is nothing to choose.
+   * For reads that may exceed their time budget (`QUERY_TOO_BROAD`): the query parameters that narrow them; empty if
+   * there are none.
    */
   narrowBy?: readonly string[];
-  /** Refusals beyond those that every keyed operation can answer with. */
+  /** Errors in addition to those of every operation that requires a key. */
   refusals: RefusalCode[];
   handle(
     call: Call<z.output<Params>, z.output<Query>, z.output<Body>>,
   ): Promise<Answer | Refusal> | Answer | Refusal;
 }
 
-/** A described operation whose handler's types have been checked and can be forgotten. */
+/** A route with its types erased after they were checked. */
 export type Route = RouteDescription;
 
-/** Checks a description against its own schemas; the handler's types follow from them. */
+/** Checks the types of a description: those of the handler follow from the schemas. */
 export function route<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType>(
   description: RouteDescription<Params, Query, Body>,
 ): Route {
-  // Forgetting the types is sound: the server hands a handler only what its own schemas have parsed.
+  // Erasing the types is sound: the server calls a handler only with the output of the schemas.
   return description;
 }
 
-/** A request without a key: health, metrics, the documentation. */
-export interface Visit {
+/** A request that requires no key: health, metrics, the documentation. */
+export interface OpenRequest {
   from: CallerAddress;
   query: URLSearchParams;
   headers: IncomingHttpHeaders;
   requestId: string;
 }
 
-/** What a page answers, as it stands. */
-export interface Page {
+/** The response of an open route, sent unchanged. */
+export interface OpenResponse {
   status: number;
   contentType: string;
   body: string | Buffer;
   headers?: Record<string, string>;
 }
 
-/** An operation that needs no key. It is read only: GET, and HEAD by the server. */
+/** An operation that requires no key. It is read-only: the server supports GET and HEAD. */
 export interface OpenRoute {
   path: string;
   operationId: string;
@@ -129,6 +125,12 @@ export interface OpenRoute {
   summary: string;
   description?: string;
   query?: Record<string, string>;
-  answers: Record<number, { description: string; contentType: string; example?: object | string }>;
-  visit(visit: Visit): Promise<Page | Refusal> | Page | Refusal;
+  /** Schema of the body for each success status, where the body is JSON. */
+  answers: Record<
+    number,
+    { description: string; contentType: string; schema?: z.ZodType; example?: object | string }
+  >;
+  /** Errors beyond those that every operation may return. */
+  refusals?: RefusalCode[];
+  handle(request: OpenRequest): Promise<OpenResponse | Refusal> | OpenResponse | Refusal;
 }

@@ -6,9 +6,9 @@ import { type Reply, refusalReply } from './answers.ts';
 import type { CallerAddress } from './route.ts';
 
 /**
- * Which handler a path and method belong to. Paths are matched by the router, methods by a table under each
- * path: so an unknown method on a known path is a 405 with a true `Allow`, and everything answers in the
- * one envelope. Trailing slashes and letter case count.
+ * Finds the handler for a path and method. The router matches paths, a table under each path the methods, so that an
+ * unknown method of a known path gets a 405 with the correct `Allow` in the error envelope. Trailing slashes and case
+ * are significant.
  */
 export interface Incoming {
   req: IncomingMessage;
@@ -16,12 +16,12 @@ export interface Incoming {
   requestId: string;
   /** Decoded path parameters. */
   params: Record<string, string>;
-  /** The query as sent, without `?`. */
+  /** The raw query, without `?`. */
   search: string;
   from: () => CallerAddress;
 }
 
-/** Null: the caller hung up, there is nobody to answer. */
+/** Null: the client has disconnected. */
 export type Handler = (incoming: Incoming) => Promise<Reply | null>;
 
 export interface Operation {
@@ -32,17 +32,17 @@ export interface Operation {
   handler: Handler;
 }
 
-/** What the server keeps about a request while it is worked on. */
+/** State of a request in progress. */
 export interface RequestState {
   requestId: string;
-  /** For metrics and log, '' when no operation was found. */
+  /** For metrics and log; '' when no operation matches. */
   operationId: string;
   from: () => CallerAddress;
 }
 
 export type Respond = (ctx: Context, reply: Reply | null) => void;
 
-/** Every method that Node knows: what has no operation is answered 405, not 404. */
+/** `methods`: all that Node supports; one without an operation gets a 405, not a 404. */
 export function createRouter(
   operations: Operation[],
   respond: Respond,
@@ -58,7 +58,7 @@ export function createRouter(
       respond(ctx, await dispatch(ctx, table, allow));
     });
   }
-  // The router's own context type is narrower than Koa's; it makes that context itself.
+  // The context type of the router is narrower than Koa's; the router creates that context itself.
   return router.routes() as Middleware;
 }
 
@@ -69,12 +69,12 @@ async function dispatch(ctx: Context, table: Map<string, Operation>, allow: stri
   }
   const operation = table.get(ctx.method);
   if (operation === undefined) {
-    const refusal = refuse('METHOD_NOT_ALLOWED', `${ctx.method} is not allowed here, only ${allow}`);
+    const refusal = refuse('METHOD_NOT_ALLOWED', `${ctx.method} is not allowed, only ${allow}`);
     return refusalReply(refusal, state.requestId, { Allow: allow });
   }
   state.operationId = operation.operationId;
   if (!isDecodable(ctx.path)) {
-    return refusalReply(invalid('path', 'has a % that is no percent-encoding of UTF-8'), state.requestId);
+    return refusalReply(invalid('path', 'has a % that is not a percent-encoding of UTF-8'), state.requestId);
   }
   return operation.handler({
     req: ctx.req,
@@ -95,12 +95,12 @@ function byPath(operations: Operation[]): Map<string, Operation[]> {
     }
     paths.set(operation.path, [...ofPath, operation]);
   }
-  refuseAmbiguous([...paths.keys()]);
+  rejectAmbiguous([...paths.keys()]);
   return paths;
 }
 
-/** `/x/{id}` and `/x/{name}` are one path to a caller, so they must be written as one. */
-function refuseAmbiguous(paths: string[]): void {
+/** `/x/{id}` and `/x/{name}` are the same path to a client and must use the same name. */
+function rejectAmbiguous(paths: string[]): void {
   const shapes = new Map<string, string>();
   for (const path of paths) {
     const shape = path.replaceAll(/\{[^}]*\}/g, '{}');
@@ -110,7 +110,7 @@ function refuseAmbiguous(paths: string[]): void {
   }
 }
 
-/** `{domainId}` is `:domainId` to the router. */
+/** `{domainId}` in the syntax of the router: `:domainId`. */
 function routerPath(path: string): string {
   return path.replaceAll(/\{([A-Za-z0-9_]+)\}/g, ':$1');
 }
@@ -121,7 +121,7 @@ function isDecodable(path: string): boolean {
     decodeURIComponent(path);
     return true;
   } catch {
-    // The only error there is: a malformed escape.
+    // The only possible error is a malformed escape.
     return false;
   }
 }

@@ -17,29 +17,26 @@ import { createCallSignals } from './call-signals.ts';
 import { createCallerAddresses, createTrust } from './caller-address.ts';
 import { createFront, respond } from './front.ts';
 import { type GuardDeps, guardedHandler } from './guard.ts';
-import { healthRoutes, type ReadyCheck } from './health.ts';
+import { healthRoutes, type ReadinessCheck } from './health.ts';
 import { createInFlight } from './in-flight.ts';
 import { type ConnectionLimits, createListener } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
 import { docsRoute } from './openapi/docs.ts';
 import { openApiDocument, openApiRoute } from './openapi/openapi.ts';
 import { oneAtATime, type PipeliningOptions } from './pipelining.ts';
-import { readOnlyCheck } from './read-only.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation, type RequestState } from './router.ts';
+import { readOnlyCheck } from './validation/read-only.ts';
 
-/**
- * The API listener: puts the parts of this room together and looks after connections, that is how many, how
- * slow, and how they end. It knows no operation by name.
- */
+/** The API server: assembles the parts of this module and limits connections. It knows no operation by name. */
 export interface HttpServer {
-  /** Binds `api.listen`; rejects when the address cannot be had. */
+  /** Binds `api.listen`; rejects when the address is not available. */
   listen(): Promise<void>;
-  /** Where it listens, port 0 resolved; null before `listen`. */
+  /** The bound address, with port 0 resolved; null before `listen`. */
   address(): { host: string; port: number } | null;
   /**
-   * Takes no new connection, answers new requests 503, aborts waiting calls, and gives those in work
-   * `graceMs` to end before it cuts them off.
+   * Accepts no new connections, answers new requests with 503, aborts waiting handlers, and closes connections that
+   * have not ended after `graceMs`.
    */
   close(graceMs: number): Promise<void>;
 }
@@ -53,7 +50,7 @@ const CONNECTION_LIMITS: ConnectionLimits = {
   headerBytes: 16 * 1024,
   writeStallMs: 30_000,
 };
-/** Of all connections, what programs on this machine may have: a limit for them, too, but a wide one. */
+/** Share of all connections that clients on this machine may have. */
 const LOCAL_SHARE = 0.5;
 
 export interface HttpServerOptions {
@@ -66,23 +63,23 @@ export interface HttpServerOptions {
   ids: Ids;
   authenticator: Authenticator;
   rateLimits: RateLimits;
-  /** Requests of an account at once; null: any number. */
+  /** Maximum number of concurrent requests of an account; null: unlimited. */
   concurrencyOf(accountId: string): number | null;
-  /** Resolves when all that can be read is on disk. */
+  /** Resolves when all readable data is on disk. */
   settled(): Promise<void>;
   routes: readonly Route[];
-  /** Pages beyond health, metrics and documentation, which are always there. */
+  /** Routes without a key, in addition to health, metrics and documentation. */
   openRoutes?: readonly OpenRoute[];
-  health: readonly ReadyCheck[];
+  health: readonly ReadinessCheck[];
   registry: Registry;
-  /** Of the program, for the documentation. */
+  /** Version of the program, for the documentation. */
   version: string;
   connectionLimits?: Partial<ConnectionLimits>;
   pipelining?: PipeliningOptions;
   bodies?: BodyReader;
 }
 
-/** Throws when the routes or the configuration contradict themselves. */
+/** Throws when the routes or the configuration are inconsistent. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { config, log, ids } = options;
   const signals = createCallSignals();
@@ -90,7 +87,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   const isTrustedProxy = createTrust(config.api.trustedProxies, 'api.trustedProxies');
   const app = new Koa();
-  // Koa would print what it cannot handle; all that is left for it are callers who hang up.
+  // Koa prints errors by default; those that reach it are disconnected clients.
   app.on('error', (error) => log.debug({ err: error }, 'connection failed'));
   app.use(
     createFront({
@@ -99,7 +96,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       callerAddressOf: createCallerAddresses(config.api.trustedProxies, 'api.trustedProxies'),
       isHostAllowed: createHostCheck({ hostname: config.hostname, hosts: config.api.hosts }),
       isTrustedProxy,
-      makeRequestId: () => ids.uuid(),
+      createRequestId: () => ids.uuid(),
       isStopping: () => stopping,
     }),
   );
@@ -107,7 +104,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   app.use(createRouter(operationsOf(options, signals, bodies), respond, METHODS));
   app.use((ctx) => {
     const { requestId }: RequestState = ctx.state;
-    respond(ctx, refusalReply(refuse('NOT_FOUND', 'there is nothing at this path'), requestId));
+    respond(ctx, refusalReply(refuse('NOT_FOUND', 'this path does not exist'), requestId));
   });
 
   const limits: ConnectionLimits = {
@@ -131,16 +128,16 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     handleInOrder(req, res);
   };
   server.on('request', onRequest);
-  // Answered by the same rules: the body reader says 100 when it wants the body.
+  // Handled by the same rules: the body reader sends 100 when it starts to read the body.
   server.on('checkContinue', onRequest);
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error: Error & { code?: string }, socket) => {
-    // An upload takes as long as its rows do; its reader knows when nothing comes any more.
+    // An upload may take longer than any request; its reader has its own timeout.
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && bodies.isUploading(socket)) return;
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswered(exchanges.get(socket))) {
       socket.destroy();
     } else {
-      answerBroken(error.code, limits.headerBytes, socket, ids.uuid());
+      respondToInvalid(error.code, limits.headerBytes, socket, ids.uuid());
     }
   });
 
@@ -190,17 +187,17 @@ function operationsOf(
 }
 
 /**
- * Responses of one large page at a time. They need no key, and what a client does not read fills the buffers of the
- * system, which costs the event loop the copying.
+ * Concurrent responses of one large page. They require no key, and unread bytes fill the buffers of the system, whose
+ * copies take time of the event loop.
  */
-const LARGE_PAGES = 16;
+const MAX_LARGE_PAGES = 16;
 
-/** A page that is large and needs no key: beyond the bound it is refused for a moment. */
+/** Handler of a large page without a key: over the limit, it is unavailable for a moment. */
 function boundedHandler(route: OpenRoute): Operation['handler'] {
-  const visit = openHandler(route);
+  const handle = openHandler(route);
   let open = 0;
   return async (incoming) => {
-    if (open >= LARGE_PAGES) {
+    if (open >= MAX_LARGE_PAGES) {
       const busy = refuse('UNAVAILABLE', 'too many clients are reading this page', { retryAfter: 1 });
       return refusalReply(busy, incoming.requestId);
     }
@@ -208,13 +205,13 @@ function boundedHandler(route: OpenRoute): Operation['handler'] {
     incoming.res.once('close', () => {
       open--;
     });
-    return visit(incoming);
+    return handle(incoming);
   };
 }
 
 function openHandler(route: OpenRoute): Operation['handler'] {
   return async (incoming) => {
-    const page = await route.visit({
+    const page = await route.handle({
       from: incoming.from(),
       query: new URLSearchParams(incoming.search),
       headers: incoming.req.headers,
@@ -224,14 +221,14 @@ function openHandler(route: OpenRoute): Operation['handler'] {
   };
 }
 
-/** Whether the request that is now on the connection has got its answer, or part of it, already. */
+/** Whether the response to the current request of the connection has started. */
 function isAnswered(res: ServerResponse | undefined): boolean {
   if (res === undefined || !res.headersSent) return false;
   return !(res.writableFinished && res.req.complete);
 }
 
-/** What Node itself found wrong: not HTTP, too long, too slow. There is no request yet to answer. */
-function answerBroken(
+/** Responds to what Node rejects before there is a request: not HTTP, too long, too slow. */
+function respondToInvalid(
   code: string | undefined,
   headerBytes: number,
   socket: Duplex,
@@ -239,10 +236,10 @@ function answerBroken(
 ): void {
   const [status, message] =
     code === 'HPE_HEADER_OVERFLOW'
-      ? ['431 Request Header Fields Too Large', `address and header fields are over ${headerBytes} bytes`]
+      ? ['431 Request Header Fields Too Large', `request line and header fields exceed ${headerBytes} bytes`]
       : code === 'ERR_HTTP_REQUEST_TIMEOUT'
         ? ['408 Request Timeout', 'the request did not arrive in time']
-        : ['400 Bad Request', 'this is not a valid HTTP/1.1 request'];
+        : ['400 Bad Request', 'not a valid HTTP/1.1 request'];
   const body = refusalBody(refuse('VALIDATION_ERROR', message), requestId);
   socket.end(
     [
@@ -255,7 +252,7 @@ function answerBroken(
       '',
       body,
     ].join('\r\n'),
-    // The server's sockets stay half open otherwise, for as long as the caller likes.
+    // Otherwise the socket stays half open until the client closes it.
     () => socket.destroy(),
   );
 }

@@ -10,8 +10,8 @@ import { HEALTH, notReady } from './health.ts';
 import { type ConnectionLimits, createListener } from './listener.ts';
 
 /**
- * Answers on `api.listen` while the daemon cannot do its work yet, because the database is being migrated: `/healthz` is
- * 200, `/readyz` and everything else 503 with `Retry-After`. Request bodies are not read.
+ * Listens on `api.listen` while the database is being migrated: `/healthz` responds with 200, `/readyz` and everything
+ * else with 503 and `Retry-After`. Request bodies are not read.
  */
 export interface StartupServer {
   listen(): Promise<void>;
@@ -73,7 +73,7 @@ export interface StartupMigrationDeps {
   ids: Ids;
   log: Log;
   monotonic: Clock;
-  /** The program of the migration thread; default: the compiled one. */
+  /** The program of the migration thread. Default: the compiled one. */
   script?: URL | undefined;
   /** Ends the migration; the next start continues. */
   signal?: AbortSignal | undefined;
@@ -82,8 +82,8 @@ export interface StartupMigrationDeps {
 const LOG_INTERVAL_MS = 10 * SECOND;
 
 /**
- * Migrates a large database at the start of the daemon, which holds the daemon lock. Logs progress, and answers health
- * checks meanwhile. Small databases are migrated when they are opened.
+ * Migrates a large database at the start of the daemon, which holds the daemon lock. Logs progress and responds to health
+ * checks during the migration. Small databases are migrated when they are opened.
  */
 export async function migrateAtStart(deps: StartupMigrationDeps): Promise<void> {
   const { dataDir, log, monotonic } = deps;
@@ -115,7 +115,7 @@ export async function migrateAtStart(deps: StartupMigrationDeps): Promise<void> 
   }
 }
 
-/** Rates and remaining time of the step under way. */
+/** Rate and remaining time of the current step. */
 export function createProgressMeter(clock: Clock) {
   const began = clock.now();
   let current: MigrationProgress | null = null;
@@ -127,7 +127,7 @@ export function createProgressMeter(clock: Clock) {
     total === 0 ? 0 : Math.min(100, Math.floor((100 * done) / total));
   return {
     seconds,
-    /** `estimated` more than until now for the whole migration; returns that in whole seconds. */
+    /** Sets the expected remaining seconds of the migration; returns the total in whole seconds. */
     expect: (estimated: number): number => {
       const estimatedSeconds = seconds() + Math.ceil(estimated);
       estimate = { estimatedSeconds };
@@ -153,7 +153,7 @@ export function createProgressMeter(clock: Clock) {
         total,
         percent: percentOf(current),
         seconds: seconds(),
-        // In-place steps, and an index that is being built, report nothing between.
+        // In-place steps, and building an index, report no progress.
         ...estimate,
         ...(perSecond > 0
           ? { perSecond: Math.round(perSecond), secondsLeft: Math.ceil((total - done) / perSecond) }

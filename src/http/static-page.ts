@@ -1,16 +1,15 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import type { Page, Visit } from './route.ts';
+import type { OpenRequest, OpenResponse } from './route.ts';
 
 /**
- * A page that is the same for everybody: one buffer, shared by all responses, plain and compressed, with a
- * validator (RFC 9110 §8.8.3).
+ * A constant page: all responses share one plain and one compressed buffer, with an entity tag (RFC 9110 §8.8.3).
  */
 export function staticPage(
   contentType: string,
   text: string,
   headers: Record<string, string> = {},
-): (visit: Visit) => Page {
+): (request: OpenRequest) => OpenResponse {
   const plain = Buffer.from(text);
   const gzipped = gzipSync(plain);
   const digest = createHash('sha256').update(plain).digest('base64url').slice(0, 22);
@@ -18,17 +17,17 @@ export function staticPage(
     plain: { body: plain, etag: `"${digest}"`, encoding: {} },
     gzip: { body: gzipped, etag: `"${digest}-gzip"`, encoding: { 'Content-Encoding': 'gzip' } },
   };
-  return ({ headers: asked }) => {
-    const { body, etag, encoding } = acceptsGzip(asked['accept-encoding']) ? forms.gzip : forms.plain;
+  return ({ headers: request }) => {
+    const { body, etag, encoding } = acceptsGzip(request['accept-encoding']) ? forms.gzip : forms.plain;
     const common = { ...headers, ETag: etag, Vary: 'Accept-Encoding', 'Cache-Control': 'no-cache' };
-    if (matches(asked['if-none-match'], etag)) {
+    if (matches(request['if-none-match'], etag)) {
       return { status: 304, contentType: '', body: '', headers: common };
     }
     return { status: 200, contentType, body, headers: { ...common, ...encoding } };
   };
 }
 
-/** RFC 9110 §12.5.3; the rest of the field's grammar never makes gzip unacceptable. */
+/** RFC 9110 §12.5.3; no other part of the field makes gzip unacceptable. */
 function acceptsGzip(field: string | string[] | undefined): boolean {
   return String(field ?? '')
     .toLowerCase()

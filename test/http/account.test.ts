@@ -28,7 +28,7 @@ async function put(body: unknown) {
 }
 
 describe('GET /web-setup/account', () => {
-  it('shows the account of the key', async () => {
+  it('returns the account of the key', async () => {
     const response = await fetch(url(), { headers: api.as('setup') });
     expect(await response.json()).toEqual({
       success: true,
@@ -45,13 +45,13 @@ describe('GET /web-setup/account', () => {
     });
   });
 
-  it('is for keys of scope setup', async () => {
+  it('requires a key with scope setup', async () => {
     expect((await fetch(url(), { headers: api.as('marketing') })).status).toBe(403);
   });
 });
 
 describe('PUT /web-setup/account', () => {
-  it('replaces what is given and keeps the rest', async () => {
+  it('replaces the given fields and no others', async () => {
     await put({ companyName: 'Shop Ltd.', companyAddress: { ...ADDRESS, line2: 'Suite 5' } });
     const { status, body } = await put({ companyAddress: ADDRESS, logoUrl: 'https://shop.example/logo.png' });
     expect(status).toBe(200);
@@ -68,7 +68,7 @@ describe('PUT /web-setup/account', () => {
     );
   });
 
-  it('takes a value away with null', async () => {
+  it('clears a field with null', async () => {
     await put({ companyName: 'Shop Ltd.', companyAddress: ADDRESS, abuseEmail: 'abuse@shop.example' });
     const { body } = await put({ companyAddress: null, abuseEmail: null });
     expect(body).toMatchObject({
@@ -113,7 +113,7 @@ describe('PUT /web-setup/account', () => {
     expect(body).toMatchObject({ error: { code: 'VALIDATION_ERROR', details: [{ field, message }] } });
   });
 
-  it('names what it does not know', async () => {
+  it('warns of unknown fields', async () => {
     const { body } = await put({ companyAdress: ADDRESS });
     expect(body).toMatchObject({
       data: { warnings: ['unknown field "companyAdress" was ignored; did you mean "companyAddress"?'] },

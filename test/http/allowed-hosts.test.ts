@@ -3,7 +3,7 @@ import { createHostCheck } from '../../src/http/allowed-hosts.ts';
 import { type Api, exchange, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
 
-describe('host names of the API', () => {
+describe('createHostCheck', () => {
   const isAllowed = createHostCheck({
     hostname: 'mail.example.net',
     hosts: ['api.example.com', '*.internal.example.com'],
@@ -26,7 +26,7 @@ describe('host names of the API', () => {
     'a.internal.example.com',
     'a.b.internal.example.com',
     '',
-  ])('"%s" is allowed', (host) => expect(isAllowed(host)).toBe(true));
+  ])('allows "%s"', (host) => expect(isAllowed(host)).toBe(true));
 
   it.each([
     'evil.example',
@@ -40,7 +40,7 @@ describe('host names of the API', () => {
     'evil.example/localhost',
     'user@localhost',
     '127.0.0.1, evil.example',
-  ])('"%s" is refused', (host) => expect(isAllowed(host)).toBe(false));
+  ])('rejects "%s"', (host) => expect(isAllowed(host)).toBe(false));
 });
 
 describe('a request with another name in Host', () => {
@@ -49,7 +49,7 @@ describe('a request with another name in Host', () => {
   const get = (host: string, path = '/metrics', more = '') =>
     exchange(api.port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}Connection: close\r\n\r\n`);
 
-  it('is refused with the names of the settings, whatever it asks for', async () => {
+  it('is refused on every path, with the names of the settings', async () => {
     api = await startApi({ routes: sampleRoutes });
     for (const path of ['/metrics', '/healthz', '/docs', '/web-setup/things/one', '/nowhere']) {
       const answer = await get('rebound.evil.example', path);
@@ -61,13 +61,13 @@ describe('a request with another name in Host', () => {
     expect(await get('127.0.0.1:1')).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it('is served when the operator named it', async () => {
+  it('is served if api.hosts has the name', async () => {
     api = await startApi({ routes: sampleRoutes, api: { hosts: ['api.example.com'] } });
     expect(await get('api.example.com')).toMatch(/^HTTP\/1\.1 200 /);
     expect(await get('mail.example.net')).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it('is served when it comes from a trusted proxy, and no header makes one', async () => {
+  it('is served from a trusted proxy, which no header can claim', async () => {
     const forwarded = 'X-Forwarded-For: 198.51.100.7\r\nX-Forwarded-Host: localhost\r\n';
     api = await startApi({ routes: sampleRoutes });
     expect(await get('shop.example.com', '/healthz', forwarded)).toMatch(/^HTTP\/1\.1 421 /);

@@ -19,7 +19,7 @@ function send(body: object, headers: Record<string, string> = {}) {
 }
 
 describe('a success', () => {
-  it('is data in the envelope, with the fields every answer has', async () => {
+  it('has data in the envelope and the common header fields', async () => {
     const response = await send({ to: 'ann' });
     expect(response.status).toBe(200);
     expect(await response.text()).toBe('{"success":true,"data":{"messageId":"msg_1"}}');
@@ -28,7 +28,7 @@ describe('a success', () => {
     expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  it('that was stored is sent byte for byte, with its own fields', async () => {
+  it('sends a stored response unchanged, with its header fields', async () => {
     const response = await send({ to: 'again', mystery: 1 });
     expect(await response.text()).toBe('{"stored":true}');
     expect(response.headers.get('idempotency-replayed')).toBe('true');
@@ -49,7 +49,7 @@ describe('a refusal', () => {
     expect(named.at(-1)?.message).toBe(`and ${count - named.length + 1} more errors`);
   });
 
-  it('names so many errors as are asked for, where it is one of many', () => {
+  it('limits the number of details', () => {
     const details = [1, 2, 3].map((n) => ({ field: `f${n}`, message: 'is wrong' }));
     const body = refusalBody(refuse('VALIDATION_ERROR', 'no', { details }), 'request', 1);
     expect(JSON.parse(body).error.details).toEqual([
@@ -58,8 +58,8 @@ describe('a refusal', () => {
     ]);
   });
 
-  it('has the error envelope, its parts repeated where clients look for them', async () => {
-    const response = await send({ to: 'stranger' }, { 'X-Request-Id': 'abc' });
+  it('has the error envelope with repeated fields', async () => {
+    const response = await send({ to: 'unknown' }, { 'X-Request-Id': 'abc' });
     expect(response.status).toBe(403);
     expect(await response.json()).toEqual({
       success: false,
@@ -78,7 +78,7 @@ describe('a refusal', () => {
 });
 
 describe('a fault', () => {
-  it('is 500 without a word of what it was, and logged once with the request id', async () => {
+  it('is 500 without details, and is logged once with the request id', async () => {
     api.logged.length = 0;
     const response = await send({ to: 'boom' }, { 'X-Request-Id': 'trace-1' });
     const text = await response.text();
@@ -96,7 +96,7 @@ describe('a fault', () => {
 });
 
 describe('an I/O error of the database', () => {
-  it('is 503 with Retry-After, and logged once with the request id, however many requests meet it', async () => {
+  it('is 503 with Retry-After, and is logged once for many requests', async () => {
     api.logged.length = 0;
     for (let n = 0; n < 20; n++) {
       const response = await send({ to: 'disk' }, { 'X-Request-Id': `trace-${n}` });
@@ -122,14 +122,14 @@ describe('X-Request-Id', () => {
     ['two words', false],
     ['<script>', false],
     ['ä', false],
-  ])('%j is echoed: %s', async (given, echoed) => {
-    const response = await fetch(`${api.base}/healthz`, { headers: { 'X-Request-Id': given } });
+  ])('%j is echoed: %s', async (sent, echoed) => {
+    const response = await fetch(`${api.base}/healthz`, { headers: { 'X-Request-Id': sent } });
     const id = response.headers.get('x-request-id');
-    expect(id === given).toBe(echoed);
+    expect(id === sent).toBe(echoed);
     expect(id).toMatch(/^[A-Za-z0-9._-]+$/);
   });
 
-  it('is a new one for each request that brings none', async () => {
+  it('is generated for each request without one', async () => {
     const ids = await Promise.all(
       [1, 2, 3].map(async () => (await fetch(`${api.base}/none`)).headers.get('x-request-id')),
     );
@@ -137,7 +137,7 @@ describe('X-Request-Id', () => {
   });
 });
 
-describe('fields that no schema knows', () => {
+describe('unknown fields', () => {
   it.each<[object, string[]]>([
     [{ to: 'a', subjct: 'x' }, ['unknown field "subjct" was ignored; did you mean "subject"?']],
     [{ to: 'a', foo: 1, bar: 2 }, ['unknown field "foo" was ignored', 'unknown field "bar" was ignored']],
@@ -167,7 +167,7 @@ describe('fields that no schema knows', () => {
     );
   });
 
-  it('are counted where there are very many', async () => {
+  it('are counted if there are many', async () => {
     const body: Record<string, unknown> = { to: 'a' };
     for (let at = 0; at < 50; at++) body[`unheard${at}`] = 1;
     const { data } = await jsonOf(await send(body));
@@ -176,7 +176,7 @@ describe('fields that no schema knows', () => {
     expect(warnings?.at(-1)).toBe('and 30 more were ignored');
   });
 
-  it('are told of in the query as well', async () => {
+  it('cause warnings in the query as well', async () => {
     const response = await fetch(`${api.base}/web-setup/things/one?limt=3`, { headers: api.as('setup') });
     expect(await response.json()).toEqual({
       success: true,

@@ -11,7 +11,7 @@ function seen(peer: string | undefined, headers: Record<string, string>, trusted
 
 const PROXIES = ['10.0.0.0/8', '127.0.0.1'];
 
-describe('who calls', () => {
+describe('createCallerAddresses', () => {
   it.each<[string, string | undefined, Record<string, string>, string, boolean]>([
     ['nobody in between', '203.0.113.9', {}, '203.0.113.9', false],
     ['IPv4 on a dual-stack listener', '::ffff:203.0.113.9', {}, '203.0.113.9', false],
@@ -34,7 +34,13 @@ describe('who calls', () => {
       '203.0.113.9',
       false,
     ],
-    ['a proxy that says it serves the machine', '10.0.0.1', { 'x-forwarded-for': '::1' }, '::1', false],
+    [
+      'a proxy that claims to forward a local request',
+      '10.0.0.1',
+      { 'x-forwarded-for': '::1' },
+      '::1',
+      false,
+    ],
     ['nobody but proxies', '10.0.0.1', { 'x-forwarded-for': '10.0.0.3, 10.0.0.2' }, '10.0.0.3', false],
     [
       'with ports',
@@ -66,7 +72,7 @@ describe('who calls', () => {
     expect(seen(peer, headers, PROXIES)).toMatchObject({ address, local });
   });
 
-  it('is never the machine when an unnamed proxy on it passed the request on', () => {
+  it('does not treat a request forwarded by an unknown local proxy as local', () => {
     expect(seen('127.0.0.1', { 'x-forwarded-for': '127.0.0.1' }, [])).toEqual({
       address: '127.0.0.1',
       forwarded: true,
@@ -75,7 +81,7 @@ describe('who calls', () => {
   });
 });
 
-it('a proxy that is neither address nor network stops the start', () => {
+it('rejects a proxy that is neither address nor network', () => {
   expect(() => createCallerAddresses(['10.0.0.0/8', 'proxy.local'], 'api.trustedProxies')).toThrow(
     'api.trustedProxies: "proxy.local" is not an address or a network',
   );

@@ -17,7 +17,7 @@ function gate() {
   return { open, opened };
 }
 
-/** A call that waits until its signal says otherwise, and tells the test of both. */
+/** A handler that waits for its signal, and reports start and abort to the test. */
 function waitingRoute() {
   const events: string[] = [];
   const started = gate();
@@ -42,7 +42,7 @@ function waitingRoute() {
   return { waiting, started: started.opened, aborted: aborted.opened };
 }
 
-describe('what is not a request', () => {
+describe('invalid requests', () => {
   it.each([
     ['noise', 'hello\r\n\r\n', '400'],
     ['TLS', Buffer.from([0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]), '400'],
@@ -64,7 +64,7 @@ describe('what is not a request', () => {
   });
 });
 
-describe('a caller that dribbles', () => {
+describe('a slow client', () => {
   const impatient = { headersMs: 300, requestMs: 600, checkMs: 50 };
 
   it.each([
@@ -74,7 +74,7 @@ describe('a caller that dribbles', () => {
       () =>
         `POST /web-setup/things HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${api.secrets.setup}\r\nX-Id: ${api.account.accountId}\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n`,
     ],
-  ])('%s is told so and cut off', async (_, head) => {
+  ])('gets an error and is disconnected: %s', async (_, head) => {
     api = await startApi({ routes: sampleRoutes, options: { connectionLimits: impatient } });
     const answer = await new Promise<string>((resolve) => {
       let text = '';
@@ -93,7 +93,7 @@ describe('a caller that dribbles', () => {
     expect(answer).toContain('the request did not arrive in time');
   });
 
-  it('cannot be too many: a connection over the bound is closed', async () => {
+  it('is disconnected over the limit of connections', async () => {
     api = await startApi({ options: { connectionLimits: { connections: 2 } } });
     const holders = [1, 2].map(() => connect(api.port, '127.0.0.1'));
     await Promise.all(holders.map((socket) => new Promise((resolve) => socket.once('connect', resolve))));
@@ -102,8 +102,8 @@ describe('a caller that dribbles', () => {
   });
 });
 
-describe('a call that waits', () => {
-  it('is told when its caller hangs up', async () => {
+describe('a waiting handler', () => {
+  it('is aborted when the client disconnects', async () => {
     const { waiting, started, aborted } = waitingRoute();
     api = await startApi({ routes: [waiting] });
     const caller = new AbortController();
@@ -114,7 +114,7 @@ describe('a call that waits', () => {
     await aborted;
   });
 
-  it('is told when the server is to close, and still answers', async () => {
+  it('is aborted when the server closes, and its response is sent', async () => {
     const { waiting, started } = waitingRoute();
     api = await startApi({ routes: [waiting] });
     const answer = fetch(`${api.base}/web-setup/wait`, { headers: api.as('setup') });
@@ -128,7 +128,7 @@ describe('a call that waits', () => {
 });
 
 describe('closing', () => {
-  it('refuses what still comes in on an open connection with 503 and a time', async () => {
+  it('answers requests on open connections with 503 and Retry-After', async () => {
     api = await startApi();
     const socket = connect(api.port, '127.0.0.1');
     let text = '';
@@ -151,7 +151,7 @@ describe('closing', () => {
     await expect(fetch(`${api.base}/healthz`)).rejects.toThrow();
   });
 
-  it('cuts off, when the grace is over, what does not end', async () => {
+  it('closes connections after the grace period', async () => {
     const started = gate();
     const stuck = route({
       method: 'GET',
@@ -175,7 +175,7 @@ describe('closing', () => {
     await failed;
   });
 
-  it('twice, or before it was open, is no fault', async () => {
+  it('may be repeated, and may precede listen', async () => {
     api = await startApi();
     await api.server.close(0);
     await api.server.close(0);
@@ -183,7 +183,7 @@ describe('closing', () => {
   });
 });
 
-it('an address that is taken rejects the start', async () => {
+it('rejects an address that is in use', async () => {
   api = await startApi();
   await expect(startApi({ api: { listen: `127.0.0.1:${api.port}` } })).rejects.toThrow(
     'is in use by another program',

@@ -1,9 +1,18 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { OpenApiDocument, OpenApiOperation } from '../../src/http/openapi/openapi.ts';
+import { isRecord, type JsonSchema } from '../../src/http/json-schema.ts';
+import {
+  examplesOf,
+  type OpenApiDocument,
+  type OpenApiOperation,
+  type OpenApiParameter,
+  type OpenApiResponse,
+  resolveParameters,
+  resolveResponse,
+} from '../../src/http/openapi/openapi.ts';
 
 /**
- * Reads the OpenAPI document as a client generator would, with a JSON Schema validator that is not ours: which
- * operations there are, whether an answer is one that is promised, and how a request can be wrong.
+ * Reads the OpenAPI document as a client generator does, with an independent JSON Schema validator: the operations,
+ * whether a response conforms to the document, and invalid requests.
  */
 export interface Operation {
   /** `GET /web-setup/domains/{domainId}`. */
@@ -33,21 +42,31 @@ export async function readDocument(url: string) {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   ajv.addFormat('date-time', TIME);
   for (const format of ['email', 'uri', 'uuid', 'ipv4', 'ipv6']) ajv.addFormat(format, true);
-  ajv.addSchema(closed(document), 'document');
+  ajv.addSchema(closedDocument(document), 'document');
 
   /** The validator of the schema at these steps into the document. */
   function schemaAt(...steps: string[]): ValidateFunction {
     const pointer = steps.map((step) => encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')));
     const validate = ajv.getSchema(`document#/${pointer.join('/')}`);
-    if (validate === undefined) throw new Error(`there is no schema at ${steps.join(' / ')}`);
+    if (validate === undefined) throw new Error(`no schema at ${steps.join(' / ')}`);
     return validate;
   }
 
   const place = ({ method, path }: Operation) => ['paths', path, method.toLowerCase()];
-  const answerAt = (operation: Operation, status: string) =>
-    schemaAt(...place(operation), 'responses', status, 'content', JSON_TYPE, 'schema');
-  const bodyAt = (operation: Operation, ...steps: string[]) =>
-    schemaAt(...place(operation), 'requestBody', 'content', JSON_TYPE, 'schema', ...steps);
+  const responseAt = (operation: Operation, status: string) => {
+    const response = operation.spec.responses[status];
+    const steps =
+      response !== undefined && '$ref' in response
+        ? stepsOf(response.$ref)
+        : [...place(operation), 'responses', status];
+    return schemaAt(...steps, 'content', JSON_TYPE, 'schema');
+  };
+  const bodyAt = (operation: Operation) =>
+    schemaAt(...place(operation), 'requestBody', 'content', JSON_TYPE, 'schema');
+  const responseOf = (operation: Operation, status: string): OpenApiResponse | null => {
+    const response = operation.spec.responses[status];
+    return response === undefined ? null : resolveResponse(document, response);
+  };
   const faultsOf = (validate: ValidateFunction, value: unknown) =>
     validate(value)
       ? []
@@ -65,16 +84,21 @@ export async function readDocument(url: string) {
   return {
     document,
     operations,
-    /** What of an answer was not promised; empty when all was. */
+    responseOf,
+    examplesOf: (operation: Operation, status: string): unknown[] => {
+      const json = responseOf(operation, status)?.content?.[JSON_TYPE];
+      return json === undefined ? [] : Object.values(examplesOf(document, json));
+    },
+    /** Deviations of a response from the document. */
     faultsOfAnswer: (operation: Operation, { status, headers, text }: Answered): string[] => {
-      const promised = operation.spec.responses[String(status)];
-      if (promised === undefined) return [`status ${status} is not in the document`];
+      const promised = responseOf(operation, String(status));
+      if (promised === null) return [`status ${status} is not in the document`];
       const type = headers.get('content-type')?.split(';')[0] ?? '';
       if (promised.content?.[type] === undefined) return [`content type ${type} is not in the document`];
       if (type !== JSON_TYPE) return [];
-      return [...faultsOf(answerAt(operation, String(status)), JSON.parse(text)), ...oddTimes(text)];
+      return [...faultsOf(responseAt(operation, String(status)), JSON.parse(text)), ...oddTimes(text)];
     },
-    /** Every example of the operation that is not of its own schema. */
+    /** Examples of the operation that its own schemas reject. */
     faultsOfExamples: (operation: Operation): string[] => {
       const faults: string[] = [];
       const body = operation.spec.requestBody?.content[JSON_TYPE];
@@ -88,36 +112,40 @@ export async function readDocument(url: string) {
             : faultsOf(bodyAt(operation), body.example)),
         );
       }
-      for (const [status, { content }] of Object.entries(operation.spec.responses)) {
-        const json = content?.[JSON_TYPE];
+      for (const status of Object.keys(operation.spec.responses)) {
+        const json = responseOf(operation, status)?.content?.[JSON_TYPE];
         if (json === undefined) continue;
-        const examples = [json.example, ...Object.values(json.examples ?? {}).map(({ value }) => value)];
-        const given = examples.filter((example) => example !== undefined);
-        if (given.length === 0) faults.push(`${status} has no example`);
-        for (const example of given)
-          faults.push(...faultsOf(answerAt(operation, status), example).map((fault) => `${status} ${fault}`));
+        const examples = Object.values(examplesOf(document, json));
+        if (examples.length === 0) faults.push(`${status} has no example`);
+        for (const example of examples)
+          faults.push(
+            ...faultsOf(responseAt(operation, status), example).map((fault) => `${status} ${fault}`),
+          );
       }
       return faults;
     },
-    /** Requests like `body` with one thing wrong each, which the document says must be refused. */
+    /** Variants of `body` and of the query, each with one value that the document does not allow. */
     brokenRequests: (operation: Operation, body: Record<string, unknown>): BrokenRequest[] => [
       ...brokenBodies(operation, body),
-      ...brokenQueries(operation),
+      ...brokenQueries(resolveParameters(document, operation.spec)),
     ],
   };
 
   function brokenBodies(operation: Operation, body: Record<string, unknown>): BrokenRequest[] {
     const schema = operation.spec.requestBody?.content[JSON_TYPE]?.schema;
     if (schema === undefined) return [];
-    const properties = Object.keys((schema['properties'] as object | undefined) ?? {});
-    const required = (schema['required'] as string[] | undefined) ?? [];
+    // A request schema is named: the document has no anonymous ones.
+    const steps = stepsOf(String(schema['$ref']));
+    const named = document.components.schemas[steps.at(-1) ?? ''] ?? {};
+    const properties = isRecord(named['properties']) ? Object.keys(named['properties']) : [];
+    const required = (named['required'] as string[] | undefined) ?? [];
     return [
       ...required.map((field) => {
         const { [field]: _, ...rest } = body;
         return { what: `no ${field}`, field, body: rest };
       }),
       ...properties.flatMap((field) => {
-        const takes = bodyAt(operation, 'properties', field);
+        const takes = schemaAt(...steps, 'properties', field);
         const wrong = [7, 'x', true, [], {}].find((value) => !takes(value));
         return wrong === undefined
           ? []
@@ -147,8 +175,8 @@ function wrongText(name: string, schema: Record<string, unknown>): string | null
   return typeof schema['maxLength'] === 'number' ? 'x'.repeat(schema['maxLength'] + 1) : null;
 }
 
-function brokenQueries({ spec }: Operation): BrokenRequest[] {
-  return spec.parameters
+function brokenQueries(parameters: readonly OpenApiParameter[]): BrokenRequest[] {
+  return parameters
     .filter((parameter) => parameter.in === 'query')
     .flatMap(({ name, schema }) => {
       const wrong = wrongText(name, schema);
@@ -156,11 +184,53 @@ function brokenQueries({ spec }: Operation): BrokenRequest[] {
     });
 }
 
-/** An answer may grow; but whatever it has today is to be described. */
-function closed<T>(value: T): T {
-  if (Array.isArray(value)) return value.map(closed) as T;
-  if (typeof value !== 'object' || value === null) return value;
-  const inner = Object.fromEntries(Object.entries(value).map(([key, one]) => [key, closed(one)]));
-  const open = inner['type'] === 'object' && 'properties' in inner && !('additionalProperties' in inner);
-  return (open ? { ...inner, additionalProperties: false } : inner) as T;
+/** `#/components/schemas/Webhook` as steps into the document. */
+function stepsOf(reference: string): string[] {
+  return reference.split('/').slice(1);
+}
+
+/** Responses may grow, so the document leaves objects open; a field that it does not describe is an error here. */
+function closedDocument(document: OpenApiDocument): object {
+  const walk = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(walk);
+    if (!isRecord(value)) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, inner]) => [
+        key,
+        key === 'schema' && isRecord(inner) ? closed(inner) : walk(inner),
+      ]),
+    );
+  };
+  const definitions = Object.entries(document.components.schemas).map(([name, schema]) => [
+    name,
+    closedInside(schema),
+  ]);
+  const components = {
+    ...document.components,
+    responses: walk(document.components.responses),
+    schemas: Object.fromEntries(definitions),
+  };
+  return { ...document, paths: walk(document.paths), components };
+}
+
+/** Closed where a schema is used, not where it is defined: `allOf` may combine it with other fields. */
+function closed(schema: JsonSchema): JsonSchema {
+  const inner = closedInside(schema);
+  const isOpen =
+    '$ref' in inner || 'allOf' in inner || ('properties' in inner && !('additionalProperties' in inner));
+  return isOpen ? { ...inner, unevaluatedProperties: false } : inner;
+}
+
+function closedInside(schema: JsonSchema): JsonSchema {
+  const result: JsonSchema = { ...schema };
+  for (const key of ['items', 'additionalProperties'])
+    if (isRecord(result[key])) result[key] = closed(result[key]);
+  for (const key of ['anyOf', 'oneOf'])
+    if (Array.isArray(result[key]))
+      result[key] = result[key].map((one) => (isRecord(one) ? closed(one) : one));
+  if (isRecord(result['properties']))
+    result['properties'] = Object.fromEntries(
+      Object.entries(result['properties']).map(([name, one]) => [name, isRecord(one) ? closed(one) : one]),
+    );
+  return result;
 }

@@ -60,8 +60,8 @@ function routes() {
 const post = (path: string, headers: Record<string, string>) =>
   fetch(`${api.base}${path}`, { method: 'POST', headers });
 
-describe('an account beside three that abuse the service', () => {
-  it('waits for a few of their turns only, not for their queues', async () => {
+describe('an account, while three others overload the service', () => {
+  it('waits for a few turns of the others, not for their queues', async () => {
     const { handled, routes: all } = routes();
     api = await startApi({ routes: all });
     const abusers = await Promise.all(['one', 'two', 'three'].map(another));
@@ -89,7 +89,7 @@ describe('an account beside three that abuse the service', () => {
 });
 
 describe('concurrent requests', () => {
-  it('of one account are limited, and say so', async () => {
+  it('are limited for each account', async () => {
     const { waiting, routes: all } = routes();
     api = await startApi({ routes: all, concurrency: 3 });
     const other = await another('other');
@@ -116,7 +116,7 @@ describe('concurrent requests', () => {
     expect((await next).status).toBe(200);
   });
 
-  it('are given back when the caller hangs up', async () => {
+  it('are released when the client disconnects', async () => {
     const { waiting, routes: all } = routes();
     api = await startApi({ routes: all, concurrency: 1 });
     const caller = new AbortController();
@@ -153,7 +153,7 @@ describe('the request rate of an account', () => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
     expect(refused.headers.get('ratelimit-policy')).toBe('"setup-account";q=3;w=3');
     expect((await jsonOf(refused))['message']).toBe(
-      'this account has reached its limit of 1 requests a second',
+      'this account has reached its limit of 1 requests per second',
     );
     expect((await get(await another('other'))).status).toBe(200);
   });
@@ -184,7 +184,7 @@ describe('slow uploads', () => {
     return { socket, answer };
   }
 
-  it('that stop are answered 408 and closed', async () => {
+  it('get 408 and are closed when they stop', async () => {
     api = await startApi({
       routes: sampleRoutes,
       limits: { setupBytes: 1_000_000 },
@@ -196,7 +196,7 @@ describe('slow uploads', () => {
     expect(answer).toContain('"REQUEST_TIMEOUT"');
   });
 
-  it('that trickle are answered 408 too, and those at a fair rate are not', async () => {
+  it('get 408 below the minimum rate only', async () => {
     api = await startApi({
       routes: sampleRoutes,
       limits: { setupBytes: 1_000_000 },
@@ -221,7 +221,7 @@ describe('slow uploads', () => {
     expect(await steady.answer).toMatch(/^HTTP\/1\.1 201 /);
   });
 
-  it('of one account leave room for another', async () => {
+  it('of one account do not block another', async () => {
     const total = 1024 * 1024;
     api = await startApi({
       routes: sampleRoutes,
@@ -256,7 +256,7 @@ describe('slow uploads', () => {
     expect(small.status).toBe(201);
   });
 
-  it('keep their share of memory until their response has ended', async () => {
+  it('hold their memory until the response has ended', async () => {
     const total = 1024 * 1024;
     const { routes: all, waiting } = routes();
     api = await startApi({

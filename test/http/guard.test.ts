@@ -16,7 +16,7 @@ function post(path: string, headers: Record<string, string>, body: string) {
   return fetch(api.base + path, { method: 'POST', headers, body });
 }
 
-describe('who may call', () => {
+describe('authentication', () => {
   it.each<[string, (api: Api) => Record<string, string>, number, string]>([
     ['no key', () => ({}), 401, 'UNAUTHENTICATED'],
     ['no account id', (api) => ({ 'X-Api-Key': api.secrets.setup }), 401, 'UNAUTHENTICATED'],
@@ -32,7 +32,7 @@ describe('who may call', () => {
     expect(response.headers.has('www-authenticate')).toBe(status === 401);
   });
 
-  it('is the same answer to the byte for every bad key, apart from the request id', async () => {
+  it('has identical responses for all invalid keys, except the request id', async () => {
     const texts = await Promise.all(
       [{}, { 'X-Api-Key': 'pr_x', 'X-Id': 'y' }, { ...api.as('setup'), 'X-Id': 'acct_other' }].map(
         async (headers) =>
@@ -46,7 +46,7 @@ describe('who may call', () => {
     expect(new Set(texts).size).toBe(1);
   });
 
-  it('is not the holder of a key that was revoked, nor of one whose account is disabled, from that moment', async () => {
+  it('refuses revoked keys and disabled accounts immediately', async () => {
     const { accountId } = granted(await api.accounts.create({ name: 'Other' })).account;
     const { key, secret } = granted(await api.keys.create({ accountId, name: '', scopes: ['setup'] }));
     const status = async () =>
@@ -100,7 +100,7 @@ describe('the order of checks', () => {
     expect((await jsonOf(response))['reasonCode']).toBe(code);
   });
 
-  it('reads no body of a caller without a key: a refusal comes while the body is still to be sent', async () => {
+  it('refuses a client without a key before it sends the body', async () => {
     const status = await new Promise<number | undefined>((resolve, reject) => {
       const req = request(`${api.base}/web-setup/things`, {
         method: 'POST',
@@ -131,8 +131,8 @@ describe('parameters', () => {
     ['/web-setup/things/one?limit=1&limit=2', 'limit', 'is given more than once'],
     ['/web-setup/things/one?__proto__=1', null, null],
     [`/web-setup/things/${'x'.repeat(21)}`, 'thingId', 'must have at most 20 characters'],
-    ['/web-setup/things/%E0%A4%A', 'path', 'has a % that is no percent-encoding of UTF-8'],
-    ['/web-setup/things/%ff', 'path', 'has a % that is no percent-encoding of UTF-8'],
+    ['/web-setup/things/%E0%A4%A', 'path', 'has a % that is not a percent-encoding of UTF-8'],
+    ['/web-setup/things/%ff', 'path', 'has a % that is not a percent-encoding of UTF-8'],
   ])('%s', async (path, field, message) => {
     const { status, body } = await get(path);
     expect(status).toBe(field === null ? 200 : 400);
@@ -141,7 +141,7 @@ describe('parameters', () => {
     }
   });
 
-  it('in the path are decoded', async () => {
+  it('are decoded in the path', async () => {
     expect((await get('/web-setup/things/a%2Fb%20%C3%A4')).body).toMatchObject({
       data: { thingId: 'a/b ä' },
     });

@@ -21,20 +21,20 @@ import { openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 
-/** A whole API listener on a free port, over a real database, with a clock that the test holds. */
-export interface Wish {
+/** An API server on a free port with a real database and a controlled clock. */
+export interface TestApiOptions {
   routes?: Route[];
   rates?: RateLimitOptions;
-  /** Requests of an account at once. */
+  /** Maximum number of concurrent requests of an account. */
   concurrency?: number;
   api?: Partial<HttpServerOptions['config']['api']>;
   limits?: Partial<HttpServerOptions['config']['limits']>;
   options?: Partial<HttpServerOptions>;
 }
 
-const ROOMY = { burst: 1_000_000, perSecond: 1_000_000 };
+const UNLIMITED = { burst: 1_000_000, perSecond: 1_000_000 };
 
-export async function startApi(wish: Wish = {}) {
+export async function startApi(test: TestApiOptions = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-http-'));
   const clock = { time: Date.parse('2026-01-31T12:00:00Z'), now: () => clock.time };
   const db = openDatabase(dir);
@@ -44,8 +44,8 @@ export async function startApi(wish: Wish = {}) {
   const deps = { tables, writer, clock, ids };
   const accounts = createAccounts(deps);
   const keys = createKeys(deps);
-  const made = await accounts.create({ name: 'Test' });
-  if (isRefusal(made)) throw new Error(made.message);
+  const created = await accounts.create({ name: 'Test' });
+  if (isRefusal(created)) throw new Error(created.message);
   const logged: Record<string, unknown>[] = [];
   const log = createLog(
     { level: 'info', hashAddresses: false },
@@ -65,21 +65,21 @@ export async function startApi(wish: Wish = {}) {
         trustedProxies: [],
         hosts: [],
         connectionsPerAddress: 256,
-        ...wish.api,
+        ...test.api,
       },
-      limits: { setupBytes: 1000, sendBytes: 4000, ...wish.limits },
+      limits: { setupBytes: 1000, sendBytes: 4000, ...test.limits },
     },
     log,
     ids,
     authenticator: createAuthenticator({ tables, failures: createFailureLimits(clock) }),
-    rateLimits: createRateLimits(clock, wish.rates ?? { setup: ROOMY, send: null }),
-    concurrencyOf: () => wish.concurrency ?? null,
+    rateLimits: createRateLimits(clock, test.rates ?? { setup: UNLIMITED, send: null }),
+    concurrencyOf: () => test.concurrency ?? null,
     settled: writer.settled,
-    routes: wish.routes ?? [],
+    routes: test.routes ?? [],
     health: [],
     registry,
     version: '1.2.3',
-    ...wish.options,
+    ...test.options,
   };
   const server = await started(options).catch(async (error: unknown) => {
     await cleanUp();
@@ -97,12 +97,12 @@ export async function startApi(wish: Wish = {}) {
     clock,
     logged,
     registry,
-    account: made.account,
-    secrets: made.keys,
-    /** The headers of a caller with the key of a scope. */
+    account: created.account,
+    secrets: created.keys,
+    /** Authentication headers with the key of a scope. */
     as: (scope: 'setup' | 'marketing' | 'transactional') => ({
-      'X-Api-Key': made.keys[scope],
-      'X-Id': made.account.accountId,
+      'X-Api-Key': created.keys[scope],
+      'X-Id': created.account.accountId,
     }),
     stop: async () => {
       await server.close(0);
@@ -119,12 +119,12 @@ async function started(options: HttpServerOptions) {
 
 export type Api = Awaited<ReturnType<typeof startApi>>;
 
-/** The JSON of an answer, loosely typed: a test looks at what it names. */
+/** The JSON of a response. */
 export async function jsonOf(response: Response): Promise<Record<string, unknown>> {
   return (await response.json()) as Record<string, unknown>;
 }
 
-/** Sends bytes as they are and returns all that comes back until the other side closes. */
+/** Sends raw bytes and returns everything received until the server closes the connection. */
 export function exchange(port: number, text: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = '';
@@ -135,7 +135,7 @@ export function exchange(port: number, text: string | Buffer): Promise<string> {
     });
     socket.on('close', () => resolve(answer));
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      // A server that cuts a connection off resets it; what it said before counts.
+      // The server may reset the connection after its response.
       if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
     });
   });

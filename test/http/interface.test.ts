@@ -4,13 +4,13 @@ import { PLATFORM, startInProcess } from '../support/in-process-daemon.ts';
 
 /**
  * The interface as it was given to us, walked from its first endpoint to its last, in its own order: every
- * field that it shows is there, of the type and shape that it tells. What the contract adds may stand beside.
+ * field is present with its documented type. Fields that the contract adds are allowed.
  */
 vi.setConfig({ testTimeout: 30_000 });
 
-const house = await startInProcess();
-afterAll(() => house.stop());
-const api = await house.account('Shop');
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
+const api = await daemon.account('Shop');
 
 const ID = (kind: string) => expect.stringMatching(new RegExp(`^${kind}_\\d{13}_[0-9a-z]{12}$`));
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -20,7 +20,7 @@ const BOOLEAN = expect.any(Boolean);
 
 type Fields = Record<string, unknown>;
 
-/** `data` of a success in the envelope, and nothing beside the two. */
+/** `data` of a success; the envelope has no other fields. */
 async function call(
   status: number,
   method: string,
@@ -124,8 +124,10 @@ describe('domains', () => {
     expect(pending).toMatchObject(answer({ status: 'PENDING', ...FLAGS }));
     expect(pending['message']).toMatch(/still pending/);
     const { dnsRecords } = await get(`${path}/dns-records`);
-    house.dns.publish((dnsRecords as DomainRecord[]).filter(({ value }) => value !== 'Creation in progress'));
-    await house.publishPlatform();
+    daemon.dns.publish(
+      (dnsRecords as DomainRecord[]).filter(({ value }) => value !== 'Creation in progress'),
+    );
+    await daemon.publishPlatform();
     const passing = { dkimEnabled: true, spfConfigured: true, dmarcConfigured: true, mxConfigured: true };
     expect(await call(200, 'POST', `${path}/verify`)).toMatchObject(
       answer({ status: 'SUCCESS', ...passing }),
@@ -239,7 +241,7 @@ describe('subscriptions', () => {
     expect(Object.keys(merged)).not.toContain('userId');
   });
 
-  it('DELETE …/subscriptions/{identifier}: the membership goes, the contact stays', async () => {
+  it('DELETE …/subscriptions/{identifier}: removes the membership, not the contact', async () => {
     expect(await call(200, 'DELETE', `${path}/${IDENTIFIER}`)).toMatchObject({ message: TEXT });
     const gone = await api.get(`${path}/${IDENTIFIER}`);
     expect([gone.status, gone.error.code]).toEqual([404, 'SUBSCRIPTION_NOT_FOUND']);
@@ -303,7 +305,9 @@ describe('sending', () => {
     const { domainId, dnsRecords } = await call(201, 'PUT', '/web-setup/domains', {
       body: { domain: 'news.example.org', useCaseId: 'mk-local' },
     });
-    house.dns.publish((dnsRecords as DomainRecord[]).filter(({ value }) => value !== 'Creation in progress'));
+    daemon.dns.publish(
+      (dnsRecords as DomainRecord[]).filter(({ value }) => value !== 'Creation in progress'),
+    );
     await call(200, 'POST', `/web-setup/domains/${String(domainId)}/verify`);
     const { campaign } = await call(201, 'POST', '/web-setup/campaigns', { body: { name: 'Spring' } });
     const made = await call(201, 'POST', '/web-setup/contacts/subscription-groups', {
@@ -362,7 +366,7 @@ describe('authentication', () => {
     ['GET', '/web-setup/domains', 'marketing'],
     ['POST', '/transactional/send', 'marketing'],
     ['POST', '/transactional/send', 'setup'],
-  ] as const)('%s %s wants another key than the one for %s', async (method, path, scope) => {
+  ] as const)('%s %s rejects the key for %s', async (method, path, scope) => {
     const { status, error } = await api.call(method, path, { headers: { 'X-Api-Key': api.keys[scope] } });
     expect([status, error.code]).toEqual([403, 'INSUFFICIENT_SCOPE']);
   });

@@ -21,7 +21,7 @@ async function listening(limits: Partial<ConnectionLimits>) {
 }
 
 /** A connection that asks and stays: whether it was answered. */
-function visit(port: number): Promise<{ answered: boolean; socket: Socket }> {
+function tryConnection(port: number): Promise<{ answered: boolean; socket: Socket }> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'));
     onTestFinished(() => void socket.destroy());
@@ -31,28 +31,28 @@ function visit(port: number): Promise<{ answered: boolean; socket: Socket }> {
   });
 }
 
-it('gives one caller so many connections and no more, until one of them ends', async () => {
+it('limits the connections of one client', async () => {
   const port = await listening({ ofOneCaller: () => 2 });
-  const first = await visit(port);
-  expect([first.answered, (await visit(port)).answered, (await visit(port)).answered]).toEqual([
-    true,
-    true,
-    false,
-  ]);
+  const first = await tryConnection(port);
+  expect([
+    first.answered,
+    (await tryConnection(port)).answered,
+    (await tryConnection(port)).answered,
+  ]).toEqual([true, true, false]);
   await new Promise((resolve) => first.socket.once('close', resolve).end());
-  await expect.poll(async () => (await visit(port)).answered).toBe(true);
+  await expect.poll(async () => (await tryConnection(port)).answered).toBe(true);
 });
 
-it('does not count those whom it trusts', async () => {
+it('does not count trusted clients', async () => {
   const port = await listening({
     ofOneCaller: (address) => (address === '127.0.0.1' ? Number.POSITIVE_INFINITY : 1),
   });
   const answered = [];
-  for (let n = 0; n < 5; n++) answered.push((await visit(port)).answered);
+  for (let n = 0; n < 5; n++) answered.push((await tryConnection(port)).answered);
   expect(answered).toEqual([true, true, true, true, true]);
 });
 
-it('names the setting whose address is wrong or taken', async () => {
+it('names the setting of an invalid or used address', async () => {
   const port = await listening({});
   await expect(createListener(`127.0.0.1:${port}`, 'test.listen', LIMITS).listen()).rejects.toThrow(
     `test.listen: port ${port} of 127.0.0.1 is in use by another program. Stop that program`,

@@ -3,25 +3,25 @@ import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createLog } from '../../src/core/log.ts';
 import { refuse } from '../../src/core/refusal.ts';
 import { createProbe } from '../../src/http/health.ts';
-import { type Api, jsonOf, startApi, type Wish } from './harness.ts';
+import { type Api, jsonOf, startApi, type TestApiOptions } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
 
 let api: Api;
 afterEach(() => api.stop());
 
-async function start(wish: Wish = {}) {
-  api = await startApi(wish);
+async function start(options: TestApiOptions = {}) {
+  api = await startApi(options);
 }
 
 describe('health', () => {
-  it('is told at /web-setup/health in the form clients know, without a key', async () => {
+  it('is reported at /web-setup/health without a key', async () => {
     await start();
     const response = await fetch(`${api.base}/web-setup/health`);
     expect(response.status).toBe(200);
     expect(await response.json()).toEqual({ success: true, data: { status: 'ok' }, status: 'ok' });
   });
 
-  it('is told at /healthz', async () => {
+  it('is reported at /healthz', async () => {
     await start();
     expect((await fetch(`${api.base}/healthz`)).status).toBe(200);
   });
@@ -30,7 +30,7 @@ describe('health', () => {
 describe('/readyz', () => {
   const well = { name: 'database', check: () => null };
 
-  it('is 200 when every check is well', async () => {
+  it('is 200 when all checks pass', async () => {
     await start({ options: { health: [well, { name: 'queue', check: async () => null }] } });
     const response = await fetch(`${api.base}/readyz`);
     expect(response.status).toBe(200);
@@ -45,7 +45,7 @@ describe('/readyz', () => {
     });
   });
 
-  it('is 503 and says which is not, also when the check itself breaks', async () => {
+  it('is 503 with the failed checks, including one that throws', async () => {
     const broken = {
       name: 'queue',
       check: () => {
@@ -70,7 +70,7 @@ describe('/readyz', () => {
     expect(api.logged).toMatchObject([{ check: 'queue', err: { message: 'secret path' } }]);
   });
 
-  it('is 503 with the results of all checks beside the error', async () => {
+  it('is 503 with the results of all checks', async () => {
     await start({ options: { health: [well, { name: 'sends', check: () => 'the disk is nearly full' }] } });
     const response = await fetch(`${api.base}/readyz`);
     expect(response.headers.get('retry-after')).toBe('10');
@@ -120,7 +120,7 @@ describe('a readiness probe', () => {
     return { ...made, logged, clock };
   }
 
-  it('runs by itself, however often its result is asked for', async () => {
+  it('runs independently of the requests for its result', async () => {
     let runs = 0;
     const { check, start, stop } = probe(async () => runs++);
     await start();
@@ -129,7 +129,7 @@ describe('a readiness probe', () => {
     expect(runs).toBe(1);
   });
 
-  it('says why it fails, logs that once, and recovers', async () => {
+  it('reports the reason, logs it once, and recovers', async () => {
     const outcomes = ['SQLITE_FULL', 'SQLITE_FULL', 'SQLITE_FULL', null, null];
     let runs = 0;
     const { check, start, logged } = probe(async () => {
@@ -140,12 +140,12 @@ describe('a readiness probe', () => {
     expect(check()).toBe('the disk is full');
     await expect.poll(check).toBeNull();
     expect(logged.map(({ msg }) => msg)).toEqual([
-      'readiness probe failed',
-      'readiness probe succeeds again',
+      'background work failed; trying again later',
+      'background work succeeds again',
     ]);
   });
 
-  it('fails while a run gets no answer', async () => {
+  it('fails while a run hangs', async () => {
     const { check, start, clock } = probe(() => new Promise(() => {}));
     void start();
     expect(check()).toBeNull();
@@ -172,7 +172,7 @@ describe('/metrics', () => {
     expect((await fetch(`${api.base}/metrics`, { headers })).status).toBe(status);
   });
 
-  it('shows requests by operation and status, and whatever else is in the registry', async () => {
+  it('has requests by operation and status, and all other metrics', async () => {
     await start({ routes: sampleRoutes });
     new Gauge({ name: 'queue_length', help: 'x', registers: [api.registry] }).set(7);
     await fetch(`${api.base}/web-setup/things/one`, { headers: api.as('setup') });
@@ -188,14 +188,14 @@ describe('/metrics', () => {
   });
 });
 
-it('pages of other rooms are served as they are, and may refuse', async () => {
+it('serves open routes of other modules, which may refuse', async () => {
   const page = {
     path: '/tls-check',
     operationId: 'tlsCheck',
     tag: 'Operations',
     summary: 'Whether a host is ours',
     answers: { 200: { description: 'It is.', contentType: 'text/plain' } },
-    visit: ({ query }: { query: URLSearchParams }) =>
+    handle: ({ query }: { query: URLSearchParams }) =>
       query.get('domain') === 'ours.example'
         ? { status: 200, contentType: 'text/plain', body: 'yes' }
         : refuse('NOT_FOUND', 'not ours'),

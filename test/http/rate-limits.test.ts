@@ -17,8 +17,8 @@ const fields = ({ headers }: Response) =>
     headers.get(name),
   );
 
-describe('a limit', () => {
-  it('is told with every answer, and refused with a time when it is used up', async () => {
+describe('a rate limit', () => {
+  it('is in every response, and causes 429 with Retry-After when it is reached', async () => {
     api = await startApi({ routes: sampleRoutes, rates: { setup: { burst: 2, perSecond: 1 }, send: null } });
     expect(fields(await thing())).toEqual(['2', '1', '"setup";q=2;w=2', '"setup";r=1;t=1', null]);
     expect(fields(await thing())).toEqual(['2', '0', '"setup";q=2;w=2', '"setup";r=0;t=2', null]);
@@ -32,14 +32,14 @@ describe('a limit', () => {
     expect((await thing()).status).toBe(200);
   });
 
-  it('is told with refusals of the request too, which count as calls', async () => {
+  it('is in refusals as well, which count as requests', async () => {
     api = await startApi({ routes: sampleRoutes, rates: { setup: { burst: 5, perSecond: 1 }, send: null } });
     const response = await fetch(`${api.base}/web-setup/things/one?limit=x`, { headers: api.as('setup') });
     expect(response.status).toBe(400);
     expect(response.headers.get('x-ratelimit-remaining')).toBe('4');
   });
 
-  it('is not told of where there is none, nor to callers without a key', async () => {
+  it('is absent without a limit or a key', async () => {
     api = await startApi({ routes: sampleRoutes, rates: { setup: { burst: 5, perSecond: 1 }, send: null } });
     for (const response of [
       await send(),
@@ -50,7 +50,7 @@ describe('a limit', () => {
     }
   });
 
-  it('on sending stands beside the one on setup', async () => {
+  it('is separate for sending and setup', async () => {
     api = await startApi({
       routes: sampleRoutes,
       rates: { setup: { burst: 5, perSecond: 1 }, send: { burst: 1, perSecond: 1 } },
@@ -62,7 +62,7 @@ describe('a limit', () => {
 });
 
 describe('failed authentications', () => {
-  it('are refused from the 101st in a minute, while the holder of a key next door notices nothing', async () => {
+  it('are refused from the 101st in a minute, without effect on a valid key in the same network', async () => {
     api = await startApi({ routes: sampleRoutes });
     const guess = () =>
       fetch(`${api.base}/web-setup/things/one`, { headers: { 'X-Api-Key': 'pr_guess', 'X-Id': 'x' } });

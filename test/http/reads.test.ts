@@ -72,25 +72,25 @@ describe('a read that a reader thread did not finish', () => {
     expect(api.logged.filter(({ msg }) => msg === 'request failed')).toEqual([]);
   });
 
-  it('is documented where it can happen', async () => {
+  it('is in the document of operations that may cause it', async () => {
     const document = await jsonOf(await fetch(`${api.base}/openapi.json`));
     expect(JSON.stringify(document['paths'])).toContain('QUERY_TOO_BROAD');
   });
 
-  it('is not described with parameters that the operation does not have', async () => {
+  it('rejects narrowBy names that are not parameters', async () => {
     const broken = { ...rejectedList('busy'), narrowBy: ['size'] };
     await expect(startApi({ routes: [broken] })).rejects.toThrow('narrowBy names [size]');
   });
 });
 
 describe('every list', { timeout: 60_000 }, () => {
-  let house: InProcess;
+  let daemon: InProcess;
   let api: ApiClient;
   beforeAll(async () => {
-    house = await startInProcess();
-    api = await house.account('One');
+    daemon = await startInProcess();
+    api = await daemon.account('One');
   }, 60_000);
-  afterAll(() => house.stop());
+  afterAll(() => daemon.stop());
 
   interface Listed {
     list: string;
@@ -140,14 +140,14 @@ describe('every list', { timeout: 60_000 }, () => {
       sign: 'grace@example.net',
     },
     { list: `${CONTACTS}/subscription-groups`, path: '', body: () => ({ name: 'News' }), sign: 'News' },
-  ])('shows what the caller has just written: $list', async ({ list, path, body, sign }) => {
+  ])('has rows that were written before: $list', async ({ list, path, body, sign }) => {
     const bare = list.replace(/\?.*/, '');
     expect((await api.get(list)).text).not.toContain(sign);
     expect((await api.post(path || bare, body?.())).status).toBeLessThan(300);
     expect((await api.get(list)).text).toContain(sign);
   });
 
-  it('shows a membership that the caller has just added, in the group and at the contact', async () => {
+  it('has a new membership in the group and in the contact', async () => {
     const { data } = await api.post<{ group: { subscriptionGroupId: string } }>(
       `${CONTACTS}/subscription-groups`,
       { name: 'Offers' },
@@ -163,11 +163,11 @@ describe('every list', { timeout: 60_000 }, () => {
     expect(contact.text).toContain(data.group.subscriptionGroupId);
   });
 
-  it('shows a message that the caller has just sent', async () => {
-    const wish = { domain: 'shop.example.com', useCaseId: 'tx-local' };
-    const { data } = await api.put<CreatedDomain>('/web-setup/domains', wish);
-    house.dns.publish(data.dnsRecords.filter(({ value }) => value !== 'Creation in progress'));
-    await house.publishPlatform();
+  it('has a message that was just sent', async () => {
+    const input = { domain: 'shop.example.com', useCaseId: 'tx-local' };
+    const { data } = await api.put<CreatedDomain>('/web-setup/domains', input);
+    daemon.dns.publish(data.dnsRecords.filter(({ value }) => value !== 'Creation in progress'));
+    await daemon.publishPlatform();
     await api.post(`/web-setup/domains/${data.domainId}/verify`);
     for (let n = 0; n < 5; n++) {
       const sent = await api.send({
@@ -185,7 +185,7 @@ describe('every list', { timeout: 60_000 }, () => {
     expect(reports.status).toBe(200);
   });
 
-  it('shows the event of what the caller has just done', async () => {
+  it('has the event of the last request', async () => {
     for (let n = 0; n < 5; n++) {
       const email = `left${n}@example.net`;
       await api.post('/web-setup/suppressions', { email, reason: 'unsubscribe', stream: 'mk' });
@@ -195,7 +195,7 @@ describe('every list', { timeout: 60_000 }, () => {
 
   it('is counted in the metrics', async () => {
     await api.get('/web-setup/messages');
-    const metrics = await (await fetch(`${house.url}/metrics`)).text();
+    const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
     expect(metrics).toMatch(/postrider_reads_total\{read="messages\.list",outcome="done"\} [1-9]/);
     expect(metrics).toMatch(/postrider_read_seconds_count\{read="messages\.list"\} [1-9]/);
     expect(metrics).toMatch(/^postrider_reader_threads 2$/m);

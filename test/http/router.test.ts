@@ -35,25 +35,25 @@ describe('a path', () => {
     ['not-a-path', 400],
     [`/${'x'.repeat(10_000)}`, 404],
     [`/web-setup/things/one?limit=1${'&x=1'.repeat(1)}`, 200],
-  ])('%s is answered %i', async (target, status) => {
+  ])('%s: %i', async (target, status) => {
     const answer = await raw(target);
     expect(answer.split(' ')[1]).toBe(String(status));
     expect(answer).toContain('application/json');
   });
 
-  it('that is unknown is answered in the envelope, without asking for a key', async () => {
+  it('is 404 in the envelope if unknown, without a key', async () => {
     const response = await fetch(`${api.base}/web-setup/nothing`);
     expect(response.status).toBe(404);
     expect(await jsonOf(response)).toMatchObject({ success: false, reasonCode: 'NOT_FOUND' });
   });
 
-  it('without a parameter wins over one with', async () => {
+  it('without a parameter takes precedence', async () => {
     const response = await fetch(`${api.base}/web-setup/things/special`, { headers: api.as('setup') });
     expect(await jsonOf(response)).toMatchObject({ data: { special: true } });
   });
 });
 
-describe('a method that the path does not know', () => {
+describe('an unknown method', () => {
   it.each([
     ['/web-setup/things', 'GET', 'POST, OPTIONS'],
     ['/web-setup/things', 'PURGE', 'POST, OPTIONS'],
@@ -68,7 +68,7 @@ describe('a method that the path does not know', () => {
     expect(answer).toContain('"reasonCode":"METHOD_NOT_ALLOWED"');
   });
 
-  it('is OPTIONS: it says what is allowed, and nothing to browsers of other sites', async () => {
+  it('OPTIONS lists the methods and has no CORS fields', async () => {
     const answer = await raw('/web-setup/things', 'OPTIONS', 'Origin: https://evil.example\r\n');
     expect(answer).toMatch(/^HTTP\/1\.1 204 /);
     expect(answer).toContain('\r\nAllow: POST, OPTIONS\r\n');
@@ -89,12 +89,12 @@ describe('HEAD', () => {
     expect(head?.headers.get('content-type')).toBe(get?.headers.get('content-type'));
   });
 
-  it('needs the key as GET does', async () => {
+  it('requires the same key as GET', async () => {
     expect((await fetch(`${api.base}/web-setup/things/one`, { method: 'HEAD' })).status).toBe(401);
   });
 });
 
-describe('descriptions that contradict themselves stop the start', () => {
+describe('inconsistent descriptions', () => {
   const description = {
     method: 'GET' as const,
     path: '/web-setup/x/{xId}',

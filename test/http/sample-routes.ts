@@ -87,7 +87,7 @@ export const sampleRoutes: Route[] = [
       if (body.to === 'boom') throw new Error('secret detail of /srv/postrider');
       if (body.to === 'disk')
         throw Object.assign(new Error('disk I/O error in /srv/postrider'), { code: 'SQLITE_IOERR_READ' });
-      if (body.to === 'stranger') {
+      if (body.to === 'unknown') {
         return refuse('CONSENT_REQUIRED', 'no consent', {
           subscriptionStatus: 'not_subscribed',
           details: [{ field: 'to', message: 'has given no consent' }],

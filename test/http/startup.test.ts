@@ -33,7 +33,7 @@ async function start({ signal, large = true }: { signal?: AbortSignal; large?: b
 }
 
 describe('a large migration at the start of the daemon', { timeout: 60_000 }, () => {
-  it('answers health checks meanwhile, and logs what it takes and what came of it', async () => {
+  it('responds to health checks, and logs estimate and result', async () => {
     const { file, lines, migrated, release, url } = await start();
     const [alive, ready, send] = await Promise.all([
       fetch(`${url}/healthz`),
@@ -58,7 +58,7 @@ describe('a large migration at the start of the daemon', { timeout: 60_000 }, ()
     await expect(fetch(`${url}/healthz`)).rejects.toThrow();
   });
 
-  it('ends at a signal, and leaves the database to the next start', async () => {
+  it('ends at a signal; the next start continues', async () => {
     const stop = new AbortController();
     const { file, migrated, release } = await start({ signal: stop.signal });
     stop.abort();
@@ -67,7 +67,7 @@ describe('a large migration at the start of the daemon', { timeout: 60_000 }, ()
     expect(schemaOf(file)).toBe(OLD_SCHEMA);
   });
 
-  it('is left to the opening of the database when it is small', async () => {
+  it('does not run for small databases', async () => {
     const { file, migrated, release } = await start({ large: false });
     release();
     await migrated;
@@ -76,7 +76,7 @@ describe('a large migration at the start of the daemon', { timeout: 60_000 }, ()
 });
 
 describe('the progress of a migration', () => {
-  it('has the rate and the remaining time of the step under way', () => {
+  it('has rate and remaining time of the current step', () => {
     let now = 0;
     const meter = createProgressMeter({ now: () => now });
     expect(meter.describe()).toBe('estimate');

@@ -37,13 +37,13 @@ it.each([
   ['link.other.example', 404, 0],
   ['', 404, 0],
   [null, 404, 0],
-])('answers for %s with %d without a key, after %d lookups', async (domain, status, lookups) => {
+])('%s: %d, after %d lookups', async (domain, status, lookups) => {
   const { ask, lookedUp } = await start();
   expect((await ask(domain)).status).toBe(status);
   expect(lookedUp).toHaveLength(lookups);
 });
 
-it('lets one caller cause so many lookups and no more; names that need none are answered all the same', async () => {
+it('limits the lookups of one client, not names that require none', async () => {
   const { ask, clock, lookedUp } = await start();
   const statuses = [];
   for (let n = 0; n < 100; n++) statuses.push((await ask('link.here.example')).status);

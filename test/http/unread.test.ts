@@ -69,7 +69,7 @@ const get = (path: string) =>
   `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${api.secrets.setup}\r\nX-Id: ${api.account.accountId}\r\n\r\n`;
 
 describe('a client that reads no responses', () => {
-  it('gets one response written for it, whatever it pipelines', async () => {
+  it('occupies memory for one response when it pipelines requests', async () => {
     const { calls, large } = largeRoute(8_000_000);
     api = await startApi({ routes: [large] });
     const { socket } = deaf(get('/web-setup/large').repeat(20));
@@ -81,7 +81,7 @@ describe('a client that reads no responses', () => {
     await expect.poll(() => calls.length, { timeout: 10_000 }).toBe(20);
   });
 
-  it('is closed after a while, and not before it stops reading', async () => {
+  it('is disconnected when it has stopped reading for a time', async () => {
     const { large } = largeRoute(40_000_000);
     const connectionLimits = { checkMs: 50, writeStallMs: 1000 };
     api = await startApi({ routes: [large], options: { connectionLimits } });
@@ -172,13 +172,13 @@ describe('the documents', () => {
 });
 
 describe('connections of one address', () => {
-  it('are not limited for programs on this machine as for others', async () => {
+  it('have a higher limit for local clients', async () => {
     api = await startApi({ routes: sampleRoutes, api: { connectionsPerAddress: 2 } });
     for (let n = 0; n < 5; n++) deaf('');
     await expect.poll(() => open().length).toBe(5);
   });
 
-  it('are limited, proxies excepted', async () => {
+  it('are limited, except for trusted proxies', async () => {
     // 127.0.0.1 counts as a local program; the limit is that of the listener in its own test.
     api = await startApi({
       routes: sampleRoutes,
@@ -189,7 +189,7 @@ describe('connections of one address', () => {
   });
 });
 
-it('is served a large page without key only as far as a few others read it, too', async () => {
+it('limits concurrent responses of a large page without a key', async () => {
   // The document is larger than the buffers of a connection.
   api = await startApi({ routes: [{ ...largeRoute(1).large, description: 'x'.repeat(8_000_000) }] });
   const readers = Array.from({ length: 16 }, () =>

@@ -64,7 +64,7 @@ const head = (more: string) =>
   `POST /web-setup/upload HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${api.secrets.setup}\r\nX-Id: ${api.account.accountId}\r\nContent-Type: text/csv\r\n${more}\r\n\r\n`;
 
 describe('an upload', () => {
-  it('may be far longer than other bodies', async () => {
+  it('may exceed the limit of other bodies', async () => {
     const { upload } = uploadRoute();
     api = await startApi({ routes: [upload], limits: { setupBytes: 1000 } });
     const response = await send('x'.repeat(3_000_000));
@@ -76,19 +76,19 @@ describe('an upload', () => {
     ['Application/X-NDJSON', 200],
     ['application/json', 415],
     ['text/csv; charset=latin1', 415],
-  ])('of %s is answered %i', async (type, status) => {
+  ])('of %s: %i', async (type, status) => {
     const { upload } = uploadRoute();
     api = await startApi({ routes: [upload] });
     expect((await send('a,b\n', { 'Content-Type': type })).status).toBe(status);
   });
 
-  it('packed is not taken', async () => {
+  it('is refused with a content coding', async () => {
     const { upload } = uploadRoute();
     api = await startApi({ routes: [upload] });
     expect((await send('a', { 'Content-Encoding': 'gzip' })).status).toBe(415);
   });
 
-  it('is read before its end, and no faster than its reader reads', async () => {
+  it('is read as a stream with backpressure', async () => {
     const { upload, seen, readAtPace } = uploadRoute();
     api = await startApi({ routes: [upload] });
     let release = () => {};
@@ -118,7 +118,7 @@ describe('an upload', () => {
     release();
   });
 
-  it('that its reader refuses in the middle is answered all the same', async () => {
+  it('gets a response if its reader refuses it early', async () => {
     const { upload, refuseAfter } = uploadRoute();
     api = await startApi({ routes: [upload] });
     refuseAfter(100_000);
@@ -129,7 +129,7 @@ describe('an upload', () => {
     ]);
   });
 
-  it('whose caller goes away ends its reader, and is no fault', async () => {
+  it('ends its reader when the client disconnects, without an error', async () => {
     const { upload, seen } = uploadRoute();
     api = await startApi({ routes: [upload] });
     const socket = connect(api.port, '127.0.0.1').on('error', () => {});
@@ -156,14 +156,14 @@ describe('an upload', () => {
     expect(await jsonOf(await send(slow))).toMatchObject({ data: { bytes: 18 } });
   });
 
-  it('wants a key before its first byte', async () => {
+  it('requires a key before its first byte', async () => {
     const { upload, seen } = uploadRoute();
     api = await startApi({ routes: [upload] });
     expect((await send('abc', { 'X-Api-Key': 'pr_x' })).status).toBe(401);
     expect(seen.chunks).toBe(0);
   });
 
-  it('is described with its media types', async () => {
+  it('has its media types in the document', async () => {
     const { upload } = uploadRoute();
     api = await startApi({ routes: [upload] });
     const document = (await (await fetch(`${api.base}/openapi.json`)).json()) as {

@@ -6,8 +6,8 @@ import { isRefusal, refuse } from '../../core/refusal.ts';
 import { type Route, route } from '../route.ts';
 
 /**
- * `/web-setup/account`: the account's own data. Company name and postal address are part of the footer of every mail;
- * without them no mail that uses the footer can be sent.
+ * `/web-setup/account`: the profile of the account. The footer of every mail contains company name and postal address;
+ * without them, mail that uses the footer is refused.
  */
 export function accountRoutes(accounts: Accounts): Route[] {
   return [
@@ -18,12 +18,12 @@ export function accountRoutes(accounts: Accounts): Route[] {
       tag: 'Account',
       summary: 'Get the account',
       scope: 'setup',
-      answers: { 200: { description: 'The account.', data: accountRecord, example: EXAMPLE } },
+      answers: { 200: { description: 'The account.', data: accountSchema, example: EXAMPLE } },
       refusals: [],
       handle: ({ caller }) => {
         const account = accounts.get(caller.accountId);
         return account === null
-          ? refuse('NOT_FOUND', 'the account no longer exists')
+          ? refuse('NOT_FOUND', 'The account does not exist')
           : { status: 200, data: presentAccount(account) };
       },
     }),
@@ -34,15 +34,15 @@ export function accountRoutes(accounts: Accounts): Route[] {
       tag: 'Account',
       summary: 'Update the account',
       description:
-        'Fields in the body replace the stored ones, absent fields stay, `null` removes a value. An address is replaced as a whole.',
+        'Replaces the fields that are given; `null` clears a field. An address is replaced as a whole.',
       scope: 'setup',
-      body: accountChangesForm,
+      body: accountChangesForm.meta({ id: 'AccountPatch' }),
       example: {
         companyName: EXAMPLE.companyName,
         companyAddress: EXAMPLE.companyAddress,
         abuseEmail: EXAMPLE.abuseEmail,
       },
-      answers: { 200: { description: 'The updated account.', data: accountRecord, example: EXAMPLE } },
+      answers: { 200: { description: 'The updated account.', data: accountSchema, example: EXAMPLE } },
       refusals: [],
       handle: async ({ caller, body }) => {
         const account = await accounts.update(caller.accountId, body);
@@ -54,27 +54,29 @@ export function accountRoutes(accounts: Accounts): Route[] {
 
 const time = z.iso.datetime();
 
-const accountRecord = z.object({
-  accountId: z.string(),
-  name: z.string(),
-  companyName: z.string().nullable(),
-  companyAddress: z
-    .object({
-      line1: z.string(),
-      line2: z.string().optional(),
-      city: z.string(),
-      region: z.string().optional(),
-      postalCode: z.string(),
-      country: z.string(),
-    })
-    .nullable(),
-  abuseEmail: z.string().nullable(),
-  logoUrl: z.string().nullable(),
-  createdAt: time,
-  updatedAt: time,
-});
+const accountSchema = z
+  .object({
+    accountId: z.string(),
+    name: z.string(),
+    companyName: z.string().nullable(),
+    companyAddress: z
+      .object({
+        line1: z.string(),
+        line2: z.string().optional(),
+        city: z.string(),
+        region: z.string().optional(),
+        postalCode: z.string(),
+        country: z.string(),
+      })
+      .nullable(),
+    abuseEmail: z.string().nullable(),
+    logoUrl: z.string().nullable(),
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'Account' });
 
-function presentAccount(account: Account): z.output<typeof accountRecord> {
+function presentAccount(account: Account): z.output<typeof accountSchema> {
   const { accountId, name, companyName, companyAddress, abuseEmail, logoUrl } = account;
   return {
     accountId,

@@ -6,13 +6,13 @@ import type { AccountRow } from '../../store/accounts.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { successBody } from '../answers.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { oneCampaignForm, SENDING_EXAMPLE, withProgress } from './campaign-forms.ts';
-import { commonSendFields } from './send-forms.ts';
+import { campaignResult, presentCampaign, SENDING_EXAMPLE } from './campaign-schemas.ts';
+import { commonSendFields } from './send-schemas.ts';
 
 /** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
-export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
-  const { sending } = house;
-  const act = (
+export function campaignSendingRoutes(deps: CampaignSendingDeps): Route[] {
+  const { sending } = deps;
+  const transition = (
     verb: 'pause' | 'resume' | 'cancel',
     texts: Pick<RouteDescription, 'summary' | 'description'> & { status: CampaignRow['status'] },
     refusals: RouteDescription['refusals'] = [],
@@ -27,8 +27,8 @@ export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
       params,
       answers: {
         200: {
-          description: 'The campaign as it is now.',
-          data: oneCampaignForm,
+          description: 'The updated campaign.',
+          data: campaignResult,
           example: { campaign: { ...SENDING_EXAMPLE, status: texts.status } },
         },
       },
@@ -37,38 +37,37 @@ export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
         const changed = await sending[verb](caller.accountId, campaignId);
         return isRefusal(changed)
           ? changed
-          : { status: 200, data: { campaign: withProgress(sending, changed) } };
+          : { status: 200, data: { campaign: presentCampaign(sending, changed) } };
       },
     });
   return [
-    sendCampaign(house),
-    act('pause', {
+    sendCampaign(deps),
+    transition('pause', {
       summary: 'Pause a campaign',
       description:
-        'Nothing more of it is sent, what waits already is held. What is being sent at this moment is not stopped.',
+        'Stops creating messages and holds those that are queued. Messages in delivery are not stopped.',
       status: 'paused',
     }),
-    act(
+    transition(
       'resume',
       {
         summary: 'Resume a paused campaign',
         description:
-          'From where it stopped. What made the service pause it is looked at again first, and refused if it still stands in the way.',
+          'Continues where the campaign was paused. The reason for which the service paused it is checked again first, and the request is refused if it persists.',
         status: 'sending',
       },
-      STANDS_IN_THE_WAY,
+      RESUME_REFUSALS,
     ),
-    act('cancel', {
+    transition('cancel', {
       summary: 'Cancel a campaign permanently',
       description:
-        'Its queued and deferred messages become `cancelled`, with the event `email_failed` and reason `cancelled`, also those of a campaign that is sent.',
+        'Its queued and deferred messages become `cancelled`, with the event `email_failed` and the reason `cancelled`. This includes those of a campaign that is `sent`.',
       status: 'cancelled',
     }),
   ];
 }
 
-/** What the routes need. */
-interface CampaignSendingHouse {
+interface CampaignSendingDeps {
   sending: CampaignSending;
   account(accountId: string): AccountRow | null;
   oneClick: OneClickNotice;
@@ -76,47 +75,49 @@ interface CampaignSendingHouse {
 
 const COMMON = { tag: 'Campaigns', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ campaignId: z.string() });
-const STANDS_IN_THE_WAY: RouteDescription['refusals'] = [
+const RESUME_REFUSALS: RouteDescription['refusals'] = [
   'SUBSCRIPTION_GROUP_NOT_FOUND',
   'DOMAIN_NOT_REGISTERED',
   'DOMAIN_NOT_VERIFIED',
   'USE_CASE_MISMATCH',
   'COMPANY_ADDRESS_MISSING',
 ];
-/** Those of the send endpoints; what a campaign has no use for is ignored, and named in a warning. */
+/** The fields of the send endpoints. Those that do not apply to campaigns are ignored with a warning. */
 const { headers: _headers, ...mailFields } = commonSendFields;
 const MAX_PER_HOUR = 10_000_000;
 
-function sendCampaign({ sending, account, oneClick }: CampaignSendingHouse): Route {
+function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Route {
   return route({
     ...COMMON,
     method: 'POST',
     path: '/web-setup/campaigns/{campaignId}/send',
     operationId: 'sendCampaign',
-    summary: 'Sends a campaign to a subscription group',
+    summary: 'Send a campaign to a subscription group',
     description:
-      'To every active member who may be written to, a message of their own. Subject, html and text may use `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and `{{customFields.<name>}}`: what a contact does not have is empty. A name that is neither in `templateVariables` nor a field that some contact of the account has, and has no default, is refused. Everything else is checked at once, too; the answer comes when it is stored, and members are taken up from then on. Who joins the group after that may get it or not. A campaign is sent once.',
+      'Sends an individual message to every active member that is eligible. Subject, html and text may use `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and `{{customFields.<name>}}`; a value that a contact does not have is empty. A variable that is neither in `templateVariables` nor a field of any contact of the account, and has no default, is refused. All checks run before the response, which is sent when the campaign is stored; members are processed from then on. Contacts who join the group later may or may not receive it. A campaign can be sent once.',
     limit: 'send',
     params,
-    body: z.object({
-      subscriptionGroupId: z.string().max(100),
-      ...mailFields,
-      templateVariables: mailFields.templateVariables.describe(
-        'Values that are the same for all. Names of contact fields cannot be given.',
-      ),
-      scheduledAt: z.string().optional().describe('When to begin, ISO 8601, at most 30 days ahead.'),
-      perHour: z
-        .int()
-        .min(1)
-        .max(MAX_PER_HOUR)
-        .optional()
-        .describe('Messages an hour at most, spread evenly; without it as fast as mail leaves.'),
-    }),
+    body: z
+      .object({
+        subscriptionGroupId: z.string().max(100),
+        ...mailFields,
+        templateVariables: mailFields.templateVariables.describe(
+          'Values that are the same for all recipients. Names of contact fields are not allowed.',
+        ),
+        scheduledAt: z.string().optional().describe('Start time, ISO 8601, at most 30 days ahead.'),
+        perHour: z
+          .int()
+          .min(1)
+          .max(MAX_PER_HOUR)
+          .optional()
+          .describe('Maximum number of messages per hour, spread evenly. Default: no limit.'),
+      })
+      .meta({ id: 'CampaignSendInput' }),
     example: BODY_EXAMPLE,
     answers: {
       202: {
         description: 'Accepted.',
-        data: oneCampaignForm.extend({ message: z.string(), jobId: z.string() }),
+        data: campaignResult.extend({ message: z.string(), jobId: z.string() }),
         example: { message: SENT, jobId: SENDING_EXAMPLE.progress.jobId, campaign: SENDING_EXAMPLE },
       },
     },
@@ -136,17 +137,17 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingHouse): Rou
     ],
     handle: async ({ caller, params: { campaignId }, body, warnings }) => {
       const row = account(caller.accountId);
-      if (row === null) return refuse('UNAUTHENTICATED', 'The account is gone');
+      if (row === null) return refuse('UNAUTHENTICATED', 'The account does not exist');
       const { allowFrom, allowEssential } = caller;
       const sender = { account: row, useCase: 'mk' as const, allowFrom, allowEssential };
       const sent = await sending.send(sender, campaignId, body);
       if (isRefusal(sent)) return sent;
-      const campaign = withProgress(sending, sent.campaign);
+      const campaign = presentCampaign(sending, sent.campaign);
       const message = sent.campaign.status === 'scheduled' ? 'The campaign is scheduled.' : SENT;
       const data = { message, jobId: campaign.progress?.jobId ?? '', campaign };
-      const noted = [...warnings, ...sent.warnings, ...oneClick.warnings(caller.accountId)];
+      const allWarnings = [...warnings, ...sent.warnings, ...oneClick.warnings(caller.accountId)];
       oneClick.sent(caller.accountId);
-      return { status: 202, raw: successBody(data, noted) };
+      return { status: 202, raw: successBody(data, allWarnings) };
     },
   });
 }

@@ -5,25 +5,23 @@ import { invalid, isRefusal } from '../../core/refusal.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import { CAMPAIGN_COUNTS, type CampaignCount } from '../../store/campaigns/campaign-counts.ts';
-import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { campaignForm, EXAMPLE, oneCampaignForm as one, withProgress } from './campaign-forms.ts';
+import { campaignResult, campaignSchema, EXAMPLE, presentCampaign } from './campaign-schemas.ts';
 import { campaignSendingRoutes } from './campaign-sending.ts';
-import { given } from './given.ts';
-import { pageEnd, pageEndForm, paging } from './paging.ts';
-import { line, lines } from './text-form.ts';
+import { definedFields, line, lines, requestTime } from './fields.ts';
+import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
-/** `/web-setup/campaigns`: campaigns, their way to a group, and what became of their mail. */
-export function campaignRoutes(house: CampaignHouse): Route[] {
+/** `/web-setup/campaigns`: campaigns, sending them to a group, and their analytics. */
+export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
   return [
-    ...allCampaigns(house),
-    ...oneCampaign(house),
-    ...campaignSendingRoutes(house),
-    analytics(house.campaigns),
+    ...collectionRoutes(deps),
+    ...memberRoutes(deps),
+    ...campaignSendingRoutes(deps),
+    analytics(deps.campaigns),
   ];
 }
 
-export interface CampaignHouse {
+export interface CampaignRouteDeps {
   campaigns: Campaigns;
   sending: CampaignSending;
   account(accountId: string): AccountRow | null;
@@ -36,19 +34,19 @@ const params = z.object({ campaignId: z.string() });
 const name = line(200);
 const description = lines(2000).nullable().optional();
 
-function allCampaigns({ campaigns, sending }: CampaignHouse): Route[] {
+function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/campaigns',
       operationId: 'listCampaigns',
-      summary: 'Campaigns, newest first',
+      summary: 'List campaigns, newest first',
       query: z.object(paging),
       answers: {
         200: {
           description: 'A page of campaigns.',
-          data: z.object({ campaigns: z.array(campaignForm), ...pageEndForm }),
+          data: z.object({ campaigns: z.array(campaignSchema), ...pageEndFields }),
           example: { campaigns: [EXAMPLE], count: 1 },
         },
       },
@@ -61,7 +59,7 @@ function allCampaigns({ campaigns, sending }: CampaignHouse): Route[] {
         return {
           status: 200,
           data: {
-            campaigns: page.rows.map((row) => withProgress(sending, row)),
+            campaigns: page.rows.map((row) => presentCampaign(sending, row)),
             ...pageEnd('campaigns', page),
           },
         };
@@ -72,41 +70,43 @@ function allCampaigns({ campaigns, sending }: CampaignHouse): Route[] {
       method: 'POST',
       path: '/web-setup/campaigns',
       operationId: 'createCampaign',
-      summary: 'Makes a campaign',
-      body: z.object({ name, description }),
+      summary: 'Create a campaign',
+      body: z.object({ name, description }).meta({ id: 'CampaignInput' }),
       example: { name: EXAMPLE.name, description: EXAMPLE.description },
-      answers: { 201: { description: 'Made.', data: one, example: { campaign: EXAMPLE } } },
+      answers: {
+        201: { description: 'The created campaign.', data: campaignResult, example: { campaign: EXAMPLE } },
+      },
       refusals: [],
       handle: async ({ caller, body }) => {
         const { description = null } = body;
-        const made = await campaigns.create(caller.accountId, { name: body.name, description });
-        return { status: 201, data: { campaign: withProgress(sending, made) } };
+        const created = await campaigns.create(caller.accountId, { name: body.name, description });
+        return { status: 201, data: { campaign: presentCampaign(sending, created) } };
       },
     }),
   ];
 }
 
-function oneCampaign({ campaigns, sending }: CampaignHouse): Route[] {
-  const change = (method: 'PUT' | 'PATCH', operationId: string) =>
+function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
+  const update = (method: 'PUT' | 'PATCH', operationId: string) =>
     route({
       ...COMMON,
       method,
       path: '/web-setup/campaigns/{campaignId}',
       operationId,
-      summary: 'Changes a campaign',
-      description: 'Fields that are given replace what was there, others stay, `null` takes a value away.',
+      summary: 'Update a campaign',
+      description: 'Replaces the fields that are given; `null` clears a field.',
       params,
-      body: z.object({ name: name.optional(), description }),
+      body: z.object({ name: name.optional(), description }).meta({ id: 'CampaignPatch' }),
       example: { name: EXAMPLE.name },
       answers: {
-        200: { description: 'The campaign as it is now.', data: one, example: { campaign: EXAMPLE } },
+        200: { description: 'The updated campaign.', data: campaignResult, example: { campaign: EXAMPLE } },
       },
       refusals: ['CAMPAIGN_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
-        const changed = await campaigns.update(caller.accountId, params.campaignId, given(body));
-        return isRefusal(changed)
-          ? changed
-          : { status: 200, data: { campaign: withProgress(sending, changed) } };
+        const updated = await campaigns.update(caller.accountId, params.campaignId, definedFields(body));
+        return isRefusal(updated)
+          ? updated
+          : { status: 200, data: { campaign: presentCampaign(sending, updated) } };
       },
     });
   return [
@@ -115,28 +115,32 @@ function oneCampaign({ campaigns, sending }: CampaignHouse): Route[] {
       method: 'GET',
       path: '/web-setup/campaigns/{campaignId}',
       operationId: 'getCampaign',
-      summary: 'One campaign',
+      summary: 'Get a campaign',
       params,
-      answers: { 200: { description: 'The campaign.', data: one, example: { campaign: EXAMPLE } } },
+      answers: {
+        200: { description: 'The campaign.', data: campaignResult, example: { campaign: EXAMPLE } },
+      },
       refusals: ['CAMPAIGN_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = campaigns.get(caller.accountId, params.campaignId);
-        return isRefusal(found) ? found : { status: 200, data: { campaign: withProgress(sending, found) } };
+        return isRefusal(found)
+          ? found
+          : { status: 200, data: { campaign: presentCampaign(sending, found) } };
       },
     }),
-    change('PUT', 'updateCampaign'),
-    change('PATCH', 'patchCampaign'),
+    update('PUT', 'updateCampaign'),
+    update('PATCH', 'patchCampaign'),
     route({
       ...COMMON,
       method: 'DELETE',
       path: '/web-setup/campaigns/{campaignId}',
       operationId: 'deleteCampaign',
-      summary: 'Deletes a campaign',
-      description: 'With its counts. Its messages stay, and go on naming it.',
+      summary: 'Delete a campaign',
+      description: 'Deletes its counts as well. Its messages remain and keep their `campaignId`.',
       params,
       answers: {
         200: {
-          description: 'Deleted.',
+          description: 'The campaign was deleted.',
           data: z.object({ message: z.string(), campaignId: z.string() }),
           example: { message: 'The campaign has been deleted.', campaignId: EXAMPLE.campaignId },
         },
@@ -152,15 +156,12 @@ function oneCampaign({ campaigns, sending }: CampaignHouse): Route[] {
   ];
 }
 
-const moment = z.iso.datetime({
-  offset: true,
-  error: 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
-});
-
-const counts = z.object(
-  // fromEntries forgets the names that it is given.
-  Object.fromEntries(CAMPAIGN_COUNTS.map((count) => [count, z.int()])) as Record<CampaignCount, z.ZodInt>,
-);
+const counts = z
+  .object(
+    // The type of `fromEntries` loses the names.
+    Object.fromEntries(CAMPAIGN_COUNTS.map((count) => [count, z.int()])) as Record<CampaignCount, z.ZodInt>,
+  )
+  .meta({ id: 'CampaignCounts' });
 
 function analytics(campaigns: Campaigns): Route {
   return route({
@@ -168,14 +169,14 @@ function analytics(campaigns: Campaigns): Route {
     method: 'GET',
     path: '/web-setup/campaigns/{campaignId}/analytics',
     operationId: 'getCampaignAnalytics',
-    summary: 'What became of a campaign’s mail',
+    summary: 'Get the analytics of a campaign',
     description:
-      'Counts of events: a message that is deferred twice counts twice in `deferred`, one that is delivered and bounces afterwards in both; `failed` counts what expired or was dropped, `cancelled` what was cancelled. `uniqueOpened` and `uniqueClicked` count messages. Machines that look into mail do not count, nor does simulated mail.',
+      'Counts events: a message that is deferred twice counts twice in `deferred`, one that is delivered and bounces later counts in both. `failed` counts messages that expired or were dropped, `cancelled` those that were cancelled. `uniqueOpened` and `uniqueClicked` count messages. Automated opens and clicks and simulated mail are not counted.',
     params,
     query: z.object({
-      from: moment.optional().describe('At or after; taken back to the full hour (UTC).'),
-      to: moment.optional().describe('Before; taken forward to the full hour (UTC).'),
-      interval: z.enum(ANALYTICS_INTERVALS).default('day').describe('Length of the spans in `series`.'),
+      from: requestTime.optional().describe('Start, inclusive; rounded down to the full hour (UTC).'),
+      to: requestTime.optional().describe('End, exclusive; rounded up to the full hour (UTC).'),
+      interval: z.enum(ANALYTICS_INTERVALS).default('day').describe('Length of the intervals in `series`.'),
     }),
     answers: {
       200: {
@@ -184,11 +185,11 @@ function analytics(campaigns: Campaigns): Route {
           campaignId: z.string(),
           totals: counts,
           series: z
-            .array(counts.extend({ timestamp: z.iso.datetime().describe('Beginning of the span, UTC.') }))
-            .describe('In order; spans in which nothing happened are left out.'),
+            .array(counts.extend({ timestamp: z.iso.datetime().describe('Start of the interval, UTC.') }))
+            .describe('In order; intervals without events are omitted.'),
           links: z
             .array(z.object({ url: z.string(), clicks: z.int() }))
-            .describe('The 100 most clicked addresses, of all times.'),
+            .describe('The 100 most clicked URLs, regardless of `from` and `to`.'),
         }),
         example: EXAMPLE_ANALYTICS,
       },
@@ -198,7 +199,7 @@ function analytics(campaigns: Campaigns): Route {
     handle: async ({ caller, params: { campaignId }, query }) => {
       const from = query.from === undefined ? null : Date.parse(query.from);
       const to = query.to === undefined ? null : Date.parse(query.to);
-      if (from !== null && to !== null && from > to) return invalid('to', 'must not be before from');
+      if (from !== null && to !== null && from > to) return invalid('to', 'must not be before `from`');
       const found = await campaigns.analytics(caller.accountId, campaignId, {
         from,
         to,

@@ -5,72 +5,74 @@ import { COMPLIANCE_KINDS } from '../../mail/compliance.ts';
 import type { ComplianceTemplateRow } from '../../store/compliance-templates.ts';
 import { type ComplianceTemplates, shownComplianceTemplate } from '../../templates/compliance-templates.ts';
 import { successBody } from '../answers.ts';
-import { readPageKey } from '../page-key.ts';
 import { type Answer, type Call, type Route, type RouteDescription, route } from '../route.ts';
-import { given } from './given.ts';
-import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
-import { line, lines } from './text-form.ts';
+import { definedFields, line, lines } from './fields.ts';
+import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 
-/** `/web-setup/compliance-templates`: what the three compliance variables insert in an account's mail. */
-export interface ComplianceTemplateParts {
+/** `/web-setup/compliance-templates`: what the three compliance variables insert into the account's mail. */
+export interface ComplianceTemplateRouteDeps {
   complianceTemplates: ComplianceTemplates;
-  /** Whether the account has registered the domain: a typo would be a template that is never used. */
+  /** Whether the account has registered the domain; the template of another domain is never used. */
   hasDomain(accountId: string, domain: string): boolean;
 }
 
-export function complianceTemplateRoutes(parts: ComplianceTemplateParts): Route[] {
-  return [...allTemplates(parts), ...oneTemplate(parts)];
+export function complianceTemplateRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
+  return [...collectionRoutes(deps), ...memberRoutes(deps)];
 }
 
 const COMMON = { tag: 'Compliance templates', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ templateId: z.string() });
-const HOLDS =
-  'May hold `{{unsubscribe_url}}`, `{{report_abuse_url}}`, `{{company_name}}`, `{{company_address}}`, `{{sender_email}}`, `{{recipient_email}}`, and must hold the one that its type is for, where a reader can see or follow it.';
+const CONTENT_DESCRIPTION =
+  'May contain `{{unsubscribe_url}}`, `{{report_abuse_url}}`, `{{company_name}}`, `{{company_address}}`, `{{sender_email}}` and `{{recipient_email}}`. Must contain the variable of its type where a reader can see or follow it.';
 
 const name = line(200);
 const type = z.enum(COMPLIANCE_KINDS);
-const htmlContent = lines(20_000).min(1).describe(HOLDS);
+const htmlContent = lines(20_000).min(1).describe(CONTENT_DESCRIPTION);
 const domain = z
   .string()
   .max(1000)
   .nullable()
   .optional()
-  .describe('The From domain that it is for; `null`: for all that have no default of their own.');
+  .describe('The From domain it applies to; `null`: all domains without a default.');
 const isDefault = z
   .boolean()
   .optional()
-  .describe('Only defaults are used, one for each type and domain: this takes the place of the one before.');
+  .describe(
+    'Only defaults are used, one for each type and domain. Setting it replaces the previous default.',
+  );
 
-const template = z.object({
-  templateId: z.string(),
-  name: z.string(),
-  type,
-  domain: z.string().nullable(),
-  isDefault: z.boolean(),
-  htmlContent: z.string(),
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
-});
-const one = z.object({ template });
+const template = z
+  .object({
+    templateId: z.string(),
+    name: z.string(),
+    type,
+    domain: z.string().nullable(),
+    isDefault: z.boolean(),
+    htmlContent: z.string(),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'ComplianceTemplate' });
+const result = z.object({ template }).meta({ id: 'ComplianceTemplateResult' });
 
-function allTemplates(parts: ComplianceTemplateParts): Route[] {
-  const { complianceTemplates } = parts;
+function collectionRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
+  const { complianceTemplates } = deps;
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/compliance-templates',
       operationId: 'listComplianceTemplates',
-      summary: 'Compliance templates, newest first',
+      summary: 'List compliance templates, newest first',
       query: z.object({
         type: type.optional(),
-        domain: z.string().max(1000).optional().describe('Only those made for this From domain.'),
+        domain: z.string().max(1000).optional().describe('Only those of this From domain.'),
         ...pagingWide,
       }),
       answers: {
         200: {
           description: 'A page of compliance templates.',
-          data: z.object({ templates: z.array(template), ...pageEndForm }),
+          data: z.object({ templates: z.array(template), ...pageEndFields }),
           example: { templates: [EXAMPLE], count: 1 },
         },
       },
@@ -79,14 +81,14 @@ function allTemplates(parts: ComplianceTemplateParts): Route[] {
       handle: async ({ caller, query }) => {
         const beforeSeq = readPageKey('compliance-templates', query.lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
-        const name = normalised(query.domain);
-        if (isRefusal(name)) return name;
+        const domain = normalizedDomain(query.domain);
+        if (isRefusal(domain)) return domain;
         const page = await complianceTemplates.list({
           accountId: caller.accountId,
           beforeSeq,
           limit: query.limit,
           ...(query.type === undefined ? {} : { type: query.type }),
-          ...(name === null ? {} : { domain: name }),
+          ...(domain === null ? {} : { domain }),
         });
         return {
           status: 200,
@@ -102,41 +104,43 @@ function allTemplates(parts: ComplianceTemplateParts): Route[] {
       method: 'POST',
       path: '/web-setup/compliance-templates',
       operationId: 'createComplianceTemplate',
-      summary: 'Makes a compliance template',
+      summary: 'Create a compliance template',
       description:
-        'Where `isDefault` is not given, it becomes the default if its type and domain have none yet. What is used in a mail: the default of its From domain, else the default without a domain, else a built-in text.',
-      body: z.object({ name, type, htmlContent, domain, isDefault }),
+        'Without `isDefault`, the template becomes the default if its type and domain have none. A mail uses the default of its From domain, else the default without a domain, else a built-in text.',
+      body: z.object({ name, type, htmlContent, domain, isDefault }).meta({ id: 'ComplianceTemplateInput' }),
       example: { name: EXAMPLE.name, type: EXAMPLE.type, htmlContent: EXAMPLE.htmlContent },
-      answers: { 201: { description: 'Made.', data: one, example: { template: EXAMPLE } } },
+      answers: {
+        201: { description: 'The created template.', data: result, example: { template: EXAMPLE } },
+      },
       refusals: ['LIMIT_REACHED'],
       handle: async (call) => {
         const { caller, body } = call;
-        const wanted = normalised(body.domain);
-        if (isRefusal(wanted)) return wanted;
-        const made = await complianceTemplates.create(caller.accountId, {
+        const domain = normalizedDomain(body.domain);
+        if (isRefusal(domain)) return domain;
+        const created = await complianceTemplates.create(caller.accountId, {
           name: body.name,
           type: body.type,
           htmlContent: body.htmlContent,
-          domain: wanted,
+          domain,
           ...(body.isDefault === undefined ? {} : { isDefault: body.isDefault }),
         });
-        return isRefusal(made) ? made : answer(201, made, call, parts);
+        return isRefusal(created) ? created : response(201, created, call, deps);
       },
     }),
   ];
 }
 
-function oneTemplate(parts: ComplianceTemplateParts): Route[] {
-  const { complianceTemplates } = parts;
+function memberRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
+  const { complianceTemplates } = deps;
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/compliance-templates/{templateId}',
       operationId: 'getComplianceTemplate',
-      summary: 'One compliance template',
+      summary: 'Get a compliance template',
       params,
-      answers: { 200: { description: 'The template.', data: one, example: { template: EXAMPLE } } },
+      answers: { 200: { description: 'The template.', data: result, example: { template: EXAMPLE } } },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = complianceTemplates.get(caller.accountId, params.templateId);
@@ -148,29 +152,31 @@ function oneTemplate(parts: ComplianceTemplateParts): Route[] {
       method: 'PUT',
       path: '/web-setup/compliance-templates/{templateId}',
       operationId: 'updateComplianceTemplate',
-      summary: 'Changes a compliance template',
+      summary: 'Update a compliance template',
       description:
-        'Fields that are given replace what was there, others stay. A default that is given another type or domain becomes the default there. Mail that was accepted before stays as it was.',
+        'Replaces the fields that are given. A default that gets another type or domain becomes the default there. Mail that is already accepted does not change.',
       params,
-      body: z.object({
-        name: name.optional(),
-        type: type.optional(),
-        htmlContent: htmlContent.optional(),
-        domain,
-        isDefault,
-      }),
+      body: z
+        .object({
+          name: name.optional(),
+          type: type.optional(),
+          htmlContent: htmlContent.optional(),
+          domain,
+          isDefault,
+        })
+        .meta({ id: 'ComplianceTemplatePatch' }),
       example: { name: 'Footer of the shop', isDefault: true },
       answers: {
-        200: { description: 'The template as it is now.', data: one, example: { template: EXAMPLE } },
+        200: { description: 'The updated template.', data: result, example: { template: EXAMPLE } },
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async (call) => {
         const { caller, params, body } = call;
-        const wanted = body.domain === undefined ? undefined : normalised(body.domain);
-        if (isRefusal(wanted)) return wanted;
-        const changes = given({ ...body, domain: wanted });
-        const changed = await complianceTemplates.update(caller.accountId, params.templateId, changes);
-        return isRefusal(changed) ? changed : answer(200, changed, call, parts);
+        const domain = body.domain === undefined ? undefined : normalizedDomain(body.domain);
+        if (isRefusal(domain)) return domain;
+        const changes = definedFields({ ...body, domain });
+        const updated = await complianceTemplates.update(caller.accountId, params.templateId, changes);
+        return isRefusal(updated) ? updated : response(200, updated, call, deps);
       },
     }),
     route({
@@ -178,13 +184,13 @@ function oneTemplate(parts: ComplianceTemplateParts): Route[] {
       method: 'DELETE',
       path: '/web-setup/compliance-templates/{templateId}',
       operationId: 'deleteComplianceTemplate',
-      summary: 'Deletes a compliance template',
+      summary: 'Delete a compliance template',
       description:
-        'After a default, the account’s default or the built-in text is used; no other takes its place.',
+        'If it was a default, the default without a domain or the built-in text is used from then on.',
       params,
       answers: {
         200: {
-          description: 'Deleted.',
+          description: 'The template was deleted.',
           data: z.object({ message: z.string(), templateId: z.string() }),
           example: { message: 'The compliance template has been deleted.', templateId: EXAMPLE.templateId },
         },
@@ -200,20 +206,20 @@ function oneTemplate(parts: ComplianceTemplateParts): Route[] {
   ];
 }
 
-/** As domains are kept; null when there is none. */
-function normalised(domain: string | null | undefined): string | null | Refusal {
+/** The name in the form of registered domains; null when none is given. */
+function normalizedDomain(domain: string | null | undefined): string | null | Refusal {
   return domain === null || domain === undefined ? null : registrableDomain(domain);
 }
 
-function answer(
+function response(
   status: number,
   row: ComplianceTemplateRow,
   { warnings }: Pick<Call<unknown, unknown, unknown>, 'warnings'>,
-  { hasDomain }: ComplianceTemplateParts,
+  { hasDomain }: ComplianceTemplateRouteDeps,
 ): Answer {
   const unused =
     row.domain !== null && !hasDomain(row.account_id, row.domain)
-      ? [`${row.domain} is not registered in this account: as long as it is not, the template is not used`]
+      ? [`${row.domain} is not registered in this account: the template is not used until it is`]
       : [];
   return {
     status,

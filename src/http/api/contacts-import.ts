@@ -6,9 +6,9 @@ import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts'
 import type { Tables } from '../../store/tables.ts';
 import { successBody } from '../answers.ts';
 import { type Answer, type Call, type Route, route, type Upload } from '../route.ts';
-import { callerOf } from './contacts-forms.ts';
+import { callerOf } from './contact-schemas.ts';
 
-/** `POST /web-setup/contacts/import`: contacts as a stream. */
+/** `POST /web-setup/contacts/import`: a stream of contacts. */
 export function contactImportRoutes({ tables, importer }: { tables: Tables; importer: Importer }): Route[] {
   return [
     route({
@@ -17,14 +17,14 @@ export function contactImportRoutes({ tables, importer }: { tables: Tables; impo
       operationId: 'importContacts',
       tag: 'Contacts',
       scope: 'setup',
-      summary: 'Import contacts from CSV or NDJSON of any length',
+      summary: 'Import contacts from CSV or NDJSON',
       description:
-        'A row with the identifier of a known contact updates the fields that it has. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; the delimiter is a comma, semicolon or tab. Rows are stored while they are read, so those before a failure stay; an import may be repeated. An import never ends an opt-out or a suppression. Without `consentMethod`, `imported` is recorded.',
+        'The body may have any length. Rows of existing contacts update the fields that they contain. Columns of a CSV are the fields of a contact (`email`, `phone`, `firstName`, …) and `customFields.<name>`; the separator is comma, semicolon or tab. Rows are stored while they are read: after a failure the rows before it remain, and the import may be repeated. An import never ends an opt-out or a suppression. Without `consentMethod`, `imported` is recorded.',
       query: z.object({
         subscriptionGroupId: z.string().max(100).optional().describe('Adds every row to this group.'),
       }),
       upload: { 'text/csv': CSV, 'application/x-ndjson': NDJSON },
-      answers: { 200: { description: 'Imported.', data: result, example: EXAMPLE } },
+      answers: { 200: { description: 'The result of the import.', data: result, example: EXAMPLE } },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
       handle: async (call) => {
         const groupId = call.query.subscriptionGroupId ?? null;
@@ -32,7 +32,7 @@ export function contactImportRoutes({ tables, importer }: { tables: Tables; impo
           const group = findSubscriptionGroup(tables, call.caller.accountId, groupId);
           if (isRefusal(group)) return group;
         }
-        if (call.upload === null) throw new Error('the route takes an upload');
+        if (call.upload === null) throw new Error('the route has no upload');
         return importUpload(importer, call, call.upload, groupId);
       },
     }),
@@ -61,8 +61,8 @@ async function importUpload(
     if (isRefusal(imported)) return imported;
     const { counts, rejected, complete } = imported;
     if (!complete)
-      return refuse('UNAVAILABLE', `the service is shutting down; ${counts.rows} rows have been imported`);
-    const data = { message: sentence(counts), ...counts, rejectedRows: rejected };
+      return refuse('UNAVAILABLE', `the service is shutting down; ${counts.rows} rows were imported`);
+    const data = { message: summary(counts), ...counts, rejectedRows: rejected };
     const ignored = [...source.reader.ignored].map((name) => `unknown column "${name}" was ignored`);
     return { status: 200, raw: successBody(data, [...call.warnings, ...ignored]) };
   } finally {
@@ -70,26 +70,30 @@ async function importUpload(
   }
 }
 
-/** Small, so that sends and other requests run between batches. */
+/** The daemon serves sends and other requests between batches of an import. */
 const BATCH_ROWS = 100;
 const PAUSE_SHARE = 0.25;
 
-function sentence({ rows, rejected }: ImportCounts): string {
+function summary({ rows, rejected }: ImportCounts): string {
   return rejected === 0 ? `${rows} rows imported.` : `${rows - rejected} of ${rows} rows imported.`;
 }
 
-const rejectedRow = z.object({ line: z.int().describe('From 1.'), reason: z.string() });
-const result = z.object({
-  message: z.string(),
-  rows: z.int(),
-  created: z.int(),
-  updated: z.int(),
-  unchanged: z.int().describe('Known contacts without a change.'),
-  rejected: z.int(),
-  subscribed: z.int().describe('New members of the group.'),
-  optedOut: z.int().describe('Contacts that opted out of the group: inactive members.'),
-  rejectedRows: z.array(rejectedRow).describe('The first 100.'),
-});
+const rejectedRow = z
+  .object({ line: z.int().describe('Starts at 1.'), reason: z.string() })
+  .meta({ id: 'RejectedRow' });
+const result = z
+  .object({
+    message: z.string(),
+    rows: z.int(),
+    created: z.int(),
+    updated: z.int(),
+    unchanged: z.int().describe('Existing contacts without a change.'),
+    rejected: z.int(),
+    subscribed: z.int().describe('New members of the group.'),
+    optedOut: z.int().describe('Members who left the group before: they stay inactive.'),
+    rejectedRows: z.array(rejectedRow).describe('The first 100.'),
+  })
+  .meta({ id: 'ContactImport' });
 
 const CSV = `email,firstName,lastName,consentMethod,customFields.plan
 grace@example.net,Grace,Hopper,double_opt_in,gold

@@ -4,7 +4,6 @@ import type { Erasure } from '../../audience/erasure/erase.ts';
 import { presentConsent, presentContact, presentMembership } from '../../audience/present.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../store/contacts/consent.ts';
-import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import {
   callerOf,
@@ -15,36 +14,39 @@ import {
   identifier,
   membership,
   profileFields,
-} from './contacts-forms.ts';
-import { readSearchKey, search, searchKey } from './contacts-page.ts';
-import { pageEnd, pageEndForm, paging } from './paging.ts';
+} from './contact-schemas.ts';
+import { readSearchKey, search, searchKey } from './contact-search.ts';
+import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
-/** `/web-setup/contacts`: contacts of an account, their consent and their erasure. */
+/** `/web-setup/contacts`: contacts of an account, their consent history and their erasure. */
 export interface ContactRouteDeps {
   contacts: Contacts;
   erasure: Erasure;
 }
 
 export function contactRoutes({ contacts, erasure }: ContactRouteDeps): Route[] {
-  return [...collectionRoutes(contacts), ...itemRoutes(contacts, erasure)];
+  return [...collectionRoutes(contacts), ...memberRoutes(contacts, erasure)];
 }
 
 const COMMON = { tag: 'Contacts', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ contactIdentifier: identifier });
-const one = z.object({ contact });
+const result = z.object({ contact }).meta({ id: 'ContactResult' });
+const input = z.object(profileFields).meta({ id: 'ContactInput' });
 const example = { contact: EXAMPLES.contact };
 
-const consent = z.object({
-  action: z.enum(CONSENT_ACTIONS),
-  subscriptionGroupId: z.string().nullable(),
-  method: z.enum([...CONSENT_METHODS, ...OPT_OUT_METHODS]).nullable(),
-  details: z.string().nullable(),
-  ipAddress: z.string().nullable(),
-  userAgent: z.string().nullable(),
-  timestamp: z.iso.datetime().nullable().describe('When the person stated it; `null`: unknown.'),
-  recordedAt: z.iso.datetime(),
-  recordedBy: z.string().describe('The API key, `import`, or `recipient` for the person.'),
-});
+const consent = z
+  .object({
+    action: z.enum(CONSENT_ACTIONS),
+    subscriptionGroupId: z.string().nullable(),
+    method: z.enum([...CONSENT_METHODS, ...OPT_OUT_METHODS]).nullable(),
+    details: z.string().nullable(),
+    ipAddress: z.string().nullable(),
+    userAgent: z.string().nullable(),
+    timestamp: z.iso.datetime().nullable().describe('When the person made the choice; `null`: unknown.'),
+    recordedAt: z.iso.datetime(),
+    recordedBy: z.string().describe('The API key, `import`, or `recipient` for the person.'),
+  })
+  .meta({ id: 'ConsentRecord' });
 
 function collectionRoutes(contacts: Contacts): Route[] {
   return [
@@ -58,7 +60,7 @@ function collectionRoutes(contacts: Contacts): Route[] {
       answers: {
         200: {
           description: 'A page of contacts.',
-          data: z.object({ contacts: z.array(contact), ...pageEndForm }),
+          data: z.object({ contacts: z.array(contact), ...pageEndFields }),
           example: { contacts: [EXAMPLES.contact], count: 1 },
         },
       },
@@ -96,10 +98,10 @@ function collectionRoutes(contacts: Contacts): Route[] {
       operationId: 'createContact',
       summary: 'Create a contact',
       description:
-        '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded, with the address and the user agent of this request. For any other consent, absent evidence is `null`.',
-      body: z.object(profileFields),
+        '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded with the address and the client of this request. For any other method, evidence that is not given is `null`.',
+      body: input,
       example: EXAMPLES.profile,
-      answers: { 201: { description: 'Created.', data: one, example } },
+      answers: { 201: { description: 'The created contact.', data: result, example } },
       refusals: ['CONTACT_ALREADY_EXISTS', 'LIMIT_REACHED', 'INVALID_STATE'],
       handle: async (call) => {
         const { body } = call;
@@ -113,14 +115,14 @@ function collectionRoutes(contacts: Contacts): Route[] {
           globalStatus: body.globalStatus,
           consent: consentOf(body),
         };
-        const added = await contacts.create(call.caller.accountId, profile, callerOf(call));
-        return isRefusal(added) ? added : { status: 201, data: { contact: presentContact(added) } };
+        const created = await contacts.create(call.caller.accountId, profile, callerOf(call));
+        return isRefusal(created) ? created : { status: 201, data: { contact: presentContact(created) } };
       },
     }),
   ];
 }
 
-function itemRoutes(contacts: Contacts, erasure: Erasure): Route[] {
+function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
   return [
     route({
       ...COMMON,
@@ -132,7 +134,7 @@ function itemRoutes(contacts: Contacts, erasure: Erasure): Route[] {
       answers: {
         200: {
           description: 'The contact.',
-          data: one.extend({ memberships: z.array(membership) }),
+          data: result.extend({ memberships: z.array(membership) }),
           example: { ...example, memberships: [EXAMPLES.membership] },
         },
       },
@@ -149,15 +151,15 @@ function itemRoutes(contacts: Contacts, erasure: Erasure): Route[] {
       contacts,
       'PUT',
       'replaceContactFields',
-      'Replace fields of a contact',
-      ' `customFields` is replaced as a whole.',
+      'Update a contact',
+      ' `customFields` are replaced as a whole.',
     ),
     updateRoute(
       contacts,
       'PATCH',
       'updateContact',
-      'Update a contact, merging custom fields',
-      ' `customFields` are merged; `null` removes one.',
+      'Update a contact and merge its custom fields',
+      ' `customFields` are merged by field; `null` removes one.',
     ),
     route({
       ...COMMON,
@@ -170,7 +172,7 @@ function itemRoutes(contacts: Contacts, erasure: Erasure): Route[] {
       answers: {
         200: {
           description: 'A page of the history.',
-          data: z.object({ consents: z.array(consent), ...pageEndForm }),
+          data: z.object({ consents: z.array(consent), ...pageEndFields }),
           example: { consents: [CONSENT_EXAMPLE], count: 1 },
         },
       },
@@ -198,11 +200,11 @@ function itemRoutes(contacts: Contacts, erasure: Erasure): Route[] {
       operationId: 'eraseContact',
       summary: 'Erase a contact',
       description:
-        'Removes the profile, memberships and history, cancels queued mail, and removes address, number and name from messages, events and stored answers. Suppressions and opt-outs stay with the identifier only.',
+        'Deletes profile, memberships and history, cancels queued mail, and removes email address, phone number and name from messages, events and stored responses. Suppressions and opt-outs remain, by the identifier only.',
       params,
       answers: {
         200: {
-          description: 'Erased.',
+          description: 'The contact was erased.',
           data: z.object({ message: z.string() }),
           example: { message: 'The contact has been erased.' },
         },
@@ -213,7 +215,7 @@ function itemRoutes(contacts: Contacts, erasure: Erasure): Route[] {
         if (isRefusal(erased)) return erased;
         const message = erased.complete
           ? 'The contact has been erased.'
-          : 'The contact has been erased; the rest of its traces in messages and events is being cleared.';
+          : 'The contact has been erased; its remaining data in messages and events is being cleared.';
         return { status: 200, data: { message } };
       },
     }),
@@ -233,22 +235,22 @@ function updateRoute(
     path: '/web-setup/contacts/{contactIdentifier}',
     operationId,
     summary,
-    description: `Fields in the body replace the stored ones, absent fields stay, \`null\` removes a value; \`consentMethod: null\` withdraws the consent. Evidence of the consent stays unless it is in the body or \`consentMethod\` changes.${customFieldsNote} Opt-outs also apply to a new address.`,
+    description: `Replaces the fields that are given; \`null\` clears a field, \`consentMethod: null\` withdraws the consent. Evidence of the consent does not change unless it is given or \`consentMethod\` changes.${customFieldsNote} Opt-outs of the contact also apply to a new email address.`,
     params,
-    body: z.object(profileFields),
+    body: input,
     example: { firstName: 'Augusta Ada', customFields: { plan: 'gold', since: 2026 } },
-    answers: { 200: { description: 'The updated contact.', data: one, example } },
+    answers: { 200: { description: 'The updated contact.', data: result, example } },
     refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS', 'INVALID_STATE'],
     handle: async (call) => {
       const { email, phone, firstName, lastName, customFields, source, globalStatus } = call.body;
       const consent = consentOf(call.body);
-      const changed = await contacts.update(
+      const updated = await contacts.update(
         call.caller.accountId,
         call.params.contactIdentifier,
         { email, phone, firstName, lastName, customFields, source, globalStatus, consent },
         { ...callerOf(call), merge: method === 'PATCH' },
       );
-      return isRefusal(changed) ? changed : { status: 200, data: { contact: presentContact(changed) } };
+      return isRefusal(updated) ? updated : { status: 200, data: { contact: presentContact(updated) } };
     },
   });
 }

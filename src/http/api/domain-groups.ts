@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { isRefusal, refuse } from '../../core/refusal.ts';
-import type { GroupFields } from '../../domains/groups.ts';
 import type { Domains } from '../../domains/service.ts';
 import { shownGroup } from '../../domains/shown.ts';
 import { type Route, route } from '../route.ts';
-import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
+import { definedFields } from './fields.ts';
+import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
 
-/** `/web-setup/domain-groups`: an account's own order among its domains. */
+/** `/web-setup/domain-groups`: groups that order the domains of an account. */
 export function domainGroupRoutes({ domains: { groups } }: { domains: Domains }): Route[] {
   const listed = (accountId: string, query: { limit: number; lastKey?: string | undefined }) => {
     const page = pageOfAll('domain-groups', groups.list(accountId), query, ({ group_id }) => group_id);
@@ -19,11 +19,15 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups',
       operationId: 'listDomainGroups',
       tag: 'Domain groups',
-      summary: 'All domain groups',
+      summary: 'List domain groups',
       scope: 'setup',
       query: z.object(pagingWide),
       answers: {
-        200: { description: 'Oldest first.', data: list, example: { domainGroups: [EXAMPLE], count: 1 } },
+        200: {
+          description: 'A page of domain groups, oldest first.',
+          data: list,
+          example: { domainGroups: [EXAMPLE], count: 1 },
+        },
       },
       refusals: [],
       handle: ({ caller, query }) => listed(caller.accountId, query),
@@ -33,11 +37,11 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups',
       operationId: 'createDomainGroup',
       tag: 'Domain groups',
-      summary: 'Makes a domain group',
+      summary: 'Create a domain group',
       scope: 'setup',
-      body: z.object({ ...fields, name }),
+      body: z.object({ ...fields, name }).meta({ id: 'DomainGroupInput' }),
       example: { name: 'Shops', description: 'Domains of the web shops', color: '#2563eb', icon: '🛒' },
-      answers: { 201: { description: 'Made.', data: one, example: { domainGroup: EXAMPLE } } },
+      answers: { 201: { description: 'The created group.', data: one, example: { domainGroup: EXAMPLE } } },
       refusals: [],
       handle: async ({ caller, body }) => {
         const { description = null, color = null, icon = null } = body;
@@ -50,26 +54,30 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups/owner/{ownerId}',
       operationId: 'listDomainGroupsOfOwner',
       tag: 'Domain groups',
-      summary: 'All domain groups of an account',
-      description: 'The owner is the account of the key; any other answers 404.',
+      summary: 'List the domain groups of an account',
+      description: 'The owner must be the account of the key; any other is not found.',
       scope: 'setup',
       params: z.object({ ownerId: z.string() }),
       query: z.object(pagingWide),
       answers: {
-        200: { description: 'Oldest first.', data: list, example: { domainGroups: [EXAMPLE], count: 1 } },
+        200: {
+          description: 'A page of domain groups, oldest first.',
+          data: list,
+          example: { domainGroups: [EXAMPLE], count: 1 },
+        },
       },
       refusals: ['NOT_FOUND'],
       handle: ({ caller, params, query }) =>
         params.ownerId === caller.accountId
           ? listed(caller.accountId, query)
-          : refuse('NOT_FOUND', `there is no owner ${params.ownerId}`),
+          : refuse('NOT_FOUND', `Owner ${params.ownerId} does not exist`),
     }),
     route({
       method: 'GET',
       path: '/web-setup/domain-groups/{groupId}',
       operationId: 'getDomainGroup',
       tag: 'Domain groups',
-      summary: 'One domain group',
+      summary: 'Get a domain group',
       scope: 'setup',
       params,
       answers: { 200: { description: 'The group.', data: one, example: { domainGroup: EXAMPLE } } },
@@ -84,18 +92,18 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups/{groupId}',
       operationId: 'updateDomainGroup',
       tag: 'Domain groups',
-      summary: 'Changes a domain group',
-      description: 'Fields that are given replace what was there, others stay, `null` takes a value away.',
+      summary: 'Update a domain group',
+      description: 'Replaces the fields that are given; `null` clears a field.',
       scope: 'setup',
       params,
-      body: z.object({ ...fields, name: name.optional() }),
+      body: z.object({ ...fields, name: name.optional() }).meta({ id: 'DomainGroupPatch' }),
       example: { name: 'Shops' },
       answers: {
-        200: { description: 'The group as it is now.', data: one, example: { domainGroup: EXAMPLE } },
+        200: { description: 'The updated group.', data: one, example: { domainGroup: EXAMPLE } },
       },
       refusals: ['GROUP_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
-        const group = await groups.update(caller.accountId, params.groupId, given(body));
+        const group = await groups.update(caller.accountId, params.groupId, definedFields(body));
         return isRefusal(group) ? group : { status: 200, data: { domainGroup: shownGroup(group) } };
       },
     }),
@@ -104,12 +112,12 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups/{groupId}',
       operationId: 'deleteDomainGroup',
       tag: 'Domain groups',
-      summary: 'Deletes an empty domain group',
+      summary: 'Delete an empty domain group',
       scope: 'setup',
       params,
       answers: {
         200: {
-          description: 'Deleted.',
+          description: 'The group was deleted.',
           data: z.object({ message: z.string(), groupId: z.string() }),
           example: { message: 'The domain group has been deleted.', groupId: EXAMPLE_ID },
         },
@@ -127,19 +135,6 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
   ];
 }
 
-/** Only the fields that the body names. */
-function given(
-  body: { [Field in keyof GroupFields]?: GroupFields[Field] | undefined },
-): Partial<GroupFields> {
-  const { name, description, color, icon } = body;
-  return {
-    ...(name === undefined ? {} : { name }),
-    ...(description === undefined ? {} : { description }),
-    ...(color === undefined ? {} : { color }),
-    ...(icon === undefined ? {} : { icon }),
-  };
-}
-
 const params = z.object({ groupId: z.string() });
 const name = z.string().trim().min(1).max(100);
 const fields = {
@@ -148,20 +143,22 @@ const fields = {
   icon: z.string().trim().max(50).nullable().optional().describe('For display, such as an emoji.'),
 };
 
-const group = z.object({
-  groupId: z.string(),
-  name: z.string(),
-  description: z.string().nullable(),
-  color: z.string().nullable(),
-  icon: z.string().nullable(),
-  ownerId: z.string().describe('The account.'),
-  isDefault: z.boolean(),
-  domainCount: z.int(),
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
-});
-const one = z.object({ domainGroup: group });
-const list = z.object({ domainGroups: z.array(group), ...pageEndForm });
+const group = z
+  .object({
+    groupId: z.string(),
+    name: z.string(),
+    description: z.string().nullable(),
+    color: z.string().nullable(),
+    icon: z.string().nullable(),
+    ownerId: z.string().describe('The account id.'),
+    isDefault: z.boolean(),
+    domainCount: z.int(),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'DomainGroup' });
+const one = z.object({ domainGroup: group }).meta({ id: 'DomainGroupResult' });
+const list = z.object({ domainGroups: z.array(group), ...pageEndFields }).meta({ id: 'DomainGroupList' });
 
 const EXAMPLE_ID = 'dgroup_1769860800000_4k2m9x7q1zab';
 const EXAMPLE: z.output<typeof group> = {

@@ -6,11 +6,12 @@ import type { Domains } from '../../domains/service.ts';
 import type { DmarcReportRow } from '../../store/domains/dmarc-reports.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import { type Route, route } from '../route.ts';
+import { requestTime } from './fields.ts';
 
 /**
- * `GET /web-setup/domains/{domainId}/reports`: what other servers report on mail in a domain's name (DMARC)
- * and on encryption towards its return path (TLS-RPT). Several accounts may have registered one name: only
- * who proved to hold it, by its DKIM record, sees what strangers see of its mail.
+ * `GET /web-setup/domains/{domainId}/reports`: reports of receivers on mail with the domain in From (DMARC)
+ * and on encryption of sessions with its return path (TLS-RPT, RFC 8460). Several accounts may register the same name:
+ * reports are shown only to the account that proved control of it by its DKIM record.
  */
 export interface DomainReportDeps {
   domains: Pick<Domains, 'get'>;
@@ -19,22 +20,17 @@ export interface DomainReportDeps {
 }
 
 const DEFAULT_DAYS = 30;
-const MOST_ROWS = 200;
-
-const moment = z.iso.datetime({
-  offset: true,
-  error: 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
-});
+const MAX_ROWS = 200;
 
 const data = z.object({
   domainId: z.string(),
   domain: z.string(),
   from: z.string(),
   to: z.string(),
-  message: z.string().optional().describe('Why nothing is shown.'),
+  message: z.string().optional().describe('Why no reports are shown.'),
   dmarc: z.object({
-    messages: z.int().describe('That receivers saw in the domain’s name.'),
-    passed: z.int().describe('Of these, aligned by DKIM or SPF.'),
+    messages: z.int().describe('Messages with the domain in From that receivers reported.'),
+    passed: z.int().describe('Messages that passed by aligned DKIM or SPF.'),
     sources: z
       .array(
         z.object({
@@ -47,7 +43,7 @@ const data = z.object({
           rejected: z.int(),
         }),
       )
-      .describe(`Most mail first, at most ${MOST_ROWS}.`),
+      .describe(`By number of messages, at most ${MAX_ROWS}.`),
     reports: z
       .array(
         z.object({
@@ -56,15 +52,15 @@ const data = z.object({
           begin: z.string(),
           end: z.string(),
           policyDomain: z.string(),
-          policy: z.string().describe('`p` as the receiver found it.'),
+          policy: z.string().describe('The policy `p` that the receiver found.'),
           messages: z.int(),
-          truncated: z.boolean().describe('It had more rows than are kept.'),
+          truncated: z.boolean().describe('The report had more rows than are stored.'),
         }),
       )
-      .describe(`Newest first, at most ${MOST_ROWS}.`),
+      .describe(`Newest first, at most ${MAX_ROWS}.`),
   }),
   tls: z.object({
-    successful: z.int().describe('Sessions with the return path that were encrypted.'),
+    successful: z.int().describe('Encrypted sessions with the return path.'),
     failed: z.int(),
     failures: z.array(
       z.object({
@@ -152,18 +148,20 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
       path: '/web-setup/domains/{domainId}/reports',
       operationId: 'getDomainReports',
       tag: 'Domains',
-      summary: 'DMARC and TLS reports on a domain',
+      summary: 'Get the DMARC and TLS reports of a domain',
       description:
-        'What receivers report on mail in the domain’s name, added up by source address, and on encryption towards its return path. Anybody can send such reports: take them as hints. One that claims to end in the future ends when it was received.',
+        'Reports of receivers on mail with the domain in From, totaled by source address, and on encryption of sessions with its return path. Reports are not authenticated: anyone can send them. A report whose period ends in the future counts as ending when it was received.',
       scope: 'setup',
       params: z.object({ domainId: z.string() }),
       query: z.object({
-        from: moment
+        from: requestTime
           .optional()
-          .describe(`Reports that ended at or after; ${DEFAULT_DAYS} days before \`to\` when not given.`),
-        to: moment.optional().describe('Before; now when not given.'),
+          .describe(
+            `Start, inclusive, of the period in which reports ended. Default: ${DEFAULT_DAYS} days before \`to\`.`,
+          ),
+        to: requestTime.optional().describe('End, exclusive. Default: now.'),
       }),
-      answers: { 200: { description: 'Added up, and one by one.', data, example: EXAMPLE } },
+      answers: { 200: { description: 'Totals and individual reports.', data, example: EXAMPLE } },
       refusals: ['DOMAIN_NOT_FOUND'],
       narrowBy: ['from', 'to'],
       handle: async ({ caller: { accountId }, params, query }) => {
@@ -173,7 +171,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
         const from = query.from === undefined ? to - DEFAULT_DAYS * DAY : Date.parse(query.from);
         if (from > to) return invalid('from', 'must not be after `to`');
         const proven = domain.dkim_enabled === 1;
-        const period = { from, to, limit: proven ? MOST_ROWS : 0 };
+        const period = { from, to, limit: proven ? MAX_ROWS : 0 };
         const { dmarc, tls } = await reader.query(accountId, domainReports, domain.name, period);
         return {
           status: 200,

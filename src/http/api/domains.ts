@@ -5,33 +5,33 @@ import { shownAltFlags, shownDomain, shownFlags } from '../../domains/shown.ts';
 import { verificationMessage } from '../../domains/verification/messages.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { domainRecord, EXAMPLES, recordsOfDomain, registered, rotated, verified } from './domain-forms.ts';
-import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
+import { domainSchema, EXAMPLES, recordsOfDomain, registered, rotated, verified } from './domain-schemas.ts';
+import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
 
-/** `/web-setup/domains`: sending domains, what to publish for them, and whether it is there. */
+/** `/web-setup/domains`: sending domains, their DNS records and their verification. */
 export function domainRoutes({ domains }: { domains: Domains }): Route[] {
-  return [...wholeList(domains), ...oneDomain(domains), ...dnsOfDomain(domains)];
+  return [...collectionRoutes(domains), ...memberRoutes(domains), ...dnsRoutes(domains)];
 }
 
 const COMMON = { tag: 'Domains', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ domainId: z.string() });
 
-function wholeList(domains: Domains): Route[] {
+function collectionRoutes(domains: Domains): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/domains',
       operationId: 'listDomains',
-      summary: 'All domains',
+      summary: 'List domains',
       query: z.object(pagingWide),
       answers: {
         200: {
-          description: 'Oldest first.',
+          description: 'A page of domains, oldest first.',
           data: z.object({
-            domains: z.array(domainRecord),
-            total: z.int().describe('On all pages.'),
-            nextKey: pageEndForm.nextKey,
+            domains: z.array(domainSchema),
+            total: z.int().describe('Number of domains on all pages.'),
+            nextKey: pageEndFields.nextKey,
           }),
           example: { domains: [EXAMPLES.domain], total: 1 },
         },
@@ -50,18 +50,24 @@ function wholeList(domains: Domains): Route[] {
       method: 'PUT',
       path: '/web-setup/domains',
       operationId: 'registerDomain',
-      summary: 'Registers a sending domain',
+      summary: 'Register a sending domain',
       description:
-        'Registering the same domain for the same use case again changes nothing and answers the existing record.',
-      body: z.object({
-        domain: z.string().max(1000).describe('The name alone, without protocol; U-labels are taken.'),
-        useCaseId: z.string().max(100),
-        groupId: z.string().max(100).optional().describe("The account's default group when not given."),
-      }),
+        'Registering a domain again for the same use case changes nothing and returns the existing domain.',
+      body: z
+        .object({
+          domain: z.string().max(1000).describe('The name without protocol; U-labels are accepted.'),
+          useCaseId: z.string().max(100),
+          groupId: z.string().max(100).optional().describe('Default: the default group of the account.'),
+        })
+        .meta({ id: 'DomainInput' }),
       example: { domain: 'example.com', useCaseId: 'tx-local' },
       answers: {
-        200: { description: 'It was registered before.', data: registered, example: EXAMPLES.registered },
-        201: { description: 'Registered.', data: registered, example: EXAMPLES.registered },
+        200: {
+          description: 'The domain was registered before.',
+          data: registered,
+          example: EXAMPLES.registered,
+        },
+        201: { description: 'The domain was registered.', data: registered, example: EXAMPLES.registered },
       },
       refusals: ['USE_CASE_NOT_FOUND', 'GROUP_NOT_FOUND', 'LIMIT_REACHED'],
       handle: async ({ caller, body }) => {
@@ -73,8 +79,8 @@ function wholeList(domains: Domains): Route[] {
           data: {
             message: created
               ? `${domain.name} is registered. Publish its DNS records, then verify it.`
-              : `${domain.name} was registered before; this is its record.`,
-            ...named(domain),
+              : `${domain.name} was registered before.`,
+            ...namesOf(domain),
             groupId: domain.group_id,
             status: domain.status,
             ...domains.records(domain),
@@ -87,16 +93,16 @@ function wholeList(domains: Domains): Route[] {
   ];
 }
 
-function oneDomain(domains: Domains): Route[] {
+function memberRoutes(domains: Domains): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/domains/{domainId}',
       operationId: 'getDomain',
-      summary: 'One domain',
+      summary: 'Get a domain',
       params,
-      answers: { 200: { description: 'The domain.', data: domainRecord, example: EXAMPLES.domain } },
+      answers: { 200: { description: 'The domain.', data: domainSchema, example: EXAMPLES.domain } },
       refusals: ['DOMAIN_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const domain = domains.get(caller.accountId, params.domainId);
@@ -108,18 +114,20 @@ function oneDomain(domains: Domains): Route[] {
       method: 'PATCH',
       path: '/web-setup/domains/{domainId}',
       operationId: 'updateDomain',
-      summary: 'Sets the host of tracked links',
+      summary: 'Set the host of tracked links',
       description:
-        'The host is used once it leads to this platform; until then, and with `null`, links use `link.<domain>` or the default.',
+        'The host is used as soon as its DNS record points to this platform. Until then, and with `null`, links use `link.<domain>` or the default host.',
       params,
-      body: z.object({
-        trackingDomain: z.string().max(1000).nullable().optional().describe('A name below the domain.'),
-      }),
+      body: z
+        .object({
+          trackingDomain: z.string().max(1000).nullable().optional().describe('A subdomain of the domain.'),
+        })
+        .meta({ id: 'DomainPatch' }),
       example: { trackingDomain: 'eu-t-link.example.com' },
       answers: {
         200: {
-          description: 'The domain as it is now.',
-          data: domainRecord.extend({ message: z.string() }),
+          description: 'The updated domain.',
+          data: domainSchema.extend({ message: z.string() }),
           example: { message: 'Publish the CNAME eu-t-link.example.com.', ...EXAMPLES.domain },
         },
       },
@@ -138,13 +146,13 @@ function oneDomain(domains: Domains): Route[] {
       method: 'DELETE',
       path: '/web-setup/domains/{domainId}',
       operationId: 'deleteDomain',
-      summary: 'Deletes a domain',
+      summary: 'Delete a domain',
       description:
-        'Mail from it that still waits is dropped with the event `email_failed`, reason `domain_deleted`.',
+        'Queued mail from the domain is dropped with the event `email_failed` and the reason `domain_deleted`.',
       params,
       answers: {
         200: {
-          description: 'Deleted.',
+          description: 'The domain was deleted.',
           data: z.object({ message: z.string(), domainId: z.string() }),
           example: { message: 'example.com has been deleted.', domainId: EXAMPLES.domainId },
         },
@@ -164,13 +172,15 @@ function oneDomain(domains: Domains): Route[] {
       method: 'PUT',
       path: '/web-setup/domains/{domainId}/assign-group',
       operationId: 'assignDomainGroup',
-      summary: 'Moves a domain to a group',
+      summary: 'Move a domain to a group',
       params,
-      body: z.object({ groupId: z.string().trim().min(1).max(100) }),
+      body: z
+        .object({ groupId: z.string().trim().min(1).max(100) })
+        .meta({ id: 'DomainGroupAssignmentInput' }),
       example: { groupId: EXAMPLES.groupId },
       answers: {
         200: {
-          description: 'Moved.',
+          description: 'The domain was moved.',
           data: z.object({ message: z.string(), domainId: z.string(), groupId: z.string() }),
           example: {
             message: 'example.com has been moved to the group.',
@@ -190,18 +200,18 @@ function oneDomain(domains: Domains): Route[] {
   ];
 }
 
-function dnsOfDomain(domains: Domains): Route[] {
+function dnsRoutes(domains: Domains): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/domains/{domainId}/dns-records',
       operationId: 'getDomainDnsRecords',
-      summary: 'The DNS records of a domain',
+      summary: 'Get the DNS records of a domain',
       params,
       answers: {
         200: {
-          description: 'What to publish, and the flags.',
+          description: 'The records to publish and the results of the last check.',
           data: recordsOfDomain,
           example: EXAMPLES.records,
         },
@@ -213,7 +223,7 @@ function dnsOfDomain(domains: Domains): Route[] {
         return {
           status: 200,
           data: {
-            ...named(domain),
+            ...namesOf(domain),
             ...domains.records(domain),
             status: domain.status,
             ...shownFlags(domain),
@@ -229,11 +239,13 @@ function dnsOfDomain(domains: Domains): Route[] {
       method: 'POST',
       path: '/web-setup/domains/{domainId}/verify',
       operationId: 'verifyDomain',
-      summary: 'Verifies a domain now',
+      summary: 'Verify a domain now',
       description:
-        'Asks DNS past our caches. A record that DNS did not answer for keeps its last result. At most ten times a minute for a domain.',
+        'Queries DNS without using the cache. A record for which DNS does not answer keeps its last result. Limited to ten requests per minute and domain.',
       params,
-      answers: { 200: { description: 'What was found.', data: verified, example: EXAMPLES.verified } },
+      answers: {
+        200: { description: 'The results of all checks.', data: verified, example: EXAMPLES.verified },
+      },
       refusals: ['DOMAIN_NOT_FOUND', 'RATE_LIMITED'],
       handle: async ({ caller, params }) => {
         const result = await domains.verify(caller.accountId, params.domainId);
@@ -243,7 +255,7 @@ function dnsOfDomain(domains: Domains): Route[] {
           status: 200,
           data: {
             message: verificationMessage(domain, checks),
-            ...named(domain),
+            ...namesOf(domain),
             status: domain.status,
             ...shownFlags(domain),
             altStatus: domain.alt_status,
@@ -258,32 +270,35 @@ function dnsOfDomain(domains: Domains): Route[] {
       method: 'POST',
       path: '/web-setup/domains/{domainId}/rotate-dkim',
       operationId: 'rotateDomainDkim',
-      summary: 'Changes the DKIM key',
+      summary: 'Rotate the DKIM key',
       description:
-        'The old key signs until the record of the new one is seen by a check; keep both records until then. Asking again while a change is under way changes nothing.',
+        'The old key signs until a check finds the record of the new key; keep both records published until then. A request during a rotation changes nothing.',
       params,
-      answers: { 200: { description: 'Under way.', data: rotated, example: EXAMPLES.rotated } },
+      answers: {
+        200: { description: 'The rotation is in progress.', data: rotated, example: EXAMPLES.rotated },
+      },
       refusals: ['DOMAIN_NOT_FOUND'],
       handle: async ({ caller, params }) => {
         const result = await domains.rotateDkim(caller.accountId, params.domainId);
         if (isRefusal(result)) return result;
         const { domain, started } = result;
         const message = started
-          ? 'The change of the DKIM key has begun. Publish the first record beside the old one; the old key signs until the new record is seen.'
-          : 'A change of the DKIM key is under way already; this is its record.';
-        return { status: 200, data: { message, ...named(domain), ...domains.records(domain) } };
+          ? 'The rotation of the DKIM key has started. Publish the first record in addition to the old one; the old key signs until the new record is found.'
+          : 'A rotation of the DKIM key is already in progress; this is its record.';
+        return { status: 200, data: { message, ...namesOf(domain), ...domains.records(domain) } };
       },
     }),
   ];
 }
 
-function named(domain: DomainRow): { domain: string; domainId: string } {
+function namesOf(domain: DomainRow): { domain: string; domainId: string } {
   return { domain: domain.name, domainId: domain.domain_id };
 }
 
 function trackingMessage(domain: DomainRow, domains: Domains): string {
   const link = domains.records(domain).dnsRecords.find(({ purpose }) => purpose === 'Tracking');
   const host = domain.tracking_domain;
-  if (host === null) return `Tracked links use ${link?.name} when it leads here, else the default host.`;
+  if (host === null)
+    return `Tracked links use ${link?.name} once it points to this platform, until then the default host.`;
   return `Tracked links use ${host} as soon as it is a CNAME to ${link?.value}.`;
 }

@@ -7,58 +7,59 @@ import { emailIdentifier } from '../../mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../store/messages/messages.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
-import { pageKey, readPageKey } from '../page-key.ts';
 import { type Route, route } from '../route.ts';
-import { pageEndForm, paging, SHORT_PAGES } from './paging.ts';
+import { requestTime } from './fields.ts';
+import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from './paging.ts';
 
-/** Messages and the event feed, as callers read them. */
-const moment = z.iso.datetime({
-  offset: true,
-  error: 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
-});
-
+/** `/web-setup/messages` and `/web-setup/events`: messages, their history and the event feed. */
 const filters = {
   recipient: z.string().max(320).optional(),
   domainId: z.string().max(100).optional(),
   campaignId: z.string().max(100).optional(),
   jobId: z.string().max(100).optional(),
-  from: moment.optional().describe('At or after.'),
-  to: moment.optional().describe('Before.'),
+  from: requestTime.optional().describe('Start, inclusive.'),
+  to: requestTime.optional().describe('End, exclusive.'),
   ...paging,
 };
 
-const status = z.enum(MESSAGE_STATUSES);
+const status = z.enum(MESSAGE_STATUSES).meta({ id: 'MessageStatus' });
 
-/** A message as it is answered: alone, in a list, and after an action on it. */
-export const messageForm = z.object({
-  messageId: z.string(),
-  jobId: z.string().optional(),
-  campaignId: z.string().optional(),
-  subscriptionGroupId: z.string().optional(),
-  useCase: z.enum(['tx', 'mk']),
-  domainId: z.string(),
-  from: z.string(),
-  recipient: z.string(),
-  role: z.enum(['to', 'cc', 'bcc']),
-  subject: z.string(),
-  status,
-  attempts: z.int(),
-  nextAttemptAt: z.string().optional(),
-  createdAt: z.string(),
-  updatedAt: z.string(),
-});
+/** A message in a response: alone, in a list, and after an action on it. */
+export const messageSchema = z
+  .object({
+    messageId: z.string(),
+    jobId: z.string().optional(),
+    campaignId: z.string().optional(),
+    subscriptionGroupId: z.string().optional(),
+    useCase: z.enum(['tx', 'mk']),
+    domainId: z.string(),
+    from: z.string(),
+    recipient: z.string(),
+    role: z.enum(['to', 'cc', 'bcc']),
+    subject: z.string(),
+    status,
+    attempts: z.int(),
+    nextAttemptAt: z.string().optional(),
+    createdAt: z.string(),
+    updatedAt: z.string(),
+  })
+  .meta({ id: 'Message' });
 
-const event = z.looseObject({
-  eventId: z.string(),
-  event: z.string(),
-  timestamp: z.string(),
-  accountId: z.string(),
-  verified: z
-    .boolean()
-    .optional()
-    .describe('Events known from a report that came in by mail: whether its sender could be verified.'),
-});
-const timelineEntry = z.looseObject({ type: z.enum(['event', 'attempt']), timestamp: z.string() });
+const event = z
+  .looseObject({
+    eventId: z.string(),
+    event: z.string(),
+    timestamp: z.string(),
+    accountId: z.string(),
+    verified: z
+      .boolean()
+      .optional()
+      .describe('Of events that a received report caused: whether its sender was verified.'),
+  })
+  .meta({ id: 'Event' });
+const timelineEntry = z
+  .looseObject({ type: z.enum(['event', 'attempt']), timestamp: z.string() })
+  .meta({ id: 'TimelineEntry' });
 
 export interface MessageRouteDeps {
   tables: Tables;
@@ -81,8 +82,8 @@ function listMessages({ reader }: MessageRouteDeps): Route {
     query: z.object({ ...filters, status: status.optional() }),
     answers: {
       200: {
-        description: 'A page of messages',
-        data: z.object({ messages: z.array(messageForm), ...pageEndForm }),
+        description: 'A page of messages.',
+        data: z.object({ messages: z.array(messageSchema), ...pageEndFields }),
         example: { messages: [MESSAGE_EXAMPLE], count: 1 },
       },
     },
@@ -115,13 +116,13 @@ function getMessage({ tables, reader }: MessageRouteDeps): Route {
     path: '/web-setup/messages/{id}',
     operationId: 'getMessage',
     tag: 'Messages and events',
-    summary: 'One message with its timeline: every event and every SMTP attempt',
+    summary: 'Get a message with its timeline of events and SMTP attempts',
     scope: 'setup',
     params: z.object({ id: z.string() }),
     answers: {
       200: {
-        description: 'The message',
-        data: messageForm.extend({ timeline: z.array(timelineEntry) }),
+        description: 'The message.',
+        data: messageSchema.extend({ timeline: z.array(timelineEntry) }).meta({ id: 'MessageDetail' }),
         example: { ...MESSAGE_EXAMPLE, timeline: [{ type: 'event', ...EVENT_EXAMPLE }] },
       },
     },
@@ -130,7 +131,7 @@ function getMessage({ tables, reader }: MessageRouteDeps): Route {
     handle: async ({ caller, params }) => {
       const row = tables.messages.byId(params.id);
       if (row === null || row.account_id !== caller.accountId)
-        return refuse('MESSAGE_NOT_FOUND', 'There is no such message');
+        return refuse('MESSAGE_NOT_FOUND', 'The message does not exist');
       const history = await reader.query(caller.accountId, messageHistory, row.seq);
       return { status: 200, data: { ...publicMessage(row), timeline: messageTimeline(history) } };
     },
@@ -143,18 +144,21 @@ function listEvents({ reader }: MessageRouteDeps): Route {
     path: '/web-setup/events',
     operationId: 'listEvents',
     tag: 'Messages and events',
-    summary: 'The ordered feed of events, oldest first',
-    description: `Keep \`nextKey\` and ask again with it as \`lastKey\`: a consumer that was down catches up without a gap. \`nextKey\` is given whenever the page holds anything, so that the end of the feed can be waited at. ${SHORT_PAGES}\n\n\`email_failed\` has a \`reason\`: \`expired\`, \`cancelled\`, \`domain_deleted\`, \`loop\` or \`content_invalid\` (its stored content cannot be composed).\n\nEvents known from a mail that came in (\`source\` \`dsn\` or \`arf\`) carry \`verified\`. For a bounce or delay it is true when the report came to the message’s return path, for a complaint when the organization that received the message signed it (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses when it is repeated on another day or confirmed by a live reply.`,
+    summary: 'List events in order, oldest first',
+    description: `Store \`nextKey\` and send it as \`lastKey\` of the next request: a consumer that was down continues without a gap. \`nextKey\` is present whenever the page has events, so a consumer can poll at the end of the feed. ${SHORT_PAGES}\n\n\`email_failed\` has a \`reason\`: \`expired\`, \`cancelled\`, \`domain_deleted\`, \`loop\` or \`content_invalid\` (the stored content cannot be composed).\n\nEvents that a received mail caused (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true if the report was sent to the return path of the message, for a complaint if the organization that received the message signed the report (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses if it is repeated on another day or confirmed by an SMTP reply.`,
     scope: 'setup',
     query: z.object({
       ...filters,
-      status: status.optional().describe('Events of messages that are now in this state.'),
-      event: z.enum([...MESSAGE_EVENTS, ...DOMAIN_EVENTS]).optional(),
+      status: status.optional().describe('Events of messages whose current status is this one.'),
+      event: z
+        .enum([...MESSAGE_EVENTS, ...DOMAIN_EVENTS])
+        .meta({ id: 'EventType' })
+        .optional(),
       messageId: z.string().max(100).optional(),
     }),
     answers: {
       200: {
-        description: 'A page of events',
+        description: 'A page of events.',
         data: z.object({ events: z.array(event), count: z.int(), nextKey: z.string().optional() }),
         example: { events: [EVENT_EXAMPLE], count: 1, nextKey: pageKey('events', 8211) },
       },
@@ -210,7 +214,7 @@ function identifierOf(recipient: string): string {
   return /^email_[0-9a-f]{32}$/.test(recipient) ? recipient : emailIdentifier(recipient);
 }
 
-export const MESSAGE_EXAMPLE: z.output<typeof messageForm> = {
+export const MESSAGE_EXAMPLE: z.output<typeof messageSchema> = {
   messageId: 'msg_1769860800000_2q8w4e6r1t5y',
   useCase: 'tx',
   domainId: 'domain_1769860800000_8m2k4x7q1zab',

@@ -1,33 +1,54 @@
 import { z } from 'zod';
 import { invalid, type Refusal } from '../../core/refusal.ts';
 import type { Page } from '../../store/rows/page.ts';
-import { pageKey } from '../page-key.ts';
 
 const MAX_ROWS = 200;
 
-/** Query parameters of paginated lists. */
+/** The query of a list that is read page by page, and the end of a page's response (contract §3). */
 export const paging = pagingBy(50);
 
-/** The same for lists that clients usually read in one request. */
+/** Of lists that clients usually read in one request. */
 export const pagingWide = pagingBy(MAX_ROWS);
 
 function pagingBy(rows: number) {
   return {
-    limit: z.coerce.number().int().min(1).max(MAX_ROWS).default(rows).describe('Rows in this page.'),
+    limit: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(MAX_ROWS)
+      .default(rows)
+      .describe('Maximum number of rows in this page.'),
     lastKey: z.string().max(200).optional().describe('`nextKey` of the previous page.'),
   };
 }
 
-export const pageEndForm = {
-  count: z.int().describe('Rows in this page.'),
-  nextKey: z.string().optional().describe('Present while more rows follow.'),
+export const pageEndFields = {
+  count: z.int().describe('Number of rows in this page.'),
+  nextKey: z.string().optional().describe('Key of the next page; absent on the last one.'),
 };
 
-/** For lists whose pages read a limited number of rows. */
+/** For lists whose pages scan a limited number of rows. */
 export const SHORT_PAGES =
-  'A page reads a limited number of rows: with filters it may be short, even empty, and still have a `nextKey`. The list ends at a page without one.';
+  'A page scans a limited number of rows: with filters it may be short or even empty and still have a `nextKey`. The list ends with the page that has none.';
 
-/** The end of a page's response. `list`: prefix of its page keys. */
+/** A page key: a row number, opaque to callers, bound to the list that issued it. */
+export function pageKey(list: string, seq: number): string {
+  return Buffer.from(`${list}:${seq}`).toString('base64url');
+}
+
+/** The row number; null when there is no key or an empty one; a refusal when another list issued it. */
+export function readPageKey(list: string, key: string | undefined): number | null | Refusal {
+  if (key === undefined || key === '') return null;
+  const match = /^([a-z-]+):(\d{1,15})$/.exec(Buffer.from(key, 'base64url').toString('latin1'));
+  return match?.[1] === list ? Number(match[2]) : unknownKey();
+}
+
+export function unknownKey(): Refusal {
+  return invalid('lastKey', 'is not a nextKey of this list');
+}
+
+/** `list` names the list in its page keys. */
 export function pageEnd(
   list: string,
   { rows, more }: Page<{ seq: number }>,
@@ -39,7 +60,7 @@ export function pageEnd(
   };
 }
 
-/** A page of a list that is short enough to be read as a whole. `idOf`: a unique id of a row. */
+/** A page of a list that is short enough to be read as a whole. `idOf` returns a unique id of a row. */
 export function pageOfAll<Row>(
   list: string,
   all: readonly Row[],
@@ -49,7 +70,7 @@ export function pageOfAll<Row>(
   const keyOf = (row: Row) => Buffer.from(`${list}:${idOf(row)}`).toString('base64url');
   const isFirst = lastKey === undefined || lastKey === '';
   const before = isFirst ? -1 : all.findIndex((row) => keyOf(row) === lastKey);
-  if (!isFirst && before === -1) return invalid('lastKey', 'is not a nextKey of this list');
+  if (!isFirst && before === -1) return unknownKey();
   const rows = all.slice(before + 1, before + 1 + limit);
   const last = rows.at(-1);
   const hasMore = last !== undefined && before + 1 + rows.length < all.length;

@@ -3,14 +3,14 @@ import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/re
 import type { UseCase } from '../../store/domains/domains.ts';
 import { refusalBody, successBody } from '../answers.ts';
 import { JsonElement } from '../body/json-parse.ts';
-import { unknownFields } from '../known-fields.ts';
 import { type Call, type Route, route } from '../route.ts';
-import { parseForm } from '../validation.ts';
+import { unknownFields } from '../validation/known-fields.ts';
+import { parseInput } from '../validation/parse.ts';
 import {
   idempotencyKey,
   KEY_HEADER,
   MARKETING_REFUSALS,
-  type SendRouteSettings,
+  type SendRouteDeps,
   TRANSACTIONAL_REFUSALS,
 } from './send.ts';
 import {
@@ -20,56 +20,60 @@ import {
   TRANSACTIONAL_EXAMPLE,
   TRANSACTIONAL_RESULT,
   transactionalBody,
-} from './send-forms.ts';
+} from './send-schemas.ts';
 
 /**
- * `POST /…/send-batch`: up to 500 sends in one request, each accepted or refused for itself, answered in order.
- * A batch's Idempotency-Key holds for each item under its number: a batch that was cut off half-way and is
- * sent again goes on where it stopped, and nothing is sent twice.
+ * `POST /…/send-batch`: up to 500 sends in one request, each accepted or refused individually, with results in order.
+ * The Idempotency-Key of a batch applies to each item together with its index: a batch that is repeated after an
+ * interruption continues where it stopped, and no item is sent twice.
  */
 const MAX_ITEMS = 500;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Items in progress at the same time: enough to share commits. Each waits for a turn of its own. */
-const AT_ONCE = 32;
-/** Bytes of the items at work at once, one item at least: what one commit may have to write. */
-const BYTES_AT_ONCE = 512 * 1024;
-/** Errors named for each item: a batch may have 500 items that are wrong. */
+/** Items in progress at the same time, so that they share commits. Each item waits for its own turn. */
+const MAX_ITEMS_IN_PROGRESS = 32;
+/** Bytes of the items in progress, at least one item: bounds the size of a commit. */
+const MAX_BYTES_IN_PROGRESS = 512 * 1024;
+/** Errors named for each item: all 500 items of a batch may be invalid. */
 const MAX_ITEM_DETAILS = 5;
 
-const batchBody = z.object({
-  messages: z.array(z.unknown()).min(1).max(MAX_ITEMS).describe('Each as for a single send, at most 500.'),
-});
+const batchBody = z
+  .object({
+    messages: z.array(z.unknown()).min(1).max(MAX_ITEMS).describe('Bodies of single sends, at most 500.'),
+  })
+  .meta({ id: 'SendBatchInput' });
 
-const batchResult = z.object({
-  message: z.string(),
-  accepted: z.int(),
-  refused: z.int(),
-  results: z
-    .array(z.looseObject({ success: z.boolean() }))
-    .describe('In order: each what a single send would answer.'),
-});
+const batchResult = z
+  .object({
+    message: z.string(),
+    accepted: z.int(),
+    refused: z.int(),
+    results: z
+      .array(z.looseObject({ success: z.boolean() }))
+      .describe('In order; each is the response of a single send.'),
+  })
+  .meta({ id: 'SendBatchResult' });
 
-interface Stream {
+interface BatchStream {
   useCase: UseCase;
   endpoint: string;
   path: '/transactional/send-batch' | '/marketing/send-batch';
   operationId: string;
   scope: 'transactional' | 'marketing';
-  form: typeof transactionalBody | typeof marketingBody;
+  schema: typeof transactionalBody | typeof marketingBody;
   status: number;
   example: object;
   result: object;
   refusals: RefusalCode[];
 }
 
-const STREAMS: Stream[] = [
+const STREAMS: BatchStream[] = [
   {
     useCase: 'tx',
     endpoint: 'transactional/send-batch',
     path: '/transactional/send-batch',
     operationId: 'sendTransactionalBatch',
     scope: 'transactional',
-    form: transactionalBody,
+    schema: transactionalBody,
     status: 200,
     example: TRANSACTIONAL_EXAMPLE,
     result: TRANSACTIONAL_RESULT,
@@ -81,7 +85,7 @@ const STREAMS: Stream[] = [
     path: '/marketing/send-batch',
     operationId: 'sendMarketingBatch',
     scope: 'marketing',
-    form: marketingBody,
+    schema: marketingBody,
     status: 202,
     example: MARKETING_EXAMPLE,
     result: MARKETING_RESULT,
@@ -89,34 +93,34 @@ const STREAMS: Stream[] = [
   },
 ];
 
-export function sendBatchRoutes(settings: SendRouteSettings): Route[] {
-  return STREAMS.map((stream) => batchRoute(settings, stream));
+export function sendBatchRoutes(deps: SendRouteDeps): Route[] {
+  return STREAMS.map((stream) => batchRoute(deps, stream));
 }
 
-function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
-  const warningsOf = unknownFields(stream.form, 'field');
+function batchRoute(deps: SendRouteDeps, stream: BatchStream): Route {
+  const warningsOf = unknownFields(stream.schema, 'field');
 
   async function sendOne(
     call: Call<unknown, unknown, unknown>,
     item: JsonElement,
     index: number,
     key: string | null,
-  ): Promise<ItemAnswer> {
-    const refused = (refusal: Refusal): ItemAnswer => ({
+  ): Promise<ItemResult> {
+    const refused = (refusal: Refusal): ItemResult => ({
       accepted: false,
       body: refusalBody(refusal, call.requestId, MAX_ITEM_DETAILS),
     });
-    // Other accounts' requests run in between.
+    // Requests of other accounts run between the items.
     await call.turn();
     const read = item.read();
     if (isRefusal(read)) return refused(read);
-    const body = parseForm(stream.form, read.value, 'message');
+    const body = parseInput(stream.schema, read.value, 'message');
     if (isRefusal(body)) return refused(body);
     const warnings = warningsOf(read.value);
-    const account = settings.account(call.caller.accountId);
-    if (account === null) return refused(refuse('UNAUTHENTICATED', 'The account is gone'));
+    const account = deps.account(call.caller.accountId);
+    if (account === null) return refused(refuse('UNAUTHENTICATED', 'The account does not exist'));
     const { allowFrom, allowEssential } = call.caller;
-    const accepted = await settings.acceptance.accept({
+    const accepted = await deps.acceptance.accept({
       sender: { account, useCase: stream.useCase, allowFrom, allowEssential },
       body,
       idempotency: key === null ? null : { endpoint: stream.endpoint, key: `${key}#${index}` },
@@ -131,7 +135,8 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     operationId: stream.operationId,
     tag: 'Sending',
     summary: `Send up to ${MAX_ITEMS} ${stream.scope} emails`,
-    description: 'Each is accepted or refused for itself; one bad one does not stop the rest.',
+    description:
+      'Each message is accepted or refused individually; a refused one does not affect the others.',
     scope: stream.scope,
     limit: MAX_BYTES,
     body: batchBody,
@@ -140,7 +145,7 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     headers: KEY_HEADER,
     answers: {
       [stream.status]: {
-        description: 'What became of each',
+        description: 'The result of each message.',
         data: batchResult,
         example: {
           message: '1 of 1 accepted',
@@ -154,30 +159,33 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     handle: async (call) => {
       const key = idempotencyKey(call.headers['idempotency-key']);
       if (isRefusal(key)) return key;
-      const answers: ItemAnswer[] = [];
+      const results: ItemResult[] = [];
       for (const group of groupsOf(call.body.messages)) {
-        const from = answers.length;
-        const work = group.map((item, n) => sendOne(call, item, from + n, key));
-        answers.push(...(await Promise.all(work)));
+        const from = results.length;
+        const work = group.map((item, index) => sendOne(call, item, from + index, key));
+        results.push(...(await Promise.all(work)));
       }
-      return { status: stream.status, raw: answerBody(answers, call.warnings) };
+      return { status: stream.status, raw: batchResponseBody(results, call.warnings) };
     },
   });
 }
 
-interface ItemAnswer {
+interface ItemResult {
   accepted: boolean;
-  /** What a single send would answer. */
+  /** The response body of a single send. */
   body: string;
 }
 
-/** Items that are worked on together, in order. */
+/** Groups of items that are in progress together, in order. */
 function* groupsOf(items: readonly unknown[]): Generator<JsonElement[]> {
   let group: JsonElement[] = [];
   let bytes = 0;
   for (const item of items) {
-    if (!(item instanceof JsonElement)) throw new Error('the route reads its list as elements');
-    if (group.length === AT_ONCE || (group.length > 0 && bytes + item.byteLength > BYTES_AT_ONCE)) {
+    if (!(item instanceof JsonElement)) throw new Error('the list of the route is not read as elements');
+    if (
+      group.length === MAX_ITEMS_IN_PROGRESS ||
+      (group.length > 0 && bytes + item.byteLength > MAX_BYTES_IN_PROGRESS)
+    ) {
       yield group;
       group = [];
       bytes = 0;
@@ -188,19 +196,19 @@ function* groupsOf(items: readonly unknown[]): Generator<JsonElement[]> {
   if (group.length > 0) yield group;
 }
 
-/** The items' answers go in as they are: together they may be megabytes. */
-function answerBody(answers: readonly ItemAnswer[], warnings: readonly string[]): string {
-  const accepted = answers.filter((answer) => answer.accepted).length;
+/** Inserts the bodies of the results as text: together they may have megabytes. */
+function batchResponseBody(results: readonly ItemResult[], warnings: readonly string[]): string {
+  const accepted = results.filter((result) => result.accepted).length;
   const head = successBody(
     {
-      message: `${accepted} of ${answers.length} accepted`,
+      message: `${accepted} of ${results.length} accepted`,
       accepted,
-      refused: answers.length - accepted,
+      refused: results.length - accepted,
       results: [],
     },
     warnings,
   );
-  // The first list of the envelope, as no text before it holds a bracket.
-  const at = head.indexOf('[]') + 1;
-  return `${head.slice(0, at)}${answers.map(({ body }) => body).join(',')}${head.slice(at)}`;
+  // `results` is the first list of the envelope: no text before it contains a bracket.
+  const index = head.indexOf('[]') + 1;
+  return `${head.slice(0, index)}${results.map(({ body }) => body).join(',')}${head.slice(index)}`;
 }

@@ -17,14 +17,14 @@ import {
   TRANSACTIONAL_RESULT,
   transactionalBody,
   transactionalResult,
-} from './send-forms.ts';
+} from './send-schemas.ts';
 
-/** `POST /transactional/send` (with `Prefer: wait=N` after the first outcome) and `POST /marketing/send`. */
-export interface SendRouteSettings {
+/** `POST /transactional/send` (with `Prefer: wait=N`, after the first outcome) and `POST /marketing/send`. */
+export interface SendRouteDeps {
   acceptance: Acceptance;
   account(accountId: string): AccountRow | null;
   firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<Outcome | null>;
-  /** Where a message stands now. */
+  /** The current status of a message. */
   statusOf(messageId: string): MessageStatus;
 }
 
@@ -32,11 +32,11 @@ const MAX_WAIT_SECONDS = 30;
 
 export const KEY_HEADER = {
   'Idempotency-Key':
-    'A UUID, say: a repeated request with it within 24 hours gets the first answer and sends nothing.',
+    'A unique value such as a UUID. A request that repeats it within 24 hours gets the first response and sends nothing.',
 };
 
-/** What both streams may refuse, in the order in which it is looked at. */
-export const SEND_REFUSALS: RefusalCode[] = [
+/** Refusals of both streams, in the order of the checks. */
+const SEND_REFUSALS: RefusalCode[] = [
   'IDEMPOTENCY_IN_PROGRESS',
   'IDEMPOTENCY_KEY_REUSED',
   'TEMPLATE_NOT_FOUND',
@@ -63,45 +63,52 @@ export const MARKETING_REFUSALS: RefusalCode[] = [
   'CONSENT_REQUIRED',
 ];
 
-export function sendRoutes(settings: SendRouteSettings): Route[] {
-  return [transactionalSend(settings), marketingSend(settings)];
+export function sendRoutes(deps: SendRouteDeps): Route[] {
+  return [transactionalSend(deps), marketingSend(deps)];
 }
 
-function transactionalSend(settings: SendRouteSettings): Route {
+function transactionalSend(deps: SendRouteDeps): Route {
   return route({
     method: 'POST',
     path: '/transactional/send',
     operationId: 'sendTransactional',
     tag: 'Sending',
     summary: 'Send a transactional email',
-    description: 'Answers once the message is checked, rendered and stored durably; delivery starts at once.',
+    description:
+      'Responds when the message is checked, rendered and stored durably. Delivery starts immediately.',
     scope: 'transactional',
     limit: 'send',
     body: transactionalBody,
     example: TRANSACTIONAL_EXAMPLE,
     headers: {
       ...KEY_HEADER,
-      Prefer: '`wait=N` (seconds, at most 30) holds the answer for the first delivery outcome.',
+      Prefer: '`wait=N` (seconds, at most 30) delays the response until the first delivery outcome.',
     },
-    answers: { 200: { description: 'Accepted', data: transactionalResult, example: TRANSACTIONAL_RESULT } },
+    answers: {
+      200: {
+        description: 'The message was accepted.',
+        data: transactionalResult,
+        example: TRANSACTIONAL_RESULT,
+      },
+    },
     refusals: TRANSACTIONAL_REFUSALS,
     handle: async (call) => {
-      const request = acceptRequest(settings, call, 'tx', 'transactional/send');
+      const request = acceptRequest(deps, call, 'tx', 'transactional/send');
       if (isRefusal(request)) return request;
       const waitMs = preferredWait(call.headers['prefer']);
       const waiting: { outcome?: Promise<Outcome | null> } = {};
-      const accepted = await settings.acceptance.accept(request, (seq) => {
-        if (waitMs > 0) waiting.outcome = settings.firstOutcome(seq, waitMs, call.signal);
+      const accepted = await deps.acceptance.accept(request, (seq) => {
+        if (waitMs > 0) waiting.outcome = deps.firstOutcome(seq, waitMs, call.signal);
       });
       if (isRefusal(accepted)) return accepted;
       return waiting.outcome === undefined || accepted.kind === 'replayed'
-        ? answerOf(accepted)
-        : withDelivery(settings, accepted, await waiting.outcome, call.warnings);
+        ? responseOf(accepted)
+        : withDelivery(deps, accepted, await waiting.outcome, call.warnings);
     },
   });
 }
 
-function marketingSend(settings: SendRouteSettings): Route {
+function marketingSend(deps: SendRouteDeps): Route {
   return route({
     method: 'POST',
     path: '/marketing/send',
@@ -109,34 +116,36 @@ function marketingSend(settings: SendRouteSettings): Route {
     tag: 'Sending',
     summary: 'Send a marketing email',
     description:
-      'Answers once the job is stored durably. Every recipient must have agreed; what became of each is found with `GET /web-setup/messages?jobId=`.',
+      'Responds when the job is stored durably. Every recipient must have given consent. `GET /web-setup/messages?jobId=` lists the messages of the job.',
     scope: 'marketing',
     limit: 'send',
     body: marketingBody,
     example: MARKETING_EXAMPLE,
     headers: KEY_HEADER,
-    answers: { 202: { description: 'Queued', data: marketingResult, example: MARKETING_RESULT } },
+    answers: {
+      202: { description: 'The messages were queued.', data: marketingResult, example: MARKETING_RESULT },
+    },
     refusals: MARKETING_REFUSALS,
     handle: async (call) => {
-      const request = acceptRequest(settings, call, 'mk', 'marketing/send');
+      const request = acceptRequest(deps, call, 'mk', 'marketing/send');
       if (isRefusal(request)) return request;
-      const accepted = await settings.acceptance.accept(request);
-      return isRefusal(accepted) ? accepted : answerOf(accepted);
+      const accepted = await deps.acceptance.accept(request);
+      return isRefusal(accepted) ? accepted : responseOf(accepted);
     },
   });
 }
 
-/** The body of a send of either stream; what marketing refuses by name is not there any more. */
+/** The body of a send of either stream. */
 type SendBody = z.output<typeof transactionalBody> | z.output<typeof marketingBody>;
 
 function acceptRequest(
-  settings: SendRouteSettings,
+  deps: SendRouteDeps,
   call: Call<unknown, unknown, SendBody>,
   useCase: UseCase,
   endpoint: string,
 ): AcceptRequest | Refusal {
-  const account = settings.account(call.caller.accountId);
-  if (account === null) return refuse('UNAUTHENTICATED', 'The account is gone');
+  const account = deps.account(call.caller.accountId);
+  if (account === null) return refuse('UNAUTHENTICATED', 'The account does not exist');
   const key = idempotencyKey(call.headers['idempotency-key']);
   if (isRefusal(key)) return key;
   const { allowFrom, allowEssential } = call.caller;
@@ -148,15 +157,15 @@ function acceptRequest(
   };
 }
 
-function answerOf(accepted: Accepted): Answer {
+function responseOf(accepted: Accepted): Answer {
   return accepted.kind === 'replayed'
     ? { status: accepted.status, raw: accepted.body, headers: { 'Idempotency-Replayed': 'true' } }
     : { status: accepted.status, raw: accepted.body };
 }
 
-/** Without an outcome in the time that was given: where the message stands. */
+/** Adds the outcome; without one in time, the current status of the message. */
 function withDelivery(
-  { statusOf }: SendRouteSettings,
+  { statusOf }: SendRouteDeps,
   accepted: Extract<Accepted, { kind: 'accepted' }>,
   outcome: Outcome | null,
   ignored: readonly string[],
@@ -178,7 +187,7 @@ function withDelivery(
   };
 }
 
-/** The caller's key, null when there is none. */
+/** The Idempotency-Key of the caller; null when there is none. */
 export function idempotencyKey(header: string | string[] | undefined): string | null | Refusal {
   if (header === undefined) return null;
   const key = typeof header === 'string' ? parseIdempotencyKey(header) : null;
@@ -191,7 +200,7 @@ export function idempotencyKey(header: string | string[] | undefined): string | 
   );
 }
 
-/** RFC 7240 §4.3; 0 when nothing, or nothing sensible, was asked for. */
+/** RFC 7240 §4.3, in ms; 0 when the field is absent or has no valid `wait`. */
 function preferredWait(header: string | string[] | undefined): number {
   const seconds = Number(/(?:^|[,;\s])wait\s*=\s*"?(\d{1,4})"?/i.exec(String(header ?? ''))?.[1] ?? 0);
   return Math.min(seconds, MAX_WAIT_SECONDS) * 1000;

@@ -3,14 +3,12 @@ import type { SubscriptionGroups } from '../../audience/groups.ts';
 import { presentGroup } from '../../audience/present.ts';
 import { isRefusal } from '../../core/refusal.ts';
 import { type ComplianceTemplates, groupTemplatesRefusal } from '../../templates/compliance-templates.ts';
-import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { EXAMPLES } from './contacts-forms.ts';
-import { given } from './given.ts';
-import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
-import { line, lines } from './text-form.ts';
+import { EXAMPLES } from './contact-schemas.ts';
+import { definedFields, line, lines } from './fields.ts';
+import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 
-/** `/web-setup/contacts/subscription-groups`: groups of contacts that subscribe to one kind of mail. */
+/** `/web-setup/contacts/subscription-groups`: lists that contacts subscribe to. */
 export interface SubscriptionGroupRouteDeps {
   groups: SubscriptionGroups;
   complianceTemplates: Pick<ComplianceTemplates, 'get'>;
@@ -29,7 +27,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       answers: {
         200: {
           description: 'A page of groups.',
-          data: z.object({ groups: z.array(group), ...pageEndForm }),
+          data: z.object({ groups: z.array(group), ...pageEndFields }),
           example: { groups: [EXAMPLE], count: 1 },
         },
       },
@@ -48,16 +46,16 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       path: '/web-setup/contacts/subscription-groups',
       operationId: 'createSubscriptionGroup',
       summary: 'Create a subscription group',
-      body: z.object({ name, ...fields }),
+      body: z.object({ name, ...fields }).meta({ id: 'SubscriptionGroupInput' }),
       example: { name: EXAMPLE.name, description: EXAMPLE.description },
-      answers: { 201: { description: 'Created.', data: one, example: { group: EXAMPLE } } },
+      answers: { 201: { description: 'The created group.', data: result, example: { group: EXAMPLE } } },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, body }) => {
-        const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, given(body));
-        if (refused !== null) return refused;
+        const refusal = groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body));
+        if (refusal !== null) return refusal;
         const created = await groups.create(caller.accountId, {
           ...DEFAULTS,
-          ...given(body),
+          ...definedFields(body),
           name: body.name,
         });
         return { status: 201, data: { group: presentGroup(created) } };
@@ -70,7 +68,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       operationId: 'getSubscriptionGroup',
       summary: 'Get a subscription group',
       params,
-      answers: { 200: { description: 'The group.', data: one, example: { group: EXAMPLE } } },
+      answers: { 200: { description: 'The group.', data: result, example: { group: EXAMPLE } } },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = groups.get(caller.accountId, params.subscriptionGroupId);
@@ -84,11 +82,11 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       method: 'DELETE',
       path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
       operationId: 'deleteSubscriptionGroup',
-      summary: 'Delete a subscription group with its memberships; the contacts stay',
+      summary: 'Delete a subscription group and its memberships',
       params,
       answers: {
         200: {
-          description: 'Deleted.',
+          description: 'The group was deleted. Its contacts remain.',
           data: z.object({ message: z.string() }),
           example: { message: 'The subscription group has been deleted.' },
         },
@@ -111,21 +109,21 @@ function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', 
     path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}',
     operationId,
     summary: 'Update a subscription group',
-    description: 'Fields in the body replace the stored ones, absent fields stay, `null` removes a value.',
+    description: 'Replaces the fields that are given; `null` clears a field.',
     params,
-    body: z.object({ name: name.optional(), ...fields }),
+    body: z.object({ name: name.optional(), ...fields }).meta({ id: 'SubscriptionGroupPatch' }),
     example: { description: 'What is new, once a month' },
     answers: {
-      200: { description: 'The updated group.', data: one, example: { group: EXAMPLE } },
+      200: { description: 'The updated group.', data: result, example: { group: EXAMPLE } },
     },
     refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'TEMPLATE_NOT_FOUND'],
     handle: async ({ caller, params, body }) => {
       const group = groups.get(caller.accountId, params.subscriptionGroupId);
       if (isRefusal(group)) return group;
-      const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, given(body));
-      if (refused !== null) return refused;
-      const changed = await groups.update(caller.accountId, params.subscriptionGroupId, given(body));
-      return isRefusal(changed) ? changed : { status: 200, data: { group: presentGroup(changed) } };
+      const refusal = groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body));
+      if (refusal !== null) return refusal;
+      const updated = await groups.update(caller.accountId, params.subscriptionGroupId, definedFields(body));
+      return isRefusal(updated) ? updated : { status: 200, data: { group: presentGroup(updated) } };
     },
   });
 }
@@ -137,7 +135,7 @@ const templateId = z
   .max(100)
   .nullable()
   .optional()
-  .describe('A compliance template for mail to this group, instead of the defaults of domain and account.');
+  .describe('Compliance template for mail to this group; overrides the defaults of domain and account.');
 const name = line(200);
 const fields = {
   description: lines(1000).nullable().optional(),
@@ -156,25 +154,30 @@ const DEFAULTS = {
   companyAddressTemplateId: null,
 };
 
-const group = z.object({
-  subscriptionGroupId: z.string(),
-  name: z.string(),
-  description: z.string().nullable(),
-  userId: z.string().describe('The account.'),
-  isActive: z.boolean(),
-  isDefault: z.boolean(),
-  isSystem: z.boolean(),
-  totalSubscribers: z.int(),
-  activeSubscribers: z.int(),
-  importStatus: z.enum(['running', 'completed', 'interrupted']).nullable().describe('Of the last import.'),
-  tags: z.array(z.string()),
-  unsubscribeTemplateId: z.string().nullable(),
-  reportAbuseTemplateId: z.string().nullable(),
-  companyAddressTemplateId: z.string().nullable(),
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
-});
-const one = z.object({ group });
+const group = z
+  .object({
+    subscriptionGroupId: z.string(),
+    name: z.string(),
+    description: z.string().nullable(),
+    userId: z.string().describe('The account id.'),
+    isActive: z.boolean(),
+    isDefault: z.boolean(),
+    isSystem: z.boolean(),
+    totalSubscribers: z.int(),
+    activeSubscribers: z.int(),
+    importStatus: z
+      .enum(['running', 'completed', 'interrupted'])
+      .nullable()
+      .describe('Status of the last import.'),
+    tags: z.array(z.string()),
+    unsubscribeTemplateId: z.string().nullable(),
+    reportAbuseTemplateId: z.string().nullable(),
+    companyAddressTemplateId: z.string().nullable(),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'SubscriptionGroup' });
+const result = z.object({ group }).meta({ id: 'SubscriptionGroupResult' });
 
 const EXAMPLE: z.output<typeof group> = {
   subscriptionGroupId: EXAMPLES.groupId,

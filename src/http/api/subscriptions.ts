@@ -4,7 +4,6 @@ import type { MembershipInput, MembershipResult, Subscriptions } from '../../aud
 import { iso } from '../../core/clock.ts';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import type { Member } from '../../store/contacts/subscriptions.ts';
-import { readPageKey } from '../page-key.ts';
 import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
 import {
   callerOf,
@@ -18,19 +17,22 @@ import {
   phone,
   subscriber,
   subscription,
-} from './contacts-forms.ts';
-import { readSearchKey, search, searchKey } from './contacts-page.ts';
-import { pageEnd, pageEndForm, paging } from './paging.ts';
+} from './contact-schemas.ts';
+import { readSearchKey, search, searchKey } from './contact-search.ts';
+import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
-/** `…/subscription-groups/{subscriptionGroupId}/subscriptions`: memberships of contacts in a group. */
+/** `…/subscription-groups/{subscriptionGroupId}/subscriptions`: memberships of contacts in groups. */
 export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscriptions }): Route[] {
-  return [...collectionRoutes(subscriptions), ...itemRoutes(subscriptions)];
+  return [...collectionRoutes(subscriptions), ...memberRoutes(subscriptions)];
 }
 
 const COMMON = { tag: 'Subscriptions', scope: 'setup' } satisfies Partial<RouteDescription>;
 const groupParams = z.object({ subscriptionGroupId: z.string() });
 const params = groupParams.extend({ identifier });
-const joined = z.object({ message: z.string(), subscriber });
+const joined = z.object({ message: z.string(), subscriber }).meta({ id: 'SubscriptionResult' });
+const patch = z
+  .object({ isActive: z.boolean().optional(), phone: memberPhone, ...membershipFields })
+  .meta({ id: 'SubscriptionPatch' });
 
 const JOINED = { message: 'Subscribed.', subscriber: EXAMPLES.subscriber };
 const UPDATED = { message: 'The subscription has been updated.', subscriber: EXAMPLES.subscriber };
@@ -42,13 +44,13 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
       method: 'GET',
       path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions',
       operationId: 'listSubscriptions',
-      summary: 'List the subscriptions of a group, newest contacts first',
+      summary: 'List the members of a group, newest contacts first',
       params: groupParams,
       query: z.object({ search, isActive: z.enum(['true', 'false']).optional(), ...paging }),
       answers: {
         200: {
-          description: 'A page of subscribers.',
-          data: z.object({ subscribers: z.array(member), ...pageEndForm }),
+          description: 'A page of members.',
+          data: z.object({ subscribers: z.array(member), ...pageEndFields }),
           example: { subscribers: [EXAMPLES.member], count: 1 },
         },
       },
@@ -62,8 +64,8 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
           ...(isActive === undefined ? {} : { isActive: isActive === 'true' }),
         };
         return text.trim() === ''
-          ? listed(subscriptions, caller.accountId, filter)
-          : searched(subscriptions, caller.accountId, { ...filter, text });
+          ? listMembers(subscriptions, caller.accountId, filter)
+          : searchMembers(subscriptions, caller.accountId, { ...filter, text });
       },
     }),
     route({
@@ -73,15 +75,17 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
       operationId: 'addSubscription',
       summary: 'Add an existing contact to a group',
       description:
-        '`email`, `phone` or `contactIdentifier` is required; all that are present must identify the same contact. A phone number that no contact has is stored with a contact without one. An existing membership and its contact stay unchanged. A contact that opted out of the group becomes an inactive member, see `message` and `subscriber.isActive`: only PUT or PATCH with `isActive: true` ends an opt-out. Absent evidence is `null`, except for `implicit_api`.',
+        '`email`, `phone` or `contactIdentifier` is required. All that are given must identify the same contact, except for a phone number that no contact has: it is added to a contact without one. An existing membership and its contact do not change. A contact that opted out of the group becomes an inactive member, as `message` and `subscriber.isActive` show: only PUT or PATCH with `isActive: true` ends an opt-out. Evidence that is not given is `null`, except for `implicit_api`.',
       params: groupParams,
-      body: z.object({
-        email: email.optional(),
-        phone: phone.optional(),
-        contactIdentifier: identifier.optional(),
-        isActive: z.boolean().default(true),
-        ...membershipFields,
-      }),
+      body: z
+        .object({
+          email: email.optional(),
+          phone: phone.optional(),
+          contactIdentifier: identifier.optional(),
+          isActive: z.boolean().default(true),
+          ...membershipFields,
+        })
+        .meta({ id: 'SubscriptionInput' }),
       example: {
         email: EXAMPLES.subscriber.email,
         isActive: true,
@@ -89,9 +93,9 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
         consentDetails: EXAMPLES.subscriber.consentDetails,
       },
       answers: {
-        201: { description: 'Added.', data: joined, example: JOINED },
+        201: { description: 'The contact was added.', data: joined, example: JOINED },
         200: {
-          description: 'Already in the group.',
+          description: 'The contact was already a member.',
           data: joined,
           example: { ...JOINED, message: 'Already subscribed.' },
         },
@@ -106,22 +110,22 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
           { email, phone, contactIdentifier, isActive, ...membershipOf(call.body) },
           callerOf(call),
         );
-        return answer(groupId, added, existing);
+        return joinResponse(groupId, added, existingMessage);
       },
     }),
   ];
 }
 
-function itemRoutes(subscriptions: Subscriptions): Route[] {
+function memberRoutes(subscriptions: Subscriptions): Route[] {
   return [
-    put(subscriptions, 'PUT', 'putSubscription'),
-    put(subscriptions, 'PATCH', 'patchSubscription'),
+    putRoute(subscriptions, 'PUT', 'putSubscription'),
+    putRoute(subscriptions, 'PATCH', 'patchSubscription'),
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
       operationId: 'getSubscription',
-      summary: 'Get a subscription with the contact’s profile',
+      summary: 'Get a subscription with the profile of the contact',
       params,
       answers: {
         200: { description: 'The subscription.', data: subscription, example: EXAMPLES.subscription },
@@ -139,11 +143,11 @@ function itemRoutes(subscriptions: Subscriptions): Route[] {
       method: 'DELETE',
       path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
       operationId: 'deleteSubscription',
-      summary: 'Delete a subscription; the contact and an opt-out stay',
+      summary: 'Remove a contact from a group',
       params,
       answers: {
         200: {
-          description: 'Removed.',
+          description: 'The membership was removed. The contact remains, and so does an opt-out.',
           data: z.object({ message: z.string() }),
           example: { message: 'The subscription has been removed.' },
         },
@@ -161,35 +165,33 @@ function itemRoutes(subscriptions: Subscriptions): Route[] {
   ];
 }
 
-function put(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operationId: string): Route {
+function putRoute(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operationId: string): Route {
   return route({
     ...COMMON,
     method,
     path: '/web-setup/contacts/subscription-groups/{subscriptionGroupId}/subscriptions/{identifier}',
     operationId,
-    summary: 'Create or update a subscription',
+    summary: 'Add or update a subscription',
     description:
-      'Idempotent. `isActive: false` is an opt-out, which stays when the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; absent fields stay. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
+      'Idempotent. `isActive: false` records an opt-out, which remains after the membership is removed; an explicit `isActive: true` ends it. Consent and its evidence are recorded with the contact; values that are not given do not change. `firstName`, `lastName`, `phone` and `customFields` update the contact.',
     params,
-    body: z
-      .object({ isActive: z.boolean().optional(), phone: memberPhone, ...membershipFields })
-      .prefault({}),
+    body: patch.prefault({}),
     example: { isActive: true, consentMethod: 'web_form', consentDetails: 'Preference page' },
     answers: {
-      200: { description: 'Updated.', data: joined, example: UPDATED },
-      201: { description: 'Added.', data: joined, example: JOINED },
+      200: { description: 'The subscription was updated.', data: joined, example: UPDATED },
+      201: { description: 'The contact was added.', data: joined, example: JOINED },
     },
     refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS'],
     handle: async (call) => {
       const groupId = call.params.subscriptionGroupId;
-      const done = await subscriptions.put(
+      const result = await subscriptions.put(
         call.caller.accountId,
         groupId,
         call.params.identifier,
         { isActive: call.body.isActive, ...membershipOf(call.body, call.body.phone) },
         callerOf(call),
       );
-      return answer(groupId, done, () => UPDATED.message);
+      return joinResponse(groupId, result, () => UPDATED.message);
     },
   });
 }
@@ -203,7 +205,7 @@ function membershipOf(body: MembershipBody, phone?: string | null): MembershipIn
   return { consent: consentInputOf(body), source, profile: hasProfile ? profile : undefined };
 }
 
-function answer(
+function joinResponse(
   groupId: string,
   result: MembershipResult | Refusal,
   messageOf: (joined: MembershipResult) => string,
@@ -219,8 +221,8 @@ function answer(
 
 const ADDED_INACTIVE = 'Added as an inactive member: the contact has opted out of this group.';
 
-/** The message about an existing membership. */
-function existing({ member: { contact, subscription }, leftAt }: MembershipResult): string {
+/** Message about a membership that existed before. */
+function existingMessage({ member: { contact, subscription }, leftAt }: MembershipResult): string {
   if (subscription.is_active === 0) {
     const since = leftAt === null ? '' : ` at ${iso(leftAt)}`;
     return `Not subscribed: the contact opted out of this group${since}. PUT or PATCH with isActive: true ends the opt-out.`;
@@ -230,17 +232,17 @@ function existing({ member: { contact, subscription }, leftAt }: MembershipResul
     : 'Already subscribed.';
 }
 
-interface SubscriptionListFilter {
+interface ListFilter {
   groupId: string;
   isActive?: boolean;
   lastKey?: string | undefined;
   limit: number;
 }
 
-async function listed(
+async function listMembers(
   subscriptions: Subscriptions,
   accountId: string,
-  { groupId, lastKey, ...filter }: SubscriptionListFilter,
+  { groupId, lastKey, ...filter }: ListFilter,
 ): Promise<Answer | Refusal> {
   const beforeSeq = readPageKey('subscriptions', lastKey);
   if (isRefusal(beforeSeq)) return beforeSeq;
@@ -256,10 +258,10 @@ async function listed(
   };
 }
 
-async function searched(
+async function searchMembers(
   subscriptions: Subscriptions,
   accountId: string,
-  { groupId, lastKey, ...filter }: SubscriptionListFilter & { text: string },
+  { groupId, lastKey, ...filter }: ListFilter & { text: string },
 ): Promise<Answer | Refusal> {
   const after = readSearchKey(lastKey);
   if (isRefusal(after)) return after;

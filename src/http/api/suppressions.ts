@@ -7,14 +7,13 @@ import {
   type SuppressionList,
   shownSuppression,
 } from '../../suppression/list.ts';
-import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { given } from './given.ts';
-import { pageEnd, pageEndForm, paging } from './paging.ts';
+import { definedFields } from './fields.ts';
+import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
-/** `/web-setup/suppressions`: whom the account may not write to, and why. */
+/** `/web-setup/suppressions`: addresses that the account cannot send to, with the reason. */
 export function suppressionRoutes({ suppressions }: { suppressions: SuppressionList }): Route[] {
-  return [listing(suppressions), adding(suppressions), lifting(suppressions)];
+  return [listRoute(suppressions), createRoute(suppressions), deleteRoute(suppressions)];
 }
 
 const COMMON = {
@@ -24,25 +23,28 @@ const COMMON = {
 } satisfies Partial<RouteDescription>;
 
 const email = z.string().max(1000);
-const stream = z.enum(SUPPRESSION_STREAMS);
-const reason = z.enum(SUPPRESSION_REASONS);
+const stream = z.enum(SUPPRESSION_STREAMS).meta({ id: 'SuppressionStream' });
+const reason = z.enum(SUPPRESSION_REASONS).meta({ id: 'SuppressionReason' });
 
-const suppression = z.object({
-  email: z.string().nullable().describe('`null` when the person was erased.'),
-  contactIdentifier: z.string(),
-  reason,
-  stream: stream.describe('The mail that it stops: `tx` transactional, `mk` marketing, `all` both.'),
-  createdAt: z.iso.datetime(),
-});
+const suppression = z
+  .object({
+    email: z.string().nullable().describe('`null` after the contact was erased.'),
+    contactIdentifier: z.string(),
+    reason,
+    stream: stream.describe('The mail that it blocks: `tx` transactional, `mk` marketing, `all` both.'),
+    createdAt: z.iso.datetime(),
+  })
+  .meta({ id: 'Suppression' });
+const result = z.object({ suppression }).meta({ id: 'SuppressionResult' });
 
-function listing(suppressions: SuppressionList): Route {
+function listRoute(suppressions: SuppressionList): Route {
   return route({
     ...COMMON,
     method: 'GET',
     operationId: 'listSuppressions',
-    summary: 'Suppressions, newest first',
+    summary: 'List suppressions, newest first',
     query: z.object({
-      email: email.optional().describe('An address, or its identifier `email_<md5>`.'),
+      email: email.optional().describe('An address or its identifier `email_<md5>`.'),
       stream: stream.optional(),
       reason: reason.optional(),
       ...paging,
@@ -50,7 +52,7 @@ function listing(suppressions: SuppressionList): Route {
     answers: {
       200: {
         description: 'A page of suppressions.',
-        data: z.object({ suppressions: z.array(suppression), ...pageEndForm }),
+        data: z.object({ suppressions: z.array(suppression), ...pageEndFields }),
         example: { suppressions: [EXAMPLE], count: 1 },
       },
     },
@@ -75,27 +77,29 @@ function listing(suppressions: SuppressionList): Route {
   });
 }
 
-function adding(suppressions: SuppressionList): Route {
+function createRoute(suppressions: SuppressionList): Route {
   return route({
     ...COMMON,
     method: 'POST',
     operationId: 'createSuppression',
-    summary: 'Suppresses an address',
+    summary: 'Suppress an address',
     description:
-      'A list brought along from elsewhere keeps its reasons. An opt-out (`unsubscribe`) is also told as the event `email_unsubscribed` with method `api`.',
-    body: z.object({
-      email: email.describe('An address, plain or with display name.'),
-      reason: reason.default('manual'),
-      stream: stream.default('all'),
-    }),
+      'Set `reason` to import a list from another service with its reasons. An opt-out (`unsubscribe`) also causes the event `email_unsubscribed` with the method `api`.',
+    body: z
+      .object({
+        email: email.describe('An address, plain or with display name.'),
+        reason: reason.default('manual'),
+        stream: stream.default('all'),
+      })
+      .meta({ id: 'SuppressionInput' }),
     example: { email: 'ada@example.net', reason: 'manual', stream: 'all' },
     answers: {
       200: {
-        description: 'It was there already and stays as it is.',
-        data: z.object({ suppression }),
+        description: 'The suppression existed before and did not change.',
+        data: result,
         example: { suppression: EXAMPLE },
       },
-      201: { description: 'Made.', data: z.object({ suppression }), example: { suppression: EXAMPLE } },
+      201: { description: 'The created suppression.', data: result, example: { suppression: EXAMPLE } },
     },
     refusals: [],
     handle: async ({ caller, body }) => {
@@ -107,36 +111,36 @@ function adding(suppressions: SuppressionList): Route {
 }
 
 const target = {
-  email: email.optional().describe('An address, or its identifier `email_<md5>`.'),
+  email: email.optional().describe('An address or its identifier `email_<md5>`.'),
   stream: stream.optional().describe('Only suppressions of exactly this stream.'),
-  reason: reason.optional().describe('Only those for this reason.'),
+  reason: reason.optional().describe('Only suppressions with this reason.'),
 };
 
-function lifting(suppressions: SuppressionList): Route {
+function deleteRoute(suppressions: SuppressionList): Route {
   return route({
     ...COMMON,
     method: 'DELETE',
     operationId: 'deleteSuppressions',
-    summary: 'Lifts the suppressions of an address',
+    summary: 'Delete the suppressions of an address',
     description:
-      'Named in the query or in a body. Without `stream` and `reason` all are lifted, opt-outs and complaints too: only at the wish of the person. Counted bounces begin again at none.',
+      'The address is in the query or in the body. Without `stream` and `reason` all suppressions are deleted, including opt-outs and complaints: do this only at the request of the recipient. The bounce count of the address is reset.',
     query: z.object(target),
-    body: z.object(target).optional(),
+    body: z.object(target).meta({ id: 'SuppressionTarget' }).optional(),
     example: { email: 'ada@example.net' },
     answers: {
       200: {
-        description: 'Lifted.',
-        data: z.object({ message: z.string(), removed: z.int().describe('How many.') }),
+        description: 'The suppressions were deleted.',
+        data: z.object({ message: z.string(), removed: z.int().describe('Number of deleted suppressions.') }),
         example: { message: 'Suppressions of ada@example.net have been lifted: 1.', removed: 1 },
       },
     },
     refusals: ['NOT_FOUND'],
     handle: async ({ caller, query, body = {} }) => {
-      const wish = together(query, body);
-      if (isRefusal(wish)) return wish;
-      const lifted = await suppressions.lift(caller.accountId, wish);
+      const target = combinedTarget(query, body);
+      if (isRefusal(target)) return target;
+      const lifted = await suppressions.lift(caller.accountId, target);
       if (isRefusal(lifted)) return lifted;
-      const message = `Suppressions of ${wish.email} have been lifted: ${lifted.length}.`;
+      const message = `Suppressions of ${target.email} have been lifted: ${lifted.length}.`;
       return { status: 200, data: { message, removed: lifted.length } };
     },
   });
@@ -144,13 +148,13 @@ function lifting(suppressions: SuppressionList): Route {
 
 type Target = { [Field in keyof LiftWish]?: LiftWish[Field] | undefined };
 
-/** What query and body say; where both speak they must agree, or one would be silently ignored. */
-function together(query: Target, body: Target): LiftWish | Refusal {
+/** The target in query and body. They must agree where both name a field: none is silently ignored. */
+function combinedTarget(query: Target, body: Target): LiftWish | Refusal {
   for (const field of ['email', 'stream', 'reason'] as const) {
     if (query[field] !== undefined && body[field] !== undefined && query[field] !== body[field])
       return invalid(field, 'differs between query and body');
   }
-  const { email, ...rest } = { ...given(query), ...given(body) };
+  const { email, ...rest } = { ...definedFields(query), ...definedFields(body) };
   return email === undefined ? invalid('email', 'is required') : { email, ...rest };
 }
 

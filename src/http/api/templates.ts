@@ -4,15 +4,13 @@ import type { TemplateRow } from '../../store/templates.ts';
 import { contentFault, shownTemplate, type Templates, templateWarnings } from '../../templates/templates.ts';
 import { subjectTemplateFault } from '../../templates/text.ts';
 import { successBody } from '../answers.ts';
-import { readPageKey } from '../page-key.ts';
 import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
-import { given } from './given.ts';
-import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
-import { line, lines } from './text-form.ts';
+import { definedFields, line, lines } from './fields.ts';
+import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 
-/** `/web-setup/templates`: mails that are kept here, which a send may name in place of its own texts. */
+/** `/web-setup/templates`: stored content that a send refers to by id. */
 export function templateRoutes({ templates }: { templates: Templates }): Route[] {
-  return [...allTemplates(templates), ...oneTemplate(templates)];
+  return [...collectionRoutes(templates), ...memberRoutes(templates)];
 }
 
 const COMMON = { tag: 'Templates', scope: 'setup' } satisfies Partial<RouteDescription>;
@@ -23,7 +21,7 @@ const fields = {
     .enum(['transactional', 'marketing'])
     .nullable()
     .optional()
-    .describe('The stream it is for: sends of the other one are refused. `null`: for both.'),
+    .describe('The stream that may use it; sends of the other one are refused. `null`: both.'),
   subject: line(998)
     .superRefine((subject, context) => {
       const message = subjectTemplateFault(subject);
@@ -31,8 +29,8 @@ const fields = {
     })
     .nullable()
     .optional()
-    .describe('May hold `{{name}}`; `null`: every send gives its own.'),
-  text: lines().nullable().optional().describe('Plain text version; made from the html when absent.'),
+    .describe('May contain `{{name}}`; `null`: every send sets its own.'),
+  text: lines().nullable().optional().describe('Plain text version; derived from the html if absent.'),
 };
 const name = line(200);
 const html = lines()
@@ -40,38 +38,40 @@ const html = lines()
   .nullable()
   .optional()
   .describe(
-    'May hold `{{name}}`, and must hold the compliance variables to be sent. Left out or `null`, with a `text`: its mail is text only.',
+    'May contain `{{name}}`, and must contain the compliance variables to be sent. Absent or `null` with a `text`: the mail is text only.',
   );
 
-/** What a template may hold when it is created. */
-export const templateForm = z.object({ name, ...fields, html });
+/** The body that creates a template. */
+export const templateInput = z.object({ name, ...fields, html }).meta({ id: 'TemplateInput' });
 
-const template = z.object({
-  templateId: z.string(),
-  name: z.string(),
-  type: z.enum(['transactional', 'marketing']).nullable(),
-  subject: z.string().nullable(),
-  html: z.string().describe('Empty when its mail is text only.'),
-  text: z.string().nullable(),
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
-});
-const one = z.object({ template });
+const template = z
+  .object({
+    templateId: z.string(),
+    name: z.string(),
+    type: z.enum(['transactional', 'marketing']).nullable(),
+    subject: z.string().nullable(),
+    html: z.string().describe('Empty if the mail is text only.'),
+    text: z.string().nullable(),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'Template' });
+const result = z.object({ template }).meta({ id: 'TemplateResult' });
 
-function allTemplates(templates: Templates): Route[] {
+function collectionRoutes(templates: Templates): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/templates',
       operationId: 'listTemplates',
-      summary: 'Templates, newest first',
-      description: 'A page may hold fewer than `limit` when the templates are large.',
+      summary: 'List templates, newest first',
+      description: 'A page has fewer rows than `limit` if the templates are large.',
       query: z.object(pagingWide),
       answers: {
         200: {
           description: 'A page of templates.',
-          data: z.object({ templates: z.array(template), ...pageEndForm }),
+          data: z.object({ templates: z.array(template), ...pageEndFields }),
           example: { templates: [EXAMPLE], count: 1 },
         },
       },
@@ -92,46 +92,48 @@ function allTemplates(templates: Templates): Route[] {
       method: 'POST',
       path: '/web-setup/templates',
       operationId: 'createTemplate',
-      summary: 'Keeps a template',
+      summary: 'Create a template',
       description:
-        'What a send with it would be refused for, and braces that look like a slip, are named in `warnings`.',
-      body: templateForm,
+        '`warnings` names what a send with the template would be refused for, and braces that look like mistakes.',
+      body: templateInput,
       example: {
         name: EXAMPLE.name,
         type: EXAMPLE.type,
         subject: EXAMPLE.subject,
         html: EXAMPLE.html,
       },
-      answers: { 201: { description: 'Made.', data: one, example: { template: EXAMPLE } } },
+      answers: {
+        201: { description: 'The created template.', data: result, example: { template: EXAMPLE } },
+      },
       refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body, warnings }) => {
         const { type = null, subject = null, text = null } = body;
         const html = body.html ?? '';
-        const empty = contentFault({ html, text });
-        if (empty !== null) return empty;
-        const made = await templates.create(caller.accountId, {
+        const fault = contentFault({ html, text });
+        if (fault !== null) return fault;
+        const created = await templates.create(caller.accountId, {
           name: body.name,
           html,
           type,
           subject,
           text,
         });
-        return isRefusal(made) ? made : answer(201, made, warnings);
+        return isRefusal(created) ? created : response(201, created, warnings);
       },
     }),
   ];
 }
 
-function oneTemplate(templates: Templates): Route[] {
+function memberRoutes(templates: Templates): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/templates/{templateId}',
       operationId: 'getTemplate',
-      summary: 'One template',
+      summary: 'Get a template',
       params,
-      answers: { 200: { description: 'The template.', data: one, example: { template: EXAMPLE } } },
+      answers: { 200: { description: 'The template.', data: result, example: { template: EXAMPLE } } },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = templates.get(caller.accountId, params.templateId);
@@ -143,20 +145,20 @@ function oneTemplate(templates: Templates): Route[] {
       method: 'PUT',
       path: '/web-setup/templates/{templateId}',
       operationId: 'updateTemplate',
-      summary: 'Changes a template',
+      summary: 'Update a template',
       description:
-        'Fields that are given replace what was there, others stay, `null` takes a value away. Mail that was accepted before stays as it was.',
+        'Replaces the fields that are given; `null` clears a field. Mail that is already accepted does not change.',
       params,
-      body: z.object({ name: name.optional(), ...fields, html }),
+      body: z.object({ name: name.optional(), ...fields, html }).meta({ id: 'TemplatePatch' }),
       example: { subject: 'Your order {{orderNumber}} is on its way' },
       answers: {
-        200: { description: 'The template as it is now.', data: one, example: { template: EXAMPLE } },
+        200: { description: 'The updated template.', data: result, example: { template: EXAMPLE } },
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, params, body, warnings }) => {
-        const changes = given({ ...body, html: body.html === null ? '' : body.html });
-        const changed = await templates.update(caller.accountId, params.templateId, changes);
-        return isRefusal(changed) ? changed : answer(200, changed, warnings);
+        const changes = definedFields({ ...body, html: body.html === null ? '' : body.html });
+        const updated = await templates.update(caller.accountId, params.templateId, changes);
+        return isRefusal(updated) ? updated : response(200, updated, warnings);
       },
     }),
     route({
@@ -164,12 +166,12 @@ function oneTemplate(templates: Templates): Route[] {
       method: 'DELETE',
       path: '/web-setup/templates/{templateId}',
       operationId: 'deleteTemplate',
-      summary: 'Deletes a template',
-      description: 'Mail that was accepted with it is sent all the same.',
+      summary: 'Delete a template',
+      description: 'Mail that is already accepted is still sent.',
       params,
       answers: {
         200: {
-          description: 'Deleted.',
+          description: 'The template was deleted.',
           data: z.object({ message: z.string(), templateId: z.string() }),
           example: { message: 'The template has been deleted.', templateId: EXAMPLE.templateId },
         },
@@ -185,7 +187,7 @@ function oneTemplate(templates: Templates): Route[] {
   ];
 }
 
-function answer(status: number, row: TemplateRow, warnings: readonly string[]): Answer {
+function response(status: number, row: TemplateRow, warnings: readonly string[]): Answer {
   const data = { template: shownTemplate(row) };
   return { status, raw: successBody(data, [...warnings, ...templateWarnings(row)]) };
 }

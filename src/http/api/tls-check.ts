@@ -6,35 +6,41 @@ import type { OpenRoute } from '../route.ts';
 
 export interface TlsCheckDeps {
   clock: Clock;
-  /** Null: not a link host of ours. A `registered` one is of a domain that is not proven to be the account's. */
+  /** Null: no link host of this platform. `registered`: the account has not proven control of the domain. */
   standingOf(host: string): 'own' | 'proven' | 'registered' | null;
-  /** Whether its DNS leads here; bounds its own cost. */
+  /** Whether its DNS record points to this server. The lookup bounds its own cost. */
   leadsHere(host: string): Promise<boolean>;
 }
 
-/** Lookups that one caller may cause: a proxy asks once for each new name that somebody visits. */
+/** Rate of lookups by caller: a proxy sends one request for each new name that is visited. */
 const LOOKUP_RATE = { burst: 60, perSecond: 1 };
 const MAX_CALLERS = 10_000;
 
-/** What a proxy that ends TLS for the public pages asks before it gets a certificate for a name. */
+/** Request of a proxy that terminates TLS for the public pages, before it obtains a certificate for a name. */
 export function tlsCheckRoute({ clock, standingOf, leadsHere }: TlsCheckDeps): OpenRoute {
   const lookups = createTokenBuckets(clock, LOOKUP_RATE, MAX_CALLERS);
   return {
     path: '/tls-check',
     operationId: 'checkTlsHost',
     tag: 'Operations',
-    summary: 'Whether a proxy may obtain a certificate for a host name',
+    summary: 'Check whether a proxy may obtain a certificate for a host name',
     description:
-      "For a proxy that obtains certificates on demand. 200 for the platform's own link host, for the link hosts of domains whose DKIM key is verified, and for the link hosts of other registered domains whose DNS leads to this server. 404 for any other name, and where DNS does not answer. 429 when one caller asks for too many names that have to be looked up.",
+      'For a proxy that obtains certificates on demand. 200 for the link host of the platform, for the link hosts of domains whose DKIM key is verified, and for the link hosts of other registered domains whose DNS record points to this server. 404 for any other name, and if DNS does not answer. 429 if a caller requests too many names that require a lookup.',
     query: { domain: 'The host name.' },
-    answers: { 200: { description: 'It may.', contentType: 'text/plain', example: 'yes\n' } },
-    visit: async ({ query, from }) => {
+    answers: {
+      200: {
+        description: 'The proxy may obtain a certificate.',
+        contentType: 'text/plain',
+        example: 'yes\n',
+      },
+    },
+    refusals: ['NOT_FOUND', 'RATE_LIMITED'],
+    handle: async ({ query, from }) => {
       const host = query.get('domain') ?? '';
       const standing = standingOf(host);
       if (standing === 'registered') {
         const { allowed, retryAfterSeconds: retryAfter } = lookups.of(callerBlock(from.address)).take();
-        if (!allowed)
-          return refuse('RATE_LIMITED', 'too many names that have to be looked up', { retryAfter });
+        if (!allowed) return refuse('RATE_LIMITED', 'too many names that require a lookup', { retryAfter });
       }
       if (
         standing === 'own' ||
@@ -42,7 +48,7 @@ export function tlsCheckRoute({ clock, standingOf, leadsHere }: TlsCheckDeps): O
         (standing === 'registered' && (await leadsHere(host)))
       )
         return { status: 200, contentType: 'text/plain; charset=utf-8', body: 'yes\n' };
-      return refuse('NOT_FOUND', 'this is not a link host of this platform that leads here');
+      return refuse('NOT_FOUND', 'not a link host of this platform whose DNS record points here');
     },
   };
 }

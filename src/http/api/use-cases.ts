@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
 import type { Domains } from '../../domains/service.ts';
 import { type Route, route } from '../route.ts';
-import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
+import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
 
-/** `/web-setup/use-cases`: what a domain can be registered for here. */
+/** `/web-setup/use-cases`: the use cases for which a domain can be registered. */
 export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
   return [
     route({
@@ -12,17 +12,17 @@ export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
       path: '/web-setup/use-cases',
       operationId: 'listUseCases',
       tag: 'Domains',
-      summary: 'Use cases',
-      description: 'Two for every region. `id` is the `useCaseId` of a registration.',
+      summary: 'List use cases',
+      description: 'Two for every region. `id` is the `useCaseId` of a domain registration.',
       scope: 'setup',
       query: z.object(pagingWide),
       answers: {
         200: {
-          description: 'All use cases.',
+          description: 'A page of use cases.',
           data: z.object({
             useCases: z.array(useCase),
             message: z.string(),
-            nextKey: pageEndForm.nextKey,
+            nextKey: pageEndFields.nextKey,
           }),
           example: EXAMPLE,
         },
@@ -41,15 +41,17 @@ export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
   ];
 }
 
-const useCase = z.object({
-  id: z.string().describe('`<use case>-<region code>`.'),
-  useCase: z.enum(['tx', 'mk']),
-  useCaseName: z.string(),
-  description: z.string(),
-  icon: z.string(),
-  region: z.object({ code: z.string(), name: z.string() }),
-  canSendEmail: z.boolean().describe('Whether the account has a verified domain for it.'),
-});
+const useCase = z
+  .object({
+    id: z.string().describe('`<use case>-<region code>`.'),
+    useCase: z.enum(['tx', 'mk']),
+    useCaseName: z.string(),
+    description: z.string(),
+    icon: z.string(),
+    region: z.object({ code: z.string(), name: z.string() }),
+    canSendEmail: z.boolean().describe('Whether the account has a verified domain for it.'),
+  })
+  .meta({ id: 'UseCase' });
 
 const EXAMPLE = {
   useCases: [

@@ -4,39 +4,40 @@ import { invalid, isRefusal } from '../../core/refusal.ts';
 import { WEBHOOK_EVENTS } from '../../webhooks/form.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { DELIVERY_STATUSES } from '../../webhooks/shown.ts';
-import { pageKey, readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { pageEndForm, paging, SHORT_PAGES } from './paging.ts';
-import { delivery, EXAMPLES, testResult } from './webhook-forms.ts';
+import { requestTime } from './fields.ts';
+import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from './paging.ts';
+import { delivery, EXAMPLES, testResult } from './webhook-schemas.ts';
 
-/** What webhooks were told, telling it again, and trying one out. */
+/** Test requests to webhooks, their deliveries, and sending deliveries again. */
 export function webhookDeliveryRoutes({ webhooks }: { webhooks: Webhooks }): Route[] {
-  return [tryOut(webhooks), list(webhooks), retry(webhooks), replay(webhooks)];
+  return [testRoute(webhooks), listRoute(webhooks), retryRoute(webhooks), replayRoute(webhooks)];
 }
 
 const COMMON = { tag: 'Webhooks', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ webhookId: z.string() });
 
-function tryOut(webhooks: Webhooks): Route {
+function testRoute(webhooks: Webhooks): Route {
   return route({
     ...COMMON,
     method: 'POST',
     path: '/web-setup/webhooks/{webhookId}/test',
     operationId: 'testWebhook',
-    summary: 'Calls a webhook now, with a sample event',
+    summary: 'Send a sample event to a webhook',
     description:
-      'Signed as a real one, `livemode` is false. The answer waits for the endpoint and says what came of it, also when that is a failure. Works while the webhook is off; is kept nowhere and counts for nothing.',
+      'The request is signed like that of a real event; `livemode` is false. The response waits for the endpoint and reports the result, including failures. Works for inactive webhooks. The call is not stored and does not count as a failure.',
     params,
     body: z
       .object({
         event: z
           .enum(WEBHOOK_EVENTS)
           .optional()
-          .describe('The kind of event; default: the first that the webhook takes.'),
+          .describe('Type of the event. Default: the first one that the webhook receives.'),
       })
+      .meta({ id: 'WebhookTestInput' })
       .optional(),
     example: { event: 'email_bounced' },
-    answers: { 200: { description: 'What came of it.', data: testResult, example: EXAMPLES.test } },
+    answers: { 200: { description: 'The result of the call.', data: testResult, example: EXAMPLES.test } },
     refusals: ['WEBHOOK_NOT_FOUND'],
     handle: async ({ caller, params, body, signal }) => {
       const result = await webhooks.test(caller.accountId, params.webhookId, body?.event, signal);
@@ -45,20 +46,20 @@ function tryOut(webhooks: Webhooks): Route {
   });
 }
 
-function list(webhooks: Webhooks): Route {
+function listRoute(webhooks: Webhooks): Route {
   return route({
     ...COMMON,
     method: 'GET',
     path: '/web-setup/webhooks/{webhookId}/deliveries',
     operationId: 'listWebhookDeliveries',
-    summary: 'What a webhook was told, newest event first',
+    summary: 'List the deliveries of a webhook, newest event first',
     description: SHORT_PAGES,
     params,
     query: z.object({ status: z.enum(DELIVERY_STATUSES).optional(), ...paging }),
     answers: {
       200: {
         description: 'A page of deliveries.',
-        data: z.object({ deliveries: z.array(delivery), ...pageEndForm }),
+        data: z.object({ deliveries: z.array(delivery), ...pageEndFields }),
         example: { deliveries: [EXAMPLES.delivery], count: 1 },
       },
     },
@@ -87,75 +88,73 @@ function list(webhooks: Webhooks): Route {
   });
 }
 
-function retry(webhooks: Webhooks): Route {
+function retryRoute(webhooks: Webhooks): Route {
   return route({
     ...COMMON,
     method: 'POST',
     path: '/web-setup/webhooks/{webhookId}/deliveries/{deliveryId}/retry',
     operationId: 'retryWebhookDelivery',
-    summary: 'Makes one delivery again, now',
-    description: 'Whatever became of it before; one that had come to its end begins its schedule anew.',
+    summary: 'Retry a webhook delivery now',
+    description:
+      'Works for deliveries of any status. A delivery that succeeded or was given up starts its schedule again.',
     params: params.extend({ deliveryId: z.string() }),
     answers: {
-      200: { description: 'The delivery as it is now.', data: delivery, example: EXAMPLES.delivery },
+      200: { description: 'The updated delivery.', data: delivery, example: EXAMPLES.delivery },
     },
     refusals: ['WEBHOOK_NOT_FOUND', 'NOT_FOUND', 'INVALID_STATE'],
     handle: async ({ caller, params }) => {
-      const again = await webhooks.retry(caller.accountId, params.webhookId, params.deliveryId);
-      return isRefusal(again) ? again : { status: 200, data: again };
+      const delivery = await webhooks.retry(caller.accountId, params.webhookId, params.deliveryId);
+      return isRefusal(delivery) ? delivery : { status: 200, data: delivery };
     },
   });
 }
 
-const moment = z.iso.datetime({
-  offset: true,
-  error: 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
-});
-
-function replay(webhooks: Webhooks): Route {
+function replayRoute(webhooks: Webhooks): Route {
   return route({
     ...COMMON,
     method: 'POST',
     path: '/web-setup/webhooks/{webhookId}/replay',
     operationId: 'replayWebhook',
-    summary: 'Tells a webhook the events of a time again, now',
+    summary: 'Replay the events of a period to a webhook',
     description:
-      'Of the kinds that it takes now. A request replays 100,000 events at most; `nextFrom` is given while more follow: ask again with it as `from`.',
+      'Replays events of the types that the webhook receives now, at most 100,000 per request. If more remain, the response has `nextFrom`: send it as `from` of the next request.',
     params,
-    body: z.object({
-      from: moment.describe('At or after.'),
-      to: moment.describe('Before.'),
-      which: z
-        .enum(['undelivered', 'all'])
-        .default('undelivered')
-        .describe(
-          '`undelivered`: what it was not told, because calls failed, still wait, or were never made while it was off. `all`: also what it was told.',
-        ),
-    }),
+    body: z
+      .object({
+        from: requestTime.describe('Start, inclusive.'),
+        to: requestTime.describe('End, exclusive.'),
+        which: z
+          .enum(['undelivered', 'all'])
+          .default('undelivered')
+          .describe(
+            '`undelivered`: events that were not delivered because calls failed, are pending, or were not made while the webhook was inactive. `all`: delivered events as well.',
+          ),
+      })
+      .meta({ id: 'WebhookReplayInput' }),
     example: { from: '2026-02-01T00:00:00.000Z', to: '2026-02-02T00:00:00.000Z' },
     answers: {
       200: {
-        description: 'They are on their way.',
+        description: 'The events are being sent.',
         data: z.object({
           message: z.string(),
           webhookId: z.string(),
-          replayed: z.int().describe('Events.'),
+          replayed: z.int().describe('Number of events.'),
           nextFrom: z.iso.datetime().optional(),
         }),
-        example: { message: '12 events will be told now.', webhookId: EXAMPLES.id, replayed: 12 },
+        example: { message: '12 events will be sent now.', webhookId: EXAMPLES.id, replayed: 12 },
       },
     },
     refusals: ['WEBHOOK_NOT_FOUND', 'INVALID_STATE'],
     handle: async ({ caller, params: { webhookId }, body }) => {
       const [from, to] = [Date.parse(body.from), Date.parse(body.to)];
-      if (from >= to) return invalid('to', 'must be after from');
+      if (from >= to) return invalid('to', 'must be after `from`');
       const result = await webhooks.replay(caller.accountId, webhookId, { from, to, which: body.which });
       if (isRefusal(result)) return result;
       const { replayed, nextFrom } = result;
       return {
         status: 200,
         data: {
-          message: `${replayed} event${replayed === 1 ? '' : 's'} will be told now.`,
+          message: `${replayed} event${replayed === 1 ? '' : 's'} will be sent now.`,
           webhookId,
           replayed,
           ...(nextFrom === null ? {} : { nextFrom: iso(nextFrom) }),

@@ -2,34 +2,34 @@ import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { given } from './given.ts';
-import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
-import { EXAMPLES, webhook, webhookFields, wholeWebhook } from './webhook-forms.ts';
+import { definedFields } from './fields.ts';
+import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
+import { EXAMPLES, webhook, webhookDetail, webhookFields } from './webhook-schemas.ts';
 
-/** `/web-setup/webhooks`: endpoints that are told of an account's events. */
+/** `/web-setup/webhooks`: endpoints that receive the events of an account. */
 export function webhookRoutes({ webhooks }: { webhooks: Webhooks }): Route[] {
-  return [...allWebhooks(webhooks), ...oneWebhook(webhooks)];
+  return [...collectionRoutes(webhooks), ...memberRoutes(webhooks)];
 }
 
 const COMMON = { tag: 'Webhooks', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ webhookId: z.string() });
 
-function allWebhooks(webhooks: Webhooks): Route[] {
+function collectionRoutes(webhooks: Webhooks): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/webhooks',
       operationId: 'listWebhooks',
-      summary: 'The active webhooks',
+      summary: 'List webhooks',
       query: z.object({
-        includeInactive: z.stringbool().default(false).describe('Those that are off as well.'),
+        includeInactive: z.stringbool().default(false).describe('Includes inactive webhooks.'),
         ...pagingWide,
       }),
       answers: {
         200: {
-          description: 'Oldest first.',
-          data: z.object({ webhooks: z.array(webhook), ...pageEndForm }),
+          description: 'A page of webhooks, oldest first.',
+          data: z.object({ webhooks: z.array(webhook), ...pageEndFields }),
           example: { webhooks: [EXAMPLES.webhook], count: 1 },
         },
       },
@@ -45,41 +45,43 @@ function allWebhooks(webhooks: Webhooks): Route[] {
       method: 'POST',
       path: '/web-setup/webhooks',
       operationId: 'createWebhook',
-      summary: 'Makes a webhook',
+      summary: 'Create a webhook',
       description:
-        'From now on every event of these kinds is POSTed to the URL, signed as Standard Webhooks has it (headers `webhook-id`, `webhook-timestamp`, `webhook-signature`). 2xx within 15 s is success; else it is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. An event may come more than once, with the same `webhook-id`, and in any order. Redirects are not followed. An endpoint that answers 410 is turned off, and so is one that does nothing but fail for 5 days.',
-      body: z.object(webhookFields),
+        'Every new event of these types is sent to the URL as a POST request, signed according to Standard Webhooks (headers `webhook-id`, `webhook-timestamp`, `webhook-signature`). A 2xx response within 15 s is a success; otherwise the call is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. An event may arrive more than once, with the same `webhook-id`, and in any order. Redirects are not followed. A webhook is deactivated if its endpoint answers 410, or if every call fails for 5 days.',
+      body: z.object(webhookFields).meta({ id: 'WebhookInput' }),
       example: { url: EXAMPLES.webhook.url, events: EXAMPLES.webhook.events, name: EXAMPLES.webhook.name },
-      answers: { 201: { description: 'Made.', data: wholeWebhook, example: EXAMPLES.whole } },
+      answers: {
+        201: { description: 'The created webhook.', data: webhookDetail, example: EXAMPLES.detail },
+      },
       refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body }) => {
-        const made = await webhooks.create(caller.accountId, body);
-        return isRefusal(made) ? made : { status: 201, data: made };
+        const created = await webhooks.create(caller.accountId, body);
+        return isRefusal(created) ? created : { status: 201, data: created };
       },
     }),
   ];
 }
 
-function oneWebhook(webhooks: Webhooks): Route[] {
-  const change = (method: 'PUT' | 'PATCH', operationId: string) =>
+function memberRoutes(webhooks: Webhooks): Route[] {
+  const update = (method: 'PUT' | 'PATCH', operationId: string) =>
     route({
       ...COMMON,
       method,
       path: '/web-setup/webhooks/{webhookId}',
       operationId,
-      summary: 'Changes a webhook',
+      summary: 'Update a webhook',
       description:
-        'Fields that are given replace what was there, others stay. Turned on again, a webhook is told what waited when it was turned off; what happened while it was off can be replayed.',
+        'Replaces the fields that are given. A webhook that is activated again receives the events that were pending when it was deactivated; events of the time in between can be replayed.',
       params,
-      body: z.object(webhookFields).partial(),
+      body: z.object(webhookFields).partial().meta({ id: 'WebhookPatch' }),
       example: { events: ['*'] },
       answers: {
-        200: { description: 'The webhook as it is now.', data: wholeWebhook, example: EXAMPLES.whole },
+        200: { description: 'The updated webhook.', data: webhookDetail, example: EXAMPLES.detail },
       },
       refusals: ['WEBHOOK_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
-        const changed = await webhooks.update(caller.accountId, params.webhookId, given(body));
-        return isRefusal(changed) ? changed : { status: 200, data: changed };
+        const updated = await webhooks.update(caller.accountId, params.webhookId, definedFields(body));
+        return isRefusal(updated) ? updated : { status: 200, data: updated };
       },
     });
   return [
@@ -88,28 +90,28 @@ function oneWebhook(webhooks: Webhooks): Route[] {
       method: 'GET',
       path: '/web-setup/webhooks/{webhookId}',
       operationId: 'getWebhook',
-      summary: 'One webhook, with its secret',
+      summary: 'Get a webhook with its secret',
       params,
-      answers: { 200: { description: 'The webhook.', data: wholeWebhook, example: EXAMPLES.whole } },
+      answers: { 200: { description: 'The webhook.', data: webhookDetail, example: EXAMPLES.detail } },
       refusals: ['WEBHOOK_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = webhooks.get(caller.accountId, params.webhookId);
         return isRefusal(found) ? found : { status: 200, data: found };
       },
     }),
-    change('PUT', 'updateWebhook'),
-    change('PATCH', 'patchWebhook'),
+    update('PUT', 'updateWebhook'),
+    update('PATCH', 'patchWebhook'),
     route({
       ...COMMON,
       method: 'DELETE',
       path: '/web-setup/webhooks/{webhookId}',
       operationId: 'deleteWebhook',
-      summary: 'Deletes a webhook',
-      description: 'At once: nothing more is sent, what was still to be told is dropped.',
+      summary: 'Delete a webhook',
+      description: 'Takes effect immediately. Pending deliveries are dropped.',
       params,
       answers: {
         200: {
-          description: 'Deleted.',
+          description: 'The webhook was deleted.',
           data: z.object({ message: z.string(), webhookId: z.string() }),
           example: { message: 'The webhook has been deleted.', webhookId: EXAMPLES.id },
         },
@@ -127,11 +129,17 @@ function oneWebhook(webhooks: Webhooks): Route[] {
       method: 'POST',
       path: '/web-setup/webhooks/{webhookId}/rotate-secret',
       operationId: 'rotateWebhookSecret',
-      summary: 'Gives a webhook a new secret',
+      summary: 'Rotate the secret of a webhook',
       description:
-        'For 24 hours the old secret signs along: calls carry a signature of each, so the endpoint can change over when it likes. At most five old ones do so at a time.',
+        'The old secret remains valid for 24 hours: calls have a signature of each secret, so that the endpoint can switch at any time in between. At most five old secrets are valid at a time.',
       params,
-      answers: { 200: { description: 'With the new secret.', data: wholeWebhook, example: EXAMPLES.whole } },
+      answers: {
+        200: {
+          description: 'The webhook with its new secret.',
+          data: webhookDetail,
+          example: EXAMPLES.detail,
+        },
+      },
       refusals: ['WEBHOOK_NOT_FOUND'],
       handle: async ({ caller, params }) => {
         const rotated = await webhooks.rotateSecret(caller.accountId, params.webhookId);

@@ -7,31 +7,29 @@ import { type JsonBody, joined, parseJson, parseJsonList } from './json-parse.ts
 import { createJsonScan, type JsonList } from './json-scan.ts';
 
 /**
- * Reads a JSON body from the stream, never more of it than is allowed: a body that says it is too large is
- * refused before the first byte, one that does not say is refused when it grows too large. All bodies that
- * are being read together stay under one bound as well.
+ * Reads a JSON body from the stream, up to its limit. A body with a larger Content-Length is refused before its first
+ * byte, one without it when it exceeds the limit. A common limit applies to all bodies in progress.
  */
 export interface BodyReader {
   /**
-   * The value, a refusal, or null when the caller hung up in the middle. `turn` is waited for whenever another
-   * `BYTES_PER_TURN` of the body have arrived, and before it is parsed. With `list` the elements of that list are
-   * `JsonElement`s: checked, but built only when they are asked for.
+   * Returns the value, a refusal, or null when the client disconnected. Waits for `turn` after every `BYTES_PER_TURN` of
+   * the body, and before parsing. With `list` the elements of that list are `JsonElement`s: checked, and parsed on demand.
    */
   readJson(
     req: IncomingMessage,
     res: ServerResponse,
     reading: { limit: number; owner: BodyOwner; turn(): Promise<void>; list?: JsonList | undefined },
   ): Promise<JsonBody | Refusal | null>;
-  /** A body of one of these media types, to be read by whoever wants it, in its own time. */
+  /** A body of one of these media types, as a stream. */
   openUpload(req: IncomingMessage, res: ServerResponse, types: readonly string[]): Upload | Refusal;
   /** Whether the connection is in the middle of an upload: then it may take longer than other requests. */
   isUploading(connection: Duplex): boolean;
 }
 
-/** The caller went away while its upload was being read. */
+/** The client disconnected during an upload. */
 export class HungUp extends Error {}
 
-/** The caller sent its upload too slowly. */
+/** The client sent an upload too slowly. */
 export class TooSlow extends Error {}
 
 /** Bytes of all bodies together, from their first byte to the end of their response. */
@@ -43,9 +41,9 @@ const MAX_WAITING = 128 * 1024 * 1024;
 const BYTES_PER_TURN = 128 * 1024;
 /** How slowly a body may arrive. */
 export interface Pace {
-  /** Nothing arrives for so long: given up. */
+  /** Maximum time without a byte. */
   idleMs: number;
-  /** The rate is not looked at before. */
+  /** The rate is checked after this time. */
   graceMs: number;
   bytesPerSecond: number;
 }
@@ -61,7 +59,7 @@ const PACES: BodyPaces = {
   json: { idleMs: 20_000, graceMs: 10_000, bytesPerSecond: 8192 },
   upload: { idleMs: 60_000, graceMs: 60_000, bytesPerSecond: 1024 },
 };
-/** How often the pace of a body is looked at, at least. */
+/** Maximum interval between checks of the pace of a body. */
 const PACE_CHECK_MS = 1000;
 
 export function createBodyReader(options: { maxWaiting?: number; paces?: BodyPaces } = {}): BodyReader {
@@ -250,7 +248,7 @@ export function tooSlow(): Refusal {
   return refuse('REQUEST_TIMEOUT', 'the body arrived too slowly: nothing was accepted of it');
 }
 
-/** The one of `types` that the body says it is, in UTF-8 and not packed. */
+/** The media type of the body: one of `types`, in UTF-8, without content coding. */
 function mediaType(req: IncomingMessage, types: readonly string[]): string | Refusal {
   const [type = '', ...parameters] = (req.headers['content-type'] ?? '').toLowerCase().split(';');
   if (!types.includes(type.trim())) {

@@ -15,7 +15,7 @@ const SMALL_BYTES = 64 * 1024;
 /** Bytes of one element of a list; a larger one is refused alone, and not parsed. */
 const MAX_ELEMENT_BYTES = 4 * 1024 * 1024;
 
-/** One element of a list: JSON that was checked, kept as bytes until somebody needs its value. */
+/** One element of a list: checked JSON, stored as bytes until its value is read. */
 export class JsonElement {
   readonly #bytes: Buffer;
 
@@ -113,7 +113,7 @@ function parse(bytes: Buffer, place: string): JsonBody | Refusal {
   try {
     return { value: JSON.parse(place === '' ? text.replace(/^\uFEFF/, '') : text) };
   } catch (error) {
-    // The parser's message quotes the body; only where it stopped is told.
+    // The message of the parser quotes the body; the response has the position only.
     return refuse('INVALID_JSON', `the body is not valid JSON${place}${positionIn(error)}`);
   }
 }

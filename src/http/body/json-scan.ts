@@ -214,7 +214,7 @@ function textOf(bytes: number[]): string | null {
     const text: unknown = JSON.parse(`"${Buffer.from(bytes).toString('utf8')}"`);
     return typeof text === 'string' ? text : null;
   } catch {
-    // Not a JSON string: whoever parses the body will say so.
+    // Not a JSON string: parsing the body reports it.
     return null;
   }
 }

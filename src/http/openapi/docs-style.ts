@@ -1,4 +1,4 @@
-/** The style of the documentation page. Colours meet WCAG AA in both schemes. */
+/** The style of the documentation page. Colors meet WCAG AA in both schemes. */
 export const docsStyle = `
 :root{color-scheme:light dark;--ink:#1c2430;--soft:#55606e;--line:#d8dde3;--page:#fff;--box:#f4f6f8;--link:#0b5cad}
 @media (prefers-color-scheme:dark){:root{--ink:#e4e8ee;--soft:#a5afbc;--line:#37404b;--page:#14181d;--box:#1d2329;--link:#7db8f5}}

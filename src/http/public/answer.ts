@@ -2,19 +2,19 @@ import type { Fields } from './form-body.ts';
 import type { Visitor } from './visitor.ts';
 
 /**
- * Request and response of a public page. A response is complete before its first byte is sent. The pages are for people,
- * so they do not use the API's envelope.
+ * Requests and responses of the public pages. A response is a complete page or image, not in the envelope of the API:
+ * its readers are recipients of mail.
  */
 export interface PublicRequest {
-  /** Also GET for a HEAD request. */
+  /** GET for HEAD as well. */
   method: 'GET' | 'POST';
   isHead: boolean;
-  /** Host name of the request, lower case, without port; '' when unknown. */
+  /** The requested host name in lower case, without port; '' if unknown. */
   host: string;
   /** The last part of the path. */
   token: string;
   visitor: Visitor;
-  /** Form fields of a POST, names in lower case; empty for GET. */
+  /** Fields of a POST, with names in lower case; empty for GET. */
   fields: Fields;
 }
 
@@ -24,14 +24,14 @@ export interface PublicAnswer {
   body: string | Buffer;
 }
 
-/** A public page at `/<name>/<token>`. */
-export interface PublicPage {
+/** Handles `/<name>/<token>`. */
+export interface PublicRoute {
   name: string;
   methods: readonly PublicRequest['method'][];
   answer(request: PublicRequest): PublicAnswer | Promise<PublicAnswer>;
 }
 
-/** Of every response: not indexed, not cached, and without a referrer to other sites. */
+/** Header fields of every response: not indexed, not cached, no Referer to other sites. */
 export const COMMON_HEADERS: Readonly<Record<string, string>> = {
   'Cache-Control': 'no-store',
   'X-Robots-Tag': 'noindex, nofollow',

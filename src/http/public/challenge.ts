@@ -1,11 +1,11 @@
-import { COMMON_HEADERS, type PublicPage } from './answer.ts';
+import { COMMON_HEADERS, type PublicRoute } from './answer.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 
 /**
- * `/.well-known/acme-challenge/<token>`: answers an HTTP challenge of a certificate authority (RFC 8555 §8.3) while an
+ * `/.well-known/acme-challenge/<token>`: the validation requests of a certificate authority (RFC 8555 §8.3) while an
  * order is open. `answerTo` returns null for unknown tokens.
  */
-export function challengePage(answerTo: (token: string) => string | null): PublicPage {
+export function challengeRoute(answerTo: (token: string) => string | null): PublicRoute {
   return {
     name: '.well-known/acme-challenge',
     methods: ['GET'],

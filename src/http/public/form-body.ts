@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 
 /**
- * Form fields of a POST to a public page: URL-encoded, as browsers send them, or `multipart/form-data`, as mailbox
- * providers may (RFC 8058 §3.1). The size is limited; otherwise parsing is lenient, so that an opt-out does not fail
- * because of its format.
+ * Reads the fields of a POST to a public page, from an URL-encoded body, as browsers send it, or from
+ * `multipart/form-data`, which mailbox providers may send (RFC 8058 §3.1). Limits the size and is otherwise lenient: an
+ * unsubscribe request must not fail because of its format.
  */
 export type Fields = ReadonlyMap<string, string>;
 
-/** Larger than any form of these pages. */
+/** More than any form of these pages sends. */
 const MAX_BYTES = 16 * 1024;
 
-/** Reads the fields, names in lower case, the first of equal ones. 'too-large'; null when the client disconnected. */
+/** Names in lower case; the first value of each. Null when the client disconnected. */
 export async function readFields(req: IncomingMessage): Promise<Fields | 'too-large' | null> {
   const bytes = await collect(req);
   if (!Buffer.isBuffer(bytes)) return bytes;
@@ -27,7 +27,7 @@ export async function readFields(req: IncomingMessage): Promise<Fields | 'too-la
   return fields;
 }
 
-/** RFC 7578; line ends may lack their CR. */
+/** RFC 7578; accepts line ends without CR. */
 function multipart(text: string, boundary: string): [string, string][] {
   const parts = text.split(`--${boundary}`).slice(1);
   return parts.flatMap((part): [string, string][] => {
@@ -49,7 +49,7 @@ function collect(req: IncomingMessage): Promise<Buffer | 'too-large' | null> {
       else chunks.push(chunk);
     });
     req.on('end', () => resolve(Buffer.concat(chunks)));
-    // Also emitted after `end`, where it has no effect.
+    // Also emitted after `end`, without effect then.
     req.on('close', () => resolve(null));
     req.on('error', () => resolve(null));
   });

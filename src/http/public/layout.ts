@@ -3,31 +3,29 @@ import { escapeHtml } from '../../mail/template.ts';
 import { COMMON_HEADERS, type PublicAnswer } from './answer.ts';
 import { publicStyle } from './style.ts';
 
-/**
- * The layout of public pages: HTML without scripts and external resources, which other pages must not embed.
- */
+/** The layout of the public pages: HTML without script and external resources that cannot be framed. */
 
 /** HTML that is safe to insert into a page. */
 export interface Html {
   readonly html: string;
 }
 
-/** Template tag: strings are escaped, Html and lists of it are inserted unchanged. */
+/** Template tag: escapes inserted strings, inserts `Html` unchanged, and concatenates lists. */
 export function html(
   strings: TemplateStringsArray,
   ...values: readonly (string | Html | readonly Html[])[]
 ): Html {
   let text = strings[0] ?? '';
-  for (const [index, value] of values.entries()) text += render(value) + (strings[index + 1] ?? '');
+  for (const [index, value] of values.entries()) text += insertedText(value) + (strings[index + 1] ?? '');
   return { html: text };
 }
 
-function render(value: string | Html | readonly Html[]): string {
+function insertedText(value: string | Html | readonly Html[]): string {
   if (typeof value === 'string') return escapeHtml(value);
   return 'html' in value ? value.html : value.map((each) => each.html).join('');
 }
 
-export const nothing: Html = { html: '' };
+export const empty: Html = { html: '' };
 
 const STYLE_HASH = createHash('sha256').update(publicStyle).digest('base64');
 

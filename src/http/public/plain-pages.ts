@@ -1,13 +1,13 @@
 import type { PublicAnswer } from './answer.ts';
 import { html, pageAnswer } from './layout.ts';
 
-/** Pages for visitors without a working link. They state what to do, and no internal details. */
+/** Pages for requests without a valid link, and for errors. */
 
 export function homePage(): PublicAnswer {
   return pageAnswer(
     200,
     'A mail service',
-    html`<p>Links in mail that was sent to you lead to this address. To stop such mail, or to report it, use the links in the mail.</p>`,
+    html`<p>A link in a mail that you received points to this address. To stop such mail, or to report it, use the links in the mail.</p>`,
   );
 }
 
@@ -15,13 +15,17 @@ export function unknownLinkPage(): PublicAnswer {
   return pageAnswer(
     404,
     'This link does not work',
-    html`<p>It may be incomplete or changed. Please open it again from the mail, or copy all of it.</p>
+    html`<p>It may have been cut off or changed. Please open it again from the mail, or copy the complete link.</p>
 <p>If you want no more mail from the sender and no link works, reply to the mail.</p>`,
   );
 }
 
 export function methodPage(allow: string): PublicAnswer {
-  const page = pageAnswer(405, 'Method not allowed', html`<p>Please open the link from the mail.</p>`);
+  const page = pageAnswer(
+    405,
+    'This request is not supported',
+    html`<p>Please open the link from the mail.</p>`,
+  );
   return { ...page, headers: { ...page.headers, Allow: allow } };
 }
 
@@ -33,7 +37,7 @@ export function tooOftenPage(retryAfterSeconds: number): PublicAnswer {
   const page = pageAnswer(
     429,
     'Please try again later',
-    html`<p>This was changed many times within an hour. Nothing was changed now.</p>`,
+    html`<p>This was changed many times within an hour. This request changed nothing.</p>`,
   );
   return { ...page, headers: { ...page.headers, 'Retry-After': String(retryAfterSeconds) } };
 }

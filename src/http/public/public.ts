@@ -10,20 +10,20 @@ import type { Writer } from '../../store/writer.ts';
 import { createReportAbuse } from '../../suppression/report-abuse.ts';
 import type { Unsubscribing } from '../../suppression/unsubscribe.ts';
 import type { ContextFor } from '../listener.ts';
-import { challengePage } from './challenge.ts';
-import { reportPage } from './report.ts';
+import { challengeRoute } from './challenge.ts';
+import { reportRoute } from './report.ts';
 import { createPublicServer } from './server.ts';
-import { clickPage, openPage } from './tracking.ts';
-import { unsubscribePage } from './unsubscribe.ts';
+import { clickRoute, openRoute } from './tracking.ts';
+import { unsubscribeRoute } from './unsubscribe.ts';
 
-/** The public pages with their listener, and the visits that wait to be recorded. */
+/** The public pages: their routes, their listeners, and visits that wait to be recorded. */
 export interface PublicSide {
-  /** Binds `public.listen`; rejects when the address cannot be bound. */
+  /** Binds `public.listen`; rejects when the address is not available. */
   listen(): Promise<void>;
   address(): { host: string; port: number } | null;
   /** Of `public.tls.listen`; null when that is off. */
   secureAddress(): { host: string; port: number } | null;
-  /** `public.url`, or the bound address when its port is 0. */
+  /** `public.url`; the bound address if that has port 0. */
   url(): string;
   close(graceMs: number): Promise<void>;
 }
@@ -39,9 +39,9 @@ export interface PublicSideDeps {
   tokens: Tokens;
   unsubscribing: Unsubscribing;
   onSuppressionChange: OnSuppressionChange;
-  /** Whether a host is the link host of a customer's proven domain. */
+  /** Whether a host is the link host of a verified customer domain. */
   isCustomerHost(host: string): boolean;
-  /** For `public.tls`; null: no HTTPS listener. */
+  /** Of `public.tls`; null: this daemon does not terminate TLS. */
   certificates: { contextFor: ContextFor; challengeAnswer(token: string): string | null } | null;
 }
 
@@ -49,7 +49,7 @@ export function createPublicSide(deps: PublicSideDeps): PublicSide {
   const { config, log, registry, tokens, certificates } = deps;
   const counted = new Counter({
     name: 'postrider_visits_total',
-    help: 'Opens and clicks, by what became of them.',
+    help: 'Opens and clicks, by result.',
     labelNames: ['kind', 'fate'],
     registers: [registry],
   });
@@ -61,12 +61,12 @@ export function createPublicSide(deps: PublicSideDeps): PublicSide {
       : { secure: { listen: config.public.tls.listen, contextFor: certificates.contextFor } }),
     log,
     registry,
-    pages: [
-      openPage({ tokens, visits }),
-      clickPage({ tokens, visits, isCustomerHost: deps.isCustomerHost }),
-      unsubscribePage(deps),
-      reportPage({ ...deps, reportAbuse: createReportAbuse(deps) }),
-      ...(certificates === null ? [] : [challengePage(certificates.challengeAnswer)]),
+    routes: [
+      openRoute({ tokens, visits }),
+      clickRoute({ tokens, visits, isCustomerHost: deps.isCustomerHost }),
+      unsubscribeRoute(deps),
+      reportRoute({ ...deps, reportAbuse: createReportAbuse(deps) }),
+      ...(certificates === null ? [] : [challengeRoute(certificates.challengeAnswer)]),
     ],
   });
 

@@ -1,8 +1,8 @@
 import type { ReportReason } from '../../suppression/report-abuse.ts';
 import type { PublicAnswer } from './answer.ts';
-import { html, nothing, pageAnswer } from './layout.ts';
+import { empty, html, pageAnswer } from './layout.ts';
 
-/** Data of the report-abuse page. Its form has one field, `reason`. */
+/** The report-abuse page. Its form has one field, `reason`. */
 export interface ReportView {
   sender: string;
   recipient: string | null;
@@ -10,26 +10,26 @@ export interface ReportView {
 }
 
 const REASONS: readonly [ReportReason, string][] = [
-  ['never_asked', 'I never asked for this mail'],
-  ['asked_to_stop', 'I asked for it to stop, and it did not'],
-  ['fraud', 'It is fraud, or pretends to be from another sender'],
-  ['other', 'Something else is wrong with it'],
+  ['never_asked', 'I never subscribed to this mail'],
+  ['asked_to_stop', 'I unsubscribed, but still get mail'],
+  ['fraud', 'It is fraud, or pretends to come from someone else'],
+  ['other', 'Another reason'],
 ];
 
 export function reportForm({ sender, recipient }: ReportView): PublicAnswer {
   const options = REASONS.map(
     ([reason, label], index) =>
-      html`<label><input type="radio" name="reason" value="${reason}"${index === 0 ? html` checked` : nothing}><span>${label}</span></label>
+      html`<label><input type="radio" name="reason" value="${reason}"${index === 0 ? html` checked` : empty}><span>${label}</span></label>
 `,
   );
-  const to = recipient === null ? nothing : html` to <bdi>${recipient}</bdi>`;
+  const to = recipient === null ? empty : html` to <bdi>${recipient}</bdi>`;
   return pageAnswer(
     200,
     'Report abuse',
     html`<p>This is about a mail from <bdi>${sender}</bdi>${to}. Your report is recorded, and the sender's marketing mail to you stops.</p>
 <form method="post">
 <fieldset>
-<legend>What is wrong with it?</legend>
+<legend>What is wrong with this mail?</legend>
 ${options}</fieldset>
 <button type="submit">Report this mail</button>
 </form>`,
@@ -39,12 +39,12 @@ ${options}</fieldset>
 export function reportedPage({ sender, stream }: ReportView, isNew: boolean): PublicAnswer {
   const others =
     stream === 'tx'
-      ? html`<p>Messages about your own orders and accounts with the sender are not blocked by this. To stop those as well, use the unsubscribe link in the mail.</p>`
-      : nothing;
+      ? html`<p>This does not block messages about your orders and accounts with the sender. To stop those as well, use the unsubscribe link in the mail.</p>`
+      : empty;
   return pageAnswer(
     200,
     'Thank you',
-    html`<p role="status">${isNew ? 'Your report has been recorded.' : 'This mail was reported before.'} No more marketing mail of <bdi>${sender}</bdi> will be sent to you.</p>
+    html`<p role="status">${isNew ? 'Your report was recorded.' : 'You have already reported this mail.'} No more marketing mail from <bdi>${sender}</bdi> will be sent to you.</p>
 ${others}`,
   );
 }

@@ -3,20 +3,20 @@ import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import { REPORT_REASONS, type ReportAbuse } from '../../suppression/report-abuse.ts';
-import type { PublicAnswer, PublicPage } from './answer.ts';
-import { correspondents } from './correspondents.ts';
+import type { PublicAnswer, PublicRoute } from './answer.ts';
+import { partiesOf } from './parties.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import { reportedPage, reportForm } from './report-page.ts';
 
-/** `/r/<token>`: GET returns the form, POST records the complaint; a repeated POST changes nothing. */
-export interface ReportPageDeps {
+/** `/r/<token>`: GET shows the form, POST records the complaint. A repeated POST records nothing new. */
+export interface ReportDeps {
   tables: Tables;
   writer: Writer;
   tokens: Pick<Tokens, 'reportUrl'>;
   reportAbuse: ReportAbuse;
 }
 
-export function reportPage({ tables, writer, tokens, reportAbuse }: ReportPageDeps): PublicPage {
+export function reportRoute({ tables, writer, tokens, reportAbuse }: ReportDeps): PublicRoute {
   async function report(
     mail: SentMail,
     reason: string,
@@ -25,7 +25,7 @@ export function reportPage({ tables, writer, tokens, reportAbuse }: ReportPageDe
   ): Promise<PublicAnswer> {
     const known = REPORT_REASONS.find((each) => each === reason) ?? 'other';
     const isNew = await writer.run((all) => reportAbuse(all, mail, { reason: known, ip, userAgent }));
-    return reportedPage({ ...correspondents(tables, mail), stream: mail.stream }, isNew);
+    return reportedPage({ ...partiesOf(tables, mail), stream: mail.stream }, isNew);
   }
 
   return {
@@ -34,7 +34,7 @@ export function reportPage({ tables, writer, tokens, reportAbuse }: ReportPageDe
     answer: ({ method, token, visitor, fields }) => {
       const mail = tokens.reportUrl.read(token);
       if (mail === null) return unknownLinkPage();
-      if (method === 'GET') return reportForm({ ...correspondents(tables, mail), stream: mail.stream });
+      if (method === 'GET') return reportForm({ ...partiesOf(tables, mail), stream: mail.stream });
       return report(mail, fields.get('reason') ?? '', visitor.ip, visitor.userAgent);
     },
   };

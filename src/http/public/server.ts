@@ -8,47 +8,47 @@ import { hasBody } from '../body/body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
 import { type ConnectionLimits, type ContextFor, createListener } from '../listener.ts';
 import { oneAtATime } from '../pipelining.ts';
-import { COMMON_HEADERS, type PublicAnswer, type PublicPage } from './answer.ts';
+import { COMMON_HEADERS, type PublicAnswer, type PublicRoute } from './answer.ts';
 import { type Fields, readFields } from './form-body.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
 import { visitorOf } from './visitor.ts';
 
 /**
- * The public listener, the only HTTP listener that must be reachable from the internet. It serves GET and POST of a few
- * pages under every host name, and trusts only signed tokens.
+ * The server of the public pages, which is reachable from the internet. It handles GET and POST for a few routes,
+ * independent of the host name, and trusts nothing but signed tokens.
  */
 export interface PublicServer {
-  /** Binds `public.listen`; rejects when the address cannot be bound. */
+  /** Binds `public.listen`; rejects when the address is not available. */
   listen(): Promise<void>;
-  /** The bound address, port 0 resolved; null before `listen`. */
+  /** The bound address, with port 0 resolved; null before `listen`. */
   address(): { host: string; port: number } | null;
-  /** The same for its HTTPS listener; null when there is none. */
+  /** The same of the HTTPS listener; null if there is none. */
   secureAddress(): { host: string; port: number } | null;
   close(graceMs: number): Promise<void>;
 }
 
 export interface PublicServerOptions {
   config: Pick<Config['public'], 'listen' | 'trustedProxies'>;
-  /** The HTTPS listener, with a separate address. */
+  /** HTTPS listener at a separate address. */
   secure?: { listen: string; contextFor: ContextFor };
   log: Log;
   registry: Registry;
-  pages: readonly PublicPage[];
+  routes: readonly PublicRoute[];
   limits?: Partial<ConnectionLimits>;
 }
 
-/** Lower than those of the API: requests are small. */
+/** Requests to public pages are small. */
 const LIMITS: Omit<ConnectionLimits, 'ofOneCaller'> = {
   headersMs: 10_000,
   requestMs: 20_000,
   keepAliveMs: 10_000,
   checkMs: 2000,
   connections: 8192,
-  // A tracked link contains the whole target address, and browsers add the cookies of parent domains.
+  // A tracked link contains a complete URL, and browsers add the cookies of the parent domain.
   headerBytes: 32 * 1024,
   writeStallMs: 30_000,
 };
-const MAX_CONNECTIONS_PER_CALLER = 256;
+const CONNECTIONS_PER_CLIENT = 256;
 const NO_FIELDS: Fields = new Map();
 
 export function createPublicServer(options: PublicServerOptions): PublicServer {
@@ -56,7 +56,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   const logError = createErrorLog(options.log);
   const callerAddressOf = createCallerAddresses(config.trustedProxies, 'public.trustedProxies');
   const isProxy = createTrust(config.trustedProxies, 'public.trustedProxies');
-  const pages = new Map(options.pages.map((page) => [page.name, page]));
+  const routes = new Map(options.routes.map((route) => [route.name, route]));
   const answers = new Counter({
     name: 'postrider_public_answers_total',
     help: 'Answers of the public pages, by place and status.',
@@ -66,7 +66,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   const limits: ConnectionLimits = {
     ...LIMITS,
     ofOneCaller: (address) =>
-      isLoopback(address) || isProxy(address) ? Number.POSITIVE_INFINITY : MAX_CONNECTIONS_PER_CALLER,
+      isLoopback(address) || isProxy(address) ? Number.POSITIVE_INFINITY : CONNECTIONS_PER_CLIENT,
     ...options.limits,
   };
   const listener = createListener(config.listen, 'public.listen', limits);
@@ -77,30 +77,30 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
       : [listener, createListener(secure.listen, 'public.tls.listen', limits, secure.contextFor)];
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const { name, token } = parsePath(req.url ?? '');
+    const { name, token } = targetOf(req.url ?? '');
     const answer = await answerTo(req, name, token).catch((error: unknown) => {
       logError(storageFailure(error)?.kind ?? null, { err: error, place: name }, 'public page failed');
       return faultPage();
     });
-    // The visitor disconnected.
+    // The client has disconnected.
     if (answer === null) return void res.destroy();
-    answers.labels(pages.has(name) ? name : 'other', String(answer.status)).inc();
+    answers.labels(routes.has(name) ? name : 'other', String(answer.status)).inc();
     send(req, res, answer);
   }
 
   async function answerTo(req: IncomingMessage, name: string, token: string): Promise<PublicAnswer | null> {
     const isHead = req.method === 'HEAD';
     const method = isHead ? 'GET' : req.method;
-    const page = pages.get(name);
-    if (page === undefined || token === '') return otherPath(method, name, token);
-    if ((method !== 'GET' && method !== 'POST') || !page.methods.includes(method))
-      return methodPage(allowed(page.methods));
+    const route = routes.get(name);
+    if (route === undefined || token === '') return fallback(method, name, token);
+    if ((method !== 'GET' && method !== 'POST') || !route.methods.includes(method))
+      return methodPage(allowed(route.methods));
     const fields = method === 'POST' ? await readFields(req) : NO_FIELDS;
     if (fields === null) return null;
     if (fields === 'too-large') return tooLargePage();
     const visitor = visitorOf(req.headers, callerAddressOf(req).address, isHead);
     const host = hostOf(req, isProxy(req.socket.remoteAddress ?? ''));
-    return page.answer({ method, isHead, host, token, visitor, fields });
+    return route.answer({ method, isHead, host, token, visitor, fields });
   }
 
   for (const { server } of listeners) {
@@ -128,11 +128,11 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
 }
 
 /**
- * `/u/abc?x=1` is the page `u` with the token `abc`; a path with more or fewer segments has no token, except that of the
- * ACME challenge, whose name has two.
+ * `/u/abc?x=1` is the route `u` with the token `abc`. A path with more or fewer segments has no token, except for the
+ * route of RFC 8555, whose name has two segments.
  */
-function parsePath(url: string): { name: string; token: string } {
-  // RFC 9112 §3.2.2: `GET http://host/path`, as to a proxy, means the same.
+function targetOf(url: string): { name: string; token: string } {
+  // RFC 9112 §3.2.2: `GET http://host/path`, as sent to a proxy, is equivalent.
   const [path = ''] = url.replace(/^https?:\/\/[^/?#]*/i, '').split(/[?#]/, 1);
   const [, name = '', token = ''] = /^\/(\.well-known\/acme-challenge|[^/]*)(?:\/([^/]+))?$/.exec(path) ?? [
     path,
@@ -142,8 +142,8 @@ function parsePath(url: string): { name: string; token: string } {
 }
 
 /**
- * The host of an absolute request target (RFC 9112 §3.2.2), else of the Host field; a trusted proxy may send the original
- * one in X-Forwarded-Host.
+ * The host of an absolute request target (RFC 9112 §3.2.2), else of the Host field. A trusted proxy may send the
+ * original host in X-Forwarded-Host.
  */
 function hostOf(req: IncomingMessage, viaProxy: boolean): string {
   const forwarded = viaProxy
@@ -156,8 +156,8 @@ function hostOf(req: IncomingMessage, viaProxy: boolean): string {
   return authority.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '');
 }
 
-/** Paths that are not a page: the home page, robots.txt, and an error page for all others. */
-function otherPath(method: string | undefined, name: string, token: string): PublicAnswer {
+/** Paths without a route: the home page and robots.txt. */
+function fallback(method: string | undefined, name: string, token: string): PublicAnswer {
   if (method !== 'GET') return methodPage(allowed(['GET']));
   if (token !== '') return unknownLinkPage();
   if (name === '') return homePage();
@@ -178,7 +178,7 @@ function send(req: IncomingMessage, res: ServerResponse, { status, headers, body
   res.writeHead(status, {
     ...headers,
     'Content-Length': Buffer.byteLength(body),
-    // The unread rest of a body would be parsed as the next request.
+    // The rest of an unread body would be parsed as the next request.
     ...(req.complete || !hasBody(req) ? {} : { Connection: 'close' }),
   });
   res.end(req.method === 'HEAD' ? undefined : body);

@@ -1,12 +1,12 @@
 import type { Visits } from '../../events/visits.ts';
 import { linkAddress } from '../../mail/html/link-address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
-import { COMMON_HEADERS, type PublicAnswer, type PublicPage } from './answer.ts';
+import { COMMON_HEADERS, type PublicAnswer, type PublicRoute } from './answer.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 
 /**
- * `/c/<token>` and `/o/<token>.gif`. The response depends on the token only, so it is immediate and never expires; the
- * visit is recorded afterwards.
+ * `/c/<token>` and `/o/<token>.gif`. The response depends on the token only, so it needs no database and links never
+ * expire. The visit is recorded afterwards.
  */
 export interface TrackingDeps {
   tokens: Pick<Tokens, 'readClick' | 'openUrl'>;
@@ -14,16 +14,16 @@ export interface TrackingDeps {
 }
 
 export interface ClickDeps extends TrackingDeps {
-  /** Whether a host is the link host of a customer's proven domain. */
+  /** Whether a host is the link host of a verified customer domain. */
   isCustomerHost(host: string): boolean;
 }
 
 /**
- * Redirects to the address in the token. It requires a valid signature, and under a customer's host a link that was
- * created for that host, so that another account's link cannot use its name. Under any other host (the platform's, or one
- * that a proxy sets) every link works.
+ * Redirects to the URL in the token if its signature is valid. Under the host of a customer, only links created for that
+ * host work: another account's link must not use its name. Under any other host (that of the platform, or one set by a
+ * proxy) every link works.
  */
-export function clickPage({ tokens, visits, isCustomerHost }: ClickDeps): PublicPage {
+export function clickRoute({ tokens, visits, isCustomerHost }: ClickDeps): PublicRoute {
   return {
     name: 'c',
     methods: ['GET'],
@@ -39,14 +39,14 @@ export function clickPage({ tokens, visits, isCustomerHost }: ClickDeps): Public
 }
 
 /** One transparent pixel. */
-const PICTURE = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
+const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
 
-/** Returns the same picture for any token, so that no mail displays a broken one. */
-export function openPage({ tokens, visits }: TrackingDeps): PublicPage {
-  const picture: PublicAnswer = {
+/** Returns the image for any token, so that no mail shows a broken image. */
+export function openRoute({ tokens, visits }: TrackingDeps): PublicRoute {
+  const pixel: PublicAnswer = {
     status: 200,
     headers: { ...COMMON_HEADERS, 'Content-Type': 'image/gif' },
-    body: PICTURE,
+    body: PIXEL,
   };
   return {
     name: 'o',
@@ -54,7 +54,7 @@ export function openPage({ tokens, visits }: TrackingDeps): PublicPage {
     answer: ({ token, visitor, isHead }) => {
       const messageId = isHead ? null : tokens.openUrl.read(token.replace(/\.gif$/, ''));
       if (messageId !== null) visits.note({ kind: 'email_opened', messageId, url: null, ...visitor });
-      return picture;
+      return pixel;
     },
   };
 }

@@ -1,15 +1,15 @@
 import type { Choice, OptOutPart, Standing } from '../../suppression/unsubscribe.ts';
 import type { PublicAnswer } from './answer.ts';
-import { type Html, html, nothing, pageAnswer } from './layout.ts';
+import { empty, type Html, html, pageAnswer } from './layout.ts';
 
 /**
- * Data of the unsubscribe page, which has one button, states what was done and offers to undo it. Fields of its forms:
- * `choice` (list, all) and `undo` (the parts to resume).
+ * The unsubscribe page: a form with one button, the result, and an undo button. The fields of its forms are `choice`
+ * (list, all) and `undo` (the parts to resubscribe to).
  */
 export interface UnsubscribeView {
-  /** Name of the company or the account. */
+  /** The company, else the name of the account. */
   sender: string;
-  /** Masked address of the recipient; null when it is no longer stored. */
+  /** The masked address of the recipient; null once the message is purged. */
   recipient: string | null;
   stream: 'tx' | 'mk';
   standing: Standing;
@@ -24,12 +24,12 @@ ${askForm(view)}`,
   );
 }
 
-/** The recipient's opt-outs that stop mail like this one. */
-export function effectiveOptOuts({ stream, standing: { stopped } }: UnsubscribeView): OptOutPart[] {
+/** The opt-outs of the recipient that block mail like this. */
+export function stoppedParts({ stream, standing: { stopped } }: UnsubscribeView): OptOutPart[] {
   return stopped.filter((part) => stream === 'mk' || part === 'tx');
 }
 
-/** `parts`: the opt-outs, made now or before, which can be undone. */
+/** `parts`: what was stopped, now or before. Undo applies to these only. */
 export function stoppedPage(
   view: UnsubscribeView,
   parts: readonly OptOutPart[],
@@ -40,11 +40,11 @@ export function stoppedPage(
   return pageAnswer(
     200,
     'You are unsubscribed',
-    html`<p role="status">${when === 'now' ? 'Done.' : 'You were unsubscribed already.'} <bdi>${view.sender}</bdi> will no longer send the following to ${recipientOf(view)}:</p>
+    html`<p role="status">${when === 'now' ? 'Done.' : 'You have already unsubscribed.'} <bdi>${view.sender}</bdi> will no longer send the following to ${recipientOf(view)}:</p>
 <ul>${parts.map((part) => html`<li>${stoppedName(view, part)}</li>`)}</ul>
 ${undoForm(parts)}
-${more ? allForm(view) : nothing}
-<p class="soft">A mail that is already on its way may still arrive.</p>`,
+${more ? allForm(view) : empty}
+<p class="soft">Mail that was already sent may still arrive.</p>`,
   );
 }
 
@@ -52,26 +52,26 @@ export function resubscribedPage(view: UnsubscribeView): PublicAnswer {
   return pageAnswer(
     200,
     'You are subscribed again',
-    html`<p role="status">Undone: <bdi>${view.sender}</bdi> may send mail to ${recipientOf(view)} as before.</p>
-${askForm(view, 'secondary')}`,
+    html`<p role="status">Your unsubscription was undone: <bdi>${view.sender}</bdi> may send mail to ${recipientOf(view)} as before.</p>
+${askForm(view, 'second')}`,
   );
 }
 
-function askForm(view: UnsubscribeView, style: 'primary' | 'secondary' = 'primary'): Html {
+function askForm(view: UnsubscribeView, style: 'first' | 'second' = 'first'): Html {
   return html`<form method="post">
 ${choiceOf(view)}
-<button type="submit"${style === 'secondary' ? html` class="second"` : nothing}>Unsubscribe</button>
+<button type="submit"${style === 'second' ? html` class="second"` : empty}>Unsubscribe</button>
 </form>`;
 }
 
 function choiceOf(view: UnsubscribeView): Html {
   const { list, all } = view.standing.choices;
   if (list.join() === all.join()) {
-    return html`<p>You will no longer receive ${onlyThis(view)}.</p>
+    return html`<p>You will no longer get ${onlyThis(view)}.</p>
 <input type="hidden" name="choice" value="list">`;
   }
   const option = (choice: Choice, label: Html, checked: boolean) =>
-    html`<label><input type="radio" name="choice" value="${choice}"${checked ? html` checked` : nothing}><span>${label}</span></label>
+    html`<label><input type="radio" name="choice" value="${choice}"${checked ? html` checked` : empty}><span>${label}</span></label>
 `;
   return html`<fieldset>
 <legend>What do you want to stop?</legend>
@@ -79,7 +79,7 @@ ${option('list', html`Only ${onlyThis(view)}`, true)}${option('all', everything(
 }
 
 function onlyThis({ stream, standing: { groupName } }: UnsubscribeView): Html {
-  if (stream === 'tx') return html`messages like this one, about orders, accounts and the like`;
+  if (stream === 'tx') return html`messages like this one, such as those about orders and accounts`;
   return groupName === null ? html`marketing mail` : html`this list: <b><bdi>${groupName}</bdi></b>`;
 }
 
@@ -93,7 +93,7 @@ function stoppedName({ standing: { groupName } }: UnsubscribeView, part: OptOutP
   if (part === 'group') return html`the list <b><bdi>${groupName ?? ''}</bdi></b>`;
   return part === 'mk'
     ? html`marketing mail of any kind`
-    : html`messages about orders, accounts and the like`;
+    : html`messages such as those about orders and accounts`;
 }
 
 function undoForm(stopped: readonly OptOutPart[]): Html {

@@ -5,22 +5,23 @@ import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { Choice, OptOutPart, Unsubscribing, Word } from '../../suppression/unsubscribe.ts';
-import type { PublicAnswer, PublicPage } from './answer.ts';
-import { correspondents } from './correspondents.ts';
+import type { PublicAnswer, PublicRoute } from './answer.ts';
+import { partiesOf } from './parties.ts';
 import { tooOftenPage, unknownLinkPage } from './plain-pages.ts';
 import {
   askPage,
-  effectiveOptOuts,
   resubscribedPage,
   stoppedPage,
+  stoppedParts,
   type UnsubscribeView,
 } from './unsubscribe-page.ts';
 
 /**
- * `/u/<token>`. GET displays the choices and changes nothing, because scanners follow links. POST has an immediate effect,
- * from a mailbox provider (RFC 8058) or the page's form, without cookies and redirects; a repeated POST changes nothing.
+ * `/u/<token>`. GET shows the choices and changes nothing, because scanners follow links. POST takes effect immediately,
+ * whether a mailbox provider sends it for its user (RFC 8058) or the form of the page. It uses no cookie and no redirect,
+ * and repeating it changes nothing.
  */
-export interface UnsubscribePageDeps {
+export interface UnsubscribeDeps {
   tables: Tables;
   writer: Writer;
   tokens: Pick<Tokens, 'unsubscribeUrl'>;
@@ -29,25 +30,25 @@ export interface UnsubscribePageDeps {
 }
 
 /**
- * How often an opt-out may be undone, for each recipient of an account. An opt-out always succeeds (RFC 8058 §3.1) and has
- * no further effect until it is undone, so this limit also bounds the events and consent records that links cause.
+ * Rate of undoing opt-outs, for each recipient of an account. An opt-out itself is not limited (RFC 8058 §3.1): once
+ * everything is stopped, further ones change nothing until an undo, so events and consent records are bounded as well.
  */
 const UNDO_RATE: Rate = { burst: 10, perSecond: 10 / 3600 };
 const MAX_RECIPIENTS = 20_000;
 
-export function unsubscribePage(deps: UnsubscribePageDeps): PublicPage {
+export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
   const { tables, writer, tokens, unsubscribing } = deps;
   const undos = createTokenBuckets(deps.clock, UNDO_RATE, MAX_RECIPIENTS);
 
   const viewOf = (mail: SentMail): UnsubscribeView => ({
-    ...correspondents(tables, mail),
+    ...partiesOf(tables, mail),
     stream: mail.stream,
     standing: unsubscribing.standing(tables, mail),
   });
 
   function show(mail: SentMail): PublicAnswer {
     const view = viewOf(mail);
-    const out = effectiveOptOuts(view);
+    const out = stoppedParts(view);
     return out.length > 0 ? stoppedPage(view, out, 'before') : askPage(view);
   }
 
@@ -56,7 +57,7 @@ export function unsubscribePage(deps: UnsubscribePageDeps): PublicPage {
     const view = viewOf(mail);
     // Simulated mail has no opt-outs.
     if (mail.simulated) return askPage(view);
-    return stoppedPage(view, stopped.length > 0 ? stopped : effectiveOptOuts(view), 'now');
+    return stoppedPage(view, stopped.length > 0 ? stopped : stoppedParts(view), 'now');
   }
 
   async function undo(mail: SentMail, parts: readonly OptOutPart[], word: Word): Promise<PublicAnswer> {

@@ -2,37 +2,37 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { isbot } from 'isbot';
 
 /**
- * The visitor of a tracked link: address, user agent, and whether it is a person. Machines are identified by their request
- * headers only, not by addresses or times.
+ * The visitor of a public page: address, program, and whether it is a person. Classified by the User-Agent and other
+ * header fields only, not by address or time.
  */
 export interface Visitor {
   ip: string;
   userAgent: string;
-  /** A crawler, a scanner or another program. */
+  /** A crawler, scanner or other program; not a person. */
   isBot: boolean;
   /** A privacy proxy on behalf of a person, or a scanner. */
   isProxy: boolean;
 }
 
-/** They fetch pictures when, or before, a person opens a mail, and hide the person's address. */
+/** Fetch images when or before a person opens a mail, and hide the person's address and program. */
 const PRIVACY_PROXIES = [
   /GoogleImageProxy/i,
   /YahooMailProxy/i,
   /YandexImageResizer/i,
-  // Apple's Mail Privacy Protection.
+  // Apple Mail Privacy Protection sends nothing else.
   /^Mozilla\/5\.0$/,
-  // Gmail, prefetching pictures.
+  // Gmail prefetches images with this one.
   /Chrome\/42\.0\.2311\.135 Safari\/537\.36 Edge\/12\.246 Mozilla\/5\.0$/,
 ];
-/** Gateways that check the links of a mail before its reader opens them. */
+/** Mail gateways that follow links before the recipient does. */
 const SCANNERS =
   /barracuda|bitdefender|cisco.?(?:ironport|secure)|fireeye|forcepoint|mimecast|proofpoint|sophos|symantec|trendmicro|url ?(?:defense|protect)/i;
-/** Mail programs that isbot classifies as machines. */
+/** Mail programs that `isbot` takes for bots. */
 const MAIL_PROGRAMS =
   /outlook|thunderbird|microsoft office|applemail|airmail|k-9 mail|superhuman|spark|emclient/i;
 
-/** Tools that a person runs manually to inspect a link; scanners use other names. */
-const MANUAL_TOOLS = /^(?:curl|wget|node|undici)\b/i;
+/** Command-line tools, which a person runs; scanners use other names. */
+const COMMAND_LINE_TOOLS = /^(?:curl|wget|node|undici)\b/i;
 
 const MAX_USER_AGENT = 500;
 
@@ -46,10 +46,10 @@ export function visitorOf(headers: IncomingHttpHeaders, ip: string, isHead: bool
 }
 
 function isProgram(userAgent: string): boolean {
-  return isbot(userAgent) && !MAIL_PROGRAMS.test(userAgent) && !MANUAL_TOOLS.test(userAgent);
+  return isbot(userAgent) && !MAIL_PROGRAMS.test(userAgent) && !COMMAND_LINE_TOOLS.test(userAgent);
 }
 
-/** A browser that prefetches links. */
+/** A browser that prefetches a link before a click. */
 function isPrefetch(headers: IncomingHttpHeaders): boolean {
   return [headers['sec-purpose'], headers['purpose'], headers['x-moz']].some((purpose) =>
     /prefetch|preview/i.test(String(purpose ?? '')),

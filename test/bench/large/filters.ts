@@ -1,4 +1,4 @@
-import { pageKey } from '../../../src/http/page-key.ts';
+import { pageKey } from '../../../src/http/api/paging.ts';
 import { DAY_MS, DAYS, jobIdOf, membersOf, personAddress } from './history.ts';
 import type { HistoryExtent, Installation } from './installation.ts';
 

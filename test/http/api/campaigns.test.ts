@@ -5,8 +5,8 @@ import { insertDomain } from '../../support/store.ts';
 // The whole daemon takes part, perhaps on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
 
-const house = await startInProcess();
-afterAll(() => house.stop());
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
 
 const PATH = '/web-setup/campaigns';
 
@@ -15,13 +15,13 @@ interface Answer {
 }
 
 async function start() {
-  const api = await house.account('A');
+  const api = await daemon.account('A');
   const { data } = await api.post<Answer>(PATH, { name: 'Spring', description: 'Sale' });
   return { api, campaign: data.campaign, path: `${PATH}/${data.campaign.campaignId}` };
 }
 
 describe('a campaign', () => {
-  it('is read as it was made', async () => {
+  it('is returned as it was created', async () => {
     const { api, campaign, path } = await start();
     expect(campaign).toEqual({
       campaignId: expect.stringMatching(/^campaign_\d{13}_[0-9a-z]{12}$/),
@@ -35,14 +35,14 @@ describe('a campaign', () => {
     expect((await api.get(PATH)).data).toEqual({ campaigns: [campaign], count: 1 });
   });
 
-  it.each(['PUT', 'PATCH'])('is changed by %s', async (method) => {
+  it.each(['PUT', 'PATCH'])('is updated by %s', async (method) => {
     const { api, campaign, path } = await start();
     const { data } = await api.call(method, path, { body: { name: 'Summer', description: null } });
     const changed = { ...campaign, name: 'Summer', description: null, updatedAt: expect.any(String) };
     expect(data).toEqual({ campaign: changed });
   });
 
-  it('does not let its state be set', async () => {
+  it('ignores its status in a request', async () => {
     const { api, path } = await start();
     const { data } = await api.put(path, { status: 'sent' });
     expect(data).toMatchObject({
@@ -51,7 +51,7 @@ describe('a campaign', () => {
     });
   });
 
-  it('is gone when it is deleted', async () => {
+  it('does not exist after deletion', async () => {
     const { api, path } = await start();
     expect((await api.call('DELETE', path)).status).toBe(200);
     for (const gone of [path, `${path}/analytics`])
@@ -70,16 +70,16 @@ describe('sending a campaign', () => {
   async function ready() {
     const setting = await start();
     const { api, campaign } = setting;
-    const { group_id } = house.tables.domainGroups.defaultOf(api.accountId) ?? { group_id: '' };
+    const { group_id } = daemon.tables.domainGroups.defaultOf(api.accountId) ?? { group_id: '' };
     const domain_id = `domain_${campaign.campaignId}`;
-    const wish = {
+    const input = {
       account_id: api.accountId,
       group_id,
       domain_id,
       name: 'news.example',
       use_case: 'mk',
     } as const;
-    insertDomain(house.tables, wish, Date.now());
+    insertDomain(daemon.tables, input, Date.now());
     const { data } = await api.post<{ group: { subscriptionGroupId: string } }>(
       '/web-setup/contacts/subscription-groups',
       { name: 'News' },
@@ -96,7 +96,7 @@ describe('sending a campaign', () => {
     return { ...setting, subscriptionGroupId, scheduledAt, send };
   }
 
-  it('answers 202 with its job, and shows how far it has come', async () => {
+  it('responds with 202 and the job, and reports progress', async () => {
     const { api, campaign, path, send, subscriptionGroupId, scheduledAt } = await ready();
     const { status, data } = await send({ perHour: 500, headers: { 'X-Shop': '1' } });
     const shown = {
@@ -151,7 +151,7 @@ describe('sending a campaign', () => {
     expect((await api.get<Answer>(path)).data.campaign).toMatchObject({ status: 'draft' });
   });
 
-  it('happens once', async () => {
+  it('succeeds once', async () => {
     const { send } = await ready();
     await send();
     const again = await send();
@@ -160,12 +160,12 @@ describe('sending a campaign', () => {
 });
 
 describe('analytics', () => {
-  it('shows what was counted, in the time asked for', async () => {
+  it('returns the counts of the requested period', async () => {
     const { api, campaign, path } = await start();
     const noon = Date.UTC(2026, 0, 15, 12);
-    house.tables.campaignCounts.add(campaign.campaignId, noon, 'sent', 3);
-    house.tables.campaignCounts.add(campaign.campaignId, noon + 3_600_000, 'delivered', 2);
-    house.tables.campaignCounts.addClick(campaign.campaignId, 'https://example.com/');
+    daemon.tables.campaignCounts.add(campaign.campaignId, noon, 'sent', 3);
+    daemon.tables.campaignCounts.add(campaign.campaignId, noon + 3_600_000, 'delivered', 2);
+    daemon.tables.campaignCounts.addClick(campaign.campaignId, 'https://example.com/');
     const ask = async (query = '') => (await api.get(`${path}/analytics${query}`)).data;
     expect(await ask()).toMatchObject({
       campaignId: campaign.campaignId,

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
+import { type OpenApiDocument, resolveParameters } from '../../../src/http/openapi/openapi.ts';
 import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 import { insertDomain } from '../../support/store.ts';
@@ -7,8 +8,8 @@ import { insertDomain } from '../../support/store.ts';
 /** What client libraries of this interface rely on: consent evidence, opt-outs, read-back fields, paging. */
 vi.setConfig({ testTimeout: 60_000 });
 
-const house = await startInProcess();
-afterAll(() => house.stop());
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
 
 const CONTACTS = '/web-setup/contacts';
 const GROUPS = '/web-setup/contacts/subscription-groups';
@@ -35,7 +36,7 @@ interface Joined {
 }
 
 async function start() {
-  const api = await house.account('A');
+  const api = await daemon.account('A');
   const made = await api.post<{ group: Fields & { subscriptionGroupId: string } }>(GROUPS, { name: 'News' });
   const { group } = made.data;
   const members = `${GROUPS}/${group.subscriptionGroupId}/subscriptions`;
@@ -57,7 +58,7 @@ async function start() {
 }
 
 describe('evidence of consent', () => {
-  it('is null where nobody gives it, on contacts and on subscriptions', async () => {
+  it('is null if it is not given, for contacts and subscriptions', async () => {
     const { api, add, members, contact } = await start();
     expect((await add({ consentMethod: 'web_form' })).data.contact).toMatchObject(NO_EVIDENCE);
     await api.post(members, { email: ADA, consentMethod: 'double_opt_in' });
@@ -77,7 +78,7 @@ describe('evidence of consent', () => {
     );
   });
 
-  it('is the call itself for implicit consent only', async () => {
+  it('is the request itself for implicit consent only', async () => {
     const { add, write } = await start();
     const { contact } = (await add()).data;
     expect(contact).toMatchObject({ consentMethod: 'implicit_api', consentIpAddress: '127.0.0.1' });
@@ -87,7 +88,7 @@ describe('evidence of consent', () => {
   });
 
   it.each(['PUT', 'PATCH'])(
-    'is accepted by %s of contacts, and stays when other fields change',
+    'is accepted by %s of contacts, and remains when other fields change',
     async (method) => {
       const { add, write } = await start();
       await add();
@@ -123,7 +124,7 @@ describe('evidence of consent', () => {
     expect(await contact()).toMatchObject({ ...EVIDENCE, customFields: { plan: 'gold', size: 38 } });
   });
 
-  it('from the future is refused, on subscriptions, too', async () => {
+  it('from the future is refused, for subscriptions as well', async () => {
     const { add, write, members } = await start();
     await add();
     const consentTimestamp = new Date(Date.now() + 3 * DAY).toISOString();
@@ -159,7 +160,7 @@ describe('subscriptions in a list', () => {
     }
   });
 
-  it('of a phone number of another contact are refused, of nobody’s become the contact’s', async () => {
+  it('refuse the phone number of another contact, and add an unknown one to the contact', async () => {
     const { api, add, write, members, member, contact } = await start();
     await add();
     await api.post(CONTACTS, { phone: '+4930123456' });
@@ -173,7 +174,7 @@ describe('subscriptions in a list', () => {
 });
 
 describe('an opt-out over the API', () => {
-  it('is recorded once, as an event and a refusal of marketing mail', async () => {
+  it('is recorded once, causes an event, and blocks marketing mail', async () => {
     const { api, add, write, unsubscribedEvents } = await start();
     await add();
     for (const method of ['PATCH', 'PUT']) {
@@ -188,7 +189,7 @@ describe('an opt-out over the API', () => {
     expect(suppressions).toMatchObject([{ email: ADA, reason: 'unsubscribe', stream: 'mk' }]);
   });
 
-  it('can be said when the contact is created, also of one with a phone number only', async () => {
+  it('can be set when the contact is created, also for one with only a phone number', async () => {
     const { api, add, write } = await start();
     expect((await add({ globalStatus: 'unsubscribed' })).data.contact.globalStatus).toBe('unsubscribed');
     const phone = '+442079460000';
@@ -223,7 +224,7 @@ describe('an opt-out over the API', () => {
     expect(await contact()).toMatchObject(consent);
   });
 
-  it('is no way around a suppression, and other states cannot be set', async () => {
+  it('does not end a suppression, and other states cannot be set', async () => {
     const { api, add, write } = await start();
     await add();
     await api.post('/web-setup/suppressions', { email: ADA, reason: 'manual', stream: 'all' });
@@ -236,13 +237,13 @@ describe('an opt-out over the API', () => {
     expect([bounced.status, bounced.error.details?.[0]?.field]).toEqual([400, 'globalStatus']);
   });
 
-  it('is dated by itself in a refusal, whatever changes later', async () => {
+  it('has its own date in a refusal, independent of later changes', async () => {
     const { api, add, write, member, members, group } = await start();
     insertDomain(
-      house.tables,
+      daemon.tables,
       {
         account_id: api.accountId,
-        group_id: house.tables.domainGroups.list(api.accountId)[0]?.group_id ?? '',
+        group_id: daemon.tables.domainGroups.list(api.accountId)[0]?.group_id ?? '',
         use_case: 'mk',
         domain_id: `domain_1_${api.accountId}`,
         name: 'shop.test',
@@ -253,8 +254,8 @@ describe('an opt-out over the API', () => {
     await add();
     await api.post(members, { email: ADA });
     await write('PUT', member, { isActive: false });
-    const row = house.tables.subscriptionGroups.get(api.accountId, group.subscriptionGroupId);
-    const since = house.tables.groupOptOuts.since(row?.seq ?? 0, ADA_ID) ?? 0;
+    const row = daemon.tables.subscriptionGroups.get(api.accountId, group.subscriptionGroupId);
+    const since = daemon.tables.groupOptOuts.since(row?.seq ?? 0, ADA_ID) ?? 0;
     await expect.poll(() => Date.now()).toBeGreaterThan(since + 5);
     await write('PATCH', member, { consentMethod: 'other', consentDetails: 'Later' });
     const sent = await api.call('POST', '/marketing/send', {
@@ -271,7 +272,7 @@ describe('an opt-out over the API', () => {
     expect(sent.error.details).toMatchObject([{ since: new Date(since).toISOString() }]);
   });
 
-  it('of a member is told by POST, which does not end it', async () => {
+  it('of a member is reported by POST, which does not end it', async () => {
     const { api, add, write, members, member } = await start();
     await add();
     await api.post(members, { email: ADA });
@@ -290,7 +291,7 @@ describe('an opt-out over the API', () => {
 });
 
 describe('fields of a resource', () => {
-  it('that come back as they were read are taken without a word', async () => {
+  it('sent back unchanged cause no warnings', async () => {
     const { api, add, write, member, members, group } = await start();
     await add({ phone: '+442079460000', consentMethod: 'web_form' });
     await api.post(members, { email: ADA });
@@ -318,7 +319,7 @@ describe('fields of a resource', () => {
     expect(consents).toHaveLength(1);
   });
 
-  it('that cannot be set are named as read-only, never as unknown', async () => {
+  it('that cannot be set are reported as read-only, not as unknown', async () => {
     const { api, add, write, members, member, group } = await start();
     const readOnly = { userId: 'x', createdAt: THEN };
     const warnings = ['read-only field "userId" was ignored', 'read-only field "createdAt" was ignored'];
@@ -352,18 +353,13 @@ describe('pages', () => {
     '/web-setup/compliance-templates',
   ];
 
-  it('have 50 rows by default, 200 of lists that are read in one request, and never more', async () => {
+  it('have 50 rows by default, 200 for lists that are read in one request, at most 200', async () => {
     const { api } = await start();
-    interface Parameter {
-      name: string;
-      schema: { default?: number; minimum?: number; maximum?: number };
-    }
-    const response = await fetch(`${house.url}/openapi.json`);
-    const { paths } = (await response.json()) as {
-      paths: Record<string, { get?: { parameters: Parameter[] } }>;
-    };
-    const lists = Object.entries(paths).flatMap(([path, { get }]) => {
-      const limit = get?.parameters.find(({ name }) => name === 'limit');
+    const response = await fetch(`${daemon.url}/openapi.json`);
+    const document = (await response.json()) as OpenApiDocument;
+    const lists = Object.entries(document.paths).flatMap(([path, { get }]) => {
+      const parameters = get === undefined ? [] : resolveParameters(document, get);
+      const limit = parameters.find(({ name }) => name === 'limit');
       return limit === undefined ? [] : [[path, limit.schema] as const];
     });
     for (const [path, { default: rows, maximum }] of lists) {
@@ -378,7 +374,7 @@ describe('pages', () => {
     }
   });
 
-  it('of a short list follow each other, too', async () => {
+  it('of short lists have keys as well', async () => {
     const { api } = await start();
     for (const name of ['B', 'C']) await api.post('/web-setup/domain-groups', { name });
     interface Page {
@@ -400,7 +396,7 @@ describe('pages', () => {
     expect(names).toHaveLength(3);
   });
 
-  it('of subscription groups hold 60 where others hold 50', async () => {
+  it('of subscription groups have 60 rows by default', async () => {
     const { api } = await start();
     for (let n = 0; n < 59; n++) await api.post(GROUPS, { name: `G${n}` });
     expect((await api.get<{ count: number }>(GROUPS)).data.count).toBe(60);

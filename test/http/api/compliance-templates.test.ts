@@ -4,8 +4,8 @@ import { startInProcess } from '../../support/in-process-daemon.ts';
 // The whole daemon takes part, perhaps on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
 
-const house = await startInProcess();
-afterAll(() => house.stop());
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
 
 const PATH = '/web-setup/compliance-templates';
 const GOOD = { name: 'Footer', type: 'unsubscribe', htmlContent: '<a href="{{unsubscribe_url}}">Leave</a>' };
@@ -18,10 +18,10 @@ interface Page {
   templates: { name: string }[];
 }
 
-it('is the default when it is the first of its type and domain', async () => {
-  const api = await house.account('A');
-  const isDefault = async (wish: object) =>
-    (await api.post<Answer>(PATH, { ...GOOD, ...wish })).data.template.isDefault;
+it('becomes the default if it is the first of its type and domain', async () => {
+  const api = await daemon.account('A');
+  const isDefault = async (input: object) =>
+    (await api.post<Answer>(PATH, { ...GOOD, ...input })).data.template.isDefault;
   expect(await isDefault({})).toBe(true);
   expect(await isDefault({})).toBe(false);
   expect(await isDefault({ domain: 'shop.example.com' })).toBe(true);
@@ -31,20 +31,20 @@ it('is the default when it is the first of its type and domain', async () => {
   ).toBe(false);
 });
 
-it('keeps the domain as domains are kept, and warns of one that is not registered', async () => {
-  const api = await house.account('A');
+it('normalizes the domain, and warns if it is not registered', async () => {
+  const api = await daemon.account('A');
   await api.put('/web-setup/domains', { domain: 'bücher.example.com', useCaseId: 'tx-local' });
   const { data } = await api.post<Answer>(PATH, { ...GOOD, domain: 'Bücher.Example.com.' });
   expect(data.template.domain).toBe('xn--bcher-kva.example.com');
   expect(data.warnings).toBeUndefined();
   const { data: other } = await api.post<Answer>(PATH, { ...GOOD, domain: 'shop.example.cmo' });
   expect(other.warnings).toEqual([
-    'shop.example.cmo is not registered in this account: as long as it is not, the template is not used',
+    'shop.example.cmo is not registered in this account: the template is not used until it is',
   ]);
 });
 
 it('is listed by type and domain', async () => {
-  const api = await house.account('A');
+  const api = await daemon.account('A');
   await api.post(PATH, { ...GOOD, name: 'one' });
   await api.post(PATH, { ...GOOD, name: 'two', domain: 'shop.example.com' });
   await api.post(PATH, {
@@ -70,7 +70,7 @@ it.each([
   ['a domain that is none', { domain: 'http://shop.example.com/' }, 'domain'],
   ['a public suffix', { domain: 'co.uk' }, 'domain'],
 ])('is refused for %s', async (_, changes, field) => {
-  const api = await house.account('A');
+  const api = await daemon.account('A');
   const { status, error } = await api.post(PATH, { ...GOOD, ...changes });
   expect([status, error.code, error.details?.[0]?.field]).toEqual([400, 'VALIDATION_ERROR', field]);
 });

@@ -7,8 +7,8 @@ import { startInProcess } from '../../support/in-process-daemon.ts';
 // The whole daemon takes part, perhaps on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
-const house = await startInProcess();
-afterAll(() => house.stop());
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
 
 const CONTACTS = '/web-setup/contacts';
 const ADA = 'ada@example.net';
@@ -29,7 +29,7 @@ interface Page {
 }
 
 async function start() {
-  const api = await house.account('A');
+  const api = await daemon.account('A');
   return {
     api,
     add: async (body: object) => {
@@ -46,7 +46,7 @@ async function start() {
 }
 
 describe('a contact over HTTP', () => {
-  it('is added, read, changed and erased', async () => {
+  it('is created, read, updated and erased', async () => {
     const { api, add, refused } = await start();
     const contact = await add({ email: ' Ada@Example.NET ', phone: '+44 20 7946 0000', firstName: 'Ada' });
     expect(contact).toMatchObject({
@@ -85,7 +85,7 @@ describe('a contact over HTTP', () => {
     });
   });
 
-  it('has a history of its consent, page by page', async () => {
+  it('has a consent history in pages', async () => {
     const { api, add } = await start();
     await add({
       email: ADA,
@@ -154,8 +154,8 @@ describe('a contact over HTTP', () => {
     ['custom fields that are none', { email: ADA, customFields: 'x' }, ['customFields']],
     ['an unknown method of consent', { email: ADA, consentMethod: 'telepathy' }, ['consentMethod']],
     ['no address of the network', { email: ADA, consentIpAddress: '1.2.3' }, ['consentIpAddress']],
-    ['several things at once', { email: 'x', phone: 'y', firstName: 7 }, ['email', 'phone', 'firstName']],
-  ])('is refused by name: %s', async (_, body, fields) => {
+    ['several fields', { email: 'x', phone: 'y', firstName: 7 }, ['email', 'phone', 'firstName']],
+  ])('names the invalid fields: %s', async (_, body, fields) => {
     const { refused } = await start();
     expect(await refused('POST', CONTACTS, body)).toEqual({ status: 400, code: 'VALIDATION_ERROR', fields });
   });
@@ -168,7 +168,7 @@ describe('a contact over HTTP', () => {
     ['markup', '<script>alert(1)</script>{{name}}'],
     ['invisible', 'a\u200bb\u2060c\ufeffd'],
     ['a percent and an underscore', '100%_'],
-  ])('keeps %s as it is', async (_, text) => {
+  ])('stores %s unchanged', async (_, text) => {
     const { api, add } = await start();
     const given = {
       email: ADA,
@@ -182,7 +182,7 @@ describe('a contact over HTTP', () => {
   });
 
   it.each(['unknown', 'ada@example.net', 'email_x', `email_${'0'.repeat(31)}`, `phone_${'g'.repeat(32)}`])(
-    'is not asked for as %s',
+    'is not found as %s',
     async (identifier) => {
       const { refused } = await start();
       const refusal = { status: 400, code: 'VALIDATION_ERROR', fields: ['contactIdentifier'] };
@@ -191,7 +191,7 @@ describe('a contact over HTTP', () => {
     },
   );
 
-  it('names fields that mean nothing', async () => {
+  it('warns of unknown fields', async () => {
     const { api } = await start();
     const answer = await api.post<{ warnings: string[] }>(CONTACTS, {
       email: ADA,
@@ -204,7 +204,7 @@ describe('a contact over HTTP', () => {
     ]);
   });
 
-  it('follows its suppressions', async () => {
+  it('has the status of its suppressions', async () => {
     const { api, add } = await start();
     await add({ email: ADA });
     const status = async () =>
@@ -219,7 +219,7 @@ describe('a contact over HTTP', () => {
 });
 
 describe('lists of contacts', () => {
-  it('go newest first, page by page, by status', async () => {
+  it('are sorted newest first, paged, and filtered by status', async () => {
     const { api, add, list } = await start();
     const emails = Array.from({ length: 7 }, (_, n) => `p${n}@example.net`);
     for (const email of emails) await add({ email });
@@ -251,7 +251,7 @@ describe('lists of contacts', () => {
       'lastKey',
     ],
     ['an unknown status', 'status=happy', 'status'],
-    ['too many at once', 'limit=201', 'limit'],
+    ['a limit over the maximum', 'limit=201', 'limit'],
   ])('refuse %s', async (_, query, field) => {
     const { add, list, refused } = await start();
     for (const email of ['a@example.net', 'b@example.net']) await add({ email });
@@ -277,7 +277,7 @@ describe('an import over HTTP', () => {
     query = '',
   ) => api.call<Result>('POST', `${CONTACTS}/import${query}`, { rawBody, headers: { 'Content-Type': type } });
 
-  it('takes thousands of rows, in either form, and says what it did', async () => {
+  it('imports thousands of rows in either format, and reports the result', async () => {
     const { api, list } = await start();
     const rows = Array.from({ length: 3000 }, (_, n) =>
       n === 1500 ? 'broken,X' : `p${n}@example.net,P${n}`,
@@ -307,7 +307,7 @@ describe('an import over HTTP', () => {
     expect((await list('limit=200')).count).toBe(200);
   });
 
-  it('subscribes to a group, and refuses another account’s', async () => {
+  it('subscribes to a group of the account only', async () => {
     const { api } = await start();
     const { api: other } = await start();
     const made = await api.post<{ group: { subscriptionGroupId: string } }>(
@@ -338,7 +338,7 @@ describe('an import over HTTP', () => {
     expect((await importing(api, body, type)).status).toBe(status);
   });
 
-  it('leaves what was read when the caller goes away, and takes the same again', async () => {
+  it('stores rows read before a disconnect, and can be repeated', async () => {
     const { api } = await start();
     const lines = Array.from({ length: 2000 }, (_, n) => `q${n}@example.net`);
     const caller = new AbortController();
@@ -353,7 +353,7 @@ describe('an import over HTTP', () => {
     });
     const headers = { 'X-Api-Key': api.keys.setup, 'X-Id': api.accountId, 'Content-Type': 'text/csv' };
     const cut = { method: 'POST', headers, body, duplex: 'half', signal: caller.signal } as RequestInit;
-    await expect(fetch(`${house.url}${CONTACTS}/import`, cut)).rejects.toThrow();
+    await expect(fetch(`${daemon.url}${CONTACTS}/import`, cut)).rejects.toThrow();
     const again = await importing(api, `email\n${lines.join('\n')}\n`);
     expect(again.data).toMatchObject({ rows: 2000, rejected: 0 });
     expect(Number(again.data['unchanged'])).toBeGreaterThanOrEqual(500);
@@ -361,7 +361,7 @@ describe('an import over HTTP', () => {
 });
 
 describe('erasing over HTTP', () => {
-  it('leaves no address, name or number in the database’s files', async () => {
+  it('leaves no email address, name or phone number in the database files', async () => {
     const { api, add } = await start();
     const person = {
       email: 'unique.person@example.net',
@@ -372,7 +372,7 @@ describe('erasing over HTTP', () => {
     await add({
       ...person,
       customFields: { nickname: 'Personson the Great' },
-      consentDetails: 'Personson said so',
+      consentDetails: 'Personson agreed',
     });
     await api.post('/web-setup/suppressions', { email: person.email });
     const refused = await api.send({
@@ -384,9 +384,9 @@ describe('erasing over HTTP', () => {
     expect(refused.status).toBe(403);
     const path = `${CONTACTS}/${emailIdentifier(person.email)}`;
     expect((await api.call('DELETE', path)).status).toBe(200);
-    const bytes = readdirSync(house.dataDir)
+    const bytes = readdirSync(daemon.dataDir)
       .filter((name) => name.startsWith('postrider.db'))
-      .map((name) => readFileSync(join(house.dataDir, name), 'latin1').toLowerCase())
+      .map((name) => readFileSync(join(daemon.dataDir, name), 'latin1').toLowerCase())
       .join('');
     for (const trace of ['unique.person@', 'personson', 'uniqua', '7700900123'])
       expect(bytes.includes(trace), trace).toBe(false);
@@ -397,7 +397,7 @@ describe('erasing over HTTP', () => {
 });
 
 describe('two accounts', () => {
-  it('answer another’s contact as they do one that never was', async () => {
+  it('get the same response for a contact of the other as for an unknown one', async () => {
     const { add } = await start();
     const { refused } = await start();
     await add({ email: ADA, phone: '+442079460000' });

@@ -70,7 +70,7 @@ interface Answered {
 }
 
 describe('the reports on a domain', () => {
-  it('are added up by source and by fault, and listed', async () => {
+  it('are totaled by source and by failure, and listed', async () => {
     const { get } = await start();
     const { status, data } = await get('domain_proven');
     expect(status).toBe(200);
@@ -109,7 +109,7 @@ describe('the reports on a domain', () => {
     expect(data.message).toBeUndefined();
   });
 
-  it('are shown to nobody who has not proved to hold the domain', async () => {
+  it('are shown only after verification of the DKIM record', async () => {
     const { get } = await start();
     const { status, data } = await get('domain_claimed');
     expect(status).toBe(200);
@@ -122,12 +122,12 @@ describe('the reports on a domain', () => {
     ['before', '?to=2026-01-14T23:59:59Z', 0],
     ['on', '?from=2026-01-14T23:59:59Z&to=2026-01-15T00:00:00Z', 30],
     ['after', '?from=2026-01-15T00:00:00Z', 0],
-  ])('are those that ended in the time asked for: %s', async (_, query, messages) => {
+  ])('are those that ended in the requested period: %s', async (_, query, messages) => {
     const { get } = await start();
     expect((await get('domain_proven', query)).data.dmarc.messages).toBe(messages);
   });
 
-  it('are those of the last thirty days when no time is asked for', async () => {
+  it('are those of the last 30 days by default', async () => {
     const { clock, get } = await start();
     clock.advance(29 * DAY);
     expect((await get('domain_proven')).data.dmarc.messages).toBe(30);

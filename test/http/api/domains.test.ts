@@ -12,15 +12,15 @@ import { startApi } from '../harness.ts';
 /** Every test makes RSA keys, which takes seconds on a busy machine. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-/** The API with the domains room behind it, as a client sees it. */
+/** The API with the domains module. */
 async function start() {
-  const house = await startHouse();
-  const parts = { domains: house.domains };
-  const routes = [...useCaseRoutes(parts), ...domainRoutes(parts), ...domainGroupRoutes(parts)];
+  const setup = await startHouse();
+  const deps = { domains: setup.domains };
+  const routes = [...useCaseRoutes(deps), ...domainRoutes(deps), ...domainGroupRoutes(deps)];
   const api = await startApi({ routes });
   onTestFinished(() => api.stop());
   const { accountId } = api.account;
-  insertAccount(house.tables, accountId, house.clock.now());
+  insertAccount(setup.tables, accountId, setup.clock.now());
 
   /** Answers with the status, the headers and the JSON. */
   async function call(method: string, path: string, body?: object) {
@@ -40,10 +40,10 @@ async function start() {
       json,
     };
   }
-  return { house, accountId, call };
+  return { setup, accountId, call };
 }
 
-/** What answers are made of; which of it one has, the test says. */
+/** All fields of the responses. */
 interface Answered {
   success: boolean;
   data: {
@@ -78,13 +78,13 @@ function declaredFields(
     : null;
 }
 
-const WISH = { domain: 'Example.org', useCaseId: 'tx-local' };
+const INPUT = { domain: 'Example.org', useCaseId: 'tx-local' };
 const FLAGS = { dkimEnabled: false, spfConfigured: false, dmarcConfigured: false, mxConfigured: false };
 const ALT_FLAGS = { altDkimEnabled: false, altSpfConfigured: false, altDmarcConfigured: false };
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 describe('use cases', () => {
-  it('are two for every region', async () => {
+  it('has two for every region', async () => {
     const { call } = await start();
     const { status, data } = await call('GET', '/use-cases');
     expect(status).toBe(200);
@@ -104,7 +104,7 @@ describe('use cases', () => {
 describe('a domain', () => {
   it('is registered, read, listed, moved and deleted', async () => {
     const { call, accountId } = await start();
-    const made = await call('PUT', '/domains', WISH);
+    const made = await call('PUT', '/domains', INPUT);
     expect(made.status).toBe(201);
     expect(made.data).toEqual({
       message: expect.stringContaining('example.org is registered'),
@@ -118,7 +118,7 @@ describe('a domain', () => {
       altStatus: 'PENDING',
     });
     const { domainId, altDomainId } = made.data;
-    const again = await call('PUT', '/domains', WISH);
+    const again = await call('PUT', '/domains', INPUT);
     expect(again.status).toBe(200);
     expect(again.data).toEqual({ ...made.data, message: expect.stringContaining('registered before') });
 
@@ -165,9 +165,9 @@ describe('a domain', () => {
     });
   });
 
-  it('is verified, and says what is missing', async () => {
-    const { call, house } = await start();
-    const { domainId } = (await call('PUT', '/domains', WISH)).data;
+  it('is verified, with the missing records', async () => {
+    const { call, setup } = await start();
+    const { domainId } = (await call('PUT', '/domains', INPUT)).data;
     const { status, data } = await call('POST', `/domains/${domainId}/verify`);
     expect(status).toBe(200);
     expect(data).toEqual({
@@ -188,9 +188,9 @@ describe('a domain', () => {
       found: null,
       hint: expect.stringContaining('There is no SPF record at example.org'),
     });
-    const [row] = house.tables.domains.list(null);
-    if (row) house.publish(row, ({ purpose }) => purpose !== 'Secondary DKIM');
-    await house.publishPlatform();
+    const [row] = setup.tables.domains.list(null);
+    if (row) setup.publish(row, ({ purpose }) => purpose !== 'Secondary DKIM');
+    await setup.publishPlatform();
     expect((await call('POST', `/domains/${domainId}/verify`)).data).toMatchObject({
       message: 'example.org is verified: mail may be sent from it.',
       status: 'SUCCESS',
@@ -206,9 +206,9 @@ describe('a domain', () => {
     expect(useCases.filter(({ canSendEmail }) => canSendEmail).map(({ id }) => id)).toEqual(['tx-local']);
   });
 
-  it('is verified ten times a minute, then one is asked to wait', async () => {
+  it('is verified at most ten times per minute', async () => {
     const { call } = await start();
-    const { domainId } = (await call('PUT', '/domains', WISH)).data;
+    const { domainId } = (await call('PUT', '/domains', INPUT)).data;
     for (let count = 0; count < 10; count++)
       expect((await call('POST', `/domains/${domainId}/verify`)).status).toBe(200);
     const refused = await call('POST', `/domains/${domainId}/verify`);
@@ -217,9 +217,9 @@ describe('a domain', () => {
     expect(refused.headers.get('ratelimit-policy')).toBe('"verification";q=10;w=60');
   });
 
-  it('changes its DKIM key', async () => {
+  it('rotates its DKIM key', async () => {
     const { call } = await start();
-    const made = (await call('PUT', '/domains', WISH)).data;
+    const made = (await call('PUT', '/domains', INPUT)).data;
     const path = `/domains/${made.domainId}/rotate-dkim`;
     const first = await call('POST', path);
     expect(first.status).toBe(200);
@@ -232,9 +232,9 @@ describe('a domain', () => {
     expect((await call('POST', path)).data.dnsRecords).toEqual(first.data.dnsRecords);
   });
 
-  it('gets a host for tracked links', async () => {
+  it('sets the host of tracked links', async () => {
     const { call } = await start();
-    const { domainId } = (await call('PUT', '/domains', WISH)).data;
+    const { domainId } = (await call('PUT', '/domains', INPUT)).data;
     const path = `/domains/${domainId}`;
     const set = await call('PATCH', path, { trackingDomain: 'EU-T-link.example.org' });
     expect(set.data).toMatchObject({
@@ -252,10 +252,10 @@ describe('a domain', () => {
   it.each([
     [{}, 400, 'VALIDATION_ERROR', 'domain'],
     [{ domain: 'example.org' }, 400, 'VALIDATION_ERROR', 'useCaseId'],
-    [{ ...WISH, domain: 'https://example.org' }, 400, 'VALIDATION_ERROR', 'domain'],
-    [{ ...WISH, domain: 7 }, 400, 'VALIDATION_ERROR', 'domain'],
-    [{ ...WISH, useCaseId: 'tx-mars' }, 404, 'USE_CASE_NOT_FOUND', undefined],
-    [{ ...WISH, groupId: 'dgroup_acct_two' }, 404, 'GROUP_NOT_FOUND', undefined],
+    [{ ...INPUT, domain: 'https://example.org' }, 400, 'VALIDATION_ERROR', 'domain'],
+    [{ ...INPUT, domain: 7 }, 400, 'VALIDATION_ERROR', 'domain'],
+    [{ ...INPUT, useCaseId: 'tx-mars' }, 404, 'USE_CASE_NOT_FOUND', undefined],
+    [{ ...INPUT, groupId: 'dgroup_acct_two' }, 404, 'GROUP_NOT_FOUND', undefined],
   ])('is not registered with %o', async (body, status, code, field) => {
     const { call } = await start();
     const refused = await call('PUT', '/domains', body);
@@ -263,9 +263,9 @@ describe('a domain', () => {
     expect(refused.json.error?.details?.[0]?.field).toBe(field);
   });
 
-  it('of another account is not told from one that never was', async () => {
-    const { call, house } = await start();
-    const { domain_id: theirs } = await house.register('example.com', 'acct_two');
+  it('of another account gets the same response as an unknown one', async () => {
+    const { call, setup } = await start();
+    const { domain_id: theirs } = await setup.register('example.com', 'acct_two');
     for (const id of [theirs, 'domain_0_never']) {
       for (const [method, path, body] of [
         ['GET', ''],
@@ -287,9 +287,9 @@ describe('a domain', () => {
 });
 
 describe('domain groups', () => {
-  it('are made, read, changed and deleted', async () => {
-    const { call, accountId, house } = await start();
-    house.clock.advance(1000);
+  it('are created, read, updated and deleted', async () => {
+    const { call, accountId, setup } = await start();
+    setup.clock.advance(1000);
     const made = await call('POST', '/domain-groups', { name: ' Shops ', color: '#2563eb' });
     expect(made.status).toBe(201);
     const { domainGroup } = made.data;
@@ -337,12 +337,12 @@ describe('domain groups', () => {
     expect(await call(method, `/domain-groups${path}`, body)).toMatchObject({ status, code });
   });
 
-  it('are not deleted while a domain is in them, and the default one never', async () => {
+  it('are deleted only if empty and not the default', async () => {
     const { call, accountId } = await start();
     const path = `/domain-groups/dgroup_${accountId}`;
     expect(await call('DELETE', path)).toMatchObject({ status: 409, code: 'GROUP_NOT_EMPTY' });
     const { groupId } = (await call('POST', '/domain-groups', { name: 'Shops' })).data.domainGroup;
-    await call('PUT', '/domains', { ...WISH, groupId });
+    await call('PUT', '/domains', { ...INPUT, groupId });
     expect(await call('DELETE', `/domain-groups/${groupId}`)).toMatchObject({
       status: 409,
       code: 'GROUP_NOT_EMPTY',

@@ -7,9 +7,9 @@ import { insertDomain } from '../../support/store.ts';
 
 /** The event feed over HTTP: the same filters as the list of messages, also for what has no message. */
 const DELIVERED = `delivered@simulator.${PLATFORM}`;
-const STRANGER = 'stranger@reader.test';
+const UNKNOWN = 'unknown@reader.test';
 
-let house: InProcess;
+let daemon: InProcess;
 let client: ApiClient;
 let campaignId: string;
 let groupId: string;
@@ -27,11 +27,11 @@ const feed = async (query: string) => {
 const kinds = async (query: string) => (await feed(query)).events.map(({ event }) => event);
 
 beforeAll(async () => {
-  house = await startInProcess();
-  client = await house.account('Shop');
-  const [group] = house.tables.domainGroups.list(client.accountId);
+  daemon = await startInProcess();
+  client = await daemon.account('Shop');
+  const [group] = daemon.tables.domainGroups.list(client.accountId);
   insertDomain(
-    house.tables,
+    daemon.tables,
     {
       account_id: client.accountId,
       group_id: group?.group_id ?? '',
@@ -57,7 +57,7 @@ beforeAll(async () => {
     html: '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>',
     campaignId,
   };
-  const refused = { ...mail, to: STRANGER, subscriptionGroupId: groupId };
+  const refused = { ...mail, to: UNKNOWN, subscriptionGroupId: groupId };
   expect((await client.call('POST', '/marketing/send', { body: refused })).status).toBe(403);
   expect((await client.call('POST', '/marketing/send', { body: { ...mail, to: DELIVERED } })).status).toBe(
     202,
@@ -66,10 +66,10 @@ beforeAll(async () => {
     (await client.allEvents()).some(({ event }) => event === 'email_delivered') ? true : null,
   );
 });
-afterAll(() => house.stop());
+afterAll(() => daemon.stop());
 
 describe('GET /web-setup/messages', () => {
-  it('shows when a scheduled message is due', async () => {
+  it('has the due time of a scheduled message', async () => {
     const scheduledAt = new Date(Date.now() + DAY).toISOString();
     const html = '<p>{{company_address_html}}{{unsubscribe_email_html}}</p>';
     const body = { to: DELIVERED, from: 'news@shop.test', subject: 'Later', html, scheduledAt };
@@ -80,13 +80,13 @@ describe('GET /web-setup/messages', () => {
 });
 
 describe('GET /web-setup/events', () => {
-  it('tells of a refused send what the request named', async () => {
-    const [refused] = (await feed(`recipient=${STRANGER}`)).events;
+  it('has the fields of the request in the event of a refused send', async () => {
+    const [refused] = (await feed(`recipient=${UNKNOWN}`)).events;
     expect(refused).toMatchObject({
       event: 'email_suppressed',
       reasonCode: 'CONSENT_REQUIRED',
       reason: 'not_subscribed',
-      recipient: STRANGER,
+      recipient: UNKNOWN,
       domainId: 'domain_1_mk',
       campaignId,
       subscriptionGroupId: groupId,
@@ -97,7 +97,7 @@ describe('GET /web-setup/events', () => {
   });
 
   it.each([
-    ['a recipient', () => `recipient=${STRANGER}`, ['email_suppressed']],
+    ['a recipient', () => `recipient=${UNKNOWN}`, ['email_suppressed']],
     ['another recipient', () => `recipient=${DELIVERED}`, ['email_sent', 'email_delivered']],
     ['a campaign', () => `campaignId=${campaignId}`, ['email_suppressed', 'email_sent', 'email_delivered']],
     ['a domain', () => 'domainId=domain_1_mk', ['email_suppressed', 'email_sent', 'email_delivered']],

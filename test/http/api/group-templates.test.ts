@@ -24,15 +24,15 @@ interface Group {
   group: { subscriptionGroupId: string } & Record<(typeof FIELDS)[number], string | null>;
 }
 
-let house: InProcess;
+let daemon: InProcess;
 let client: ApiClient;
 let other: ApiClient;
 
 beforeAll(async () => {
-  house = await startInProcess();
-  client = await house.account('Shop');
-  other = await house.account('Other');
-  const [group] = house.tables.domainGroups.list(client.accountId);
+  daemon = await startInProcess();
+  client = await daemon.account('Shop');
+  other = await daemon.account('Other');
+  const [group] = daemon.tables.domainGroups.list(client.accountId);
   for (const name of ['shop.test', 'plain.test']) {
     const row = {
       account_id: client.accountId,
@@ -41,14 +41,14 @@ beforeAll(async () => {
       name,
     };
     insertDomain(
-      house.tables,
+      daemon.tables,
       { ...row, domain_id: `domain_1_${name}`, next_check_at: Date.now() + DAY },
       Date.now(),
     );
   }
   await client.post('/web-setup/contacts', { email: 'ada@reader.test' });
 });
-afterAll(() => house.stop());
+afterAll(() => daemon.stop());
 
 async function template(type: Kind, words: string, more: object = {}, of = client): Promise<string> {
   const htmlContent = `<p>${words} <a href="https://x.example/${HOLDS[type]}">${HOLDS[type]}</a></p>`;
@@ -69,8 +69,8 @@ async function mailed(groupId: string | null, from = 'a@shop.test'): Promise<str
     html: '{{company_address_html}}|{{unsubscribe_email_html}}|{{report_abuse_email_html}}',
     ...(groupId === null ? {} : { subscriptionGroupId: groupId }),
   });
-  const message = house.tables.messages.byId(data.recipients[0]?.messageId ?? '');
-  return contentOf(house.tables, message ?? undefined).html;
+  const message = daemon.tables.messages.byId(data.recipients[0]?.messageId ?? '');
+  return contentOf(daemon.tables, message ?? undefined).html;
 }
 
 /** The words of the three templates that were used, '-' for the built-in one. */
@@ -79,8 +79,8 @@ async function used(groupId: string | null, from?: string): Promise<string[]> {
   return html.split('|').map((part) => /of the [a-z]+/.exec(part)?.[0] ?? '-');
 }
 
-describe('a template that a group names', () => {
-  it('is one of the account, and of the type that the field is for', async () => {
+describe('a compliance template of a group', () => {
+  it('belongs to the account and has the type of the field', async () => {
     const fields = {
       unsubscribeTemplateId: await template('unsubscribe', 'Leave'),
       reportAbuseTemplateId: await template('report_abuse', 'Report'),
@@ -93,7 +93,7 @@ describe('a template that a group names', () => {
     expect(data.group).toMatchObject({ ...fields, unsubscribeTemplateId: null });
   });
 
-  it.each(FIELDS)('is 404 as %s when there is no such one, or it is another account’s', async (field) => {
+  it.each(FIELDS)('is 404 as %s if it is unknown or belongs to another account', async (field) => {
     const { subscriptionGroupId } = await newGroup();
     const foreign = await template('unsubscribe', 'Theirs', {}, other);
     for (const id of ['ctemplate_1_unknown', foreign]) {
@@ -114,12 +114,12 @@ describe('a template that a group names', () => {
     ['unsubscribeTemplateId', 'report_abuse'],
     ['reportAbuseTemplateId', 'company_address'],
     ['companyAddressTemplateId', 'unsubscribe'],
-  ] as const)('is 400 as %s when it is of type %s', async (field, type) => {
+  ] as const)('is 400 as %s if its type is %s', async (field, type) => {
     const { status, error } = await client.post(GROUPS, { name: 'News', [field]: await template(type, 'x') });
     expect([status, error.code, error.details?.[0]?.field]).toEqual([400, 'VALIDATION_ERROR', field]);
   });
 
-  it('is asked about after the group itself', async () => {
+  it('is checked after the group', async () => {
     const body = { unsubscribeTemplateId: 'ctemplate_1_unknown' };
     const { error } = await client.call('PATCH', `${GROUPS}/sgroup_1_unknown`, { body });
     expect(error.code).toBe('SUBSCRIPTION_GROUP_NOT_FOUND');
@@ -127,7 +127,7 @@ describe('a template that a group names', () => {
 });
 
 describe('mail to a group', () => {
-  it('has the group’s template, else that of the From domain, else the account’s, else the built-in one', async () => {
+  it('uses the template of the group, else of the From domain, else of the account, else the built-in one', async () => {
     const bare = await newGroup();
     expect(await used(bare.subscriptionGroupId)).toEqual(['-', '-', '-']);
 
@@ -165,7 +165,7 @@ describe('mail to a group', () => {
     expect(await used(own.subscriptionGroupId)).toEqual(['of the account', 'of the domain', '-']);
   });
 
-  it('loses nothing when the template is another account’s of the same id', async () => {
+  it('ignores a template of another account with the same id', async () => {
     const unsubscribeTemplateId = await template('unsubscribe', 'of the group');
     const own = await newGroup({ unsubscribeTemplateId });
     const { status } = await other.call('DELETE', `${TEMPLATES}/${unsubscribeTemplateId}`);

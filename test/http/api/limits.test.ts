@@ -12,7 +12,7 @@ afterAll(() => daemon.stop());
 
 const COMPLIANCE = '{{company_address_html}}{{unsubscribe_email_html}}';
 
-/** `postrider account limits`, as a process of its own. */
+/** `postrider account limits`, as a separate process. */
 async function setLimits(api: ApiClient, ...options: string[]): Promise<void> {
   const args = ['account', 'limits', api.accountId, ...options];
   const { status, err } = await runProgram(args, { POSTRIDER_DATA__DIR: daemon.dataDir });
@@ -30,8 +30,8 @@ function groupOf(api: ApiClient): string {
   return group.group_id;
 }
 
-describe('limits that the command line sets', () => {
-  it('apply to the running daemon: domains, with an existing one still answered 200', async () => {
+describe('limits set on the command line', () => {
+  it('apply to domains in the running daemon; an existing one still gets 200', async () => {
     const api = await daemon.account('Domains');
     const domain = (name: string) => ({ domain: name, useCaseId: 'tx-local' });
     expect((await api.put('/web-setup/domains', domain('a.example'))).status).toBe(201);
@@ -73,7 +73,7 @@ describe('limits that the command line sets', () => {
     expect(imported.data).toMatchObject({ rejected: 1, updated: 1 });
   });
 
-  it('apply to messages, each recipient counted, in single and batch sends', async () => {
+  it('apply to messages, counted by recipient, in single and batch sends', async () => {
     const api = await daemon.account('Messages');
     verifiedDomain(api, 'messages.example');
     const mail = (to: string | string[]) => ({

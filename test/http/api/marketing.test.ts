@@ -25,7 +25,7 @@ interface Body {
   };
 }
 
-let house: InProcess;
+let daemon: InProcess;
 let client: ApiClient;
 let groupId: string;
 
@@ -36,7 +36,7 @@ async function call(
   key = client.keys.setup,
   headers: Record<string, string> = {},
 ) {
-  const response = await fetch(house.url + path, {
+  const response = await fetch(daemon.url + path, {
     method,
     headers: { 'x-api-key': key, 'x-id': client.accountId, 'content-type': 'application/json', ...headers },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -63,12 +63,12 @@ const subscribe = (email: string, isActive = true) =>
   call('POST', `/web-setup/contacts/subscription-groups/${groupId}/subscriptions`, { email, isActive });
 
 beforeAll(async () => {
-  house = await startInProcess();
-  client = await house.account('Shop');
-  const [group] = house.tables.domainGroups.list(client.accountId);
+  daemon = await startInProcess();
+  client = await daemon.account('Shop');
+  const [group] = daemon.tables.domainGroups.list(client.accountId);
   const row = { account_id: client.accountId, group_id: group?.group_id ?? '', use_case: 'mk' as const };
   insertDomain(
-    house.tables,
+    daemon.tables,
     { ...row, domain_id: 'domain_1_mk', name: 'shop.test', next_check_at: Date.now() + DAY },
     Date.now(),
   );
@@ -87,10 +87,10 @@ beforeAll(async () => {
     stream: 'all',
   });
 });
-afterAll(() => house.stop());
+afterAll(() => daemon.stop());
 
 describe('a marketing send', () => {
-  it('answers 202 with a job, and its messages are found by it', async () => {
+  it('responds with 202 and a job whose messages can be listed', async () => {
     const { status, body } = await send({ subscriptionGroupId: groupId });
     expect(status).toBe(202);
     expect(body.data).toEqual({
@@ -119,11 +119,11 @@ describe('a marketing send', () => {
     });
   });
 
-  it('addresses every copy to its recipient alone', async () => {
+  it('addresses every copy to its recipient only', async () => {
     const { body } = await send({ to: 'member@reader.test, alone@reader.test' });
     const contents = body.data.recipients.map(({ messageId }: { messageId: string }) => {
-      const message = house.tables.messages.byId(messageId);
-      return contentOf(house.tables, message ?? undefined);
+      const message = daemon.tables.messages.byId(messageId);
+      return contentOf(daemon.tables, message ?? undefined);
     });
     expect(contents.map(({ to }: { to: { address: string }[] }) => to.map(({ address }) => address))).toEqual(
       [['member@reader.test'], ['alone@reader.test']],
@@ -132,7 +132,7 @@ describe('a marketing send', () => {
   });
 
   it.each<[string, object, number, string, string | undefined]>([
-    ['no contact', { to: 'stranger@reader.test' }, 403, 'CONSENT_REQUIRED', 'not_subscribed'],
+    ['no contact', { to: 'unknown@reader.test' }, 403, 'CONSENT_REQUIRED', 'not_subscribed'],
     [
       'a contact that is not in the group',
       { to: 'alone@reader.test', subscriptionGroupId: 'GROUP' },
@@ -156,7 +156,7 @@ describe('a marketing send', () => {
     ],
     [
       'one of two',
-      { to: ['member@reader.test', 'stranger@reader.test'] },
+      { to: ['member@reader.test', 'unknown@reader.test'] },
       403,
       'CONSENT_REQUIRED',
       'not_subscribed',
@@ -178,7 +178,7 @@ describe('a marketing send', () => {
     ],
     [
       'no compliance before no consent',
-      { to: 'stranger@reader.test', html: '<p>x</p>' },
+      { to: 'unknown@reader.test', html: '<p>x</p>' },
       422,
       'COMPLIANCE_TEMPLATE_MISSING',
       undefined,
@@ -215,16 +215,16 @@ describe('a marketing send', () => {
     expect(answer.body.subscriptionStatus).toBe(subscriptionStatus);
   });
 
-  it('needs no consent of the simulator', async () => {
+  it('requires no consent for simulator addresses', async () => {
     expect((await send({ to: `delivered@simulator.${PLATFORM}` })).status).toBe(202);
   });
 
-  it('waits for its time', async () => {
+  it('is sent at its scheduled time', async () => {
     const at = new Date(Date.now() + 2 * HOUR).toISOString();
     const { body } = await send({ scheduledAt: at });
     expect(body.data.message).toBe('Email scheduled');
-    const message = house.tables.messages.byId(body.data.recipients[0].messageId);
-    expect(house.tables.queue.get(message?.seq ?? 0)).toMatchObject({
+    const message = daemon.tables.messages.byId(body.data.recipients[0].messageId);
+    expect(daemon.tables.queue.get(message?.seq ?? 0)).toMatchObject({
       lane: 1,
       ready: 0,
       due_at: Date.parse(at),
@@ -232,7 +232,7 @@ describe('a marketing send', () => {
     expect(message?.status).toBe('queued');
   });
 
-  it('is dropped in the queue when consent ends meanwhile', async () => {
+  it('is dropped from the queue if consent ends before delivery', async () => {
     await contact('leaver@reader.test');
     const { body } = await send({
       to: 'leaver@reader.test',
@@ -247,7 +247,7 @@ describe('a marketing send', () => {
       .toBe('cancelled');
   });
 
-  it('replays for its idempotency key', async () => {
+  it('replays the response for its idempotency key', async () => {
     const headers = { 'idempotency-key': 'marketing-1' };
     const first = await send({}, headers);
     const again = await send({}, headers);
@@ -259,7 +259,7 @@ describe('a marketing send', () => {
     ]);
   });
 
-  it('wants a marketing key', async () => {
+  it('requires a marketing key', async () => {
     const answer = await call('POST', '/marketing/send', {}, client.keys.transactional);
     expect([answer.status, answer.body.reasonCode]).toEqual([403, 'INSUFFICIENT_SCOPE']);
   });
@@ -270,10 +270,10 @@ describe('a batch', () => {
   const batch = (messages: unknown[], headers: Record<string, string> = {}) =>
     call('POST', '/marketing/send-batch', { messages }, client.keys.marketing, headers);
 
-  it('answers for each in order, and one bad one does not stop the rest', async () => {
+  it('has results in order; a refused message does not affect others', async () => {
     const { status, body } = await batch([
       item('member@reader.test'),
-      item('stranger@reader.test'),
+      item('unknown@reader.test'),
       { to: 5 },
       { ...item('alone@reader.test'), foo: 1 },
     ]);
@@ -288,7 +288,7 @@ describe('a batch', () => {
     expect(body.data.results[3]?.data?.warnings).toEqual(['unknown field "foo" was ignored']);
   });
 
-  it('sends nothing twice for one key, and goes on where it stopped', async () => {
+  it('sends nothing twice for one key, and continues where it stopped', async () => {
     const headers = { 'idempotency-key': 'batch-1' };
     const first = await batch([item('member@reader.test'), item('late@reader.test')], headers);
     await contact('late@reader.test');

@@ -5,8 +5,8 @@ import { startInProcess } from '../../support/in-process-daemon.ts';
 // The whole daemon takes part, perhaps on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
-const house = await startInProcess();
-afterAll(() => house.stop());
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
 
 const GROUPS = '/web-setup/contacts/subscription-groups';
 const ADA = 'ada@example.net';
@@ -25,7 +25,7 @@ interface MembershipResult {
 }
 
 async function start() {
-  const api = await house.account('A');
+  const api = await daemon.account('A');
   const made = await api.post<{ group: Group }>(GROUPS, { name: 'News' });
   const { group } = made.data;
   const path = `${GROUPS}/${group.subscriptionGroupId}`;
@@ -50,7 +50,7 @@ async function start() {
 }
 
 describe('a subscription group', () => {
-  it('has every field of its record', async () => {
+  it('has all fields', async () => {
     const { api, group, path } = await start();
     expect(group).toEqual({
       subscriptionGroupId: expect.stringMatching(/^sgroup_\d{13}_[0-9a-z]{12}$/),
@@ -73,7 +73,7 @@ describe('a subscription group', () => {
     expect((await api.get<object>(path)).data).toEqual({ group });
   });
 
-  it.each(['PUT', 'PATCH'])('is changed by %s, field by field', async (method) => {
+  it.each(['PUT', 'PATCH'])('is updated by %s, field by field', async (method) => {
     const { api, path } = await start();
     const change = async (body: object) =>
       (await api.call<{ group: Group }>(method, path, { body })).data.group;
@@ -86,7 +86,7 @@ describe('a subscription group', () => {
     });
   });
 
-  it('is listed newest first, page by page, and gone when deleted', async () => {
+  it('is listed newest first in pages, until it is deleted', async () => {
     const { api, path, code, group } = await start();
     await api.post(GROUPS, { name: 'Second' });
     interface Page {
@@ -106,7 +106,7 @@ describe('a subscription group', () => {
 });
 
 describe('a subscription', () => {
-  it('is told of its group before its contact, whatever is asked', async () => {
+  it('reports a missing group before a missing contact', async () => {
     const { code } = await start();
     const none = `${GROUPS}/sgroup_1_x/subscriptions`;
     const calls: [string, string, object?][] = [
@@ -120,7 +120,7 @@ describe('a subscription', () => {
     for (const call of calls) expect(await code(...call)).toEqual([404, 'SUBSCRIPTION_GROUP_NOT_FOUND']);
   });
 
-  it('may be put without a body, and PATCH does what PUT does', async () => {
+  it('accepts PUT without a body, and PATCH as PUT', async () => {
     const { api, members } = await start();
     const put = await api.call<MembershipResult>('PUT', `${members}/${ADA_ID}`);
     expect([put.status, put.data.subscriber.isActive]).toEqual([201, true]);
@@ -130,7 +130,7 @@ describe('a subscription', () => {
     expect([patch.status, patch.data.subscriber.isActive]).toEqual([200, false]);
   });
 
-  it('has texts that are texts, also where nothing is known', async () => {
+  it('has empty strings for missing values', async () => {
     const { api, members } = await start();
     await api.post('/web-setup/contacts', { phone: '+442079460000' });
     const added = await api.post<MembershipResult>(members, { phone: '+44 20 7946 0000' });
@@ -157,7 +157,7 @@ describe('a subscription', () => {
     });
   });
 
-  it('that was left says so when it is added again', async () => {
+  it('reports an opt-out when it is added again', async () => {
     const { api, members } = await start();
     await api.post(members, { email: ADA });
     await api.put(`${members}/${ADA_ID}`, { isActive: false });
@@ -186,7 +186,7 @@ describe('a subscription', () => {
     expect([answer.status, answer.error.details?.map((detail) => detail.field)]).toEqual([400, [field]]);
   });
 
-  it('is listed with its group, by activity and by search', async () => {
+  it('is listed by group, activity and search', async () => {
     const { api, members, add } = await start();
     for (const email of ['bob@example.net', 'bea@example.net', 'cy@example.net']) {
       await add(email);
@@ -215,8 +215,8 @@ describe('a subscription', () => {
   });
 });
 
-describe('many at once', () => {
-  it('200 adds of one person make one 201, 199 200 and one row', async () => {
+describe('concurrent requests', () => {
+  it('200 adds of one contact get one 201, 199 times 200, and store one row', async () => {
     const { api, members, counts } = await start();
     const answers = await Promise.all(
       Array.from({ length: 200 }, () => api.post<MembershipResult>(members, { email: ADA })),
@@ -227,7 +227,7 @@ describe('many at once', () => {
     expect(await counts()).toEqual([1, 1]);
   });
 
-  it('a storm of POST, PUT and DELETE leaves the counts right', async () => {
+  it('POST, PUT and DELETE in parallel leave correct counts', async () => {
     const { api, members, add, counts } = await start();
     const emails = Array.from({ length: 10 }, (_, n) => `m${n}@example.net`);
     await Promise.all(emails.map(add));
@@ -251,7 +251,7 @@ describe('many at once', () => {
 });
 
 describe('two accounts', () => {
-  it('answer another’s group as they do one that never was', async () => {
+  it('get the same response for a group of the other as for an unknown one', async () => {
     const { members, path, api } = await start();
     await api.post(members, { email: ADA });
     const other = await start();

@@ -4,8 +4,8 @@ import { startInProcess } from '../../support/in-process-daemon.ts';
 // The whole daemon takes part, perhaps on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
 
-const house = await startInProcess();
-afterAll(() => house.stop());
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
 
 const PATH = '/web-setup/suppressions';
 const ADA = 'ada@example.net';
@@ -17,7 +17,7 @@ interface Page {
 }
 
 async function start() {
-  const api = await house.account('A');
+  const api = await daemon.account('A');
   const listed = async (query = '') =>
     (await api.get<Page>(PATH + query)).data.suppressions.map(
       ({ email, stream, reason }) => `${email} ${stream} ${reason}`,
@@ -26,7 +26,7 @@ async function start() {
 }
 
 describe('POST', () => {
-  it('answers 201 for a new one and 200 with the same one after', async () => {
+  it('responds with 201 for a new suppression and 200 for an existing one', async () => {
     const { api, listed } = await start();
     const first = await api.post<object>(PATH, { email: ADA });
     expect([first.status, first.data]).toEqual([
@@ -46,7 +46,7 @@ describe('POST', () => {
     expect(await listed()).toEqual([`${ADA} all manual`]);
   });
 
-  it('makes one, however many ask at once', async () => {
+  it('creates one for concurrent requests', async () => {
     const { api, listed } = await start();
     const answers = await Promise.all(Array.from({ length: 50 }, () => api.post(PATH, { email: ADA })));
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
@@ -58,9 +58,9 @@ describe('POST', () => {
     ['no address', { email: 'nobody' }, 'email'],
     ['an unknown stream', { stream: 'sms' }, 'stream'],
     ['an unknown reason', { reason: 'because' }, 'reason'],
-  ])('refuses %s', async (_, wish, field) => {
+  ])('refuses %s', async (_, input, field) => {
     const { api } = await start();
-    const { status, error } = await api.post(PATH, { email: ADA, ...wish });
+    const { status, error } = await api.post(PATH, { email: ADA, ...input });
     expect([status, error.code, error.details?.[0]?.field]).toEqual([400, 'VALIDATION_ERROR', field]);
   });
 });
@@ -70,7 +70,7 @@ describe('DELETE', () => {
     ['the query', { query: `?email=${ADA}&stream=mk` }],
     ['a body', { body: { email: ADA, stream: 'mk' } }],
     ['both', { query: `?email=${ADA}`, body: { email: ADA, stream: 'mk' } }],
-  ])('takes its wish from %s', async (_, { query = '', body }: { query?: string; body?: object }) => {
+  ])('reads its target from %s', async (_, { query = '', body }: { query?: string; body?: object }) => {
     const { api, listed } = await start();
     await api.post(PATH, { email: ADA });
     await api.post(PATH, { email: ADA, stream: 'mk' });
@@ -80,7 +80,7 @@ describe('DELETE', () => {
   });
 
   it.each([
-    ['says nothing', {}, 400, 'email'],
+    ['has no address', {}, 400, 'email'],
     ['contradicts itself', { query: `?email=${ADA}`, body: { email: 'bob@example.net' } }, 400, 'email'],
     ['names nobody who is suppressed', { query: '?email=bob@example.net' }, 404, undefined],
   ])(
@@ -95,7 +95,7 @@ describe('DELETE', () => {
   );
 });
 
-it('the list is filtered, paged, and another account’s is another', async () => {
+it('the list is filtered, paged and separate for each account', async () => {
   const { api, listed } = await start();
   await api.post(PATH, { email: 'a@example.net', stream: 'tx' });
   await api.post(PATH, { email: 'b@example.net', reason: 'complaint' });
@@ -112,7 +112,7 @@ it('the list is filtered, paged, and another account’s is another', async () =
   expect(await (await start()).listed()).toEqual([]);
 });
 
-it('a contact’s status follows', async () => {
+it('the status of a contact follows its suppressions', async () => {
   const { api } = await start();
   await api.post('/web-setup/contacts', { email: ADA });
   const status = async () => {

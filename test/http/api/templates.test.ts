@@ -4,8 +4,8 @@ import { startInProcess } from '../../support/in-process-daemon.ts';
 // The whole daemon takes part, perhaps on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
 
-const house = await startInProcess();
-afterAll(() => house.stop());
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
 
 const HTML = '<p>{{company_address_html}} {{unsubscribe_email_html}}</p>';
 const GOOD = { name: 'Order', subject: 'Order {{number}}', html: HTML };
@@ -21,29 +21,29 @@ interface Page {
 }
 
 describe('a template', () => {
-  it('is kept as it was given, in any script and however hostile', async () => {
-    const api = await house.account('A');
-    const wish = {
+  it('is stored unchanged, in any script, with any markup', async () => {
+    const api = await daemon.account('A');
+    const input = {
       name: "Robert'); DROP TABLE templates;--",
       type: 'marketing',
       subject: '🎁 عرض خاص \u202e{{name}}\u202c',
       html: `${HTML}<p>日本語 𝒳 \u0001 ‮</p>`,
       text: 'Zeile 1\r\nZeile 2\t{{name}}',
     };
-    const { status, data } = await api.post<Answer>('/web-setup/templates', wish);
-    expect([status, data]).toMatchObject([201, { template: wish }]);
+    const { status, data } = await api.post<Answer>('/web-setup/templates', input);
+    expect([status, data]).toMatchObject([201, { template: input }]);
     const { data: read } = await api.get<Answer>(`/web-setup/templates/${data.template.templateId}`);
     expect(read).toEqual({ template: data.template });
   });
 
-  it('has nothing for what was not given', async () => {
-    const api = await house.account('A');
+  it('has null for fields that were not given', async () => {
+    const api = await daemon.account('A');
     const { data } = await api.post<Answer>('/web-setup/templates', { name: 'Bare', html: HTML });
     expect(data.template).toMatchObject({ type: null, subject: null, text: null });
   });
 
-  it('may be text only, and names what its text lacks', async () => {
-    const api = await house.account('A');
+  it('may be text only, with warnings about its text', async () => {
+    const api = await daemon.account('A');
     const text = '{{company_address_text}} {{unsubscribe_email_text}}';
     const { status, data } = await api.post<Answer>('/web-setup/templates', { name: 'Code', text });
     expect([status, data]).toMatchObject([201, { template: { html: '', text } }]);
@@ -58,8 +58,8 @@ describe('a template', () => {
     expect(error.details?.[0]?.message).toBe('is required, unless text is given');
   });
 
-  it('changes where it is told to, and gives up what is null', async () => {
-    const api = await house.account('A');
+  it('updates the given fields, and clears those that are null', async () => {
+    const api = await daemon.account('A');
     const { data } = await api.post<Answer>('/web-setup/templates', { ...GOOD, type: 'transactional' });
     const path = `/web-setup/templates/${data.template.templateId}`;
     const { data: changed } = await api.put<Answer>(path, { subject: null, type: null });
@@ -85,7 +85,7 @@ describe('a template', () => {
     ['half a character in the text', { text: 'a\ud83d' }, 'text'],
     ['no html', { html: '' }, 'html'],
   ])('is refused for %s', async (_, changes, field) => {
-    const api = await house.account('A');
+    const api = await daemon.account('A');
     const { status, error } = await api.post('/web-setup/templates', { ...GOOD, ...changes });
     expect([status, error.code, error.details?.map((detail) => detail.field)]).toEqual([
       400,
@@ -95,8 +95,8 @@ describe('a template', () => {
     expect((await api.get<Page>('/web-setup/templates')).data.count).toBe(0);
   });
 
-  it('is refused when it is over the limit of a body', async () => {
-    const api = await house.account('A');
+  it('is refused over the limit of a body', async () => {
+    const api = await daemon.account('A');
     const { status, error } = await api.post('/web-setup/templates', {
       ...GOOD,
       html: HTML + 'x'.repeat(270_000),
@@ -106,16 +106,16 @@ describe('a template', () => {
 });
 
 describe('warnings', () => {
-  const warningsOf = async (wish: object) => {
-    const api = await house.account('A');
-    return (await api.post<Answer>('/web-setup/templates', { ...GOOD, ...wish })).data.warnings;
+  const warningsOf = async (input: object) => {
+    const api = await daemon.account('A');
+    return (await api.post<Answer>('/web-setup/templates', { ...GOOD, ...input })).data.warnings;
   };
 
-  it('are left out when there is nothing to warn of', async () => {
+  it('are absent if there are none', async () => {
     expect(await warningsOf({})).toBeUndefined();
   });
 
-  it('name what a send would be refused for, slips, and fields that nobody knows', async () => {
+  it('name reasons of refused sends, likely mistakes, and unknown fields', async () => {
     const warnings = await warningsOf({
       html: '<p>{{first name}} {{company_address_html}} <!-- {{unsubscribe_email_html}} --></p>',
       subject: 'Order {{#if x}}',
@@ -129,8 +129,8 @@ describe('warnings', () => {
     ]);
   });
 
-  it('come with a change, too', async () => {
-    const api = await house.account('A');
+  it('are in responses to updates as well', async () => {
+    const api = await daemon.account('A');
     const { data } = await api.post<Answer>('/web-setup/templates', GOOD);
     const path = `/web-setup/templates/${data.template.templateId}`;
     const { data: changed } = await api.put<Answer>(path, { html: '<p>Hi</p>' });
@@ -139,7 +139,7 @@ describe('warnings', () => {
 });
 
 describe('the list', () => {
-  async function pages(api: Awaited<ReturnType<typeof house.account>>, limit: number): Promise<string[][]> {
+  async function pages(api: Awaited<ReturnType<typeof daemon.account>>, limit: number): Promise<string[][]> {
     const read: string[][] = [];
     for (let key = ''; ; ) {
       const { data } = await api.get<Page>(`/web-setup/templates?limit=${limit}${key}`);
@@ -150,15 +150,15 @@ describe('the list', () => {
     }
   }
 
-  it('is read page by page, newest first, each template once', async () => {
-    const api = await house.account('A');
+  it('is paged, newest first, with each template once', async () => {
+    const api = await daemon.account('A');
     for (const name of ['1', '2', '3', '4', '5']) await api.post('/web-setup/templates', { ...GOOD, name });
     expect(await pages(api, 2)).toEqual([['5', '4'], ['3', '2'], ['1']]);
     expect(await pages(api, 5)).toEqual([['5', '4', '3', '2', '1']]);
   });
 
-  it('makes shorter pages of large templates', async () => {
-    const api = await house.account('A');
+  it('has shorter pages for large templates', async () => {
+    const api = await daemon.account('A');
     const html = HTML + 'x'.repeat(250_000);
     for (let n = 1; n <= 18; n++) await api.post('/web-setup/templates', { name: String(n), html });
     const read = await pages(api, 200);
@@ -166,8 +166,8 @@ describe('the list', () => {
     expect(read.flat()).toEqual(Array.from({ length: 18 }, (_, n) => String(18 - n)));
   });
 
-  it('takes no key of another list', async () => {
-    const api = await house.account('A');
+  it('rejects a key of another list', async () => {
+    const api = await daemon.account('A');
     for (const name of ['1', '2']) await api.post('/web-setup/campaigns', { name });
     const { data } = await api.get<Page>('/web-setup/campaigns?limit=1');
     const { status, error } = await api.get(`/web-setup/templates?lastKey=${data.nextKey}`);

@@ -6,17 +6,17 @@ import { startEndpoint } from '../../support/webhook-endpoint.ts';
 import { startHouse } from '../../webhooks/house.ts';
 import { startApi } from '../harness.ts';
 
-/** The API with the webhooks room behind it, as a client sees it. */
+/** The API with the webhooks module. */
 async function start() {
-  const house = await startHouse();
-  const parts = { webhooks: house.webhooks };
+  const setup = await startHouse();
+  const deps = { webhooks: setup.webhooks };
   const api = await startApi({
-    routes: [...webhookRoutes(parts), ...webhookDeliveryRoutes(parts)],
+    routes: [...webhookRoutes(deps), ...webhookDeliveryRoutes(deps)],
     limits: { setupBytes: 10_000 },
   });
   onTestFinished(() => api.stop());
   const { accountId } = api.account;
-  insertAccount(house.tables, accountId, house.clock.now());
+  insertAccount(setup.tables, accountId, setup.clock.now());
 
   async function call(method: string, path: string, body?: object) {
     const response = await fetch(`${api.base}/web-setup/webhooks${path}`, {
@@ -27,7 +27,7 @@ async function start() {
     const json = (await response.json()) as Answered;
     return { status: response.status, data: json.data, code: json.error?.code, fields: fieldsOf(json) };
   }
-  return { house, accountId, call };
+  return { setup, accountId, call };
 }
 
 interface Answered {
@@ -46,21 +46,21 @@ function fieldsOf({ error }: Answered): string[] {
   return error?.details?.map(({ field }) => field) ?? [];
 }
 
-const WISH = { url: 'https://shop.example/hooks', events: ['email_sent', 'email_delivered'] };
+const INPUT = { url: 'https://shop.example/hooks', events: ['email_sent', 'email_delivered'] };
 
 describe('POST /web-setup/webhooks', () => {
-  it('answers 201 with the webhook and its secret', async () => {
-    const { house, call } = await start();
-    expect(await call('POST', '', WISH)).toMatchObject({
+  it('responds with 201, the webhook and its secret', async () => {
+    const { setup, call } = await start();
+    expect(await call('POST', '', INPUT)).toMatchObject({
       status: 201,
       data: {
         webhookId: expect.stringMatching(/^webhook_\d{13}_[0-9a-z]{12}$/),
         name: 'shop.example',
-        ...WISH,
+        ...INPUT,
         isActive: true,
         secret: expect.stringMatching(/^whsec_/),
-        createdAt: house.clock.now(),
-        updatedAt: house.clock.now(),
+        createdAt: setup.clock.now(),
+        updatedAt: setup.clock.now(),
       },
     });
   });
@@ -72,9 +72,9 @@ describe('POST /web-setup/webhooks', () => {
     ['a description, which is its name then', { description: 'Of the shop' }, { name: 'Of the shop' }],
     ['a description of nothing', { description: '' }, { name: 'shop.example' }],
     ['a webhook that is off', { isActive: false }, { isActive: false }],
-  ])('takes %s', async (_, wish, made) => {
+  ])('accepts %s', async (_, input, made) => {
     const { call } = await start();
-    expect(await call('POST', '', { ...WISH, ...wish })).toMatchObject({ status: 201, data: made });
+    expect(await call('POST', '', { ...INPUT, ...input })).toMatchObject({ status: 201, data: made });
   });
 
   it.each([
@@ -89,18 +89,18 @@ describe('POST /web-setup/webhooks', () => {
     ['a number of events', { events: 7 }, 'events'],
     ['an empty name', { name: ' ' }, 'name'],
     ['a flag that is none', { isActive: 'yes' }, 'isActive'],
-  ])('refuses %s', async (_, wish, field) => {
+  ])('refuses %s', async (_, input, field) => {
     const { call } = await start();
-    expect(await call('POST', '', { ...WISH, ...wish })).toMatchObject({
+    expect(await call('POST', '', { ...INPUT, ...input })).toMatchObject({
       status: 400,
       code: 'VALIDATION_ERROR',
       fields: [field],
     });
   });
 
-  it('names what it does not know', async () => {
+  it('warns of unknown fields', async () => {
     const { call } = await start();
-    const { status, data } = await call('POST', '', { ...WISH, secret: 'mine' });
+    const { status, data } = await call('POST', '', { ...INPUT, secret: 'mine' });
     expect(status).toBe(201);
     expect(data.warnings).toEqual([expect.stringContaining('secret')]);
     expect(data.secret).not.toBe('mine');
@@ -108,17 +108,17 @@ describe('POST /web-setup/webhooks', () => {
 });
 
 describe('GET /web-setup/webhooks', () => {
-  it('has the six fields of each active webhook, and nothing of the others', async () => {
-    const { house, call } = await start();
-    const { data } = await call('POST', '', { ...WISH, description: 'Of the shop' });
-    await call('POST', '', { ...WISH, isActive: false });
-    await house.hook('https://other.example/');
+  it('has the six fields of each active webhook of the account', async () => {
+    const { setup, call } = await start();
+    const { data } = await call('POST', '', { ...INPUT, description: 'Of the shop' });
+    await call('POST', '', { ...INPUT, isActive: false });
+    await setup.hook('https://other.example/');
     const listed = {
       webhookId: data.webhookId,
       name: 'Of the shop',
-      ...WISH,
+      ...INPUT,
       isActive: true,
-      createdAt: house.clock.now(),
+      createdAt: setup.clock.now(),
     };
     expect(await call('GET', '')).toMatchObject({ status: 200, data: { webhooks: [listed], count: 1 } });
     expect((await call('GET', '')).data.webhooks[0]).toEqual(listed);
@@ -128,13 +128,13 @@ describe('GET /web-setup/webhooks', () => {
 });
 
 describe('/web-setup/webhooks/{webhookId}', () => {
-  it('is read, changed by PUT and PATCH alike, and deleted', async () => {
-    const { house, call } = await start();
-    const { data: made } = await call('POST', '', WISH);
+  it('is read, updated by PUT and PATCH, and deleted', async () => {
+    const { setup, call } = await start();
+    const { data: made } = await call('POST', '', INPUT);
     const path = `/${made.webhookId}`;
     expect((await call('GET', path)).data).toEqual(made);
-    house.clock.advance(5);
-    const changed = { ...made, updatedAt: house.clock.now() };
+    setup.clock.advance(5);
+    const changed = { ...made, updatedAt: setup.clock.now() };
     expect((await call('PUT', path, { events: '*' })).data).toEqual({ ...changed, events: ['*'] });
     expect((await call('PATCH', path, { name: 'Shop' })).data).toEqual({
       ...changed,
@@ -150,9 +150,9 @@ describe('/web-setup/webhooks/{webhookId}', () => {
       expect(await call(method, path)).toMatchObject({ status: 404, code: 'WEBHOOK_NOT_FOUND' });
   });
 
-  it('gets another secret', async () => {
+  it('rotates the secret', async () => {
     const { call } = await start();
-    const { data: made } = await call('POST', '', WISH);
+    const { data: made } = await call('POST', '', INPUT);
     const { status, data } = await call('POST', `/${made.webhookId}/rotate-secret`);
     expect(status).toBe(200);
     expect(data).toEqual({ ...made, secret: expect.stringMatching(/^whsec_/) });
@@ -160,10 +160,10 @@ describe('/web-setup/webhooks/{webhookId}', () => {
     expect((await call('GET', `/${made.webhookId}`)).data).toEqual(data);
   });
 
-  it('is tried out, with a body and without', async () => {
+  it('sends a test event, with and without a body', async () => {
     const { call } = await start();
     const endpoint = await startEndpoint(() => ({ status: 404, body: 'who?' }));
-    const { data: made } = await call('POST', '', { ...WISH, url: endpoint.url });
+    const { data: made } = await call('POST', '', { ...INPUT, url: endpoint.url });
     expect(await call('POST', `/${made.webhookId}/test`)).toMatchObject({
       status: 200,
       data: { delivered: false, responseCode: 404, responseBody: 'who?', payload: { type: 'email_sent' } },
@@ -178,13 +178,13 @@ describe('/web-setup/webhooks/{webhookId}', () => {
 });
 
 describe('deliveries', () => {
-  it('are listed by pages, retried and replayed', async () => {
-    const { house, accountId, call } = await start();
+  it('are paged, retried and replayed', async () => {
+    const { setup, accountId, call } = await start();
     const endpoint = await startEndpoint(500);
-    const { data: made } = await call('POST', '', { ...WISH, url: endpoint.url });
+    const { data: made } = await call('POST', '', { ...INPUT, url: endpoint.url });
     const path = `/${made.webhookId}`;
-    for (let n = 0; n < 3; n++) await house.sent({ account_id: accountId });
-    await house.tell();
+    for (let n = 0; n < 3; n++) await setup.sent({ account_id: accountId });
+    await setup.tell();
 
     const first = await call('GET', `${path}/deliveries?status=pending&limit=2`);
     expect(first.data).toMatchObject({ count: 2, nextKey: expect.any(String) });
@@ -207,7 +207,7 @@ describe('deliveries', () => {
     endpoint.answer(200);
     const again = await call('POST', `${path}/deliveries/${delivery?.deliveryId}/retry`);
     expect(again).toMatchObject({ status: 200, data: { status: 'pending' } });
-    await house.tell();
+    await setup.tell();
     expect(endpoint.taken()).toHaveLength(1);
     expect(await call('POST', `${path}/deliveries/whd_1_2/retry`)).toMatchObject({
       status: 404,
@@ -216,7 +216,7 @@ describe('deliveries', () => {
 
     const range = { from: '2026-01-01T00:00:00Z', to: '2027-01-01T00:00:00+01:00' };
     expect(await call('POST', `${path}/replay`, range)).toMatchObject({ status: 200, data: { replayed: 2 } });
-    await house.tell();
+    await setup.tell();
     expect(endpoint.taken()).toHaveLength(3);
     expect(await call('POST', `${path}/replay`, { ...range, which: 'all' })).toMatchObject({
       data: { replayed: 3 },

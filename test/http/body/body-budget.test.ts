@@ -15,7 +15,7 @@ function fill(share: BodyShare, most = 1024 * MIB): number {
 }
 
 describe('the budget of request bodies', () => {
-  it('leaves room for every other account, however many bodies and keys one uses', () => {
+  it('admits bodies of other accounts, independent of the bodies and keys of one', () => {
     const budget = createBodyBudget(256 * MIB);
     let held = 0;
     for (let n = 0; n < 40; n++) held += fill(budget.open({ accountId: 'abuser', keyId: `key_${n}` }));
@@ -23,7 +23,7 @@ describe('the budget of request bodies', () => {
     expect(fill(budget.open({ accountId: 'other', keyId: 'key_other' }), 32 * MIB)).toBe(32 * MIB);
   });
 
-  it('leaves room for the other keys of an account', () => {
+  it('admits bodies of the other keys of an account', () => {
     const budget = createBodyBudget(256 * MIB);
     for (let n = 0; n < 8; n++) fill(budget.open({ accountId: 'one', keyId: 'greedy' }));
     expect(fill(budget.open({ accountId: 'one', keyId: 'modest' }), 32 * MIB)).toBe(32 * MIB);
@@ -39,7 +39,7 @@ describe('the budget of request bodies', () => {
     }
   });
 
-  it('gives back what a body held', () => {
+  it('releases the bytes of a body', () => {
     const budget = createBodyBudget(256 * MIB);
     const open = () => budget.open({ accountId: 'one', keyId: 'key' });
     const first = open();

@@ -51,7 +51,7 @@ describe('what counts as JSON', () => {
     expect(body['reasonCode'] ?? null).toBe(code);
   });
 
-  it('says where it stopped, and quotes nothing of the body', async () => {
+  it('reports the position of the error, without a quote of the body', async () => {
     const { body } = await post('{"to": "secret"; }');
     expect(body['message']).toBe('the body is not valid JSON, character 15');
   });
@@ -65,7 +65,7 @@ describe('what counts as JSON', () => {
     expect((await post(`{"to":"a","anything":[${nested}]}`)).status).toBe(status);
   });
 
-  it('cannot reach a prototype', async () => {
+  it('cannot modify a prototype', async () => {
     const sent =
       '{"to":"a","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"headers":{"__proto__":"x"}}';
     const { status, body } = await post(sent);
@@ -89,7 +89,7 @@ describe('the content type', () => {
     expect((await post(TO, { 'Content-Type': type })).status).toBe(status);
   });
 
-  it('does not matter where there is no body', async () => {
+  it('is not checked without a body', async () => {
     const response = await fetch(`${api.base}/web-setup/things`, {
       method: 'POST',
       headers: api.as('setup'),
@@ -146,17 +146,17 @@ describe('the size', () => {
     });
   }
 
-  it('is refused by what the head says, before the body comes', async () => {
+  it('is refused by Content-Length, before the body arrives', async () => {
     expect(await pour({ 'Content-Length': '100000000' })).toMatchObject({ status: 413 });
   });
 
-  it('is refused in a chunked body as soon as it is over the limit', async () => {
+  it('is refused in a chunked body at the limit', async () => {
     const { status, sent } = await pour({ 'Transfer-Encoding': 'chunked' });
     expect(status).toBe(413);
     expect(sent).toBeLessThan(100_000);
   });
 
-  it('that is refused leaves the connection usable for the next request', async () => {
+  it('does not close the connection when it is refused', async () => {
     const { 'X-Api-Key': key, 'X-Id': id } = api.as('setup');
     const head = `Host: x\r\nX-Api-Key: ${key}\r\nX-Id: ${id}\r\nContent-Type: application/json\r\n`;
     const answer = await exchange(
@@ -167,7 +167,7 @@ describe('the size', () => {
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 201']);
   });
 
-  it('that never ends is cut off', async () => {
+  it('closes the connection if the body does not end', async () => {
     const { 'X-Api-Key': key, 'X-Id': id } = api.as('setup');
     const head = `POST /web-setup/things HTTP/1.1\r\nHost: x\r\nX-Api-Key: ${key}\r\nX-Id: ${id}\r\nContent-Type: application/json\r\nContent-Length: 100000000\r\n\r\n`;
     const answer = await exchange(
@@ -187,7 +187,7 @@ describe('Expect: 100-continue', () => {
     );
   }
 
-  it('is said yes to when the body is wanted', async () => {
+  it('gets 100 when the body is read', async () => {
     expect((await expecting(api.secrets.setup, TO.length)).match(/HTTP\/1\.1 \d+/g)).toEqual([
       'HTTP/1.1 100',
       'HTTP/1.1 201',
@@ -197,7 +197,7 @@ describe('Expect: 100-continue', () => {
   it.each([
     ['the key is wrong', 'pr_wrong', TO.length, 'HTTP/1.1 401'],
     ['the body is too large', null, 5000, 'HTTP/1.1 413'],
-  ])('is answered at once when %s', async (_, key, length, status) => {
+  ])('gets a final response immediately when %s', async (_, key, length, status) => {
     const answer = await expecting(key ?? api.secrets.setup, length);
     expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual([status]);
   });
@@ -212,7 +212,7 @@ it('a body on a GET is ignored', async () => {
   expect(answer).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it('a caller who hangs up in the middle of a body is no fault', async () => {
+it('logs no error when a client disconnects during a body', async () => {
   api.logged.length = 0;
   await new Promise<void>((resolve) => {
     const req = request(`${api.base}/web-setup/things`, {

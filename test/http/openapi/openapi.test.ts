@@ -3,11 +3,17 @@ import { z } from 'zod';
 import type { Accounts } from '../../../src/accounts/accounts.ts';
 import { REFUSALS } from '../../../src/core/refusal.ts';
 import { accountRoutes } from '../../../src/http/api/account.ts';
-import type { OpenApiDocument, OpenApiOperation } from '../../../src/http/openapi/openapi.ts';
+import {
+  examplesOf,
+  type OpenApiDocument,
+  type OpenApiOperation,
+  resolveParameters,
+  resolveResponse,
+} from '../../../src/http/openapi/openapi.ts';
 import { type Api, startApi } from '../harness.ts';
 import { sampleRoutes } from '../sample-routes.ts';
 
-// Only described here, never called.
+// The handlers are not called.
 const routes = [...sampleRoutes, ...accountRoutes({} as Accounts)];
 
 let api: Api;
@@ -24,7 +30,7 @@ function operations(): OpenApiOperation[] {
   return Object.values(document.paths).flatMap((methods) => Object.values(methods));
 }
 
-/** Every object inside, itself too. */
+/** The value and every object inside it. */
 function* objectsIn(value: unknown): Generator<Record<string, unknown>> {
   if (typeof value !== 'object' || value === null) return;
   yield value as Record<string, unknown>;
@@ -32,7 +38,8 @@ function* objectsIn(value: unknown): Generator<Record<string, unknown>> {
 }
 
 describe('the OpenAPI document', () => {
-  it('has the form of OpenAPI 3.1', () => {
+  it('is a valid OpenAPI 3.1 document', () => {
+    const reference = z.strictObject({ $ref: z.string() });
     const parameter = z.strictObject({
       name: z.string(),
       in: z.enum(['path', 'query', 'header']),
@@ -45,41 +52,48 @@ describe('the OpenAPI document', () => {
       z.strictObject({
         schema: z.looseObject({}),
         example: z.unknown().optional(),
-        examples: z.record(z.string(), z.strictObject({ value: z.looseObject({}) })).optional(),
+        examples: z.record(z.string(), reference).optional(),
       }),
     );
+    const response = z.strictObject({ description: z.string().min(1), content });
     const operation = z.strictObject({
       operationId: z.string(),
       tags: z.array(z.string()).length(1),
       summary: z.string().min(1),
       description: z.string().optional(),
-      security: z.array(z.record(z.string(), z.array(z.string()))),
+      security: z.tuple([]).optional(),
       'x-scope': z.string().optional(),
-      parameters: z.array(parameter),
+      parameters: z.array(z.union([parameter, reference])),
       requestBody: z.strictObject({ required: z.boolean(), content }).optional(),
-      responses: z.record(
-        z.string().regex(/^[1-5]\d\d$/),
-        z.strictObject({ description: z.string().min(1), content }),
-      ),
+      responses: z.record(z.string().regex(/^[1-5]\d\d$/), z.union([response, reference])),
     });
     const form = z.strictObject({
       openapi: z.literal('3.1.0'),
-      info: z.strictObject({ title: z.string(), version: z.literal('1.2.3'), description: z.string() }),
+      info: z.strictObject({
+        title: z.string(),
+        version: z.literal('1.2.3'),
+        description: z.string(),
+        license: z.strictObject({ name: z.string(), identifier: z.string() }),
+      }),
       servers: z.array(z.strictObject({ url: z.string() })),
-      tags: z.array(z.strictObject({ name: z.string() })),
+      security: z.array(z.record(z.string(), z.array(z.string()))),
+      tags: z.array(z.strictObject({ name: z.string(), description: z.string().optional() })),
       paths: z.record(
         z.string().startsWith('/'),
         z.partialRecord(z.enum(['get', 'post', 'put', 'patch', 'delete']), operation),
       ),
       components: z.strictObject({
         schemas: z.record(z.string(), z.looseObject({})),
+        parameters: z.record(z.string(), parameter),
+        responses: z.record(z.string(), response),
+        examples: z.record(z.string(), z.strictObject({ value: z.looseObject({}) })),
         securitySchemes: z.record(z.string(), z.looseObject({ type: z.literal('apiKey') })),
       }),
     });
     expect(form.safeParse(document).error?.issues ?? []).toEqual([]);
   });
 
-  it('names every operation once', () => {
+  it('has every operation exactly once', () => {
     const ids = operations().map(({ operationId }) => operationId);
     expect(new Set(ids).size).toBe(ids.length);
     for (const route of routes) {
@@ -90,17 +104,15 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('refers to nothing that is not there, neither schema nor key scheme nor tag', () => {
+  it('has every component and tag that it refers to', () => {
     for (const object of objectsIn(document)) {
       const reference = object['$ref'];
       if (typeof reference !== 'string') continue;
-      expect(reference).toMatch(/^#\/components\/schemas\//);
-      expect(document.components.schemas).toHaveProperty(reference.slice('#/components/schemas/'.length));
+      expect(document).toHaveProperty(reference.slice('#/'.length).split('/'));
     }
-    for (const { security, tags } of operations()) {
-      for (const name of security.flatMap((one) => Object.keys(one))) {
-        expect(document.components.securitySchemes).toHaveProperty(name);
-      }
+    for (const name of document.security.flatMap((one) => Object.keys(one)))
+      expect(document.components.securitySchemes).toHaveProperty(name);
+    for (const { tags } of operations()) {
       expect(document.tags.map(({ name }) => name)).toEqual(expect.arrayContaining(tags));
     }
   });
@@ -108,18 +120,21 @@ describe('the OpenAPI document', () => {
   it('describes every parameter of every path', () => {
     for (const [path, methods] of Object.entries(document.paths)) {
       const names = [...path.matchAll(/\{(.*?)\}/g)].map((match) => match[1]);
-      for (const { parameters } of Object.values(methods)) {
-        const described = parameters.filter((one) => one.in === 'path' && one.required);
+      for (const operation of Object.values(methods)) {
+        const described = resolveParameters(document, operation).filter(
+          (parameter) => parameter.in === 'path' && parameter.required,
+        );
         expect(described.map(({ name }) => name)).toEqual(names);
       }
     }
   });
 
-  it('has under each status the codes that have it, and an example of each', () => {
+  it('lists under each status its error codes with an example', () => {
     for (const { responses, operationId } of operations()) {
       for (const [status, response] of Object.entries(responses).filter(([status]) => status >= '400')) {
-        for (const [code, { value }] of Object.entries(
-          response.content?.['application/json']?.examples ?? {},
+        const content = resolveResponse(document, response).content?.['application/json'];
+        for (const [code, value] of Object.entries(
+          content === undefined ? {} : examplesOf(document, content),
         )) {
           expect(REFUSALS[code as keyof typeof REFUSALS], `${operationId} ${code}`).toBe(Number(status));
           expect(value).toMatchObject({ success: false, reasonCode: code, error: { code } });
@@ -140,7 +155,8 @@ describe('the OpenAPI document', () => {
       '500',
       '503',
     ]);
-    expect(Object.keys(send?.responses['403']?.content?.['application/json']?.examples ?? {})).toEqual([
+    const forbidden = resolveResponse(document, send?.responses['403'] ?? { description: '' });
+    expect(Object.keys(forbidden.content?.['application/json']?.examples ?? {})).toEqual([
       'RECIPIENT_SUPPRESSED',
       'CONSENT_REQUIRED',
       'KEY_NOT_ALLOWED',
@@ -149,7 +165,7 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  it('says which fields a body must have', () => {
+  it('names the required fields of a body', () => {
     const body =
       document.paths['/web-setup/things']?.['post']?.requestBody?.content['application/json']?.schema;
     expect(body).toMatchObject({
@@ -179,20 +195,20 @@ describe('examples', () => {
 });
 
 describe('the documentation page', () => {
-  it('has every operation under an anchor of its own, and every link inside leads somewhere', () => {
+  it('has an anchor for every operation and for every internal link', () => {
     for (const { operationId } of operations()) expect(page).toContain(`<article id="${operationId}">`);
     for (const [, anchor] of page.matchAll(/href="#([^"]*)"/g)) expect(page).toContain(`id="${anchor}"`);
   });
 
-  it('shows fields, refusals and a call to copy', () => {
+  it('shows fields, errors and a request with curl', () => {
     expect(page).toContain('<code>attachments[].content</code>');
     expect(page).toContain('<code>RECIPIENT_SUPPRESSED</code>');
     expect(page).toContain('curl -X POST &quot;$BASE/transactional/send&quot;');
     expect(page).toContain('companyAddress.postalCode');
-    expect(page).toContain('<td>text or null</td>');
+    expect(page).toContain('<td>string or null</td>');
   });
 
-  it('loads nothing from elsewhere and runs nothing', async () => {
+  it('loads no resources and has no script', async () => {
     const response = await fetch(`${api.base}/docs`);
     expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(response.headers.get('content-security-policy')).toMatch(
@@ -201,12 +217,12 @@ describe('the documentation page', () => {
     expect(page).not.toMatch(/<script|<img|<link|@import|url\(|style="|\son\w+=/);
   });
 
-  it('shows what a description says, never runs it', async () => {
-    const evil = '<img src=x onerror=alert(1)>"';
+  it('escapes descriptions', async () => {
+    const html = '<img src=x onerror=alert(1)>"';
     const { docsPage } = await import('../../../src/http/openapi/docs.ts');
     const [path] = Object.keys(document.paths);
-    const poisoned = structuredClone(document);
-    for (const operation of Object.values(poisoned.paths[path ?? ''] ?? {})) operation.summary = evil;
-    expect(docsPage(poisoned)).not.toContain('<img');
+    const changed = structuredClone(document);
+    for (const operation of Object.values(changed.paths[path ?? ''] ?? {})) operation.summary = html;
+    expect(docsPage(changed)).not.toContain('<img');
   });
 });

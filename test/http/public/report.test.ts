@@ -21,17 +21,17 @@ describe('the report page', () => {
     expect(rig.events()).toEqual([]);
   });
 
-  it('asks what is wrong, with one button', async () => {
+  it('has a form with one button', async () => {
     const rig = await startPublic();
     const { body } = await rig.call(path(rig, (await delivered(rig, 'mk')).mail));
     expect(body.match(/<button/g)).toHaveLength(1);
     expect(body.match(/type="radio"/g)).toHaveLength(4);
   });
 
-  it('makes it a complaint, once', async () => {
+  it('records one complaint', async () => {
     const rig = await startPublic();
     const { message, mail } = await delivered(rig, 'mk');
-    expect((await report(rig, mail, 'reason=fraud')).body).toContain('Your report is on record.');
+    expect((await report(rig, mail, 'reason=fraud')).body).toContain('Your report was recorded.');
     expect((await report(rig, mail)).body).toContain('This mail was reported before.');
     expect(rig.events()).toMatchObject([
       {
@@ -57,7 +57,7 @@ describe('the report page', () => {
   });
 
   it.each(['', 'reason=', 'reason=%00', 'List-Unsubscribe=One-Click'])(
-    'takes %j for a reason of its own',
+    'records %j as reason other',
     async (body) => {
       const rig = await startPublic();
       await report(rig, (await delivered(rig, 'mk')).mail, body);
@@ -65,7 +65,7 @@ describe('the report page', () => {
     },
   );
 
-  it('works for a mail that was purged, once', async () => {
+  it('works once for a purged mail', async () => {
     const rig = await startPublic();
     const { mail } = await delivered(rig, 'mk');
     const purged = { ...mail, messageId: 'msg_1500000000000_abcdefghijkl' };
@@ -77,7 +77,7 @@ describe('the report page', () => {
     ]);
   });
 
-  it('suppresses nobody for simulated mail', async () => {
+  it('adds no suppression for simulated mail', async () => {
     const rig = await startPublic();
     const { mail } = await delivered(rig, 'mk', { simulated: 1 });
     await report(rig, mail);
@@ -85,7 +85,7 @@ describe('the report page', () => {
     expect(rig.suppressions(mail)).toEqual([]);
   });
 
-  it('takes no token but its own', async () => {
+  it('rejects tokens for other purposes', async () => {
     const rig = await startPublic();
     const { message, mail } = await delivered(rig, 'mk');
     const good = rig.tokens.reportUrl.make(mail);

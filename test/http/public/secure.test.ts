@@ -38,7 +38,7 @@ describe('over HTTPS', () => {
     expect([status, certificate.subjectaltname]).toEqual([200, `DNS:${host}`]);
   });
 
-  it('another certificate is taken into use by the next connection', async () => {
+  it('uses a new certificate for the next connection', async () => {
     const { visit, contexts } = await start();
     const before = (await visit('a.example')).certificate.serialNumber;
     contexts.set('a.example', contextOf('a.example'));
@@ -48,7 +48,7 @@ describe('over HTTPS', () => {
   it.each([
     ['a name without a certificate', 'other.example'],
     ['a name whose certificate cannot be looked for', 'broken.example'],
-  ])('%s is refused, and nothing else is', async (_, host) => {
+  ])('refuses %s only', async (_, host) => {
     const { visit } = await start();
     await expect(visit(host)).rejects.toThrow();
     expect((await visit('a.example')).status).toBe(200);
@@ -56,10 +56,10 @@ describe('over HTTPS', () => {
 
   it.each([
     ['names no host', 'tls'],
-    ['speaks no TLS at all', 'http'],
-  ])('a client that %s is hung up on', async (_, speaks) => {
+    ['sends plain HTTP', 'http'],
+  ])('disconnects a client that %s', async (_, protocol) => {
     const { port, visit } = await start();
-    if (speaks === 'http') await expect(fetch(`http://127.0.0.1:${port}/robots.txt`)).rejects.toThrow();
+    if (protocol === 'http') await expect(fetch(`http://127.0.0.1:${port}/robots.txt`)).rejects.toThrow();
     else {
       const socket = connect({ host: '127.0.0.1', port, ca: authority.cert });
       const error = await new Promise((resolve) => socket.on('error', resolve));
@@ -68,18 +68,18 @@ describe('over HTTPS', () => {
     expect((await visit('a.example')).status).toBe(200);
   });
 
-  it('a client that never ends its handshake holds up no end', async () => {
+  it('closes while a handshake is incomplete', async () => {
     const { port, settle, visit } = await start();
     const silent = connectPlain(port, '127.0.0.1');
     const hungUp = new Promise((resolve) => silent.on('close', resolve));
     await new Promise((resolve) => silent.on('connect', resolve));
-    // By now the one before has been taken, too.
+    // The previous connection has been accepted as well.
     await visit('a.example');
     await settle();
     await hungUp;
   });
 
-  it('one click unsubscribes', async () => {
+  it('accepts a one-click unsubscription', async () => {
     const { visit, sent, deliver, tokens, unsubscribing, tables, call } = await start();
     const { message, mail } = sent({ use_case: 'mk' });
     await deliver(message);
@@ -109,7 +109,7 @@ describe('a challenge of the certificate authority', () => {
     if (status === 200) expect(answer.body).toBe('put-up.thumbprint');
   });
 
-  it('has no place where certificates are somebody else’s business', async () => {
+  it('is not handled when certificates are not managed here', async () => {
     const { call } = await startPublic();
     expect((await call(`${PATH}/put-up`)).status).toBe(404);
   });

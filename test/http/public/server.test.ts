@@ -20,7 +20,7 @@ describe('every answer', () => {
     ['/u/a/b', 404],
     ['/admin', 404],
     ['/web-setup/health', 404],
-  ])('%s: %s, in no index, in no cache, with nobody to be told where it was', async (path, status) => {
+  ])('%s: %s, not indexed, not cached, without Referer', async (path, status) => {
     const { call } = await startPublic();
     const answer = await call(path);
     expect(answer.status).toBe(status);
@@ -34,7 +34,7 @@ describe('every answer', () => {
     expect(answer.headers['x-powered-by']).toBeUndefined();
   });
 
-  it('by HEAD is the same without its body', async () => {
+  it('is the same for HEAD, without the body', async () => {
     const { call, tokens, sent } = await startPublic();
     for (const path of ['/', '/u/abc', `/u/${tokens.unsubscribeUrl.make(sent().mail)}`, '/o/x.gif']) {
       const get = await call(path);
@@ -47,14 +47,14 @@ describe('every answer', () => {
     }
   });
 
-  it('is the same to a proxy that asks with the whole address', async () => {
+  it('is the same for an absolute request target', async () => {
     const { side, tokens, sent } = await startPublic();
     const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
     const head = `GET http://link.example.com${path}?x=1 HTTP/1.1\r\nHost: link.example.com\r\nConnection: close\r\n\r\n`;
     expect(await exchange(side.address()?.port ?? 0, head)).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Unsubscribe/);
   });
 
-  it('is the same under every name that leads here', async () => {
+  it('is the same under every host name', async () => {
     const { call, tokens, sent } = await startPublic();
     const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
     const bodies = new Set<string>();
@@ -65,7 +65,7 @@ describe('every answer', () => {
 });
 
 describe('a page', () => {
-  it('needs no script, loads nothing, and is shown inside no other', async () => {
+  it('has no script, loads nothing, and cannot be framed', async () => {
     const { call, tokens, sent } = await startPublic();
     for (const path of [
       '/',
@@ -85,7 +85,7 @@ describe('a page', () => {
   });
 });
 
-describe('what cannot be done', () => {
+describe('invalid requests', () => {
   it.each([
     ['POST', '/c/abc', 'GET, HEAD'],
     ['POST', '/o/abc.gif', 'GET, HEAD'],
@@ -100,7 +100,7 @@ describe('what cannot be done', () => {
     expect([status, headers['allow']]).toEqual([405, allow]);
   });
 
-  it('a body that is too large is not read', async () => {
+  it('a large body is refused without being read', async () => {
     const { call, tokens, sent, suppressions } = await startPublic();
     const { mail } = sent({ use_case: 'mk' });
     const path = `/u/${tokens.unsubscribeUrl.make(mail)}`;
@@ -111,7 +111,7 @@ describe('what cannot be done', () => {
     expect(suppressions(mail)).toEqual([]);
   });
 
-  it('a fault says nothing of the inside, and that nothing was changed', async () => {
+  it('an error page has no details', async () => {
     const { call, tokens, sent, writer } = await startPublic();
     const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
     await writer.close();
@@ -152,12 +152,12 @@ describe('connections', () => {
   it.each([
     ['a header', 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
     ['a body', 'POST /u/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nList'],
-  ])('that dribble %s are cut off', async (_, head) => {
+  ])('are closed when they send %s slowly', async (_, head) => {
     const server = createPublicServer({
       config: { listen: '127.0.0.1:0', trustedProxies: [] },
       log: createLog({ level: 'silent', hashAddresses: true }),
       registry: new Registry(),
-      pages: [{ name: 'u', methods: ['POST'], answer: () => ({ status: 200, headers: {}, body: '' }) }],
+      routes: [{ name: 'u', methods: ['POST'], answer: () => ({ status: 200, headers: {}, body: '' }) }],
       limits: { headersMs: 200, requestMs: 400, checkMs: 50 },
     });
     await server.listen();
@@ -172,7 +172,7 @@ describe('connections', () => {
     clearInterval(dribble);
   });
 
-  it('are counted, by place and status', async () => {
+  it('are counted by route and status', async () => {
     const { call, registry } = await startPublic();
     await call('/c/abc');
     await call('/whatever');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { BROWSER, startPublic } from './rig.ts';
 
-const STRANGE = [
+const INVALID_TOKENS = [
   ['nothing', ''],
   ['rubbish', 'abc'],
   ['a long one', 'A'.repeat(20_000)],
@@ -9,8 +9,8 @@ const STRANGE = [
   ['dots', '...'],
 ] as const;
 
-describe('the picture that tells of an opening', () => {
-  it('is one transparent point, and nobody keeps it', async () => {
+describe('the open tracking image', () => {
+  it('is one transparent pixel that is not cached', async () => {
     const { call, tokens, sent } = await startPublic();
     const { message } = sent();
     const { status, headers, bytes } = await call(`/o/${tokens.openUrl.make(message.message_id)}.gif`);
@@ -23,7 +23,7 @@ describe('the picture that tells of an opening', () => {
     expect(bytes.at(-1)).toBe(0x3b);
   });
 
-  it.each(STRANGE)('is the same with %s for a token', async (_, token) => {
+  it.each(INVALID_TOKENS)('is the same for the token %s', async (_, token) => {
     const { call, settle, events } = await startPublic();
     const answer = await call(`/o/${token}.gif`);
     expect([answer.status, answer.headers['content-type']]).toEqual([200, 'image/gif']);
@@ -31,7 +31,7 @@ describe('the picture that tells of an opening', () => {
     expect(events()).toEqual([]);
   });
 
-  it('is recorded with who looked', async () => {
+  it('records the visitor', async () => {
     const { call, tokens, sent, settle, events } = await startPublic();
     const { message } = sent();
     const path = `/o/${tokens.openUrl.make(message.message_id)}.gif`;
@@ -61,7 +61,7 @@ describe('a tracked link', () => {
     'https://x.example/a\'b"c<d>{e}|f^g`h\\i',
     'https://user:secret@x.example/',
     `https://x.example/${'x'.repeat(8000)}`,
-  ])('leads to exactly %s', async (url) => {
+  ])('redirects to exactly %s', async (url) => {
     const { call, clickUrl, sent } = await startPublic();
     const { status, headers, body } = await call(clickUrl(sent().message.message_id, url));
     expect([status, headers['location'], body]).toEqual([302, url, '']);
@@ -69,7 +69,7 @@ describe('a tracked link', () => {
     expect(headers['cache-control']).toBe('no-store');
   });
 
-  it('leads on whatever is added behind it, and by HEAD', async () => {
+  it('redirects with an added query, and for HEAD', async () => {
     const { call, clickUrl, sent } = await startPublic();
     const path = clickUrl(sent().message.message_id, 'https://x.example/');
     expect((await call(`${path}?fbclid=1&utm_source=x`)).headers['location']).toBe('https://x.example/');
@@ -79,7 +79,7 @@ describe('a tracked link', () => {
     });
   });
 
-  it('is recorded with its address, the first time apart', async () => {
+  it('records the URL and the first click', async () => {
     const { call, clickUrl, sent, settle, events } = await startPublic();
     const { message } = sent();
     await call(clickUrl(message.message_id, 'https://x.example/?a=1'));
@@ -99,7 +99,7 @@ describe('a tracked link', () => {
     ]);
   });
 
-  it('leads on when its message was purged, and when the database is gone', async () => {
+  it('redirects after its message was purged, and without the database', async () => {
     const { call, clickUrl, sent, writer, settle } = await startPublic();
     const purged = clickUrl('msg_1600000000000_abcdefghijkl', 'https://x.example/');
     expect((await call(purged)).headers['location']).toBe('https://x.example/');
@@ -132,11 +132,11 @@ describe('a tracked link under a host of a customer', () => {
     ['track.mail.example', 'link.example.org', ADDRESS],
     ['127.0.0.1:8081', 'link.example.org', ADDRESS],
     ['', 'link.example.org', ADDRESS],
-  ])('%s leads a link made for %s to %s', async (host, madeFor, location) => {
+  ])('%s redirects a link created for %s to %s', async (host, madeFor, location) => {
     expect(await visit(madeFor, { Host: host })).toBe(location);
   });
 
-  it('takes the host that a trusted proxy was asked for', async () => {
+  it('uses the original host of a trusted proxy', async () => {
     const headers = { Host: 'postrider', 'X-Forwarded-Host': 'link.example.com' };
     const trusting = { POSTRIDER_PUBLIC__TRUSTEDPROXIES: '["127.0.0.1"]' };
     expect(await visit('link.example.org', headers, trusting)).toBeNull();
@@ -153,7 +153,7 @@ describe('no open redirect', () => {
     return body;
   };
 
-  it.each(STRANGE)('with %s for a token', async (_, token) => {
+  it.each(INVALID_TOKENS)('for the token %s', async (_, token) => {
     await nowhere(await startPublic(), `/c/${token}`);
   });
 
@@ -167,7 +167,7 @@ describe('no open redirect', () => {
     await nowhere(await startPublic(), path);
   });
 
-  it('with a token that was cut, changed, put together from two, or made for something else', async () => {
+  it('for a token that is truncated, modified, combined or for another purpose', async () => {
     const rig = await startPublic();
     const { message, mail } = rig.sent();
     const good = rig.clickUrl(message.message_id, 'https://good.example/').slice(3);
@@ -187,7 +187,7 @@ describe('no open redirect', () => {
     expect(rig.events()).toEqual([]);
   });
 
-  it('even to what is signed but no web address', async () => {
+  it('for a signed value that is not a web address', async () => {
     const rig = await startPublic();
     for (const url of ['javascript:alert(1)', 'ftp://x.example/', '//x.example/', '', 'data:text/html,x'])
       await nowhere(rig, rig.clickUrl(rig.sent().message.message_id, url));

@@ -40,7 +40,7 @@ describe('one click', () => {
         headers: { 'Content-Type': 'multipart/form-data; boundary="a b"' },
       },
     ],
-  ])('%s unsubscribes at once', async (_, request) => {
+  ])('%s unsubscribes immediately', async (_, request) => {
     const rig = await startPublic();
     const { message, mail } = rig.sent({ use_case: 'mk' });
     const { status, headers } = await rig.call(path(rig, mail), request);
@@ -58,7 +58,7 @@ describe('one click', () => {
     ]);
   });
 
-  it('said again changes nothing and tells nobody', async () => {
+  it('repeated changes nothing and causes no event', async () => {
     const rig = await startPublic();
     const { mail } = rig.sent({ use_case: 'mk' });
     for (let n = 0; n < 3; n++) expect((await rig.call(path(rig, mail), ONE_CLICK)).status).toBe(200);
@@ -71,8 +71,8 @@ describe('one click', () => {
     ['another word', 'List-Unsubscribe=Two-Clicks'],
     ['another name', 'Unsubscribe=One-Click'],
     ['a choice that there is not', 'choice=everybody'],
-    ['parts that there are not', 'undo=world'],
-  ])('is not %s: that is answered with the page', async (_, body) => {
+    ['unknown parts', 'undo=everything'],
+  ])('is not %s: the response is the page', async (_, body) => {
     const rig = await startPublic();
     const { mail } = rig.sent({ use_case: 'mk' });
     const answer = await post(rig, mail, body);
@@ -83,7 +83,7 @@ describe('one click', () => {
 });
 
 describe('the page', () => {
-  it.each(['GET', 'HEAD'])('changes nothing by %s: scanners follow links', async (method) => {
+  it.each(['GET', 'HEAD'])('changes nothing for %s: scanners follow links', async (method) => {
     const rig = await startPublic();
     const { mail } = rig.sent({ use_case: 'mk' });
     for (let n = 0; n < 3; n++) expect((await rig.call(path(rig, mail), { method })).status).toBe(200);
@@ -91,7 +91,7 @@ describe('the page', () => {
     expect(rig.events()).toEqual([]);
   });
 
-  it('names the sender as the company, and the recipient not in full', async () => {
+  it('names the company, and masks the recipient', async () => {
     const rig = await startPublic();
     const { body } = await rig.call(path(rig, rig.sent({ recipient: 'ada.lovelace@example.net' }).mail));
     expect(body).toContain('<bdi>Example Ltd</bdi>');
@@ -99,7 +99,7 @@ describe('the page', () => {
     expect(body).not.toContain('lovelace');
   });
 
-  it('takes no name for html', async () => {
+  it('escapes names', async () => {
     const rig = await startPublic();
     const account = rig.tables.accounts.get('acct_one');
     if (account) rig.tables.accounts.update({ ...account, company_name: '<img src=x>"&\'' });
@@ -112,7 +112,7 @@ describe('the page', () => {
     expect(body).not.toMatch(/<script|<img/);
   });
 
-  it('has one button, with the choice of this list or everything where the mail was to a list', async () => {
+  it('has one button, with a choice for mail to a list', async () => {
     const rig = await startPublic();
     const groupId = rig.group('Winter news');
     const { mail } = rig.sent({ use_case: 'mk', subscription_group_id: groupId });
@@ -122,14 +122,14 @@ describe('the page', () => {
     expect(body).toMatch(/value="all">.*All marketing mail from <bdi>Example Ltd<\/bdi>/);
   });
 
-  it('has no choice where there is none', async () => {
+  it('has no choice without a list', async () => {
     const rig = await startPublic();
     const { body } = await rig.call(path(rig, rig.sent({ use_case: 'mk' }).mail));
     expect(body).not.toContain('type="radio"');
-    expect(body).toContain('You will get marketing mail no more.');
+    expect(body).toContain('You will no longer get marketing mail.');
   });
 
-  it('stops what was chosen, says so, takes it back, and says that', async () => {
+  it('unsubscribes, and undoes it', async () => {
     const rig = await startPublic();
     const groupId = rig.group('Winter news');
     const { mail } = rig.sent({ use_case: 'mk', subscription_group_id: groupId });
@@ -154,18 +154,18 @@ describe('the page', () => {
     ]);
   });
 
-  it('of a transactional mail stops that stream, or both', async () => {
+  it('stops one stream or both for transactional mail', async () => {
     const rig = await startPublic();
     const { mail } = rig.sent();
     await post(rig, mail, 'choice=list');
     expect(rig.suppressions(mail)).toEqual(['unsubscribe tx']);
     const both = await post(rig, mail, 'choice=all');
     expect(rig.suppressions(mail)).toEqual(['unsubscribe tx', 'unsubscribe mk']);
-    // Only what was stopped just now is offered to be taken back.
+    // Undo applies only to what was stopped now.
     expect(both.body).toContain('name="undo" value="mk"');
   });
 
-  it('of a transactional mail asks, whatever marketing mail was stopped', async () => {
+  it('asks for transactional mail, also after a marketing opt-out', async () => {
     const rig = await startPublic();
     await post(rig, rig.sent({ use_case: 'mk' }).mail, 'choice=list');
     const { mail } = rig.sent();
@@ -174,7 +174,7 @@ describe('the page', () => {
     expect(rig.suppressions(mail)).toEqual(['unsubscribe mk']);
   });
 
-  it('works for a mail that was purged, by its recipient alone', async () => {
+  it('works for a purged mail, by its recipient', async () => {
     const rig = await startPublic();
     const { mail } = rig.sent({ use_case: 'mk' });
     const purged = { ...mail, messageId: 'msg_1500000000000_abcdefghijkl' };
@@ -200,8 +200,8 @@ describe('the page', () => {
   });
 });
 
-describe('a token that is not right', () => {
-  it('unsubscribes nobody, and is answered with a friendly page', async () => {
+describe('an invalid token', () => {
+  it('changes nothing and gets the error page', async () => {
     const rig = await startPublic();
     insertAccount(rig.tables, 'acct_two', rig.clock.now());
     const ada = rig.sent({ use_case: 'mk' });
@@ -231,7 +231,7 @@ describe('a token that is not right', () => {
     expect([...rig.events(), ...rig.events('acct_two')]).toEqual([]);
   });
 
-  it('unsubscribes its own recipient from its own account only', async () => {
+  it('affects its recipient and account only', async () => {
     const rig = await startPublic();
     insertAccount(rig.tables, 'acct_two', rig.clock.now());
     const { mail } = rig.sent({ use_case: 'mk' });
@@ -242,8 +242,8 @@ describe('a token that is not right', () => {
   });
 });
 
-describe('taking opt-outs back again and again', () => {
-  it('ends after ten times an hour, and makes no more events; an opt-out still succeeds', async () => {
+describe('undoing opt-outs repeatedly', () => {
+  it('is limited to ten times an hour; an opt-out still succeeds', async () => {
     const rig = await startPublic();
     const { mail } = rig.sent({ use_case: 'mk' });
     const statuses: number[] = [];

@@ -6,7 +6,7 @@ const seen = (userAgent: string | undefined, more: Record<string, string> = {}, 
   return [isBot ? 'bot' : 'person', isProxy ? 'proxy' : ''].join(' ').trim();
 };
 
-describe('who comes', () => {
+describe('visitorOf', () => {
   it.each([
     [
       'person',
@@ -49,7 +49,7 @@ describe('who comes', () => {
     expect(seen(userAgent)).toBe(who);
   });
 
-  it('is a machine when only the head of an answer is asked for, or a page ahead of its reader', () => {
+  it('treats HEAD and prefetch requests as machines', () => {
     const browser = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
     expect(seen(browser)).toBe('person');
     expect(seen(browser, {}, true)).toBe('bot');
@@ -58,7 +58,7 @@ describe('who comes', () => {
     expect(seen(browser, { 'x-moz': 'prefetch' })).toBe('bot');
   });
 
-  it('is not quoted at any length', () => {
+  it('truncates the User-Agent', () => {
     expect(visitorOf({ 'user-agent': 'x'.repeat(5000) }, '', false).userAgent).toHaveLength(500);
   });
 });

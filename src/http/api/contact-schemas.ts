@@ -20,26 +20,28 @@ import { CONSENT_METHODS, type ConsentMethod } from '../../store/contacts/consen
 import { GLOBAL_STATUSES } from '../../store/contacts/contacts.ts';
 import type { Call } from '../route.ts';
 
-/** Request and response schemas of contacts and subscriptions, and examples for the documentation. */
+/** Contacts and memberships in requests and responses: schemas, and examples for the documentation. */
 
-/** A string that is parsed by a function of audience/profile. */
-function text<Value>(parse: (text: string) => Parsed<Value>, maxLength: number) {
+/** A string that a reader of the audience module parses. */
+function parsedString<Value>(reader: (text: string) => Parsed<Value>, maxLength: number) {
   return z
     .string()
     .meta({ maxLength })
-    .transform((input, context): Value => {
-      const parsed = parse(input);
-      if ('value' in parsed) return parsed.value;
-      context.addIssue({ code: 'custom', message: parsed.fault });
+    .transform((text, context): Value => {
+      const read = reader(text);
+      if ('value' in read) return read.value;
+      context.addIssue({ code: 'custom', message: read.fault });
       return z.NEVER;
     });
 }
 
-export const email = text(readEmail, 320).describe('An address without a display name.');
-export const phone = text(readPhone, 50).describe('An international number; stored as E.164.');
-const name = text(readName, 200);
-export const consentMethod = z.enum(CONSENT_METHODS);
-export const consentDetails = text(readDetails, 2000).describe('A note about the consent.');
+export const email = parsedString(readEmail, 320).describe('An address without a display name.');
+export const phone = parsedString(readPhone, 50).describe('An international number; stored as E.164.');
+const name = parsedString(readName, 200);
+export const consentMethod = z.enum(CONSENT_METHODS).meta({ id: 'ConsentMethod' });
+export const consentDetails = parsedString(readDetails, 2000).describe(
+  'A note that is recorded with the consent.',
+);
 
 const customFields = z
   .unknown()
@@ -51,37 +53,37 @@ const customFields = z
   })
   .transform((value) => value as Record<string, unknown> | undefined)
   .meta({ type: 'object', additionalProperties: true })
-  .describe('Custom fields: any JSON values, at most 1000 of them and 64 KiB in total.');
+  .describe('Custom fields: any JSON values, at most 1000 fields and 64 KiB in total.');
 
-/** A path parameter: either identifier of the contact. */
+/** Either identifier of a contact, in a path or a body. */
 export const identifier = z
   .string()
-  .transform((input) => input.toLowerCase())
-  .refine((input) => IDENTIFIER.test(input), 'must be email_<md5> or phone_<md5>')
+  .transform((text) => text.toLowerCase())
+  .refine((text) => IDENTIFIER.test(text), 'must be email_<md5> or phone_<md5>')
   .describe(
-    '`email_` and the MD5 of the trimmed lower-cased address, or `phone_` and the MD5 of the E.164 number.',
+    '`email_` and the MD5 of the trimmed, lower-cased address, or `phone_` and the MD5 of the E.164 number.',
   );
 
 const evidence = {
-  consentIpAddress: text(readIpAddress, 45)
+  consentIpAddress: parsedString(readIpAddress, 45)
     .nullable()
     .optional()
     .describe(
-      "The person's IP address. Never the address of this request, except for an `implicit_api` consent.",
+      'Address from which the person consented. The address of the API request is recorded for `implicit_api` only.',
     ),
-  consentUserAgent: text(readUserAgent, MAX_USER_AGENT)
+  consentUserAgent: parsedString(readUserAgent, MAX_USER_AGENT)
     .nullable()
     .optional()
-    .describe("The person's user agent. Never that of this request, except for an `implicit_api` consent."),
-  consentTimestamp: text(readMoment, 40)
+    .describe('Browser of the person. The client of the API request is recorded for `implicit_api` only.'),
+  consentTimestamp: parsedString(readMoment, 40)
     .nullable()
     .optional()
     .describe('When the person consented, ISO 8601.'),
-  source: text(readSource, MAX_SOURCE)
+  source: parsedString(readSource, MAX_SOURCE)
     .nullable()
-    .transform((input) => input ?? undefined)
+    .transform((value) => value ?? undefined)
     .optional()
-    .describe('Origin, such as `checkout`. Default: `api`.'),
+    .describe('Origin of the contact, such as `checkout`. Default: `api`.'),
 };
 
 export const profileFields = {
@@ -92,31 +94,32 @@ export const profileFields = {
   customFields: customFields.optional(),
   globalStatus: z
     .enum(GLOBAL_STATUSES)
+    .meta({ id: 'GlobalStatus' })
     .optional()
     .describe(
-      '`unsubscribed` records a marketing opt-out. `active` ends one, only together with new consent. Other values are accepted only if they are the current one.',
+      '`unsubscribed` records a marketing opt-out. `active` ends it, but only together with new consent. Other values are accepted only if they equal the current one.',
     ),
   consentMethod: consentMethod.nullable().optional(),
   consentDetails: consentDetails.nullable().optional(),
   ...evidence,
 };
 
-/** Accepts null and the empty string, which a subscription has for an absent value. */
-function textOrEmpty<Value>(form: z.ZodType<Value, string>) {
-  return z.union([z.literal('').transform(() => null), form]).nullable();
+/** Null for the empty string, which a subscription has in place of a missing value. */
+function emptyAsNull<Value>(schema: z.ZodType<Value, string>) {
+  return z.union([z.literal('').transform(() => null), schema]).nullable();
 }
 
-/** Fields of a subscription's body. */
+/** Fields of a request that writes a subscription. */
 export const membershipFields = {
   consentMethod: consentMethod.optional(),
-  consentDetails: textOrEmpty(consentDetails).optional(),
+  consentDetails: emptyAsNull(consentDetails).optional(),
   ...evidence,
-  firstName: textOrEmpty(name).optional().describe("The contact's."),
-  lastName: textOrEmpty(name).optional().describe("The contact's."),
-  customFields: customFields.optional().describe("The contact's, merged: `null` removes a field."),
+  firstName: emptyAsNull(name).optional().describe('Of the contact.'),
+  lastName: emptyAsNull(name).optional().describe('Of the contact.'),
+  customFields: customFields.optional().describe('Of the contact; merged by field, `null` removes one.'),
 };
 
-export const memberPhone = textOrEmpty(phone).optional().describe("The contact's.");
+export const memberPhone = emptyAsNull(phone).optional().describe('Of the contact.');
 
 interface ConsentBody {
   consentMethod?: ConsentMethod | null | undefined;
@@ -126,12 +129,12 @@ interface ConsentBody {
   consentTimestamp?: number | null | undefined;
 }
 
-/** The consent in a body; undefined without one, null when it is withdrawn. */
+/** The consent in a body; undefined when it has none, null when it withdraws the consent. */
 export function consentOf(body: ConsentBody): ConsentInput | null | undefined {
   return body.consentMethod === null ? null : consentInputOf({ ...body, consentMethod: body.consentMethod });
 }
 
-/** The consent in the body of a subscription; undefined without one. */
+/** The consent in a body that writes a subscription; undefined when it has none. */
 export function consentInputOf(
   body: ConsentBody & { consentMethod?: ConsentMethod | undefined },
 ): ConsentInput | undefined {
@@ -145,7 +148,7 @@ export function consentInputOf(
   return Object.values(input).every((value) => value === undefined) ? undefined : input;
 }
 
-/** The caller, for the consent history. */
+/** The caller as the consent record names it. */
 export function callerOf({ caller, address, headers }: Call<unknown, unknown, unknown>): Actor {
   const userAgent = readUserAgent((headers['user-agent'] ?? '').slice(0, MAX_USER_AGENT));
   return {
@@ -155,50 +158,56 @@ export function callerOf({ caller, address, headers }: Call<unknown, unknown, un
   };
 }
 
-export const globalStatus = z.enum(GLOBAL_STATUSES);
+export const globalStatus = z.enum(GLOBAL_STATUSES).meta({ id: 'GlobalStatus' });
 export const source = z.string().describe('`api`, `import`, or the value that the caller set.');
 export const anyFields = z.record(z.string(), z.unknown());
 const time = z.iso.datetime();
 
-export const contact = z.object({
-  contactIdentifier: z.string().describe('That of the e-mail address, else of the phone number.'),
-  userId: z.uuid(),
-  email: z.string().nullable(),
-  phone: z.string().nullable(),
-  firstName: z.string().nullable(),
-  lastName: z.string().nullable(),
-  customFields: anyFields,
-  globalStatus: globalStatus.describe('Follows bounces, complaints, opt-outs and the suppression list.'),
-  consentMethod: consentMethod.nullable().describe('`null`: there is no consent.'),
-  consentDetails: z.string().nullable(),
-  consentIpAddress: z.string().nullable(),
-  consentUserAgent: z.string().nullable(),
-  consentTimestamp: time.nullable().describe('When the person consented; `null`: unknown.'),
-  source,
-  addedBy: z.string().describe('The API key, or `import`.'),
-  createdAt: time,
-  updatedAt: time,
-});
+export const contact = z
+  .object({
+    contactIdentifier: z.string().describe('That of the email address, else that of the phone number.'),
+    userId: z.uuid(),
+    email: z.string().nullable(),
+    phone: z.string().nullable(),
+    firstName: z.string().nullable(),
+    lastName: z.string().nullable(),
+    customFields: anyFields,
+    globalStatus: globalStatus.describe(
+      'Derived from bounces, complaints, opt-outs and the suppression list.',
+    ),
+    consentMethod: consentMethod.nullable().describe('`null`: no consent.'),
+    consentDetails: z.string().nullable(),
+    consentIpAddress: z.string().nullable(),
+    consentUserAgent: z.string().nullable(),
+    consentTimestamp: time.nullable().describe('When the person consented; `null`: unknown.'),
+    source,
+    addedBy: z.string().describe('The API key, or `import`.'),
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'Contact' });
 
-export const membership = z.object({
-  subscriptionGroupId: z.string(),
-  joinedAt: time,
-  isActive: z.boolean(),
-  source,
-});
+export const membership = z
+  .object({
+    subscriptionGroupId: z.string(),
+    joinedAt: time,
+    isActive: z.boolean(),
+    source,
+  })
+  .meta({ id: 'Membership' });
 
 const subscriberFields = {
   subscriptionGroupId: z.string(),
   contactIdentifier: z.string(),
-  email: z.string().describe('Empty when there is none.'),
+  email: z.string().describe('Empty if there is none.'),
   isActive: z.boolean(),
   joinedAt: time,
   source,
   consentMethod,
-  consentDetails: z.string().describe('Empty when there is none.'),
+  consentDetails: z.string().describe('Empty if there is none.'),
 };
 
-export const subscriber = z.object({ ...subscriberFields, userId: z.uuid() });
+export const subscriber = z.object({ ...subscriberFields, userId: z.uuid() }).meta({ id: 'Subscriber' });
 
 const memberFields = {
   firstName: z.string(),
@@ -208,11 +217,11 @@ const memberFields = {
   customFields: anyFields,
 };
 
-/** In lists: with the contact's profile. */
-export const member = subscriber.extend(memberFields);
+/** An entry of a list: merged with the profile of the contact. */
+export const member = subscriber.extend(memberFields).meta({ id: 'GroupMember' });
 
-/** With the contact's profile, without its user id. */
-export const subscription = z.object({ ...subscriberFields, ...memberFields });
+/** Merged with the profile of the contact, without its user id. */
+export const subscription = z.object({ ...subscriberFields, ...memberFields }).meta({ id: 'Subscription' });
 
 const TIME = '2026-01-31T12:00:00.000Z';
 const GROUP_ID = 'sgroup_1769860800000_4k2m9x7q1zab';

@@ -1,13 +1,13 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { isRefusal } from '../../src/core/refusal.ts';
-import { atMost } from '../../src/http/body/entry-counts.ts';
-import { unknownFields } from '../../src/http/known-fields.ts';
-import { parseForm } from '../../src/http/validation.ts';
+import { isRefusal } from '../../../src/core/refusal.ts';
+import { atMost } from '../../../src/http/validation/entry-counts.ts';
+import { unknownFields } from '../../../src/http/validation/known-fields.ts';
+import { parseInput } from '../../../src/http/validation/parse.ts';
 
 /** `field: message` of every detail. */
-function complaints(schema: z.ZodType, value: unknown): string[] {
-  const result = parseForm(schema, value, 'body');
+function errorsOf(schema: z.ZodType, value: unknown): string[] {
+  const result = parseInput(schema, value, 'body');
   return isRefusal(result)
     ? (result.extras.details ?? []).map(({ field, message }) => `${field}: ${message}`)
     : [];
@@ -15,7 +15,7 @@ function complaints(schema: z.ZodType, value: unknown): string[] {
 
 const recipients = z.union([z.string().min(1), z.array(z.string().min(1)).max(2)]);
 
-describe('what is wrong, in a sentence', () => {
+describe('messages', () => {
   it.each<[string, z.ZodType, unknown, string[]]>([
     ['nothing', z.object({ a: z.string() }), { a: 'x' }, []],
     ['missing', z.object({ a: z.string() }), {}, ['a: is required']],
@@ -57,13 +57,13 @@ describe('what is wrong, in a sentence', () => {
       ['a: must be a time such as 2026-01-31T12:00:00.000Z'],
     ],
     [
-      'a sentence of its own',
+      'a message of the schema',
       z.object({ a: z.string().regex(/x/, 'must have an x') }),
       { a: '' },
       ['a: must have an x'],
     ],
     [
-      'a check of its own',
+      'a refinement',
       z.object({ a: z.string().refine(() => false, 'is not nice') }),
       { a: '' },
       ['a: is not nice'],
@@ -72,7 +72,7 @@ describe('what is wrong, in a sentence', () => {
     ['neither of two forms', z.object({ to: recipients }), { to: 5 }, ['to: must be a text or an array']],
     ['inside one of two forms', z.object({ to: recipients }), { to: ['a', 5] }, ['to[1]: must be a text']],
     [
-      'two forms with a sentence of their own',
+      'a union with a message of the schema',
       z.object({ to: z.union([z.string(), z.number()], 'must be a name or a number') }),
       { to: [] },
       ['to: must be a name or a number'],
@@ -89,29 +89,29 @@ describe('what is wrong, in a sentence', () => {
       { attachments: [{ content: '' }, {}, { content: 7 }] },
       ['attachments[1].content: is required', 'attachments[2].content: must be a text'],
     ],
-  ])('%s', (_, schema, value, expected) => expect(complaints(schema, value)).toEqual(expected));
+  ])('%s', (_, schema, value, expected) => expect(errorsOf(schema, value)).toEqual(expected));
 
-  it('begins with the first and counts the rest', () => {
-    const refusal = parseForm(z.object({ a: z.string(), b: z.string(), c: z.string() }), {}, 'body');
+  it('have the first error and the number of others', () => {
+    const refusal = parseInput(z.object({ a: z.string(), b: z.string(), c: z.string() }), {}, 'body');
     expect(isRefusal(refusal) && refusal.message).toBe('a: is required (and 2 more)');
   });
 
-  it('does not go on without end', () => {
-    const refusal = parseForm(z.array(z.string()), Array.from({ length: 5000 }), 'body');
+  it('name at most 50 errors', () => {
+    const refusal = parseInput(z.array(z.string()), Array.from({ length: 5000 }), 'body');
     expect(isRefusal(refusal) && refusal.extras.details).toHaveLength(50);
     expect(isRefusal(refusal) && refusal.message).toBe('[0]: is required (and 4999 more)');
   });
 
-  it('quotes the beginning of a long name', () => {
-    const [complaint = ''] = complaints(z.strictObject({}), { ['x'.repeat(100_000)]: 1 });
-    expect(complaint).toBe(`${'x'.repeat(64)}…: is not a field`);
+  it('truncate long names', () => {
+    const [message = ''] = errorsOf(z.strictObject({}), { ['x'.repeat(100_000)]: 1 });
+    expect(message).toBe(`${'x'.repeat(64)}…: is not a field`);
   });
 });
 
-describe('entries are counted before they are looked at', () => {
-  let looked = 0;
+describe('entry limits are checked before the entries', () => {
+  let checked = 0;
   const item = z.string().refine(() => {
-    looked++;
+    checked++;
     return true;
   });
   const texts = (count: number) => Array.from({ length: count }, () => 'x');
@@ -143,15 +143,15 @@ describe('entries are counted before they are looked at', () => {
       'body: must have at most 1 entries',
     ],
     ['where no limit is set', z.array(item), texts(10_001), 'body: must have at most 10000 entries'],
-  ])('%s', (_, schema, value, complaint) => {
-    looked = 0;
-    expect(complaints(schema, value)).toEqual([complaint]);
-    expect(looked).toBe(0);
+  ])('%s', (_, schema, value, message) => {
+    checked = 0;
+    expect(errorsOf(schema, value)).toEqual([message]);
+    expect(checked).toBe(0);
   });
 
-  it('with a code of their own', () => {
+  it('with another error code', () => {
     const schema = z.object({ files: atMost(z.array(item), 2, 'TOO_MANY_ATTACHMENTS') });
-    const refusal = parseForm(schema, { files: texts(3) }, 'body');
+    const refusal = parseInput(schema, { files: texts(3) }, 'body');
     expect(isRefusal(refusal) && [refusal.code, refusal.message]).toEqual([
       'TOO_MANY_ATTACHMENTS',
       'at most 2 files, here are 3',
@@ -173,32 +173,32 @@ describe('unknown fields are found', () => {
     ['before a transformation', z.object({ a: inner.transform(String) }), { a: { x: 1 } }, ['a.x']],
     ['in lists', z.array(inner), [{ known: '' }, { x: 1 }], ['[1].x']],
     ['in maps', z.record(z.string(), inner), { one: { x: 1 } }, ['one.x']],
-    ['in the form that was meant', z.union([z.string(), inner]), { known: '', x: 1 }, ['x']],
+    ['in the closest alternative', z.union([z.string(), inner]), { known: '', x: 1 }, ['x']],
     [
       'in a schema that contains itself',
       tree,
       { children: [{ children: [{ x: 1 }] }] },
       ['children[0].children[0].x'],
     ],
-    ['not where anything goes', z.looseObject({ a: z.string() }), { b: 1 }, []],
-    ['not where nothing is said', z.object({ a: z.unknown() }), { a: { x: 1 } }, []],
-    ['not where the schema refuses them itself', z.strictObject({}), { x: 1 }, []],
-    ['not in a value of another form', z.object({ a: inner }), { a: 'text' }, []],
+    ['not in loose objects', z.looseObject({ a: z.string() }), { b: 1 }, []],
+    ['not in unknown values', z.object({ a: z.unknown() }), { a: { x: 1 } }, []],
+    ['not in strict objects', z.strictObject({}), { x: 1 }, []],
+    ['not in a value of another type', z.object({ a: inner }), { a: 'text' }, []],
   ])('%s', (_, schema, value, paths) => {
     const named = unknownFields(schema, 'field')(value).map((warning) => /"(.*)" was/.exec(warning)?.[1]);
     expect(named).toEqual(paths);
   });
 
-  it('however many there are, also where one of several forms was meant', () => {
+  it('are counted if there are many, in a union as well', () => {
     const check = unknownFields(
       z.object({ to: z.union([z.string(), z.object({ a: z.string() })]) }),
       'field',
     );
-    const strange = Object.fromEntries(Array.from({ length: 160_000 }, (_, n) => [`f${n}`, 1]));
-    expect(check({ to: strange }).at(-1)).toBe('and 159980 more were ignored');
+    const fields = Object.fromEntries(Array.from({ length: 160_000 }, (_, n) => [`f${n}`, 1]));
+    expect(check({ to: fields }).at(-1)).toBe('and 159980 more were ignored');
   });
 
-  it('and the twenty-first is not compared with the known ones', () => {
+  it('get suggestions for the first twenty only', () => {
     const check = unknownFields(z.object({ subject: z.string() }), 'field');
     const unknown = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`subj${n + 100}`, 1]));
     const lowered = vi.spyOn(String.prototype, 'toLowerCase');
@@ -216,7 +216,7 @@ describe('unknown fields are found', () => {
     ['reply_to', 'replyTo'],
     ['message', null],
     ['too', 'to'],
-  ])('%s: meant was %s', (name, meant) => {
+  ])('%s: suggests %s', (name, meant) => {
     const check = unknownFields(
       z.object({ subject: z.string(), replyTo: z.string(), to: z.string() }),
       'field',

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { SearchPosition } from '../../audience/search.ts';
-import { invalid, type Refusal } from '../../core/refusal.ts';
+import type { Refusal } from '../../core/refusal.ts';
 import { SEARCH_KEYS } from '../../store/contacts/contacts.ts';
+import { unknownKey } from './paging.ts';
 
-/** Page keys of contact searches: like those of `page-key.ts`, for a position in the trigram or the prefix indexes. */
+/** Page keys of contact searches: a position in the search index or in a scan. */
 const PREFIX = 'search:';
 
 const indexPosition = z.tuple([z.int().min(0)]);
@@ -21,7 +22,7 @@ export const search = z
   .max(320)
   .optional()
   .describe(
-    'Any part of the address, the name, the phone number or an identifier (`email_…`, `phone_…`, `userId`; at least 5 characters of these). All words must match. Case and accents are ignored. A text with only words of one or two characters matches the beginning of the address, the full name and the last name; so do all searches for a while after an upgrade from a version without this index. A page may be short, even empty, and still have a `nextKey`.',
+    'Any part of the email address, the name, the phone number or an identifier (`email_…`, `phone_…`, `userId`; at least 5 characters of these). Every word must match. Case and accents are ignored. Words of one or two characters match only the start of the address, the full name and the last name; so do all words for some time after an upgrade from a version without the search index. A page may be short or even empty and still have a `nextKey`.',
   );
 
 export function searchKey(position: SearchPosition): string {
@@ -29,7 +30,7 @@ export function searchKey(position: SearchPosition): string {
   return Buffer.from(PREFIX + JSON.stringify(parts)).toString('base64url');
 }
 
-/** Null without a key (or with an empty one), a refusal when it is not a key of a search. */
+/** Null when there is no key or an empty one; a refusal when no search issued it. */
 export function readSearchKey(key: string | undefined): SearchPosition | null | Refusal {
   if (key === undefined || key === '') return null;
   const text = Buffer.from(key, 'base64url').toString('utf8');
@@ -37,7 +38,7 @@ export function readSearchKey(key: string | undefined): SearchPosition | null | 
   const inIndex = indexPosition.safeParse(parts);
   if (inIndex.success) return { before: inIndex.data[0] };
   const inWalk = walkPosition.safeParse(parts);
-  if (!inWalk.success) return invalid('lastKey', 'is not a nextKey of this list');
+  if (!inWalk.success) return unknownKey();
   const [walk, prefix, seq] = inWalk.data;
   return { walk, key: prefix, seq };
 }
@@ -46,7 +47,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Not a key of ours; the caller refuses it.
+    // Not a key that a search issued: the caller refuses it.
     return null;
   }
 }

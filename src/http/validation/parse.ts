@@ -1,33 +1,32 @@
 import type { z } from 'zod';
-import { Refusal, type RefusalDetail, shortened } from '../core/refusal.ts';
-import { countCheck } from './body/entry-counts.ts';
+import { Refusal, type RefusalDetail, shortened } from '../../core/refusal.ts';
+import { countCheck } from './entry-counts.ts';
 import { fieldPath } from './known-fields.ts';
 
 /**
- * From what a schema found wrong to what a person can mend: a `VALIDATION_ERROR` that names every field by
- * its path and says what it must be. A sentence that a schema brings itself stands before these.
+ * Validation of request data: the issues of a schema become a `VALIDATION_ERROR` that names every invalid field by its
+ * path and states what it must be. A message that a schema defines itself takes precedence.
  */
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
 
-/** Errors named in an answer; the rest are counted. */
+/** Errors named in a response; the others are counted. */
 const MAX_DETAILS = 50;
-/** Characters of an error that a schema words itself. */
+/** Characters of a message that a schema defines itself. */
 const MAX_MESSAGE = 300;
 
 /**
- * `value` as the schema makes it, or a refusal. `whole` names the value itself in a complaint about all of it
- * (`body`). How many entries lists and maps have is checked first: one of too many is refused without a look at
- * its entries. Use: `if (isRefusal(parsed)) return parsed`.
+ * Returns the output of the schema for `value`, or a refusal. `whole` names the value as a whole in messages (`body`).
+ * Entries of lists and maps are counted first: a list over its limit is refused before its entries are validated.
  */
-export function parseForm<Schema extends z.ZodType>(
+export function parseInput<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
   whole: string,
 ): z.output<Schema> | Refusal {
   const tooMany = countCheck(schema)(value, whole);
   if (tooMany !== null) return tooMany;
-  const result = schema.safeParse(value, { error: sentence });
+  const result = schema.safeParse(value, { error: messageOf });
   return result.success ? result.data : refusalOf(result.error.issues, whole);
 }
 
@@ -35,20 +34,24 @@ function refusalOf(issues: Issue[], whole: string): Refusal {
   const details: RefusalDetail[] = [];
   let count = 0;
   for (const issue of issues) {
-    const room = MAX_DETAILS - details.length;
-    if (room === 0) {
+    const left = MAX_DETAILS - details.length;
+    if (left === 0) {
       count++;
       continue;
     }
     const found = detailsOf(issue, [], whole);
     count += found.length;
-    details.push(...found.slice(0, room));
+    details.push(...found.slice(0, left));
   }
   const [first] = details;
   const more = count > 1 ? ` (and ${count - 1} more)` : '';
-  return new Refusal('VALIDATION_ERROR', `${first?.field ?? whole}: ${first?.message ?? 'is wrong'}${more}`, {
-    details,
-  });
+  return new Refusal(
+    'VALIDATION_ERROR',
+    `${first?.field ?? whole}: ${first?.message ?? 'is invalid'}${more}`,
+    {
+      details,
+    },
+  );
 }
 
 function detailsOf(issue: Issue, prefix: PropertyKey[], whole: string): RefusalDetail[] {
@@ -58,25 +61,27 @@ function detailsOf(issue: Issue, prefix: PropertyKey[], whole: string): RefusalD
       .slice(0, MAX_DETAILS)
       .map((key) => ({ field: pathText([...path, key], whole), message: 'is not a field' }));
   }
-  if (issue.code === 'invalid_union' && issue.message === NO_FORM) {
-    const inner = likeliest(issue.errors);
+  if (issue.code === 'invalid_union' && issue.message === NO_ALTERNATIVE) {
+    const inner = intendedOf(issue.errors);
     if (inner !== null) return inner.flatMap((one) => detailsOf(one, path, whole));
     return [{ field: pathText(path, whole), message: eitherOf(issue.errors) }];
   }
   return [{ field: pathText(path, whole), message: shortened(issue.message, MAX_MESSAGE) }];
 }
 
-/** Of the forms that a value could have had, the one that it came into; null when that is not clear. */
-function likeliest(forms: Issue[][]): Issue[] | null {
-  const inside = forms.filter((issues) => issues.every((issue) => issue.path.length > 0));
+/**
+ * The issues of the alternative that the value matches except for values inside it; null when none or several match.
+ */
+function intendedOf(alternatives: Issue[][]): Issue[] | null {
+  const inside = alternatives.filter((issues) => issues.every((issue) => issue.path.length > 0));
   return inside.length === 1 ? (inside[0] ?? null) : null;
 }
 
-/** `must be a text or an array`, where each form has that much to say. */
-function eitherOf(forms: Issue[][]): string {
-  const wants = forms.map(([first]) => /^must be (.*)$/.exec(first?.message ?? '')?.[1]);
-  const known = [...new Set(wants.filter((want) => want !== undefined))];
-  return known.length === 0 ? NO_FORM : `must be ${known.join(' or ')}`;
+/** `must be a text or an array`, from the messages of the alternatives. */
+function eitherOf(alternatives: Issue[][]): string {
+  const expected = alternatives.map(([first]) => /^must be (.*)$/.exec(first?.message ?? '')?.[1]);
+  const known = [...new Set(expected.filter((text) => text !== undefined))];
+  return known.length === 0 ? NO_ALTERNATIVE : `must be ${known.join(' or ')}`;
 }
 
 function pathText(path: PropertyKey[], whole: string): string {
@@ -88,7 +93,7 @@ function pathText(path: PropertyKey[], whole: string): string {
   );
 }
 
-const NO_FORM = 'has none of the forms it may have';
+const NO_ALTERNATIVE = 'has none of the allowed types';
 
 const TYPES: Record<string, string> = {
   string: 'a text',
@@ -114,8 +119,8 @@ const FORMATS: Record<string, string> = {
   json_string: 'JSON',
 };
 
-/** The sentence after `field: `, where the schema has none of its own. */
-function sentence(issue: RawIssue): string | undefined {
+/** The message after `field: ` for issues without a message of the schema. */
+function messageOf(issue: RawIssue): string | undefined {
   if (issue.input === undefined && issue.code.startsWith('invalid_')) return 'is required';
   switch (issue.code) {
     case 'invalid_type':
@@ -131,7 +136,7 @@ function sentence(issue: RawIssue): string | undefined {
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`;
     case 'invalid_union':
-      return NO_FORM;
+      return NO_ALTERNATIVE;
     case 'invalid_key':
       return `has a name that ${issue.issues[0]?.message ?? 'is not allowed'}`;
     default:

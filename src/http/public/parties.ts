@@ -2,10 +2,10 @@ import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tables } from '../../store/tables.ts';
 
 /**
- * Sender and recipient of a mail as public pages display them. The address is masked, because a mail may be forwarded with
- * its links.
+ * Sender and recipient of a mail as the public pages name them. The address of the recipient is masked, because a mail
+ * may be forwarded together with its links.
  */
-export function correspondents(tables: Tables, mail: SentMail): { sender: string; recipient: string | null } {
+export function partiesOf(tables: Tables, mail: SentMail): { sender: string; recipient: string | null } {
   const account = tables.accounts.get(mail.accountId);
   const message = tables.messages.byId(mail.messageId);
   return {

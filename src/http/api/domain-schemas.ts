@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** How domains look on the wire (interface.md: Domain, DNS record), and examples for the documentation. */
+/** Domains and DNS records in responses, and examples for the documentation. */
 const flags = {
   dkimEnabled: z.boolean(),
   spfConfigured: z.boolean(),
@@ -12,84 +12,95 @@ const altFlags = {
   altSpfConfigured: z.boolean(),
   altDmarcConfigured: z.boolean(),
 };
-const status = z.enum(['PENDING', 'SUCCESS', 'TEMPORARY_FAILURE', 'FAILED']);
+const status = z.enum(['PENDING', 'SUCCESS', 'TEMPORARY_FAILURE', 'FAILED']).meta({ id: 'DomainStatus' });
 const altStatus = z.enum(['PENDING', 'ACTIVE']);
-const altDomainId = z.string().describe('Id at the secondary lane.');
+const altDomainId = z.string().describe('Id of the domain on the secondary lane.');
 const names = { domain: z.string(), domainId: z.string() };
 
-export const dnsRecord = z.object({
-  type: z.enum(['TXT', 'CNAME', 'MX']),
-  name: z.string().describe('Fully qualified.'),
-  value: z.string(),
-  description: z.string(),
-  purpose: z.string().optional(),
-  priority: z.int().optional().describe('MX only.'),
-  ttl: z.int().optional().describe('Seconds.'),
-  chunks: z
-    .array(z.string())
-    .optional()
-    .describe('The strings that make up a TXT value of more than 255 bytes.'),
-});
+export const dnsRecord = z
+  .object({
+    type: z.enum(['TXT', 'CNAME', 'MX']),
+    name: z.string().describe('Fully qualified name.'),
+    value: z.string(),
+    description: z.string(),
+    purpose: z.string().optional(),
+    priority: z.int().optional().describe('MX only.'),
+    ttl: z.int().optional().describe('Seconds.'),
+    chunks: z.array(z.string()).optional().describe('The strings of a TXT value of more than 255 bytes.'),
+  })
+  .meta({ id: 'DnsRecord' });
 const recordSets = {
-  dnsRecords: z.array(dnsRecord).describe('The six records to publish.'),
-  recommendedDnsRecords: z.array(dnsRecord).describe('Good to have, never needed for SUCCESS.'),
+  dnsRecords: z.array(dnsRecord).describe('The records to publish.'),
+  recommendedDnsRecords: z.array(dnsRecord).describe('Recommended, not required for SUCCESS.'),
 };
 
-export const domainRecord = z.object({
-  ...names,
-  groupId: z.string(),
-  status,
-  ...flags,
-  useCase: z.enum(['tx', 'mk']),
-  useCaseLabel: z.string(),
-  createdAt: z.iso.datetime(),
-  updatedAt: z.iso.datetime(),
-  trackingDomain: z.string().nullable().describe('Custom host of tracked links.'),
-  lastCheckedAt: z.iso.datetime().nullable(),
-});
+export const domainSchema = z
+  .object({
+    ...names,
+    groupId: z.string(),
+    status,
+    ...flags,
+    useCase: z.enum(['tx', 'mk']),
+    useCaseLabel: z.string(),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+    trackingDomain: z.string().nullable().describe('Custom host of tracked links.'),
+    lastCheckedAt: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'Domain' });
 
-export const registered = z.object({
-  message: z.string(),
-  ...names,
-  groupId: z.string(),
-  status,
-  ...recordSets,
-  altDomainId,
-  altStatus,
-});
+export const registered = z
+  .object({
+    message: z.string(),
+    ...names,
+    groupId: z.string(),
+    status,
+    ...recordSets,
+    altDomainId,
+    altStatus,
+  })
+  .meta({ id: 'RegisteredDomain' });
 
-export const recordsOfDomain = z.object({
-  ...names,
-  ...recordSets,
-  status,
-  ...flags,
-  altDomainId,
-  altStatus,
-  ...altFlags,
-});
+export const recordsOfDomain = z
+  .object({
+    ...names,
+    ...recordSets,
+    status,
+    ...flags,
+    altDomainId,
+    altStatus,
+    ...altFlags,
+  })
+  .meta({ id: 'DomainDnsRecords' });
 
-const check = z.object({
-  check: z.enum(['dkim', 'spf', 'dmarc', 'mx', 'tracking', 'altDkim', 'returnPathSpf']),
-  passed: z.boolean(),
-  result: z
-    .enum(['ok', 'missing', 'wrong', 'unknown'])
-    .describe('unknown: the DNS server did not answer, and passed is the last result.'),
-  expected: z.string().describe('The record that passes, merged with what the name has already.'),
-  found: z.string().nullable().describe('What is published, several records one a line.'),
-  hint: z.string().describe('What to do; empty when there is nothing to do.'),
-});
+const check = z
+  .object({
+    check: z.enum(['dkim', 'spf', 'dmarc', 'mx', 'tracking', 'altDkim', 'returnPathSpf']),
+    passed: z.boolean(),
+    result: z
+      .enum(['ok', 'missing', 'wrong', 'unknown'])
+      .describe('`unknown`: the DNS server did not answer; `passed` is the last known result.'),
+    expected: z.string().describe('The record that passes, merged with the published one.'),
+    found: z.string().nullable().describe('The published records, one per line.'),
+    hint: z.string().describe('What to change; empty if nothing.'),
+  })
+  .meta({ id: 'DomainCheck' });
 
-export const verified = z.object({
-  message: z.string(),
-  ...names,
-  status,
-  ...flags,
-  altStatus,
-  ...altFlags,
-  checks: z.array(check),
-});
+export const verified = z
+  .object({
+    message: z.string(),
+    ...names,
+    status,
+    ...flags,
+    altStatus,
+    ...altFlags,
+    checks: z.array(check),
+  })
+  .meta({ id: 'DomainVerification' });
 
-export const rotated = z.object({ message: z.string(), ...names, ...recordSets });
+export const rotated = z
+  .object({ message: z.string(), ...names, ...recordSets })
+  .meta({ id: 'DkimRotation' });
 
 const ID = 'domain_1769860800000_8m2k4x7q1zab';
 const ALT_ID = 'alt_1769860800000_5c9d3e7f1abz';
@@ -103,7 +114,7 @@ const RECORDS: z.output<typeof dnsRecord>[] = [
     type: 'TXT',
     name: 'example.com',
     value: 'v=spf1 include:spf.mail.example.net ~all',
-    description: 'SPF: allows this platform, both its lanes, to send for your domain.',
+    description: 'SPF: authorizes both lanes of this platform to send for your domain.',
     purpose: 'SPF',
   },
 ];
@@ -123,7 +134,7 @@ export const EXAMPLES = {
     updatedAt: TIME,
     trackingDomain: null,
     lastCheckedAt: null,
-  } satisfies z.output<typeof domainRecord>,
+  } satisfies z.output<typeof domainSchema>,
   registered: {
     message: 'example.com is registered. Publish its DNS records, then verify it.',
     domain: 'example.com',
@@ -167,7 +178,7 @@ export const EXAMPLES = {
     ],
   } satisfies z.output<typeof verified>,
   rotated: {
-    message: 'The change of the DKIM key has begun.',
+    message: 'The rotation of the DKIM key has started.',
     domain: 'example.com',
     domainId: ID,
     dnsRecords: RECORDS,

@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { shownCampaign } from '../../campaigns/campaigns.ts';
+import type { CampaignSending } from '../../campaigns/send.ts';
+import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns/campaigns.ts';
+
+/** Campaigns in responses: schemas, examples, and a campaign with its progress. */
+const progress = z
+  .object({
+    jobId: z.string().describe('Id of its messages: `GET /web-setup/messages?jobId=`.'),
+    subscriptionGroupId: z.string(),
+    members: z
+      .int()
+      .nullable()
+      .describe('Active members of the group when sending started; null before that.'),
+    queued: z.int().describe('Members with a message.'),
+    skipped: z
+      .object({
+        withoutEmail: z.int(),
+        notEligible: z.int().describe('Unsubscribed, suppressed, or without recorded consent.'),
+        notRenderable: z
+          .int()
+          .describe(
+            'A field has a value that the template cannot insert: a list, or a line break in the subject.',
+          ),
+      })
+      .describe('Members without a message, by reason.'),
+    perHour: z.int().nullable().describe('Maximum number of messages per hour; null: no limit.'),
+    pausedReason: z
+      .string()
+      .nullable()
+      .describe('Why the service paused it, starting with an error code; null otherwise.'),
+    scheduledAt: z.iso.datetime().nullable(),
+    startedAt: z.iso.datetime().nullable(),
+    finishedAt: z.iso.datetime().nullable().describe('When it was sent or cancelled.'),
+  })
+  .meta({ id: 'CampaignProgress' });
+
+export const campaignSchema = z
+  .object({
+    campaignId: z.string(),
+    name: z.string(),
+    description: z.string().nullable(),
+    status: z
+      .enum(CAMPAIGN_STATUSES)
+      .describe(
+        '`draft`: not sent to a group yet. `sent`: every member has been processed, and no message waits for its first attempt.',
+      ),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+    progress: progress.optional().describe('Present once the campaign has been sent to a group.'),
+  })
+  .meta({ id: 'Campaign' });
+export const campaignResult = z.object({ campaign: campaignSchema }).meta({ id: 'CampaignResult' });
+
+export function presentCampaign(
+  sending: Pick<CampaignSending, 'progress'>,
+  row: CampaignRow,
+): z.output<typeof campaignSchema> {
+  const campaign = shownCampaign(row);
+  const progress = sending.progress(row);
+  return progress === null ? campaign : { ...campaign, progress };
+}
+
+export const EXAMPLE: z.output<typeof campaignSchema> = {
+  campaignId: 'campaign_1769860800000_9z1x3c5v7b2n',
+  name: 'Spring sale',
+  description: 'For customers of last year',
+  status: 'draft',
+  createdAt: '2026-01-31T12:00:00.000Z',
+  updatedAt: '2026-01-31T12:00:00.000Z',
+};
+
+const PROGRESS_EXAMPLE: z.output<typeof progress> = {
+  jobId: 'job_1769862600000_7u3i9o2p5a8s',
+  subscriptionGroupId: 'sgroup_1769860800000_5t7y9u1i3o5p',
+  members: 48210,
+  queued: 12000,
+  skipped: { withoutEmail: 3, notEligible: 41, notRenderable: 0 },
+  perHour: 20000,
+  pausedReason: null,
+  scheduledAt: null,
+  startedAt: '2026-01-31T12:30:00.000Z',
+  finishedAt: null,
+};
+
+export const SENDING_EXAMPLE = {
+  ...EXAMPLE,
+  status: 'sending' as const,
+  updatedAt: '2026-01-31T12:30:00.000Z',
+  progress: PROGRESS_EXAMPLE,
+};

@@ -1,0 +1,105 @@
+import type { Accounts } from '../../accounts/accounts.ts';
+import type { AccountLimits } from '../../accounts/limits.ts';
+import type { Audience } from '../../audience/service.ts';
+import { createCampaigns } from '../../campaigns/campaigns.ts';
+import type { CampaignSending } from '../../campaigns/send.ts';
+import type { Clock } from '../../core/clock.ts';
+import type { Ids } from '../../core/ids.ts';
+import type { DeliveryEngine } from '../../delivery/engine.ts';
+import type { Domains } from '../../domains/service.ts';
+import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
+import type { Acceptance } from '../../sending/accept.ts';
+import type { OneClickNotice } from '../../sending/one-click.ts';
+import { createQueuedMail } from '../../sending/queued-mail.ts';
+import type { Reader } from '../../store/readers/reads.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Writer } from '../../store/writer.ts';
+import { createSuppressionList } from '../../suppression/list.ts';
+import { createComplianceTemplates } from '../../templates/compliance-templates.ts';
+import { createTemplates } from '../../templates/templates.ts';
+import type { Webhooks } from '../../webhooks/service.ts';
+import type { Route } from '../route.ts';
+import { accountRoutes } from './account.ts';
+import { campaignRoutes } from './campaigns.ts';
+import { complianceTemplateRoutes } from './compliance-templates.ts';
+import { contactRoutes } from './contacts.ts';
+import { contactImportRoutes } from './contacts-import.ts';
+import { domainGroupRoutes } from './domain-groups.ts';
+import { domainReportRoutes } from './domain-reports.ts';
+import { domainRoutes } from './domains.ts';
+import { messageActionRoutes } from './message-actions.ts';
+import { messageRoutes } from './messages.ts';
+import { sendRoutes } from './send.ts';
+import { sendBatchRoutes } from './send-batch.ts';
+import { subscriptionGroupRoutes } from './subscription-groups.ts';
+import { subscriptionRoutes } from './subscriptions.ts';
+import { suppressionRoutes } from './suppressions.ts';
+import { templateRoutes } from './templates.ts';
+import { useCaseRoutes } from './use-cases.ts';
+import { webhookDeliveryRoutes } from './webhook-deliveries.ts';
+import { webhookRoutes } from './webhooks.ts';
+
+/** What the operations of the API call. Services that only the API uses are created here. */
+export interface ApiDeps {
+  clock: Clock;
+  ids: Ids;
+  tables: Tables;
+  reader: Reader;
+  writer: Writer;
+  recorder: Recorder;
+  limits: AccountLimits;
+  accounts: Accounts;
+  domains: Domains;
+  audience: Audience;
+  webhooks: Webhooks;
+  acceptance: Acceptance;
+  oneClick: OneClickNotice;
+  campaignSending: CampaignSending;
+  engine: Pick<DeliveryEngine, 'announce' | 'firstOutcome' | 'obstacle'>;
+  onSuppressionChange: OnSuppressionChange;
+}
+
+/** All operations that require a key, in the order of the documentation. */
+export function apiRoutes(deps: ApiDeps): Route[] {
+  const { acceptance, audience, domains, engine, limits, oneClick, reader, tables, webhooks } = deps;
+  const account = tables.accounts.get;
+  const mayAdd = limits.mayAdd.templates;
+  const complianceTemplates = createComplianceTemplates({ ...deps, mayAdd });
+  const sends = {
+    acceptance,
+    account,
+    firstOutcome: engine.firstOutcome,
+    statusOf: (messageId: string) => tables.messages.byId(messageId)?.status ?? 'queued',
+  };
+  return [
+    ...useCaseRoutes({ domains }),
+    ...domainRoutes({ domains }),
+    ...domainReportRoutes(deps),
+    ...domainGroupRoutes({ domains }),
+    ...sendRoutes(sends),
+    ...sendBatchRoutes(sends),
+    ...messageRoutes({ tables, reader }),
+    ...messageActionRoutes({
+      queuedMail: createQueuedMail({ ...deps, announce: engine.announce, obstacle: engine.obstacle }),
+    }),
+    ...templateRoutes({ templates: createTemplates({ ...deps, mayAdd }) }),
+    ...complianceTemplateRoutes({
+      complianceTemplates,
+      hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
+    }),
+    ...campaignRoutes({
+      campaigns: createCampaigns(deps),
+      sending: deps.campaignSending,
+      account,
+      oneClick,
+    }),
+    ...webhookRoutes({ webhooks }),
+    ...webhookDeliveryRoutes({ webhooks }),
+    ...suppressionRoutes({ suppressions: createSuppressionList(deps) }),
+    ...contactImportRoutes({ tables, importer: audience.importer }),
+    ...contactRoutes(audience),
+    ...subscriptionGroupRoutes({ ...audience, complianceTemplates }),
+    ...subscriptionRoutes(audience),
+    ...accountRoutes(deps.accounts),
+  ];
+}

@@ -1,0 +1,212 @@
+import { z } from 'zod';
+import { MAX_ATTACHMENTS } from '../../sending/attachments.ts';
+import { CALENDAR_METHODS } from '../../sending/calendar.ts';
+import { MAX_HEADERS } from '../../sending/headers.ts';
+import { MAX_RECIPIENTS } from '../../sending/request.ts';
+import { atMost } from '../validation/entry-counts.ts';
+
+/** Requests and responses of the send operations, with the documentation of each field. */
+const oneOrMany = z
+  .union(
+    [z.string(), atMost(z.array(z.string()), MAX_RECIPIENTS)],
+    'must be an address, a comma-separated list, or an array of addresses',
+  )
+  .meta({ id: 'Recipients' });
+
+const attachment = z
+  .object({
+    name: z.string().describe('File name, 1 to 255 characters, no path.'),
+    contentType: z.string().describe('Media type such as `application/pdf`.'),
+    content: z.string().describe('The file as base64 without line breaks.'),
+    contentId: z
+      .string()
+      .optional()
+      .describe('Makes the attachment inline: the html refers to it as `cid:<contentId>`.'),
+  })
+  .meta({ id: 'Attachment' });
+
+const calendar = z
+  .object({
+    method: z.string().describe(`iTIP method (RFC 5546): ${CALENDAR_METHODS.join(', ')}.`),
+    content: z
+      .string()
+      .describe('The iCalendar object (RFC 5545), from `BEGIN:VCALENDAR` to `END:VCALENDAR`.'),
+  })
+  .meta({ id: 'Calendar' });
+
+/** The fields of both streams. */
+export const commonSendFields = {
+  from: z.string().describe('Sender, plain or with display name. Its domain must be verified.'),
+  subject: z.string().min(1).optional().describe('Required unless the template has one.'),
+  html: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Must contain `{{company_address_html}}` and `{{unsubscribe_email_html}}`. Required unless `text` or `templateId` is given.',
+    ),
+  text: z
+    .string()
+    .optional()
+    .describe(
+      'Plain text version; derived from the html if absent. Without html the message is text only, and the text must contain both variables, which insert text here (or their aliases `{{company_address_text}}` and `{{unsubscribe_email_text}}`).',
+    ),
+  templateId: z
+    .string()
+    .max(100)
+    .optional()
+    .describe(
+      'A stored template in place of subject, html and text. `subject` overrides that of the template.',
+    ),
+  replyTo: z.string().optional(),
+  headers: atMost(z.record(z.string(), z.string()), MAX_HEADERS)
+    .optional()
+    .describe('Custom header fields, at most 50 and 8 KiB in total.'),
+  templateVariables: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('Values for `{{name}}` in subject, html and text.'),
+  enableClickTracking: z.boolean().optional(),
+  enableOpenTracking: z.boolean().optional(),
+};
+
+export const transactionalBody = z
+  .object({
+    to: oneOrMany
+      .optional()
+      .describe(
+        'Recipients, plain or with display name: one address, a comma-separated list or an array. At most 50 with cc and bcc.',
+      ),
+    cc: oneOrMany.optional(),
+    bcc: oneOrMany.optional().describe('Each gets a copy that names none of them. Allowed without `to`.'),
+    ...commonSendFields,
+    attachments: atMost(z.array(attachment), MAX_ATTACHMENTS, 'TOO_MANY_ATTACHMENTS')
+      .optional()
+      .describe('At most 10, and 2 MB in total after decoding.'),
+    calendar: calendar
+      .optional()
+      .describe(
+        'An invitation or a reply: sent as a `text/calendar` alternative and as the file `invite.ics`. Counts toward the size of the attachments.',
+      ),
+    essential: z
+      .boolean()
+      .optional()
+      .describe(
+        'For sign-in codes, password resets and legal notices. Sent even to recipients who unsubscribed from transactional mail, but not after a hard bounce, a complaint or a manual suppression. Has no List-Unsubscribe field, and `{{unsubscribe_email_html}}` is optional.',
+      ),
+  })
+  .meta({ id: 'TransactionalSendInput' });
+
+/** Refused instead of ignored: otherwise a caller would assume that these recipients or files were sent. */
+const transactionalOnly = z
+  .unknown()
+  .refine((value) => value === undefined, 'is for transactional mail only')
+  .optional()
+  .describe('For transactional mail only.');
+
+export const marketingBody = z
+  .object({
+    to: oneOrMany.describe(
+      'Recipients: one address, a comma-separated list or an array, at most 50. Each gets an individual copy.',
+    ),
+    cc: transactionalOnly,
+    bcc: transactionalOnly,
+    attachments: transactionalOnly,
+    calendar: transactionalOnly,
+    essential: transactionalOnly,
+    ...commonSendFields,
+    subscriptionGroupId: z
+      .string()
+      .max(100)
+      .optional()
+      .describe(
+        'The recipients must be active members of this group. Without it, the consent of the contact is required.',
+      ),
+    campaignId: z
+      .string()
+      .max(100)
+      .optional()
+      .describe('The campaign in whose analytics the message counts.'),
+    scheduledAt: z.string().optional().describe('When to send, ISO 8601, at most 30 days ahead.'),
+  })
+  .meta({ id: 'MarketingSendInput' });
+
+const recipients = <Status extends string>(status: Status) =>
+  z.array(
+    z.object({
+      email: z.string(),
+      status: z.literal(status),
+      role: z.enum(['to', 'cc', 'bcc']),
+      messageId: z.string(),
+    }),
+  );
+
+const delivery = z
+  .object({
+    status: z
+      .enum(['queued', 'sending', 'delivered', 'deferred', 'bounced', 'failed'])
+      .describe('`queued` or `sending`: no outcome within the requested time.'),
+    smtpReply: z.string().optional(),
+  })
+  .meta({ id: 'DeliveryOutcome' });
+
+export const transactionalResult = z
+  .object({
+    message: z.string(),
+    messageId: z.string(),
+    from: z.string(),
+    totalRecipients: z.int(),
+    recipients: recipients('sent'),
+    status: z.literal('sent'),
+    delivery: delivery.optional(),
+  })
+  .meta({ id: 'TransactionalSendResult' });
+
+export const marketingResult = z
+  .object({
+    message: z.string(),
+    jobId: z.string(),
+    status: z.literal('queued'),
+    from: z.string(),
+    totalRecipients: z.int(),
+    recipients: recipients('queued'),
+  })
+  .meta({ id: 'MarketingSendResult' });
+
+export const TRANSACTIONAL_EXAMPLE = {
+  to: 'Ada Lovelace <ada@example.net>',
+  from: 'Example Shop <orders@example.com>',
+  subject: 'Your order {{orderNumber}}',
+  html: '<p>Thank you, {{name}}.</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
+  templateVariables: { name: 'Ada', orderNumber: '10042' },
+};
+
+export const TRANSACTIONAL_RESULT: z.output<typeof transactionalResult> = {
+  message: 'Email accepted for delivery',
+  messageId: 'msg_1769860800000_2q8w4e6r1t5y',
+  from: TRANSACTIONAL_EXAMPLE.from,
+  totalRecipients: 1,
+  recipients: [
+    { email: 'ada@example.net', status: 'sent', role: 'to', messageId: 'msg_1769860800000_2q8w4e6r1t5y' },
+  ],
+  status: 'sent',
+};
+
+export const MARKETING_EXAMPLE = {
+  to: 'ada@example.net',
+  from: 'Example Shop <news@example.com>',
+  subject: 'What is new in {{month}}',
+  html: '<p>Hello!</p><p>{{company_address_html}} {{unsubscribe_email_html}}</p>',
+  templateVariables: { month: 'May' },
+};
+
+export const MARKETING_RESULT: z.output<typeof marketingResult> = {
+  message: 'Email queued',
+  jobId: 'job_1769860800000_7u3i9o2p5a8s',
+  status: 'queued',
+  from: MARKETING_EXAMPLE.from,
+  totalRecipients: 1,
+  recipients: [
+    { email: 'ada@example.net', status: 'queued', role: 'to', messageId: 'msg_1769860800000_4d6f8g1h3j5k' },
+  ],
+};

@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import { DAY } from '../../core/clock.ts';
+import { WEBHOOK_EVENTS } from '../../webhooks/form.ts';
+import { DELIVERY_STATUSES } from '../../webhooks/shown.ts';
+import { line, lines } from './fields.ts';
+
+/** Requests and responses of the webhook operations, with an example of each. */
+const eventFilter = z.enum(['*', ...WEBHOOK_EVENTS]).meta({ id: 'WebhookEventFilter' });
+
+export const webhookFields = {
+  url: z
+    .string()
+    .max(2048)
+    .describe(
+      'The receiving endpoint: http or https, without user name and password. Its name is looked up in DNS; only `localhost` refers to the machine of this service.',
+    ),
+  events: z
+    .union([eventFilter, z.array(eventFilter).min(1)])
+    .describe('Types of events that are sent to the webhook; `*`: all.'),
+  name: line(100).optional().describe('For display. Default: the description, else the host of the URL.'),
+  description: lines(500).nullable().optional(),
+  isActive: z.boolean().optional().describe('Default: true. Events are not stored for an inactive webhook.'),
+};
+
+const webhookShape = {
+  webhookId: z.string(),
+  name: z.string(),
+  url: z.string(),
+  events: z.array(z.string()),
+  isActive: z.boolean(),
+  createdAt: z.int().describe('Epoch milliseconds.'),
+};
+
+export const webhook = z.object(webhookShape).meta({ id: 'Webhook' });
+
+export const webhookDetail = z
+  .object({
+    ...webhookShape,
+    description: z.string().optional(),
+    secret: z
+      .string()
+      .describe('`whsec_` and the key in base64, as the Standard Webhooks libraries expect it.'),
+    offReason: z
+      .enum(['gone', 'failing'])
+      .optional()
+      .describe(
+        'Why the service deactivated it: the endpoint answered 410, or every call failed for 5 days.',
+      ),
+    failingSince: z.iso.datetime().optional().describe('Time since which every call has failed.'),
+    updatedAt: z.int().describe('Epoch milliseconds.'),
+  })
+  .meta({ id: 'WebhookDetail' });
+
+export const delivery = z
+  .object({
+    deliveryId: z.string(),
+    eventId: z
+      .string()
+      .optional()
+      .describe('The `webhook-id` of its calls; absent after the event is purged.'),
+    event: z.string().optional(),
+    status: z.enum(DELIVERY_STATUSES),
+    attempts: z.int(),
+    responseCode: z.int().optional().describe('Status code of the last attempt.'),
+    responseBody: z.string().optional().describe('The first 1 KiB of the response body.'),
+    error: z.string().optional().describe('Why the last attempt failed.'),
+    lastAttemptAt: z.iso.datetime().optional(),
+    nextAttemptAt: z.iso.datetime().optional().describe('Present while it is pending.'),
+    createdAt: z.iso.datetime(),
+  })
+  .meta({ id: 'WebhookDelivery' });
+
+export const testResult = z
+  .object({
+    webhookId: z.string(),
+    delivered: z.boolean().describe('Whether the endpoint answered 2xx in time.'),
+    responseCode: z.int().optional(),
+    responseBody: z.string().optional().describe('The first 1 KiB of the response body.'),
+    error: z.string().optional(),
+    durationMs: z.int(),
+    payload: z
+      .object({
+        id: z.string(),
+        type: z.string(),
+        created: z.iso.datetime(),
+        timestamp: z.iso.datetime(),
+        livemode: z.boolean(),
+        data: z.object({ object: z.looseObject({ eventId: z.string(), event: z.string() }) }),
+      })
+      .describe('The body that was sent.'),
+  })
+  .meta({ id: 'WebhookTestResult' });
+
+const ID = 'webhook_1769860800000_4k2m9x7q1zab';
+const CREATED = Date.parse('2026-01-31T12:00:00.000Z');
+const WEBHOOK: z.output<typeof webhook> = {
+  webhookId: ID,
+  name: 'Shop backend',
+  url: 'https://shop.example.com/hooks/mail',
+  events: ['email_delivered', 'email_bounced', 'email_complained'],
+  isActive: true,
+  createdAt: CREATED,
+};
+const EVENT = {
+  eventId: 'evt_1769947200000_7h2k9x4m1zqp',
+  event: 'email_delivered',
+  timestamp: '2026-02-01T12:00:00.000Z',
+  accountId: 'acct_7f3k2m9x7q1z',
+  emailId: 'msg_1769947198000_3m8x1q5z7k2h',
+  messageId: 'msg_1769947198000_3m8x1q5z7k2h',
+  useCase: 'tx',
+  from: 'orders@example.com',
+  recipient: 'ada@example.org',
+  contactIdentifier: 'email_63d9d0ee5d1e87ddbc0bd04c0ac6b9a2',
+  subject: 'Your order 10042',
+  domainId: 'domain_1769860800000_9z1x3c5v7b2n',
+  smtpCode: 250,
+};
+
+export const EXAMPLES = {
+  id: ID,
+  webhook: WEBHOOK,
+  detail: {
+    ...WEBHOOK,
+    // Bytes 0 to 31, not a real key.
+    secret: `whsec_${Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString('base64')}`,
+    updatedAt: CREATED + DAY,
+  } satisfies z.output<typeof webhookDetail>,
+  delivery: {
+    deliveryId: 'whd_1769947200000_2b4n6m8k1j3h',
+    eventId: EVENT.eventId,
+    event: EVENT.event,
+    status: 'pending',
+    attempts: 2,
+    responseCode: 503,
+    responseBody: 'Service Unavailable',
+    error: 'the endpoint answered 503',
+    lastAttemptAt: '2026-02-01T12:00:06.000Z',
+    nextAttemptAt: '2026-02-01T12:05:03.000Z',
+    createdAt: EVENT.timestamp,
+  } satisfies z.output<typeof delivery>,
+  test: {
+    webhookId: ID,
+    delivered: true,
+    responseCode: 200,
+    responseBody: 'ok',
+    durationMs: 82,
+    payload: {
+      id: EVENT.eventId,
+      type: EVENT.event,
+      created: EVENT.timestamp,
+      timestamp: EVENT.timestamp,
+      livemode: false,
+      data: { object: { ...EVENT, to: [EVENT.recipient] } },
+    },
+  } satisfies z.output<typeof testResult>,
+};

@@ -1,0 +1,87 @@
+import { z } from 'zod';
+
+/** JSON Schema 2020-12 of the schemas that validate: the documentation and the checks of the API read this form. */
+export type JsonSchema = { [keyword: string]: unknown };
+
+export interface ConvertedSchema {
+  root: JsonSchema;
+  /** Schemas with an id (`.meta({ id })`) and recursive ones, by the name in `#/$defs/NAME`. */
+  definitions: Record<string, JsonSchema>;
+}
+
+/** `input`: the value as a caller sends it; `output`: as the schema returns it. */
+export type Direction = 'input' | 'output';
+
+const converted: Record<Direction, WeakMap<z.ZodType, ConvertedSchema>> = {
+  input: new WeakMap(),
+  output: new WeakMap(),
+};
+
+/** Converts a schema once for each direction. The result is shared: do not modify it. */
+export function jsonSchemaOf(schema: z.ZodType, direction: Direction): ConvertedSchema {
+  const known = converted[direction].get(schema);
+  if (known !== undefined) return known;
+  const {
+    $schema: _,
+    $defs = {},
+    ...root
+  } = z.toJSONSchema(schema, {
+    target: 'draft-2020-12',
+    io: direction,
+    unrepresentable: 'any',
+    override: ({ jsonSchema }) => {
+      // Responses may grow: a client must not reject a field that it does not know.
+      if (direction === 'output' && jsonSchema.additionalProperties === false)
+        delete jsonSchema.additionalProperties;
+      // The format states it; the patterns for times have 300 characters.
+      if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
+      // Bounds of the number type, not of the API.
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    },
+  });
+  const result = { root: plain(root), definitions: plain($defs) as Record<string, JsonSchema> };
+  converted[direction].set(schema, result);
+  return result;
+}
+
+/** Drops what is not JSON: zod attaches functions to its result. */
+function plain(schema: object): JsonSchema {
+  const copy: JsonSchema = JSON.parse(JSON.stringify(schema));
+  return copy;
+}
+
+/** The schemas of `anyOf` and `oneOf`. */
+export function alternativesOf({ anyOf, oneOf }: JsonSchema): JsonSchema[] {
+  return [anyOf, oneOf].filter(Array.isArray).flat().filter(isRecord);
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Compiles a check from the input form of a schema. `compileNode` gets each node and a function that compiles the nodes
+ * inside it; references are resolved. `later` wraps a check that is not compiled yet, as in recursive schemas.
+ */
+export function compileInput<Check>(
+  schema: z.ZodType,
+  compileNode: (node: JsonSchema, compile: (node: unknown) => Check | null) => Check | null,
+  later: (get: () => Check | null) => Check,
+): Check | null {
+  const { root, definitions } = jsonSchemaOf(schema, 'input');
+  const compiled = new Map<string, { check: Check | null }>();
+  const compile = (node: unknown): Check | null => {
+    if (!isRecord(node)) return null;
+    const { $ref } = node;
+    if (typeof $ref !== 'string') return compileNode(node, compile);
+    const name = $ref.slice($ref.lastIndexOf('/') + 1);
+    const known = compiled.get(name);
+    if (known !== undefined) return later(() => known.check);
+    const entry: { check: Check | null } = { check: null };
+    compiled.set(name, entry);
+    entry.check = compile($ref === '#' ? root : definitions[name]);
+    return entry.check;
+  };
+  return compile(root);
+}

@@ -1,0 +1,97 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
+import openapiTypeScript, { type OpenAPI3 } from 'openapi-typescript';
+import type { OpenApiDocument } from '../../../src/http/openapi/openapi.ts';
+
+/** What Redocly's recommended rules report, warnings included. */
+export async function lintFaults(document: OpenApiDocument): Promise<string[]> {
+  const config = await createConfig({
+    extends: ['recommended'],
+    rules: {
+      // Contact identifiers start with `email_` or `phone_`, so they never equal `subscription-groups`.
+      'no-ambiguous-paths': 'off',
+    },
+  });
+  const problems = await lintFromString({
+    source: JSON.stringify(document),
+    absoluteRef: 'openapi.json',
+    config,
+  });
+  return problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer}`);
+}
+
+/** A program that uses the generated types; the errors that it expects prove that the types are narrow. */
+const CLIENT = `
+import type { components, paths } from './api.ts';
+
+type Schemas = components['schemas'];
+
+const input: Schemas['WebhookInput'] = { url: 'https://example.com/hook', events: ['email_bounced'] };
+export const patch: Schemas['WebhookPatch'] = { isActive: false };
+// @ts-expect-error url is required.
+export const incomplete: Schemas['WebhookInput'] = { events: '*' };
+// @ts-expect-error The status is an enumeration.
+export const unknown: Schemas['MessageStatus'] = 'lost';
+
+type CreateWebhook = paths['/web-setup/webhooks']['post'];
+type Created = CreateWebhook['responses'][201]['content']['application/json'];
+type ApiError = Schemas['Error'];
+
+export async function createWebhook(base: string): Promise<Schemas['WebhookDetail']> {
+  const body: NonNullable<CreateWebhook['requestBody']>['content']['application/json'] = input;
+  const response = await fetch(base + '/web-setup/webhooks', { method: 'POST', body: JSON.stringify(body) });
+  const result: Created | ApiError = await response.json();
+  if (!result.success) {
+    const code: Schemas['ErrorCode'] = result.error.code;
+    throw new Error(code);
+  }
+  const warnings: string[] = result.data.warnings ?? [];
+  console.log(warnings.join());
+  return result.data;
+}
+
+export async function campaignNames(base: string): Promise<string[]> {
+  type Listed = paths['/web-setup/campaigns']['get']['responses'][200]['content']['application/json'];
+  const listed: Listed = await (await fetch(base + '/web-setup/campaigns')).json();
+  const campaigns: Schemas['Campaign'][] = listed.data.campaigns;
+  return campaigns.map(({ name }) => name);
+}
+`;
+
+/** What the compiler reports about a client with types generated from the document. */
+export async function clientFaults(document: OpenApiDocument): Promise<string> {
+  // The generator's type of a document is narrower than ours in the keywords of schemas.
+  const types = await openapiTypeScript(structuredClone(document) as unknown as OpenAPI3);
+  const dir = mkdtempSync(join(tmpdir(), 'postrider-client-'));
+  try {
+    writeFileSync(join(dir, 'api.ts'), types);
+    writeFileSync(join(dir, 'client.ts'), CLIENT);
+    return await compilerOutput(dir);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+function compilerOutput(dir: string): Promise<string> {
+  const compiler = fileURLToPath(new URL('../../../node_modules/typescript/bin/tsc', import.meta.url));
+  const compilerOptions = {
+    noEmit: true,
+    strict: true,
+    target: 'es2023',
+    lib: ['es2023', 'dom'],
+    module: 'nodenext',
+    types: [],
+    allowImportingTsExtensions: true,
+  };
+  writeFileSync(join(dir, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
+  return new Promise((resolve, reject) => {
+    execFile(process.execPath, [compiler, '-p', dir], (error, stdout) => {
+      if (error !== null && stdout === '') reject(error);
+      else resolve(stdout);
+    });
+  });
+}
