@@ -27,8 +27,7 @@ import { createHttpsProbe } from './domains/platform/https-probe.ts';
 import { linkHostStanding, publicHost } from './domains/platform/link-hosts.ts';
 import { platformOf } from './domains/platform/platform.ts';
 import { createDomains, type Domains } from './domains/service.ts';
-import { dropQueued } from './events/drop.ts';
-import { createRecorder } from './events/record.ts';
+import { createRecorder, dropQueued } from './events/record.ts';
 import {
   createRetention,
   PURGED_KINDS,
@@ -456,8 +455,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             isDiskLow: pressure.isDiskLow,
             observe: (purpose, result) => mailIn.inc({ purpose, result }),
             optOut: (all, message) => {
-              const word = { method: 'mailto', ip: null, userAgent: null } as const;
-              unsubscribing.optOut(all, sentMailOf(message), 'list', word);
+              const source = { method: 'mailto', ip: null, userAgent: null } as const;
+              unsubscribing.optOut(all, sentMailOf(message), 'list', source);
             },
             startReader,
           });

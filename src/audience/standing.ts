@@ -24,7 +24,13 @@ const STATUS: Record<SuppressionReason, Standing['status']> = {
 
 /** Null: nothing stands in the way. An opt-out gives way to what is graver; of the rest the first counts. */
 export function marketingStanding(tables: Tables, accountId: string, recipientHash: string): Standing | null {
-  const rows = tables.suppressions.of(accountId, recipientHash).filter(({ stream }) => stream !== 'tx');
+  return decidingSuppression(
+    tables.suppressions.of(accountId, recipientHash).filter(({ stream }) => stream !== 'tx'),
+  );
+}
+
+/** Of several suppressions the first that is no opt-out decides, else the first. */
+export function decidingSuppression(rows: readonly SuppressionRow[]): Standing | null {
   const row = rows.find(({ reason }) => reason !== 'unsubscribe') ?? rows[0];
   return row === undefined ? null : { status: STATUS[row.reason], row };
 }

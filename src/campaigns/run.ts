@@ -195,7 +195,7 @@ export function createCampaignRunner(settings: CampaignRunnerSettings): Campaign
     for (const messageSeq of waiting) {
       const message = all.messages.bySeq(messageSeq);
       if (message !== null)
-        recorder.message(all, message, 'email_failed', { fields: { reason: 'cancelled' } });
+        recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
     }
     if (waiting.length === AT_ONCE) return 0;
     // What a worker has at this moment may come back to be tried again.

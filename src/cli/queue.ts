@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { type Clock, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { publicMessage } from '../events/message-view.ts';
+import { presentMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
 import { normaliseDomain } from '../mail/address.ts';
 import { createQueuedMail, type QueuedMail, type Retried } from '../sending/queued-mail.ts';
@@ -127,7 +127,7 @@ async function actOnIds(
     if (isRefusal(row)) context.fail(`${id}: ${row.message}`);
     else changed.push(row);
   }
-  if (json) context.printJson(changed.map(({ message }) => publicMessage(message)));
+  if (json) context.printJson(changed.map(({ message }) => presentMessage(message)));
   else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);
 }
 

@@ -3,8 +3,8 @@ import { programVersion } from '../config/version.ts';
 import { iso } from '../core/clock.ts';
 import { createLog } from '../core/log.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { isEventKind } from '../events/event-types.ts';
 import { createWebhookCaller } from '../webhooks/call.ts';
-import { isWebhookEvent } from '../webhooks/form.ts';
 import type { DeliveriesPage, Replayed } from '../webhooks/history.ts';
 import { createWebhookSecrets } from '../webhooks/secrets.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
@@ -182,7 +182,7 @@ async function remove(context: CliContext, id: string, options: Options): Promis
 
 async function tryOut(context: CliContext, id: string, options: TestOptions): Promise<void> {
   const { event } = options;
-  if (event !== undefined && !isWebhookEvent(event)) return context.usage(`there is no event ${event}`);
+  if (event !== undefined && !isEventKind(event)) return context.usage(`there is no event ${event}`);
   await withWebhooks(context, options, async (webhooks) => {
     const result = await webhooks.test(options.account, id, event, new AbortController().signal);
     if (isRefusal(result)) return say(context, result);

@@ -1,6 +1,6 @@
 import { type Clock, DAY, iso } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
-import type { EventData, Recorder } from '../events/record.ts';
+import type { Recorder } from '../events/record.ts';
 import { classify, classifyLocal, type LocalFailure, type Verdict } from '../mail/classify/classify.ts';
 import type { Reply } from '../mail/reply.ts';
 import type { Lane } from '../store/domains/domains.ts';
@@ -91,16 +91,16 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
     if (nextAttemptAt >= message.expires_at) {
       const given = judgeLocal('expired');
       const fields = {
-        reason: 'expired',
+        reason: 'expired' as const,
         attempts,
         ...replyFields(judgement),
         lastDiagnostic: judgement.reply.text,
       };
-      recorder.message(tables, message, 'email_failed', { fields });
+      recorder.message(tables, message, { kind: 'email_failed', fields });
       return { status: 'failed', reply: given.reply, nextAttemptAt: null };
     }
     const fields = { attempt: attempts, nextAttemptAt: iso(nextAttemptAt), ...replyFields(judgement) };
-    recorder.message(tables, message, 'email_delayed', { fields });
+    recorder.message(tables, message, { kind: 'email_delayed', fields });
     tables.queue.defer(message.seq, nextAttemptAt);
     return { status: 'deferred', reply: judgement.reply, nextAttemptAt };
   }
@@ -109,22 +109,22 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
     const { verdict, reply } = judgement;
     if (judgement.failure === 'not-composed') {
       // No destination refused it: the failure is this side's, and permanent.
-      const fields = { reason: 'content_invalid', ...replyFields(judgement) };
-      recorder.message(tables, message, 'email_failed', { fields });
+      const fields = { reason: 'content_invalid', ...replyFields(judgement) } as const;
+      recorder.message(tables, message, { kind: 'email_failed', fields });
       return { status: 'failed', reply, nextAttemptAt: null };
     }
     if (verdict.classification === 'routing-loop') {
-      recorder.message(tables, message, 'email_failed', {
+      recorder.message(tables, message, {
+        kind: 'email_failed',
         fields: { reason: 'loop', ...replyFields(judgement) },
       });
       return { status: 'failed', reply, nextAttemptAt: null };
     }
-    const aboutContent = verdict.scope === 'message';
-    const data: EventData = {
-      fields: { bounceType: verdict.bounceType, ...replyFields(judgement), source: judgement.source },
-      bounce: { bounceType: verdict.bounceType, scope: verdict.scope, suppress: verdict.suppress },
-    };
-    recorder.message(tables, message, aboutContent ? 'email_rejected' : 'email_bounced', data);
+    const { scope, suppress } = verdict;
+    const bounceType = verdict.bounceType ?? 'soft';
+    const fields = { bounceType, ...replyFields(judgement), source: judgement.source };
+    if (scope === 'message') recorder.message(tables, message, { kind: 'email_rejected', fields });
+    else recorder.message(tables, message, { kind: 'email_bounced', fields, effect: { scope, suppress } });
     return { status: 'bounced', reply, nextAttemptAt: null };
   }
 
@@ -170,16 +170,16 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
         ...replyText(reply),
         ...(session === undefined ? {} : { remoteHost: session.host, tls: session.tls?.protocol ?? null }),
       };
-      recorder.message(tables, message, 'email_delivered', { fields });
+      recorder.message(tables, message, { kind: 'email_delivered', fields });
       return { status: 'delivered', reply, nextAttemptAt: null };
     },
   };
 }
 
-function replyFields({ verdict, reply }: Judgement): Record<string, unknown> {
+function replyFields({ verdict, reply }: Judgement) {
   return { classification: verdict.classification, ...replyText(reply) };
 }
 
-function replyText(reply: Reply): Record<string, unknown> {
+function replyText(reply: Reply) {
   return { smtpCode: reply.code, enhancedCode: reply.enhanced, diagnostic: reply.text };
 }

@@ -11,6 +11,7 @@ import type { UseCase } from '../store/domains/domains.ts';
 import type { Stream } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
+import { isRecipientDetail } from '../suppression/suppression.ts';
 import { type Wording, wordingOf } from '../templates/source.ts';
 import { checkDomain, checkingSend, type Sender } from './checks.ts';
 import { clippingWarnings } from './clipping.ts';
@@ -175,14 +176,14 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     wording: Wording,
     refusal: Refusal,
   ): Promise<void> {
-    const people = (refusal.extras.details ?? []).filter(({ recipient }) => recipient !== undefined);
+    const people = (refusal.extras.details ?? []).filter(isRecipientDetail);
     if (people.length === 0) return;
     const domain = checkDomain(tables, sender, send);
     const domainId = isRefusal(domain) ? null : domain.domain_id;
     await writer.run((all) => {
-      for (const { recipient = '', code, reason } of people) {
+      for (const { recipient, code, reason } of people) {
         const fields = {
-          reasonCode: code ?? refusal.code,
+          reasonCode: code,
           reason,
           ...(send.campaignId === null ? {} : { campaignId: send.campaignId }),
           ...(send.groupId === null ? {} : { subscriptionGroupId: send.groupId }),

@@ -9,7 +9,7 @@ import { emailIdentifier } from '../mail/identifier.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { DomainRow, UseCase } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
-import { type PersonDetail, suppressedFor, suppressionDetail } from '../suppression/suppression.ts';
+import { type RecipientDetail, suppressedFor, suppressionDetail } from '../suppression/suppression.ts';
 import type { Wording } from '../templates/source.ts';
 import { appendingFooter } from './footer.ts';
 import type { HtmlReader } from './html-reader.ts';
@@ -168,7 +168,7 @@ export function checkConsent(
 
 interface RefusedPerson {
   status: SubscriptionStatus;
-  detail: PersonDetail;
+  detail: RecipientDetail;
 }
 
 /** One refused refuses the whole: every one of them stands in the details, the first gives the code. */

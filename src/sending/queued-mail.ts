@@ -42,7 +42,7 @@ export function createQueuedMail(house: QueuedMailHouse): QueuedMail {
         const waiting = findWaiting(all, accountId, messageId);
         if (isRefusal(waiting)) return waiting;
         const { message } = waiting;
-        if (!recorder.message(all, message, 'email_failed', { fields: { reason: 'cancelled' } }))
+        if (!recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } }))
           return wrongState(message, 'cancelled');
         return findMessage(all, accountId, messageId);
       }),

@@ -1,4 +1,5 @@
 import { mayReceiveMarketing } from '../audience/eligibility.ts';
+import type { EventFields, MessageEvent } from '../events/event-types.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { suppressedFor } from '../suppression/suppression.ts';
@@ -9,7 +10,7 @@ import { suppressedFor } from '../suppression/suppression.ts';
  */
 export type Obstacle =
   | { kind: 'hold' }
-  | { kind: 'email_suppressed' | 'email_failed'; fields: Record<string, unknown> };
+  | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
 
 export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | null {
   const campaign = campaignObstacle(tables, message);
@@ -17,13 +18,13 @@ export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | nu
   if (message.use_case === 'mk') {
     const { account_id, recipient_hash, subscription_group_id } = message;
     const ended = mayReceiveMarketing(tables, account_id, recipient_hash, subscription_group_id);
-    return ended === null ? null : suppressed('CONSENT_WITHDRAWN', ended.status);
+    return ended === null ? null : suppressed({ reasonCode: 'CONSENT_WITHDRAWN', reason: ended.status });
   }
   const found = suppressedFor(tables, message.account_id, message.recipient_hash, {
     useCase: message.use_case,
     essential: message.essential === 1,
   });
-  return found === null ? null : suppressed(found.code, found.row.reason);
+  return found === null ? null : suppressed({ reasonCode: found.code, reason: found.row.reason });
 }
 
 /** Mail of a campaign that goes to a group follows the campaign; other mail pays nothing for the question. */
@@ -34,6 +35,6 @@ function campaignObstacle(tables: Tables, { campaign_id, job_id }: MessageRow): 
   return status === 'cancelled' ? { kind: 'email_failed', fields: { reason: 'cancelled' } } : null;
 }
 
-function suppressed(reasonCode: string, reason: string): Obstacle {
-  return { kind: 'email_suppressed', fields: { reasonCode, reason } };
+function suppressed(fields: EventFields['email_suppressed']): Obstacle {
+  return { kind: 'email_suppressed', fields };
 }

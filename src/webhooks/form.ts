@@ -1,12 +1,10 @@
 import { isIP } from 'node:net';
 import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
 import { isForbidden, isPublic } from '../dns/address-kinds.ts';
-import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../events/lifecycle.ts';
+import { EVENT_KINDS, isEventKind } from '../events/event-types.ts';
 
 /** What a webhook may be: its address, what it takes, what it is called. */
 export const EVERY_EVENT = '*';
-export const WEBHOOK_EVENTS = [...MESSAGE_EVENTS, ...DOMAIN_EVENTS] as const;
-export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number];
 
 export const LONGEST_URL = 2048;
 
@@ -44,14 +42,9 @@ export function mayBeCalled(address: string, allowPrivateNetworks: boolean): boo
 export function webhookEvents(wanted: string | readonly string[]): string[] | Refusal {
   const kinds = [...new Set(typeof wanted === 'string' ? [wanted] : wanted)];
   if (kinds.length === 0) return invalid('events', 'must name at least one kind of event, or "*"');
-  const unknown = kinds.findIndex((kind) => kind !== EVERY_EVENT && !isWebhookEvent(kind));
-  if (unknown !== -1)
-    return invalid(`events[${unknown}]`, `must be "*" or one of ${WEBHOOK_EVENTS.join(', ')}`);
+  const unknown = kinds.findIndex((kind) => kind !== EVERY_EVENT && !isEventKind(kind));
+  if (unknown !== -1) return invalid(`events[${unknown}]`, `must be "*" or one of ${EVENT_KINDS.join(', ')}`);
   return kinds.includes(EVERY_EVENT) ? [EVERY_EVENT] : kinds;
-}
-
-export function isWebhookEvent(kind: string): kind is WebhookEvent {
-  return WEBHOOK_EVENTS.some((known) => known === kind);
 }
 
 const LONGEST_NAME = 100;

@@ -1,19 +1,19 @@
-import { publicEvent } from '../events/feed.ts';
+import { type FeedEvent, presentEvent } from '../events/feed.ts';
 import type { EventRow } from '../store/messages/events.ts';
 
-/** What a webhook is told of an event: the same bytes on every try. */
+/** The body of a call about one event: the same bytes for every attempt. */
 export interface WebhookPayload {
   id: string;
   type: string;
   created: string;
   timestamp: string;
-  /** False for what happened to nobody: simulated mail and tests. */
+  /** False for simulated mail and test calls. */
   livemode: boolean;
-  data: { object: Record<string, unknown> };
+  data: { object: FeedEvent & { to?: string[] } };
 }
 
 export function webhookPayload(event: EventRow): WebhookPayload {
-  const object = publicEvent(event);
+  const object = presentEvent(event);
   const { recipient } = object;
   return {
     id: object.eventId,
@@ -21,6 +21,6 @@ export function webhookPayload(event: EventRow): WebhookPayload {
     created: object.timestamp,
     timestamp: object.timestamp,
     livemode: event.simulated !== 1,
-    data: { object: typeof recipient === 'string' ? { ...object, to: [recipient] } : object },
+    data: { object: recipient !== undefined ? { ...object, to: [recipient] } : object },
   };
 }

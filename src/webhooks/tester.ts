@@ -1,13 +1,13 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { type EventKind, isEventKind } from '../events/event-types.ts';
 import type { Tables } from '../store/tables.ts';
 import type { WebhookCaller } from './call.ts';
 import { findWebhook } from './find.ts';
-import { isWebhookEvent, type WebhookEvent } from './form.ts';
 import { errorOf } from './outcome.ts';
 import { type WebhookPayload, webhookPayload } from './payload.ts';
-import { sampleEvent } from './sample.ts';
+import { sampleEvent } from './sample-event.ts';
 import { signatureHeaders, type WebhookSecrets } from './secrets.ts';
 
 /** What came of a test call. It is kept nowhere and counts for nothing. */
@@ -31,7 +31,7 @@ export interface TestResult {
 export type WebhookTester = (
   accountId: string,
   webhookId: string,
-  kind: WebhookEvent | undefined,
+  kind: EventKind | undefined,
   signal: AbortSignal,
 ) => Promise<TestResult | Refusal>;
 
@@ -82,7 +82,7 @@ export function createWebhookTester(settings: TesterSettings): WebhookTester {
 
 const CALLED_OFF = { kind: 'unanswered', why: 'the test was called off' } as const;
 
-function firstKind(events: string): WebhookEvent {
+function firstKind(events: string): EventKind {
   const kinds: string[] = JSON.parse(events);
-  return kinds.find(isWebhookEvent) ?? 'email_delivered';
+  return kinds.find(isEventKind) ?? 'email_delivered';
 }

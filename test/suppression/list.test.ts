@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
-import { publicEvent } from '../../src/events/feed.ts';
+import { presentEvent } from '../../src/events/feed.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { SuppressionFilter } from '../../src/store/suppressions.ts';
 import { createSuppressionList, type LiftWish, type SuppressionWish } from '../../src/suppression/list.ts';
 import { suppressedFor } from '../../src/suppression/suppression.ts';
+import { exampleEvent } from '../support/events.ts';
 import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 const ADA = 'ada@example.net';
@@ -35,7 +36,7 @@ function start() {
   const events = () =>
     tables.events
       .feed({ accountId: 'acct_one', afterSeq: 0, limit: 200 })
-      .rows.map((row) => publicEvent(row));
+      .rows.map((row) => presentEvent(row));
   return { ...store, recorder, list, changed, add, lift, listed, events };
 }
 
@@ -151,9 +152,7 @@ describe('a change of suppressions is told', () => {
       for (const kind of ['email_sent', 'email_bounced'] as const) {
         const message = all.messages.bySeq(seq);
         if (message === null) throw new Error('the message is gone');
-        recorder.message(all, message, kind, {
-          bounce: { bounceType: 'hard', scope: 'recipient', suppress: 'now' },
-        });
+        recorder.message(all, message, exampleEvent(kind));
       }
     });
     expect(changed).toEqual([`acct_one ${HASH}`]);

@@ -2,17 +2,21 @@ import { describe, expect, it } from 'vitest';
 import { mayReceiveMarketing } from '../../src/audience/eligibility.ts';
 import { addPerson } from '../../src/audience/people.ts';
 import { createStatusFollower } from '../../src/audience/standing.ts';
-import { publicEvent } from '../../src/events/feed.ts';
+import { presentEvent } from '../../src/events/feed.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { type SentMail, sentMailOf } from '../../src/mail/sent-mail.ts';
 import type { OptOutMethod } from '../../src/store/contacts/consent.ts';
 import type { UseCase } from '../../src/store/domains/domains.ts';
-import { createUnsubscribing, type Word } from '../../src/suppression/unsubscribe.ts';
+import { createUnsubscribing, type OptOutSource } from '../../src/suppression/unsubscribe.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
 const ADA = 'ada@example.net';
 const HASH = emailIdentifier(ADA);
-const word = (method: OptOutMethod = 'page'): Word => ({ method, ip: '192.0.2.7', userAgent: 'A browser' });
+const word = (method: OptOutMethod = 'page'): OptOutSource => ({
+  method,
+  ip: '192.0.2.7',
+  userAgent: 'A browser',
+});
 
 type GroupState = 'none' | 'group' | 'deleted group';
 
@@ -79,7 +83,7 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
       writer.run((all) => unsubscribing.optOut(all, of, choice, how)),
     undo: (parts: ('group' | 'mk' | 'tx')[], of: SentMail = mail) =>
       writer.run((all) => unsubscribing.undo(all, of, parts, word())),
-    standing: () => unsubscribing.standing(tables, mail),
+    state: () => unsubscribing.state(tables, mail),
     suppressed: () =>
       tables.suppressions.of('acct_one', HASH).map(({ reason, stream }) => `${reason} ${stream}`),
     status: () => tables.contacts.byIdentifier('acct_one', HASH)?.global_status,
@@ -90,7 +94,7 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
     events: () =>
       tables.events
         .feed({ accountId: 'acct_one', afterSeq: 0, limit: 100, kind: 'email_unsubscribed' })
-        .rows.map(publicEvent),
+        .rows.map(presentEvent),
   };
 }
 
@@ -106,7 +110,7 @@ describe('what an opt-out stops', () => {
   ] as const)('%s mail to %s, %s: %j', async (useCase, groupState, choice, parts, scope, status) => {
     const test = await setting(useCase, groupState);
     expect(await test.optOut(choice)).toEqual(parts);
-    expect(test.standing().stopped.toSorted()).toEqual([...parts].sort());
+    expect(test.state().stopped.toSorted()).toEqual([...parts].sort());
     expect(test.suppressed()).toEqual(
       parts.filter((part) => part !== 'group').map((stream) => `unsubscribe ${stream}`),
     );
@@ -134,7 +138,7 @@ describe('what an opt-out stops', () => {
       const contact = all.contacts.byIdentifier('acct_one', HASH);
       if (contact) all.subscriptions.remove(test.groupSeq, contact.seq);
     });
-    expect(test.standing().stopped).toEqual(['group']);
+    expect(test.state().stopped).toEqual(['group']);
   });
 });
 
@@ -163,7 +167,7 @@ describe('taking it back', () => {
     const test = await setting(useCase, groupState);
     await test.optOut(choice);
     expect((await test.undo([...parts])).toSorted()).toEqual([...parts].sort());
-    expect([test.standing().stopped, test.suppressed(), test.status(), test.isMember()]).toEqual([
+    expect([test.state().stopped, test.suppressed(), test.status(), test.isMember()]).toEqual([
       [],
       [],
       'active',
@@ -189,7 +193,7 @@ describe('taking it back', () => {
     await test.optOut('all');
     expect(await test.undo(['tx'])).toEqual([]);
     expect(await test.undo(['mk', 'tx'])).toEqual(['mk']);
-    expect(test.standing().stopped).toEqual(['group']);
+    expect(test.state().stopped).toEqual(['group']);
   });
 
   it.each(['hard_bounce', 'complaint', 'manual'] as const)('never lifts %s', async (reason) => {

@@ -3,6 +3,7 @@ import { createAudience } from '../../src/audience/service.ts';
 import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { exampleEvent } from '../support/events.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
 import { granted, startHouse } from './house.ts';
 
@@ -32,7 +33,11 @@ async function startWithAda() {
     delivered: async () => {
       const message = await house.sent({ recipient: ADA });
       await house.writer.run((all) =>
-        house.recorder.message(all, all.messages.bySeq(message.seq) ?? message, 'email_delivered', {}),
+        house.recorder.message(
+          all,
+          all.messages.bySeq(message.seq) ?? message,
+          exampleEvent('email_delivered'),
+        ),
       );
     },
     erase: async () => granted(await audience.erasure.erase('acct_one', emailIdentifier(ADA))),

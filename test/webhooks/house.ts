@@ -12,6 +12,7 @@ import { createWebhookSecrets } from '../../src/webhooks/secrets.ts';
 import { createWebhookSender } from '../../src/webhooks/sender.ts';
 import { createWebhooks } from '../../src/webhooks/service.ts';
 import { startDnsServer } from '../support/dns-server.ts';
+import { exampleEvent } from '../support/events.ts';
 import { enqueue, heldClock, insertAccount, startStore } from '../support/store.ts';
 
 /** The webhooks room over a real database, a DNS server and a held clock; it calls real endpoints. */
@@ -75,7 +76,7 @@ export async function startHouse(wish: Wish = {}) {
   function sent(columns: Partial<MessageRow> = {}): Promise<MessageRow> {
     return writer.run((all) => {
       const message = enqueue(all, clock.now(), columns);
-      recorder.message(all, message, 'email_sent', {});
+      recorder.message(all, message, exampleEvent('email_sent'));
       return message;
     });
   }
@@ -83,7 +84,8 @@ export async function startHouse(wish: Wish = {}) {
   /** Several, in one commit. */
   function sentAtOnce(count: number): Promise<void> {
     return writer.run((all) => {
-      for (let n = 0; n < count; n++) recorder.message(all, enqueue(all, clock.now()), 'email_sent', {});
+      for (let n = 0; n < count; n++)
+        recorder.message(all, enqueue(all, clock.now()), exampleEvent('email_sent'));
     });
   }
 

@@ -1,6 +1,7 @@
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, iso, MINUTE, SECOND } from '../../src/core/clock.ts';
+import { DOMAIN_EVENT_FIELDS } from '../support/events.ts';
 import { type Answering, type Received, startEndpoint } from '../support/webhook-endpoint.ts';
 import { granted, type House, startHouse, UNANSWERED } from './house.ts';
 
@@ -97,11 +98,17 @@ describe('an event', () => {
     await house.tell();
     const domain = house.tables.domains.byId('domain_one');
     if (domain === null) throw new Error('the domain is missing');
-    await house.writer.run((all) => house.recorder.domain(all, domain, 'domain_failing', { check: 'spf' }));
+    await house.writer.run((all) =>
+      house.recorder.domain(all, domain, 'domain_failing', DOMAIN_EVENT_FIELDS),
+    );
     await house.tell();
     expect(endpoint.received.map(({ json }) => json)).toMatchObject([
       { livemode: false, type: 'email_sent' },
-      { livemode: true, type: 'domain_failing', data: { object: { domainId: 'domain_one', check: 'spf' } } },
+      {
+        livemode: true,
+        type: 'domain_failing',
+        data: { object: { domainId: 'domain_one', status: 'TEMPORARY_FAILURE' } },
+      },
     ]);
     expect(endpoint.received[1]?.json.data.object).not.toHaveProperty('to');
   });

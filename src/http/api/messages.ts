@@ -1,17 +1,18 @@
 import { z } from 'zod';
 import { isRefusal, refuse } from '../../core/refusal.ts';
-import { publicEvent } from '../../events/feed.ts';
-import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../events/lifecycle.ts';
-import { messageHistory, messageTimeline, publicMessage } from '../../events/message-view.ts';
+import { EVENT_KINDS } from '../../events/event-types.ts';
+import { presentEvent } from '../../events/feed.ts';
+import { messageHistory, presentMessage, presentTimeline } from '../../events/message-view.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../store/messages/messages.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import { pageKey, readPageKey } from '../page-key.ts';
 import { type Route, route } from '../route.ts';
+import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventSchema } from './event-schema.ts';
 import { pageEndForm, paging, SHORT_PAGES } from './paging.ts';
 
-/** Messages and the event feed, as callers read them. */
+/** `/web-setup/messages` and `/web-setup/events`. */
 const moment = z.iso.datetime({
   offset: true,
   error: 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
@@ -29,7 +30,7 @@ const filters = {
 
 const status = z.enum(MESSAGE_STATUSES);
 
-/** A message as it is answered: alone, in a list, and after an action on it. */
+/** A message in responses. */
 export const messageForm = z.object({
   messageId: z.string(),
   jobId: z.string().optional(),
@@ -48,16 +49,6 @@ export const messageForm = z.object({
   updatedAt: z.string(),
 });
 
-const event = z.looseObject({
-  eventId: z.string(),
-  event: z.string(),
-  timestamp: z.string(),
-  accountId: z.string(),
-  verified: z
-    .boolean()
-    .optional()
-    .describe('Events known from a report that came in by mail: whether its sender could be verified.'),
-});
 const timelineEntry = z.looseObject({ type: z.enum(['event', 'attempt']), timestamp: z.string() });
 
 export interface MessageRouteDeps {
@@ -100,7 +91,7 @@ function listMessages({ reader }: MessageRouteDeps): Route {
       return {
         status: 200,
         data: {
-          messages: rows.map(publicMessage),
+          messages: rows.map(presentMessage),
           count: rows.length,
           ...(nextSeq === null ? {} : { nextKey: pageKey('messages', nextSeq) }),
         },
@@ -115,7 +106,7 @@ function getMessage({ tables, reader }: MessageRouteDeps): Route {
     path: '/web-setup/messages/{id}',
     operationId: 'getMessage',
     tag: 'Messages and events',
-    summary: 'One message with its timeline: every event and every SMTP attempt',
+    summary: 'Retrieve a message with its timeline: every event and every SMTP attempt',
     scope: 'setup',
     params: z.object({ id: z.string() }),
     answers: {
@@ -130,9 +121,9 @@ function getMessage({ tables, reader }: MessageRouteDeps): Route {
     handle: async ({ caller, params }) => {
       const row = tables.messages.byId(params.id);
       if (row === null || row.account_id !== caller.accountId)
-        return refuse('MESSAGE_NOT_FOUND', 'There is no such message');
+        return refuse('MESSAGE_NOT_FOUND', `There is no message ${params.id}`);
       const history = await reader.query(caller.accountId, messageHistory, row.seq);
-      return { status: 200, data: { ...publicMessage(row), timeline: messageTimeline(history) } };
+      return { status: 200, data: { ...presentMessage(row), timeline: presentTimeline(history) } };
     },
   });
 }
@@ -143,19 +134,19 @@ function listEvents({ reader }: MessageRouteDeps): Route {
     path: '/web-setup/events',
     operationId: 'listEvents',
     tag: 'Messages and events',
-    summary: 'The ordered feed of events, oldest first',
-    description: `Keep \`nextKey\` and ask again with it as \`lastKey\`: a consumer that was down catches up without a gap. \`nextKey\` is given whenever the page holds anything, so that the end of the feed can be waited at. ${SHORT_PAGES}\n\n\`email_failed\` has a \`reason\`: \`expired\`, \`cancelled\`, \`domain_deleted\`, \`loop\` or \`content_invalid\` (its stored content cannot be composed).\n\nEvents known from a mail that came in (\`source\` \`dsn\` or \`arf\`) carry \`verified\`. For a bounce or delay it is true when the report came to the message’s return path, for a complaint when the organization that received the message signed it (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses when it is repeated on another day or confirmed by a live reply.`,
+    summary: 'List events, oldest first',
+    description: `Pass the \`nextKey\` of a page as \`lastKey\` of the next request: a consumer that was down continues without a gap. \`nextKey\` is present whenever the page is not empty, so that a consumer can wait at the end of the feed. ${SHORT_PAGES}\n\n${EVENT_KINDS_TEXT}\n\nEvents that are known from a report by mail (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true when the report was sent to the message’s return path, for a complaint when the organization that received the message signed it (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses when it is repeated on another day or confirmed by a live reply.`,
     scope: 'setup',
     query: z.object({
       ...filters,
       status: status.optional().describe('Events of messages that are now in this state.'),
-      event: z.enum([...MESSAGE_EVENTS, ...DOMAIN_EVENTS]).optional(),
+      event: z.enum(EVENT_KINDS).optional(),
       messageId: z.string().max(100).optional(),
     }),
     answers: {
       200: {
         description: 'A page of events',
-        data: z.object({ events: z.array(event), count: z.int(), nextKey: z.string().optional() }),
+        data: z.object({ events: z.array(eventSchema), count: z.int(), nextKey: z.string().optional() }),
         example: { events: [EVENT_EXAMPLE], count: 1, nextKey: pageKey('events', 8211) },
       },
     },
@@ -175,7 +166,7 @@ function listEvents({ reader }: MessageRouteDeps): Route {
       return {
         status: 200,
         data: {
-          events: rows.map(publicEvent),
+          events: rows.map(presentEvent),
           count: rows.length,
           ...(nextSeq === null ? {} : { nextKey: pageKey('events', nextSeq) }),
         },
@@ -205,7 +196,7 @@ function commonFilter(accountId: string, query: CommonQuery) {
   };
 }
 
-/** An address, or its identifier. */
+/** Accepts an address or its identifier. */
 function identifierOf(recipient: string): string {
   return /^email_[0-9a-f]{32}$/.test(recipient) ? recipient : emailIdentifier(recipient);
 }
@@ -222,24 +213,4 @@ export const MESSAGE_EXAMPLE: z.output<typeof messageForm> = {
   attempts: 1,
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:01.250Z',
-};
-
-const EVENT_EXAMPLE = {
-  eventId: 'evt_1769860801250_7u3i9o5p1a2s',
-  event: 'email_delivered',
-  timestamp: '2026-01-31T12:00:01.250Z',
-  accountId: 'acct_7f3k2m9x0q1z',
-  emailId: MESSAGE_EXAMPLE.messageId,
-  messageId: MESSAGE_EXAMPLE.messageId,
-  useCase: 'tx',
-  from: 'orders@example.com',
-  recipient: 'ada@example.net',
-  contactIdentifier: 'email_ae2c0afa556b74f2d501305b54c34910',
-  subject: 'Your order 10042',
-  domainId: MESSAGE_EXAMPLE.domainId,
-  smtpCode: 250,
-  enhancedCode: '2.0.0',
-  diagnostic: 'OK',
-  remoteHost: 'mx.example.net',
-  tls: 'TLSv1.3',
 };

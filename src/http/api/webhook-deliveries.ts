@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { iso } from '../../core/clock.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
-import { WEBHOOK_EVENTS } from '../../webhooks/form.ts';
+import { EVENT_KINDS } from '../../events/event-types.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { DELIVERY_STATUSES } from '../../webhooks/shown.ts';
 import { pageKey, readPageKey } from '../page-key.ts';
@@ -30,7 +30,7 @@ function tryOut(webhooks: Webhooks): Route {
     body: z
       .object({
         event: z
-          .enum(WEBHOOK_EVENTS)
+          .enum(EVENT_KINDS)
           .optional()
           .describe('The kind of event; default: the first that the webhook takes.'),
       })

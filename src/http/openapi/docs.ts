@@ -96,7 +96,7 @@ function operationHtml({ path, method, operation }: Entry, document: OpenApiDocu
   return `<article id="${escape(operation.operationId)}">
 <h3><span class="m ${method}">${method.toUpperCase()}</span> <code>${escape(path)}</code></h3>
 <p>${prose(operation.summary)}.${scope === undefined ? ' No key needed.' : ` Key scope: <code>${escape(scope)}</code>.`}</p>
-${operation.description === undefined ? '' : `<p>${prose(operation.description)}</p>`}
+${operation.description === undefined ? '' : paragraphs(operation.description)}
 ${parameterTable(operation)}
 ${body === undefined ? '' : fieldTable('Request body', body.schema, document)}
 <h4>Example</h4>
@@ -161,8 +161,7 @@ function fieldsOf(schema: JsonSchema, prefix: string, document: OpenApiDocument,
   if (isRecord(items)) return fieldsOf(resolve(items, document), `${prefix}[]`, document, depth + 1);
   const variants = alternatives(schema);
   if (variants.length > 0) {
-    const fields = variants.flatMap((one) => fieldsOf(resolve(one, document), prefix, document, depth + 1));
-    return fields.filter((field, at) => fields.findIndex((other) => other.path === field.path) === at);
+    return mergedFields(variants.map((one) => fieldsOf(resolve(one, document), prefix, document, depth + 1)));
   }
   if (!isRecord(properties)) return [];
   const needed = Array.isArray(required) ? required : [];
@@ -173,6 +172,20 @@ function fieldsOf(schema: JsonSchema, prefix: string, document: OpenApiDocument,
       { path, required: needed.includes(name), schema: inner },
       ...fieldsOf(inner, path, document, depth + 1),
     ];
+  });
+}
+
+/** One field for each path: required where every variant requires it; constants of the variants are an enumeration. */
+function mergedFields(variants: Field[][]): Field[] {
+  const all = variants.flat();
+  return [...new Set(all.map(({ path }) => path))].map((path) => {
+    const fields = all.filter((field) => field.path === path);
+    const constants = fields.flatMap(({ schema }) => ('const' in schema ? [schema['const']] : []));
+    return {
+      path,
+      required: fields.length === variants.length && fields.every(({ required }) => required),
+      schema: constants.length > 1 ? { enum: constants } : (fields[0]?.schema ?? {}),
+    };
   });
 }
 
@@ -236,6 +249,18 @@ function curl(path: string, method: string, operation: OpenApiOperation): string
 function table(caption: string, heads: string[], rows: string[]): string {
   const head = heads.map((text) => `<th scope="col">${text}</th>`).join('');
   return `<div class="scroll"><table><caption>${escape(caption)}</caption><thead><tr>${head}</tr></thead><tbody>\n${rows.join('\n')}\n</tbody></table></div>`;
+}
+
+/** Paragraphs and lists of Markdown. */
+function paragraphs(text: string): string {
+  return text
+    .split('\n\n')
+    .map((block) => {
+      if (!block.startsWith('- ')) return `<p>${prose(block)}</p>`;
+      const items = block.split('\n').map((line) => `<li>${prose(line.slice(2))}</li>`);
+      return `<ul>${items.join('')}</ul>`;
+    })
+    .join('\n');
 }
 
 /** Escaped, with `code` between backticks. */

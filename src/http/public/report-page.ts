@@ -1,4 +1,4 @@
-import type { ReportReason } from '../../suppression/report-abuse.ts';
+import type { AbuseReportReason } from '../../events/event-types.ts';
 import type { PublicAnswer } from './answer.ts';
 import { html, nothing, pageAnswer } from './layout.ts';
 
@@ -9,7 +9,7 @@ export interface ReportView {
   stream: 'tx' | 'mk';
 }
 
-const REASONS: readonly [ReportReason, string][] = [
+const REASONS: readonly [AbuseReportReason, string][] = [
   ['never_asked', 'I never asked for this mail'],
   ['asked_to_stop', 'I asked for it to stop, and it did not'],
   ['fraud', 'It is a fraud, or pretends to come from somebody else'],

@@ -1,8 +1,9 @@
+import { ABUSE_REPORT_REASONS } from '../../events/event-types.ts';
 import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
-import { REPORT_REASONS, type ReportAbuse } from '../../suppression/report-abuse.ts';
+import type { ReportAbuse } from '../../suppression/report-abuse.ts';
 import type { PublicAnswer, PublicPlace } from './answer.ts';
 import { correspondents } from './correspondents.ts';
 import { unknownLinkPage } from './plain-pages.ts';
@@ -23,7 +24,7 @@ export function reportPlace({ tables, writer, tokens, reportAbuse }: ReportSetti
     ip: string,
     userAgent: string,
   ): Promise<PublicAnswer> {
-    const known = REPORT_REASONS.find((each) => each === reason) ?? 'other';
+    const known = ABUSE_REPORT_REASONS.find((each) => each === reason) ?? 'other';
     const isNew = await writer.run((all) => reportAbuse(all, mail, { reason: known, ip, userAgent }));
     return reportedPage({ ...correspondents(tables, mail), stream: mail.stream }, isNew);
   }
