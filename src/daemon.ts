@@ -85,10 +85,7 @@ import { createSuppressionList } from './suppression/list.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
 import { createComplianceTemplates } from './templates/compliance-templates.ts';
 import { createTemplates } from './templates/templates.ts';
-import { createWebhookCaller } from './webhooks/call.ts';
-import { createWebhookSecrets } from './webhooks/secrets.ts';
-import { createWebhookSender } from './webhooks/sender.ts';
-import { createWebhooks } from './webhooks/service.ts';
+import { createWebhookSystem } from './webhooks/system.ts';
 
 /**
  * The composition root: the only place that knows all parts and how they hang together. `serve`, `demo` and
@@ -224,33 +221,22 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       labelNames: ['outcome'],
       registers: [registry],
     });
-    const { allowPrivateNetworks } = config.webhooks;
-    const webhookParts = {
+    const { webhooks, sender: webhookSender } = createWebhookSystem({
       clock,
       random,
+      ids,
       log,
       tables,
       reader,
       writer,
-      secrets: createWebhookSecrets({ seal, random }),
-      caller: createWebhookCaller({
-        resolver,
-        allowPrivateNetworks,
-        userAgent: `Postrider/${programVersion()}`,
-      }),
-    };
-    const webhookSender = createWebhookSender({
-      ...webhookParts,
+      seal,
+      resolver,
+      allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
+      userAgent: `Postrider/${programVersion()}`,
+      mayAdd: limits.mayAdd.webhooks,
       observe: (outcome) => webhookCalls.inc({ outcome }),
     });
     undo.push(() => webhookSender.stop());
-    const webhooks = createWebhooks({
-      ...webhookParts,
-      ids,
-      allowPrivateNetworks,
-      mayAdd: limits.mayAdd.webhooks,
-      onChange: webhookSender.changed,
-    });
     const onSuppressionChange = createStatusFollower(clock);
     const recorder = createRecorder({
       clock,

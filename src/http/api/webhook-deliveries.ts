@@ -2,41 +2,41 @@ import { z } from 'zod';
 import { iso } from '../../core/clock.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
 import { EVENT_KINDS } from '../../events/event-types.ts';
+import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
-import { DELIVERY_STATUSES } from '../../webhooks/shown.ts';
 import { pageKey, readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { pageEndForm, paging, SHORT_PAGES } from './paging.ts';
 import { delivery, EXAMPLES, testResult } from './webhook-forms.ts';
 
-/** What webhooks were told, telling it again, and trying one out. */
+/** Deliveries of a webhook: list, retry, replay; test calls. */
 export function webhookDeliveryRoutes({ webhooks }: { webhooks: Webhooks }): Route[] {
-  return [tryOut(webhooks), list(webhooks), retry(webhooks), replay(webhooks)];
+  return [test(webhooks), list(webhooks), retry(webhooks), replay(webhooks)];
 }
 
 const COMMON = { tag: 'Webhooks', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ webhookId: z.string() });
 
-function tryOut(webhooks: Webhooks): Route {
+function test(webhooks: Webhooks): Route {
   return route({
     ...COMMON,
     method: 'POST',
     path: '/web-setup/webhooks/{webhookId}/test',
     operationId: 'testWebhook',
-    summary: 'Calls a webhook now, with a sample event',
+    summary: 'Send a sample event to a webhook',
     description:
-      'Signed as a real one, `livemode` is false. The answer waits for the endpoint and says what came of it, also when that is a failure. Works while the webhook is off; is kept nowhere and counts for nothing.',
+      'The call is signed like others; `livemode` is false. The response contains the result, also when the call failed. Inactive webhooks can be tested. The call is not stored and counts in no statistics.',
     params,
     body: z
       .object({
         event: z
           .enum(EVENT_KINDS)
           .optional()
-          .describe('The kind of event; default: the first that the webhook takes.'),
+          .describe('The kind of the event. Default: the first that the webhook takes.'),
       })
       .optional(),
     example: { event: 'email_bounced' },
-    answers: { 200: { description: 'What came of it.', data: testResult, example: EXAMPLES.test } },
+    answers: { 200: { description: 'The result.', data: testResult, example: EXAMPLES.test } },
     refusals: ['WEBHOOK_NOT_FOUND'],
     handle: async ({ caller, params, body, signal }) => {
       const result = await webhooks.test(caller.accountId, params.webhookId, body?.event, signal);
@@ -51,7 +51,7 @@ function list(webhooks: Webhooks): Route {
     method: 'GET',
     path: '/web-setup/webhooks/{webhookId}/deliveries',
     operationId: 'listWebhookDeliveries',
-    summary: 'What a webhook was told, newest event first',
+    summary: 'List deliveries of a webhook, newest event first',
     description: SHORT_PAGES,
     params,
     query: z.object({ status: z.enum(DELIVERY_STATUSES).optional(), ...paging }),
@@ -93,11 +93,11 @@ function retry(webhooks: Webhooks): Route {
     method: 'POST',
     path: '/web-setup/webhooks/{webhookId}/deliveries/{deliveryId}/retry',
     operationId: 'retryWebhookDelivery',
-    summary: 'Makes one delivery again, now',
-    description: 'Whatever became of it before; one that had come to its end begins its schedule anew.',
+    summary: 'Retry a delivery',
+    description: 'Whatever its status is. The schedule of a succeeded or failed delivery starts again.',
     params: params.extend({ deliveryId: z.string() }),
     answers: {
-      200: { description: 'The delivery as it is now.', data: delivery, example: EXAMPLES.delivery },
+      200: { description: 'The updated delivery.', data: delivery, example: EXAMPLES.delivery },
     },
     refusals: ['WEBHOOK_NOT_FOUND', 'NOT_FOUND', 'INVALID_STATE'],
     handle: async ({ caller, params }) => {
@@ -118,31 +118,31 @@ function replay(webhooks: Webhooks): Route {
     method: 'POST',
     path: '/web-setup/webhooks/{webhookId}/replay',
     operationId: 'replayWebhook',
-    summary: 'Tells a webhook the events of a time again, now',
+    summary: 'Replay the events of a time range',
     description:
-      'Of the kinds that it takes now. A request replays 100,000 events at most; `nextFrom` is given while more follow: ask again with it as `from`.',
+      'Replays events of the kinds that the webhook takes now, at most 100,000 in a request. `nextFrom` is present while more follow: pass it as `from` of the next request.',
     params,
     body: z.object({
-      from: moment.describe('At or after.'),
-      to: moment.describe('Before.'),
+      from: moment.describe('Inclusive.'),
+      to: moment.describe('Exclusive.'),
       which: z
         .enum(['undelivered', 'all'])
         .default('undelivered')
         .describe(
-          '`undelivered`: what it was not told, because calls failed, still wait, or were never made while it was off. `all`: also what it was told.',
+          '`undelivered`: events that did not succeed, because calls failed, are pending, or were not made while the webhook was inactive. `all`: also those that succeeded.',
         ),
     }),
     example: { from: '2026-02-01T00:00:00.000Z', to: '2026-02-02T00:00:00.000Z' },
     answers: {
       200: {
-        description: 'They are on their way.',
+        description: 'The deliveries are ready.',
         data: z.object({
           message: z.string(),
           webhookId: z.string(),
-          replayed: z.int().describe('Events.'),
+          replayed: z.int().describe('Number of events.'),
           nextFrom: z.iso.datetime().optional(),
         }),
-        example: { message: '12 events will be told now.', webhookId: EXAMPLES.id, replayed: 12 },
+        example: { message: '12 events are being sent.', webhookId: EXAMPLES.id, replayed: 12 },
       },
     },
     refusals: ['WEBHOOK_NOT_FOUND', 'INVALID_STATE'],
@@ -155,7 +155,7 @@ function replay(webhooks: Webhooks): Route {
       return {
         status: 200,
         data: {
-          message: `${replayed} event${replayed === 1 ? '' : 's'} will be told now.`,
+          message: `${replayed} event${replayed === 1 ? ' is' : 's are'} being sent.`,
           webhookId,
           replayed,
           ...(nextFrom === null ? {} : { nextFrom: iso(nextFrom) }),

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { DAY } from '../../core/clock.ts';
 import { EVENT_KINDS } from '../../events/event-types.ts';
-import { DELIVERY_STATUSES } from '../../webhooks/shown.ts';
+import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';
 import { EVENT_EXAMPLE } from './event-schema.ts';
 import { line, lines } from './text-form.ts';
 
-/** What the webhook operations take and answer, with an example of each. */
+/** Schemas of the webhook operations, with examples. */
 const kind = z.enum(['*', ...EVENT_KINDS]);
 
 export const webhookFields = {
@@ -13,12 +13,15 @@ export const webhookFields = {
     .string()
     .max(2048)
     .describe(
-      'The receiving endpoint: http or https, without user name and password. Its name is looked up in DNS; only `localhost` is the machine of this service.',
+      'The receiving endpoint: http or https, without user name and password. Its host is resolved in DNS, except for `localhost`, which is the machine of this service.',
     ),
-  events: z.union([kind, z.array(kind).min(1)]).describe('The kinds of events it takes; `*` takes all.'),
-  name: line(100).optional().describe('For display; the description, else the host of the URL.'),
+  events: z.union([kind, z.array(kind).min(1)]).describe('The kinds of events that it takes; `*`: all.'),
+  name: line(100).optional().describe('For display. Default: the description, else the host of the URL.'),
   description: lines(500).nullable().optional(),
-  isActive: z.boolean().optional().describe('Default true; while it is off, nothing is kept for it.'),
+  isActive: z
+    .boolean()
+    .optional()
+    .describe('Default true. For an inactive webhook no deliveries are created.'),
 };
 
 export const webhook = z.object({
@@ -30,38 +33,43 @@ export const webhook = z.object({
   createdAt: z.int().describe('Epoch milliseconds.'),
 });
 
-export const wholeWebhook = webhook.extend({
+export const webhookDetail = webhook.extend({
   description: z.string().optional(),
-  secret: z.string().describe('`whsec_` and the key in base64: what the Standard Webhooks libraries take.'),
+  secret: z
+    .string()
+    .describe('`whsec_` and the key in base64, as the Standard Webhooks libraries expect it.'),
   offReason: z
     .enum(['gone', 'failing'])
     .optional()
     .describe(
-      'Why the service turned it off: the endpoint answered 410, or did nothing but fail for 5 days.',
+      'Why the service disabled it: the endpoint responded with 410, or all calls failed for 5 days.',
     ),
-  failingSince: z.iso.datetime().optional().describe('Nothing but failures since then.'),
+  failingSince: z.iso.datetime().optional().describe('All calls since then failed.'),
   updatedAt: z.int().describe('Epoch milliseconds.'),
 });
 
 export const delivery = z.object({
   deliveryId: z.string(),
-  eventId: z.string().optional().describe('The `webhook-id` of its calls; absent once the event is purged.'),
+  eventId: z
+    .string()
+    .optional()
+    .describe('The `webhook-id` of its calls; absent after the event was deleted.'),
   event: z.string().optional(),
   status: z.enum(DELIVERY_STATUSES),
   attempts: z.int(),
   responseCode: z.int().optional().describe('Of the last attempt.'),
-  responseBody: z.string().optional().describe('Its first 1 KiB.'),
+  responseBody: z.string().optional().describe('The first KiB.'),
   error: z.string().optional().describe('Why the last attempt failed.'),
   lastAttemptAt: z.iso.datetime().optional(),
-  nextAttemptAt: z.iso.datetime().optional().describe('While it is pending.'),
+  nextAttemptAt: z.iso.datetime().optional().describe('Only while it is pending.'),
   createdAt: z.iso.datetime(),
 });
 
 export const testResult = z.object({
   webhookId: z.string(),
-  delivered: z.boolean().describe('The endpoint answered 2xx in time.'),
+  delivered: z.boolean().describe('The endpoint responded with 2xx in time.'),
   responseCode: z.int().optional(),
-  responseBody: z.string().optional().describe('Its first 1 KiB.'),
+  responseBody: z.string().optional().describe('The first KiB.'),
   error: z.string().optional(),
   durationMs: z.int(),
   payload: z
@@ -73,7 +81,7 @@ export const testResult = z.object({
       livemode: z.boolean(),
       data: z.object({ object: z.looseObject({ eventId: z.string(), event: z.enum(EVENT_KINDS) }) }),
     })
-    .describe('What was sent.'),
+    .describe('The body of the call.'),
 });
 
 const ID = 'webhook_1769860800000_4k2m9x7q1zab';
@@ -91,10 +99,10 @@ export const EXAMPLES = {
   webhook: WEBHOOK,
   whole: {
     ...WEBHOOK,
-    // Bytes 0 to 31: an example, nobody's key.
+    // Bytes 0 to 31.
     secret: `whsec_${Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString('base64')}`,
     updatedAt: CREATED + DAY,
-  } satisfies z.output<typeof wholeWebhook>,
+  } satisfies z.output<typeof webhookDetail>,
   delivery: {
     deliveryId: 'whd_1769947200000_2b4n6m8k1j3h',
     eventId: EVENT_EXAMPLE.eventId,

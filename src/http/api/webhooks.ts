@@ -4,9 +4,9 @@ import type { Webhooks } from '../../webhooks/service.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { given } from './given.ts';
 import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
-import { EXAMPLES, webhook, webhookFields, wholeWebhook } from './webhook-forms.ts';
+import { EXAMPLES, webhook, webhookDetail, webhookFields } from './webhook-forms.ts';
 
-/** `/web-setup/webhooks`: endpoints that are told of an account's events. */
+/** `/web-setup/webhooks`: endpoints that receive the events of an account. */
 export function webhookRoutes({ webhooks }: { webhooks: Webhooks }): Route[] {
   return [...allWebhooks(webhooks), ...oneWebhook(webhooks)];
 }
@@ -21,9 +21,9 @@ function allWebhooks(webhooks: Webhooks): Route[] {
       method: 'GET',
       path: '/web-setup/webhooks',
       operationId: 'listWebhooks',
-      summary: 'The active webhooks',
+      summary: 'List active webhooks',
       query: z.object({
-        includeInactive: z.stringbool().default(false).describe('Those that are off as well.'),
+        includeInactive: z.stringbool().default(false).describe('Include inactive webhooks.'),
         ...pagingWide,
       }),
       answers: {
@@ -45,16 +45,16 @@ function allWebhooks(webhooks: Webhooks): Route[] {
       method: 'POST',
       path: '/web-setup/webhooks',
       operationId: 'createWebhook',
-      summary: 'Makes a webhook',
+      summary: 'Create a webhook',
       description:
-        'From now on every event of these kinds is POSTed to the URL, signed as Standard Webhooks has it (headers `webhook-id`, `webhook-timestamp`, `webhook-signature`). 2xx within 15 s is success; else it is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. An event may come more than once, with the same `webhook-id`, and in any order. Redirects are not followed. An endpoint that answers 410 is turned off, and so is one that does nothing but fail for 5 days.',
+        'Each further event of these kinds is sent to the URL in a POST request that is signed according to Standard Webhooks (header fields `webhook-id`, `webhook-timestamp`, `webhook-signature`). A 2xx response within 15 s is a success; otherwise the delivery is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. An event can arrive more than once, with the same `webhook-id`, and in any order. Redirects are not followed. A webhook is disabled when its endpoint responds with 410, and when all calls failed for 5 days.',
       body: z.object(webhookFields),
       example: { url: EXAMPLES.webhook.url, events: EXAMPLES.webhook.events, name: EXAMPLES.webhook.name },
-      answers: { 201: { description: 'Made.', data: wholeWebhook, example: EXAMPLES.whole } },
+      answers: { 201: { description: 'Created.', data: webhookDetail, example: EXAMPLES.whole } },
       refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body }) => {
-        const made = await webhooks.create(caller.accountId, body);
-        return isRefusal(made) ? made : { status: 201, data: made };
+        const created = await webhooks.create(caller.accountId, body);
+        return isRefusal(created) ? created : { status: 201, data: created };
       },
     }),
   ];
@@ -67,14 +67,14 @@ function oneWebhook(webhooks: Webhooks): Route[] {
       method,
       path: '/web-setup/webhooks/{webhookId}',
       operationId,
-      summary: 'Changes a webhook',
+      summary: 'Update a webhook',
       description:
-        'Fields that are given replace what was there, others stay. Turned on again, a webhook is told what waited when it was turned off; what happened while it was off can be replayed.',
+        'Given fields are replaced, others are not changed. When a webhook is enabled again, deliveries that were pending when it was disabled are sent; events since then can be replayed.',
       params,
       body: z.object(webhookFields).partial(),
       example: { events: ['*'] },
       answers: {
-        200: { description: 'The webhook as it is now.', data: wholeWebhook, example: EXAMPLES.whole },
+        200: { description: 'The updated webhook.', data: webhookDetail, example: EXAMPLES.whole },
       },
       refusals: ['WEBHOOK_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
@@ -88,9 +88,9 @@ function oneWebhook(webhooks: Webhooks): Route[] {
       method: 'GET',
       path: '/web-setup/webhooks/{webhookId}',
       operationId: 'getWebhook',
-      summary: 'One webhook, with its secret',
+      summary: 'Retrieve a webhook with its secret',
       params,
-      answers: { 200: { description: 'The webhook.', data: wholeWebhook, example: EXAMPLES.whole } },
+      answers: { 200: { description: 'The webhook.', data: webhookDetail, example: EXAMPLES.whole } },
       refusals: ['WEBHOOK_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = webhooks.get(caller.accountId, params.webhookId);
@@ -104,8 +104,8 @@ function oneWebhook(webhooks: Webhooks): Route[] {
       method: 'DELETE',
       path: '/web-setup/webhooks/{webhookId}',
       operationId: 'deleteWebhook',
-      summary: 'Deletes a webhook',
-      description: 'At once: nothing more is sent, what was still to be told is dropped.',
+      summary: 'Delete a webhook',
+      description: 'Takes effect immediately; pending deliveries are deleted.',
       params,
       answers: {
         200: {
@@ -127,11 +127,17 @@ function oneWebhook(webhooks: Webhooks): Route[] {
       method: 'POST',
       path: '/web-setup/webhooks/{webhookId}/rotate-secret',
       operationId: 'rotateWebhookSecret',
-      summary: 'Gives a webhook a new secret',
+      summary: 'Rotate the secret of a webhook',
       description:
-        'For 24 hours the old secret signs along: calls carry a signature of each, so the endpoint can change over when it likes. At most five old ones do so at a time.',
+        'For 24 hours calls are signed with both the old and the new secret, so that the endpoint can change over. At most five old secrets are valid at a time.',
       params,
-      answers: { 200: { description: 'With the new secret.', data: wholeWebhook, example: EXAMPLES.whole } },
+      answers: {
+        200: {
+          description: 'The webhook with its new secret.',
+          data: webhookDetail,
+          example: EXAMPLES.whole,
+        },
+      },
       refusals: ['WEBHOOK_NOT_FOUND'],
       handle: async ({ caller, params }) => {
         const rotated = await webhooks.rotateSecret(caller.accountId, params.webhookId);

@@ -3,20 +3,20 @@ import { webhookDeliveryRoutes } from '../../../src/http/api/webhook-deliveries.
 import { webhookRoutes } from '../../../src/http/api/webhooks.ts';
 import { insertAccount } from '../../support/store.ts';
 import { startEndpoint } from '../../support/webhook-endpoint.ts';
-import { startHouse } from '../../webhooks/house.ts';
+import { startWebhooks } from '../../webhooks/setup.ts';
 import { startApi } from '../harness.ts';
 
 /** The API with the webhooks room behind it, as a client sees it. */
 async function start() {
-  const house = await startHouse();
-  const parts = { webhooks: house.webhooks };
+  const env = await startWebhooks();
+  const parts = { webhooks: env.webhooks };
   const api = await startApi({
     routes: [...webhookRoutes(parts), ...webhookDeliveryRoutes(parts)],
     limits: { setupBytes: 10_000 },
   });
   onTestFinished(() => api.stop());
   const { accountId } = api.account;
-  insertAccount(house.tables, accountId, house.clock.now());
+  insertAccount(env.tables, accountId, env.clock.now());
 
   async function call(method: string, path: string, body?: object) {
     const response = await fetch(`${api.base}/web-setup/webhooks${path}`, {
@@ -27,7 +27,7 @@ async function start() {
     const json = (await response.json()) as Answered;
     return { status: response.status, data: json.data, code: json.error?.code, fields: fieldsOf(json) };
   }
-  return { house, accountId, call };
+  return { env, accountId, call };
 }
 
 interface Answered {
@@ -50,7 +50,7 @@ const WISH = { url: 'https://shop.example/hooks', events: ['email_sent', 'email_
 
 describe('POST /web-setup/webhooks', () => {
   it('answers 201 with the webhook and its secret', async () => {
-    const { house, call } = await start();
+    const { env, call } = await start();
     expect(await call('POST', '', WISH)).toMatchObject({
       status: 201,
       data: {
@@ -59,8 +59,8 @@ describe('POST /web-setup/webhooks', () => {
         ...WISH,
         isActive: true,
         secret: expect.stringMatching(/^whsec_/),
-        createdAt: house.clock.now(),
-        updatedAt: house.clock.now(),
+        createdAt: env.clock.now(),
+        updatedAt: env.clock.now(),
       },
     });
   });
@@ -109,16 +109,16 @@ describe('POST /web-setup/webhooks', () => {
 
 describe('GET /web-setup/webhooks', () => {
   it('has the six fields of each active webhook, and nothing of the others', async () => {
-    const { house, call } = await start();
+    const { env, call } = await start();
     const { data } = await call('POST', '', { ...WISH, description: 'Of the shop' });
     await call('POST', '', { ...WISH, isActive: false });
-    await house.hook('https://other.example/');
+    await env.hook('https://other.example/');
     const listed = {
       webhookId: data.webhookId,
       name: 'Of the shop',
       ...WISH,
       isActive: true,
-      createdAt: house.clock.now(),
+      createdAt: env.clock.now(),
     };
     expect(await call('GET', '')).toMatchObject({ status: 200, data: { webhooks: [listed], count: 1 } });
     expect((await call('GET', '')).data.webhooks[0]).toEqual(listed);
@@ -129,12 +129,12 @@ describe('GET /web-setup/webhooks', () => {
 
 describe('/web-setup/webhooks/{webhookId}', () => {
   it('is read, changed by PUT and PATCH alike, and deleted', async () => {
-    const { house, call } = await start();
+    const { env, call } = await start();
     const { data: made } = await call('POST', '', WISH);
     const path = `/${made.webhookId}`;
     expect((await call('GET', path)).data).toEqual(made);
-    house.clock.advance(5);
-    const changed = { ...made, updatedAt: house.clock.now() };
+    env.clock.advance(5);
+    const changed = { ...made, updatedAt: env.clock.now() };
     expect((await call('PUT', path, { events: '*' })).data).toEqual({ ...changed, events: ['*'] });
     expect((await call('PATCH', path, { name: 'Shop' })).data).toEqual({
       ...changed,
@@ -179,12 +179,12 @@ describe('/web-setup/webhooks/{webhookId}', () => {
 
 describe('deliveries', () => {
   it('are listed by pages, retried and replayed', async () => {
-    const { house, accountId, call } = await start();
+    const { env, accountId, call } = await start();
     const endpoint = await startEndpoint(500);
     const { data: made } = await call('POST', '', { ...WISH, url: endpoint.url });
     const path = `/${made.webhookId}`;
-    for (let n = 0; n < 3; n++) await house.sent({ account_id: accountId });
-    await house.tell();
+    for (let n = 0; n < 3; n++) await env.sent({ account_id: accountId });
+    await env.sendDue();
 
     const first = await call('GET', `${path}/deliveries?status=pending&limit=2`);
     expect(first.data).toMatchObject({ count: 2, nextKey: expect.any(String) });
@@ -207,7 +207,7 @@ describe('deliveries', () => {
     endpoint.answer(200);
     const again = await call('POST', `${path}/deliveries/${delivery?.deliveryId}/retry`);
     expect(again).toMatchObject({ status: 200, data: { status: 'pending' } });
-    await house.tell();
+    await env.sendDue();
     expect(endpoint.taken()).toHaveLength(1);
     expect(await call('POST', `${path}/deliveries/whd_1_2/retry`)).toMatchObject({
       status: 404,
@@ -216,7 +216,7 @@ describe('deliveries', () => {
 
     const range = { from: '2026-01-01T00:00:00Z', to: '2027-01-01T00:00:00+01:00' };
     expect(await call('POST', `${path}/replay`, range)).toMatchObject({ status: 200, data: { replayed: 2 } });
-    await house.tell();
+    await env.sendDue();
     expect(endpoint.taken()).toHaveLength(3);
     expect(await call('POST', `${path}/replay`, { ...range, which: 'all' })).toMatchObject({
       data: { replayed: 3 },
