@@ -8,20 +8,19 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * Deletes what is past its time: bodies some days after all their messages are final, then events, what webhooks were
- * told of them, message records, strikes, mail and reports that came in; idempotent answers when they expire. Free
- * pages beyond a reserve are then returned to the file system.
+ * Deletes what is past its retention: bodies some days after all their messages are final, then events, their webhook
+ * deliveries, messages, strikes, received mail and reports, and expired idempotent responses. Free pages beyond a
+ * reserve are then returned to the file system.
  *
- * A pass runs every hour, in portions (`store/maintenance/portions`), so that each deletes an hour's worth. Where it has to
- * continue follows from what is left: a pass that was interrupted is continued by the next one, after a start within
- * a minute. A pass with nothing to delete reads a few rows.
+ * A pass runs every hour, in portions (`store/maintenance/portions`). It begins with the oldest rows that exist, so the next
+ * pass continues an interrupted one, after a start within a minute. A pass with nothing to delete reads a few rows.
  */
 export interface Retention {
-  /** One pass; resolves with the number of rows deleted, by kind. Not to be called while one is running. */
+  /** Runs a pass; resolves with the number of deleted rows by kind. Do not call it while a pass is running. */
   run(): Promise<Purged>;
-  /** Passes from now on. */
+  /** Schedules the passes. */
   start(): void;
-  /** Resolves when the portion under way, if any, is on disk. */
+  /** Resolves when the portion in progress, if any, is on disk. */
   stop(): Promise<void>;
   progress(): RetentionProgress;
 }
@@ -44,11 +43,11 @@ export type PurgedKind = (typeof PURGED_KINDS)[number];
 export type Purged = Record<PurgedKind, number>;
 
 export interface RetentionProgress {
-  /** What the pass under way is at, null: none is under way. */
+  /** What the pass in progress is deleting; null: no pass is in progress. */
   current: PurgedKind | null;
-  /** Rows of that kind that are still to be deleted, where that is known: an estimate. */
+  /** Estimated rows of that kind that remain to be deleted; null: unknown. */
   remaining: number | null;
-  /** Epoch ms at which the last pass was completed, null: none since the start. */
+  /** Epoch ms of the end of the last pass; null: none since the start. */
   completedAt: number | null;
 }
 
@@ -59,32 +58,32 @@ export interface RetentionDeps {
   writer: Writer;
   bodyDays: number;
   eventDays: number;
-  /** Whether pages may be moved and the file truncated at this moment; default: always. */
+  /** Whether pages can be moved and the file truncated now; default: always. */
   mayShrink?(): boolean;
   /** Called after each portion. */
   onPortion?(kind: PurgedKind, removed: number, durationMs: number): void;
 }
 
 const FIRST_PASS_MS = MINUTE;
-/** At minute 17 of every hour: not with everything else that runs on the hour. */
+/** At minute 17 of every hour, apart from jobs that run on the hour. */
 const PASS_TIMES = '17 * * * *';
 const PROGRESS_INTERVAL_MS = MINUTE;
 /**
- * Of a file's pages, how many may stay free: what comes in the next days takes them. Without a reserve each pass would
- * move pages to truncate a file that grows again.
+ * The share of a file's pages that stays free for the data of the next days. Without a reserve each pass would move pages
+ * to truncate a file that grows again.
  */
 const FREE_RESERVE = 0.1;
-/** A file with fewer free pages is left as it is: 16 MiB. */
-const LEAST_FREE_PAGES = 4096;
+/** A file with fewer free pages (16 MiB) is not truncated. */
+const MIN_FREE_PAGES = 4096;
 
 interface Deletion extends Portion {
   deleted: number;
 }
 
 /**
- * Rows that one statement deletes. What a row costs is unknown before its pages are read: one whose pages are cached
- * takes microseconds, one with its index entries on ten pages of a cold disk takes milliseconds. So a portion consists
- * of short statements, with a look at the clock after each.
+ * Rows that one statement deletes. The cost of a row is unknown before its pages are read: microseconds when they are
+ * cached, milliseconds when its index entries are on ten pages of a cold disk. So a portion consists of short statements,
+ * and the time is checked after each.
  */
 const ROWS_PER_STATEMENT = 16;
 
@@ -108,14 +107,14 @@ export function createRetention(deps: RetentionDeps): Retention {
   const progress: RetentionProgress = { current: null, remaining: null, completedAt: null };
   let timer: NodeJS.Timeout | null = null;
   let task: ScheduledTask | null = null;
-  /** The pass under way; null: none. */
+  /** The pass in progress; null: none. */
   let running: Promise<void> | null = null;
 
-  /** The steps of a pass, in their order. */
+  /** The steps of a pass in order. */
   function passOf(now: number): { kind: PurgedKind; estimate?: () => number; step: Step<Deletion> }[] {
     const bodiesBefore = now - bodyDays * DAY;
     const eventsBefore = now - eventDays * DAY;
-    const aged = (kind: PurgedKind, select: (all: Tables) => AgedRows) => {
+    const agedRows = (kind: PurgedKind, select: (all: Tables) => AgedRows) => {
       let from = 0;
       return {
         kind,
@@ -125,7 +124,7 @@ export function createRetention(deps: RetentionDeps): Retention {
           from = next ?? end;
           return { rows, deleted: removed, isDone: next === null };
         }),
-        /** Everything below it is deleted or was skipped. */
+        /** All rows below it were deleted or skipped. */
         end: () => from,
       };
     };
@@ -152,23 +151,23 @@ export function createRetention(deps: RetentionDeps): Retention {
       }),
     });
     const { contents, webhookDeliveries } = tables.retention;
-    const events = aged('events', (all) => all.retention.events);
+    const events = agedRows('events', (all) => all.retention.events);
     return [
       walked('bodies', contents.start, (all, place, rows, isOver) =>
         all.retention.contents.purge(place, { before: bodiesBefore, now, rows, isOver }),
       ),
-      // Counted by their copies: those that the step before deleted the last copy of.
+      // Those whose last copy was deleted by the step before.
       timed('sharedBodies', (all, rows) => all.sharedContents.purge(bodiesBefore, rows)),
       events,
       walked('webhookDeliveries', webhookDeliveries.start, (all, place, rows) =>
         all.retention.webhookDeliveries.purge(place, { end: events.end(), rows }),
       ),
-      aged('messages', (all) => all.retention.messages),
+      agedRows('messages', (all) => all.retention.messages),
       timed('strikes', (all, rows) => all.retention.strikes.purge(eventsBefore, rows)),
       timed('delayNotices', (all, rows) => all.retention.delayNotices.purge(eventsBefore, rows)),
-      aged('keptMail', (all) => all.retention.keptMail),
-      aged('dmarcReports', (all) => all.retention.dmarcReports),
-      aged('tlsReports', (all) => all.retention.tlsReports),
+      agedRows('keptMail', (all) => all.retention.keptMail),
+      agedRows('dmarcReports', (all) => all.retention.dmarcReports),
+      agedRows('tlsReports', (all) => all.retention.tlsReports),
       timed('answers', (all, rows) => all.retention.answers.purge(now + 1, rows)),
       timed('freePages', (all, rows) => {
         const surplus = mayShrink() ? surplusPages(all) : 0;
@@ -178,7 +177,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   }
 
   async function run(): Promise<Purged> {
-    const purged = noneDeleted();
+    const purged = zeroCounts();
     const began = performance.now();
     let loggedAt = began;
     try {
@@ -235,14 +234,14 @@ export function createRetention(deps: RetentionDeps): Retention {
   };
 }
 
-function noneDeleted(): Purged {
-  // Sound: `fromEntries` forgets the names of the keys, which are those of the type.
+function zeroCounts(): Purged {
+  // Sound: `fromEntries` does not preserve the type of the keys.
   return Object.fromEntries(PURGED_KINDS.map((kind) => [kind, 0])) as Purged;
 }
 
-/** Free pages that may be returned to the file system. */
+/** Free pages that can be returned to the file system. */
 function surplusPages({ freeSpace }: Tables): number {
   const { total, free } = freeSpace.pages();
-  const reserve = Math.max(LEAST_FREE_PAGES, Math.ceil(FREE_RESERVE * total));
+  const reserve = Math.max(MIN_FREE_PAGES, Math.ceil(FREE_RESERVE * total));
   return free > reserve && freeSpace.isReturnable() ? free - reserve : 0;
 }
