@@ -11,8 +11,8 @@ import {
 import {
   createSuppressionList,
   identifierOf,
+  presentSuppression,
   type SuppressionList,
-  shownSuppression,
 } from '../suppression/list.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
@@ -99,7 +99,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
       ...(reason === undefined ? {} : { reason }),
     });
     context.printRows(
-      rows.map((row) => ({ ...shownSuppression(row) })),
+      rows.map((row) => ({ ...presentSuppression(row) })),
       {
         json: options.json === true,
         empty: 'nobody is suppressed in this way',
@@ -115,7 +115,7 @@ async function add(context: CliContext, email: string, options: AddOptions): Pro
     const { account, stream, reason } = options;
     const added = await suppressions.add(account, { email, stream, reason });
     if (isRefusal(added)) return added;
-    const shown = shownSuppression(added.row);
+    const shown = presentSuppression(added.row);
     if (options.json === true) context.printJson(shown);
     else
       context.print(
@@ -128,13 +128,13 @@ async function add(context: CliContext, email: string, options: AddOptions): Pro
 async function remove(context: CliContext, email: string, options: RemoveOptions): Promise<void> {
   await withList(context, options.account, async (suppressions) => {
     const { account, stream, reason } = options;
-    const lifted = await suppressions.lift(account, {
+    const lifted = await suppressions.remove(account, {
       email,
       ...(stream === undefined ? {} : { stream }),
       ...(reason === undefined ? {} : { reason }),
     });
     if (isRefusal(lifted)) return lifted;
-    if (options.json === true) context.printJson(lifted.map(shownSuppression));
+    if (options.json === true) context.printJson(lifted.map(presentSuppression));
     else context.print(lifted.map((row) => `lifted for ${email}: ${row.stream}, ${row.reason}`).join('\n'));
     return null;
   });

@@ -12,7 +12,7 @@ import { enqueue, startStore } from '../support/store.ts';
 
 const ADA = 'ada@example.net';
 const HASH = emailIdentifier(ADA);
-const word = (method: OptOutMethod = 'page'): OptOutSource => ({
+const source = (method: OptOutMethod = 'page'): OptOutSource => ({
   method,
   ip: '192.0.2.7',
   userAgent: 'A browser',
@@ -79,10 +79,10 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
     mail,
     groupId,
     groupSeq,
-    optOut: (choice: 'list' | 'all', how = word(), of: SentMail = mail) =>
+    optOut: (choice: 'list' | 'all', how = source(), of: SentMail = mail) =>
       writer.run((all) => unsubscribing.optOut(all, of, choice, how)),
     undo: (parts: ('group' | 'mk' | 'tx')[], of: SentMail = mail) =>
-      writer.run((all) => unsubscribing.undo(all, of, parts, word())),
+      writer.run((all) => unsubscribing.undo(all, of, parts, source())),
     state: () => unsubscribing.state(tables, mail),
     suppressed: () =>
       tables.suppressions.of('acct_one', HASH).map(({ reason, stream }) => `${reason} ${stream}`),
@@ -120,7 +120,7 @@ describe('what an opt-out stops', () => {
     ]);
   });
 
-  it('of a group is the membership, and nothing else of the account', async () => {
+  it('of a group affects only the membership', async () => {
     const test = await setting('mk', 'group');
     await test.optOut('list');
     expect([test.isMember(), test.mayReceive(test.groupId), test.mayReceive(null)]).toEqual([
@@ -131,7 +131,7 @@ describe('what an opt-out stops', () => {
     expect(test.history()[0]).toEqual(['left_group', 'page']);
   });
 
-  it('of a group outlives the membership', async () => {
+  it('of a group is kept after the membership is deleted', async () => {
     const test = await setting('mk', 'group');
     await test.optOut('list');
     await test.writer.run((all) => {
@@ -142,21 +142,21 @@ describe('what an opt-out stops', () => {
   });
 });
 
-describe('saying it again', () => {
+describe('repeating an opt-out', () => {
   it.each([
     ['mk', 'none'],
     ['mk', 'group'],
     ['tx', 'none'],
   ] as const)('%s mail to %s: nothing changes, nobody is told', async (useCase, groupState) => {
     const test = await setting(useCase, groupState);
-    await test.optOut('list', word('one_click'));
-    expect(await test.optOut('list', word('mailto'))).toEqual([]);
-    expect(await test.optOut('list', word('page'))).toEqual([]);
+    await test.optOut('list', source('one_click'));
+    expect(await test.optOut('list', source('mailto'))).toEqual([]);
+    expect(await test.optOut('list', source('page'))).toEqual([]);
     expect(test.events()).toMatchObject([{ method: 'one_click' }]);
   });
 });
 
-describe('taking it back', () => {
+describe('undoing an opt-out', () => {
   it.each([
     ['mk', 'none', 'list', ['mk']],
     ['mk', 'group', 'list', ['group']],
@@ -177,7 +177,7 @@ describe('taking it back', () => {
     expect(await test.undo([...parts])).toEqual([]);
   });
 
-  it('of a group stays in the history', async () => {
+  it('of a group is kept in the history', async () => {
     const test = await setting('mk', 'group');
     await test.optOut('list');
     await test.undo(['group']);
@@ -187,7 +187,7 @@ describe('taking it back', () => {
     ]);
   });
 
-  it('takes back no more than it is told, and nothing that the mail could not stop', async () => {
+  it('restores only the given parts, and only those that the mail can stop', async () => {
     const test = await setting('mk', 'group');
     await test.optOut('list');
     await test.optOut('all');
@@ -196,7 +196,7 @@ describe('taking it back', () => {
     expect(test.state().stopped).toEqual(['group']);
   });
 
-  it.each(['hard_bounce', 'complaint', 'manual'] as const)('never lifts %s', async (reason) => {
+  it.each(['hard_bounce', 'complaint', 'manual'] as const)('never removes %s', async (reason) => {
     const test = await setting('mk');
     await test.writer.run((all) => {
       all.suppressions.add({
@@ -215,22 +215,22 @@ describe('taking it back', () => {
   });
 });
 
-describe('who is not on record any more', () => {
-  it('is kept from mail by the hash alone, and the account is told', async () => {
+describe('an opt-out for a purged message', () => {
+  it('suppresses by the hash and records the event', async () => {
     const test = await setting('mk', 'group');
-    const stranger: SentMail = {
+    const purged: SentMail = {
       ...test.mail,
       messageId: 'msg_1500000000000_abcdefghijkl',
       recipientHash: emailIdentifier('bob@example.net'),
     };
-    await test.optOut('list', word('one_click'), stranger);
-    await test.optOut('all', word('page'), stranger);
-    expect(test.tables.groupOptOuts.has(test.groupSeq, stranger.recipientHash)).toBe(true);
-    expect(test.tables.suppressions.of('acct_one', stranger.recipientHash)).toMatchObject([
+    await test.optOut('list', source('one_click'), purged);
+    await test.optOut('all', source('page'), purged);
+    expect(test.tables.groupOptOuts.has(test.groupSeq, purged.recipientHash)).toBe(true);
+    expect(test.tables.suppressions.of('acct_one', purged.recipientHash)).toMatchObject([
       { reason: 'unsubscribe', stream: 'mk', email: null, message_seq: null },
     ]);
     const person = {
-      contactIdentifier: stranger.recipientHash,
+      contactIdentifier: purged.recipientHash,
       useCase: 'mk',
       subscriptionGroupId: test.groupId,
     };
@@ -241,10 +241,10 @@ describe('who is not on record any more', () => {
     expect([test.isMember(), test.suppressed()]).toEqual([true, []]);
   });
 
-  it('is nobody, when the mail was simulated', async () => {
+  it('has no effect when the mail was simulated', async () => {
     const test = await setting('mk', 'group');
     const simulated = { ...test.mail, simulated: true };
-    expect(await test.optOut('all', word(), simulated)).toEqual([]);
+    expect(await test.optOut('all', source(), simulated)).toEqual([]);
     expect([test.suppressed(), test.events()]).toEqual([[], []]);
   });
 });

@@ -3,18 +3,18 @@ import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../store/suppressions.ts';
 import {
   identifierOf,
-  type LiftWish,
+  presentSuppression,
   type SuppressionList,
-  shownSuppression,
+  type SuppressionTarget,
 } from '../../suppression/list.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { given } from './given.ts';
 import { pageEnd, pageEndForm, paging } from './paging.ts';
 
-/** `/web-setup/suppressions`: whom the account may not write to, and why. */
+/** `/web-setup/suppressions`: recipients that the account cannot send to. */
 export function suppressionRoutes({ suppressions }: { suppressions: SuppressionList }): Route[] {
-  return [listing(suppressions), adding(suppressions), lifting(suppressions)];
+  return [list(suppressions), create(suppressions), remove(suppressions)];
 }
 
 const COMMON = {
@@ -31,16 +31,16 @@ const suppression = z.object({
   email: z.string().nullable().describe('`null` when the person was erased.'),
   contactIdentifier: z.string(),
   reason,
-  stream: stream.describe('The mail that it stops: `tx` transactional, `mk` marketing, `all` both.'),
+  stream: stream.describe('The mail that it forbids: `tx` transactional, `mk` marketing, `all` both.'),
   createdAt: z.iso.datetime(),
 });
 
-function listing(suppressions: SuppressionList): Route {
+function list(suppressions: SuppressionList): Route {
   return route({
     ...COMMON,
     method: 'GET',
     operationId: 'listSuppressions',
-    summary: 'Suppressions, newest first',
+    summary: 'List suppressions, newest first',
     query: z.object({
       email: email.optional().describe('An address, or its identifier `email_<md5>`.'),
       stream: stream.optional(),
@@ -69,20 +69,20 @@ function listing(suppressions: SuppressionList): Route {
       });
       return {
         status: 200,
-        data: { suppressions: page.rows.map(shownSuppression), ...pageEnd('suppressions', page) },
+        data: { suppressions: page.rows.map(presentSuppression), ...pageEnd('suppressions', page) },
       };
     },
   });
 }
 
-function adding(suppressions: SuppressionList): Route {
+function create(suppressions: SuppressionList): Route {
   return route({
     ...COMMON,
     method: 'POST',
     operationId: 'createSuppression',
-    summary: 'Suppresses an address',
+    summary: 'Create a suppression',
     description:
-      'A list brought along from elsewhere keeps its reasons. An opt-out (`unsubscribe`) is also told as the event `email_unsubscribed` with method `api`.',
+      'Use the original reasons when you import the list of another service. An opt-out (`unsubscribe`) is recorded as the event `email_unsubscribed` with method `api`.',
     body: z.object({
       email: email.describe('An address, plain or with display name.'),
       reason: reason.default('manual'),
@@ -91,61 +91,61 @@ function adding(suppressions: SuppressionList): Route {
     example: { email: 'ada@example.net', reason: 'manual', stream: 'all' },
     answers: {
       200: {
-        description: 'It was there already and stays as it is.',
+        description: 'The suppression existed already and was not changed.',
         data: z.object({ suppression }),
         example: { suppression: EXAMPLE },
       },
-      201: { description: 'Made.', data: z.object({ suppression }), example: { suppression: EXAMPLE } },
+      201: { description: 'Created.', data: z.object({ suppression }), example: { suppression: EXAMPLE } },
     },
     refusals: [],
     handle: async ({ caller, body }) => {
       const added = await suppressions.add(caller.accountId, body);
       if (isRefusal(added)) return added;
-      return { status: added.created ? 201 : 200, data: { suppression: shownSuppression(added.row) } };
+      return { status: added.created ? 201 : 200, data: { suppression: presentSuppression(added.row) } };
     },
   });
 }
 
-const target = {
+const targetFields = {
   email: email.optional().describe('An address, or its identifier `email_<md5>`.'),
   stream: stream.optional().describe('Only suppressions of exactly this stream.'),
-  reason: reason.optional().describe('Only those for this reason.'),
+  reason: reason.optional().describe('Only suppressions for this reason.'),
 };
 
-function lifting(suppressions: SuppressionList): Route {
+function remove(suppressions: SuppressionList): Route {
   return route({
     ...COMMON,
     method: 'DELETE',
     operationId: 'deleteSuppressions',
-    summary: 'Lifts the suppressions of an address',
+    summary: 'Delete the suppressions of an address',
     description:
-      'Named in the query or in a body. Without `stream` and `reason` all are lifted, opt-outs and complaints too: only at the wish of the person. Counted bounces begin again at none.',
-    query: z.object(target),
-    body: z.object(target).optional(),
+      'The address is in the query or in the body. Without `stream` and `reason` all suppressions of the address are deleted, including opt-outs and complaints: do that only when the recipient asks for it. Counting of bounces restarts from zero.',
+    query: z.object(targetFields),
+    body: z.object(targetFields).optional(),
     example: { email: 'ada@example.net' },
     answers: {
       200: {
-        description: 'Lifted.',
-        data: z.object({ message: z.string(), removed: z.int().describe('How many.') }),
-        example: { message: 'Suppressions of ada@example.net have been lifted: 1.', removed: 1 },
+        description: 'Deleted.',
+        data: z.object({ message: z.string(), removed: z.int().describe('Number of deleted suppressions.') }),
+        example: { message: 'Suppressions of ada@example.net have been deleted: 1.', removed: 1 },
       },
     },
     refusals: ['NOT_FOUND'],
     handle: async ({ caller, query, body = {} }) => {
-      const wish = together(query, body);
-      if (isRefusal(wish)) return wish;
-      const lifted = await suppressions.lift(caller.accountId, wish);
-      if (isRefusal(lifted)) return lifted;
-      const message = `Suppressions of ${wish.email} have been lifted: ${lifted.length}.`;
-      return { status: 200, data: { message, removed: lifted.length } };
+      const target = mergedTarget(query, body);
+      if (isRefusal(target)) return target;
+      const removed = await suppressions.remove(caller.accountId, target);
+      if (isRefusal(removed)) return removed;
+      const message = `Suppressions of ${target.email} have been deleted: ${removed.length}.`;
+      return { status: 200, data: { message, removed: removed.length } };
     },
   });
 }
 
-type Target = { [Field in keyof LiftWish]?: LiftWish[Field] | undefined };
+type Target = { [Field in keyof SuppressionTarget]?: SuppressionTarget[Field] | undefined };
 
-/** What query and body say; where both speak they must agree, or one would be silently ignored. */
-function together(query: Target, body: Target): LiftWish | Refusal {
+/** Merges query and body; a field that is in both must be equal. */
+function mergedTarget(query: Target, body: Target): SuppressionTarget | Refusal {
   for (const field of ['email', 'stream', 'reason'] as const) {
     if (query[field] !== undefined && body[field] !== undefined && query[field] !== body[field])
       return invalid(field, 'differs between query and body');
