@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { z } from 'zod';
-import { createCampaigns, shownAnalytics, shownCampaign } from '../campaigns/campaigns.ts';
+import { createCampaigns, presentAnalytics, presentCampaign } from '../campaigns/campaigns.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { line, lines } from '../http/api/text-form.ts';
 import { parseForm } from '../http/validation.ts';
@@ -70,7 +70,7 @@ async function create(context: CliContext, { account, json, ...options }: Create
   if (house.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
   const { name, description = null } = input;
   const created = await createCampaigns(house).create(account, { name, description });
-  context.printRecord({ ...shownCampaign(created) }, { json: json === true });
+  context.printRecord({ ...presentCampaign(created) }, { json: json === true });
 }
 
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
@@ -78,7 +78,7 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
   if (house.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
   const { rows } = await createCampaigns(house).list({ accountId: account, beforeSeq: null, limit });
   context.printRows(
-    rows.map((row) => ({ ...shownCampaign(row) })),
+    rows.map((row) => ({ ...presentCampaign(row) })),
     {
       json: json === true,
       empty: 'there are no campaigns in this account',
@@ -93,8 +93,8 @@ async function show(context: CliContext, id: string, { account, json }: ShowOpti
   if (isRefusal(campaign)) return context.fail(campaign.message);
   const counted = await campaigns.analytics(account, id, { from: null, to: null, interval: 'day' });
   if (isRefusal(counted)) return context.fail(counted.message);
-  const shown = shownCampaign(campaign);
-  const { totals, series, links } = shownAnalytics(id, counted);
+  const shown = presentCampaign(campaign);
+  const { totals, series, links } = presentAnalytics(id, counted);
   const progress = campaignSending(house).progress(campaign);
   if (json === true) {
     return context.printJson({ ...shown, ...(progress === null ? {} : { progress }), totals, series, links });

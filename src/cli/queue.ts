@@ -4,7 +4,7 @@ import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { presentMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
 import { normaliseDomain } from '../mail/address.ts';
-import { createQueuedMail, type QueuedMail, type Retried } from '../sending/queued-mail.ts';
+import { createQueuedMail, type QueuedMail, type RetryResult } from '../sending/queued-mail.ts';
 import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext, House } from './context.ts';
@@ -74,7 +74,7 @@ interface Action {
   description: string;
   /** What a filtered run did, after a number of messages. */
   done: string;
-  apply(mail: QueuedMail, id: string): Promise<Retried | Refusal>;
+  apply(mail: QueuedMail, id: string): Promise<RetryResult | Refusal>;
   /** The messages that a filtered run is about, as the question before it names them. */
   question(counts: QueueCounts): { count: number; noun: string };
 }
@@ -118,10 +118,10 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
 async function actOnIds(
   context: CliContext,
   ids: readonly string[],
-  apply: (id: string) => Promise<Retried | Refusal>,
+  apply: (id: string) => Promise<RetryResult | Refusal>,
   json: boolean,
 ): Promise<void> {
-  const changed: Retried[] = [];
+  const changed: RetryResult[] = [];
   for (const id of ids) {
     const row = await apply(id);
     if (isRefusal(row)) context.fail(`${id}: ${row.message}`);

@@ -4,14 +4,12 @@ import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { suppressedFor } from '../suppression/suppression.ts';
 
-/**
- * The last look, when a message leaves the queue: what was allowed when it was accepted may not be now. Null: it
- * may go. `hold`: not now, until somebody lets it go again. Else what is told of it, and it does not go at all.
- */
+/** Why a message that leaves the queue is not sent although it was accepted. */
 export type Obstacle =
-  | { kind: 'hold' }
-  | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
+  /** Not until it is released. */
+  { kind: 'hold' } | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
 
+/** Repeats the checks of the acceptance. Null: the message can be sent. */
 export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | null {
   const campaign = campaignObstacle(tables, message);
   if (campaign !== null || message.simulated === 1) return campaign;
@@ -27,7 +25,7 @@ export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | nu
   return found === null ? null : suppressed({ reasonCode: found.code, reason: found.row.reason });
 }
 
-/** Mail of a campaign that goes to a group follows the campaign; other mail pays nothing for the question. */
+/** A message of a campaign that is sent to a group depends on the state of the campaign. */
 function campaignObstacle(tables: Tables, { campaign_id, job_id }: MessageRow): Obstacle | null {
   if (campaign_id === null || job_id === null) return null;
   const status = tables.campaignSends.statusOfJob(job_id);

@@ -61,7 +61,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     ids,
     recorder,
     log,
-    pressure: { refusal: () => pressed, room: () => bound - tables.queue.count() },
+    pressure: { refusal: () => pressed, capacity: () => bound - tables.queue.count() },
     limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',

@@ -1,34 +1,37 @@
 import { z } from 'zod';
-import { shownCampaign } from '../../campaigns/campaigns.ts';
+import { presentCampaign } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns/campaigns.ts';
 
-/** How a campaign is shown: the schema, an example, and the campaign with how far it has come. */
+/** Schemas and examples of campaigns. */
 const progress = z.object({
-  jobId: z.string().describe('Its messages: `GET /web-setup/messages?jobId=`.'),
+  jobId: z.string().describe('Of its messages: `GET /web-setup/messages?jobId=`.'),
   subscriptionGroupId: z.string(),
   members: z
     .int()
     .nullable()
     .describe('Active members of the group when sending began; null: it has not begun.'),
-  queued: z.int().describe('Members for whom there is a message.'),
+  queued: z.int().describe('Members with a message.'),
   skipped: z
     .object({
       withoutEmail: z.int(),
       notEligible: z.int().describe('Unsubscribed, suppressed, or without a consent on record.'),
       notRenderable: z
         .int()
-        .describe('A field holds what the template cannot show: a list, or a line break for the subject.'),
+        .describe('A field has a value that cannot be rendered: a list, or a line break in the subject.'),
     })
-    .describe('Members for whom there is none.'),
-  perHour: z.int().nullable().describe('Messages an hour at most; null: as fast as mail leaves.'),
+    .describe('Members without a message.'),
+  perHour: z
+    .int()
+    .nullable()
+    .describe('Maximum number of messages an hour; null: as fast as delivery permits.'),
   pausedReason: z
     .string()
     .nullable()
-    .describe('Why the service paused it, beginning with an error code; null when it did not.'),
+    .describe('Why the service paused it, beginning with an error code; null: the service did not pause it.'),
   scheduledAt: z.iso.datetime().nullable(),
   startedAt: z.iso.datetime().nullable(),
-  finishedAt: z.iso.datetime().nullable().describe('When it was sent, or cancelled.'),
+  finishedAt: z.iso.datetime().nullable().describe('When it was sent or cancelled.'),
 });
 
 export const campaignForm = z.object({
@@ -38,11 +41,11 @@ export const campaignForm = z.object({
   status: z
     .enum(CAMPAIGN_STATUSES)
     .describe(
-      '`draft`: it has not been sent to a group. `sent`: every member has been dealt with, and no message waits for its first try.',
+      '`draft`: it was not sent to a group. `sent`: all members were processed, and no message waits for its first attempt.',
     ),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
-  progress: progress.optional().describe('Of a campaign that is or was sent to a group.'),
+  progress: progress.optional().describe('Only for a campaign that is or was sent to a group.'),
 });
 export const oneCampaignForm = z.object({ campaign: campaignForm });
 
@@ -50,15 +53,15 @@ export function withProgress(
   sending: Pick<CampaignSending, 'progress'>,
   row: CampaignRow,
 ): z.output<typeof campaignForm> {
-  const shown = shownCampaign(row);
+  const campaign = presentCampaign(row);
   const progress = sending.progress(row);
-  return progress === null ? shown : { ...shown, progress };
+  return progress === null ? campaign : { ...campaign, progress };
 }
 
 export const EXAMPLE: z.output<typeof campaignForm> = {
   campaignId: 'campaign_1769860800000_9z1x3c5v7b2n',
   name: 'Spring sale',
-  description: 'To everybody who bought last year',
+  description: 'To all customers of last year',
   status: 'draft',
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:00.000Z',

@@ -10,8 +10,8 @@ import { oneCampaignForm, SENDING_EXAMPLE, withProgress } from './campaign-forms
 import { commonSendFields } from './send-forms.ts';
 
 /** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
-export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
-  const { sending } = house;
+export function campaignSendingRoutes(deps: CampaignSendingRouteDeps): Route[] {
+  const { sending } = deps;
   const act = (
     verb: 'pause' | 'resume' | 'cancel',
     texts: Pick<RouteDescription, 'summary' | 'description'> & { status: CampaignRow['status'] },
@@ -27,7 +27,7 @@ export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
       params,
       answers: {
         200: {
-          description: 'The campaign as it is now.',
+          description: 'The updated campaign.',
           data: oneCampaignForm,
           example: { campaign: { ...SENDING_EXAMPLE, status: texts.status } },
         },
@@ -41,11 +41,11 @@ export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
       },
     });
   return [
-    sendCampaign(house),
+    sendCampaign(deps),
     act('pause', {
       summary: 'Pause a campaign',
       description:
-        'Nothing more of it is sent, what waits already is held. What is being sent at this moment is not stopped.',
+        'No further messages are created, and queued ones are held. Messages that are being sent are not affected.',
       status: 'paused',
     }),
     act(
@@ -53,10 +53,10 @@ export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
       {
         summary: 'Resume a paused campaign',
         description:
-          'From where it stopped. What made the service pause it is looked at again first, and refused if it still stands in the way.',
+          'Continues where it stopped. Refused while the reason for which the service paused it persists.',
         status: 'sending',
       },
-      STANDS_IN_THE_WAY,
+      PAUSE_REASONS,
     ),
     act('cancel', {
       summary: 'Cancel a campaign permanently',
@@ -67,8 +67,7 @@ export function campaignSendingRoutes(house: CampaignSendingHouse): Route[] {
   ];
 }
 
-/** What the routes need. */
-interface CampaignSendingHouse {
+interface CampaignSendingRouteDeps {
   sending: CampaignSending;
   account(accountId: string): AccountRow | null;
   oneClick: OneClickNotice;
@@ -76,41 +75,41 @@ interface CampaignSendingHouse {
 
 const COMMON = { tag: 'Campaigns', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ campaignId: z.string() });
-const STANDS_IN_THE_WAY: RouteDescription['refusals'] = [
+const PAUSE_REASONS: RouteDescription['refusals'] = [
   'SUBSCRIPTION_GROUP_NOT_FOUND',
   'DOMAIN_NOT_REGISTERED',
   'DOMAIN_NOT_VERIFIED',
   'USE_CASE_MISMATCH',
   'COMPANY_ADDRESS_MISSING',
 ];
-/** Those of the send endpoints; what a campaign has no use for is ignored, and named in a warning. */
+/** The fields of send requests without those that a campaign does not use: they are ignored with a warning. */
 const { headers: _headers, ...mailFields } = commonSendFields;
 const MAX_PER_HOUR = 10_000_000;
 
-function sendCampaign({ sending, account, oneClick }: CampaignSendingHouse): Route {
+function sendCampaign({ sending, account, oneClick }: CampaignSendingRouteDeps): Route {
   return route({
     ...COMMON,
     method: 'POST',
     path: '/web-setup/campaigns/{campaignId}/send',
     operationId: 'sendCampaign',
-    summary: 'Sends a campaign to a subscription group',
+    summary: 'Send a campaign to a subscription group',
     description:
-      'To every active member who may be written to, a message of their own. Subject, html and text may use `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and `{{customFields.<name>}}`: what a contact does not have is empty. A name that is neither in `templateVariables` nor a field that some contact of the account has, and has no default, is refused. Everything else is checked at once, too; the answer comes when it is stored, and members are taken up from then on. Who joins the group after that may get it or not. A campaign is sent once.',
+      'Sends a separate message to each active and eligible member. Subject, html and text can use `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and `{{customFields.<name>}}`; fields that a contact does not have are empty. A variable without a default that is neither in `templateVariables` nor a field of any contact of the account is refused. All checks that need no recipient are made before the response; messages are created afterwards. Contacts that join the group later may or may not receive the campaign. A campaign can be sent once.',
     limit: 'send',
     params,
     body: z.object({
       subscriptionGroupId: z.string().max(100),
       ...mailFields,
       templateVariables: mailFields.templateVariables.describe(
-        'Values that are the same for all. Names of contact fields cannot be given.',
+        'Values for all recipients. Names of contact fields are not allowed.',
       ),
-      scheduledAt: z.string().optional().describe('When to begin, ISO 8601, at most 30 days ahead.'),
+      scheduledAt: z.string().optional().describe('Start time, ISO 8601, at most 30 days ahead.'),
       perHour: z
         .int()
         .min(1)
         .max(MAX_PER_HOUR)
         .optional()
-        .describe('Messages an hour at most, spread evenly; without it as fast as mail leaves.'),
+        .describe('Maximum number of messages an hour, spread evenly. Default: as fast as delivery permits.'),
     }),
     example: BODY_EXAMPLE,
     answers: {
@@ -136,7 +135,7 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingHouse): Rou
     ],
     handle: async ({ caller, params: { campaignId }, body, warnings }) => {
       const row = account(caller.accountId);
-      if (row === null) return refuse('UNAUTHENTICATED', 'The account is gone');
+      if (row === null) return refuse('UNAUTHENTICATED', 'The account was deleted');
       const { allowFrom, allowEssential } = caller;
       const sender = { account: row, useCase: 'mk' as const, allowFrom, allowEssential };
       const sent = await sending.send(sender, campaignId, body);
@@ -144,9 +143,9 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingHouse): Rou
       const campaign = withProgress(sending, sent.campaign);
       const message = sent.campaign.status === 'scheduled' ? 'The campaign is scheduled.' : SENT;
       const data = { message, jobId: campaign.progress?.jobId ?? '', campaign };
-      const noted = [...warnings, ...sent.warnings, ...oneClick.warnings(caller.accountId)];
+      const allWarnings = [...warnings, ...sent.warnings, ...oneClick.warnings(caller.accountId)];
       oneClick.sent(caller.accountId);
-      return { status: 202, raw: successBody(data, noted) };
+      return { status: 202, raw: successBody(data, allWarnings) };
     },
   });
 }

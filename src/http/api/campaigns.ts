@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ANALYTICS_INTERVALS, type Campaigns, shownAnalytics } from '../../campaigns/campaigns.ts';
+import { ANALYTICS_INTERVALS, type Campaigns, presentAnalytics } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
@@ -13,17 +13,17 @@ import { given } from './given.ts';
 import { pageEnd, pageEndForm, paging } from './paging.ts';
 import { line, lines } from './text-form.ts';
 
-/** `/web-setup/campaigns`: campaigns, their way to a group, and what became of their mail. */
-export function campaignRoutes(house: CampaignHouse): Route[] {
+/** `/web-setup/campaigns`: campaigns and their analytics. */
+export function campaignRoutes(deps: CampaignRouteDeps): Route[] {
   return [
-    ...allCampaigns(house),
-    ...oneCampaign(house),
-    ...campaignSendingRoutes(house),
-    analytics(house.campaigns),
+    ...allCampaigns(deps),
+    ...oneCampaign(deps),
+    ...campaignSendingRoutes(deps),
+    analytics(deps.campaigns),
   ];
 }
 
-export interface CampaignHouse {
+export interface CampaignRouteDeps {
   campaigns: Campaigns;
   sending: CampaignSending;
   account(accountId: string): AccountRow | null;
@@ -36,14 +36,14 @@ const params = z.object({ campaignId: z.string() });
 const name = line(200);
 const description = lines(2000).nullable().optional();
 
-function allCampaigns({ campaigns, sending }: CampaignHouse): Route[] {
+function allCampaigns({ campaigns, sending }: CampaignRouteDeps): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/campaigns',
       operationId: 'listCampaigns',
-      summary: 'Campaigns, newest first',
+      summary: 'List campaigns, newest first',
       query: z.object(paging),
       answers: {
         200: {
@@ -72,34 +72,34 @@ function allCampaigns({ campaigns, sending }: CampaignHouse): Route[] {
       method: 'POST',
       path: '/web-setup/campaigns',
       operationId: 'createCampaign',
-      summary: 'Makes a campaign',
+      summary: 'Create a campaign',
       body: z.object({ name, description }),
       example: { name: EXAMPLE.name, description: EXAMPLE.description },
-      answers: { 201: { description: 'Made.', data: one, example: { campaign: EXAMPLE } } },
+      answers: { 201: { description: 'Created.', data: one, example: { campaign: EXAMPLE } } },
       refusals: [],
       handle: async ({ caller, body }) => {
         const { description = null } = body;
-        const made = await campaigns.create(caller.accountId, { name: body.name, description });
-        return { status: 201, data: { campaign: withProgress(sending, made) } };
+        const created = await campaigns.create(caller.accountId, { name: body.name, description });
+        return { status: 201, data: { campaign: withProgress(sending, created) } };
       },
     }),
   ];
 }
 
-function oneCampaign({ campaigns, sending }: CampaignHouse): Route[] {
+function oneCampaign({ campaigns, sending }: CampaignRouteDeps): Route[] {
   const change = (method: 'PUT' | 'PATCH', operationId: string) =>
     route({
       ...COMMON,
       method,
       path: '/web-setup/campaigns/{campaignId}',
       operationId,
-      summary: 'Changes a campaign',
-      description: 'Fields that are given replace what was there, others stay, `null` takes a value away.',
+      summary: 'Update a campaign',
+      description: 'Given fields are replaced, others are not changed; `null` removes a value.',
       params,
       body: z.object({ name: name.optional(), description }),
       example: { name: EXAMPLE.name },
       answers: {
-        200: { description: 'The campaign as it is now.', data: one, example: { campaign: EXAMPLE } },
+        200: { description: 'The updated campaign.', data: one, example: { campaign: EXAMPLE } },
       },
       refusals: ['CAMPAIGN_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
@@ -115,7 +115,7 @@ function oneCampaign({ campaigns, sending }: CampaignHouse): Route[] {
       method: 'GET',
       path: '/web-setup/campaigns/{campaignId}',
       operationId: 'getCampaign',
-      summary: 'One campaign',
+      summary: 'Retrieve a campaign',
       params,
       answers: { 200: { description: 'The campaign.', data: one, example: { campaign: EXAMPLE } } },
       refusals: ['CAMPAIGN_NOT_FOUND'],
@@ -131,8 +131,8 @@ function oneCampaign({ campaigns, sending }: CampaignHouse): Route[] {
       method: 'DELETE',
       path: '/web-setup/campaigns/{campaignId}',
       operationId: 'deleteCampaign',
-      summary: 'Deletes a campaign',
-      description: 'With its counts. Its messages stay, and go on naming it.',
+      summary: 'Delete a campaign',
+      description: 'Deletes its counts as well. Its messages are kept with their `campaignId`.',
       params,
       answers: {
         200: {
@@ -158,7 +158,7 @@ const moment = z.iso.datetime({
 });
 
 const counts = z.object(
-  // fromEntries forgets the names that it is given.
+  // Sound: `fromEntries` does not preserve the type of the keys.
   Object.fromEntries(CAMPAIGN_COUNTS.map((count) => [count, z.int()])) as Record<CampaignCount, z.ZodInt>,
 );
 
@@ -168,9 +168,9 @@ function analytics(campaigns: Campaigns): Route {
     method: 'GET',
     path: '/web-setup/campaigns/{campaignId}/analytics',
     operationId: 'getCampaignAnalytics',
-    summary: 'What became of a campaign’s mail',
+    summary: 'Retrieve the analytics of a campaign',
     description:
-      'Counts of events: a message that is deferred twice counts twice in `deferred`, one that is delivered and bounces afterwards in both; `failed` counts what expired or was dropped, `cancelled` what was cancelled. `uniqueOpened` and `uniqueClicked` count messages. Machines that look into mail do not count, nor does simulated mail.',
+      'Counts of events: a message that is deferred twice counts twice in `deferred`, one that is delivered and bounces afterwards counts in both. `failed` counts expired and dropped messages, `cancelled` cancelled ones. `uniqueOpened` and `uniqueClicked` count messages. Opens and clicks by programs and simulated mail are not counted.',
     params,
     query: z.object({
       from: moment.optional().describe('At or after; taken back to the full hour (UTC).'),
@@ -204,7 +204,7 @@ function analytics(campaigns: Campaigns): Route {
         to,
         interval: query.interval,
       });
-      return isRefusal(found) ? found : { status: 200, data: shownAnalytics(campaignId, found) };
+      return isRefusal(found) ? found : { status: 200, data: presentAnalytics(campaignId, found) };
     },
   });
 }

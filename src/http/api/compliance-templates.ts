@@ -3,7 +3,7 @@ import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { registrableDomain } from '../../domains/names.ts';
 import { COMPLIANCE_KINDS } from '../../mail/compliance.ts';
 import type { ComplianceTemplateRow } from '../../store/compliance-templates.ts';
-import { type ComplianceTemplates, shownComplianceTemplate } from '../../templates/compliance-templates.ts';
+import { type ComplianceTemplates, presentComplianceTemplate } from '../../templates/compliance-templates.ts';
 import { successBody } from '../answers.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Answer, type Call, type Route, type RouteDescription, route } from '../route.ts';
@@ -11,35 +11,37 @@ import { given } from './given.ts';
 import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
 import { line, lines } from './text-form.ts';
 
-/** `/web-setup/compliance-templates`: what the three compliance variables insert in an account's mail. */
-export interface ComplianceTemplateParts {
+/** `/web-setup/compliance-templates`: templates of what the three compliance variables insert. */
+export interface ComplianceTemplateRouteDeps {
   complianceTemplates: ComplianceTemplates;
-  /** Whether the account has registered the domain: a typo would be a template that is never used. */
+  /** Whether the account has registered the domain; the template of any other domain is not used. */
   hasDomain(accountId: string, domain: string): boolean;
 }
 
-export function complianceTemplateRoutes(parts: ComplianceTemplateParts): Route[] {
-  return [...allTemplates(parts), ...oneTemplate(parts)];
+export function complianceTemplateRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
+  return [...allTemplates(deps), ...oneTemplate(deps)];
 }
 
 const COMMON = { tag: 'Compliance templates', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ templateId: z.string() });
-const HOLDS =
-  'May hold `{{unsubscribe_url}}`, `{{report_abuse_url}}`, `{{company_name}}`, `{{company_address}}`, `{{sender_email}}`, `{{recipient_email}}`, and must hold the one that its type is for, where a reader can see or follow it.';
+const VARIABLES =
+  'Can contain `{{unsubscribe_url}}`, `{{report_abuse_url}}`, `{{company_name}}`, `{{company_address}}`, `{{sender_email}}`, `{{recipient_email}}`; must contain the one of its type where a reader can see or follow it.';
 
 const name = line(200);
 const type = z.enum(COMPLIANCE_KINDS);
-const htmlContent = lines(20_000).min(1).describe(HOLDS);
+const htmlContent = lines(20_000).min(1).describe(VARIABLES);
 const domain = z
   .string()
   .max(1000)
   .nullable()
   .optional()
-  .describe('The From domain that it is for; `null`: for all that have no default of their own.');
+  .describe('The From domain that uses it; `null`: all domains without a default.');
 const isDefault = z
   .boolean()
   .optional()
-  .describe('Only defaults are used, one for each type and domain: this takes the place of the one before.');
+  .describe(
+    'Only defaults are used, one for each type and domain: the new default replaces the previous one.',
+  );
 
 const template = z.object({
   templateId: z.string(),
@@ -53,18 +55,18 @@ const template = z.object({
 });
 const one = z.object({ template });
 
-function allTemplates(parts: ComplianceTemplateParts): Route[] {
-  const { complianceTemplates } = parts;
+function allTemplates(deps: ComplianceTemplateRouteDeps): Route[] {
+  const { complianceTemplates } = deps;
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/compliance-templates',
       operationId: 'listComplianceTemplates',
-      summary: 'Compliance templates, newest first',
+      summary: 'List compliance templates, newest first',
       query: z.object({
         type: type.optional(),
-        domain: z.string().max(1000).optional().describe('Only those made for this From domain.'),
+        domain: z.string().max(1000).optional().describe('Only templates of this From domain.'),
         ...pagingWide,
       }),
       answers: {
@@ -79,7 +81,7 @@ function allTemplates(parts: ComplianceTemplateParts): Route[] {
       handle: async ({ caller, query }) => {
         const beforeSeq = readPageKey('compliance-templates', query.lastKey);
         if (isRefusal(beforeSeq)) return beforeSeq;
-        const name = normalised(query.domain);
+        const name = canonicalDomain(query.domain);
         if (isRefusal(name)) return name;
         const page = await complianceTemplates.list({
           accountId: caller.accountId,
@@ -91,7 +93,7 @@ function allTemplates(parts: ComplianceTemplateParts): Route[] {
         return {
           status: 200,
           data: {
-            templates: page.rows.map(shownComplianceTemplate),
+            templates: page.rows.map(presentComplianceTemplate),
             ...pageEnd('compliance-templates', page),
           },
         };
@@ -102,45 +104,47 @@ function allTemplates(parts: ComplianceTemplateParts): Route[] {
       method: 'POST',
       path: '/web-setup/compliance-templates',
       operationId: 'createComplianceTemplate',
-      summary: 'Makes a compliance template',
+      summary: 'Create a compliance template',
       description:
-        'Where `isDefault` is not given, it becomes the default if its type and domain have none yet. What is used in a mail: the default of its From domain, else the default without a domain, else a built-in text.',
+        'Without `isDefault` it becomes the default if its type and domain have none. A message uses the default of its From domain, else the default without a domain, else the built-in text.',
       body: z.object({ name, type, htmlContent, domain, isDefault }),
       example: { name: EXAMPLE.name, type: EXAMPLE.type, htmlContent: EXAMPLE.htmlContent },
-      answers: { 201: { description: 'Made.', data: one, example: { template: EXAMPLE } } },
+      answers: { 201: { description: 'Created.', data: one, example: { template: EXAMPLE } } },
       refusals: ['LIMIT_REACHED'],
       handle: async (call) => {
         const { caller, body } = call;
-        const wanted = normalised(body.domain);
-        if (isRefusal(wanted)) return wanted;
-        const made = await complianceTemplates.create(caller.accountId, {
+        const domain = canonicalDomain(body.domain);
+        if (isRefusal(domain)) return domain;
+        const created = await complianceTemplates.create(caller.accountId, {
           name: body.name,
           type: body.type,
           htmlContent: body.htmlContent,
-          domain: wanted,
+          domain: domain,
           ...(body.isDefault === undefined ? {} : { isDefault: body.isDefault }),
         });
-        return isRefusal(made) ? made : answer(201, made, call, parts);
+        return isRefusal(created) ? created : answer(201, created, call, deps);
       },
     }),
   ];
 }
 
-function oneTemplate(parts: ComplianceTemplateParts): Route[] {
-  const { complianceTemplates } = parts;
+function oneTemplate(deps: ComplianceTemplateRouteDeps): Route[] {
+  const { complianceTemplates } = deps;
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/compliance-templates/{templateId}',
       operationId: 'getComplianceTemplate',
-      summary: 'One compliance template',
+      summary: 'Retrieve a compliance template',
       params,
       answers: { 200: { description: 'The template.', data: one, example: { template: EXAMPLE } } },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = complianceTemplates.get(caller.accountId, params.templateId);
-        return isRefusal(found) ? found : { status: 200, data: { template: shownComplianceTemplate(found) } };
+        return isRefusal(found)
+          ? found
+          : { status: 200, data: { template: presentComplianceTemplate(found) } };
       },
     }),
     route({
@@ -148,9 +152,9 @@ function oneTemplate(parts: ComplianceTemplateParts): Route[] {
       method: 'PUT',
       path: '/web-setup/compliance-templates/{templateId}',
       operationId: 'updateComplianceTemplate',
-      summary: 'Changes a compliance template',
+      summary: 'Update a compliance template',
       description:
-        'Fields that are given replace what was there, others stay. A default that is given another type or domain becomes the default there. Mail that was accepted before stays as it was.',
+        'Given fields are replaced, others are not changed. A default whose type or domain changes becomes the default there. Messages that were accepted before do not change.',
       params,
       body: z.object({
         name: name.optional(),
@@ -161,16 +165,16 @@ function oneTemplate(parts: ComplianceTemplateParts): Route[] {
       }),
       example: { name: 'Footer of the shop', isDefault: true },
       answers: {
-        200: { description: 'The template as it is now.', data: one, example: { template: EXAMPLE } },
+        200: { description: 'The updated template.', data: one, example: { template: EXAMPLE } },
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async (call) => {
         const { caller, params, body } = call;
-        const wanted = body.domain === undefined ? undefined : normalised(body.domain);
-        if (isRefusal(wanted)) return wanted;
-        const changes = given({ ...body, domain: wanted });
+        const domain = body.domain === undefined ? undefined : canonicalDomain(body.domain);
+        if (isRefusal(domain)) return domain;
+        const changes = given({ ...body, domain: domain });
         const changed = await complianceTemplates.update(caller.accountId, params.templateId, changes);
-        return isRefusal(changed) ? changed : answer(200, changed, call, parts);
+        return isRefusal(changed) ? changed : answer(200, changed, call, deps);
       },
     }),
     route({
@@ -178,9 +182,8 @@ function oneTemplate(parts: ComplianceTemplateParts): Route[] {
       method: 'DELETE',
       path: '/web-setup/compliance-templates/{templateId}',
       operationId: 'deleteComplianceTemplate',
-      summary: 'Deletes a compliance template',
-      description:
-        'After a default, the account’s default or the built-in text is used; no other takes its place.',
+      summary: 'Delete a compliance template',
+      description: 'In place of a deleted default, the account’s default or the built-in text is used.',
       params,
       answers: {
         200: {
@@ -200,8 +203,8 @@ function oneTemplate(parts: ComplianceTemplateParts): Route[] {
   ];
 }
 
-/** As domains are kept; null when there is none. */
-function normalised(domain: string | null | undefined): string | null | Refusal {
+/** The stored form of a domain; null when none is given. */
+function canonicalDomain(domain: string | null | undefined): string | null | Refusal {
   return domain === null || domain === undefined ? null : registrableDomain(domain);
 }
 
@@ -209,15 +212,15 @@ function answer(
   status: number,
   row: ComplianceTemplateRow,
   { warnings }: Pick<Call<unknown, unknown, unknown>, 'warnings'>,
-  { hasDomain }: ComplianceTemplateParts,
+  { hasDomain }: ComplianceTemplateRouteDeps,
 ): Answer {
   const unused =
     row.domain !== null && !hasDomain(row.account_id, row.domain)
-      ? [`${row.domain} is not registered in this account: as long as it is not, the template is not used`]
+      ? [`${row.domain} is not registered in this account: until it is, the template is not used`]
       : [];
   return {
     status,
-    raw: successBody({ template: shownComplianceTemplate(row) }, [...warnings, ...unused]),
+    raw: successBody({ template: presentComplianceTemplate(row) }, [...warnings, ...unused]),
   };
 }
 

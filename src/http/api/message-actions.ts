@@ -6,7 +6,7 @@ import type { ListedMessage } from '../../store/messages/messages.ts';
 import { type Answer, type Route, route } from '../route.ts';
 import { MESSAGE_EXAMPLE, messageForm } from './messages.ts';
 
-/** `/web-setup/messages/{id}/cancel` and `/retry`: the hand on mail that waits. */
+/** `/web-setup/messages/{id}/cancel` and `/retry`. */
 export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }): Route[] {
   return [
     route({
@@ -14,14 +14,14 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
       path: '/web-setup/messages/{id}/cancel',
       operationId: 'cancelMessage',
       tag: 'Messages and events',
-      summary: 'Calls off a message that waits',
+      summary: 'Cancel a queued message',
       description:
-        'It becomes `failed`, with the event `email_failed` and reason `cancelled`. What is being sent at this moment, or is final, cannot be called off.',
+        'It becomes `cancelled`, with the event `email_failed` and reason `cancelled`. Messages that are being sent or are final cannot be cancelled.',
       scope: 'setup',
       params: z.object({ id: z.string() }),
       answers: {
         200: {
-          description: 'The message as it is now.',
+          description: 'The updated message.',
           data: changed,
           example: { message: CANCELLED, ...MESSAGE_EXAMPLE, status: 'cancelled', attempts: 0 },
         },
@@ -35,14 +35,14 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
       path: '/web-setup/messages/{id}/retry',
       operationId: 'retryMessage',
       tag: 'Messages and events',
-      summary: 'Tries a deferred message again now',
+      summary: 'Retry a deferred message',
       description:
-        'It becomes due now. `message` says what that leads to: it is tried at once, or waits because its destination cannot be reached or its domain cannot send at present.',
+        'The message becomes due now. `message` states whether it is tried immediately, or why it waits: its destination cannot be reached, or its domain cannot send.',
       scope: 'setup',
       params: z.object({ id: z.string() }),
       answers: {
         200: {
-          description: 'The message as it is now.',
+          description: 'The updated message.',
           data: changed,
           example: {
             message: DUE,
@@ -62,7 +62,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
 }
 
 const CANCELLED = 'The message has been cancelled.';
-const DUE = 'The message is due now and is tried at once.';
+const DUE = 'The message is due now and is tried immediately.';
 
 const changed = messageForm.extend({ message: z.string() });
 

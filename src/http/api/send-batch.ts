@@ -10,7 +10,7 @@ import {
   idempotencyKey,
   KEY_HEADER,
   MARKETING_REFUSALS,
-  type SendRouteSettings,
+  type SendRouteDeps,
   TRANSACTIONAL_REFUSALS,
 } from './send.ts';
 import {
@@ -23,17 +23,17 @@ import {
 } from './send-forms.ts';
 
 /**
- * `POST /…/send-batch`: up to 500 sends in one request, each accepted or refused for itself, answered in order.
- * A batch's Idempotency-Key holds for each item under its number: a batch that was cut off half-way and is
- * sent again goes on where it stopped, and nothing is sent twice.
+ * `POST /…/send-batch`: up to 500 sends in one request, accepted or refused one by one, with results in order. The
+ * Idempotency-Key of a batch applies to each item with its index: an interrupted batch that is repeated continues where
+ * it stopped, and nothing is sent twice.
  */
 const MAX_ITEMS = 500;
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Items in progress at the same time: enough to share commits. Each waits for a turn of its own. */
-const AT_ONCE = 32;
-/** Bytes of the items at work at once, one item at least: what one commit may have to write. */
-const BYTES_AT_ONCE = 512 * 1024;
-/** Errors named for each item: a batch may have 500 items that are wrong. */
+/** Items in progress at the same time: enough to share commits. */
+const MAX_CONCURRENT_ITEMS = 32;
+/** Bytes of concurrent items, which one commit has to write; a larger item is processed alone. */
+const MAX_CONCURRENT_BYTES = 512 * 1024;
+/** Errors that the result of an item lists: a batch can have 500 invalid items. */
 const MAX_ITEM_DETAILS = 5;
 
 const batchBody = z.object({
@@ -46,7 +46,7 @@ const batchResult = z.object({
   refused: z.int(),
   results: z
     .array(z.looseObject({ success: z.boolean() }))
-    .describe('In order: each what a single send would answer.'),
+    .describe('In order; each is the response of a single send.'),
 });
 
 interface Stream {
@@ -89,11 +89,11 @@ const STREAMS: Stream[] = [
   },
 ];
 
-export function sendBatchRoutes(settings: SendRouteSettings): Route[] {
-  return STREAMS.map((stream) => batchRoute(settings, stream));
+export function sendBatchRoutes(deps: SendRouteDeps): Route[] {
+  return STREAMS.map((stream) => batchRoute(deps, stream));
 }
 
-function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
+function batchRoute(deps: SendRouteDeps, stream: Stream): Route {
   const warningsOf = unknownFields(stream.form, 'field');
 
   async function sendOne(
@@ -106,17 +106,17 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
       accepted: false,
       body: refusalBody(refusal, call.requestId, MAX_ITEM_DETAILS),
     });
-    // Other accounts' requests run in between.
+    // Requests of other accounts run between items.
     await call.turn();
     const read = item.read();
     if (isRefusal(read)) return refused(read);
     const body = parseForm(stream.form, read.value, 'message');
     if (isRefusal(body)) return refused(body);
     const warnings = warningsOf(read.value);
-    const account = settings.account(call.caller.accountId);
-    if (account === null) return refused(refuse('UNAUTHENTICATED', 'The account is gone'));
+    const account = deps.account(call.caller.accountId);
+    if (account === null) return refused(refuse('UNAUTHENTICATED', 'The account was deleted'));
     const { allowFrom, allowEssential } = call.caller;
-    const accepted = await settings.acceptance.accept({
+    const accepted = await deps.acceptance.accept({
       sender: { account, useCase: stream.useCase, allowFrom, allowEssential },
       body,
       idempotency: key === null ? null : { endpoint: stream.endpoint, key: `${key}#${index}` },
@@ -131,7 +131,7 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     operationId: stream.operationId,
     tag: 'Sending',
     summary: `Send up to ${MAX_ITEMS} ${stream.scope} emails`,
-    description: 'Each is accepted or refused for itself; one bad one does not stop the rest.',
+    description: 'Each message is accepted or refused independently of the others.',
     scope: stream.scope,
     limit: MAX_BYTES,
     body: batchBody,
@@ -140,7 +140,7 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
     headers: KEY_HEADER,
     answers: {
       [stream.status]: {
-        description: 'What became of each',
+        description: 'The result of each message',
         data: batchResult,
         example: {
           message: '1 of 1 accepted',
@@ -167,17 +167,20 @@ function batchRoute(settings: SendRouteSettings, stream: Stream): Route {
 
 interface ItemAnswer {
   accepted: boolean;
-  /** What a single send would answer. */
+  /** The response of a single send. */
   body: string;
 }
 
-/** Items that are worked on together, in order. */
+/** Groups of items that are processed concurrently, in order. */
 function* groupsOf(items: readonly unknown[]): Generator<JsonElement[]> {
   let group: JsonElement[] = [];
   let bytes = 0;
   for (const item of items) {
     if (!(item instanceof JsonElement)) throw new Error('the route reads its list as elements');
-    if (group.length === AT_ONCE || (group.length > 0 && bytes + item.byteLength > BYTES_AT_ONCE)) {
+    if (
+      group.length === MAX_CONCURRENT_ITEMS ||
+      (group.length > 0 && bytes + item.byteLength > MAX_CONCURRENT_BYTES)
+    ) {
       yield group;
       group = [];
       bytes = 0;
@@ -188,7 +191,7 @@ function* groupsOf(items: readonly unknown[]): Generator<JsonElement[]> {
   if (group.length > 0) yield group;
 }
 
-/** The items' answers go in as they are: together they may be megabytes. */
+/** Inserts the responses of the items as text: together they can be megabytes. */
 function answerBody(answers: readonly ItemAnswer[], warnings: readonly string[]): string {
   const accepted = answers.filter((answer) => answer.accepted).length;
   const head = successBody(
@@ -200,7 +203,7 @@ function answerBody(answers: readonly ItemAnswer[], warnings: readonly string[])
     },
     warnings,
   );
-  // The first list of the envelope, as no text before it holds a bracket.
+  // The first list of the envelope: no text before it contains a bracket.
   const at = head.indexOf('[]') + 1;
   return `${head.slice(0, at)}${answers.map(({ body }) => body).join(',')}${head.slice(at)}`;
 }

@@ -5,7 +5,7 @@ import { MAX_HEADERS } from '../../sending/headers.ts';
 import { MAX_RECIPIENTS } from '../../sending/request.ts';
 import { atMost } from '../body/entry-counts.ts';
 
-/** What the send endpoints take and answer: the schemas, with what the documentation says of each field. */
+/** Schemas of the send operations, with examples. */
 const oneOrMany = z.union(
   [z.string(), atMost(z.array(z.string()), MAX_RECIPIENTS)],
   'must be an address, a comma-joined list, or an array of addresses',
@@ -26,13 +26,13 @@ const calendar = z.object({
 /** The fields of both streams. */
 export const commonSendFields = {
   from: z.string().describe('Sender, plain or with display name; its domain must be verified.'),
-  subject: z.string().min(1).optional().describe('Required, unless a template is named that has one.'),
+  subject: z.string().min(1).optional().describe('Required, unless the template has one.'),
   html: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'Must use `{{company_address_html}}` and `{{unsubscribe_email_html}}`. Required, unless `text` is given or a template is named.',
+      'Must use `{{company_address_html}}` and `{{unsubscribe_email_html}}`. Required, unless `text` or `templateId` is given.',
     ),
   text: z
     .string()
@@ -44,13 +44,11 @@ export const commonSendFields = {
     .string()
     .max(100)
     .optional()
-    .describe(
-      'A stored template in place of subject, html and text. A subject given beside it stands over its own.',
-    ),
+    .describe('A stored template in place of html and text. `subject` replaces the subject of the template.'),
   replyTo: z.string().optional(),
   headers: atMost(z.record(z.string(), z.string()), MAX_HEADERS)
     .optional()
-    .describe('Own header fields, at most 50, 8 KiB together.'),
+    .describe('Additional header fields, at most 50, 8 KiB together.'),
   templateVariables: z
     .record(z.string(), z.unknown())
     .optional()
@@ -66,7 +64,9 @@ export const transactionalBody = z.object({
       'Recipient, plain or with display name; also a comma-joined list or an array, 50 together with cc and bcc.',
     ),
   cc: oneOrMany.optional(),
-  bcc: oneOrMany.optional().describe('Each gets a copy that names none of them; may stand without `to`.'),
+  bcc: oneOrMany
+    .optional()
+    .describe('Each receives a copy that names none of them; can be given without `to`.'),
   ...commonSendFields,
   attachments: atMost(z.array(attachment), MAX_ATTACHMENTS, 'TOO_MANY_ATTACHMENTS')
     .optional()
@@ -74,17 +74,17 @@ export const transactionalBody = z.object({
   calendar: calendar
     .optional()
     .describe(
-      'An invitation or its answer: sent as a `text/calendar` alternative and as the file `invite.ics`. Counts to the size of the attachments.',
+      'An invitation or a reply to one: sent as a `text/calendar` alternative and as the file `invite.ics`. Counts as an attachment.',
     ),
   essential: z
     .boolean()
     .optional()
     .describe(
-      'For sign-in codes, password resets and legal notices: is sent to recipients who unsubscribed from transactional mail as well (never after a hard bounce, a complaint or a manual suppression), carries no List-Unsubscribe and need not use `{{unsubscribe_email_html}}`.',
+      'For sign-in codes, password resets and legal notices: the message is also sent to recipients who unsubscribed from transactional mail (never after a hard bounce, a complaint or a manual suppression), has no List-Unsubscribe and need not use `{{unsubscribe_email_html}}`.',
     ),
 });
 
-/** Refused by name: a field that was silently ignored would be mail that somebody thinks was sent. */
+/** Refused and not ignored, because the caller would assume that the field has an effect. */
 const transactionalOnly = z
   .unknown()
   .refine((value) => value === undefined, 'is for transactional mail only')
@@ -93,7 +93,7 @@ const transactionalOnly = z
 
 export const marketingBody = z.object({
   to: oneOrMany.describe(
-    'Recipient; also a list or an array, at most 50. Each gets a copy addressed to them alone.',
+    'Recipient; also a list or an array, at most 50. Each receives a copy addressed to no other recipient.',
   ),
   cc: transactionalOnly,
   bcc: transactionalOnly,
@@ -106,10 +106,10 @@ export const marketingBody = z.object({
     .max(100)
     .optional()
     .describe(
-      'The recipients must be active members of this group. Without it, the contact and its consent count.',
+      'The recipients must be active members of this group. Without it, they must be contacts with consent.',
     ),
-  campaignId: z.string().max(100).optional().describe('The campaign that the message counts for.'),
-  scheduledAt: z.string().optional().describe('When to send, ISO 8601, at most 30 days ahead.'),
+  campaignId: z.string().max(100).optional().describe('The campaign in whose analytics the message counts.'),
+  scheduledAt: z.string().optional().describe('Time of the first attempt, ISO 8601, at most 30 days ahead.'),
 });
 
 const recipients = <Status extends string>(status: Status) =>
@@ -125,7 +125,7 @@ const recipients = <Status extends string>(status: Status) =>
 const delivery = z.object({
   status: z
     .enum(['queued', 'sending', 'delivered', 'deferred', 'bounced', 'failed'])
-    .describe('`queued` or `sending`: no outcome within the time asked for.'),
+    .describe('`queued` or `sending`: there was no outcome within the requested time.'),
   smtpReply: z.string().optional(),
 });
 

@@ -19,12 +19,12 @@ import {
   transactionalResult,
 } from './send-forms.ts';
 
-/** `POST /transactional/send` (with `Prefer: wait=N` after the first outcome) and `POST /marketing/send`. */
-export interface SendRouteSettings {
+/** `POST /transactional/send` and `POST /marketing/send`. */
+export interface SendRouteDeps {
   acceptance: Acceptance;
   account(accountId: string): AccountRow | null;
   firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<Outcome | null>;
-  /** Where a message stands now. */
+  /** The current state of a message. */
   statusOf(messageId: string): MessageStatus;
 }
 
@@ -32,10 +32,10 @@ const MAX_WAIT_SECONDS = 30;
 
 export const KEY_HEADER = {
   'Idempotency-Key':
-    'A UUID, say: a repeated request with it within 24 hours gets the first answer and sends nothing.',
+    'For example a UUID: a request that is repeated with it within 24 hours gets the first response and sends nothing.',
 };
 
-/** What both streams may refuse, in the order in which it is looked at. */
+/** Refusals of both streams, in the order of the checks. */
 export const SEND_REFUSALS: RefusalCode[] = [
   'IDEMPOTENCY_IN_PROGRESS',
   'IDEMPOTENCY_KEY_REUSED',
@@ -63,45 +63,46 @@ export const MARKETING_REFUSALS: RefusalCode[] = [
   'CONSENT_REQUIRED',
 ];
 
-export function sendRoutes(settings: SendRouteSettings): Route[] {
-  return [transactionalSend(settings), marketingSend(settings)];
+export function sendRoutes(deps: SendRouteDeps): Route[] {
+  return [transactionalSend(deps), marketingSend(deps)];
 }
 
-function transactionalSend(settings: SendRouteSettings): Route {
+function transactionalSend(deps: SendRouteDeps): Route {
   return route({
     method: 'POST',
     path: '/transactional/send',
     operationId: 'sendTransactional',
     tag: 'Sending',
     summary: 'Send a transactional email',
-    description: 'Answers once the message is checked, rendered and stored durably; delivery starts at once.',
+    description:
+      'Responds after the message was checked, rendered and stored durably; delivery starts immediately.',
     scope: 'transactional',
     limit: 'send',
     body: transactionalBody,
     example: TRANSACTIONAL_EXAMPLE,
     headers: {
       ...KEY_HEADER,
-      Prefer: '`wait=N` (seconds, at most 30) holds the answer for the first delivery outcome.',
+      Prefer: '`wait=N` (seconds, at most 30): respond after the first delivery outcome.',
     },
     answers: { 200: { description: 'Accepted', data: transactionalResult, example: TRANSACTIONAL_RESULT } },
     refusals: TRANSACTIONAL_REFUSALS,
     handle: async (call) => {
-      const request = acceptRequest(settings, call, 'tx', 'transactional/send');
+      const request = acceptRequest(deps, call, 'tx', 'transactional/send');
       if (isRefusal(request)) return request;
       const waitMs = preferredWait(call.headers['prefer']);
       const waiting: { outcome?: Promise<Outcome | null> } = {};
-      const accepted = await settings.acceptance.accept(request, (seq) => {
-        if (waitMs > 0) waiting.outcome = settings.firstOutcome(seq, waitMs, call.signal);
+      const accepted = await deps.acceptance.accept(request, (seq) => {
+        if (waitMs > 0) waiting.outcome = deps.firstOutcome(seq, waitMs, call.signal);
       });
       if (isRefusal(accepted)) return accepted;
       return waiting.outcome === undefined || accepted.kind === 'replayed'
         ? answerOf(accepted)
-        : withDelivery(settings, accepted, await waiting.outcome, call.warnings);
+        : withDelivery(deps, accepted, await waiting.outcome, call.warnings);
     },
   });
 }
 
-function marketingSend(settings: SendRouteSettings): Route {
+function marketingSend(deps: SendRouteDeps): Route {
   return route({
     method: 'POST',
     path: '/marketing/send',
@@ -109,7 +110,7 @@ function marketingSend(settings: SendRouteSettings): Route {
     tag: 'Sending',
     summary: 'Send a marketing email',
     description:
-      'Answers once the job is stored durably. Every recipient must have agreed; what became of each is found with `GET /web-setup/messages?jobId=`.',
+      'Responds after the job was stored durably. Every recipient must have consented. `GET /web-setup/messages?jobId=` lists the messages.',
     scope: 'marketing',
     limit: 'send',
     body: marketingBody,
@@ -118,25 +119,25 @@ function marketingSend(settings: SendRouteSettings): Route {
     answers: { 202: { description: 'Queued', data: marketingResult, example: MARKETING_RESULT } },
     refusals: MARKETING_REFUSALS,
     handle: async (call) => {
-      const request = acceptRequest(settings, call, 'mk', 'marketing/send');
+      const request = acceptRequest(deps, call, 'mk', 'marketing/send');
       if (isRefusal(request)) return request;
-      const accepted = await settings.acceptance.accept(request);
+      const accepted = await deps.acceptance.accept(request);
       return isRefusal(accepted) ? accepted : answerOf(accepted);
     },
   });
 }
 
-/** The body of a send of either stream; what marketing refuses by name is not there any more. */
+/** The body of a send of either stream. */
 type SendBody = z.output<typeof transactionalBody> | z.output<typeof marketingBody>;
 
 function acceptRequest(
-  settings: SendRouteSettings,
+  deps: SendRouteDeps,
   call: Call<unknown, unknown, SendBody>,
   useCase: UseCase,
   endpoint: string,
 ): AcceptRequest | Refusal {
-  const account = settings.account(call.caller.accountId);
-  if (account === null) return refuse('UNAUTHENTICATED', 'The account is gone');
+  const account = deps.account(call.caller.accountId);
+  if (account === null) return refuse('UNAUTHENTICATED', 'The account was deleted');
   const key = idempotencyKey(call.headers['idempotency-key']);
   if (isRefusal(key)) return key;
   const { allowFrom, allowEssential } = call.caller;
@@ -154,9 +155,9 @@ function answerOf(accepted: Accepted): Answer {
     : { status: accepted.status, raw: accepted.body };
 }
 
-/** Without an outcome in the time that was given: where the message stands. */
+/** Adds the outcome, or the current state when there was no outcome in time. */
 function withDelivery(
-  { statusOf }: SendRouteSettings,
+  { statusOf }: SendRouteDeps,
   accepted: Extract<Accepted, { kind: 'accepted' }>,
   outcome: Outcome | null,
   ignored: readonly string[],
@@ -178,7 +179,7 @@ function withDelivery(
   };
 }
 
-/** The caller's key, null when there is none. */
+/** The Idempotency-Key of the request; null: none. */
 export function idempotencyKey(header: string | string[] | undefined): string | null | Refusal {
   if (header === undefined) return null;
   const key = typeof header === 'string' ? parseIdempotencyKey(header) : null;
@@ -191,7 +192,7 @@ export function idempotencyKey(header: string | string[] | undefined): string | 
   );
 }
 
-/** RFC 7240 §4.3; 0 when nothing, or nothing sensible, was asked for. */
+/** Ms of `wait` (RFC 7240 §4.3); 0 when it is absent or invalid. */
 function preferredWait(header: string | string[] | undefined): number {
   const seconds = Number(/(?:^|[,;\s])wait\s*=\s*"?(\d{1,4})"?/i.exec(String(header ?? ''))?.[1] ?? 0);
   return Math.min(seconds, MAX_WAIT_SECONDS) * 1000;

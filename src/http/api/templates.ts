@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
 import type { TemplateRow } from '../../store/templates.ts';
-import { contentFault, shownTemplate, type Templates, templateWarnings } from '../../templates/templates.ts';
+import {
+  contentFault,
+  presentTemplate,
+  type Templates,
+  templateWarnings,
+} from '../../templates/templates.ts';
 import { subjectTemplateFault } from '../../templates/text.ts';
 import { successBody } from '../answers.ts';
 import { readPageKey } from '../page-key.ts';
@@ -10,7 +15,7 @@ import { given } from './given.ts';
 import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
 import { line, lines } from './text-form.ts';
 
-/** `/web-setup/templates`: mails that are kept here, which a send may name in place of its own texts. */
+/** `/web-setup/templates`: stored templates, which a send can name in place of its content. */
 export function templateRoutes({ templates }: { templates: Templates }): Route[] {
   return [...allTemplates(templates), ...oneTemplate(templates)];
 }
@@ -23,7 +28,7 @@ const fields = {
     .enum(['transactional', 'marketing'])
     .nullable()
     .optional()
-    .describe('The stream it is for: sends of the other one are refused. `null`: for both.'),
+    .describe('The stream that can use it; `null`: both.'),
   subject: line(998)
     .superRefine((subject, context) => {
       const message = subjectTemplateFault(subject);
@@ -31,8 +36,8 @@ const fields = {
     })
     .nullable()
     .optional()
-    .describe('May hold `{{name}}`; `null`: every send gives its own.'),
-  text: lines().nullable().optional().describe('Plain text version; made from the html when absent.'),
+    .describe('Can contain `{{name}}`; `null`: each send contains one.'),
+  text: lines().nullable().optional().describe('Plain text version. Default: derived from the html.'),
 };
 const name = line(200);
 const html = lines()
@@ -40,10 +45,10 @@ const html = lines()
   .nullable()
   .optional()
   .describe(
-    'May hold `{{name}}`, and must hold the compliance variables to be sent. Left out or `null`, with a `text`: its mail is text only.',
+    'Can contain `{{name}}`; must contain the compliance variables before it can be sent. Absent or `null` with a `text`: the message is text only.',
   );
 
-/** What a template may hold when it is created. */
+/** The body of a request that creates a template. */
 export const templateForm = z.object({ name, ...fields, html });
 
 const template = z.object({
@@ -51,7 +56,7 @@ const template = z.object({
   name: z.string(),
   type: z.enum(['transactional', 'marketing']).nullable(),
   subject: z.string().nullable(),
-  html: z.string().describe('Empty when its mail is text only.'),
+  html: z.string().describe('Empty when the message is text only.'),
   text: z.string().nullable(),
   createdAt: z.iso.datetime(),
   updatedAt: z.iso.datetime(),
@@ -65,8 +70,8 @@ function allTemplates(templates: Templates): Route[] {
       method: 'GET',
       path: '/web-setup/templates',
       operationId: 'listTemplates',
-      summary: 'Templates, newest first',
-      description: 'A page may hold fewer than `limit` when the templates are large.',
+      summary: 'List templates, newest first',
+      description: 'A page can have fewer rows than `limit` when the templates are large.',
       query: z.object(pagingWide),
       answers: {
         200: {
@@ -83,7 +88,7 @@ function allTemplates(templates: Templates): Route[] {
         const page = await templates.list({ accountId: caller.accountId, beforeSeq, limit: query.limit });
         return {
           status: 200,
-          data: { templates: page.rows.map(shownTemplate), ...pageEnd('templates', page) },
+          data: { templates: page.rows.map(presentTemplate), ...pageEnd('templates', page) },
         };
       },
     }),
@@ -92,9 +97,9 @@ function allTemplates(templates: Templates): Route[] {
       method: 'POST',
       path: '/web-setup/templates',
       operationId: 'createTemplate',
-      summary: 'Keeps a template',
+      summary: 'Create a template',
       description:
-        'What a send with it would be refused for, and braces that look like a slip, are named in `warnings`.',
+        '`warnings` names missing compliance variables, for which a send would be refused, and text that looks like a misspelled variable.',
       body: templateForm,
       example: {
         name: EXAMPLE.name,
@@ -102,21 +107,21 @@ function allTemplates(templates: Templates): Route[] {
         subject: EXAMPLE.subject,
         html: EXAMPLE.html,
       },
-      answers: { 201: { description: 'Made.', data: one, example: { template: EXAMPLE } } },
+      answers: { 201: { description: 'Created.', data: one, example: { template: EXAMPLE } } },
       refusals: ['LIMIT_REACHED'],
       handle: async ({ caller, body, warnings }) => {
         const { type = null, subject = null, text = null } = body;
         const html = body.html ?? '';
-        const empty = contentFault({ html, text });
-        if (empty !== null) return empty;
-        const made = await templates.create(caller.accountId, {
+        const fault = contentFault({ html, text });
+        if (fault !== null) return fault;
+        const created = await templates.create(caller.accountId, {
           name: body.name,
           html,
           type,
           subject,
           text,
         });
-        return isRefusal(made) ? made : answer(201, made, warnings);
+        return isRefusal(created) ? created : answer(201, created, warnings);
       },
     }),
   ];
@@ -129,13 +134,13 @@ function oneTemplate(templates: Templates): Route[] {
       method: 'GET',
       path: '/web-setup/templates/{templateId}',
       operationId: 'getTemplate',
-      summary: 'One template',
+      summary: 'Retrieve a template',
       params,
       answers: { 200: { description: 'The template.', data: one, example: { template: EXAMPLE } } },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = templates.get(caller.accountId, params.templateId);
-        return isRefusal(found) ? found : { status: 200, data: { template: shownTemplate(found) } };
+        return isRefusal(found) ? found : { status: 200, data: { template: presentTemplate(found) } };
       },
     }),
     route({
@@ -143,14 +148,14 @@ function oneTemplate(templates: Templates): Route[] {
       method: 'PUT',
       path: '/web-setup/templates/{templateId}',
       operationId: 'updateTemplate',
-      summary: 'Changes a template',
+      summary: 'Update a template',
       description:
-        'Fields that are given replace what was there, others stay, `null` takes a value away. Mail that was accepted before stays as it was.',
+        'Given fields are replaced, others are not changed; `null` removes a value. Messages that were accepted before do not change.',
       params,
       body: z.object({ name: name.optional(), ...fields, html }),
       example: { subject: 'Your order {{orderNumber}} is on its way' },
       answers: {
-        200: { description: 'The template as it is now.', data: one, example: { template: EXAMPLE } },
+        200: { description: 'The updated template.', data: one, example: { template: EXAMPLE } },
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, params, body, warnings }) => {
@@ -164,8 +169,8 @@ function oneTemplate(templates: Templates): Route[] {
       method: 'DELETE',
       path: '/web-setup/templates/{templateId}',
       operationId: 'deleteTemplate',
-      summary: 'Deletes a template',
-      description: 'Mail that was accepted with it is sent all the same.',
+      summary: 'Delete a template',
+      description: 'Messages that were accepted with it are still sent.',
       params,
       answers: {
         200: {
@@ -186,7 +191,7 @@ function oneTemplate(templates: Templates): Route[] {
 }
 
 function answer(status: number, row: TemplateRow, warnings: readonly string[]): Answer {
-  const data = { template: shownTemplate(row) };
+  const data = { template: presentTemplate(row) };
   return { status, raw: successBody(data, [...warnings, ...templateWarnings(row)]) };
 }
 
