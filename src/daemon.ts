@@ -26,8 +26,7 @@ import { createHttpsProbe } from './domains/platform/https-probe.ts';
 import { linkHostStanding, publicHost } from './domains/platform/link-hosts.ts';
 import { platformOf } from './domains/platform/platform.ts';
 import { createDomains, type Domains } from './domains/service.ts';
-import { dropQueued } from './events/drop.ts';
-import { createRecorder } from './events/record.ts';
+import { createRecorder, dropQueued } from './events/record.ts';
 import {
   createRetention,
   PURGED_KINDS,
@@ -62,10 +61,7 @@ import { createTables } from './store/tables.ts';
 import { openWriteAheadLog } from './store/write-ahead-log.ts';
 import { createWriter } from './store/writer.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
-import { createWebhookCaller } from './webhooks/call.ts';
-import { createWebhookSecrets } from './webhooks/secrets.ts';
-import { createWebhookSender } from './webhooks/sender.ts';
-import { createWebhooks } from './webhooks/service.ts';
+import { createWebhookSystem } from './webhooks/system.ts';
 
 /**
  * The composition root: the only place that knows all parts and how they hang together. `serve`, `demo` and
@@ -200,33 +196,22 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       labelNames: ['outcome'],
       registers: [registry],
     });
-    const { allowPrivateNetworks } = config.webhooks;
-    const webhookParts = {
+    const { webhooks, sender: webhookSender } = createWebhookSystem({
       clock,
       random,
+      ids,
       log,
       tables,
       reader,
       writer,
-      secrets: createWebhookSecrets({ seal, random }),
-      caller: createWebhookCaller({
-        resolver,
-        allowPrivateNetworks,
-        userAgent: `Postrider/${programVersion()}`,
-      }),
-    };
-    const webhookSender = createWebhookSender({
-      ...webhookParts,
+      seal,
+      resolver,
+      allowPrivateNetworks: config.webhooks.allowPrivateNetworks,
+      userAgent: `Postrider/${programVersion()}`,
+      mayAdd: limits.mayAdd.webhooks,
       observe: (outcome) => webhookCalls.inc({ outcome }),
     });
     undo.push(() => webhookSender.stop());
-    const webhooks = createWebhooks({
-      ...webhookParts,
-      ids,
-      allowPrivateNetworks,
-      mayAdd: limits.mayAdd.webhooks,
-      onChange: webhookSender.changed,
-    });
     const onSuppressionChange = createStatusFollower(clock);
     const recorder = createRecorder({
       clock,
@@ -427,8 +412,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             isDiskLow: pressure.isDiskLow,
             observe: (purpose, result) => mailIn.inc({ purpose, result }),
             optOut: (all, message) => {
-              const word = { method: 'mailto', ip: null, userAgent: null } as const;
-              unsubscribing.optOut(all, sentMailOf(message), 'list', word);
+              const source = { method: 'mailto', ip: null, userAgent: null } as const;
+              unsubscribing.optOut(all, sentMailOf(message), 'list', source);
             },
           });
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));

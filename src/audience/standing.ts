@@ -22,13 +22,19 @@ const STATUS: Record<SuppressionReason, MarketingStanding['status']> = {
   manual: 'suppressed',
 };
 
-/** Null: not suppressed. Any other reason precedes an opt-out; of several, the first one counts. */
+/** Null: not suppressed for marketing. */
 export function marketingStanding(
   tables: Tables,
   accountId: string,
   recipientHash: string,
 ): MarketingStanding | null {
-  const rows = tables.suppressions.of(accountId, recipientHash).filter(({ stream }) => stream !== 'tx');
+  return decidingSuppression(
+    tables.suppressions.of(accountId, recipientHash).filter(({ stream }) => stream !== 'tx'),
+  );
+}
+
+/** The first suppression with another reason than an opt-out decides, otherwise the first one. */
+export function decidingSuppression(rows: readonly SuppressionRow[]): MarketingStanding | null {
   const row = rows.find(({ reason }) => reason !== 'unsubscribe') ?? rows[0];
   return row === undefined ? null : { status: STATUS[row.reason], row };
 }

@@ -10,79 +10,75 @@ import { hasRawVariables } from '../mail/compliance.ts';
 import type { Mailbox } from '../mail/content.ts';
 import type { OwnContent } from '../mail/shared-content.ts';
 import { packContent } from '../mail/stored-content.ts';
-import { isSimulated, type StoreSettings, storeMessage } from '../sending/draft.ts';
+import { isSimulated, type StoreOptions, storeMessage } from '../sending/draft.ts';
 import type { HtmlReader } from '../sending/html-reader.ts';
-import { fillWording, type OwnWording } from '../sending/render.ts';
+import { type CopyRendering, fillCopy } from '../sending/render.ts';
 import type { CampaignMember, CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
 import { type CampaignContent, type SharedBody, stateOf } from './content.ts';
 import { contactVariables, mailboxOf } from './fields.ts';
-import { type ReadyCampaign, stillReady } from './mail.ts';
+import { type ReadyCampaign, recheckCampaign } from './mail.ts';
 
 /**
- * The next portion of a campaign, in one unit of work: members behind the cursor are judged, their messages and
- * queue rows stored, the cursor and the counts moved. So wherever a crash comes, nobody is skipped and nobody is
- * written to twice.
+ * The next batch of a campaign in one unit of work: the eligibility of the members after the cursor is checked, their
+ * messages and queue rows are stored, the cursor and the counts are moved. After a crash no member is skipped and none
+ * receives the campaign twice.
  */
-export interface BatchMeans extends StoreSettings {
+export interface BatchDeps extends StoreOptions {
   clock: Clock;
   ids: Ids;
-  /** Says why a member's mail could not be rendered. */
   log: Log;
   html: HtmlReader;
   limits: Pick<AccountLimits, 'takeMessages' | 'allowance'>;
 }
 
-/** Every member has been dealt with. */
-export function isThrough({ at_seq, last_seq }: CampaignSend): boolean {
+/** Whether all members were processed. */
+export function isComplete({ at_seq, last_seq }: CampaignSend): boolean {
   return last_seq !== null && at_seq >= last_seq;
 }
 
-/** Members looked at in a unit of work at most: how long everybody else waits for their turn, some 10 ms. */
-export const BATCH = 25;
-/**
- * A unit of work ends early after so many characters, one member at least: of what is rendered for each member, be it
- * stored or only checked.
- */
-const BATCH_CHARACTERS = 256 * 1024;
-/** What a mail that could not be written counts for: its values may have become long before. */
-const UNWRITTEN = BATCH_CHARACTERS / 4;
-/** What a hole of the shared text counts for, in characters. */
-const HOLE = 8;
-/** Batches of a paced campaign in an hour, at least: one every fifteen seconds. */
-const PORTIONS_AN_HOUR = 240;
+/** Members in one unit of work: it takes some 10 ms, for which other work waits. */
+export const MEMBER_BATCH_SIZE = 25;
+/** A unit of work ends early after this number of characters, rendered or checked; it processes at least one member. */
+const MAX_BATCH_CHARACTERS = 256 * 1024;
+/** Characters that a message which could not be rendered counts for: its values can be long. */
+const FAILED_RENDERING = MAX_BATCH_CHARACTERS / 4;
+/** Characters that a hole of the shared text counts for. */
+const HOLE_CHARACTERS = 8;
+/** Minimum for a campaign with `perHour`: one batch every fifteen seconds. */
+const BATCHES_PER_HOUR = 240;
 
 /**
- * Stores at most `room` messages, no more than the account's message limits allow, and returns where they go. A
- * refusal: nothing may be sent any more, and nothing was stored. Stores nothing either if `content`, which was prepared
- * ahead, is not what the campaign would be sent with now.
+ * Stores at most `capacity` messages within the account's message limits and returns their destinations. A refusal: the
+ * campaign cannot be sent any more, and nothing was stored. Stores nothing if `content`, which was prepared ahead, is
+ * outdated.
  */
 export function queueBatch(
   tables: Tables,
   send: CampaignSend,
-  room: number,
+  capacity: number,
   content: CampaignContent | Refusal,
-  means: BatchMeans,
+  deps: BatchDeps,
 ): ReadonlySet<string> | Refusal {
-  const ready = stillReady(tables, send, means.html, isRefusal(content) ? undefined : content.mail);
+  const ready = recheckCampaign(tables, send, deps.html, isRefusal(content) ? undefined : content.mail);
   if (isRefusal(ready)) return ready;
-  if (isRefusal(content) || content.state !== stateOf(ready)) return NOWHERE;
+  if (isRefusal(content) || content.state !== stateOf(ready)) return NO_DESTINATIONS;
   const pace = paceOf(send.per_hour);
-  const allowed = means.limits.allowance(tables, send.account_id, means.clock.now()).left;
-  const most = Math.min(room, pace.atOnce, allowed);
+  const allowed = deps.limits.allowance(tables, send.account_id, deps.clock.now()).left;
+  const limit = Math.min(capacity, pace.batchSize, allowed);
   const members = tables.campaignSends.members({
     groupSeq: ready.group.seq,
     after: send.at_seq,
     upTo: send.last_seq ?? 0,
-    limit: BATCH,
+    limit: MEMBER_BATCH_SIZE,
   });
-  const copier = copierOf(tables, send, ready, content, means);
+  const copier = createCopier(tables, send, ready, content, deps);
   const after = { ...send };
   const destinations = new Set<string>();
   let counted = 0;
   let stopped = false;
   for (const member of members) {
-    stopped = copier.work() >= BATCH_CHARACTERS || after.queued - send.queued >= most;
+    stopped = copier.work() >= MAX_BATCH_CHARACTERS || after.queued - send.queued >= limit;
     if (stopped) break;
     after.at_seq = member.seq;
     const address = copier.store(member);
@@ -92,15 +88,15 @@ export function queueBatch(
     }
     after.queued++;
     destinations.add(domainOf(address));
-    if (!isSimulated(address, means)) counted++;
+    if (!isSimulated(address, deps)) counted++;
   }
   copier.finish();
-  // There is nobody behind them.
-  if (!stopped && members.length < BATCH) after.at_seq = send.last_seq ?? 0;
-  const now = means.clock.now();
-  after.next_at = now + Math.ceil((after.queued - send.queued) * pace.each);
+  // They were the last members.
+  if (!stopped && members.length < MEMBER_BATCH_SIZE) after.at_seq = send.last_seq ?? 0;
+  const now = deps.clock.now();
+  after.next_at = now + Math.ceil((after.queued - send.queued) * pace.intervalMs);
   if (counted > 0) {
-    const limited = means.limits.takeMessages(tables, send.account_id, counted, now);
+    const limited = deps.limits.takeMessages(tables, send.account_id, counted, now);
     if (limited !== null) return limited;
   }
   tables.campaignSends.update(after);
@@ -108,59 +104,59 @@ export function queueBatch(
   return destinations;
 }
 
-const NOWHERE: ReadonlySet<string> = new Set();
+const NO_DESTINATIONS: ReadonlySet<string> = new Set();
 
 /**
- * How many messages of a paced campaign go at once, and how long each makes the next ones wait, in ms. With n at
- * most at once and perHour - n + 1 in an hour between them, no hour however it is cut ever sees more than perHour.
+ * The batch size of a campaign with `perHour`, and the interval for each message of a batch. With batches of n messages
+ * and perHour - n + 1 intervals an hour, no period of an hour has more than perHour messages.
  */
-export function paceOf(perHour: number | null): { atOnce: number; each: number } {
-  if (perHour === null) return { atOnce: Number.POSITIVE_INFINITY, each: 0 };
-  const atOnce = Math.min(BATCH, Math.max(1, Math.floor(perHour / PORTIONS_AN_HOUR)));
-  return { atOnce, each: HOUR / (perHour - atOnce + 1) };
+export function paceOf(perHour: number | null): { batchSize: number; intervalMs: number } {
+  if (perHour === null) return { batchSize: Number.POSITIVE_INFINITY, intervalMs: 0 };
+  const batchSize = Math.min(MEMBER_BATCH_SIZE, Math.max(1, Math.floor(perHour / BATCHES_PER_HOUR)));
+  return { batchSize, intervalMs: HOUR / (perHour - batchSize + 1) };
 }
 
 type Skipped = { skipped: 'without_email' | 'not_eligible' | 'not_renderable' };
 
-/** Makes the messages of one batch. */
-function copierOf(
+/** Creates the messages of one batch. */
+function createCopier(
   tables: Tables,
   send: CampaignSend,
   { domain, prepared }: ReadyCampaign,
   { mail, shared }: CampaignContent,
-  means: BatchMeans,
+  deps: BatchDeps,
 ) {
   const optional = new Set(mail.optional);
-  const now = means.clock.now();
+  const now = deps.clock.now();
   const holes = isRefusal(shared)
     ? 0
-    : shared.wording.parts.reduce((n, { template }) => n + template.holes.length, 0);
-  const html = isRefusal(shared) ? undefined : shared.wording.parts.find(({ field }) => field === 'html');
-  // A raw variable makes the html be rendered and read for every member.
+    : shared.rendering.parts.reduce((n, { template }) => n + template.holes.length, 0);
+  const html = isRefusal(shared) ? undefined : shared.rendering.parts.find(({ field }) => field === 'html');
+  // With a raw variable the html is rendered and parsed for each member.
   const checked = prepared.parts.some(({ field, template }) => field === 'html' && hasRawVariables(template))
     ? 4 * Math.max(mail.wording.html.length, html?.template.length ?? 0)
     : 0;
   let work = 0;
-  /** Of the row with what all copies have in common: there is one as soon as one copy is stored. */
+  /** The row with the shared content, which is stored with the first copy. */
   let sharedId: number | null = null;
   let stored = 0;
 
-  function fill(member: CampaignMember): (OwnWording & SharedBody) | Refusal {
+  function fill(member: CampaignMember): (CopyRendering & SharedBody) | Refusal {
     if (isRefusal(shared)) return shared;
     const variables = { ...mail.variables, ...contactVariables(member) };
-    const own = fillWording(shared.wording, variables, optional);
+    const own = fillCopy(shared.rendering, variables, optional);
     return isRefusal(own) ? own : { ...own, ...shared };
   }
 
-  /** Stores a member's own part, and the rest with the first one. */
+  /** Stores the part that differs for each member, and the shared content with the first one. */
   function storeContent(
     member: CampaignMember,
     { name }: Mailbox,
   ): { contentId: number; subject: string } | Refusal {
-    work += checked + holes * HOLE;
+    work += checked + holes * HOLE_CHARACTERS;
     const filled = fill(member);
     if (isRefusal(filled)) {
-      work += UNWRITTEN;
+      work += FAILED_RENDERING;
       return filled;
     }
     const { subject, values, packed, digest } = filled;
@@ -176,11 +172,11 @@ function copierOf(
   return {
     /** Characters read or written so far. */
     work: (): number => work,
-    /** To be called when all are stored. */
+    /** Call it after the last member. */
     finish: (): void => {
       if (sharedId !== null) tables.sharedContents.addCopies(sharedId, stored);
     },
-    /** The address it goes to, or why there is no message. */
+    /** Returns the address of the message, or why there is none. */
     store: (member: CampaignMember): string | Skipped => {
       if (member.email === null || member.email_hash === null) return { skipped: 'without_email' };
       const { account_id, subscription_group_id } = send;
@@ -190,13 +186,13 @@ function copierOf(
       const content = storeContent(member, mailbox);
       if (isRefusal(content)) {
         const { message: reason } = content;
-        means.log.info(
+        deps.log.info(
           { campaignId: send.campaign_id, member: member.seq, reason },
           'campaign member skipped',
         );
         return { skipped: 'not_renderable' };
       }
-      const messageId = means.ids.make('msg');
+      const messageId = deps.ids.make('msg');
       storeMessage(
         tables,
         {
@@ -217,7 +213,7 @@ function copierOf(
           now,
           dueAt: now,
         },
-        means,
+        deps,
       );
       return member.email;
     },

@@ -13,10 +13,7 @@ import type { Page, PageFilter } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
-/**
- * Campaigns: a name under which messages are sent and counted. Their messages do not depend on them: deleting
- * a campaign takes its counts along and leaves its mail as it is.
- */
+/** Campaigns: names under which messages are sent and counted. Deleting one deletes its counts, not its messages. */
 export interface CampaignFields {
   name: string;
   description: string | null;
@@ -25,18 +22,19 @@ export interface CampaignFields {
 export const ANALYTICS_INTERVALS = ['hour', 'day'] as const;
 export type AnalyticsInterval = (typeof ANALYTICS_INTERVALS)[number];
 
-/** Epoch ms; null: from the beginning, up to now. */
-export interface AnalyticsWish {
+export interface AnalyticsQuery {
+  /** Epoch ms; null: since the beginning. */
   from: number | null;
+  /** Epoch ms; null: until now. */
   to: number | null;
   interval: AnalyticsInterval;
 }
 
 export interface CampaignAnalytics {
   totals: CampaignTotals;
-  /** In order; spans in which nothing happened are left out. `start`: epoch ms. */
+  /** In order, without spans of zeros. `start`: epoch ms. */
   series: CountedSpan[];
-  /** Of all times, the most clicked first. */
+  /** Of the whole lifetime, the most clicked first. */
   links: LinkClicks[];
 }
 
@@ -45,23 +43,26 @@ export interface Campaigns {
   list(filter: PageFilter): Promise<Page<CampaignRow>>;
   get(accountId: string, campaignId: string): CampaignRow | Refusal;
   create(accountId: string, fields: CampaignFields): Promise<CampaignRow>;
-  /** Changes the fields that are given. */
   update(
     accountId: string,
     campaignId: string,
     fields: Partial<CampaignFields>,
   ): Promise<CampaignRow | Refusal>;
-  /** Refused while it is being sent: somebody would have half of it. */
+  /** Refused while the campaign is being sent. */
   remove(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
-  /** Counted by hours: `from` is taken back to the full hour, `to` forward. */
-  analytics(accountId: string, campaignId: string, wish: AnalyticsWish): Promise<CampaignAnalytics | Refusal>;
+  /** `from` is rounded down to the hour, `to` up. */
+  analytics(
+    accountId: string,
+    campaignId: string,
+    query: AnalyticsQuery,
+  ): Promise<CampaignAnalytics | Refusal>;
 }
 
 const WIDTHS: Record<AnalyticsInterval, number> = { hour: HOUR, day: DAY };
 const MAX_LINKS = 100;
-const END_OF_TIME = Number.MAX_SAFE_INTEGER;
+const NO_END = Number.MAX_SAFE_INTEGER;
 
-/** What was counted of a campaign, as reader threads read it. */
+/** Reads the counts of a campaign, in a reader thread. */
 export const campaignAnalytics = readQuery(
   'campaignAnalytics',
   (tables: Tables, filter: CountFilter, width: number): CampaignAnalytics => ({
@@ -71,16 +72,18 @@ export const campaignAnalytics = readQuery(
   }),
 );
 
-export function createCampaigns(house: {
+export interface CampaignsDeps {
   tables: Tables;
-  /** Where lists are read; default: this thread. */
+  /** Reads lists; default: on this thread. */
   reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
-}): Campaigns {
-  const { tables, writer, clock, ids } = house;
-  const reader = house.reader ?? createLocalReader(tables);
+}
+
+export function createCampaigns(deps: CampaignsDeps): Campaigns {
+  const { tables, writer, clock, ids } = deps;
+  const reader = deps.reader ?? createLocalReader(tables);
   return {
     list: (filter) => reader.table(filter.accountId, 'campaigns', 'list', filter),
     get: (accountId, campaignId) => findCampaign(tables, accountId, campaignId),
@@ -109,12 +112,15 @@ export function createCampaigns(house: {
       writer.run((all): CampaignRow | Refusal => {
         const campaign = findCampaign(all, accountId, campaignId);
         if (isRefusal(campaign)) return campaign;
-        if (UNDER_WAY.includes(campaign.status)) {
-          return refuse('INVALID_STATE', `the campaign is ${campaign.status}: cancel it first`);
+        if (ACTIVE.includes(campaign.status)) {
+          return refuse('INVALID_STATE', `Campaign ${campaignId} is ${campaign.status}: cancel it first`);
         }
-        // Without the campaign nobody would know that its mail is not to go.
+        // Without the campaign its remaining messages would be sent.
         if (campaign.status === 'cancelled' && all.campaignSends.get(campaign.seq)?.open === 1)
-          return refuse('INVALID_STATE', 'mail of the campaign is still being called off; try again shortly');
+          return refuse(
+            'INVALID_STATE',
+            `Messages of campaign ${campaignId} are still being cancelled; try again later`,
+          );
         all.campaigns.remove(campaign.seq);
         return campaign;
       }),
@@ -124,24 +130,24 @@ export function createCampaigns(house: {
       const filter = {
         campaignId,
         from: from === null ? 0 : from - (from % HOUR),
-        to: to === null ? END_OF_TIME : Math.ceil(to / HOUR) * HOUR,
+        to: to === null ? NO_END : Math.ceil(to / HOUR) * HOUR,
       };
       return reader.query(accountId, campaignAnalytics, filter, WIDTHS[interval]);
     },
   };
 }
 
-const UNDER_WAY: readonly CampaignStatus[] = ['scheduled', 'sending', 'paused'];
+const ACTIVE: readonly CampaignStatus[] = ['scheduled', 'sending', 'paused'];
 
-/** The same refusal for an unknown campaign and for another account's. */
+/** Returns the same refusal for an unknown campaign and for one of another account. */
 export function findCampaign(tables: Tables, accountId: string, campaignId: string): CampaignRow | Refusal {
   return (
     tables.campaigns.get(accountId, campaignId) ??
-    refuse('CAMPAIGN_NOT_FOUND', `there is no campaign ${campaignId}`)
+    refuse('CAMPAIGN_NOT_FOUND', `There is no campaign ${campaignId}`)
   );
 }
 
-export interface ShownCampaign {
+export interface Campaign {
   campaignId: string;
   name: string;
   description: string | null;
@@ -150,8 +156,7 @@ export interface ShownCampaign {
   updatedAt: string;
 }
 
-/** A campaign as callers see it. */
-export function shownCampaign(row: CampaignRow): ShownCampaign {
+export function presentCampaign(row: CampaignRow): Campaign {
   const { name, description, status } = row;
   return {
     campaignId: row.campaign_id,
@@ -163,17 +168,17 @@ export function shownCampaign(row: CampaignRow): ShownCampaign {
   };
 }
 
-export interface ShownAnalytics {
+export interface PresentedAnalytics {
   campaignId: string;
   totals: CampaignTotals;
   series: ({ timestamp: string } & CampaignTotals)[];
   links: LinkClicks[];
 }
 
-export function shownAnalytics(
+export function presentAnalytics(
   campaignId: string,
   { totals, series, links }: CampaignAnalytics,
-): ShownAnalytics {
+): PresentedAnalytics {
   return {
     campaignId,
     totals,

@@ -1,30 +1,29 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { invalid, type Refusal } from '../core/refusal.ts';
 import type { Mailbox } from '../mail/content.ts';
-import type { PreparedWording } from '../sending/render.ts';
+import type { PreparedTemplate } from '../sending/render.ts';
 import type { CampaignMember } from '../store/campaigns/campaign-sends.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
- * What a campaign's template may say of the person it goes to: `{{email}}`, `{{firstName}}`, `{{lastName}}`,
- * `{{phone}}` and `{{customFields.<name>}}`. What a contact does not have is empty. A custom field is known when
- * any contact of the account has it: a name that nobody has is a slip of the pen, and is found before a million
- * people get a mail with a hole in it.
+ * Fields of the contact in a campaign's template: `{{email}}`, `{{firstName}}`, `{{lastName}}`, `{{phone}}` and
+ * `{{customFields.<name>}}`. A field that a contact does not have is empty. A custom field that no contact of the account
+ * has is probably misspelled: the campaign is refused.
  */
 const OWN_FIELDS = ['email', 'firstName', 'lastName', 'phone'] as const;
 const CUSTOM = 'customFields';
 
-/** Names that stand for the contact, and so cannot be given for all. */
+/** Names that the variables of a request cannot have. */
 export const CONTACT_FIELDS: readonly string[] = [...OWN_FIELDS, CUSTOM];
 
-/** Whether a template's name is a contact's own, and so differs from copy to copy. */
+/** Whether a template variable is a field of the contact, so that it differs from copy to copy. */
 export function isContactField(name: string): boolean {
   const [first = ''] = name.split('.', 1);
   return CONTACT_FIELDS.includes(first);
 }
 
-/** A contact that has nothing: what a template is tried with. */
-export const NOBODY: Readonly<Record<string, unknown>> = {
+/** A contact without any values, for a test rendering. */
+export const EMPTY_CONTACT: Readonly<Record<string, unknown>> = {
   ...Object.fromEntries(OWN_FIELDS.map((name) => [name, ''])),
   [CUSTOM]: {},
 };
@@ -35,28 +34,28 @@ export function contactVariables(member: CampaignMember): Record<string, unknown
     firstName: member.first_name ?? '',
     lastName: member.last_name ?? '',
     phone: member.phone ?? '',
-    // Sound: only the contacts' own room writes the column.
+    // Sound: only the audience module writes the column.
     [CUSTOM]: JSON.parse(member.custom_fields) as Record<string, unknown>,
   };
 }
 
-/** Whom a copy is addressed to: by name, where there is one. */
+/** The mailbox of a member, with the name where there is one. */
 export function mailboxOf({ first_name, last_name }: CampaignMember, address: string): Mailbox {
   return { name: [first_name, last_name].filter(Boolean).join(' '), address };
 }
 
-/** Contacts looked through before others have their turn: a contact has up to a thousand fields. */
-const PORTION = 200;
-/** Names of custom fields in a campaign. */
-const MOST_NAMES = 200;
+/** Contacts that are read without a pause: a contact has up to a thousand fields. */
+const CONTACT_BATCH_SIZE = 200;
+/** Custom fields that a campaign can use. */
+const MAX_NAMES = 200;
 
-/** More names of custom fields than a campaign may have would be work for every member: which part has them. */
-export function tooManyFields(parts: PreparedWording['parts']): Refusal | null {
+/** Refuses a campaign that uses too many custom fields: they are work for each member. */
+export function tooManyFields(parts: PreparedTemplate['parts']): Refusal | null {
   const names = new Set<string>();
   for (const { field, template } of parts) {
     for (const name of template.names) if (fieldOf(name) !== null) names.add(name);
-    if (names.size > MOST_NAMES) {
-      const message = `names more than ${MOST_NAMES} custom fields of contacts: a campaign may name that many in all`;
+    if (names.size > MAX_NAMES) {
+      const message = `uses more than ${MAX_NAMES} custom fields of contacts, the maximum of a campaign`;
       return invalid(field, message);
     }
   }
@@ -64,9 +63,8 @@ export function tooManyFields(parts: PreparedWording['parts']): Refusal | null {
 }
 
 /**
- * Which of a template's names are custom fields that a contact of the account has; of `customFields.a.b`, that
- * it has `a`. Looks through all contacts at worst, a portion at a time, and through each once whatever the number
- * of names.
+ * Returns those template variables that are custom fields which at least one contact of the account has; for
+ * `customFields.a.b` that is `a`. In the worst case it reads all contacts, in batches and each once.
  */
 export async function knownCustomFields(
   tables: Tables,
@@ -76,7 +74,7 @@ export async function knownCustomFields(
   const missing = new Set(names.flatMap((name) => fieldOf(name) ?? []));
   const known = new Set<string>();
   for (let after = 0; missing.size > 0; await turn()) {
-    const upTo = tables.campaignSends.portionEnd(accountId, after, PORTION);
+    const upTo = tables.campaignSends.portionEnd(accountId, after, CONTACT_BATCH_SIZE);
     if (upTo === null) break;
     for (const field of tables.campaignSends.fieldsAmong(accountId, after, upTo, [...missing])) {
       known.add(field);
@@ -87,7 +85,7 @@ export async function knownCustomFields(
   return new Set(names.filter((name) => known.has(fieldOf(name) ?? '')));
 }
 
-/** `plan` of `customFields.plan` and of `customFields.plan.name`; null: no custom field's name. */
+/** `plan` for `customFields.plan` and `customFields.plan.name`; null: not a custom field. */
 function fieldOf(name: string): string | null {
   const [first, field = ''] = name.split('.');
   return first === CUSTOM && field !== '' ? field : null;

@@ -3,40 +3,41 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { inSlices } from '../core/slices.ts';
 import { checkDomain, type Sender } from '../sending/checks.ts';
 import type { HtmlReader } from '../sending/html-reader.ts';
-import { type PreparedWording, prepareWording, readingWording } from '../sending/render.ts';
+import { type PreparedTemplate, parsingTemplate, prepareTemplate } from '../sending/render.ts';
 import { collectFaults, type MailRequest, type ParsedMail, parseMail } from '../sending/request.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Wording } from '../templates/source.ts';
+import type { TemplateContent } from '../templates/source.ts';
 import { CONTACT_FIELDS } from './fields.ts';
 
 /**
- * What a campaign sends, and what must be right about it, whoever it goes to: when it is accepted, and again for
- * every portion of it, because a domain or a group may go, or an account be disabled, while it is under way.
+ * The mail of a campaign and the checks that depend on no recipient. They are made when it is accepted and again for each
+ * batch, because a domain or a group can be deleted, or the account disabled, while it is being sent.
  */
 export interface CampaignRequest extends MailRequest {
   subscriptionGroupId: string;
-  /** Messages an hour at most, from 1. */
+  /** Maximum number of messages an hour, from 1. */
   perHour?: number | undefined;
 }
 
 export interface ParsedCampaign extends ParsedMail {
   groupId: string;
-  /** Null: as fast as mail leaves. */
+  /** Null: as fast as delivery permits. */
   perHour: number | null;
 }
 
-/** The mail as it is kept while it is sent: in its own words, even where a template was named. */
+/** The mail in its stored form (JSON): with the content of the template, where the request named one. */
 export interface CampaignMail
   extends Pick<ParsedMail, 'from' | 'fromDomain' | 'replyTo' | 'variables' | 'trackClicks' | 'trackOpens'> {
-  wording: Wording;
-  /** Fields of contacts that may be missing, and are empty then. */
+  /** The name is part of the stored form. */
+  wording: TemplateContent;
+  /** Fields of contacts that are empty where a contact does not have them. */
   optional: readonly string[];
 }
 
-/** Characters of a campaign's variables as JSON: they are filled in anew for every member. */
+/** Characters of a campaign's variables as JSON, which are inserted for each member. */
 const MAX_VARIABLES = 64 * 1024;
 
 /** The request in narrow types, or a VALIDATION_ERROR with every fault. */
@@ -45,7 +46,10 @@ export function parseCampaign(request: CampaignRequest, now: number): ParsedCamp
     const mail = parseMail(request, now, fault);
     for (const name of CONTACT_FIELDS) {
       if (Object.hasOwn(request.templateVariables ?? {}, name))
-        fault(`templateVariables.${name}`, 'is each contact’s own in a campaign and cannot be set for all');
+        fault(
+          `templateVariables.${name}`,
+          'is a field of each contact in a campaign and cannot be set for all',
+        );
     }
     if (JSON.stringify(request.templateVariables ?? {}).length > MAX_VARIABLES)
       fault('templateVariables', `must be at most ${MAX_VARIABLES} characters of JSON in a campaign`);
@@ -57,10 +61,10 @@ export function parseCampaign(request: CampaignRequest, now: number): ParsedCamp
 export interface ReadyCampaign {
   domain: DomainRow;
   group: SubscriptionGroupRow;
-  prepared: PreparedWording;
+  prepared: PreparedTemplate;
 }
 
-/** What stands in a campaign's way, in the contract's order of checks (§13.1), or what it is sent with. */
+/** Makes the checks in the contract's order (§13.1). */
 export function readyCampaign(
   tables: Tables,
   sender: Sender,
@@ -73,12 +77,12 @@ export function readyCampaign(
   const group = findSubscriptionGroup(tables, account.account_id, groupId);
   if (isRefusal(group)) return group;
   if (group.is_active === 0) {
-    const message = `The subscription group ${group.name} is switched off: nobody in it may be written to`;
+    const message = `The subscription group ${group.name} is inactive: its members receive no mail`;
     return refuse('INVALID_STATE', message);
   }
   const domain = checkDomain(tables, sender, mail);
   if (isRefusal(domain)) return domain;
-  const prepared = prepareWording(
+  const prepared = prepareTemplate(
     tables,
     account,
     { ...mail, groupId, essential: false },
@@ -88,8 +92,11 @@ export function readyCampaign(
   return isRefusal(prepared) ? prepared : { domain, group, prepared };
 }
 
-export function keptMail(tables: Tables, { campaign_seq }: Pick<CampaignSend, 'campaign_seq'>): CampaignMail {
-  // Sound: only campaign-send.ts writes it.
+export function storedMail(
+  tables: Tables,
+  { campaign_seq }: Pick<CampaignSend, 'campaign_seq'>,
+): CampaignMail {
+  // Sound: only createCampaignSending writes it.
   return JSON.parse(tables.campaignSends.mail(campaign_seq)) as CampaignMail;
 }
 
@@ -99,15 +106,15 @@ export async function readAhead(
   send: Pick<CampaignSend, 'campaign_seq' | 'account_id'>,
   html: HtmlReader,
 ): Promise<void> {
-  await inSlices(readingWording(keptMail(tables, send).wording, html), send.account_id);
+  await inSlices(parsingTemplate(storedMail(tables, send).wording, html), send.account_id);
 }
 
-/** The same for a campaign that was accepted, as things are now; the key that it came with was allowed to. */
-export function stillReady(
+/** Repeats the checks for an accepted campaign. Those of the API key were made when it was accepted. */
+export function recheckCampaign(
   tables: Tables,
   send: CampaignSend,
   html: HtmlReader,
-  mail: CampaignMail = keptMail(tables, send),
+  mail: CampaignMail = storedMail(tables, send),
 ): (ReadyCampaign & { mail: CampaignMail }) | Refusal {
   const account = tables.accounts.get(send.account_id);
   if (account === null) throw new Error(`the account of ${send.campaign_id} is gone`);

@@ -8,15 +8,15 @@ import type { Sender } from '../sending/checks.ts';
 import { clippingWarnings } from '../sending/clipping.ts';
 import { createHtmlReader } from '../sending/html-reader.ts';
 import type { Pressure } from '../sending/pressure.ts';
-import { namesOf, type PreparedWording, readingWording, renderingWording } from '../sending/render.ts';
+import { namesOf, type PreparedTemplate, parsingTemplate, renderingPrepared } from '../sending/render.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
 import type { CampaignRow, CampaignStatus } from '../store/campaigns/campaigns.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { wordingOf } from '../templates/source.ts';
-import { isThrough } from './batch.ts';
+import { resolveTemplate } from '../templates/source.ts';
+import { isComplete } from './batch.ts';
 import { findCampaign } from './campaigns.ts';
-import { knownCustomFields, NOBODY, tooManyFields } from './fields.ts';
+import { EMPTY_CONTACT, knownCustomFields, tooManyFields } from './fields.ts';
 import {
   type CampaignMail,
   type CampaignRequest,
@@ -24,48 +24,48 @@ import {
   parseCampaign,
   readAhead,
   readyCampaign,
-  stillReady,
+  recheckCampaign,
 } from './mail.ts';
 import { begin, pauseSend } from './run.ts';
 
 /**
- * A campaign's way to a whole group: accepted here, once, with everything checked that can be checked without a
- * recipient; sent by campaign-run.ts, which is told by `onChange`. Pausing holds what waits, cancelling calls it
- * off; neither reaches what is being sent at that moment.
+ * Accepts a campaign that is sent to a group, and pauses, resumes and cancels it. All checks that need no recipient are
+ * made here, once; the runner sends it. Pausing holds queued messages and cancelling cancels them; messages that are
+ * being sent are not affected.
  */
 export interface CampaignSending {
   send(sender: Sender, campaignId: string, request: CampaignRequest): Promise<SentCampaign | Refusal>;
   pause(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
-  /** Refused for what would only have it paused again. */
+  /** Refused while there is a reason that would pause it again. */
   resume(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
   cancel(accountId: string, campaignId: string): Promise<CampaignRow | Refusal>;
-  /** How far it has come; null: it is not sent to a group. */
+  /** Null: it is not sent to a group. */
   progress(campaign: CampaignRow): CampaignProgress | null;
 }
 
 export interface SentCampaign {
   campaign: CampaignRow;
-  /** Whole sentences about what recipients will not see as intended. */
+  /** Sentences about parts that recipients will not see as intended. */
   warnings: string[];
 }
 
-export interface CampaignSendingHouse {
+export interface CampaignSendingDeps {
   tables: Tables;
   writer: Writer;
   clock: Clock;
   ids: Ids;
   pressure: Pick<Pressure, 'refusal'>;
-  /** `public.url`, its port resolved: where links lead unless a domain has a host of its own for them. */
+  /** `public.url` with its actual port: the base of links, except for domains with a link host. */
   publicUrl: string;
-  /** Told after the commit. */
+  /** Called after the commit. */
   onChange(): void;
 }
 
-export function createCampaignSending(house: CampaignSendingHouse): CampaignSending {
-  const { tables, writer, clock, ids, pressure, publicUrl, onChange } = house;
+export function createCampaignSending(deps: CampaignSendingDeps): CampaignSending {
+  const { tables, writer, clock, ids, pressure, publicUrl, onChange } = deps;
   const html = createHtmlReader();
 
-  /** The mail as it will be kept, with warnings, or why it cannot be sent. */
+  /** The mail in its stored form with warnings, or the reason why it cannot be sent. */
   async function checkedMail(
     sender: Sender,
     campaignId: string,
@@ -76,27 +76,27 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
     if (isRefusal(campaign)) return campaign;
     const group = findSubscriptionGroup(tables, account_id, parsed.groupId);
     if (isRefusal(group)) return group;
-    const wording = wordingOf(tables, sender, parsed.wording);
-    if (isRefusal(wording)) return wording;
-    const notNew = onlyOnce(campaign);
-    if (notNew !== null) return notNew;
-    await inSlices(readingWording(wording, html), account_id);
-    const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording }, html);
+    const template = resolveTemplate(tables, sender, parsed.source);
+    if (isRefusal(template)) return template;
+    const sentBefore = checkDraft(campaign);
+    if (sentBefore !== null) return sentBefore;
+    await inSlices(parsingTemplate(template, html), account_id);
+    const ready = readyCampaign(tables, sender, parsed.groupId, { ...parsed, wording: template }, html);
     if (isRefusal(ready)) return ready;
     const tooMany = tooManyFields(ready.prepared.parts);
     if (tooMany !== null) return tooMany;
-    const tooLong = rawInLongHtml(ready.prepared.parts, wording.html);
+    const tooLong = rawInLongHtml(ready.prepared.parts, template.html);
     if (tooLong !== null) return tooLong;
     const optional = await knownCustomFields(tables, account_id, namesOf(ready.prepared.parts));
-    const variables = { ...parsed.variables, ...NOBODY };
-    const tried = await inSlices(renderingWording(ready.prepared, variables, optional), account_id);
+    const variables = { ...parsed.variables, ...EMPTY_CONTACT };
+    const tried = await inSlices(renderingPrepared(ready.prepared, variables, optional), account_id);
     if (isRefusal(tried)) return tried;
     const { from, fromDomain, replyTo, trackClicks, trackOpens } = parsed;
     const mail = {
       from,
       fromDomain,
       replyTo,
-      wording,
+      wording: template,
       variables: parsed.variables,
       trackClicks,
       trackOpens,
@@ -106,7 +106,7 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
     return { mail, warnings: clippingWarnings(tried.html, { trackClicks, trackOpens, linkBase }) };
   }
 
-  /** Moves a campaign from one of these states, in one unit of work. */
+  /** Changes a campaign that has one of these states, in one unit of work. */
   async function change(
     accountId: string,
     campaignId: string,
@@ -119,7 +119,7 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
       if (isRefusal(campaign)) return campaign;
       const send = all.campaignSends.get(campaign.seq);
       if (send === null || !from.includes(campaign.status)) {
-        return refuse('INVALID_STATE', `a campaign that is ${campaign.status} cannot be ${verb}`);
+        return refuse('INVALID_STATE', `Campaign ${campaignId} is ${campaign.status} and cannot be ${verb}`);
       }
       return move(all, send, clock.now()) ?? findCampaign(all, accountId, campaignId);
     });
@@ -140,12 +140,12 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
       const sent = await writer.run((all): CampaignRow | Refusal => {
         const campaign = findCampaign(all, account_id, campaignId);
         if (isRefusal(campaign)) return campaign;
-        const notNew = onlyOnce(campaign);
-        if (notNew !== null) return notNew;
+        const sentBefore = checkDraft(campaign);
+        if (sentBefore !== null) return sentBefore;
         const now = clock.now();
         const later = parsed.scheduledAt !== null && parsed.scheduledAt > now;
         const row = {
-          ...NOT_BEGUN,
+          ...NOT_STARTED,
           campaign_seq: campaign.seq,
           account_id,
           job_id: ids.make('job'),
@@ -172,10 +172,10 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
     resume: async (accountId, campaignId) => {
       const campaign = findCampaign(tables, accountId, campaignId);
       const kept = isRefusal(campaign) ? null : tables.campaignSends.get(campaign.seq);
-      if (kept !== null && !isThrough(kept)) await readAhead(tables, kept, html);
+      if (kept !== null && !isComplete(kept)) await readAhead(tables, kept, html);
       return change(accountId, campaignId, 'resumed', ['paused'], (all, send, now) => {
-        // When everybody has been dealt with, what waits may go whatever became of the rest.
-        const ready = isThrough(send) ? null : stillReady(all, send, html);
+        // When all members were processed, the held messages can be sent whatever has changed since.
+        const ready = isComplete(send) ? null : recheckCampaign(all, send, html);
         if (isRefusal(ready)) return ready;
         const waits = send.started_at === null && send.scheduled_at !== null && send.scheduled_at > now;
         all.campaigns.setStatus(send.campaign_seq, waits ? 'scheduled' : 'sending', now);
@@ -191,7 +191,7 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
         ['scheduled', 'sending', 'paused', 'sent'],
         (all, send, now) => {
           if (send.status === 'sent' && !all.campaignSends.anyInQueue(send.campaign_seq, { due: false }))
-            return refuse('INVALID_STATE', 'the campaign is sent: nothing of it waits any more');
+            return refuse('INVALID_STATE', `Campaign ${campaignId} is sent: none of its messages is queued`);
           all.campaigns.setStatus(send.campaign_seq, 'cancelled', now);
           all.campaignSends.update({ ...send, open: 1, paused_reason: null, finished_at: now });
           return null;
@@ -199,29 +199,29 @@ export function createCampaignSending(house: CampaignSendingHouse): CampaignSend
       ),
     progress: ({ seq }) => {
       const send = tables.campaignSends.get(seq);
-      return send === null ? null : progressOf(send);
+      return send === null ? null : presentProgress(send);
     },
   };
 }
 
-/** Characters of html with raw variables: it is read anew for every member, as a value may hide the footer. */
+/** Characters of html with raw variables: it is parsed for each member, because a value can hide the footer. */
 const MAX_RAW_HTML = 256 * 1024;
 
-function rawInLongHtml(parts: PreparedWording['parts'], html: string): Refusal | null {
+function rawInLongHtml(parts: PreparedTemplate['parts'], html: string): Refusal | null {
   const isRaw = parts.some(({ field, template }) => field === 'html' && hasRawVariables(template));
   if (!isRaw || html.length <= MAX_RAW_HTML) return null;
   const message = `must be at most ${MAX_RAW_HTML} characters long in a campaign with {{{raw}}} variables`;
   return invalid('html', message);
 }
 
-/** A second send would reach people twice, and its counts would be those of two mails. */
-function onlyOnce({ status }: CampaignRow): Refusal | null {
+/** A second send would reach recipients twice and mix the counts of two mails. */
+function checkDraft({ status }: CampaignRow): Refusal | null {
   if (status === 'draft') return null;
-  const message = `the campaign is ${status}: a campaign is sent once, make a new one to send again`;
+  const message = `The campaign is ${status} and can be sent once only: create a new one to send again`;
   return refuse('INVALID_STATE', message);
 }
 
-const NOT_BEGUN = {
+const NOT_STARTED = {
   members: null,
   last_seq: null,
   at_seq: 0,
@@ -235,11 +235,10 @@ const NOT_BEGUN = {
   finished_at: null,
 } as const;
 
-/** How far a campaign has come, as callers see it. */
 export interface CampaignProgress {
   jobId: string;
   subscriptionGroupId: string;
-  /** Active ones when sending began. */
+  /** Active members when sending began. */
   members: number | null;
   queued: number;
   skipped: { withoutEmail: number; notEligible: number; notRenderable: number };
@@ -250,7 +249,7 @@ export interface CampaignProgress {
   finishedAt: string | null;
 }
 
-function progressOf(send: CampaignSend): CampaignProgress {
+function presentProgress(send: CampaignSend): CampaignProgress {
   const time = (at: number | null) => (at === null ? null : iso(at));
   return {
     jobId: send.job_id,

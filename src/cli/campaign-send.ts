@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
-import { shownCampaign } from '../campaigns/campaigns.ts';
+import { presentCampaign } from '../campaigns/campaigns.ts';
 import { type CampaignSending, createCampaignSending } from '../campaigns/send.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import type { CampaignRow } from '../store/campaigns/campaigns.ts';
@@ -129,7 +129,7 @@ function report(
 ): void {
   if (isRefusal(campaign)) context.fail(campaign.message);
   else if (json === true)
-    context.printJson({ ...shownCampaign(campaign), progress: sending.progress(campaign) });
+    context.printJson({ ...presentCampaign(campaign), progress: sending.progress(campaign) });
   else context.print(`${campaign.campaign_id} ${done}`);
 }
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { z } from 'zod';
-import { createCampaigns, shownAnalytics, shownCampaign } from '../campaigns/campaigns.ts';
+import { createCampaigns, presentAnalytics, presentCampaign } from '../campaigns/campaigns.ts';
 import { isRefusal } from '../core/refusal.ts';
 import { line, lines } from '../http/api/fields.ts';
 import { parseInput } from '../http/validation/parse.ts';
@@ -70,7 +70,7 @@ async function create(context: CliContext, { account, json, ...options }: Create
   if (deps.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
   const { name, description = null } = input;
   const created = await createCampaigns(deps).create(account, { name, description });
-  context.printRecord({ ...shownCampaign(created) }, { json: json === true });
+  context.printRecord({ ...presentCampaign(created) }, { json: json === true });
 }
 
 async function list(context: CliContext, { account, limit, json }: ListOptions): Promise<void> {
@@ -78,7 +78,7 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
   if (deps.tables.accounts.get(account) === null) return context.fail(`there is no account ${account}`);
   const { rows } = await createCampaigns(deps).list({ accountId: account, beforeSeq: null, limit });
   context.printRows(
-    rows.map((row) => ({ ...shownCampaign(row) })),
+    rows.map((row) => ({ ...presentCampaign(row) })),
     {
       json: json === true,
       empty: 'there are no campaigns in this account',
@@ -93,8 +93,8 @@ async function show(context: CliContext, id: string, { account, json }: ShowOpti
   if (isRefusal(campaign)) return context.fail(campaign.message);
   const counted = await campaigns.analytics(account, id, { from: null, to: null, interval: 'day' });
   if (isRefusal(counted)) return context.fail(counted.message);
-  const shown = shownCampaign(campaign);
-  const { totals, series, links } = shownAnalytics(id, counted);
+  const shown = presentCampaign(campaign);
+  const { totals, series, links } = presentAnalytics(id, counted);
   const progress = campaignSending(deps).progress(campaign);
   if (json === true) {
     return context.printJson({ ...shown, ...(progress === null ? {} : { progress }), totals, series, links });

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
 import { iso, parseMoment } from '../core/clock.ts';
-import { messageHistory, messageTimeline, publicMessage } from '../events/message-view.ts';
+import { messageHistory, presentMessage, presentTimeline } from '../events/message-view.ts';
 import { definedFields } from '../http/api/fields.ts';
 import { normalizeDomain } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
@@ -93,7 +93,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
     )
     .toSorted((a, b) => b.seq - a.seq);
   const page = rows.slice(0, limit);
-  if (options.json === true) return context.printJson(page.map(publicMessage));
+  if (options.json === true) return context.printJson(page.map(presentMessage));
   context.printRows(
     page.map((row) => ({
       message: row.message_id,
@@ -137,8 +137,8 @@ async function showMessage(context: CliContext, id: string, json: boolean): Prom
   const row = tables.messages.byId(id);
   if (row === null) context.fail(`there is no message ${id}`);
   else {
-    const message = publicMessage(row);
-    const timeline = messageTimeline(messageHistory.run(tables, row.seq));
+    const message = presentMessage(row);
+    const timeline = presentTimeline(messageHistory.run(tables, row.seq));
     if (json) context.printJson({ ...message, timeline });
     else
       context.print(

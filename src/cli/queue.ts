@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { type Clock, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { publicMessage } from '../events/message-view.ts';
+import { presentMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
 import { normalizeDomain } from '../mail/address.ts';
-import { createQueuedMail, type QueuedMail, type Retried } from '../sending/queued-mail.ts';
+import { createQueuedMail, type QueuedMail, type RetryResult } from '../sending/queued-mail.ts';
 import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext, CliDeps } from './context.ts';
@@ -74,7 +74,7 @@ interface Action {
   description: string;
   /** Result of a run with filters, printed after the number of messages. */
   done: string;
-  apply(mail: QueuedMail, id: string): Promise<Retried | Refusal>;
+  apply(mail: QueuedMail, id: string): Promise<RetryResult | Refusal>;
   /** Number and name of the messages that a run with filters concerns, for the question before it. */
   question(counts: QueueCounts): { count: number; noun: string };
 }
@@ -118,16 +118,16 @@ async function act(context: CliContext, ids: string[], action: Action, options: 
 async function actOnIds(
   context: CliContext,
   ids: readonly string[],
-  apply: (id: string) => Promise<Retried | Refusal>,
+  apply: (id: string) => Promise<RetryResult | Refusal>,
   json: boolean,
 ): Promise<void> {
-  const changed: Retried[] = [];
+  const changed: RetryResult[] = [];
   for (const id of ids) {
     const row = await apply(id);
     if (isRefusal(row)) context.fail(`${id}: ${row.message}`);
     else changed.push(row);
   }
-  if (json) context.printJson(changed.map(({ message }) => publicMessage(message)));
+  if (json) context.printJson(changed.map(({ message }) => presentMessage(message)));
   else for (const { message, report } of changed) context.print(`${message.message_id} ${report}`);
 }
 

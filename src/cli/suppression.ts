@@ -11,8 +11,8 @@ import {
 import {
   createSuppressionList,
   identifierOf,
+  presentSuppression,
   type SuppressionList,
-  shownSuppression,
 } from '../suppression/list.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
@@ -99,7 +99,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
       ...(reason === undefined ? {} : { reason }),
     });
     context.printRows(
-      rows.map((row) => ({ ...shownSuppression(row) })),
+      rows.map((row) => ({ ...presentSuppression(row) })),
       {
         json: options.json === true,
         empty: 'no suppression matches',
@@ -115,7 +115,7 @@ async function add(context: CliContext, email: string, options: AddOptions): Pro
     const { account, stream, reason } = options;
     const added = await suppressions.add(account, { email, stream, reason });
     if (isRefusal(added)) return added;
-    const shown = shownSuppression(added.row);
+    const shown = presentSuppression(added.row);
     if (options.json === true) context.printJson(shown);
     else
       context.print(
@@ -128,13 +128,13 @@ async function add(context: CliContext, email: string, options: AddOptions): Pro
 async function remove(context: CliContext, email: string, options: RemoveOptions): Promise<void> {
   await withList(context, options.account, async (suppressions) => {
     const { account, stream, reason } = options;
-    const removed = await suppressions.lift(account, {
+    const removed = await suppressions.remove(account, {
       email,
       ...(stream === undefined ? {} : { stream }),
       ...(reason === undefined ? {} : { reason }),
     });
     if (isRefusal(removed)) return removed;
-    if (options.json === true) context.printJson(removed.map(shownSuppression));
+    if (options.json === true) context.printJson(removed.map(presentSuppression));
     else context.print(removed.map((row) => `removed for ${email}: ${row.stream}, ${row.reason}`).join('\n'));
     return null;
   });

@@ -8,7 +8,7 @@ import type { TemplateRow } from '../store/templates.ts';
 import {
   contentFault,
   createTemplates,
-  shownTemplate,
+  presentTemplate,
   type Templates,
   templateWarnings,
 } from '../templates/templates.ts';
@@ -82,7 +82,7 @@ async function list(context: CliContext, { account, limit, json }: ListOptions):
   const templates = await templatesOf(context, account);
   if (templates === null) return;
   const page = await templates.list({ accountId: account, beforeSeq: null, limit });
-  const rows = page.rows.map(shownTemplate);
+  const rows = page.rows.map(presentTemplate);
   if (json === true) return context.printJson(rows);
   const columns = rows.map(({ templateId, name, type, subject, updatedAt }) => ({
     template: templateId,
@@ -155,6 +155,6 @@ async function one(
   if (templates === null) return;
   const template = await work(templates);
   if (isRefusal(template)) return context.fail(template.message);
-  context.printRecord({ ...shownTemplate(template) }, { json: json === true });
+  context.printRecord({ ...presentTemplate(template) }, { json: json === true });
   for (const warning of templateWarnings(template)) console.error(`warning: ${warning}`);
 }

@@ -3,12 +3,12 @@ import { programVersion } from '../config/version.ts';
 import { iso } from '../core/clock.ts';
 import { createLog } from '../core/log.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
+import { isEventKind } from '../events/event-types.ts';
 import { createWebhookCaller } from '../webhooks/call.ts';
-import { isWebhookEvent } from '../webhooks/form.ts';
-import type { DeliveriesPage, Replayed } from '../webhooks/history.ts';
+import type { DeliveryPage, ReplayResult } from '../webhooks/deliveries.ts';
+import { DELIVERY_STATUSES, type WebhookDelivery, type WebhookDetail } from '../webhooks/resource.ts';
 import { createWebhookSecrets } from '../webhooks/secrets.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
-import { DELIVERY_STATUSES, type ShownDelivery, type WholeWebhook } from '../webhooks/shown.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';
 import { withResolver } from './with-domains.ts';
@@ -154,7 +154,7 @@ async function create(
 async function one(
   context: CliContext,
   options: Options,
-  work: (webhooks: Webhooks) => Promise<WholeWebhook | Refusal> | WholeWebhook | Refusal,
+  work: (webhooks: Webhooks) => Promise<WebhookDetail | Refusal> | WebhookDetail | Refusal,
 ): Promise<void> {
   await withWebhooks(context, options, async (webhooks) => {
     const webhook = await work(webhooks);
@@ -182,7 +182,7 @@ async function remove(context: CliContext, id: string, options: Options): Promis
 
 async function test(context: CliContext, id: string, options: TestOptions): Promise<void> {
   const { event } = options;
-  if (event !== undefined && !isWebhookEvent(event)) return context.usage(`there is no event ${event}`);
+  if (event !== undefined && !isEventKind(event)) return context.usage(`there is no event ${event}`);
   await withWebhooks(context, options, async (webhooks) => {
     const result = await webhooks.test(options.account, id, event, new AbortController().signal);
     if (isRefusal(result)) return context.refused(result);
@@ -198,11 +198,11 @@ async function deliveries(context: CliContext, id: string, options: DeliveryOpti
   if (options.status !== undefined && status === undefined)
     return context.usage(`--status must be one of ${DELIVERY_STATUSES.join(', ')}`);
   await withWebhooks(context, options, async (webhooks) => {
-    const rows: ShownDelivery[] = [];
+    const rows: WebhookDelivery[] = [];
     let beforeSeq: number | null = null;
     // Pages of a list with a filter may be short.
     do {
-      const page: DeliveriesPage | Refusal = await webhooks.deliveries(options.account, id, {
+      const page: DeliveryPage | Refusal = await webhooks.deliveries(options.account, id, {
         status,
         beforeSeq,
         limit: options.limit - rows.length,
@@ -249,7 +249,7 @@ async function replay(context: CliContext, id: string, options: ReplayOptions): 
     const which = options.all === true ? 'all' : 'undelivered';
     let replayed = 0;
     for (let next: number | null = from; next !== null; ) {
-      const result: Replayed | Refusal = await webhooks.replay(options.account, id, {
+      const result: ReplayResult | Refusal = await webhooks.replay(options.account, id, {
         from: next,
         to,
         which,

@@ -2,8 +2,7 @@ import { createLog } from '../core/log.ts';
 import { createResolver, type Resolver } from '../dns/resolver.ts';
 import { createHttpsProbe } from '../domains/platform/https-probe.ts';
 import { createDomains, type Domains } from '../domains/service.ts';
-import { dropQueued } from '../events/drop.ts';
-import { createRecorder } from '../events/record.ts';
+import { createRecorder, dropQueued } from '../events/record.ts';
 import type { CliContext, CliDeps } from './context.ts';
 
 /** The domains module of a command: with the configured resolvers, without background work. */

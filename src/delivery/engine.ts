@@ -5,6 +5,7 @@ import type { Log } from '../core/log.ts';
 import { fileFault } from '../core/operator-fault.ts';
 import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
+import type { EventFields, MessageEvent } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import { HELD, type QueuedMessage, type Stream } from '../store/messages/queue.ts';
@@ -72,7 +73,7 @@ export type Obstacle =
   /** Not now, until something else releases it. */
   | { kind: 'hold' }
   /** Not at all (suppressed meanwhile, say); this event is recorded. */
-  | { kind: 'email_suppressed' | 'email_failed'; fields: Record<string, unknown> };
+  | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
 
 export interface EngineSettings {
   config: Config;
@@ -242,8 +243,8 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
     }
     const obstacle = settings.stillAllowed(all, current);
     if (obstacle?.kind === 'hold') all.queue.defer(seq, HELD);
-    else if (obstacle !== null) recorder.message(all, current, obstacle.kind, { fields: obstacle.fields });
-    else if (recorder.message(all, current, 'email_sent', {})) return true;
+    else if (obstacle !== null) recorder.message(all, current, obstacle);
+    else if (recorder.message(all, current, { kind: 'email_sent', fields: {} })) return true;
     // Its state is final: what is left in the queue is of no use.
     else all.queue.remove(seq);
     return false;
@@ -418,7 +419,7 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
   }
 
   /** Ends a message that no worker has. One that is armed has left the queue's ready part: it is not let go. */
-  function fail(message: QueuedMessage, fields: Record<string, unknown>, armed: boolean): void {
+  function fail(message: QueuedMessage, fields: EventFields['email_failed'], armed: boolean): void {
     const { seq } = message;
     log.info(
       {
@@ -426,14 +427,14 @@ export function createDeliveryEngine(settings: EngineSettings): DeliveryEngine {
         accountId: message.account_id,
         recipient: message.recipient,
         recipientDomain: message.destination,
-        reason: fields['reason'],
-        diagnostic: fields['lastDiagnostic'],
+        reason: fields.reason,
+        diagnostic: fields.lastDiagnostic,
       },
       'message failed without another delivery attempt',
     );
     const unit = (all: Tables) => {
       const current = all.messages.bySeq(seq);
-      if (current !== null) recorder.message(all, current, 'email_failed', { fields });
+      if (current !== null) recorder.message(all, current, { kind: 'email_failed', fields });
       return null;
     };
     if (armed) recording.persist(seq, unit);

@@ -1,6 +1,6 @@
 import { type Clock, DAY, iso } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
-import type { EventData, Recorder } from '../events/record.ts';
+import type { Recorder } from '../events/record.ts';
 import {
   type Classification,
   classify,
@@ -97,16 +97,16 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
     if (nextAttemptAt >= message.expires_at) {
       const given = judgeLocal('expired');
       const fields = {
-        reason: 'expired',
+        reason: 'expired' as const,
         attempts,
         ...replyFields(judgement),
         lastDiagnostic: judgement.reply.text,
       };
-      recorder.message(tables, message, 'email_failed', { fields });
+      recorder.message(tables, message, { kind: 'email_failed', fields });
       return { status: 'failed', reply: given.reply, nextAttemptAt: null };
     }
     const fields = { attempt: attempts, nextAttemptAt: iso(nextAttemptAt), ...replyFields(judgement) };
-    recorder.message(tables, message, 'email_delayed', { fields });
+    recorder.message(tables, message, { kind: 'email_delayed', fields });
     tables.queue.defer(message.seq, nextAttemptAt);
     return { status: 'deferred', reply: judgement.reply, nextAttemptAt };
   }
@@ -115,22 +115,22 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
     const { verdict, reply } = judgement;
     if (judgement.failure === 'not-composed') {
       // No destination refused it: the failure is this side's, and permanent.
-      const fields = { reason: 'content_invalid', ...replyFields(judgement) };
-      recorder.message(tables, message, 'email_failed', { fields });
+      const fields = { reason: 'content_invalid', ...replyFields(judgement) } as const;
+      recorder.message(tables, message, { kind: 'email_failed', fields });
       return { status: 'failed', reply, nextAttemptAt: null };
     }
     if (verdict.bounceClass === 'routing-loop') {
-      recorder.message(tables, message, 'email_failed', {
+      recorder.message(tables, message, {
+        kind: 'email_failed',
         fields: { reason: 'loop', ...replyFields(judgement) },
       });
       return { status: 'failed', reply, nextAttemptAt: null };
     }
-    const aboutContent = verdict.scope === 'message';
-    const data: EventData = {
-      fields: { bounceType: verdict.bounceType, ...replyFields(judgement), source: judgement.source },
-      bounce: { bounceType: verdict.bounceType, scope: verdict.scope, suppress: verdict.suppress },
-    };
-    recorder.message(tables, message, aboutContent ? 'email_rejected' : 'email_bounced', data);
+    const { scope, suppress } = verdict;
+    const bounceType = verdict.bounceType ?? 'soft';
+    const fields = { bounceType, ...replyFields(judgement), source: judgement.source };
+    if (scope === 'message') recorder.message(tables, message, { kind: 'email_rejected', fields });
+    else recorder.message(tables, message, { kind: 'email_bounced', fields, effect: { scope, suppress } });
     return { status: 'bounced', reply, nextAttemptAt: null };
   }
 
@@ -176,16 +176,16 @@ export function createOutcomes(settings: OutcomeSettings): Outcomes {
         ...replyText(reply),
         ...(session === undefined ? {} : { remoteHost: session.host, tls: session.tls?.protocol ?? null }),
       };
-      recorder.message(tables, message, 'email_delivered', { fields });
+      recorder.message(tables, message, { kind: 'email_delivered', fields });
       return { status: 'delivered', reply, nextAttemptAt: null };
     },
   };
 }
 
-function replyFields({ verdict, reply }: Judgement): Record<string, unknown> {
+function replyFields({ verdict, reply }: Judgement) {
   return { classification: verdict.bounceClass, ...replyText(reply) };
 }
 
-function replyText(reply: SmtpReply): Record<string, unknown> {
+function replyText(reply: SmtpReply) {
   return { smtpCode: reply.code, enhancedCode: reply.enhanced, diagnostic: reply.text };
 }

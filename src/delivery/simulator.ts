@@ -70,12 +70,14 @@ export function playSimulation(
 function playAftermath(recorder: Recorder, tables: Tables, message: MessageRow): void {
   switch (part(message)) {
     case 'complained':
-      recorder.message(tables, message, 'email_complained', {
+      recorder.message(tables, message, {
+        kind: 'email_complained',
         fields: { source: 'arf', feedbackType: 'abuse', verified: true },
       });
       break;
     case 'asyncbounced':
-      recorder.message(tables, message, 'email_bounced', {
+      recorder.message(tables, message, {
+        kind: 'email_bounced',
         fields: {
           bounceType: 'hard',
           classification: 'invalid-recipient',
@@ -85,7 +87,7 @@ function playAftermath(recorder: Recorder, tables: Tables, message: MessageRow):
           source: 'dsn',
           verified: true,
         },
-        bounce: { bounceType: 'hard', scope: 'recipient', suppress: 'now' },
+        effect: { scope: 'recipient', suppress: 'now' },
       });
       break;
     case 'clicked': {
@@ -96,8 +98,9 @@ function playAftermath(recorder: Recorder, tables: Tables, message: MessageRow):
         isProxy: false,
         isFirst: true,
       };
-      recorder.message(tables, message, 'email_opened', { fields: visitor });
-      recorder.message(tables, message, 'email_clicked', {
+      recorder.message(tables, message, { kind: 'email_opened', fields: visitor });
+      recorder.message(tables, message, {
+        kind: 'email_clicked',
         fields: { url: 'https://example.com/', ...visitor },
       });
       break;

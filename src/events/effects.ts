@@ -1,100 +1,92 @@
 import { DAY } from '../core/clock.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
+import type { SuppressionReason } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
+import type { BounceEffect, EventFields } from './event-types.ts';
 
 /**
- * What follows from a bounce or a complaint: which recipients the account may no longer write to. Only what is
- * about the recipient suppresses: a sender on a blocklist must not erase its own list.
+ * Suppressions that follow from a bounce or a complaint. Only bounces about the recipient suppress: a sender on a
+ * blocklist must not lose its list.
  */
-export interface BounceFacts {
-  bounceType: 'hard' | 'soft' | 'block' | null;
-  scope: 'recipient' | 'message' | 'sender' | 'site';
-  /** now: proven. second-time: only when it comes again on another day. */
-  suppress: 'now' | 'second-time' | 'never';
-  /** False for a report that anybody with the message's headers could have sent. */
-  verified?: boolean;
-}
 
-export interface SuppressionEffect {
-  suppressed: boolean;
-}
+/** Soft bounces in the window that suppress. */
+const MAX_SOFT_BOUNCES = 5;
+const SOFT_WINDOW_MS = 14 * DAY;
+/** How long a hard bounce that is unproven waits for a second one. */
+const UNPROVEN_WINDOW_MS = 90 * DAY;
 
-const SOFT_LIMIT = 5;
-const SOFT_WINDOW = 14 * DAY;
-/** How long an unproven hard bounce waits for its second. */
-const UNPROVEN_WINDOW = 90 * DAY;
-
+/** Returns whether the bounce suppressed the recipient. */
 export function suppressAfterBounce(
   tables: Tables,
   message: MessageRow,
-  bounce: BounceFacts,
+  { bounceType, verified }: EventFields['email_bounced'],
+  { scope, suppress }: BounceEffect,
   at: number,
-): SuppressionEffect {
+): boolean {
   const { account_id: account, recipient_hash: hash } = message;
-  const suppress = (reason: 'hard_bounce' | 'soft_bounces') => {
-    tables.suppressions.add({
-      account_id: account,
-      recipient_hash: hash,
-      stream: 'all',
-      reason,
-      email: addressOf(message),
-      message_seq: message.seq,
-      created_at: at,
-    });
-    return { suppressed: true };
+  if (scope !== 'recipient') return false;
+  const add = (reason: SuppressionReason) => {
+    addSuppression(tables, message, { stream: 'all', reason, at });
+    return true;
   };
-  if (bounce.scope !== 'recipient') return { suppressed: false };
-  // Read now rather than cleared at each delivery: a server that takes everything and sends a report later
-  // would otherwise clear every strike with its next 250.
-  const since = (window: number) => Math.max(at - window, tables.messages.lastDelivery(account, hash) ?? 0);
-  if (bounce.bounceType === 'hard' && bounce.suppress === 'now') return suppress('hard_bounce');
-  if (bounce.bounceType === 'hard' && bounce.suppress === 'second-time') {
-    const earlier = tables.suppressions.strikesSince(account, hash, 'unproven', since(UNPROVEN_WINDOW));
+  // Deliveries are read here and do not clear strikes: a server that accepts every message and sends a report later
+  // would clear each strike with its next 250.
+  const since = (windowMs: number) =>
+    Math.max(at - windowMs, tables.messages.lastDelivery(account, hash) ?? 0);
+  if (bounceType === 'hard' && suppress === 'now') return add('hard_bounce');
+  if (bounceType === 'hard' && suppress === 'second-time') {
+    const earlier = tables.suppressions.strikesSince(account, hash, 'unproven', since(UNPROVEN_WINDOW_MS));
     tables.suppressions.addStrike(account, hash, 'unproven', at);
-    return earlier.some((strike) => dayOf(strike) !== dayOf(at))
-      ? suppress('hard_bounce')
-      : { suppressed: false };
+    return earlier.some((strike) => dayOf(strike) !== dayOf(at)) && add('hard_bounce');
   }
-  if (bounce.bounceType === 'soft') {
-    // Unverified ones count once a day: five forged reports in a row are one strike.
+  if (bounceType === 'soft') {
+    // Unverified bounces count once a day: five forged reports in a row are one strike.
     const sameDay = tables.suppressions.strikesSince(account, hash, 'soft', dayOf(at) * DAY);
-    if (bounce.verified === false && sameDay.length > 0) return { suppressed: false };
+    if (verified === false && sameDay.length > 0) return false;
     tables.suppressions.addStrike(account, hash, 'soft', at);
-    const strikes = tables.suppressions.strikesSince(account, hash, 'soft', since(SOFT_WINDOW));
-    return strikes.length >= SOFT_LIMIT ? suppress('soft_bounces') : { suppressed: false };
+    const strikes = tables.suppressions.strikesSince(account, hash, 'soft', since(SOFT_WINDOW_MS));
+    return strikes.length >= MAX_SOFT_BOUNCES && add('soft_bounces');
   }
-  return { suppressed: false };
+  return false;
 }
 
 /**
- * A complaint ends marketing. A verified one about transactional mail ends that, too; one that anybody could
- * have made with a copy of the mail does not: a report without the receiver's signature, or our own page, which
- * is one click away for everybody the mail was passed on to.
+ * A complaint ends marketing mail; a verified one about transactional mail ends all mail. Unverified complaints do not:
+ * anyone with a copy of the mail can send a report without the receiver's signature, or open our report page.
  */
 export function suppressAfterComplaint(
   tables: Tables,
   message: MessageRow,
-  fields: Record<string, unknown>,
+  { source, verified }: EventFields['email_complained'],
   at: number,
-): SuppressionEffect {
-  const endsAll = message.use_case === 'tx' && fields['source'] === 'arf' && fields['verified'] === true;
+): true {
+  const endsAll = message.use_case === 'tx' && source === 'arf' && verified === true;
+  addSuppression(tables, message, { stream: endsAll ? 'all' : 'mk', reason: 'complaint', at });
+  return true;
+}
+
+function addSuppression(
+  tables: Tables,
+  message: MessageRow,
+  { stream, reason, at }: { stream: 'all' | 'mk'; reason: SuppressionReason; at: number },
+): void {
   tables.suppressions.add({
     account_id: message.account_id,
     recipient_hash: message.recipient_hash,
-    stream: endsAll ? 'all' : 'mk',
-    reason: 'complaint',
-    email: addressOf(message),
+    stream,
+    reason,
+    email: isErased(message) ? null : message.recipient,
     message_seq: message.seq,
     created_at: at,
   });
-  return { suppressed: true };
 }
 
-/** Null when the person was erased, whose identifier stands in its place. */
-function addressOf({ recipient }: MessageRow): string | null {
-  return recipient.includes('@') ? recipient : null;
+/** Whether the recipient was erased, whose identifier is stored in place of the address. */
+export function isErased({ recipient }: Pick<MessageRow, 'recipient'>): boolean {
+  return !recipient.includes('@');
 }
 
+/** UTC day, counted from the epoch. */
 function dayOf(at: number): number {
   return Math.floor(at / DAY);
 }

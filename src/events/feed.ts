@@ -1,19 +1,29 @@
 import { iso } from '../core/clock.ts';
 import type { EventRow } from '../store/messages/events.ts';
+import type { EventFields, EventKind } from './event-types.ts';
+import type { MessageContext } from './record.ts';
 
-/** An event as callers read it: in the feed, in a message's timeline, in a webhook. */
-export interface PublicEvent {
+/** An event as the API presents it: in the feed, in the timeline of a message, in the call of a webhook. */
+export type FeedEvent = {
+  [Kind in EventKind]: EventIdentity & { event: Kind } & MessageContext &
+    // Of `email_sent`, which has no fields.
+    (EventFields[Kind] extends Record<string, never> ? unknown : EventFields[Kind]);
+}[EventKind];
+
+interface EventIdentity {
   eventId: string;
-  event: string;
   timestamp: string;
   accountId: string;
-  [field: string]: unknown;
+  /** The same as `messageId`; both only for events of messages. */
+  emailId?: string;
+  messageId?: string;
+  domainId?: string;
 }
 
-/** Common fields first, then those of the kind; fields that have no value are left out. */
-export function publicEvent(row: EventRow): PublicEvent {
+/** Common fields first, then those of the kind; fields without a value are omitted. */
+export function presentEvent(row: EventRow): FeedEvent {
   const own: Record<string, unknown> = JSON.parse(row.data);
-  return {
+  const event = {
     eventId: row.event_id,
     event: row.kind,
     timestamp: iso(row.at),
@@ -23,7 +33,7 @@ export function publicEvent(row: EventRow): PublicEvent {
       : {
           emailId: row.message_id,
           messageId: row.message_id,
-          ...present({
+          ...withoutNulls({
             jobId: row.job_id,
             campaignId: row.campaign_id,
             subscriptionGroupId: row.subscription_group_id,
@@ -34,14 +44,15 @@ export function publicEvent(row: EventRow): PublicEvent {
             subject: row.subject,
           }),
         }),
-    ...present({ domainId: row.domain_id }),
+    ...withoutNulls({ domainId: row.domain_id }),
     ...own,
   };
+  // Sound: the recorder stores a kind together with the fields of that kind only.
+  return event as FeedEvent;
 }
 
-/** The entries that are not null. */
-function present(fields: Record<string, string | null>): Record<string, string> {
-  const kept: Record<string, string> = {};
-  for (const [name, value] of Object.entries(fields)) if (value !== null) kept[name] = value;
-  return kept;
+function withoutNulls(fields: Record<string, string | null>): Record<string, string> {
+  const present: Record<string, string> = {};
+  for (const [name, value] of Object.entries(fields)) if (value !== null) present[name] = value;
+  return present;
 }

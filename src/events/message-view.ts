@@ -4,15 +4,15 @@ import type { AttemptRow, ListedMessage } from '../store/messages/messages.ts';
 import { HELD } from '../store/messages/queue.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
-import { publicEvent } from './feed.ts';
+import { presentEvent } from './feed.ts';
 
-/** It waits for a time: scheduled, or to be tried again. */
+/** Whether the message waits for a time: scheduled, or deferred. */
 function isLater({ status, due_at, created_at }: ListedMessage): boolean {
   return status === 'deferred' || (status === 'queued' && due_at !== null && due_at > created_at);
 }
 
-/** A message as callers and operators read it. */
-export function publicMessage(row: ListedMessage): Record<string, unknown> {
+/** A message as the API and the CLI present it. */
+export function presentMessage(row: ListedMessage): Record<string, unknown> {
   return {
     messageId: row.message_id,
     ...(row.job_id === null ? {} : { jobId: row.job_id }),
@@ -32,13 +32,13 @@ export function publicMessage(row: ListedMessage): Record<string, unknown> {
   };
 }
 
-/** What happened to a message. */
+/** The events and attempts of a message, oldest first. */
 export interface MessageHistory {
   events: EventRow[];
   attempts: AttemptRow[];
 }
 
-/** The history of the message with this seq, as reader threads read it. */
+/** Reads the history of the message with this seq, in a reader thread. */
 export const messageHistory = readQuery(
   'messageHistory',
   (tables: Tables, seq: number): MessageHistory => ({
@@ -48,18 +48,18 @@ export const messageHistory = readQuery(
 );
 
 /** Every event and every SMTP attempt, in the order in which they happened. */
-export function messageTimeline(history: MessageHistory): Record<string, unknown>[] {
+export function presentTimeline(history: MessageHistory): Record<string, unknown>[] {
   const events = history.events.map((row) => ({
     at: row.at,
     rank: 1,
-    entry: { type: 'event', ...publicEvent(row) },
+    entry: { type: 'event', ...presentEvent(row) },
   }));
-  const attempts = history.attempts.map((row) => ({ at: row.at, rank: 0, entry: publicAttempt(row) }));
-  // Of the same millisecond: the attempt first, then what was concluded from it.
+  const attempts = history.attempts.map((row) => ({ at: row.at, rank: 0, entry: presentAttempt(row) }));
+  // Of the same millisecond: the attempt precedes its events.
   return [...events, ...attempts].sort((a, b) => a.at - b.at || a.rank - b.rank).map(({ entry }) => entry);
 }
 
-function publicAttempt(row: AttemptRow): Record<string, unknown> {
+function presentAttempt(row: AttemptRow): Record<string, unknown> {
   const { sessions, ...report }: { sessions: { startedAt: number; endedAt: number }[] } = JSON.parse(
     row.report,
   );

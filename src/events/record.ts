@@ -6,28 +6,26 @@ import type { NewEvent } from '../store/messages/events.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { countEvent, isCancellation } from './campaign-counts.ts';
+import { suppressAfterBounce, suppressAfterComplaint } from './effects.ts';
 import {
-  type BounceFacts,
-  type SuppressionEffect,
-  suppressAfterBounce,
-  suppressAfterComplaint,
-} from './effects.ts';
-import { type DomainEventKind, type MessageEventKind, move } from './lifecycle.ts';
+  type DomainEventKind,
+  type EventFields,
+  type MessageEvent,
+  type MessageEventKind,
+  nextState,
+} from './event-types.ts';
 
 /**
- * The only door through which a message changes state. Whatever happens to a message is told here, inside a
- * unit of work: the new state, the event, and what follows from it (suppression, leaving the queue, the
- * webhooks to be told) are one transaction, or nothing.
+ * The only place where a message changes state. Every event is recorded inside a unit of work: the new state, the
+ * event and its effects (suppression, removal from the queue, rows for the webhooks that take it) are one
+ * transaction.
  */
 export interface Recorder {
+  /** Returns false, and changes nothing, when the event cannot happen in the state of the message. */
+  message(tables: Tables, message: MessageRow, event: MessageEvent, options?: MessageEventOptions): boolean;
   /**
-   * Records what happened to a message; `data` are the fields of this kind. Returns false, and changes
-   * nothing, when the message is in a state in which this cannot happen.
-   */
-  message(tables: Tables, message: MessageRow, kind: MessageEventKind, data: EventData): boolean;
-  /**
-   * A message that was taken to be sent, and that no worker has begun, waits again: it was not attempted, so it
-   * is `queued` as before its first attempt, `deferred` after one. There is no event.
+   * Returns a message that was taken for an attempt that did not begin to its state before: `queued` before its first
+   * attempt, `deferred` after one. There is no event.
    */
   returned(tables: Tables, message: MessageRow): void;
   /**
@@ -35,46 +33,58 @@ export interface Recorder {
    * cannot be recorded.
    */
   tryInsert(tables: Tables): Refusal;
-  /** Records what happened to a domain. */
-  domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, data: Record<string, unknown>): void;
-  /** A refused send: there is no message, but its account is told. */
-  refusedSend(tables: Tables, refused: WithoutMessage): void;
-  /** Somebody opted out in a way that names no message, or of one that was purged. */
-  optedOut(tables: Tables, person: WithoutMessage): void;
-  /** Somebody complained about a message that was purged. */
-  complained(tables: Tables, person: WithoutMessage): void;
+  domain(tables: Tables, domain: DomainRow, kind: DomainEventKind, fields: DomainEventFields): void;
+  /** A send was refused because of its recipient: there is no message. */
+  refusedSend(tables: Tables, event: EventWithoutMessage<'email_suppressed'>): void;
+  /** An opt-out that belongs to no message, or to one that was purged. */
+  optedOut(tables: Tables, event: EventWithoutMessage<'email_unsubscribed'>): void;
+  /** A complaint about a message that was purged. */
+  complained(tables: Tables, event: EventWithoutMessage<'email_complained'>): void;
 }
 
-/** Fields of one kind of event; a bounce carries what decides about suppression beside them. */
-export interface EventData {
-  fields?: Record<string, unknown>;
-  bounce?: BounceFacts;
-  /** It is known from a report that came in by mail: the moves of REPORTED hold. */
+/** The fields of a domain's event; the recorder adds the name of the domain. */
+export type DomainEventFields = Omit<EventFields[DomainEventKind], 'domain'>;
+
+export interface MessageEventOptions {
+  /** The event is known from a report only: the transitions of reports apply. Default: false. */
   reported?: boolean;
 }
 
-export interface WithoutMessage {
-  accountId: string;
-  domainId: string | null;
-  fields: Record<string, unknown>;
+/** Fields that events of messages have from the message's row; they identify the recipient where there is no row. */
+export interface MessageContext {
+  jobId?: string;
+  campaignId?: string;
+  subscriptionGroupId?: string;
+  useCase?: 'tx' | 'mk';
+  from?: string;
+  recipient?: string;
+  /** `email_<md5>`. */
+  contactIdentifier?: string | undefined;
+  subject?: string;
 }
 
-/** Told, in the same unit of work, when somebody was suppressed or a suppression was lifted. */
+export interface EventWithoutMessage<Kind extends MessageEventKind> {
+  accountId: string;
+  domainId: string | null;
+  fields: EventFields[Kind] & MessageContext;
+}
+
+/** Called in the same unit of work after a recipient was suppressed or a suppression was removed. */
 export type OnSuppressionChange = (tables: Tables, accountId: string, recipientHash: string) => void;
 
-export interface RecorderSettings {
+export interface RecorderDeps {
   clock: Clock;
   ids: Ids;
   onSuppressionChange?: OnSuppressionChange;
-  /** A webhook has something to be told, once the unit of work is committed. */
+  /** Called when a delivery to a webhook was inserted by a unit of work that is not committed yet. */
   onWebhookDue?: (webhook: number) => void;
 }
 
-export function createRecorder(settings: RecorderSettings): Recorder {
-  const { clock, ids, onSuppressionChange, onWebhookDue } = settings;
+export function createRecorder(deps: RecorderDeps): Recorder {
+  const { clock, ids, onSuppressionChange, onWebhookDue } = deps;
 
-  /** Stores an event, and that the webhooks which take its kind are to be told. */
-  function keep(tables: Tables, event: Omit<NewEvent, 'event_id'>): void {
+  /** Inserts an event, and a delivery for each webhook that takes its kind. */
+  function insert(tables: Tables, event: Omit<NewEvent, 'event_id'>): void {
     const eventSeq = tables.events.insert({ event_id: ids.make('evt'), ...event });
     for (const webhook of tables.webhooks.subscribed(event.account_id, event.kind)) {
       tables.webhookDeliveries.insert({ webhook, eventSeq, deliveryId: ids.make('whd'), at: event.at });
@@ -82,59 +92,49 @@ export function createRecorder(settings: RecorderSettings): Recorder {
     }
   }
 
-  function withoutMessage(
-    tables: Tables,
-    kind: MessageEventKind,
-    { accountId, domainId, fields }: WithoutMessage,
-  ): void {
-    keep(tables, {
-      account_id: accountId,
-      kind,
-      at: clock.now(),
-      message_seq: null,
-      domain_id: domainId,
-      data: JSON.stringify(fields),
-    });
-  }
+  const withoutMessage =
+    <Kind extends MessageEventKind>(kind: Kind) =>
+    (tables: Tables, { accountId, domainId, fields }: EventWithoutMessage<Kind>) =>
+      insert(tables, {
+        account_id: accountId,
+        kind,
+        at: clock.now(),
+        message_seq: null,
+        domain_id: domainId,
+        data: JSON.stringify(fields),
+      });
 
-  function effects(
-    tables: Tables,
-    message: MessageRow,
-    kind: MessageEventKind,
-    data: EventData,
-    at: number,
-  ): SuppressionEffect | null {
-    // Simulated mail counts in no statistics and suppresses nobody.
+  /** Returns whether the recipient is suppressed now; null for events that suppress nobody. */
+  function suppress(tables: Tables, message: MessageRow, event: MessageEvent, at: number): boolean | null {
     if (message.simulated === 1) return null;
-    if (kind === 'email_bounced' && data.bounce) return suppressAfterBounce(tables, message, data.bounce, at);
-    if (kind === 'email_complained') return suppressAfterComplaint(tables, message, data.fields ?? {}, at);
+    if (event.kind === 'email_bounced')
+      return suppressAfterBounce(tables, message, event.fields, event.effect, at);
+    if (event.kind === 'email_complained') return suppressAfterComplaint(tables, message, event.fields, at);
     return null;
   }
 
   return {
-    message: (tables, message, kind, data) => {
-      const moved = move(message.status, kind, data.reported);
-      if (moved === null) return false;
-      const next = isCancellation(kind, data.fields ?? {}) ? { ...moved, to: 'cancelled' as const } : moved;
+    message: (tables, message, event, { reported = false } = {}) => {
+      const { kind, fields } = event;
+      const next = nextState(message.status, kind, reported);
+      if (next === null) return false;
+      const status = isCancellation(event) ? 'cancelled' : next.status;
       const at = clock.now();
       const firstSent = kind === 'email_sent' && message.sent_at === null;
-      tables.messages.setState(message.seq, next.to, at, firstSent ? at : null, next.final ? at : null);
+      tables.messages.setState(message.seq, status, at, firstSent ? at : null, next.final ? at : null);
       if (next.final) tables.queue.remove(message.seq);
-      // Taken again after a restart or a deferral: the state moves, but it was sent only once.
+      // Taken again after a restart or a deferral: `email_sent` is recorded once for each message.
       if (kind === 'email_sent' && !firstSent) return true;
-      const effect = effects(tables, message, kind, data, at);
-      if (effect?.suppressed === true)
-        onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
-      countEvent(tables, message, kind, data.fields ?? {}, at);
-      keep(tables, {
+      const suppressed = suppress(tables, message, event, at);
+      if (suppressed === true) onSuppressionChange?.(tables, message.account_id, message.recipient_hash);
+      countEvent(tables, message, event, at);
+      insert(tables, {
         account_id: message.account_id,
         kind,
         at,
         message_seq: message.seq,
         domain_id: null,
-        data: JSON.stringify(
-          effect === null ? (data.fields ?? {}) : { ...data.fields, suppressed: effect.suppressed },
-        ),
+        data: JSON.stringify(suppressed === null ? fields : { ...fields, suppressed }),
       });
       return true;
     },
@@ -147,20 +147,37 @@ export function createRecorder(settings: RecorderSettings): Recorder {
       const at = clock.now();
       const event = { event_id: ids.make('evt'), account_id: '', kind: 'email_sent', at, data: '{}' };
       tables.events.insert({ ...event, message_seq: null, domain_id: null });
-      return refuse('UNAVAILABLE', 'only tried');
+      return refuse('UNAVAILABLE', 'The event was inserted as a test only');
     },
-    domain: (tables, domain, kind, data) => {
-      keep(tables, {
+    domain: (tables, domain, kind, fields) =>
+      insert(tables, {
         account_id: domain.account_id,
         kind,
         at: clock.now(),
         message_seq: null,
         domain_id: domain.domain_id,
-        data: JSON.stringify({ domain: domain.name, ...data }),
-      });
-    },
-    refusedSend: (tables, refused) => withoutMessage(tables, 'email_suppressed', refused),
-    optedOut: (tables, person) => withoutMessage(tables, 'email_unsubscribed', person),
-    complained: (tables, person) => withoutMessage(tables, 'email_complained', person),
+        data: JSON.stringify({ domain: domain.name, ...fields }),
+      }),
+    refusedSend: withoutMessage('email_suppressed'),
+    optedOut: withoutMessage('email_unsubscribed'),
+    complained: withoutMessage('email_complained'),
   };
+}
+
+/** A domain can have a million queued messages: more of them would be one very long unit of work. */
+const DROP_BATCH_SIZE = 1000;
+
+/**
+ * Drops queued messages of a domain that is being deleted, in the same unit of work, and returns their number. Delivery
+ * drops the others when they are due, because their domain is missing. Messages that a worker has are being sent.
+ */
+export function dropQueued(recorder: Recorder, tables: Tables, domainId: string): number {
+  let dropped = 0;
+  for (const seq of tables.queue.ofDomain(domainId, DROP_BATCH_SIZE)) {
+    const message = tables.messages.bySeq(seq);
+    if (message === null || tables.queue.get(seq)?.lease !== null) continue;
+    const event = { kind: 'email_failed', fields: { reason: 'domain_deleted' } } as const;
+    if (recorder.message(tables, message, event)) dropped++;
+  }
+  return dropped;
 }

@@ -37,7 +37,7 @@ export interface RetentionProgress {
   current: PurgedKind | null;
   /** Estimate of the rows of that kind that are still to be deleted; null: unknown. */
   remaining: number | null;
-  /** Epoch ms at which the last pass was completed, null: none since the start. */
+  /** Epoch ms of the end of the last pass; null: none since the start. */
   completedAt: number | null;
 }
 
@@ -179,7 +179,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   }
 
   async function run(): Promise<Purged> {
-    const purged = noneDeleted();
+    const purged = zeroCounts();
     const began = performance.now();
     let loggedAt = began;
     try {
@@ -236,12 +236,12 @@ export function createRetention(deps: RetentionDeps): Retention {
   };
 }
 
-function noneDeleted(): Purged {
-  // Sound: `fromEntries` forgets the names of the keys, which are those of the type.
+function zeroCounts(): Purged {
+  // Sound: `fromEntries` does not preserve the type of the keys.
   return Object.fromEntries(PURGED_KINDS.map((kind) => [kind, 0])) as Purged;
 }
 
-/** Free pages that may be returned to the file system. */
+/** Free pages that can be returned to the file system. */
 function surplusPages({ freeSpace }: Tables): number {
   const { total, free } = freeSpace.pages();
   const reserve = Math.max(MIN_FREE_PAGES, Math.ceil(FREE_RESERVE * total));

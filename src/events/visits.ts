@@ -4,92 +4,94 @@ import type { Log } from '../core/log.ts';
 import type { VisitKind } from '../store/messages/visits.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
+import type { MessageEvent } from './event-types.ts';
 import type { Recorder } from './record.ts';
 
 /**
- * Opens and clicks on their way to becoming events. They come by thousands when a campaign goes out, and from
- * anybody who has a link, so they wait in memory for a place in the next commit, one unit of work at a time
- * and never more than a handful in it: sends do not feel them. A crash loses what still waits, some
- * milliseconds of visits; visitors never wait for the database.
+ * Records opens and clicks. Thousands can arrive at a time when a campaign is sent, and anyone who has a link can
+ * cause them, so they wait in memory and are recorded in small units of work, one at a time, between those of sends.
+ * Visitors never wait for the database. A crash loses the visits that wait, which are those of a few milliseconds.
  */
-export interface Visit {
-  kind: VisitKind;
-  messageId: string;
-  /** Of the link; null for an opening. */
-  url: string | null;
+export type Visit = Visitor &
+  ({ kind: 'email_opened'; messageId: string } | { kind: 'email_clicked'; messageId: string; url: string });
+
+interface Visitor {
   ip: string;
   userAgent: string;
-  /** Nobody looked at anything: a crawler, a scanner, a program. */
+  /** The client is a crawler, a scanner or another program. */
   isBot: boolean;
-  /** Somebody's proxy came in place of the person: a privacy proxy or a scanner. */
+  /** The request came through a privacy proxy or a scanner. */
   isProxy: boolean;
 }
 
 export interface Visits {
-  note(visit: Visit): void;
-  /** Records what waits. */
+  record(visit: Visit): void;
+  /** Resolves when all visits that wait are recorded. */
   close(): Promise<void>;
 }
 
-export interface VisitsSettings {
+export interface VisitsDeps {
   clock: Clock;
   log: Log;
   writer: Writer;
   recorder: Recorder;
-  /** Told of what became of each visit, for whoever counts. */
-  observe?(kind: VisitKind, fate: 'recorded' | 'ignored' | 'lost'): void;
+  /** Called for each visit, for metrics. */
+  observe?(kind: VisitKind, result: 'recorded' | 'ignored' | 'lost'): void;
 }
 
-/** In one unit of work: some milliseconds at most between two sends. */
-const AT_ONCE = 64;
-/** Visits that wait; more than that are not taken. */
+/** Visits in one unit of work: some milliseconds at most between two sends. */
+const VISIT_BATCH_SIZE = 64;
+/** Visits that wait; further ones are lost. */
 const MAX_WAITING = 20_000;
 
 /**
- * How often a message's visits are recorded: so many as they come, then one a minute. A reader that loads the
- * picture again and again, or a stranger with a copy of a link, must not fill the database.
+ * Visits of a message that are recorded without delay; afterwards one a minute. A mail program that loads the image
+ * repeatedly, or anyone with a copy of a link, must not fill the database.
  */
-const ALLOWANCE: Record<VisitKind, number> = {
+const MAX_BURST: Record<VisitKind, number> = {
   email_opened: 20,
   // A scanner follows every link of a long newsletter once.
   email_clicked: 300,
 };
-const REFILL_MS = MINUTE;
-const REMEMBERED = 50_000;
+const REFILL_INTERVAL_MS = MINUTE;
+/** Messages whose allowance is in memory. */
+const MAX_ALLOWANCES = 50_000;
 
 interface Allowance {
   left: number;
   at: number;
 }
 
-export function createVisits({ clock, log, writer, recorder, observe }: VisitsSettings): Visits {
-  const allowances = new LRUCache<string, Allowance>({ max: REMEMBERED });
+export function createVisits({ clock, log, writer, recorder, observe }: VisitsDeps): Visits {
+  const allowances = new LRUCache<string, Allowance>({ max: MAX_ALLOWANCES });
   const waiting: Visit[] = [];
   let writing: Promise<void> | null = null;
 
   function isAllowed({ kind, messageId }: Visit): boolean {
     const key = `${kind} ${messageId}`;
     const now = clock.now();
-    const most = ALLOWANCE[kind];
-    const { left, at } = allowances.get(key) ?? { left: most, at: now };
-    const gained = Math.max(0, Math.floor((now - at) / REFILL_MS));
-    const allowed = Math.min(most, left + gained);
+    const max = MAX_BURST[kind];
+    const { left, at } = allowances.get(key) ?? { left: max, at: now };
+    const gained = Math.max(0, Math.floor((now - at) / REFILL_INTERVAL_MS));
+    const allowed = Math.min(max, left + gained);
     allowances.set(key, {
       left: Math.max(0, allowed - 1),
-      at: allowed === most ? now : at + gained * REFILL_MS,
+      at: allowed === max ? now : at + gained * REFILL_INTERVAL_MS,
     });
     return allowed > 0;
   }
 
   async function write(): Promise<void> {
     while (waiting.length > 0) {
-      const visits = waiting.splice(0, AT_ONCE);
+      const visits = waiting.splice(0, VISIT_BATCH_SIZE);
       try {
-        const recorded = await writer.run((tables) => visits.map((visit) => record(recorder, tables, visit)));
+        const recorded = await writer.run((tables) =>
+          visits.map((visit) => recordVisit(recorder, tables, visit)),
+        );
         for (const [index, { kind }] of visits.entries())
           observe?.(kind, recorded[index] === true ? 'recorded' : 'ignored');
       } catch (error) {
-        log.error({ err: error, visits: visits.length }, 'visits could not be recorded; they are lost');
+        log.error({ err: error, visits: visits.length }, 'visits could not be recorded and are lost');
         for (const { kind } of visits) observe?.(kind, 'lost');
       }
     }
@@ -97,7 +99,7 @@ export function createVisits({ clock, log, writer, recorder, observe }: VisitsSe
   }
 
   return {
-    note: (visit) => {
+    record: (visit) => {
       if (!isAllowed(visit)) return observe?.(visit.kind, 'ignored');
       if (waiting.length >= MAX_WAITING) return observe?.(visit.kind, 'lost');
       waiting.push(visit);
@@ -109,12 +111,16 @@ export function createVisits({ clock, log, writer, recorder, observe }: VisitsSe
   };
 }
 
-/** In a unit of work. False when the message is not on record any more. */
-function record(recorder: Recorder, tables: Tables, visit: Visit): boolean {
-  const { kind, messageId, url, ip, userAgent, isBot, isProxy } = visit;
+/** In a unit of work. Returns false when the message was purged. */
+function recordVisit(recorder: Recorder, tables: Tables, visit: Visit): boolean {
+  const { kind, messageId, ip, userAgent, isBot, isProxy } = visit;
   const message = tables.messages.byId(messageId);
   if (message === null) return false;
   const isFirst = tables.visits.markFirst(message.seq, kind, isBot ? 'machine' : 'person');
-  const fields = { ...(url === null ? {} : { url }), ip, userAgent, isBot, isProxy, isFirst };
-  return recorder.message(tables, message, kind, { fields });
+  const fields = { ip, userAgent, isBot, isProxy, isFirst };
+  const event: MessageEvent =
+    visit.kind === 'email_opened'
+      ? { kind: visit.kind, fields }
+      : { kind: visit.kind, fields: { url: visit.url, ...fields } };
+  return recorder.message(tables, message, event);
 }

@@ -11,15 +11,16 @@ import type { UseCase } from '../store/domains/domains.ts';
 import type { Stream } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { type Wording, wordingOf } from '../templates/source.ts';
+import { isRecipientDetail } from '../suppression/suppression.ts';
+import { resolveTemplate, type TemplateContent } from '../templates/source.ts';
 import { checkDomain, checkingSend, type Sender } from './checks.ts';
 import { clippingWarnings } from './clipping.ts';
 import {
   countedCopies,
+  createDraft,
   type Draft,
   encodeContents,
   LANES,
-  makeDraft,
   type SendResult,
   storeDraft,
 } from './draft.ts';
@@ -32,17 +33,17 @@ import { createRenderQueue } from './render-queue.ts';
 import { type ParsedSend, parseSend, type SendRequest } from './request.ts';
 
 /**
- * The door for mail of both streams: checked, rendered, stored, and only then answered. Message, queue row,
- * content and idempotent answer are one transaction. No MIME and no SMTP happens on this way.
+ * Accepts mail of both streams: checks it, renders it and stores it before the response is sent. Messages, queue rows,
+ * contents and the idempotent response are one transaction. MIME and SMTP follow at delivery.
  */
 export interface AcceptRequest {
   sender: Sender;
   body: SendRequest;
-  /** A well-formed Idempotency-Key with the endpoint it was given to, null when the caller gave none. */
+  /** A valid Idempotency-Key and the endpoint of the request; null: the request has none. */
   idempotency: { endpoint: string; key: string } | null;
-  /** Only of mail submitted over SMTP: the compliance variables that it lacks are appended. */
+  /** Only for mail submitted over SMTP: append the compliance variables that it lacks. */
   appendFooter?: boolean;
-  /** Makes the answer's body from its data and from warnings, as it will be sent and stored. */
+  /** Returns the response body as it is sent and stored. */
   envelope(data: SendResult, warnings: readonly string[]): string;
 }
 
@@ -51,7 +52,7 @@ export type Accepted =
       kind: 'accepted';
       status: number;
       data: SendResult;
-      /** Those that `body` was made with. */
+      /** The warnings in `body`. */
       warnings: readonly string[];
       body: string;
       firstSeq: number;
@@ -60,13 +61,13 @@ export type Accepted =
 
 export interface Acceptance {
   /**
-   * Accepts or refuses. When it returns an acceptance, it is on disk; `beforeAnnounce` (with the first
-   * message's seq) runs after that and before delivery can start.
+   * Resolves with an acceptance after it is on disk. `beforeAnnounce` is called with the seq of the first message after
+   * that and before delivery can start.
    */
   accept(request: AcceptRequest, beforeAnnounce?: (seq: number) => void): Promise<Accepted | Refusal>;
 }
 
-export interface AcceptanceSettings {
+export interface AcceptanceDeps {
   clock: Clock;
   ids: Ids;
   tables: Tables;
@@ -77,18 +78,18 @@ export interface AcceptanceSettings {
   limits: Pick<AccountLimits, 'takeMessages'>;
   oneClick: OneClickNotice;
   simulatorDomain: string;
-  /** `public.url`, its port resolved: where links lead unless a domain has a host of its own for them. */
+  /** `public.url` with its actual port: the base of links, except for domains with a link host. */
   publicUrl: string;
-  /** How long a message is tried, ms. */
+  /** Ms after which a message expires, by stream. */
   expire: Record<UseCase, number>;
   announce(lane: 0 | 1, stream: Stream): void;
 }
 
-/** Transactional mail is answered as sent, marketing mail as taken on. */
+/** 200 for transactional mail, 202 for marketing mail. */
 const STATUS: Record<UseCase, number> = { tx: 200, mk: 202 };
 
-export function createAcceptance(settings: AcceptanceSettings): Acceptance {
-  const { clock, ids, tables, writer, recorder, keys, pressure } = settings;
+export function createAcceptance(deps: AcceptanceDeps): Acceptance {
+  const { clock, ids, tables, writer, recorder, keys, pressure } = deps;
   const html = createHtmlReader();
   const renderQueue = createRenderQueue();
 
@@ -100,89 +101,84 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
     const { sender } = request;
     const busy = pressure.refusal() ?? checkNames(sender, send);
     if (busy !== null) return busy;
-    const wording = wordingOf(tables, sender, send.wording);
-    if (isRefusal(wording)) return wording;
-    const size = sizeOf(send, wording);
+    const content = resolveTemplate(tables, sender, send.source);
+    if (isRefusal(content)) return content;
+    const size = sizeOf(send, content);
     return renderQueue.run(sender.account.account_id, size, () =>
-      renderAndStore(request, send, wording, reservation),
+      renderAndStore(request, send, content, reservation),
     );
   }
 
   async function renderAndStore(
     request: AcceptRequest,
     send: ParsedSend,
-    wording: Wording,
+    content: TemplateContent,
     reservation: Reservation | null,
   ): Promise<{ draft: Draft; warnings: string[]; body: string; firstSeq: number } | Refusal> {
     const { sender } = request;
-    const { simulatorDomain, oneClick } = settings;
-    const means = { html, appendFooter: request.appendFooter === true, simulatorDomain };
+    const { simulatorDomain, oneClick } = deps;
+    const checkDeps = { html, appendFooter: request.appendFooter === true, simulatorDomain };
     const checked = await inSlices(
-      checkingSend(tables, sender, send, wording, means),
+      checkingSend(tables, sender, send, content, checkDeps),
       sender.account.account_id,
     );
     if (isRefusal(checked)) {
-      await tellRefusal(sender, send, wording, checked);
+      await recordRefusal(sender, send, content, checked);
       return checked;
     }
-    const draft = makeDraft(sender, send, checked, ids, clock.now());
+    const draft = createDraft(sender, send, checked, ids, clock.now());
     const contents = await encodeContents(draft);
     if (isRefusal(contents)) return contents;
     const isMarketing = sender.useCase === 'mk';
     const clipping = clippingWarnings(checked.rendered.html, {
       ...send,
-      linkBase: `https://${checked.domain.tracking_host ?? new URL(settings.publicUrl).host}`,
+      linkBase: `https://${checked.domain.tracking_host ?? new URL(deps.publicUrl).host}`,
     });
     const unavailable = isMarketing ? oneClick.warnings(sender.account.account_id) : [];
     const warnings = [...send.warnings, ...clipping, ...unavailable];
     const body = request.envelope(draft.data, warnings);
     const firstSeq = await writer.run((all) => {
-      // Deleted while this request waited for its turn: then nothing of it is stored.
+      // The domain can have been deleted while the request waited.
       if (all.domains.byId(checked.domain.domain_id) === null)
         return refuse('DOMAIN_NOT_REGISTERED', 'The domain was deleted');
       const { account_id } = sender.account;
-      const limited = settings.limits.takeMessages(
-        all,
-        account_id,
-        countedCopies(draft, settings),
-        clock.now(),
-      );
+      const limited = deps.limits.takeMessages(all, account_id, countedCopies(draft, deps), clock.now());
       if (limited !== null) return limited;
-      reservation?.keep(all, STATUS[sender.useCase], body);
-      return storeDraft(all, draft, contents, settings);
+      reservation?.store(all, STATUS[sender.useCase], body);
+      return storeDraft(all, draft, contents, deps);
     }, sender.account.account_id);
     if (isRefusal(firstSeq)) return firstSeq;
     if (isMarketing) oneClick.sent(sender.account.account_id);
     return { draft, warnings, body, firstSeq };
   }
 
-  /** What the request names exists in this account; the template is looked for where it is read. */
+  /** Requires that the group and the campaign of the request exist; templates are resolved separately. */
   function checkNames({ account }: Sender, send: ParsedSend): Refusal | null {
     const { campaignId, groupId } = send;
     if (groupId !== null && tables.subscriptionGroups.get(account.account_id, groupId) === null) {
-      return refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `there is no subscription group ${groupId}`);
+      return refuse('SUBSCRIPTION_GROUP_NOT_FOUND', `There is no subscription group ${groupId}`);
     }
     if (campaignId !== null && tables.campaigns.get(account.account_id, campaignId) === null) {
-      return refuse('CAMPAIGN_NOT_FOUND', `there is no campaign ${campaignId}`);
+      return refuse('CAMPAIGN_NOT_FOUND', `There is no campaign ${campaignId}`);
     }
     return null;
   }
 
-  /** A refusal about a person (not about the request) is an event: the account's other systems want to know. */
-  async function tellRefusal(
+  /** Records an event for each recipient that causes the refusal of the request. */
+  async function recordRefusal(
     sender: Sender,
     send: ParsedSend,
-    wording: Wording,
+    content: TemplateContent,
     refusal: Refusal,
   ): Promise<void> {
-    const people = (refusal.extras.details ?? []).filter(({ recipient }) => recipient !== undefined);
-    if (people.length === 0) return;
+    const recipients = (refusal.extras.details ?? []).filter(isRecipientDetail);
+    if (recipients.length === 0) return;
     const domain = checkDomain(tables, sender, send);
     const domainId = isRefusal(domain) ? null : domain.domain_id;
     await writer.run((all) => {
-      for (const { recipient = '', code, reason } of people) {
+      for (const { recipient, code, reason } of recipients) {
         const fields = {
-          reasonCode: code ?? refusal.code,
+          reasonCode: code,
           reason,
           ...(send.campaignId === null ? {} : { campaignId: send.campaignId }),
           ...(send.groupId === null ? {} : { subscriptionGroupId: send.groupId }),
@@ -190,7 +186,7 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
           from: send.from.address,
           recipient,
           contactIdentifier: emailIdentifier(recipient),
-          subject: wording.subject,
+          subject: content.subject,
         };
         recorder.refusedSend(all, { accountId: sender.account.account_id, domainId, fields });
       }
@@ -200,7 +196,7 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   function announce({ sender, send, now, dueAt }: Draft): void {
     if (dueAt > now) return;
     for (const destination of new Set(send.recipients.map(({ mailbox }) => domainOf(mailbox.address)))) {
-      settings.announce(LANES[sender.useCase], { account_id: sender.account.account_id, destination });
+      deps.announce(LANES[sender.useCase], { account_id: sender.account.account_id, destination });
     }
   }
 
@@ -235,17 +231,17 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   };
 }
 
-/** What makes two requests the same: a program that submits a mail again often gives it another Message-ID. */
+/** The body without its Message-ID: a program that repeats a submission often changes it. */
 function fingerprinted(body: SendRequest): SendRequest {
   return { ...body, messageId: undefined };
 }
 
-/** An estimate of the characters that are rendered and encoded: each variable counts like the longest one. */
-function sizeOf({ attachments, variables }: ParsedSend, { html, text }: Wording): number {
+/** Estimates the characters that are rendered and encoded: each variable counts like the longest one. */
+function sizeOf({ attachments, variables }: ParsedSend, { html, text }: TemplateContent): number {
   const attached = attachments.reduce((sum, { content }) => sum + content.length, 0);
-  const given = html.length + (text?.length ?? 0);
+  const source = html.length + (text?.length ?? 0);
   const filled = (slotsIn(html) + slotsIn(text ?? '')) * longestText(variables);
-  return attached + given + Math.min(filled, MAX_RENDERED);
+  return attached + source + Math.min(filled, MAX_RENDERED);
 }
 
 function slotsIn(template: string): number {

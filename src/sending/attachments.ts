@@ -1,25 +1,24 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
 import { type Attachment, CONTENT_ID, MEDIA_TYPE } from '../mail/content.ts';
 
-/** Attachments: how many, how large, and whether they are what they say. */
 export const MAX_ATTACHMENTS = 10;
-/** Of decoded bytes, all together. */
+/** Decoded bytes of all attachments of a message. */
 export const MAX_ATTACHMENT_BYTES = 2 * 1024 * 1024;
 
-/** RFC 4648 §4 to the letter: bits behind the last octet are zero (§3.5), so each content has one form. */
+/** Strict RFC 4648 §4: bits after the last octet are zero (§3.5), so each content has one form. */
 const BASE64 = /^[A-Za-z0-9+/]*(?:[AQgw]==|[AEIMQUYcgkosw048]=)?$/;
 const BAD_NAME = /[\p{Cc}/\\\u2028\u2029]/u;
 
-/** A refusal when there are more than a message may have: looked at before what they hold. */
+/** Checked before the contents of the attachments. */
 export function tooManyAttachments(attachments: readonly Attachment[]): Refusal | null {
   if (attachments.length <= MAX_ATTACHMENTS) return null;
-  const message = `at most ${MAX_ATTACHMENTS} attachments, here are ${attachments.length}`;
+  const message = `A message can have at most ${MAX_ATTACHMENTS} attachments; the request has ${attachments.length}`;
   return refuse('TOO_MANY_ATTACHMENTS', message, { details: [{ field: 'attachments', message }] });
 }
 
 /**
- * Reports faults of form; returns the refusal of a limit that is passed, which counts only when all is well-formed.
- * `otherBytes`: of what is attached in another form.
+ * Reports malformed attachments; returns a refusal when they are too large together, which applies only when none is
+ * malformed. `otherBytes`: bytes of other parts that count as attachments.
  */
 export function checkAttachments(
   attachments: Attachment[],
@@ -33,7 +32,7 @@ export function checkAttachments(
     const { name, contentType, content, contentId } = attachment;
     if (name.length < 1 || name.length > 255) fault(`${field}.name`, 'must be 1 to 255 characters long');
     else if (BAD_NAME.test(name) || !name.isWellFormed())
-      fault(`${field}.name`, 'must not hold path separators or control characters');
+      fault(`${field}.name`, 'must not contain path separators or control characters');
     if (!MEDIA_TYPE.test(contentType))
       fault(`${field}.contentType`, 'must be a media type such as "application/pdf"');
     else if (/^(multipart|message)\//i.test(contentType)) {
@@ -51,7 +50,7 @@ export function checkAttachments(
     if (contentId !== undefined) ids.add(contentId);
   }
   if (total > MAX_ATTACHMENT_BYTES) {
-    const message = `at most ${MAX_ATTACHMENT_BYTES} bytes of attachments together, decoded; here are ${total}`;
+    const message = `Attachments can have at most ${MAX_ATTACHMENT_BYTES} decoded bytes together; those of the request have ${total}`;
     return refuse('ATTACHMENTS_TOO_LARGE', message, { details: [{ field: 'attachments', message }] });
   }
   return null;

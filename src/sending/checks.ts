@@ -9,23 +9,20 @@ import { emailIdentifier } from '../mail/identifier.ts';
 import type { AccountRow } from '../store/accounts.ts';
 import type { DomainRow, UseCase } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
-import { type PersonDetail, suppressedFor, suppressionDetail } from '../suppression/suppression.ts';
-import type { Wording } from '../templates/source.ts';
+import { type RecipientDetail, suppressedFor, suppressionDetail } from '../suppression/suppression.ts';
+import type { TemplateContent } from '../templates/source.ts';
 import { appendingFooter } from './footer.ts';
 import type { HtmlReader } from './html-reader.ts';
 import { type Rendered, renderingSend } from './render.ts';
 import type { ParsedSend } from './request.ts';
 
-/**
- * May it go? The checks of a send in the contract's order (§13.1); each has one reason to say no. They read,
- * and never write.
- */
+/** The checks of a send in the contract's order (§13.1). They only read. */
 export interface Sender {
   account: AccountRow;
   useCase: UseCase;
-  /** From domains the key is tied to, empty: any. */
+  /** From domains that the API key can use; empty: all. */
   allowFrom: string[];
-  /** May send essential mail. */
+  /** The API key can send essential mail. */
   allowEssential: boolean;
 }
 
@@ -35,38 +32,38 @@ export interface Checked {
   list: MailingList | null;
 }
 
-/** In steps. `wording`: what was found under the names that the request gives, which is checked before all this. */
+/** In steps. `content`: the resolved template. */
 export function* checkingSend(
   tables: Tables,
   sender: Sender,
   send: ParsedSend,
-  wording: Wording,
-  means: CheckMeans,
+  content: TemplateContent,
+  deps: CheckDeps,
 ): Work<Checked | Refusal> {
   const domain = checkDomain(tables, sender, send);
   if (isRefusal(domain)) return domain;
   if (send.essential && !sender.allowEssential) return essentialNotAllowed();
-  const complete = means.appendFooter
-    ? yield* appendingFooter(wording, requiredVariables(send), means.html)
-    : wording;
-  const rendered = yield* renderingSend(tables, sender.account, send, complete, means.html);
+  const complete = deps.appendFooter
+    ? yield* appendingFooter(content, requiredVariables(send), deps.html)
+    : content;
+  const rendered = yield* renderingSend(tables, sender.account, send, complete, deps.html);
   if (isRefusal(rendered)) return rendered;
-  const refused =
+  const refusal =
     sender.useCase === 'mk'
-      ? checkConsent(tables, sender, send, means.simulatorDomain)
+      ? checkConsent(tables, sender, send, deps.simulatorDomain)
       : checkSuppression(tables, sender, send);
-  return refused ?? { domain, rendered, list: listOf(tables, sender, send) };
+  return refusal ?? { domain, rendered, list: listOf(tables, sender, send) };
 }
 
-export interface CheckMeans {
+export interface CheckDeps {
   html: HtmlReader;
-  /** Append the compliance variables that the wording lacks, instead of refusing it. */
+  /** Append compliance variables that the content lacks instead of refusing it. */
   appendFooter: boolean;
-  /** Its addresses are nobody's: they need no consent. */
+  /** Simulated recipients need no consent. */
   simulatorDomain: string;
 }
 
-/** The list that the mail belongs to: its group, else its campaign, whose name is the account's own business. */
+/** The mailing list of the message: its group, else its campaign, whose name is not disclosed to recipients. */
 function listOf(
   tables: Tables,
   { account }: Sender,
@@ -76,7 +73,7 @@ function listOf(
   return { id: groupId, name: tables.subscriptionGroups.get(account.account_id, groupId)?.name ?? '' };
 }
 
-/** The From domain is registered here, verified, for this use case, and the key may use it. */
+/** Requires that the From domain is registered and verified for this stream, and that the API key can use it. */
 export function checkDomain(
   tables: Tables,
   sender: Sender,
@@ -99,8 +96,8 @@ export function checkDomain(
       field(`${name} is not verified`),
     );
   }
-  const fitting = verified.find(({ use_case }) => use_case === sender.useCase);
-  if (fitting === undefined) {
+  const matching = verified.find(({ use_case }) => use_case === sender.useCase);
+  if (matching === undefined) {
     if (registered.some(({ use_case }) => use_case === sender.useCase)) {
       return refuse(
         'DOMAIN_NOT_VERIFIED',
@@ -108,32 +105,32 @@ export function checkDomain(
         field(`${name} is not verified`),
       );
     }
-    const wanted = sender.useCase === 'tx' ? 'transactional' : 'marketing';
+    const stream = sender.useCase === 'tx' ? 'transactional' : 'marketing';
     return refuse(
       'USE_CASE_MISMATCH',
-      `The domain ${name} is not registered for ${wanted} mail`,
+      `The domain ${name} is not registered for ${stream} mail`,
       field(`${name} is for the other use case`),
     );
   }
   if (sender.allowFrom.length > 0 && !sender.allowFrom.includes(name)) {
     return refuse(
       'KEY_NOT_ALLOWED',
-      `This API key may not send from ${name}`,
+      `This API key cannot send from ${name}`,
       field(`the key is tied to ${sender.allowFrom.join(', ')}`),
     );
   }
-  return fitting;
+  return matching;
 }
 
 function essentialNotAllowed(): Refusal {
-  return refuse('KEY_NOT_ALLOWED', 'This API key may not send essential mail', {
+  return refuse('KEY_NOT_ALLOWED', 'This API key cannot send essential mail', {
     details: [{ field: 'essential', message: 'the key was created with --no-essential' }],
   });
 }
 
-/** Nobody among the recipients is suppressed. */
+/** Requires that no recipient is suppressed. */
 export function checkSuppression(tables: Tables, sender: Sender, send: ParsedSend): Refusal | null {
-  return refusePeople(send, (address, role) => {
+  return refuseRecipients(send, (address, role) => {
     const found = suppressedFor(tables, sender.account.account_id, emailIdentifier(address), {
       useCase: sender.useCase,
       essential: send.essential,
@@ -142,14 +139,14 @@ export function checkSuppression(tables: Tables, sender: Sender, send: ParsedSen
   });
 }
 
-/** Marketing: nobody is suppressed, and everybody has agreed, to the group where one is named. */
+/** For marketing mail: requires that no recipient is suppressed and that all have consented, to the group if one is given. */
 export function checkConsent(
   tables: Tables,
   sender: Sender,
   send: ParsedSend,
   simulatorDomain: string,
 ): Refusal | null {
-  return refusePeople(send, (address, role) => {
+  return refuseRecipients(send, (address, role) => {
     if (domainOf(address) === simulatorDomain) return null;
     const { account_id } = sender.account;
     const found = mayReceiveMarketing(tables, account_id, emailIdentifier(address), send.groupId);
@@ -166,20 +163,20 @@ export function checkConsent(
   });
 }
 
-interface RefusedPerson {
+interface RefusedRecipient {
   status: SubscriptionStatus;
-  detail: PersonDetail;
+  detail: RecipientDetail;
 }
 
-/** One refused refuses the whole: every one of them stands in the details, the first gives the code. */
-function refusePeople(
+/** One refused recipient refuses the request. The details list all of them; the code is that of the first. */
+function refuseRecipients(
   send: ParsedSend,
-  judge: (address: string, role: string) => RefusedPerson | null,
+  check: (address: string, role: string) => RefusedRecipient | null,
 ): Refusal | null {
-  const people = send.recipients.flatMap(({ mailbox, role }) => judge(mailbox.address, role) ?? []);
-  const [first] = people;
+  const refused = send.recipients.flatMap(({ mailbox, role }) => check(mailbox.address, role) ?? []);
+  const [first] = refused;
   if (first === undefined) return null;
-  const details = people.map(({ detail }) => detail);
+  const details = refused.map(({ detail }) => detail);
   const sentence = details.map(({ message }) => message).join('; ');
   return refuse(first.detail.code, sentence, { details, subscriptionStatus: first.status });
 }

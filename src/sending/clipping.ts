@@ -4,13 +4,13 @@ import { personalize } from '../mail/content.ts';
 import { trackLinks } from '../mail/html/track-links.ts';
 
 /**
- * Gmail displays about 102 KB of a message's HTML and hides the rest, the unsubscribe footer with it. Senders are
- * warned a little earlier, as links of the recipient's own differ in length.
+ * Gmail displays about 102 KB of a message's HTML and hides the rest, including the unsubscribe footer. The limit for the
+ * warning is a little lower, because links differ in length between recipients.
  */
-const MAX_BYTES = 100_000;
-/** What tracking adds to a link at most, apart from its host and the encoded address. */
+const MAX_DISPLAYED_BYTES = 100_000;
+/** Bytes that tracking adds to a link, without its host and the encoded address. */
 const MAX_ADDED_PER_LINK = 200;
-/** No link is shorter; less HTML cannot grow beyond the limit. */
+/** The shortest link. */
 const MIN_LINK = '<a href=http://a>'.length;
 
 export interface LinkOptions {
@@ -20,24 +20,28 @@ export interface LinkOptions {
   linkBase: string;
 }
 
-/** Whole sentences, none when the HTML is displayed whole. `html` holds marks (content.ts). */
+/** Sentences; none when the HTML is not clipped. `html` contains marks (content.ts). */
 export function clippingWarnings(html: string, options: LinkOptions): string[] {
   const bytes = finalSize(html, options);
-  if (bytes <= MAX_BYTES) return [];
+  if (bytes <= MAX_DISPLAYED_BYTES) return [];
   const size = `${Math.round(bytes / 1000)} KB`;
   return [
     `The HTML is ${size}${options.trackClicks ? ' with rewritten links' : ''}: Gmail clips messages above 102 KB and hides their end, the unsubscribe footer included. Shorten the HTML to less than 100 KB.`,
   ];
 }
 
-/** Exact only where it is near the limit: rewriting all links costs as much as composing the message. */
+/** Exact only near the limit, because rewriting all links costs as much as composing the message. */
 function finalSize(html: string, { trackClicks, trackOpens, linkBase }: LinkOptions): number {
   const bytes = Buffer.byteLength(html);
-  if (bytes > MAX_BYTES || !trackClicks) return bytes;
+  if (bytes > MAX_DISPLAYED_BYTES || !trackClicks) return bytes;
   const added = MAX_ADDED_PER_LINK + linkBase.length;
-  // Base64 makes three octets of an address four.
-  const most = (links: number) => (bytes * 4) / 3 + links * added;
-  if (most(html.length / MIN_LINK) <= MAX_BYTES || most(countLinks(html)) <= MAX_BYTES) return bytes;
+  // Base64 encodes three octets of an address as four.
+  const estimate = (links: number) => (bytes * 4) / 3 + links * added;
+  if (
+    estimate(html.length / MIN_LINK) <= MAX_DISPLAYED_BYTES ||
+    estimate(countLinks(html)) <= MAX_DISPLAYED_BYTES
+  )
+    return bytes;
   const messageId = 'msg_1700000000000_abcdefghijkl';
   const token = 'x'.repeat(100);
   const copy: CopyDetails = {
@@ -59,7 +63,7 @@ function finalSize(html: string, { trackClicks, trackOpens, linkBase }: LinkOpti
   return Buffer.byteLength(personalize(trackLinks(html, copy), copy, 'html'));
 }
 
-/** At least as many as there are. */
+/** An upper bound. */
 function countLinks(html: string): number {
   return html.match(/href/gi)?.length ?? 0;
 }

@@ -13,9 +13,9 @@ import type { Checked, Sender } from './checks.ts';
 import type { ParsedSend, Recipient } from './request.ts';
 
 /**
- * An accepted send on its way to the disk: what is answered, and the rows. Every recipient is a message of its
- * own. Transactional copies share one content, and with it the To and Cc fields and the Message-ID; marketing
- * copies are each addressed to their recipient alone, so each has its own.
+ * The response and the rows of an accepted send. Each recipient has a separate message. Transactional copies share one
+ * content with its To and Cc fields and its Message-ID; marketing copies are addressed to one recipient each and have
+ * separate contents.
  */
 export interface TransactionalResult {
   message: string;
@@ -47,7 +47,7 @@ interface ResultRecipient<Status> {
 interface Copy {
   recipient: Recipient;
   messageId: string;
-  /** Which of the contents is its. */
+  /** Index into `contents`. */
   content: number;
 }
 
@@ -59,23 +59,24 @@ export interface Draft {
   copies: Copy[];
   jobId: string | null;
   data: SendResult;
-  /** Epoch ms: accepted, and to be sent. */
+  /** Epoch ms of the acceptance. */
   now: number;
+  /** Epoch ms of the first attempt. */
   dueAt: number;
 }
 
 export const LANES: Record<UseCase, 0 | 1> = { tx: TRANSACTIONAL_LANE, mk: MARKETING_LANE };
 
-export function makeDraft(
+export function createDraft(
   sender: Sender,
   send: ParsedSend,
   { domain, rendered, list }: Checked,
   ids: Ids,
   now: number,
 ): Draft {
-  const alone = sender.useCase === 'mk';
+  const isSeparate = sender.useCase === 'mk';
   const copies = send.recipients.map(
-    (recipient, index): Copy => ({ recipient, messageId: ids.make('msg'), content: alone ? index : 0 }),
+    (recipient, index): Copy => ({ recipient, messageId: ids.make('msg'), content: isSeparate ? index : 0 }),
   );
   const content = (messageId: string, to: Recipient[], cc: Recipient[]): MessageContent => ({
     ...rendered,
@@ -90,11 +91,11 @@ export function makeDraft(
     messageId: send.messageId ?? `${messageId}@${send.fromDomain}`,
     date: now,
   });
-  const having = (role: string) => send.recipients.filter((recipient) => recipient.role === role);
-  const contents = alone
+  const withRole = (role: string) => send.recipients.filter((recipient) => recipient.role === role);
+  const contents = isSeparate
     ? copies.map(({ messageId, recipient }) => content(messageId, [recipient], []))
-    : [content(copies[0]?.messageId ?? ids.make('msg'), having('to'), having('cc'))];
-  const jobId = alone ? ids.make('job') : null;
+    : [content(copies[0]?.messageId ?? ids.make('msg'), withRole('to'), withRole('cc'))];
+  const jobId = isSeparate ? ids.make('job') : null;
   const dueAt = Math.max(now, send.scheduledAt ?? now);
   const data =
     jobId === null ? transactionalResult(send, copies) : marketingResult(send, copies, jobId, dueAt > now);
@@ -120,9 +121,14 @@ function transactionalResult(send: ParsedSend, copies: Copy[]): TransactionalRes
   };
 }
 
-function marketingResult(send: ParsedSend, copies: Copy[], jobId: string, later: boolean): MarketingResult {
+function marketingResult(
+  send: ParsedSend,
+  copies: Copy[],
+  jobId: string,
+  isScheduled: boolean,
+): MarketingResult {
   return {
-    message: `${copies.length === 1 ? 'Email' : `Emails to ${copies.length} recipients`} ${later ? 'scheduled' : 'queued'}`,
+    message: `${copies.length === 1 ? 'Email' : `Emails to ${copies.length} recipients`} ${isScheduled ? 'scheduled' : 'queued'}`,
     jobId,
     status: 'queued',
     from: send.fromAsGiven,
@@ -136,20 +142,20 @@ function marketingResult(send: ParsedSend, copies: Copy[], jobId: string, later:
   };
 }
 
-export interface StoreSettings {
+export interface StoreOptions {
   simulatorDomain: string;
-  /** How long a message is tried, ms. */
+  /** Ms after which a message expires, by stream. */
   expire: Record<UseCase, number>;
 }
 
-/** A message with its content, and what decides where it stands in the queue. */
+/** A message whose content is stored, with its place in the queue. */
 export interface NewMail {
   accountId: string;
   useCase: UseCase;
   domainId: string;
   jobId: string | null;
   campaignId: string | null;
-  /** Of a campaign that goes to a whole group. */
+  /** Of a campaign that is sent to a group; else null. */
   campaignSeq: number | null;
   groupId: string | null;
   from: string;
@@ -160,13 +166,14 @@ export interface NewMail {
   trackClicks: boolean;
   trackOpens: boolean;
   essential: boolean;
-  /** Epoch ms: accepted, and to be sent. */
+  /** Epoch ms of the acceptance. */
   now: number;
+  /** Epoch ms of the first attempt. */
   dueAt: number;
 }
 
-/** In a unit of work: a message and its queue row. Returns its seq. */
-export function storeMessage(tables: Tables, mail: NewMail, settings: StoreSettings): number {
+/** Inserts a message and its queue row, in a unit of work. Returns its seq. */
+export function storeMessage(tables: Tables, mail: NewMail, options: StoreOptions): number {
   const { accountId, useCase, domainId, now, dueAt } = mail;
   const { address } = mail.recipient.mailbox;
   const destination = domainOf(address);
@@ -184,12 +191,12 @@ export function storeMessage(tables: Tables, mail: NewMail, settings: StoreSetti
     recipient_hash: emailIdentifier(address),
     role: mail.recipient.role,
     subject: mail.subject,
-    simulated: isSimulated(address, settings) ? 1 : 0,
+    simulated: isSimulated(address, options) ? 1 : 0,
     track_clicks: mail.trackClicks ? 1 : 0,
     track_opens: mail.trackOpens ? 1 : 0,
     essential: mail.essential ? 1 : 0,
     created_at: now,
-    expires_at: dueAt + settings.expire[useCase],
+    expires_at: dueAt + options.expire[useCase],
   });
   tables.queue.insert({
     seq,
@@ -205,22 +212,22 @@ export function storeMessage(tables: Tables, mail: NewMail, settings: StoreSetti
   return seq;
 }
 
-/** Simulated mail leaves nothing and counts nowhere. */
-export function isSimulated(address: string, { simulatorDomain }: Pick<StoreSettings, 'simulatorDomain'>) {
+/** Simulated mail is not sent and counts in no statistics. */
+export function isSimulated(address: string, { simulatorDomain }: Pick<StoreOptions, 'simulatorDomain'>) {
   return domainOf(address) === simulatorDomain;
 }
 
-/** How many messages of a draft count: all but simulated ones. */
-export function countedCopies({ copies }: Draft, settings: Pick<StoreSettings, 'simulatorDomain'>): number {
-  return copies.filter(({ recipient }) => !isSimulated(recipient.mailbox.address, settings)).length;
+/** The number of messages that are not simulated. */
+export function countedCopies({ copies }: Draft, options: Pick<StoreOptions, 'simulatorDomain'>): number {
+  return copies.filter(({ recipient }) => !isSimulated(recipient.mailbox.address, options)).length;
 }
 
 /** Characters of all contents of a request as JSON, which are written in one unit of work. */
-const MAX_STORED = 16 * 1024 * 1024;
+const MAX_STORED_CHARACTERS = 16 * 1024 * 1024;
 /** Characters of one string that are encoded between two yields. */
 const CHARACTERS_PER_STEP = 64 * 1024;
 
-/** A draft's contents as they are stored; a refusal when they are too large together. */
+/** Encodes the contents for storage; refused when they are too large together. */
 export async function encodeContents(draft: Draft): Promise<PackedContent[] | Refusal> {
   const isDeflated = isWorthDeflating(draft);
   const packed = await inSlices(
@@ -233,7 +240,7 @@ export async function encodeContents(draft: Draft): Promise<PackedContent[] | Re
   return all;
 }
 
-/** Attachments are mostly compressed already: deflate would take long and save little more than base64 costs. */
+/** Attachments are usually compressed already: deflating them takes long and saves little more than base64 costs. */
 function isWorthDeflating({ contents: [content] }: Draft): boolean {
   if (content === undefined) return false;
   const { html, text, attachments, alternatives = [] } = content;
@@ -246,7 +253,7 @@ function* encodingContents(
   { contents }: Draft,
   pack: (json: string) => PackedContent,
 ): Work<PackedContent[] | Refusal> {
-  /** Of strings that are long, and often the same in all contents. */
+  /** Long strings that are often equal in all contents. */
   const encoded = new Map<string, string>();
   function* encoding(text: string): Work<string> {
     const known = encoded.get(text) ?? (yield* encodingString(text));
@@ -264,8 +271,8 @@ function* encodingContents(
       body = `${JSON.stringify(rest).slice(0, -1)},${long}}`;
     }
     size += body.length;
-    if (size > MAX_STORED) {
-      const message = `the message is too large: all its copies together may have ${MAX_STORED} characters`;
+    if (size > MAX_STORED_CHARACTERS) {
+      const message = `The message is too large: all its copies together can have ${MAX_STORED_CHARACTERS} characters`;
       return refuse('PAYLOAD_TOO_LARGE', message);
     }
     packed.push(pack(body));
@@ -280,7 +287,7 @@ export function* encodingString(text: string): Work<string> {
   const pieces: string[] = [];
   for (let at = 0; at < text.length; ) {
     let end = at + CHARACTERS_PER_STEP;
-    // Both halves of a character stay together: one alone would be escaped.
+    // Surrogate pairs are not split: JSON escapes a single surrogate.
     if (isHighSurrogate(text.charCodeAt(end - 1))) end++;
     pieces.push(JSON.stringify(text.slice(at, end)).slice(1, -1));
     at = end;
@@ -294,14 +301,14 @@ function isHighSurrogate(code: number): boolean {
 }
 
 /**
- * In a unit of work: the contents as `encodeContents` returned them, and a message and a queue row for each copy.
- * Returns the first one's seq.
+ * Inserts the contents that `encodeContents` returned, and a message with a queue row for each copy, in a unit of work.
+ * Returns the seq of the first message.
  */
 export function storeDraft(
   tables: Tables,
   draft: Draft,
   contents: readonly PackedContent[],
-  settings: StoreSettings,
+  options: StoreOptions,
 ): number {
   const { sender, send, domain, jobId, now, dueAt } = draft;
   const contentIds = contents.map((content) => tables.messages.insertContent(content, now));
@@ -327,9 +334,9 @@ export function storeDraft(
         now,
         dueAt,
       },
-      settings,
+      options,
     ),
   );
-  if (send.campaignId !== null) countQueued(tables, send.campaignId, countedCopies(draft, settings), now);
+  if (send.campaignId !== null) countQueued(tables, send.campaignId, countedCopies(draft, options), now);
   return seqs[0] ?? 0;
 }

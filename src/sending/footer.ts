@@ -1,32 +1,34 @@
 import type { Work } from '../core/slices.ts';
 import { missingInText, type RequiredVariable } from '../mail/compliance.ts';
 import { walkingHtml } from '../mail/html/walk.ts';
-import type { Wording } from '../templates/source.ts';
+import type { TemplateContent } from '../templates/source.ts';
 import type { HtmlReader } from './html-reader.ts';
 
 /**
- * Appends the compliance variables that a submitted message lacks, each on its own line: programs that speak only
- * SMTP (a shop, a printer) know nothing of them. In steps: html may be megabytes of tags.
+ * Appends the compliance variables that a submitted message lacks, each on its own line: programs that only use SMTP (a
+ * shop, a printer) do not know them. In steps, because html can be megabytes of tags.
  */
 export function* appendingFooter(
-  wording: Wording,
+  content: TemplateContent,
   required: readonly RequiredVariable[],
   reader: HtmlReader,
-): Work<Wording> {
-  const inHtml = wording.html === '' ? [] : (yield* reader.reading(wording.html)).missing;
-  const inText = missingInText(wording.text === null ? NOTHING : yield* reader.readingText(wording.text));
-  const lacking = (missing: readonly RequiredVariable[]) => required.filter((name) => missing.includes(name));
-  if (wording.html === '') return { ...wording, text: withTextFooter(wording.text ?? '', lacking(inText)) };
-  // A message whose html has them satisfies the check over HTTP as well, whatever its text says.
-  if (lacking(inHtml).length === 0) return wording;
+): Work<TemplateContent> {
+  const inHtml = content.html === '' ? [] : (yield* reader.reading(content.html)).missing;
+  const inText = missingInText(content.text === null ? NO_NAMES : yield* reader.readingText(content.text));
+  const selectRequired = (missing: readonly RequiredVariable[]) =>
+    required.filter((name) => missing.includes(name));
+  if (content.html === '')
+    return { ...content, text: withTextFooter(content.text ?? '', selectRequired(inText)) };
+  // As over HTTP, html with all variables suffices, whatever the text contains.
+  if (selectRequired(inHtml).length === 0) return content;
   return {
-    ...wording,
-    html: yield* withHtmlFooter(wording.html, lacking(inHtml)),
-    text: wording.text === null ? null : withTextFooter(wording.text, lacking(inText)),
+    ...content,
+    html: yield* withHtmlFooter(content.html, selectRequired(inHtml)),
+    text: content.text === null ? null : withTextFooter(content.text, selectRequired(inText)),
   };
 }
 
-const NOTHING = { names: [] };
+const NO_NAMES = { names: [] };
 
 function* withHtmlFooter(html: string, names: readonly RequiredVariable[]): Work<string> {
   const at = yield* findingEnd(html);
@@ -34,7 +36,7 @@ function* withHtmlFooter(html: string, names: readonly RequiredVariable[]): Work
   return `${html.slice(0, at)}\n${footer}\n${html.slice(at)}`;
 }
 
-/** Before the end of the body, as far as the html has one. */
+/** The position before the end of the body, where there is one. */
 function* findingEnd(html: string): Work<number> {
   const ends = new Map<string, number>();
   yield* walkingHtml(html, { close: (name, start) => void ends.set(name, start) });

@@ -1,9 +1,6 @@
 import { textFault } from '../templates/text.ts';
 
-/**
- * The caller's own header fields: which may be set at all. What the service itself sets, what identifies the
- * sender, and trace fields are not the caller's.
- */
+/** Header fields of a request. Fields that the service sets, that identify the sender or that are traces are refused. */
 const NAME = /^[A-Za-z0-9-]{1,76}$/;
 export const MAX_HEADERS = 50;
 const MAX_BYTES = 8 * 1024;
@@ -25,18 +22,18 @@ const REFUSED = new Set([
 ]);
 const REFUSED_PREFIXES = ['received', 'dkim-', 'arc-', 'content-', 'x-postrider-', 'cfbl-', 'resent-'];
 
-/** The fields as pairs, in order; faults are told one by one. */
+/** Returns the fields in order and reports each fault. */
 export function checkHeaders(
   headers: Record<string, string>,
   fault: (field: string, message: string) => void,
 ): [string, string][] {
   const entries = Object.entries(headers);
   if (entries.length > MAX_HEADERS)
-    fault('headers', `at most ${MAX_HEADERS} header fields, here are ${entries.length}`);
+    fault('headers', `must have at most ${MAX_HEADERS} fields; it has ${entries.length}`);
   const bytes = entries.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(value) + 4, 0);
   if (bytes > MAX_BYTES) {
-    // What they hold is not looked at: it may be megabytes.
-    fault('headers', `at most ${MAX_BYTES} bytes together, here are ${bytes}`);
+    // The contents are not checked: they can have megabytes.
+    fault('headers', `must have at most ${MAX_BYTES} bytes; it has ${bytes}`);
     return entries;
   }
   const seen = new Set<string>();
@@ -50,11 +47,11 @@ export function checkHeaders(
 
 function headerFault(name: string, value: string, seen: ReadonlySet<string>): string | null {
   const lower = name.toLowerCase();
-  if (!NAME.test(name)) return 'a header name is 1 to 76 of A-Z, a-z, 0-9 and "-"';
+  if (!NAME.test(name)) return 'must have a name of 1 to 76 characters A-Z, a-z, 0-9 or "-"';
   if (REFUSED.has(lower) || REFUSED_PREFIXES.some((prefix) => lower.startsWith(prefix)))
     return 'is set by the service and cannot be given here';
   if (seen.has(lower)) return 'is given twice';
-  if (/[\r\n]/.test(value)) return 'must not hold a line break';
+  if (/[\r\n]/.test(value)) return 'must not contain a line break';
   if (lower === 'list-unsubscribe' && !/^\s*<[^<>\s]+>(\s*,\s*<[^<>\s]+>)*\s*$/.test(value)) {
     return 'must be a list of addresses in angle brackets, such as "<https://example.com/u>"';
   }

@@ -4,51 +4,51 @@ import { findingCompliance, type RequiredVariable } from '../mail/compliance.ts'
 import { parsingTemplate, type Template } from '../mail/template.ts';
 
 /**
- * Parses html templates and looks for compliance in them, and keeps the ones seen last: a caller sends one
- * template a thousand times, and walking its html is the most expensive step of a send.
+ * Parses html templates, finds their compliance variables, and caches the results: callers send one template thousands
+ * of times, and parsing its html is the most expensive step of a send.
  */
 export interface ReadHtml {
   template: Template;
-  /** Compliance variables that it lacks. */
+  /** Compliance variables that the template lacks. */
   missing: RequiredVariable[];
 }
 
 export interface HtmlReader {
-  /** In steps: html may be megabytes of tags. */
+  /** In steps, because html can be megabytes of tags. */
   reading(html: string): Work<ReadHtml>;
-  /** The same of a text, which needs no compliance. */
+  /** Parses a text template. */
   readingText(text: string): Work<Template>;
 }
 
-/** Characters of html kept, together; of texts a quarter of it. */
-const KEPT = 16 * 1024 * 1024;
+/** Characters of cached html; those of texts are a quarter of it. */
+const MAX_CACHED_CHARACTERS = 16 * 1024 * 1024;
 
 export function createHtmlReader(): HtmlReader {
-  const kept = new LRUCache<string, ReadHtml>({
-    maxSize: KEPT,
+  const templates = new LRUCache<string, ReadHtml>({
+    maxSize: MAX_CACHED_CHARACTERS,
     sizeCalculation: (_, html) => html.length + 1,
   });
-  const keptTexts = new LRUCache<string, Template>({
-    maxSize: KEPT / 4,
-    // An empty text is one, too.
+  const textTemplates = new LRUCache<string, Template>({
+    maxSize: MAX_CACHED_CHARACTERS / 4,
+    // The size must be positive, also of an empty text.
     sizeCalculation: (_, text) => text.length + 1,
   });
 
   function* reading(html: string): Work<ReadHtml> {
-    const known = kept.get(html);
+    const known = templates.get(html);
     if (known !== undefined) return known;
     const template = yield* parsingTemplate(html);
     const missing = yield* findingCompliance(html, template);
     const read = { template, missing };
-    kept.set(html, read);
+    templates.set(html, read);
     return read;
   }
 
   function* readingText(text: string): Work<Template> {
-    const known = keptTexts.get(text);
+    const known = textTemplates.get(text);
     if (known !== undefined) return known;
     const template = yield* parsingTemplate(text);
-    keptTexts.set(text, template);
+    textTemplates.set(text, template);
     return template;
   }
 

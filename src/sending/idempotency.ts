@@ -3,14 +3,14 @@ import { type Refusal, refuse } from '../core/refusal.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
- * Idempotency keys: one key, one accepted message. While a request with a key is at work the key is reserved
- * in memory; when it is accepted its answer becomes a row in the same transaction as the message. A refusal,
- * an error or a crash leaves no row, so the key is free again; a crash after the commit finds the row.
+ * Idempotency keys: each key accepts one message. While a request is processed its key is reserved in memory; when it is
+ * accepted, its response is stored in the same transaction as the message. After a refusal, an error or a crash there is
+ * no row, so the key can be used again.
  */
 export interface IdempotencyKeys {
   /**
-   * The stored answer of an earlier request, a refusal, or a reservation that the caller must `release`
-   * when the request has been answered.
+   * Returns the stored response of an earlier request, a refusal, or a reservation that the caller must release after
+   * the response.
    */
   begin(use: KeyUse): StoredAnswer | Refusal | Reservation;
 }
@@ -32,30 +32,31 @@ export interface StoredAnswer {
 
 export interface Reservation {
   kind: 'reserved';
-  /** In the unit of work that accepts. Throws when another process took the key: the unit rolls back. */
-  keep(tables: Tables, status: number, body: string): void;
+  /** In the unit of work that accepts. Throws when another process used the key, so that the unit is rolled back. */
+  store(tables: Tables, status: number, body: string): void;
   release(): void;
 }
 
-/** 1 to 255 printable characters; the quoted form of the IETF draft means the same key. Null when malformed. */
+/** 1 to 255 printable characters; the quoted form of the IETF draft is the same key. Null when malformed. */
 export function parseIdempotencyKey(header: string): string | null {
   const key = /^"(.*)"$/.exec(header)?.[1] ?? header;
   return /^[\x20-\x7e]{1,255}$/.test(key) ? key : null;
 }
 
-export function createIdempotencyKeys(settings: {
+export function createIdempotencyKeys(deps: {
   tables: Tables;
   now: () => number;
+  /** How long responses are stored. */
   keepMs: number;
 }): IdempotencyKeys {
-  const { tables, now, keepMs } = settings;
+  const { tables, now, keepMs } = deps;
   const reserved = new Set<string>();
   return {
     begin: ({ accountId, endpoint, key, body }) => {
       const name = `${accountId} ${endpoint} ${key}`;
-      // First of all: what the table shows of a request that is worked on may not be on disk yet.
+      // Before the table: its row of a request in progress may not be on disk yet.
       if (reserved.has(name)) {
-        return refuse('IDEMPOTENCY_IN_PROGRESS', 'A request with this Idempotency-Key is being worked on', {
+        return refuse('IDEMPOTENCY_IN_PROGRESS', 'A request with this Idempotency-Key is in progress', {
           retryAfter: 1,
         });
       }
@@ -69,14 +70,14 @@ export function createIdempotencyKeys(settings: {
       reserved.add(name);
       return {
         kind: 'reserved',
-        keep: (all, status, answer) => {
+        store: (all, status, response) => {
           const row = {
             account_id: accountId,
             endpoint,
             key,
             fingerprint,
             status,
-            body: answer,
+            body: response,
             expires_at: now() + keepMs,
           };
           all.idempotency.insert(row, now());
@@ -89,7 +90,7 @@ export function createIdempotencyKeys(settings: {
   };
 }
 
-/** JSON with the keys of every object in order (in the manner of RFC 8785): equal for equal requests. */
+/** JSON with sorted keys, as in RFC 8785: equal for equal requests. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
     typeof inner === 'object' && inner !== null && !Array.isArray(inner)

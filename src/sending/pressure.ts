@@ -1,87 +1,87 @@
 import { statfs } from 'node:fs/promises';
 import { SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
- * Whether the machine can take more mail: the queue's bound and the free disk, looked at every few seconds.
- * Under pressure sends are answered 503 and nothing is accepted; deliveries go on.
+ * Whether more mail can be accepted: the limit of the queue and the free disk space, checked every few seconds. Under
+ * pressure sends are refused with 503; deliveries continue.
  */
 export interface Pressure {
-  /** Null: go ahead. */
+  /** Null: mail is accepted. */
   refusal(): Refusal | null;
-  /** Messages that campaigns may still put into the queue: they leave the last of its room to everybody else. */
-  room(): number;
-  /** Whether the disk is the reason, or one of two. */
+  /** Messages that campaigns can still add to the queue; a share of its limit is reserved for other mail. */
+  capacity(): number;
   isDiskLow(): boolean;
+  /** Resolves after the first check. */
   start(): Promise<void>;
-  stop(): void;
+  stop(): Promise<void>;
 }
 
-const LOOK_MS = 5 * SECOND;
+const CHECK_INTERVAL_MS = 5 * SECOND;
 const RETRY_AFTER_SECONDS = 30;
-/** Of the queue's bound, what campaigns may fill: a campaign that is paused must not stop everybody's mail. */
-const CAMPAIGNS_SHARE = 0.9;
-/** Counting this many takes no time; of more, what comes between two looks is less than what campaigns leave. */
-const COUNTED_AT_ONCE = 100_000;
+/** The share of the queue's limit that campaigns can fill: a paused campaign must not block other mail. */
+const CAMPAIGN_SHARE = 0.9;
+/** Counting up to this number is fast. Above it the count of the last check is exact enough for the reserved share. */
+const MAX_EXACT_COUNT = 100_000;
 
-export function createPressure(settings: {
+export interface PressureDeps {
   tables: Tables;
   log: Log;
   dir: string;
   queuedMessages: number;
   freeDiskBytes: number;
-  /** Null while outcomes of deliveries can be recorded, else what is wrong. What is accepted could not be sent. */
+  /** Null while outcomes of deliveries can be recorded, else the reason: accepted mail could not be sent. */
   unrecorded?: () => string | null;
-}): Pressure {
-  const { tables, log, dir } = settings;
+}
+
+export function createPressure(deps: PressureDeps): Pressure {
+  const { tables, log, dir } = deps;
   let reason: string | null = null;
   let diskLow = false;
   let queued = 0;
-  let timer: NodeJS.Timeout | null = null;
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     const { bavail, bsize } = await statfs(dir);
     queued = tables.queue.count();
-    diskLow = bavail * bsize < settings.freeDiskBytes;
-    const now = diskLow
+    diskLow = bavail * bsize < deps.freeDiskBytes;
+    const current = diskLow
       ? 'the disk is nearly full'
-      : queued >= settings.queuedMessages
-        ? `the queue holds ${queued} messages`
+      : queued >= deps.queuedMessages
+        ? `the queue has ${queued} messages`
         : null;
-    if (now !== reason)
-      log.warn({ reason: now }, now === null ? 'accepting mail again' : 'refusing new mail');
-    reason = now;
+    if (current !== reason)
+      log.warn({ reason: current }, current === null ? 'accepting mail again' : 'refusing new mail');
+    reason = current;
   }
 
-  function again(): void {
-    timer = setTimeout(() => {
-      look()
-        .catch((error: unknown) => log.error({ err: error }, 'looking at disk and queue failed'))
-        .finally(again);
-    }, LOOK_MS).unref();
-  }
+  const loop = createLoop({
+    name: 'pressure',
+    run: check,
+    firstMs: CHECK_INTERVAL_MS,
+    intervalMs: CHECK_INTERVAL_MS,
+    log,
+  });
 
   return {
     refusal: () => {
-      const why = reason ?? (settings.unrecorded?.() ? 'outcomes of deliveries cannot be recorded' : null);
-      return why === null
+      const current = reason ?? (deps.unrecorded?.() ? 'outcomes of deliveries cannot be recorded' : null);
+      return current === null
         ? null
-        : refuse('UNAVAILABLE', `Nothing was accepted: ${why}`, { retryAfter: RETRY_AFTER_SECONDS });
+        : refuse('UNAVAILABLE', `Nothing was accepted: ${current}`, { retryAfter: RETRY_AFTER_SECONDS });
     },
-    room: () => {
-      const count = settings.queuedMessages <= COUNTED_AT_ONCE ? tables.queue.count() : queued;
-      // Of a bound of one, too, campaigns may have something.
-      return Math.max(0, Math.ceil(settings.queuedMessages * CAMPAIGNS_SHARE) - count);
+    capacity: () => {
+      const count = deps.queuedMessages <= MAX_EXACT_COUNT ? tables.queue.count() : queued;
+      // Rounded up, so that campaigns can send even with a limit of one.
+      return Math.max(0, Math.ceil(deps.queuedMessages * CAMPAIGN_SHARE) - count);
     },
     isDiskLow: () => diskLow,
     start: async () => {
-      await look();
-      again();
+      await check();
+      loop.start();
     },
-    stop: () => {
-      if (timer !== null) clearTimeout(timer);
-    },
+    stop: loop.stop,
   };
 }

@@ -6,43 +6,40 @@ import { HELD, type QueuedMessage, type QueueRow, type Stream } from '../store/m
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
-/**
- * Cancels and retries mail that waits: it may be cancelled as long as it is not being sent, and retried when it
- * is deferred. What a worker holds is leaving already; what is final stays final.
- */
+/** Cancels queued messages that are not being sent, and retries deferred ones. */
 export interface QueuedMail {
-  /** `accountId` null: the operator, who may touch any account's mail. */
+  /** `accountId` null: by the operator, for messages of all accounts. */
   cancel(accountId: string | null, messageId: string): Promise<ListedMessage | Refusal>;
-  /** Makes a deferred message due now, and reports what that leads to. */
-  retry(accountId: string | null, messageId: string): Promise<Retried | Refusal>;
+  /** Makes a deferred message due now. */
+  retry(accountId: string | null, messageId: string): Promise<RetryResult | Refusal>;
 }
 
-export interface Retried {
+export interface RetryResult {
   message: ListedMessage;
-  /** What happens to it now, in words. */
+  /** The rest of a sentence: when delivery tries it, or why it does not. */
   report: string;
 }
 
-export interface QueuedMailHouse {
+export interface QueuedMailDeps {
   tables: Tables;
   writer: Writer;
   clock: Clock;
   recorder: Recorder;
-  /** Tells delivery of mail that is due (committed); without it, delivery finds it within a second or so. */
+  /** Notifies delivery of mail that is due and committed; without it, delivery finds it within about a second. */
   announce?: (lane: 0 | 1, stream: Stream) => void;
-  /** Why delivery does not send a message although it is due, in words; null: nothing is known against it. */
+  /** Why delivery does not send a due message, a clause; null: no reason is known. */
   obstacle?: (message: QueuedMessage) => string | null;
 }
 
-export function createQueuedMail(house: QueuedMailHouse): QueuedMail {
-  const { tables, writer, clock, recorder, announce, obstacle } = house;
+export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
+  const { tables, writer, clock, recorder, announce, obstacle } = deps;
   return {
     cancel: (accountId, messageId) =>
       writer.run((all): ListedMessage | Refusal => {
         const waiting = findWaiting(all, accountId, messageId);
         if (isRefusal(waiting)) return waiting;
         const { message } = waiting;
-        if (!recorder.message(all, message, 'email_failed', { fields: { reason: 'cancelled' } }))
+        if (!recorder.message(all, message, { kind: 'email_failed', fields: { reason: 'cancelled' } }))
           return wrongState(message, 'cancelled');
         return findMessage(all, accountId, messageId);
       }),
@@ -66,9 +63,9 @@ export function createQueuedMail(house: QueuedMailHouse): QueuedMail {
   };
 }
 
-const HELD_BY_CAMPAIGN = 'the message stays held: its campaign is paused. Resume the campaign to send it';
+const HELD_BY_CAMPAIGN = 'The message is held because its campaign is paused: resume the campaign to send it';
 
-/** It is held, or would be as soon as it is taken from the queue. */
+/** Whether the message is held, or would be when it is taken from the queue. */
 function isHeld(tables: Tables, { job_id }: ListedMessage, queued: QueueRow): boolean {
   if (queued.due_at === HELD) return true;
   return (
@@ -81,16 +78,16 @@ function notDeferred(message: ListedMessage, queued: QueueRow): Refusal {
   return refuse(
     'INVALID_STATE',
     queued.ready === 1
-      ? 'the message is in the queue and due already: it was not tried yet'
-      : `the message was not tried yet, and is due at ${iso(queued.due_at)}`,
+      ? 'The message is due already and waits for its first attempt'
+      : `The message is due at ${iso(queued.due_at)} and waits for its first attempt`,
   );
 }
 
-/** `obstacle` undefined: delivery is another process, which cannot be asked. */
+/** `obstacle` undefined: delivery runs in another process. */
 function reportOf(obstacle: string | null | undefined): string {
   if (obstacle === undefined)
     return 'is due now; the running daemon tries it within a second, or as soon as its destination can be reached';
-  return obstacle === null ? 'is due now and is tried at once' : `is due now, but ${obstacle}`;
+  return obstacle === null ? 'is due now and is tried immediately' : `is due now, but ${obstacle}`;
 }
 
 interface Waiting {
@@ -98,27 +95,25 @@ interface Waiting {
   queued: QueueRow;
 }
 
-/** A message that is in the queue and that nobody is sending. */
+/** A message that is in the queue and not being sent. */
 function findWaiting(tables: Tables, accountId: string | null, messageId: string): Waiting | Refusal {
   const message = findMessage(tables, accountId, messageId);
   if (isRefusal(message)) return message;
   const queued = tables.queue.get(message.seq);
   if (queued === null) {
-    return refuse('INVALID_STATE', `the message is ${message.status}: nothing of it waits any more`);
+    return refuse('INVALID_STATE', `The message is ${message.status} and not queued any more`);
   }
-  return queued.lease === null
-    ? { message, queued }
-    : refuse('INVALID_STATE', 'the message is being sent at this moment');
+  return queued.lease === null ? { message, queued } : refuse('INVALID_STATE', 'The message is being sent');
 }
 
-/** The same refusal for an unknown message and for another account's. */
+/** Returns the same refusal for an unknown message and for one of another account. */
 function findMessage(tables: Tables, accountId: string | null, messageId: string): ListedMessage | Refusal {
   const message = tables.messages.byId(messageId);
   return message === null || (accountId !== null && message.account_id !== accountId)
-    ? refuse('MESSAGE_NOT_FOUND', 'There is no such message')
+    ? refuse('MESSAGE_NOT_FOUND', `There is no message ${messageId}`)
     : message;
 }
 
 function wrongState(message: ListedMessage, action: string): Refusal {
-  return refuse('INVALID_STATE', `a message that is ${message.status} cannot be ${action}`);
+  return refuse('INVALID_STATE', `A message that is ${message.status} cannot be ${action}`);
 }

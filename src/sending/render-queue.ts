@@ -1,20 +1,20 @@
 /**
- * Bounds the memory for messages that are being checked, rendered and stored. Rendering takes many times the size
- * of a message, and all requests are rendered in slices beside each other: without a bound, a few dozen large
- * messages exhaust the heap. Small messages never wait. Accounts whose messages wait take turns.
+ * Limits the memory for messages that are being checked, rendered and stored. Rendering takes many times the size of a
+ * message, and requests are rendered concurrently in slices: without a limit, a few dozen large messages exhaust the
+ * heap. Small messages never wait. Accounts whose messages wait take turns.
  */
 export interface RenderQueue {
-  /** Runs `work` when there is room for a message of `size` characters. */
+  /** Runs `work` when there is capacity for a message of `size` characters. */
   run<T>(accountId: string, size: number, work: () => Promise<T>): Promise<T>;
 }
 
 /** Messages up to this size never wait: their number is bounded by the concurrent requests of each account. */
-const SMALL = 64 * 1024;
+const MAX_SMALL_SIZE = 64 * 1024;
 /** Messages up to this size do not wait for larger ones. */
-const MEDIUM = 512 * 1024;
+const MAX_MEDIUM_SIZE = 512 * 1024;
 /** Characters of medium messages, and of large ones, that are rendered at a time. */
-const MEDIUM_TOTAL = 2 * 1024 * 1024;
-const LARGE_TOTAL = 8 * 1024 * 1024;
+const MAX_MEDIUM_TOTAL = 2 * 1024 * 1024;
+const MAX_LARGE_TOTAL = 8 * 1024 * 1024;
 
 interface Waiting {
   size: number;
@@ -22,17 +22,17 @@ interface Waiting {
 }
 
 export function createRenderQueue(): RenderQueue {
-  const medium = createFairSemaphore(MEDIUM_TOTAL);
-  const large = createFairSemaphore(LARGE_TOTAL);
+  const medium = createFairSemaphore(MAX_MEDIUM_TOTAL);
+  const large = createFairSemaphore(MAX_LARGE_TOTAL);
   return {
     run: (accountId, size, work) => {
-      if (size <= SMALL) return work();
-      return (size <= MEDIUM ? medium : large).run(accountId, size, work);
+      if (size <= MAX_SMALL_SIZE) return work();
+      return (size <= MAX_MEDIUM_SIZE ? medium : large).run(accountId, size, work);
     },
   };
 }
 
-/** A message larger than `total` runs alone. */
+/** A message larger than `total` runs when no other one does. */
 function createFairSemaphore(total: number): RenderQueue {
   /** By account, in the order of their turns. */
   const waiting = new Map<string, Waiting[]>();
@@ -40,13 +40,13 @@ function createFairSemaphore(total: number): RenderQueue {
 
   const fits = (size: number) => used === 0 || used + size <= total;
 
-  /** Whoever is first waits until there is room: smaller messages behind it do not overtake it forever. */
+  /** The first message waits until it fits; smaller ones do not overtake it, so it does not wait forever. */
   function startNext(): void {
     for (const [accountId, messages] of waiting) {
       const [first] = messages;
       if (first === undefined || !fits(first.size)) return;
       messages.shift();
-      // Put back, the account comes last.
+      // Inserted again, the account is the last one.
       waiting.delete(accountId);
       if (messages.length > 0) waiting.set(accountId, messages);
       used += first.size;

@@ -25,23 +25,20 @@ import {
 import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import { complianceTexts } from '../templates/compliance-templates.ts';
-import type { Wording } from '../templates/source.ts';
+import type { TemplateContent } from '../templates/source.ts';
 import { subjectTemplateFault } from '../templates/text.ts';
 import type { HtmlReader } from './html-reader.ts';
 import { type ParsedSend, subjectFault } from './request.ts';
 
-/**
- * From template to content: compliance is looked for in the template itself, then every variable is filled
- * in. What differs from copy to copy stays a mark.
- */
+/** Renders templates: checks compliance in the template, then inserts the variables. Parts that differ between copies are marks. */
 export type Rendered = Pick<MessageContent, 'subject' | 'html' | 'text'>;
 
-/** Most that variables may blow a part up to, in characters. */
+/** Characters of a rendered part. */
 export const MAX_RENDERED = 8 * 1024 * 1024;
 const COMPANY_VARIABLES = ['company_address_html', 'company_address_text', 'company_address'];
 
-/** What decides which compliance variables a wording needs, and what they insert. */
-export type WordingSender = Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId' | 'essential'>;
+/** Determines which compliance variables a template needs and what they insert. */
+export type TemplateContext = Pick<ParsedSend, 'from' | 'fromDomain' | 'groupId' | 'essential'>;
 
 interface Part {
   field: 'subject' | 'html' | 'text';
@@ -49,45 +46,45 @@ interface Part {
   template: Template;
 }
 
-/** A wording taken apart, with what the service fills in: good for any number of copies. */
-export interface PreparedWording {
+/** A parsed template with the values of the service's variables, for any number of copies. */
+export interface PreparedTemplate {
   parts: Part[];
   service: ComplianceVariables;
   /** Compliance variables that the rendered html must show. */
   required: readonly RequiredVariable[];
 }
 
-/** Checks what does not depend on variables: compliance, and the company address where it is used. */
-export function prepareWording(
+/** Parses a template and checks compliance, and the company address where it is used. */
+export function prepareTemplate(
   tables: Tables,
   account: AccountRow,
-  send: WordingSender,
-  wording: Wording,
+  send: TemplateContext,
+  content: TemplateContent,
   html: HtmlReader,
-): PreparedWording | Refusal {
-  return withoutPause(preparingWording(tables, account, send, wording, html));
+): PreparedTemplate | Refusal {
+  return withoutPause(preparingTemplate(tables, account, send, content, html));
 }
 
 /** The same in steps. */
-function* preparingWording(
+function* preparingTemplate(
   tables: Tables,
   account: AccountRow,
-  send: WordingSender,
-  wording: Wording,
+  send: TemplateContext,
+  content: TemplateContent,
   html: HtmlReader,
-): Work<PreparedWording | Refusal> {
-  const unfit = subjectTemplateFault(wording.subject);
-  if (unfit !== null) return invalid('subject', unfit);
-  const read = wording.html === '' ? null : yield* html.reading(wording.html);
+): Work<PreparedTemplate | Refusal> {
+  const fault = subjectTemplateFault(content.subject);
+  if (fault !== null) return invalid('subject', fault);
+  const read = content.html === '' ? null : yield* html.reading(content.html);
   if (read?.template.tooLong === true) return tooManySlots('html');
-  const text = wording.text === null ? null : yield* html.readingText(wording.text);
+  const text = content.text === null ? null : yield* html.readingText(content.text);
   if (text?.tooLong === true) return tooManySlots('text');
   const required = requiredVariables(send);
   const missing = read === null ? missingInText(text ?? { names: [] }) : read.missing;
   const lacking = required.filter((name) => missing.includes(name));
   if (lacking.length > 0) return complianceMissing(lacking, read === null ? 'text' : 'html');
   const parts: Part[] = [
-    { field: 'subject', kind: 'subject', template: parseTemplate(wording.subject) },
+    { field: 'subject', kind: 'subject', template: parseTemplate(content.subject) },
     ...(read === null ? [] : [{ field: 'html', kind: 'html', template: read.template } as const]),
     ...(text === null ? [] : [{ field: 'text', kind: 'text', template: text } as const]),
   ];
@@ -110,29 +107,29 @@ function tooManySlots(field: string): Refusal {
   return invalid(field, `must use variables at most ${MAX_SLOTS} times`);
 }
 
-/** Every name that the wording uses, each once for every part that has it. */
+/** The variables of all parts; one that several parts use is repeated. */
 export function namesOf(parts: readonly Part[]): string[] {
   return parts.flatMap(({ template }) => template.names);
 }
 
-/** Parses a wording ahead of `prepareWording`, which then finds it with the reader. */
-export function* readingWording({ html, text }: Wording, reader: HtmlReader): Work<void> {
+/** Parses a template in steps ahead of `prepareTemplate`, which then finds it in the cache of the reader. */
+export function* parsingTemplate({ html, text }: TemplateContent, reader: HtmlReader): Work<void> {
   if (html !== '') yield* reader.reading(html);
   if (text !== null) yield* reader.readingText(text);
 }
 
-/** `optional`: names that may be missing, and are empty then. */
-export function renderWording(
-  prepared: PreparedWording,
+/** `optional`: variables that are empty when they are missing. */
+export function renderPrepared(
+  prepared: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
   optional?: ReadonlySet<string>,
 ): Rendered | Refusal {
-  return withoutPause(renderingWording(prepared, variables, optional));
+  return withoutPause(renderingPrepared(prepared, variables, optional));
 }
 
 /** The same in steps. */
-export function* renderingWording(
-  { parts, service, required }: PreparedWording,
+export function* renderingPrepared(
+  { parts, service, required }: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
   optional?: ReadonlySet<string>,
 ): Work<Rendered | Refusal> {
@@ -148,14 +145,14 @@ export function* renderingWording(
     else problems.push(...result.map((problem) => ({ field, problem })));
   }
   if (problems.length > 0) return variableRefusal(problems, optional !== undefined);
-  const unfit = subjectFault(rendered.subject);
-  if (unfit !== null) return unfit;
+  const fault = subjectFault(rendered.subject);
+  if (fault !== null) return fault;
   return (yield* findingHiddenCompliance({ parts, service, required }, variables, optional)) ?? rendered;
 }
 
-/** A refusal when the values of raw variables hide what the html must show. */
+/** Refuses when values of raw variables hide required parts of the html. */
 function* findingHiddenCompliance(
-  { parts, service, required }: PreparedWording,
+  { parts, service, required }: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
   optional?: ReadonlySet<string>,
 ): Work<Refusal | null> {
@@ -167,23 +164,23 @@ function* findingHiddenCompliance(
   return hidden.length > 0 ? complianceHidden(hidden, html) : null;
 }
 
-/** A wording in which everything is filled in that is the same for all recipients. */
-export interface SharedWording {
-  prepared: PreparedWording;
+/** A template into which the values that are equal for all recipients were inserted. */
+export interface SharedRendering {
+  prepared: PreparedTemplate;
   parts: { field: Part['field']; first: number; template: SharedTemplate }[];
 }
 
 /**
- * Fills in the variables that are the same for all recipients, in steps. `isOwn`: names whose values differ. A refusal:
- * it cannot be rendered for anybody.
+ * Inserts the values that are equal for all recipients, in steps. `isOwn`: variables whose values differ. A refusal: the
+ * template cannot be rendered for any recipient.
  */
-export function* sharingWording(
-  prepared: PreparedWording,
+export function* sharingPrepared(
+  prepared: PreparedTemplate,
   variables: Readonly<Record<string, unknown>>,
   isOwn: (name: string) => boolean,
-): Work<SharedWording | Refusal> {
+): Work<SharedRendering | Refusal> {
   const problems: { field: string; problem: TemplateProblem }[] = [];
-  const shared: SharedWording = { prepared, parts: [] };
+  const shared: SharedRendering = { prepared, parts: [] };
   let first = 0;
   for (const { field, kind, template } of prepared.parts) {
     const service = kind === 'html' ? prepared.service.html : prepared.service.text;
@@ -197,19 +194,19 @@ export function* sharingWording(
   return problems.length > 0 ? variableRefusal(problems, true) : shared;
 }
 
-/** One recipient's part of a shared wording. */
-export interface OwnWording {
+/** The part of a shared rendering that differs for a recipient. */
+export interface CopyRendering {
   subject: string;
   /** Of all parts, in their order. */
   values: string[];
 }
 
-/** Renders a shared wording for one recipient, whose variables are all of them. */
-export function fillWording(
-  { prepared, parts }: SharedWording,
+/** Renders the part of one recipient; `variables` are all variables. */
+export function fillCopy(
+  { prepared, parts }: SharedRendering,
   variables: Readonly<Record<string, unknown>>,
   optional: ReadonlySet<string>,
-): OwnWording | Refusal {
+): CopyRendering | Refusal {
   const problems: { field: string; problem: TemplateProblem }[] = [];
   const values: string[] = [];
   let subject = '';
@@ -222,12 +219,12 @@ export function fillWording(
     }
   }
   if (problems.length > 0) return variableRefusal(problems, true);
-  const unfit = subjectFault(subject) ?? withoutPause(findingHiddenCompliance(prepared, variables, optional));
-  return unfit ?? { subject, values };
+  const fault = subjectFault(subject) ?? withoutPause(findingHiddenCompliance(prepared, variables, optional));
+  return fault ?? { subject, values };
 }
 
-/** The parts of a shared wording as they are stored. */
-export function sharedParts({ parts }: SharedWording): Pick<SharedContent, 'subject' | 'html' | 'text'> {
+/** The parts in their stored form. */
+export function sharedParts({ parts }: SharedRendering): Pick<SharedContent, 'subject' | 'html' | 'text'> {
   const part = (wanted: Part['field']): SharedPart | null => {
     const found = parts.find(({ field }) => field === wanted);
     return found === undefined
@@ -244,12 +241,12 @@ export function sharedParts({ parts }: SharedWording): Pick<SharedContent, 'subj
 export function* renderingSend(
   tables: Tables,
   account: AccountRow,
-  send: WordingSender & Pick<ParsedSend, 'variables'>,
-  wording: Wording,
+  send: TemplateContext & Pick<ParsedSend, 'variables'>,
+  content: TemplateContent,
   html: HtmlReader,
 ): Work<Rendered | Refusal> {
-  const prepared = yield* preparingWording(tables, account, send, wording, html);
-  return isRefusal(prepared) ? prepared : yield* renderingWording(prepared, send.variables);
+  const prepared = yield* preparingTemplate(tables, account, send, content, html);
+  return isRefusal(prepared) ? prepared : yield* renderingPrepared(prepared, send.variables);
 }
 
 function companyOf(account: AccountRow): { name: string; address: PostalAddress } | null {
@@ -266,7 +263,7 @@ function complianceMissing(names: readonly string[], field: 'html' | 'text'): Re
   );
 }
 
-/** The template shows them, and the values of its raw variables hide them. */
+/** The template contains the variables, but values of raw variables hide them. */
 function complianceHidden(names: string[], template: Template): Refusal {
   const raw = template.slots.find((slot) => slot.raw && !isServiceVariable(slot.name));
   const by = `the value of a raw variable such as {{{${shortened(raw?.name ?? '')}}}}`;
@@ -281,20 +278,20 @@ function complianceHidden(names: string[], template: Template): Refusal {
   );
 }
 
-const PROBLEM_WORDS: Record<TemplateProblem['reason'], string> = {
+const PROBLEM_TEXTS: Record<TemplateProblem['reason'], string> = {
   missing: 'has no value in templateVariables',
-  'not-text': 'is an object or a list in templateVariables; a text, number or boolean is needed',
-  'line-break': 'holds a line break, which a subject cannot',
-  nul: 'holds the character U+0000',
+  'not-text': 'is an object or a list in templateVariables; it must be a text, number or boolean',
+  'line-break': 'contains a line break, which a subject cannot have',
+  nul: 'contains the character U+0000',
   'too-long': 'makes the message too large',
 };
 
 const NO_FIELD = ', and no contact has a field of that name';
 
-/** Problems that an answer names. */
+/** Problems that a response lists. */
 const MAX_NAMED = 50;
 
-/** Names without a value are one refusal; values that cannot be used are faults of their fields. */
+/** Missing values are one kind of refusal; values that cannot be used are faults of their fields. */
 function variableRefusal(
   problems: { field: string; problem: TemplateProblem }[],
   ofContacts: boolean,
@@ -304,7 +301,7 @@ function variableRefusal(
   const details = chosen.slice(0, MAX_NAMED).map(({ field, problem }): RefusalDetail => {
     const unknown = ofContacts && problem.reason === 'missing' ? NO_FIELD : '';
     const name = shortened(problem.name);
-    const message = `{{${name}}} in ${field} ${PROBLEM_WORDS[problem.reason]}${unknown}`;
+    const message = `{{${name}}} in ${field} ${PROBLEM_TEXTS[problem.reason]}${unknown}`;
     return {
       field: unusable.length > 0 ? `templateVariables.${name}` : field,
       message,
@@ -314,7 +311,7 @@ function variableRefusal(
   const code = unusable.length > 0 ? 'VALIDATION_ERROR' : 'TEMPLATE_VARIABLE_MISSING';
   const sentence = details.map(({ message }) => message).join('; ');
   const more = chosen.length - details.length;
-  // A template is not rendered any further after so many problems.
+  // Rendering stops after MAX_PROBLEMS.
   const counted = problems.length < MAX_PROBLEMS ? `${more} more` : 'more';
   return refuse(code, more > 0 ? `${sentence}; and ${counted}` : sentence, { details });
 }

@@ -4,19 +4,19 @@ import { domainOf, parseMailbox, parseMailboxList } from '../mail/address.ts';
 import type { Alternative, Attachment, Mailbox } from '../mail/content.ts';
 import { isServiceVariable } from '../mail/template.ts';
 import type { Role } from '../store/messages/messages.ts';
-import type { TemplateWording, Wording } from '../templates/source.ts';
+import type { TemplateSource } from '../templates/source.ts';
 import { textFault } from '../templates/text.ts';
 import { checkAttachments, decodedLength, tooManyAttachments } from './attachments.ts';
 import { type CalendarInput, parseCalendar } from './calendar.ts';
 import { checkHeaders } from './headers.ts';
 
 /**
- * A send request from the edge (types are right, nothing else is known) made into one that the rest of this
- * room can rely on. Every fault is told, with the field's name, before anything is stored.
+ * Validates a send request whose fields have the right types, and parses it into narrow types. All faults are reported
+ * with the names of their fields.
  */
 export interface MailRequest {
   from: string;
-  /** A template in place of subject, html and text; a subject given all the same stands over its own. */
+  /** A template in place of html and text; `subject` replaces the subject of the template. */
   templateId?: string | undefined;
   subject?: string | undefined;
   html?: string | undefined;
@@ -35,15 +35,15 @@ export interface SendRequest extends MailRequest {
   bcc?: string | string[] | undefined;
   headers?: Record<string, string> | undefined;
   attachments?: Attachment[] | undefined;
-  /** An iCalendar object: an alternative of the text, and a file. Transactional only. */
+  /** An iCalendar object, sent as an alternative and as a file. Transactional only. */
   calendar?: CalendarInput | undefined;
-  /** Ignores a transactional opt-out, and carries no way to unsubscribe. Transactional only. */
+  /** Ignores a transactional opt-out and has no unsubscribe link. Transactional only. */
   essential?: boolean | undefined;
-  /** Only of a mail submitted over SMTP, as is the next: other forms of its text. */
+  /** Other forms of the text. Like `messageId` only for mail submitted over SMTP. */
   alternatives?: Alternative[] | undefined;
   /** Without angle brackets. */
   messageId?: string | undefined;
-  /** Marketing only, as is the next. */
+  /** Marketing only, like `subscriptionGroupId`. */
   campaignId?: string | undefined;
   subscriptionGroupId?: string | undefined;
 }
@@ -53,30 +53,30 @@ export interface Recipient {
   role: Role;
 }
 
-/** What every mail has, whoever it goes to. */
+/** The part of a request that does not depend on the recipients. */
 export interface ParsedMail {
   from: Mailbox;
   fromDomain: string;
   replyTo: Mailbox | null;
-  wording: Wording | TemplateWording;
+  source: TemplateSource;
   variables: Record<string, unknown>;
   trackClicks: boolean;
   trackOpens: boolean;
-  /** Epoch ms; null: at once. */
+  /** Epoch ms; null: now. */
   scheduledAt: number | null;
-  /** What of the request has no effect, in words. */
+  /** Sentences about fields without effect. */
   warnings: string[];
 }
 
 export interface ParsedSend extends ParsedMail {
-  /** `from` as the caller wrote it: the answer repeats it. */
+  /** `from` as in the request: the response repeats it. */
   fromAsGiven: string;
   /** Each address once, in the order to, cc, bcc. */
   recipients: Recipient[];
   headers: [name: string, value: string][];
   attachments: Attachment[];
   alternatives: Alternative[];
-  /** Null: made of the message's id. */
+  /** Null: derived from the id of the message. */
   messageId: string | null;
   essential: boolean;
   campaignId: string | null;
@@ -84,11 +84,11 @@ export interface ParsedSend extends ParsedMail {
 }
 
 export const MAX_RECIPIENTS = 50;
-const MAX_SUBJECT = 998;
+const MAX_SUBJECT_LENGTH = 998;
 const MAX_VARIABLE_DEPTH = 32;
-const FARTHEST_AHEAD = 30 * DAY;
+const MAX_SCHEDULE_AHEAD_MS = 30 * DAY;
 
-/** The request in narrow types, or a VALIDATION_ERROR with every fault, or an attachment limit's refusal. */
+/** Refuses with a VALIDATION_ERROR that lists the faults, or because of a limit of attachments. */
 export function parseSend(request: SendRequest, now: number): ParsedSend | Refusal {
   const { attachments = [], alternatives = [] } = request;
   const tooMany = tooManyAttachments(attachments);
@@ -119,20 +119,23 @@ export function parseSend(request: SendRequest, now: number): ParsedSend | Refus
 
 export type Fault = (field: string, message: string) => void;
 
-/** Errors named in an answer; the rest are counted. */
+/** Faults that a response lists; the rest are counted. */
 const MAX_FAULTS = 50;
-/** Characters of a field's path and of a message, which may repeat what the caller sent. */
-const MAX_FIELD = 128;
-const MAX_MESSAGE = 300;
+/** Characters of the path of a field and of a message, which can quote the request. */
+const MAX_FIELD_LENGTH = 128;
+const MAX_MESSAGE_LENGTH = 300;
 
-/** What `parse` made of a request, or one VALIDATION_ERROR with the faults that it reported. */
+/** Returns the result of `parse`, or a VALIDATION_ERROR with the faults that it reported. */
 export function collectFaults<Parsed>(parse: (fault: Fault) => Parsed | null): Parsed | Refusal {
   const faults: RefusalDetail[] = [];
   let count = 0;
   const parsed = parse((field, message) => {
     count++;
     if (faults.length === MAX_FAULTS) return;
-    faults.push({ field: shortened(field, MAX_FIELD), message: shortened(message, MAX_MESSAGE) });
+    faults.push({
+      field: shortened(field, MAX_FIELD_LENGTH),
+      message: shortened(message, MAX_MESSAGE_LENGTH),
+    });
   });
   const [first] = faults;
   if (first === undefined && parsed !== null) return parsed;
@@ -141,11 +144,11 @@ export function collectFaults<Parsed>(parse: (fault: Fault) => Parsed | null): P
   return refuse('VALIDATION_ERROR', `${sentence}${more}`, { details: faults });
 }
 
-/** The part of a request that says what is sent and when; null after a fault without which there is no mail. */
+/** Parses the part of a request that does not depend on the recipients; null after a fault in `from`. */
 export function parseMail(request: MailRequest, now: number, fault: Fault): ParsedMail | null {
   const from = oneMailbox('from', request.from, fault);
   const replyTo = request.replyTo === undefined ? null : oneMailbox('replyTo', request.replyTo, fault);
-  const wording = parseWording(request, fault);
+  const source = parseSource(request, fault);
   const variables = request.templateVariables ?? {};
   checkVariables(variables, fault);
   const scheduledAt = parseSchedule(request.scheduledAt, now, fault);
@@ -154,20 +157,20 @@ export function parseMail(request: MailRequest, now: number, fault: Fault): Pars
     from,
     fromDomain: domainOf(from.address),
     replyTo,
-    wording,
+    source,
     variables,
     trackClicks: request.enableClickTracking ?? false,
     trackOpens: request.enableOpenTracking ?? false,
     scheduledAt,
-    warnings: isTextOnly(wording) ? trackingWarnings(request) : [],
+    warnings: isTextOnly(source) ? trackingWarnings(request) : [],
   };
 }
 
-function isTextOnly(wording: Wording | TemplateWording): boolean {
-  return !('templateId' in wording) && wording.html === '';
+function isTextOnly(source: TemplateSource): boolean {
+  return !('templateId' in source) && source.html === '';
 }
 
-/** Opens are seen by an image, and clicks by the links of the html. */
+/** Opens are tracked by an image in the html, and clicks by its links. */
 function trackingWarnings(request: MailRequest): string[] {
   return (['enableClickTracking', 'enableOpenTracking'] as const)
     .filter((field) => request[field] === true)
@@ -178,13 +181,13 @@ function bytesOf(alternatives: readonly Alternative[]): number {
   return alternatives.reduce((sum, { content }) => sum + decodedLength(content), 0);
 }
 
-/** A time that has passed means at once: clocks differ, and nobody wants the mail lost for that. */
+/** A time in the past means now: clocks differ. */
 function parseSchedule(text: string | undefined, now: number, fault: Fault): number | null {
   if (text === undefined) return null;
   const at = parseMoment(text);
   if (at === null)
     fault('scheduledAt', 'must be an ISO 8601 time with its zone, such as 2026-01-31T12:00:00Z');
-  else if (at > now + FARTHEST_AHEAD) fault('scheduledAt', 'must be at most 30 days ahead');
+  else if (at > now + MAX_SCHEDULE_AHEAD_MS) fault('scheduledAt', 'must be at most 30 days ahead');
   return at;
 }
 
@@ -207,7 +210,7 @@ function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
     }
     named += mailboxes.length;
     for (const mailbox of mailboxes) {
-      // The same address twice is one recipient: nobody wants to get a mail twice.
+      // An address that is given twice is one recipient.
       const key = mailbox.address.toLowerCase();
       if (!byAddress.has(key)) byAddress.set(key, { mailbox, role });
     }
@@ -215,7 +218,7 @@ function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
   const recipients = [...byAddress.values()];
   const roles = new Set(recipients.map(({ role }) => role));
   if (named > MAX_RECIPIENTS)
-    fault('to', `at most ${MAX_RECIPIENTS} recipients in one request, here are ${named}`);
+    fault('to', `must have at most ${MAX_RECIPIENTS} recipients in a request; it has ${named}`);
   if (!roles.has('to') && (roles.has('cc') || !roles.has('bcc')) && request.to === undefined)
     fault('to', 'is required');
   else if (!roles.has('to') && (roles.has('cc') || !roles.has('bcc')))
@@ -223,24 +226,24 @@ function parseRecipients(request: SendRequest, fault: Fault): Recipient[] {
   return recipients;
 }
 
-function parseWording(request: MailRequest, fault: Fault): Wording | TemplateWording {
+function parseSource(request: MailRequest, fault: Fault): TemplateSource {
   const { templateId, subject, html, text } = request;
   for (const [field, given] of Object.entries({ subject, html, text })) {
     const problem = textFault(given ?? '');
     if (problem !== null) fault(field, problem);
   }
-  if (subject !== undefined && /[\r\n]/.test(subject)) fault('subject', 'must not hold a line break');
-  if (subject !== undefined && subject.length > MAX_SUBJECT)
-    fault('subject', `must be at most ${MAX_SUBJECT} characters long`);
+  if (subject !== undefined && /[\r\n]/.test(subject)) fault('subject', 'must not contain a line break');
+  if (subject !== undefined && subject.length > MAX_SUBJECT_LENGTH)
+    fault('subject', `must be at most ${MAX_SUBJECT_LENGTH} characters long`);
   if (templateId !== undefined) {
-    // A part of the one beside a part of the other would be two mails in one.
+    // Parts of both would be two mails in one.
     if (html !== undefined) fault('html', 'cannot be given together with templateId');
     if (text !== undefined) fault('text', 'cannot be given together with templateId');
     return { templateId, subject: subject ?? null };
   }
   if (subject === undefined) fault('subject', 'is required');
   if (html === undefined && text === undefined) fault('html', 'is required, unless text is given');
-  // An empty text says that the html has no text part, and is no message of its own.
+  // An empty text means that the html has no text part; it is not a message.
   else if (html === undefined && text === '') fault('text', 'must not be empty without html');
   return { subject: subject ?? '', html: html ?? '', text: text ?? null };
 }
@@ -248,7 +251,7 @@ function parseWording(request: MailRequest, fault: Fault): Wording | TemplateWor
 function checkVariables(variables: Record<string, unknown>, fault: Fault): void {
   for (const name of Object.keys(variables)) {
     if (isServiceVariable(name))
-      fault(`templateVariables.${name}`, 'is filled in by the service and cannot be set');
+      fault(`templateVariables.${name}`, 'is set by the service and cannot be given');
   }
   if (deeperThan(variables, MAX_VARIABLE_DEPTH))
     fault('templateVariables', `must not be nested deeper than ${MAX_VARIABLE_DEPTH} levels`);
@@ -259,9 +262,9 @@ function deeperThan(value: unknown, depth: number): boolean {
   return depth === 0 || Object.values(value).some((inner) => deeperThan(inner, depth - 1));
 }
 
-/** A rendered subject that grew too long, or nothing. */
+/** Refuses a rendered subject that is too long. */
 export function subjectFault(subject: string): Refusal | null {
-  return subject.length > MAX_SUBJECT
-    ? invalid('subject', `is longer than ${MAX_SUBJECT} characters with its variables filled in`)
+  return subject.length > MAX_SUBJECT_LENGTH
+    ? invalid('subject', `is longer than ${MAX_SUBJECT_LENGTH} characters after rendering`)
     : null;
 }

@@ -1,32 +1,31 @@
 import { mayReceiveMarketing } from '../audience/eligibility.ts';
+import type { EventFields, MessageEvent } from '../events/event-types.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { suppressedFor } from '../suppression/suppression.ts';
 
-/**
- * The last look, when a message leaves the queue: what was allowed when it was accepted may not be now. Null: it
- * may go. `hold`: not now, until somebody lets it go again. Else what is told of it, and it does not go at all.
- */
+/** Why a message that leaves the queue is not sent although it was accepted. */
 export type Obstacle =
-  | { kind: 'hold' }
-  | { kind: 'email_suppressed' | 'email_failed'; fields: Record<string, unknown> };
+  /** Not until it is released. */
+  { kind: 'hold' } | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
 
+/** Repeats the checks of the acceptance. Null: the message can be sent. */
 export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | null {
   const campaign = campaignObstacle(tables, message);
   if (campaign !== null || message.simulated === 1) return campaign;
   if (message.use_case === 'mk') {
     const { account_id, recipient_hash, subscription_group_id } = message;
     const ended = mayReceiveMarketing(tables, account_id, recipient_hash, subscription_group_id);
-    return ended === null ? null : suppressed('CONSENT_WITHDRAWN', ended.status);
+    return ended === null ? null : suppressed({ reasonCode: 'CONSENT_WITHDRAWN', reason: ended.status });
   }
   const found = suppressedFor(tables, message.account_id, message.recipient_hash, {
     useCase: message.use_case,
     essential: message.essential === 1,
   });
-  return found === null ? null : suppressed(found.code, found.row.reason);
+  return found === null ? null : suppressed({ reasonCode: found.code, reason: found.row.reason });
 }
 
-/** Mail of a campaign that goes to a group follows the campaign; other mail pays nothing for the question. */
+/** A message of a campaign that is sent to a group depends on the state of the campaign. */
 function campaignObstacle(tables: Tables, { campaign_id, job_id }: MessageRow): Obstacle | null {
   if (campaign_id === null || job_id === null) return null;
   const status = tables.campaignSends.statusOfJob(job_id);
@@ -34,6 +33,6 @@ function campaignObstacle(tables: Tables, { campaign_id, job_id }: MessageRow): 
   return status === 'cancelled' ? { kind: 'email_failed', fields: { reason: 'cancelled' } } : null;
 }
 
-function suppressed(reasonCode: string, reason: string): Obstacle {
-  return { kind: 'email_suppressed', fields: { reasonCode, reason } };
+function suppressed(fields: EventFields['email_suppressed']): Obstacle {
+  return { kind: 'email_suppressed', fields };
 }

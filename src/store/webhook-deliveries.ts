@@ -42,8 +42,8 @@ export interface WebhookDeliveryFilter {
   limit: number;
 }
 
-/** An event of an account and what a webhook was told of it; null: it was never to be told. */
-export interface ToldEvent {
+/** An event of an account with the state of its delivery to a webhook; null: there is no delivery. */
+export interface ReplayCandidate {
   event_seq: number;
   kind: string;
   at: number;
@@ -124,9 +124,9 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
     UPDATE webhook_deliveries SET failures = CASE state WHEN 'waiting' THEN failures ELSE 0 END, state = 'ready', due_at = ?
     WHERE webhook = ? AND event_seq = ?`);
   const { account } = idNumbers(db);
-  const told = db.prepare<
+  const replayCandidates = db.prepare<
     [number, BoundId, number, number, number],
-    Omit<ToldEvent, 'kind'> & { kind_code: number | string }
+    Omit<ReplayCandidate, 'kind'> & { kind_code: number | string }
   >(`
     SELECT e.seq AS event_seq, e.kind_code, e.at, d.state
     FROM events e LEFT JOIN webhook_deliveries d ON d.webhook = ? AND d.event_seq = e.seq
@@ -208,13 +208,13 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
         return { rows: rows.slice(0, limit), nextSeq: last.event_seq };
       return { rows, nextSeq: end === undefined ? null : end + 1 };
     },
-    /** Events of an account with what the webhook was told of them, in order, `afterSeq` < seq <= `lastSeq`. */
-    told: (
+    /** Events of an account with the state of their deliveries, in order, `afterSeq` < seq <= `lastSeq`. */
+    replayCandidates: (
       webhook: number,
       accountId: string,
       range: { afterSeq: number; lastSeq: number; limit: number },
-    ): ToldEvent[] =>
-      told
+    ): ReplayCandidate[] =>
+      replayCandidates
         .all(webhook, account.find(accountId), range.afterSeq, range.lastSeq, range.limit)
         .map(({ kind_code, ...event }) => ({ ...event, kind: kindOfCode(kind_code) })),
     /** Deletes what deleted webhooks left behind; returns how many, at most `limit`. */

@@ -15,17 +15,17 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * The account's own hand on its suppressions: whom it may not write to, set and lifted. What bounces,
- * complaints and opt-outs add by themselves is in `events/effects`; whether a send may go, in `suppression`.
+ * The suppression list as the account manages it. Suppressions after bounces and complaints are added by
+ * `events/effects`, opt-outs by `unsubscribe`.
  */
-export interface SuppressionWish {
+export interface SuppressionInput {
   email: string;
   reason: SuppressionReason;
   stream: SuppressionStream;
 }
 
-/** An address or its identifier; everything of it, or only one stream or reason. */
-export interface LiftWish {
+/** All suppressions of an address or identifier, or those of one stream or reason. */
+export interface SuppressionTarget {
   email: string;
   stream?: SuppressionStream;
   reason?: SuppressionReason;
@@ -34,15 +34,18 @@ export interface LiftWish {
 export interface SuppressionList {
   /** Newest first. */
   list(filter: SuppressionFilter): Promise<Page<SuppressionRow>>;
-  /** An equal one that is there already stays as it is. An opt-out is an event, too. */
-  add(accountId: string, wish: SuppressionWish): Promise<{ row: SuppressionRow; created: boolean } | Refusal>;
-  /** Returns what was lifted; a refusal when there was nothing. Counted bounces start again at none. */
-  lift(accountId: string, wish: LiftWish): Promise<SuppressionRow[] | Refusal>;
+  /** An equal suppression that exists is not changed. An opt-out is recorded as an event. */
+  add(
+    accountId: string,
+    input: SuppressionInput,
+  ): Promise<{ row: SuppressionRow; created: boolean } | Refusal>;
+  /** Returns the removed rows; refused when there are none. Counting of bounces restarts from zero. */
+  remove(accountId: string, target: SuppressionTarget): Promise<SuppressionRow[] | Refusal>;
 }
 
-export interface SuppressionHouse {
+export interface SuppressionListDeps {
   tables: Tables;
-  /** Where lists are read; default: this thread. */
+  /** Reads lists; default: on this thread. */
   reader?: Reader;
   writer: Writer;
   clock: Clock;
@@ -50,9 +53,9 @@ export interface SuppressionHouse {
   onSuppressionChange?: OnSuppressionChange;
 }
 
-export function createSuppressionList(house: SuppressionHouse): SuppressionList {
-  const { tables, writer, clock, recorder, onSuppressionChange } = house;
-  const reader = house.reader ?? createLocalReader(tables);
+export function createSuppressionList(deps: SuppressionListDeps): SuppressionList {
+  const { tables, writer, clock, recorder, onSuppressionChange } = deps;
+  const reader = deps.reader ?? createLocalReader(tables);
   return {
     list: (filter) => reader.table(filter.accountId, 'suppressions', 'list', filter),
     add: async (accountId, { email, reason, stream }) => {
@@ -75,26 +78,26 @@ export function createSuppressionList(house: SuppressionHouse): SuppressionList 
         if (row === undefined) throw new Error('the suppression was not stored');
         if (created) {
           onSuppressionChange?.(all, accountId, hash);
-          if (reason === 'unsubscribe') tellOptOut(all, row, mailbox.address);
+          if (reason === 'unsubscribe') recordOptOut(all, row, mailbox.address);
         }
         return { row, created };
       });
     },
-    lift: (accountId, { email, stream, reason }) =>
+    remove: (accountId, { email, stream, reason }) =>
       writer.run((all): SuppressionRow[] | Refusal => {
         const hash = identifierOf(email);
-        const lifted = all.suppressions
+        const rows = all.suppressions
           .of(accountId, hash)
           .filter((row) => (stream ?? row.stream) === row.stream && (reason ?? row.reason) === row.reason);
-        if (lifted.length === 0) return refuse('NOT_FOUND', `${email} is not suppressed in this way`);
-        for (const { seq } of lifted) all.suppressions.remove(seq);
+        if (rows.length === 0) return refuse('NOT_FOUND', `There is no such suppression of ${email}`);
+        for (const { seq } of rows) all.suppressions.remove(seq);
         all.suppressions.clearStrikes(accountId, hash);
         onSuppressionChange?.(all, accountId, hash);
-        return lifted;
+        return rows;
       }),
   };
 
-  function tellOptOut(all: Tables, row: SuppressionRow, recipient: string): void {
+  function recordOptOut(all: Tables, row: SuppressionRow, recipient: string): void {
     recorder.optedOut(all, {
       accountId: row.account_id,
       domainId: null,
@@ -103,18 +106,18 @@ export function createSuppressionList(house: SuppressionHouse): SuppressionList 
   }
 }
 
-/** An address, plain or as its identifier: of an erased person only that is left. */
+/** The identifier of an address; an identifier is returned unchanged. */
 export function identifierOf(email: string): string {
   return /^email_[0-9a-f]{32}$/.test(email) ? email : emailIdentifier(plainAddress(email));
 }
 
-/** What is no address is looked for as it is, and not found. */
+/** Without the display name; text that is not an address is returned unchanged. */
 function plainAddress(text: string): string {
   const mailbox = parseMailbox(text);
   return typeof mailbox === 'string' ? text : mailbox.address;
 }
 
-export interface ShownSuppression {
+export interface Suppression {
   /** Null after the person was erased. */
   email: string | null;
   contactIdentifier: string;
@@ -123,8 +126,7 @@ export interface ShownSuppression {
   createdAt: string;
 }
 
-/** A suppression as callers see it. */
-export function shownSuppression(row: SuppressionRow): ShownSuppression {
+export function presentSuppression(row: SuppressionRow): Suppression {
   return {
     email: row.email,
     contactIdentifier: row.recipient_hash,

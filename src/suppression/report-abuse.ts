@@ -1,40 +1,45 @@
 import type { Clock } from '../core/clock.ts';
+import type { AbuseReportReason, EventFields } from '../events/event-types.ts';
 import type { OnSuppressionChange, Recorder } from '../events/record.ts';
 import type { SentMail } from '../mail/sent-mail.ts';
 import type { Tables } from '../store/tables.ts';
 import { withoutMessage } from './unsubscribe.ts';
 
-/**
- * What it means when somebody reports a mail by its own link: a complaint, on record for the account, and the
- * end of its marketing to this person. It never blocks transactional mail (contract §13.10).
- */
-export const REPORT_REASONS = ['never_asked', 'asked_to_stop', 'fraud', 'other'] as const;
-export type ReportReason = (typeof REPORT_REASONS)[number];
-
-export interface Report {
-  reason: ReportReason;
+/** A recipient reported a mail by the link in it. */
+export interface AbuseReport {
+  reason: AbuseReportReason;
   ip: string;
   userAgent: string;
 }
 
-export interface ReportAbuseSettings {
+export interface ReportAbuseDeps {
   clock: Clock;
   recorder: Recorder;
   onSuppressionChange: OnSuppressionChange;
 }
 
-/** In a unit of work. False: it was reported before, and nothing is recorded. */
-export type ReportAbuse = (tables: Tables, mail: SentMail, report: Report) => boolean;
+/**
+ * Records a complaint and ends the account's marketing mail to the recipient; transactional mail continues (contract
+ * §13.10). Call inside a unit of work. Returns false, and records nothing, when the mail was reported before.
+ */
+export type ReportAbuse = (tables: Tables, mail: SentMail, report: AbuseReport) => boolean;
 
-export function createReportAbuse(settings: ReportAbuseSettings): ReportAbuse {
-  const { clock, recorder, onSuppressionChange } = settings;
+export function createReportAbuse(deps: ReportAbuseDeps): ReportAbuse {
+  const { clock, recorder, onSuppressionChange } = deps;
 
   return (tables, mail, { reason, ip, userAgent }) => {
-    const fields = { source: 'report_link', feedbackType: 'abuse', reportReason: reason, ip, userAgent };
+    const fields: EventFields['email_complained'] = {
+      source: 'report_link',
+      feedbackType: 'abuse',
+      reportReason: reason,
+      ip,
+      userAgent,
+    };
     const message = tables.messages.byId(mail.messageId);
     if (message !== null) {
-      // The mail is in somebody's hands, whatever became of the connection that brought it there.
-      return recorder.message(tables, message, 'email_complained', { fields, reported: true });
+      // The recipient has the mail, even if the connection was lost before its delivery was confirmed.
+      const event = { kind: 'email_complained', fields } as const;
+      return recorder.message(tables, message, event, { reported: true });
     }
     if (mail.simulated) return false;
     const added = tables.suppressions.add({

@@ -1,38 +1,41 @@
+import { decidingSuppression } from '../audience/standing.ts';
 import { iso } from '../core/clock.ts';
-import type { RefusalCode, RefusalDetail, SubscriptionStatus } from '../core/refusal.ts';
+import type { RefusalDetail, SubscriptionStatus } from '../core/refusal.ts';
+import {
+  RECIPIENT_REFUSAL_REASONS,
+  RECIPIENT_REFUSALS,
+  type RecipientRefusal,
+  type RecipientRefusalReason,
+} from '../events/event-types.ts';
 import type { UseCase } from '../store/domains/domains.ts';
 import type { SuppressionReason, SuppressionRow } from '../store/suppressions.ts';
 import type { Tables } from '../store/tables.ts';
 
-/** Whether an address may be written to at all: bounces, complaints, opt-outs, the caller's own list. */
+/** A suppression that forbids a send: a bounce, a complaint, an opt-out, or an entry of the account's own list. */
 export interface Suppressed {
   code: 'RECIPIENT_SUPPRESSED' | 'RECIPIENT_UNSUBSCRIBED';
   status: SubscriptionStatus;
   row: SuppressionRow;
 }
 
-const STATUS: Record<SuppressionReason, SubscriptionStatus> = {
-  hard_bounce: 'bounced',
-  soft_bounces: 'bounced',
-  complaint: 'complained',
-  unsubscribe: 'unsubscribed',
-  manual: 'suppressed',
+const REASON_TEXTS: Record<SuppressionReason, string> = {
+  hard_bounce: 'an earlier message bounced permanently',
+  soft_bounces: 'messages bounced repeatedly',
+  complaint: 'the recipient complained',
+  unsubscribe: 'the recipient unsubscribed',
+  manual: 'the address is on the suppression list',
 };
 
-const WORDS: Record<SuppressionReason, string> = {
-  hard_bounce: 'an earlier mail bounced for good',
-  soft_bounces: 'mail to it bounced again and again',
-  complaint: 'its owner complained',
-  unsubscribe: 'its owner unsubscribed',
-  manual: 'it is on the suppression list',
+/** Why one recipient of a request is refused; the code of the first one is the code of the whole request. */
+export type RecipientDetail = RefusalDetail & {
+  code: RecipientRefusal;
+  recipient: string;
+  reason: RecipientRefusalReason;
 };
-
-/** What stands in the way of one person; the first person's code is the whole request's. */
-export type PersonDetail = RefusalDetail & { code: RefusalCode };
 
 /**
- * The suppression that stands in the way of this stream, or null. Essential mail (sign-in codes, legal notices)
- * ignores the recipient's own opt-out, and no other reason.
+ * Returns the suppression that applies to this stream, or null. Essential mail (sign-in codes, legal notices) ignores
+ * opt-outs of the recipient and no other reason.
  */
 export function suppressedFor(
   tables: Tables,
@@ -44,24 +47,31 @@ export function suppressedFor(
     .of(accountId, recipientHash)
     .filter(({ stream }) => stream === 'all' || stream === useCase)
     .filter(({ reason }) => !essential || reason !== 'unsubscribe');
-  const row = rows.find(({ reason }) => reason !== 'unsubscribe') ?? rows[0];
-  if (row === undefined) return null;
-  return {
-    code: row.reason === 'unsubscribe' ? 'RECIPIENT_UNSUBSCRIBED' : 'RECIPIENT_SUPPRESSED',
-    status: STATUS[row.reason],
-    row,
-  };
+  const deciding = decidingSuppression(rows);
+  if (deciding === null) return null;
+  const code = deciding.row.reason === 'unsubscribe' ? 'RECIPIENT_UNSUBSCRIBED' : 'RECIPIENT_SUPPRESSED';
+  return { code, ...deciding };
 }
 
-export function suppressionDetail(field: string, recipient: string, found: Suppressed): PersonDetail {
+export function suppressionDetail(field: string, recipient: string, found: Suppressed): RecipientDetail {
   const { reason, created_at } = found.row;
   const since = iso(created_at);
   return {
     field,
-    message: `${recipient} is not written to: ${WORDS[reason]} (since ${since})`,
+    message: `${recipient} is suppressed: ${REASON_TEXTS[reason]} (since ${since})`,
     code: found.code,
     recipient,
     reason,
     since,
   };
+}
+
+/** Whether a detail of a refusal is about a recipient, not about the request. */
+export function isRecipientDetail(detail: RefusalDetail): detail is RecipientDetail {
+  const { code, recipient, reason } = detail;
+  return (
+    recipient !== undefined &&
+    RECIPIENT_REFUSALS.some((known) => known === code) &&
+    RECIPIENT_REFUSAL_REASONS.some((known) => known === reason)
+  );
 }

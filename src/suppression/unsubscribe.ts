@@ -1,56 +1,57 @@
 import { leaveGroup, returnToGroup } from '../audience/opt-out.ts';
 import type { Clock } from '../core/clock.ts';
-import type { OnSuppressionChange, Recorder } from '../events/record.ts';
+import type { EventFields, MessageEventKind } from '../events/event-types.ts';
+import type { EventWithoutMessage, OnSuppressionChange, Recorder } from '../events/record.ts';
 import type { SentMail } from '../mail/sent-mail.ts';
 import type { OptOutMethod } from '../store/contacts/consent.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
- * What it means when somebody who got a mail wants no more of it, by whatever way that is said (one click, the
- * page, mail). Mail to a subscription group stops that group; other mail stops its stream; `all` on the page
- * stops the whole stream, and of a transactional mail both streams. Acts by the recipient's hash, so that it
- * holds when message and contact are long gone. Saying it again changes nothing and tells nobody.
+ * Opt-outs of recipients, by one click, the page or mail. An opt-out of mail to a subscription group stops mail to that
+ * group; an opt-out of other mail stops its stream. The choice `all` stops the whole stream, and for transactional mail
+ * both streams. Opt-outs are stored by the hash of the recipient, so they work when the message and the contact were
+ * purged. One that is stored already changes nothing and records no event.
  */
 export type Choice = 'list' | 'all';
 
-/** What can be stopped and taken up again. */
+/** What an opt-out can stop. */
 export type OptOutPart = 'group' | 'mk' | 'tx';
 
-/** How it was said, and from where. */
-export interface Word {
+/** How and from where the recipient opted out. */
+export interface OptOutSource {
   method: OptOutMethod;
   ip: string | null;
   userAgent: string | null;
 }
 
-export interface Standing {
+export interface OptOutState {
   /** Of the group that the mail was sent to; null: of none, or it was deleted. */
   groupName: string | null;
   /** What each choice would stop. */
   choices: Record<Choice, readonly OptOutPart[]>;
-  /** What is stopped now by the person's own word. */
+  /** What is stopped by an opt-out of the recipient. */
   stopped: readonly OptOutPart[];
 }
 
 export interface Unsubscribing {
-  standing(tables: Tables, mail: SentMail): Standing;
-  /** In a unit of work; returns what it stopped that was not stopped before. */
-  optOut(tables: Tables, mail: SentMail, choice: Choice, word: Word): OptOutPart[];
-  /** Takes an opt-out back, in a unit of work: of `parts`, what the mail could stop and is stopped. */
-  undo(tables: Tables, mail: SentMail, parts: readonly OptOutPart[], word: Word): OptOutPart[];
+  state(tables: Tables, mail: SentMail): OptOutState;
+  /** In a unit of work; returns what was not stopped before. */
+  optOut(tables: Tables, mail: SentMail, choice: Choice, source: OptOutSource): OptOutPart[];
+  /** Removes opt-outs in a unit of work: those of `parts` that this mail can stop. Returns what was stopped. */
+  undo(tables: Tables, mail: SentMail, parts: readonly OptOutPart[], source: OptOutSource): OptOutPart[];
 }
 
-export interface UnsubscribingSettings {
+export interface UnsubscribingDeps {
   clock: Clock;
   recorder: Recorder;
   onSuppressionChange: OnSuppressionChange;
 }
 
-export function createUnsubscribing(settings: UnsubscribingSettings): Unsubscribing {
-  const { clock, recorder, onSuppressionChange } = settings;
+export function createUnsubscribing(deps: UnsubscribingDeps): Unsubscribing {
+  const { clock, recorder, onSuppressionChange } = deps;
 
-  function standing(tables: Tables, mail: SentMail): Standing {
+  function state(tables: Tables, mail: SentMail): OptOutState {
     const group = groupOf(tables, mail);
     const choices = {
       list: partsOf(mail, group, 'list'),
@@ -64,10 +65,10 @@ export function createUnsubscribing(settings: UnsubscribingSettings): Unsubscrib
     };
   }
 
-  function stop(tables: Tables, mail: SentMail, part: OptOutPart, word: Word): boolean {
+  function stop(tables: Tables, mail: SentMail, part: OptOutPart, source: OptOutSource): boolean {
     if (part === 'group') {
       const group = groupOf(tables, mail);
-      return group !== null && leaveGroup(tables, group, mail.recipientHash, consentWord(word));
+      return group !== null && leaveGroup(tables, group, mail.recipientHash, evidence(source));
     }
     const message = tables.messages.byId(mail.messageId);
     const added = tables.suppressions.add({
@@ -83,10 +84,10 @@ export function createUnsubscribing(settings: UnsubscribingSettings): Unsubscrib
     return added;
   }
 
-  function takeUpAgain(tables: Tables, mail: SentMail, part: OptOutPart, word: Word): boolean {
+  function restore(tables: Tables, mail: SentMail, part: OptOutPart, source: OptOutSource): boolean {
     if (part === 'group') {
       const group = groupOf(tables, mail);
-      return group !== null && returnToGroup(tables, group, mail.recipientHash, consentWord(word));
+      return group !== null && returnToGroup(tables, group, mail.recipientHash, evidence(source));
     }
     const own = ownSuppressions(tables, mail, part);
     for (const { seq } of own) tables.suppressions.remove(seq);
@@ -94,43 +95,51 @@ export function createUnsubscribing(settings: UnsubscribingSettings): Unsubscrib
     return own.length > 0;
   }
 
-  function tell(tables: Tables, mail: SentMail, stopped: readonly OptOutPart[], word: Word): void {
+  function recordOptOut(
+    tables: Tables,
+    mail: SentMail,
+    stopped: readonly OptOutPart[],
+    { method, ip, userAgent }: OptOutSource,
+  ): void {
     const fields = {
-      method: word.method,
+      method,
       scope: scopeOf(stopped),
-      ...(word.ip === null ? {} : { ip: word.ip }),
-      ...(word.userAgent === null ? {} : { userAgent: word.userAgent }),
+      ...(ip === null ? {} : { ip }),
+      ...(userAgent === null ? {} : { userAgent }),
     };
     const message = tables.messages.byId(mail.messageId);
-    if (message !== null) recorder.message(tables, message, 'email_unsubscribed', { fields });
+    if (message !== null) recorder.message(tables, message, { kind: 'email_unsubscribed', fields });
     else recorder.optedOut(tables, withoutMessage(mail, fields));
   }
 
-  const consentWord = ({ method, ip, userAgent }: Word) => ({
+  const evidence = ({ method, ip, userAgent }: OptOutSource) => ({
     method,
     provenance: { by: 'recipient', ipAddress: ip, userAgent, at: clock.now() },
   });
 
   return {
-    standing,
-    optOut: (tables, mail, choice, word) => {
-      // Simulated mail was to nobody: whoever answers it changes nothing.
+    state,
+    optOut: (tables, mail, choice, source) => {
+      // Simulated mail has no recipient.
       if (mail.simulated) return [];
       const stopped = partsOf(mail, groupOf(tables, mail), choice).filter((part) =>
-        stop(tables, mail, part, word),
+        stop(tables, mail, part, source),
       );
-      if (stopped.length > 0) tell(tables, mail, stopped, word);
+      if (stopped.length > 0) recordOptOut(tables, mail, stopped, source);
       return stopped;
     },
-    undo: (tables, mail, parts, word) => {
-      const { stopped } = standing(tables, mail);
-      return stopped.filter((part) => parts.includes(part) && takeUpAgain(tables, mail, part, word));
+    undo: (tables, mail, parts, source) => {
+      const { stopped } = state(tables, mail);
+      return stopped.filter((part) => parts.includes(part) && restore(tables, mail, part, source));
     },
   };
 }
 
-/** The fields of an event that no message lends its own to. */
-export function withoutMessage(mail: SentMail, fields: Record<string, unknown>) {
+/** An event about a mail whose message was purged. */
+export function withoutMessage<Kind extends MessageEventKind>(
+  mail: SentMail,
+  fields: EventFields[Kind],
+): EventWithoutMessage<Kind> {
   return {
     accountId: mail.accountId,
     domainId: null,
@@ -147,7 +156,7 @@ function groupOf(tables: Tables, mail: SentMail): SubscriptionGroupRow | null {
   return mail.groupId === null ? null : tables.subscriptionGroups.get(mail.accountId, mail.groupId);
 }
 
-/** Where the group is gone, what is left of the choice is the stream. */
+/** When the group was deleted, the choice `list` stops the stream. */
 function partsOf(mail: SentMail, group: SubscriptionGroupRow | null, choice: Choice): OptOutPart[] {
   if (mail.stream === 'tx') return choice === 'all' ? ['tx', 'mk'] : ['tx'];
   return choice === 'list' && group !== null ? ['group'] : ['mk'];
@@ -163,14 +172,14 @@ function isStopped(
   return ownSuppressions(tables, mail, part).length > 0;
 }
 
-/** Those that came of the person's own word: what bounced or was complained about is not for them to lift. */
+/** Opt-outs: recipients cannot remove suppressions after bounces and complaints. */
 function ownSuppressions(tables: Tables, mail: SentMail, stream: 'mk' | 'tx') {
   return tables.suppressions
     .of(mail.accountId, mail.recipientHash)
     .filter((row) => row.reason === 'unsubscribe' && row.stream === stream);
 }
 
-function scopeOf(stopped: readonly OptOutPart[]): string {
+function scopeOf(stopped: readonly OptOutPart[]): NonNullable<EventFields['email_unsubscribed']['scope']> {
   if (stopped.length > 1) return 'all';
   const names = { group: 'group', mk: 'marketing', tx: 'transactional' } as const;
   return names[stopped[0] ?? 'mk'];

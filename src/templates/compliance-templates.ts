@@ -1,23 +1,21 @@
-import { type Clock, iso } from '../core/clock.ts';
-import type { Ids } from '../core/ids.ts';
+import { iso } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { COMPLIANCE_KINDS, type ComplianceKind, complianceTemplateProblems } from '../mail/compliance.ts';
 import type { ComplianceTemplateFilter, ComplianceTemplateRow } from '../store/compliance-templates.ts';
-import { createLocalReader, type Reader } from '../store/readers/reads.ts';
+import { createLocalReader } from '../store/readers/reads.ts';
 import type { Page } from '../store/rows/page.ts';
-import type { MayAdd, Tables } from '../store/tables.ts';
-import type { Writer } from '../store/writer.ts';
+import type { Tables } from '../store/tables.ts';
+import type { TemplatesDeps } from './templates.ts';
 
 /**
- * What the three compliance variables insert in an account's mail: what the subscription group names, else the
- * default of the From domain, else the account's default, else the built-in one. Of each type there is at most
- * one default for a domain (or for the account): the last one made so. A template that is deleted is named by
- * no group any more.
+ * Templates of what the three compliance variables insert: that of the subscription group, else the default of the From
+ * domain, else the default of the account, else the built-in one. Each type has at most one default for a domain and
+ * one for the account: the last one that was made the default. Deleting a template removes it from its groups.
  */
 export interface ComplianceFields {
   name: string;
   type: ComplianceKind;
-  /** A-labels; null: for every From domain that has no default of its own. */
+  /** A-labels; null: for all From domains without a default. */
   domain: string | null;
   htmlContent: string;
 }
@@ -26,12 +24,12 @@ export interface ComplianceTemplates {
   /** Newest first. */
   list(filter: ComplianceTemplateFilter): Promise<Page<ComplianceTemplateRow>>;
   get(accountId: string, templateId: string): ComplianceTemplateRow | Refusal;
-  /** Where `isDefault` is not said, it becomes the default when there is none yet. */
+  /** Without `isDefault` the template becomes the default when there is none. */
   create(
     accountId: string,
     fields: ComplianceFields & { isDefault?: boolean },
   ): Promise<ComplianceTemplateRow | Refusal>;
-  /** Changes the fields that are given. A default that moves to another type or domain is the default there. */
+  /** A default whose type or domain changes is the default there. */
   update(
     accountId: string,
     templateId: string,
@@ -40,21 +38,12 @@ export interface ComplianceTemplates {
   remove(accountId: string, templateId: string): Promise<ComplianceTemplateRow | Refusal>;
 }
 
-export function createComplianceTemplates(house: {
-  tables: Tables;
-  /** Where lists are read; default: this thread. */
-  reader?: Reader;
-  writer: Writer;
-  clock: Clock;
-  ids: Ids;
-  /** The limit on the number of an account's templates, which these count as. */
-  mayAdd: MayAdd;
-}): ComplianceTemplates {
-  const { tables, writer, clock, ids, mayAdd } = house;
-  const reader = house.reader ?? createLocalReader(tables);
+export function createComplianceTemplates(deps: TemplatesDeps): ComplianceTemplates {
+  const { tables, writer, clock, ids, mayAdd } = deps;
+  const reader = deps.reader ?? createLocalReader(tables);
 
-  /** In a unit of work: another template no longer is what this one becomes. */
-  function displace(all: Tables, row: Omit<ComplianceTemplateRow, 'seq'>): void {
+  /** In a unit of work: `row` replaces the default of its type and domain, if it is one. */
+  function replaceDefault(all: Tables, row: Omit<ComplianceTemplateRow, 'seq'>): void {
     if (row.is_default === 0) return;
     const before = all.complianceTemplates.defaultOf(row.account_id, row.type, row.domain);
     if (before !== null && before.template_id !== row.template_id)
@@ -67,8 +56,8 @@ export function createComplianceTemplates(house: {
     create: async (accountId, { name, type, domain, htmlContent, isDefault }) =>
       contentRefusal(type, htmlContent) ??
       writer.run((all): ComplianceTemplateRow | Refusal => {
-        const full = mayAdd(all, accountId);
-        if (full !== null) return full;
+        const limit = mayAdd(all, accountId);
+        if (limit !== null) return limit;
         const now = clock.now();
         const chosen = isDefault ?? all.complianceTemplates.defaultOf(accountId, type, domain) === null;
         const row = {
@@ -82,7 +71,7 @@ export function createComplianceTemplates(house: {
           created_at: now,
           updated_at: now,
         };
-        displace(all, row);
+        replaceDefault(all, row);
         return { ...row, seq: all.complianceTemplates.insert(row) };
       }),
     update: (accountId, templateId, { htmlContent, isDefault, ...fields }) =>
@@ -98,7 +87,7 @@ export function createComplianceTemplates(house: {
         };
         const refusal = contentRefusal(changed.type, changed.html_content);
         if (refusal !== null) return refusal;
-        displace(all, changed);
+        replaceDefault(all, changed);
         all.complianceTemplates.update(changed);
         return changed;
       }),
@@ -120,7 +109,7 @@ function findComplianceTemplate(
 ): ComplianceTemplateRow | Refusal {
   return (
     tables.complianceTemplates.get(accountId, templateId) ??
-    refuse('TEMPLATE_NOT_FOUND', `there is no compliance template ${templateId}`)
+    refuse('TEMPLATE_NOT_FOUND', `There is no compliance template ${templateId}`)
   );
 }
 
@@ -131,7 +120,7 @@ function contentRefusal(type: ComplianceKind, htmlContent: string): Refusal | nu
   return refuse('VALIDATION_ERROR', `htmlContent: ${problems.join('; ')}`, { details });
 }
 
-/** The template ids that a subscription group has; each may be left out, or null for none. */
+/** The templates of a subscription group; null: none. */
 export type GroupTemplates = Partial<
   Record<'unsubscribeTemplateId' | 'reportAbuseTemplateId' | 'companyAddressTemplateId', string | null>
 >;
@@ -142,7 +131,7 @@ const GROUP_FIELDS = {
   company_address: 'companyAddressTemplateId',
 } as const satisfies Record<ComplianceKind, keyof GroupTemplates>;
 
-/** Whether a group may name these: templates of the account, each of the type that its field is for. */
+/** Refuses templates that the account does not have, or that have another type than the field requires. */
 export function groupTemplatesRefusal(
   templates: Pick<ComplianceTemplates, 'get'>,
   accountId: string,
@@ -156,15 +145,12 @@ export function groupTemplatesRefusal(
     if (isRefusal(template))
       return refuse(template.code, template.message, { details: [{ field, message: template.message }] });
     if (template.type !== type)
-      return invalid(field, `${templateId} is a template of type ${template.type}; one of ${type} is needed`);
+      return invalid(field, `${templateId} is a template of type ${template.type}; type ${type} is required`);
   }
   return null;
 }
 
-/**
- * The account's own texts for mail from this domain, to this group where one is named; a type that is not here
- * has the built-in one.
- */
+/** The account's templates for mail from this domain and to this group; the other types have the built-in template. */
 export function complianceTexts(
   tables: Tables,
   accountId: string,
@@ -180,13 +166,13 @@ export function complianceTexts(
   for (const type of COMPLIANCE_KINDS) {
     const templateId = group[`${type}_template_id`];
     const named = templateId === null ? null : tables.complianceTemplates.get(accountId, templateId);
-    // It may have become one of another type since.
+    // The type of the template can have changed since the group was updated.
     if (named?.type === type) texts[type] = named.html_content;
   }
   return texts;
 }
 
-export interface ShownComplianceTemplate {
+export interface ComplianceTemplate {
   templateId: string;
   name: string;
   type: ComplianceKind;
@@ -197,8 +183,7 @@ export interface ShownComplianceTemplate {
   updatedAt: string;
 }
 
-/** A compliance template as callers see it. */
-export function shownComplianceTemplate(row: ComplianceTemplateRow): ShownComplianceTemplate {
+export function presentComplianceTemplate(row: ComplianceTemplateRow): ComplianceTemplate {
   return {
     templateId: row.template_id,
     name: row.name,

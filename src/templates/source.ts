@@ -4,8 +4,10 @@ import type { Tables } from '../store/tables.ts';
 import type { TemplateType } from '../store/templates.ts';
 import { findTemplate } from './templates.ts';
 
-/** What a send says, its variables not yet filled in: in its own words, or in those of a template kept here. */
-export interface Wording {
+/** What a send is rendered from: content in the request, or a stored template. */
+export type TemplateSource = TemplateContent | TemplateReference;
+
+export interface TemplateContent {
   subject: string;
   /** '' when the message is text only. */
   html: string;
@@ -13,28 +15,28 @@ export interface Wording {
   text: string | null;
 }
 
-export interface TemplateWording {
+export interface TemplateReference {
   templateId: string;
-  /** Stands over the template's own; null: none given. */
+  /** In place of the subject of the template; null: none is given. */
   subject: string | null;
 }
 
-const TYPE_FOR: Record<UseCase, TemplateType> = { tx: 'transactional', mk: 'marketing' };
+const TYPE_OF_STREAM: Record<UseCase, TemplateType> = { tx: 'transactional', mk: 'marketing' };
 
-/** The words themselves, or what is wrong with the template named: unknown, for the other stream, no subject. */
-export function wordingOf(
+/** Refuses a template that is unknown, is for the other stream, or has no subject where none is given. */
+export function resolveTemplate(
   tables: Tables,
   sender: { account: { account_id: string }; useCase: UseCase },
-  wanted: Wording | TemplateWording,
-): Wording | Refusal {
-  if (!('templateId' in wanted)) return wanted;
-  const template = findTemplate(tables, sender.account.account_id, wanted.templateId);
+  source: TemplateSource,
+): TemplateContent | Refusal {
+  if (!('templateId' in source)) return source;
+  const template = findTemplate(tables, sender.account.account_id, source.templateId);
   if (isRefusal(template)) return template;
-  if (template.type !== null && template.type !== TYPE_FOR[sender.useCase]) {
-    const message = `is a ${template.type} template; this is a ${TYPE_FOR[sender.useCase]} send`;
+  if (template.type !== null && template.type !== TYPE_OF_STREAM[sender.useCase]) {
+    const message = `is a ${template.type} template; this is a ${TYPE_OF_STREAM[sender.useCase]} send`;
     return invalid('templateId', message);
   }
-  const subject = wanted.subject ?? template.subject;
+  const subject = source.subject ?? template.subject;
   if (subject === null) return invalid('subject', 'is required: the template has none');
   return { subject, html: template.html, text: template.text };
 }

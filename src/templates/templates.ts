@@ -10,16 +10,16 @@ import type { TemplateRow, TemplateType } from '../store/templates.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * Templates: mails that are kept here and named by a send. What they hold has been checked for its form; what
- * it lacks for a send (compliance, variables) is refused there, and only warned of here.
+ * Stored templates that a send can name. Their form is checked when they are stored; a template that lacks compliance
+ * variables causes a warning here and a refusal when it is sent.
  */
 export interface TemplateFields {
   name: string;
   /** Null: for both streams. */
   type: TemplateType | null;
-  /** Null: every send gives its own. */
+  /** Null: each send contains one. */
   subject: string | null;
-  /** '' when its mail is text only. */
+  /** '' when the message is text only. */
   html: string;
   /** Null: derived from the html. */
   text: string | null;
@@ -29,9 +29,8 @@ export interface Templates {
   /** Newest first. */
   list(filter: PageFilter): Promise<Page<TemplateRow>>;
   get(accountId: string, templateId: string): TemplateRow | Refusal;
-  /** Refuses one more than the account may have (`LIMIT_REACHED`). */
+  /** Refused with `LIMIT_REACHED` above the limit of the account. */
   create(accountId: string, fields: TemplateFields): Promise<TemplateRow | Refusal>;
-  /** Changes the fields that are given. */
   update(
     accountId: string,
     templateId: string,
@@ -40,25 +39,27 @@ export interface Templates {
   remove(accountId: string, templateId: string): Promise<TemplateRow | Refusal>;
 }
 
-export function createTemplates(house: {
+export interface TemplatesDeps {
   tables: Tables;
-  /** Where lists are read; default: this thread. */
+  /** Reads lists; default: on this thread. */
   reader?: Reader;
   writer: Writer;
   clock: Clock;
   ids: Ids;
-  /** The limit on the number of an account's templates. */
+  /** The limit on the number of an account's templates and compliance templates. */
   mayAdd: MayAdd;
-}): Templates {
-  const { tables, writer, clock, ids, mayAdd } = house;
-  const reader = house.reader ?? createLocalReader(tables);
+}
+
+export function createTemplates(deps: TemplatesDeps): Templates {
+  const { tables, writer, clock, ids, mayAdd } = deps;
+  const reader = deps.reader ?? createLocalReader(tables);
   return {
     list: (filter) => reader.table(filter.accountId, 'templates', 'list', filter),
     get: (accountId, templateId) => findTemplate(tables, accountId, templateId),
     create: (accountId, fields) =>
       writer.run((all): TemplateRow | Refusal => {
-        const full = mayAdd(all, accountId);
-        if (full !== null) return full;
+        const limit = mayAdd(all, accountId);
+        if (limit !== null) return limit;
         const now = clock.now();
         const row = {
           ...fields,
@@ -88,39 +89,39 @@ export function createTemplates(house: {
   };
 }
 
-/** A template is of html, of text, or of both. */
+/** A template has html, text, or both. */
 export function contentFault({ html, text }: Pick<TemplateFields, 'html' | 'text'>): Refusal | null {
   return html === '' && (text === null || text === '')
     ? invalid('html', 'is required, unless text is given')
     : null;
 }
 
-/** The same refusal for an unknown template and for another account's. */
+/** Returns the same refusal for an unknown template and for one of another account. */
 export function findTemplate(tables: Tables, accountId: string, templateId: string): TemplateRow | Refusal {
   return (
     tables.templates.get(accountId, templateId) ??
-    refuse('TEMPLATE_NOT_FOUND', `there is no template ${templateId}`)
+    refuse('TEMPLATE_NOT_FOUND', `There is no template ${templateId}`)
   );
 }
 
-/** In words, what a send with this template would be refused for, and what looks like a slip. */
+/** Sentences about missing compliance variables, and about text that looks like a misspelled variable. */
 export function templateWarnings({ subject, html, text }: TemplateRow): string[] {
-  const [part, lacking] =
+  const [part, names] =
     html === ''
       ? (['text', missingInText(parseTemplate(text ?? ''))] as const)
       : (['html', missingCompliance(html)] as const);
-  const missing = lacking.map(
+  const missing = names.map(
     (name) => `${part} does not show {{${name}}}: a send with this template will be refused`,
   );
-  const slips = Object.entries({ subject, html, text }).flatMap(([field, source]) =>
+  const leftovers = Object.entries({ subject, html, text }).flatMap(([field, source]) =>
     parseTemplate(source ?? '').leftovers.map(
-      (leftover) => `${leftover} in ${field} is no variable and stays as it is`,
+      (leftover) => `${leftover} in ${field} is not a variable and is sent unchanged`,
     ),
   );
-  return [...missing, ...slips];
+  return [...missing, ...leftovers];
 }
 
-export interface ShownTemplate {
+export interface StoredTemplate {
   templateId: string;
   name: string;
   type: TemplateType | null;
@@ -131,8 +132,7 @@ export interface ShownTemplate {
   updatedAt: string;
 }
 
-/** A template as callers see it. */
-export function shownTemplate(row: TemplateRow): ShownTemplate {
+export function presentTemplate(row: TemplateRow): StoredTemplate {
   const { name, type, subject, html, text } = row;
   return {
     templateId: row.template_id,

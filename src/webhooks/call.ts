@@ -1,9 +1,9 @@
 import { Agent } from 'undici';
 import { SECOND } from '../core/clock.ts';
-import { failureOf } from './failure.ts';
-import { createReach, type ReachSettings } from './reach.ts';
+import { type ConnectorOptions, createConnector } from './connector.ts';
+import { callFailure } from './failure.ts';
 
-/** One call of an endpoint: a POST, and what came of it. It decides nothing; it never follows a redirect. */
+/** One POST to an endpoint. */
 export interface WebhookCall {
   url: string;
   headers: Record<string, string>;
@@ -11,36 +11,38 @@ export interface WebhookCall {
 }
 
 export type CallResult =
-  | { kind: 'answered'; status: number; body: string; retryAfter: string | undefined }
-  /** `why` is for the account, `detail` for the operator's log alone. */
-  | { kind: 'unanswered'; why: string; detail?: string };
+  /** `body`: the first KiB as text. */
+  | { kind: 'response'; status: number; body: string; retryAfter: string | undefined }
+  /** `reason` is for the account, `detail` only for the operator's log. */
+  | { kind: 'no-response'; reason: string; detail?: string };
 
 export interface WebhookCaller {
-  /** Never rejects. Null: it was called off by `signal` before an answer came. */
+  /** Never rejects and follows no redirect. Null: `signal` was aborted before a response arrived. */
   call(call: WebhookCall, signal: AbortSignal): Promise<CallResult | null>;
   close(): Promise<void>;
 }
 
-export interface CallerSettings extends Omit<ReachSettings, 'timeoutMs'> {
+export interface WebhookCallerOptions extends Omit<ConnectorOptions, 'timeoutMs'> {
   userAgent: string;
-  /** Ms for one call in all; 15 s (contract §7) unless told. */
+  /** For a whole call. Default: 15 s (contract §7). */
   timeoutMs?: number;
 }
 
-const ANSWER_MS = 15 * SECOND;
+const CALL_TIMEOUT_MS = 15 * SECOND;
 
-/** The answer's body that is kept, and that is read at all: more than that is not worth a connection. */
-const KEPT_BYTES = 1024;
-const READ_BYTES = 64 * 1024;
+/** Bytes of a response body that are stored. */
+const MAX_STORED_BYTES = 1024;
+/** Bytes that are read so that the connection can be used again; beyond them it is closed. */
+const MAX_READ_BYTES = 64 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 
-export function createWebhookCaller(settings: CallerSettings): WebhookCaller {
-  const { timeoutMs = ANSWER_MS, userAgent } = settings;
-  // As many connections as there are calls: how many that may be, the sender says for each webhook.
+export function createWebhookCaller(options: WebhookCallerOptions): WebhookCaller {
+  const { timeoutMs = CALL_TIMEOUT_MS, userAgent } = options;
+  // One connection for each call; the sender limits the calls of each webhook.
   const agent = new Agent({
-    connect: createReach({ ...settings, timeoutMs }),
+    connect: createConnector({ ...options, timeoutMs }),
     maxHeaderSize: MAX_HEADER_BYTES,
-    // One deadline over all of it, below.
+    // One deadline for the whole call, below.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
@@ -48,10 +50,10 @@ export function createWebhookCaller(settings: CallerSettings): WebhookCaller {
   return {
     call: async ({ url, headers, body }, signal) => {
       const ended = new AbortController();
-      const giveUp = () => ended.abort();
-      const deadline = setTimeout(giveUp, timeoutMs);
-      signal.addEventListener('abort', giveUp, { once: true });
-      if (signal.aborted) giveUp();
+      const abort = () => ended.abort();
+      const deadline = setTimeout(abort, timeoutMs);
+      signal.addEventListener('abort', abort, { once: true });
+      if (signal.aborted) abort();
       const target = new URL(url);
       try {
         const response = await agent.request({
@@ -63,48 +65,45 @@ export function createWebhookCaller(settings: CallerSettings): WebhookCaller {
           signal: ended.signal,
         });
         return {
-          kind: 'answered',
+          kind: 'response',
           status: response.statusCode,
-          body: await beginningOf(response.body),
-          retryAfter: oneOf(response.headers['retry-after']),
+          body: await readBeginning(response.body),
+          retryAfter: firstValue(response.headers['retry-after']),
         };
       } catch (error) {
         if (signal.aborted) return null;
         if (ended.signal.aborted)
-          return { kind: 'unanswered', why: `no answer within ${timeoutMs / SECOND} s` };
+          return { kind: 'no-response', reason: `no response within ${timeoutMs / SECOND} s` };
         return {
-          kind: 'unanswered',
-          ...failureOf(error, target.hostname, settings.allowPrivateNetworks),
+          kind: 'no-response',
+          ...callFailure(error, target.hostname, options.allowPrivateNetworks),
         };
       } finally {
         clearTimeout(deadline);
-        signal.removeEventListener('abort', giveUp);
+        signal.removeEventListener('abort', abort);
       }
     },
     close: () => agent.destroy(),
   };
 }
 
-/**
- * The first KiB as text. The rest is read and forgotten within bounds, so that the connection can be used
- * again. The answer counts even when its body does not come to its end.
- */
-async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
-  const kept: Buffer[] = [];
+/** Returns the first KiB as text, also of a body that is incomplete. */
+async function readBeginning(body: AsyncIterable<Buffer>): Promise<string> {
+  const stored: Buffer[] = [];
   let read = 0;
   try {
     for await (const chunk of body) {
-      if (read < KEPT_BYTES) kept.push(chunk.subarray(0, KEPT_BYTES - read));
+      if (read < MAX_STORED_BYTES) stored.push(chunk.subarray(0, MAX_STORED_BYTES - read));
       read += chunk.length;
-      if (read > READ_BYTES) break;
+      if (read > MAX_READ_BYTES) break;
     }
   } catch {
-    // The status is the answer; a body that breaks off changes nothing about it.
+    // The status alone decides; an incomplete body does not change the result.
   }
-  // A character that the cut went through is left out.
-  return new TextDecoder().decode(Buffer.concat(kept), { stream: true });
+  // `stream` omits a character that is cut at the end.
+  return new TextDecoder().decode(Buffer.concat(stored), { stream: true });
 }
 
-function oneOf(header: string | string[] | undefined): string | undefined {
+function firstValue(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
 }

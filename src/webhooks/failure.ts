@@ -1,34 +1,37 @@
 import { errors } from 'undici';
 import { DnsError } from '../dns/dns-error.ts';
-import { OutOfReach } from './reach.ts';
+import { ForbiddenAddress } from './connector.ts';
 
 /** Why a call got no response. */
-export interface Failure {
-  /** For the account: names no address but its own, no resolver, and nothing that a certificate holds. */
-  why: string;
-  /** For the operator's log: the error's own words. */
+export interface CallFailure {
+  /** For the account: without addresses except that of its URL, without resolvers and contents of certificates. */
+  reason: string;
+  /** For the operator's log: the message of the error. */
   detail: string;
 }
 
-const MAX_DETAIL = 300;
+const MAX_DETAIL_LENGTH = 300;
 
 /**
- * What a failed call says. An account must not learn from it what a name leads to inside of the operator's
- * network: where private networks may not be called, a private address, no address and no such name are all one.
+ * Describes a failed call. An account must not learn from it what names resolve to in the operator's network: where
+ * private networks may not be called, a private address, no address and an unknown name have the same reason.
  */
-export function failureOf(error: unknown, hostname: string, allowPrivateNetworks: boolean): Failure {
-  // Several addresses were tried, and each failed: the first stands for all.
+export function callFailure(error: unknown, hostname: string, allowPrivateNetworks: boolean): CallFailure {
+  // Several addresses were tried and each failed: the first error represents all.
   const cause: unknown = error instanceof AggregateError ? (error.errors[0] ?? error) : error;
   const detail = cause instanceof Error ? cause.message : String(cause);
-  return { why: reasonOf(cause, hostname, allowPrivateNetworks), detail: detail.slice(0, MAX_DETAIL) };
+  return {
+    reason: reasonOf(cause, hostname, allowPrivateNetworks),
+    detail: detail.slice(0, MAX_DETAIL_LENGTH),
+  };
 }
 
 function reasonOf(error: unknown, hostname: string, allowPrivateNetworks: boolean): string {
   if (error instanceof DnsError && !error.absent && error.code !== 'EBADNAME')
     return `${hostname} could not be looked up in DNS`;
-  if (error instanceof DnsError || error instanceof OutOfReach) {
+  if (error instanceof DnsError || error instanceof ForbiddenAddress) {
     if (!allowPrivateNetworks) return `${hostname} has no public address that webhooks may call`;
-    if (error instanceof OutOfReach) return `${hostname} has no address that webhooks may call`;
+    if (error instanceof ForbiddenAddress) return `${hostname} has no address that webhooks may call`;
     return error.code === 'ENOTFOUND'
       ? `${hostname} does not exist in DNS`
       : `${hostname} has no address in DNS`;
@@ -38,8 +41,8 @@ function reasonOf(error: unknown, hostname: string, allowPrivateNetworks: boolea
   return REASONS.find(([codes]) => codes.test(code))?.[1] ?? 'the call failed';
 }
 
-/** By error code of Node, OpenSSL or undici; the first match counts. */
-const REASONS: readonly [codes: RegExp, why: string][] = [
+/** By error code of Node, OpenSSL or undici; the first match applies. */
+const REASONS: readonly [codes: RegExp, reason: string][] = [
   [/^ECONNREFUSED$/, 'the connection was refused'],
   [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'the connection timed out'],
   [/^E(HOST|NET)(UNREACH|DOWN)$/, 'the host cannot be reached'],

@@ -1,36 +1,37 @@
 import type { Random } from '../core/random.ts';
-import { isErased } from '../events/incoming.ts';
+import { isErased } from '../events/effects.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
 import type { CallResult } from './call.ts';
 import { retryAfterMs, waitAfter } from './schedule.ts';
 
-/** What follows from a call: for the delivery, for the endpoint's pace, for the webhook itself. */
+/** The effect of a call on the delivery, on the pace of the endpoint and on the webhook. */
 export interface DeliveryOutcome {
   row: WebhookDeliveryRow;
   succeeded: boolean;
-  /** The endpoint says that it is there no more. */
+  /** The endpoint replied that it does not exist any more (410). */
   gone: boolean;
-  /** The endpoint says that it has too much to do. */
-  slow: boolean;
+  /** The endpoint replied that it is overloaded. */
+  overloaded: boolean;
   retryAfterMs: number | null;
 }
 
 const GONE = 410;
-const SLOW: ReadonlySet<number> = new Set([429, 502, 504]);
-const LONGEST_ERROR = 300;
+const OVERLOADED: ReadonlySet<number> = new Set([429, 502, 504]);
+const MAX_ERROR_LENGTH = 300;
 
 export function outcomeOf(
   row: WebhookDeliveryRow,
   result: CallResult,
   { now, random }: { now: number; random: Random },
 ): DeliveryOutcome {
+  const response = result.kind === 'response' ? result : null;
   const attempted = {
     ...row,
     attempts: row.attempts + 1,
     attempted_at: now,
-    response_code: result.kind === 'answered' ? result.status : null,
-    response_body: result.kind === 'answered' ? result.body : null,
+    response_code: response?.status ?? null,
+    response_body: response?.body ?? null,
     error: errorOf(result),
   };
   if (attempted.error === null) {
@@ -38,45 +39,47 @@ export function outcomeOf(
       row: { ...attempted, state: 'succeeded', failures: 0 },
       succeeded: true,
       gone: false,
-      slow: false,
+      overloaded: false,
       retryAfterMs: null,
     };
   }
-  const status = result.kind === 'answered' ? result.status : 0;
-  const asked = result.kind === 'answered' ? retryAfterMs(result.retryAfter, now) : null;
+  const status = response?.status ?? 0;
+  const requestedMs = response === null ? null : retryAfterMs(response.retryAfter, now);
   const failures = row.failures + 1;
-  const wait = status === GONE ? null : waitAfter(failures, asked, random);
+  const waitMs = status === GONE ? null : waitAfter(failures, requestedMs, random);
   return {
     row: {
       ...attempted,
       failures,
-      ...(wait === null ? { state: 'failed' as const } : { state: 'waiting' as const, due_at: now + wait }),
+      ...(waitMs === null
+        ? { state: 'failed' as const }
+        : { state: 'waiting' as const, due_at: now + waitMs }),
     },
     succeeded: false,
     gone: status === GONE,
-    slow: SLOW.has(status),
-    retryAfterMs: asked,
+    overloaded: OVERLOADED.has(status),
+    retryAfterMs: requestedMs,
   };
 }
 
 /**
- * The row as it may be kept: an endpoint may answer with the name of the person whom it was told of, and that
- * person may have been erased while it did. `told` is the event as it was told, `now` as it is, null when it
- * is gone.
+ * The row as it may be stored: a response can contain the name of the recipient, who may have been erased during the
+ * call. `sent` is the event that was sent, `current` the stored one, null when it was deleted.
  */
 export function withoutErased(
   row: WebhookDeliveryRow,
-  told: EventRow,
-  now: EventRow | null,
+  sent: EventRow,
+  current: EventRow | null,
 ): WebhookDeliveryRow {
-  const isTheSame = now !== null && now.recipient === told.recipient && now.data === told.data;
-  const names = isTheSame && (now.recipient === null || !isErased({ recipient: now.recipient }));
-  return names ? row : { ...row, response_body: null };
+  const isUnchanged = current !== null && current.recipient === sent.recipient && current.data === sent.data;
+  const hasPerson =
+    isUnchanged && (current.recipient === null || !isErased({ recipient: current.recipient }));
+  return hasPerson ? row : { ...row, response_body: null };
 }
 
-/** What was wrong, in a sentence; null: nothing. Only 2xx says that an event has arrived. */
+/** Why a call failed, a sentence; null: it succeeded, which is a 2xx status. */
 export function errorOf(result: CallResult): string | null {
-  if (result.kind === 'unanswered') return result.why.slice(0, LONGEST_ERROR);
+  if (result.kind === 'no-response') return result.reason.slice(0, MAX_ERROR_LENGTH);
   const { status } = result;
   if (status >= 200 && status < 300) return null;
   return status >= 300 && status < 400

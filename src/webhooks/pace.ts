@@ -1,48 +1,48 @@
 import { MINUTE, SECOND } from '../core/clock.ts';
 
 /**
- * How fast one endpoint is called: wide while it keeps up, one call at a time and pauses in between while it
- * does not. So an endpoint that is down costs a call a minute, however much waits for it.
+ * How fast one endpoint is called: several concurrent calls while it responds, one call at a time with pauses while it
+ * does not. An endpoint that is down costs one call a minute, however many deliveries wait for it.
  */
 export interface Pace {
-  /** Calls at once that it is good for now; 0 during a pause. */
+  /** Concurrent calls that are allowed now; 0 during a pause. */
   width(now: number): number;
   succeeded(): void;
-  /** `slow`: it says itself that it has too much to do. */
-  failed(now: number, how: { slow: boolean; retryAfterMs: number | null }): void;
-  /** As if nothing had ever happened. */
-  fresh(now: number): boolean;
+  /** `overloaded`: the endpoint replied that it is. */
+  failed(now: number, result: { overloaded: boolean; retryAfterMs: number | null }): void;
+  /** Whether the state is that of a new pace. */
+  isInitial(now: number): boolean;
 }
 
-const WIDEST = 10;
-/** Failures in a row that are taken for the endpoint's, not the event's. */
-const IN_TROUBLE = 5;
-const FIRST_PAUSE = SECOND;
-const LONGEST_PAUSE = MINUTE;
+const MAX_WIDTH = 10;
+/** Consecutive failures after which the endpoint is assumed to be down; fewer may be about the event. */
+const MAX_FAILURES = 5;
+const FIRST_PAUSE_MS = SECOND;
+const MAX_PAUSE_MS = MINUTE;
 
 export function createPace(): Pace {
-  let width = WIDEST;
-  let streak = 0;
-  let pause = FIRST_PAUSE;
+  let width = MAX_WIDTH;
+  let failures = 0;
+  let pauseMs = FIRST_PAUSE_MS;
   let pausedUntil = 0;
 
   return {
     width: (now) => (now < pausedUntil ? 0 : width),
     succeeded: () => {
-      streak = 0;
-      pause = FIRST_PAUSE;
-      width = Math.min(WIDEST, width + 1);
+      failures = 0;
+      pauseMs = FIRST_PAUSE_MS;
+      width = Math.min(MAX_WIDTH, width + 1);
     },
-    failed: (now, { slow, retryAfterMs }) => {
-      streak++;
-      if (!slow && retryAfterMs === null && streak < IN_TROUBLE) return;
-      // Calls that were under way together fail together: that is one trouble, not ten.
-      const again = now < pausedUntil;
-      pausedUntil = Math.max(pausedUntil, now + Math.max(again ? 0 : pause, retryAfterMs ?? 0));
-      if (again) return;
+    failed: (now, { overloaded, retryAfterMs }) => {
+      failures++;
+      if (!overloaded && retryAfterMs === null && failures < MAX_FAILURES) return;
+      // Concurrent calls fail together: they count as one failure.
+      const isPaused = now < pausedUntil;
+      pausedUntil = Math.max(pausedUntil, now + Math.max(isPaused ? 0 : pauseMs, retryAfterMs ?? 0));
+      if (isPaused) return;
       width = Math.max(1, Math.floor(width / 2));
-      pause = Math.min(pause * 2, LONGEST_PAUSE);
+      pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
     },
-    fresh: (now) => now >= pausedUntil && width === WIDEST && streak === 0,
+    isInitial: (now) => now >= pausedUntil && width === MAX_WIDTH && failures === 0,
   };
 }

@@ -1,8 +1,8 @@
 import { DAY, HOUR, MINUTE, SECOND } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
 
-/** When a webhook is tried again. Three days in all: an endpoint that was down for a day gets everything. */
-export const WAITS: readonly number[] = [
+/** Waits between attempts: three days in total, so that an endpoint that was down for a day receives everything. */
+export const RETRY_WAITS_MS: readonly number[] = [
   5 * SECOND,
   5 * MINUTE,
   30 * MINUTE,
@@ -14,23 +14,20 @@ export const WAITS: readonly number[] = [
   24 * HOUR,
 ];
 
-/** ±20 %: what failed together need not come back together. */
+/** ±20 %, so that deliveries that failed together are not retried together. */
 const JITTER = 0.2;
-/** What an endpoint may ask for; more would be a way to be forgotten. */
-const LONGEST_REQUEST = DAY;
+/** Of a `Retry-After`. */
+const MAX_RETRY_AFTER_MS = DAY;
 
-/**
- * Ms to wait after so many failures (1 after the first), null when it was the last try. An endpoint that
- * asked for more time gets it.
- */
+/** Ms to wait after this number of failures, at least `retryAfterMs`; null: that was the last attempt. */
 export function waitAfter(failures: number, retryAfterMs: number | null, random: Random): number | null {
-  const wait = WAITS[failures - 1];
-  if (wait === undefined) return null;
+  const waitMs = RETRY_WAITS_MS[failures - 1];
+  if (waitMs === undefined) return null;
   const factor = 1 - JITTER + (2 * JITTER * random.below(1_000_001)) / 1_000_000;
-  return Math.max(Math.round(wait * factor), retryAfterMs ?? 0);
+  return Math.max(Math.round(waitMs * factor), retryAfterMs ?? 0);
 }
 
-/** Ms that a `Retry-After` asks for (RFC 9110 §10.2.3: seconds or a date), a day at most; null: nothing sensible. */
+/** Ms of a `Retry-After` header (RFC 9110 §10.2.3: seconds or a date), a day at most; null: absent or invalid. */
 export function retryAfterMs(header: string | undefined, now: number): number | null {
   const text = header?.trim() ?? '';
   const ms = /^\d{1,9}$/.test(text)
@@ -38,8 +35,8 @@ export function retryAfterMs(header: string | undefined, now: number): number | 
     : HTTP_DATE.test(text)
       ? Date.parse(text) - now
       : Number.NaN;
-  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), LONGEST_REQUEST);
+  return Number.isNaN(ms) ? null : Math.min(Math.max(ms, 0), MAX_RETRY_AFTER_MS);
 }
 
-/** IMF-fixdate (RFC 9110 §5.6.7); the forms of the last century are nobody's any more. */
+/** IMF-fixdate (RFC 9110 §5.6.7); the obsolete forms are not supported. */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;

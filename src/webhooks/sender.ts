@@ -1,6 +1,8 @@
 import { type Clock, DAY, MINUTE, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
 import type { Random } from '../core/random.ts';
+import { commitWithRetries } from '../store/commit-retry.ts';
 import type { EventRow } from '../store/messages/events.ts';
 import type { Tables } from '../store/tables.ts';
 import type { WebhookDeliveryRow } from '../store/webhook-deliveries.ts';
@@ -9,32 +11,31 @@ import type { Writer } from '../store/writer.ts';
 import type { CallResult, WebhookCaller } from './call.ts';
 import { type DeliveryOutcome, outcomeOf, withoutErased } from './outcome.ts';
 import { createPace, type Pace } from './pace.ts';
-import { webhookPayload } from './payload.ts';
-import { signatureHeaders, type WebhookSecrets } from './secrets.ts';
+import { signatureHeaders, webhookPayload } from './payload.ts';
+import type { WebhookSecrets } from './secrets.ts';
 
 /**
- * Due rows → signed POST → outcome. Each webhook has a lane of its own: what is under way for it, and its
- * endpoint's pace; so a slow one holds up nobody but itself. A delivery that is ready stays ready in the
- * database until its outcome is committed; which ones are being told just now only this memory knows, since
- * one daemon alone works on a database. So nothing is lost with it, and what it had under way is told again:
- * at least once.
+ * Sends due deliveries as signed POST requests. Each webhook has a queue with the pace of its endpoint, so a slow
+ * endpoint delays no other one. A delivery stays `ready` in the database until its outcome is committed; which ones are
+ * being sent is known in memory only, because one daemon at a time uses a database. After a crash they are sent again:
+ * delivery is at least once.
  */
 export interface WebhookSender {
   start(): void;
-  /** Something became ready for this webhook, in a unit of work that is being committed. */
+  /** A unit of work that is being committed made a delivery of this webhook ready. */
   due(webhook: number): void;
-  /** The webhook was changed or deleted: what is under way for one that is off or gone ends at once. */
+  /** The webhook was changed or deleted: calls of one that is disabled or deleted are aborted. */
   changed(webhook: number): void;
-  /** Looks once for everything that is due; `start` does so every second. */
+  /** Starts calls for everything that is due; `start` does so every second. */
   round(): Promise<void>;
-  /** Resolves when nothing is under way. */
+  /** Resolves when no call is in progress. */
   idle(): Promise<void>;
   inFlight(): number;
-  /** Gives calls under way a moment to end, then calls them off: they are made again at the next start. */
+  /** Aborts calls in progress after a grace period; they are repeated after the next start. */
   stop(): Promise<void>;
 }
 
-export interface SenderSettings {
+export interface WebhookSenderDeps {
   clock: Clock;
   random: Random;
   log: Log;
@@ -42,103 +43,111 @@ export interface SenderSettings {
   writer: Writer;
   secrets: WebhookSecrets;
   caller: WebhookCaller;
-  /** Told of every recorded outcome, for whoever counts. */
+  /** Called for each recorded outcome, for metrics. */
   observe?: (outcome: 'succeeded' | 'failed') => void;
 }
 
-/** Calls under way above which a webhook gets one at a time: every one gets that, however many are slow. */
-const CALLS_IN_ALL = 256;
+/** Calls in progress above which each webhook is limited to one: however many are slow, every webhook gets that one. */
+const MAX_SHARED_CALLS = 256;
 const READ_AHEAD = 50;
-const PROMOTED_AT_ONCE = 1000;
-const SWEPT_AT_ONCE = 500;
-const ROUND_MS = SECOND;
-const BUSY_ROUND_MS = 50;
-const SWEEP_EVERY = MINUTE;
-const RECORD_AGAIN_MS = SECOND;
+const PROMOTE_BATCH_SIZE = 1000;
+const PURGE_BATCH_SIZE = 500;
+const ROUND_INTERVAL_MS = SECOND;
+/** While more deliveries are due than one round promotes. */
+const BUSY_ROUND_INTERVAL_MS = 50;
+const PURGE_INTERVAL_MS = MINUTE;
+const RECORD_RETRY_MS = SECOND;
 const GRACE_MS = 5 * SECOND;
-/** Nothing but failures for so long, and a webhook is turned off. */
-const PATIENCE = 5 * DAY;
+/** A webhook whose calls all failed for this long is disabled. */
+const MAX_FAILING_MS = 5 * DAY;
 
-/** Ours: tried again by the schedule, like theirs. */
-const FAULT: CallResult = { kind: 'unanswered', why: 'a fault of the service' };
+/** An error of this program: retried by the schedule like a failure of the endpoint. */
+const INTERNAL_ERROR: CallResult = { kind: 'no-response', reason: 'internal error of the service' };
 
-interface Lane {
+/** The deliveries of one webhook. */
+interface EndpointQueue {
   webhook: number;
   pace: Pace;
-  /** By event. */
-  underWay: Map<number, AbortController>;
-  /** Ready ones, to be told next. */
-  ahead: WebhookDeliveryRow[];
+  /** Calls in progress, by event. */
+  inFlight: Map<number, AbortController>;
+  /** Ready deliveries that were read ahead. */
+  ready: WebhookDeliveryRow[];
 }
 
-export function createWebhookSender(settings: SenderSettings): WebhookSender {
-  const { clock, random, log, tables, writer, secrets, caller } = settings;
-  const lanes = new Map<number, Lane>();
-  const hot = new Set<number>();
+export function createWebhookSender(deps: WebhookSenderDeps): WebhookSender {
+  const { clock, random, log, tables, writer, secrets, caller } = deps;
+  const queues = new Map<number, EndpointQueue>();
+  /** Webhooks with deliveries of the group commit in progress. */
+  const due = new Set<number>();
   const calls = new Set<Promise<void>>();
-  let timer: NodeJS.Timeout | null = null;
-  let sweptAt = Number.NEGATIVE_INFINITY;
-  let ending = false;
+  const stopping = new AbortController();
+  const giveUp = new AbortController();
+  let purgedAt = Number.NEGATIVE_INFINITY;
 
-  function laneOf(webhook: number): Lane {
-    const lane = lanes.get(webhook) ?? { webhook, pace: createPace(), underWay: new Map(), ahead: [] };
-    lanes.set(webhook, lane);
-    return lane;
+  function queueOf(webhook: number): EndpointQueue {
+    const queue = queues.get(webhook) ?? { webhook, pace: createPace(), inFlight: new Map(), ready: [] };
+    queues.set(webhook, queue);
+    return queue;
   }
 
-  function room({ pace, underWay }: Lane): number {
-    const width = calls.size < CALLS_IN_ALL ? pace.width(clock.now()) : Math.min(1, pace.width(clock.now()));
-    return width - underWay.size;
+  /** Calls that can be started now. */
+  function capacity({ pace, inFlight }: EndpointQueue): number {
+    const width = pace.width(clock.now());
+    return (calls.size < MAX_SHARED_CALLS ? width : Math.min(1, width)) - inFlight.size;
   }
 
-  /** Makes as many calls for a webhook as it has room for. */
-  function pump(number: number): void {
-    if (ending) return;
+  /** Starts calls of a webhook up to the capacity of its queue. */
+  function pump(webhook: number): void {
+    if (stopping.signal.aborted) return;
     try {
-      fill(number);
+      startCalls(webhook);
     } catch (error) {
-      log.error({ err: error, webhook: number }, 'due webhook deliveries could not be read');
+      log.error({ err: error, webhook }, 'due webhook deliveries could not be read');
     }
   }
 
-  function fill(number: number): void {
-    const lane = laneOf(number);
-    const free = room(lane);
+  function startCalls(number: number): void {
+    const queue = queueOf(number);
+    const free = capacity(queue);
     if (free <= 0) return;
     const webhook = tables.webhooks.byNumber(number);
-    if (webhook === null || webhook.is_active === 0) return callOff(lane);
-    if (lane.ahead.length === 0) lane.ahead = next(lane);
-    if (lane.ahead.length > 0) {
+    if (webhook === null || webhook.is_active === 0) return abortCalls(queue);
+    if (queue.ready.length === 0) queue.ready = readAhead(queue);
+    if (queue.ready.length > 0) {
       const keys = secrets.keys(tables, webhook, clock.now());
-      for (const row of lane.ahead.splice(0, free)) begin(lane, webhook, row, keys);
-    } else if (lane.underWay.size === 0 && lane.pace.fresh(clock.now())) lanes.delete(number);
+      for (const row of queue.ready.splice(0, free)) begin(queue, webhook, row, keys);
+    } else if (queue.inFlight.size === 0 && queue.pace.isInitial(clock.now())) queues.delete(number);
   }
 
-  /** What is ready and not under way; several calls' worth, since each look-up costs as much as a few. */
-  function next({ webhook, underWay }: Lane): WebhookDeliveryRow[] {
+  function readAhead({ webhook, inFlight }: EndpointQueue): WebhookDeliveryRow[] {
     return tables.webhookDeliveries
-      .ready(webhook, READ_AHEAD + underWay.size)
-      .filter((row) => !underWay.has(row.event_seq));
+      .ready(webhook, READ_AHEAD + inFlight.size)
+      .filter((row) => !inFlight.has(row.event_seq));
   }
 
-  function begin(lane: Lane, webhook: WebhookRow, row: WebhookDeliveryRow, keys: readonly Buffer[]): void {
+  function begin(
+    queue: EndpointQueue,
+    webhook: WebhookRow,
+    row: WebhookDeliveryRow,
+    keys: readonly Buffer[],
+  ): void {
     const abort = new AbortController();
-    lane.underWay.set(row.event_seq, abort);
-    const call = tell(lane, webhook, row, keys, abort.signal)
+    queue.inFlight.set(row.event_seq, abort);
+    const call = deliver(queue, webhook, row, keys, abort.signal)
       .catch((error: unknown) => {
-        log.error({ err: error, deliveryId: row.delivery_id }, 'telling a webhook failed');
-        return record(outcomeOf(row, FAULT, { now: clock.now(), random }), null);
+        log.error({ err: error, deliveryId: row.delivery_id }, 'webhook call failed with an internal error');
+        return record(outcomeOf(row, INTERNAL_ERROR, { now: clock.now(), random }), null);
       })
       .finally(() => {
-        lane.underWay.delete(row.event_seq);
+        queue.inFlight.delete(row.event_seq);
         calls.delete(call);
-        pump(lane.webhook);
+        pump(queue.webhook);
       });
     calls.add(call);
   }
 
-  async function tell(
-    lane: Lane,
+  async function deliver(
+    queue: EndpointQueue,
     webhook: WebhookRow,
     row: WebhookDeliveryRow,
     keys: readonly Buffer[],
@@ -150,60 +159,59 @@ export function createWebhookSender(settings: SenderSettings): WebhookSender {
       await writer.run((all) => all.webhookDeliveries.record({ ...row, state: 'failed', error }));
       return;
     }
-    // Nobody is told of what a power cut may take back.
+    // An event is sent only when it is on disk: a power failure must not undo what a receiver knows.
     await writer.settled();
     const body = JSON.stringify(webhookPayload(event));
     const headers = signatureHeaders(keys, { id: event.event_id, body, now: clock.now() });
     const result = await caller.call({ url: webhook.url, headers, body }, signal);
     if (result === null) return;
     const outcome = outcomeOf(row, result, { now: clock.now(), random });
-    if (outcome.succeeded) lane.pace.succeeded();
-    else lane.pace.failed(clock.now(), outcome);
+    if (outcome.succeeded) queue.pace.succeeded();
+    else queue.pace.failed(clock.now(), outcome);
     const { attempts, error, response_code: status } = outcome.row;
-    const detail = result.kind === 'unanswered' ? result.detail : undefined;
+    const detail = result.kind === 'no-response' ? result.detail : undefined;
     log[outcome.succeeded ? 'debug' : 'info'](
       { webhookId: webhook.webhook_id, eventId: event.event_id, attempts, status, error, detail },
-      'webhook call',
+      'webhook called',
     );
     await record(outcome, event);
   }
 
-  /** Commits an outcome, and keeps trying when the database cannot take it (a full disk). */
-  async function record(outcome: DeliveryOutcome, told: EventRow | null): Promise<void> {
-    for (;;) {
-      try {
-        const off = await writer.run((all) => recordIn(all, outcome, told));
-        settings.observe?.(outcome.succeeded ? 'succeeded' : 'failed');
-        if (off !== null) turnedOff(off);
-        return;
-      } catch (error) {
-        log.error({ err: error }, "a webhook call's outcome could not be recorded; trying again");
-        if (ending) return;
-        await new Promise((resolve) => setTimeout(resolve, RECORD_AGAIN_MS));
-      }
-    }
+  /** Commits an outcome; `event` is the one that was sent. */
+  async function record(outcome: DeliveryOutcome, event: EventRow | null): Promise<void> {
+    const committed = await commitWithRetries(writer, (all) => recordIn(all, outcome, event), {
+      firstRetryMs: RECORD_RETRY_MS,
+      maxRetryMs: RECORD_RETRY_MS,
+      onError: (error) =>
+        log.error({ err: error }, 'outcome of a webhook call could not be recorded; trying again'),
+      hurry: stopping.signal,
+      giveUp: giveUp.signal,
+    });
+    if (committed === null) return;
+    deps.observe?.(outcome.succeeded ? 'succeeded' : 'failed');
+    if (committed.result !== null) disabled(committed.result);
   }
 
-  /** In a unit of work; returns the webhook when this outcome turned it off. */
+  /** In a unit of work; returns the webhook if this outcome disabled it. */
   function recordIn(
     all: Tables,
     { row, succeeded, gone }: DeliveryOutcome,
-    told: EventRow | null,
+    event: EventRow | null,
   ): WebhookRow | null {
-    const kept = told === null ? row : withoutErased(row, told, all.events.bySeq(row.event_seq));
-    all.webhookDeliveries.record(kept);
+    const stored = event === null ? row : withoutErased(row, event, all.events.bySeq(row.event_seq));
+    all.webhookDeliveries.record(stored);
     const webhook = all.webhooks.byNumber(row.webhook);
     if (webhook === null) return null;
     const now = clock.now();
     const since = succeeded ? null : (webhook.failing_since ?? now);
     if (since !== webhook.failing_since) all.webhooks.setFailingSince(row.webhook, since);
-    const reason = gone ? 'gone' : since !== null && now - since >= PATIENCE ? 'failing' : null;
+    const reason = gone ? 'gone' : since !== null && now - since >= MAX_FAILING_MS ? 'failing' : null;
     return reason !== null && all.webhooks.turnOff(row.webhook, reason, now)
       ? { ...webhook, off_reason: reason }
       : null;
   }
 
-  function turnedOff({
+  function disabled({
     number,
     webhook_id: webhookId,
     account_id: accountId,
@@ -212,85 +220,88 @@ export function createWebhookSender(settings: SenderSettings): WebhookSender {
     log.warn(
       { webhookId, accountId, reason },
       reason === 'gone'
-        ? 'webhook turned off: its endpoint answered 410 Gone'
-        : 'webhook turned off: it did nothing but fail for five days',
+        ? 'webhook disabled: its endpoint answered 410 Gone'
+        : 'webhook disabled: all its calls failed for five days',
     );
-    const lane = lanes.get(number);
-    if (lane !== undefined) callOff(lane);
+    const queue = queues.get(number);
+    if (queue !== undefined) abortCalls(queue);
   }
 
-  function callOff(lane: Lane): void {
-    for (const abort of lane.underWay.values()) abort.abort();
-    lanes.delete(lane.webhook);
+  function abortCalls(queue: EndpointQueue): void {
+    for (const abort of queue.inFlight.values()) abort.abort();
+    queues.delete(queue.webhook);
   }
 
-  /** Another process may have changed or deleted what is under way. */
-  function lookAfter(lane: Lane): void {
-    if (tables.webhooks.byNumber(lane.webhook)?.is_active === 1) pump(lane.webhook);
-    else callOff(lane);
+  function refresh(queue: EndpointQueue): void {
+    if (tables.webhooks.byNumber(queue.webhook)?.is_active === 1) pump(queue.webhook);
+    else abortCalls(queue);
   }
 
   async function round(): Promise<void> {
-    const due = tables.webhookDeliveries.nextDue();
-    if (due !== null && due <= clock.now())
-      await writer.run((all) => all.webhookDeliveries.promote(clock.now(), PROMOTED_AT_ONCE));
-    for (const lane of lanes.values()) lookAfter(lane);
+    if (hasDue()) await writer.run((all) => all.webhookDeliveries.promote(clock.now(), PROMOTE_BATCH_SIZE));
+    // Another process can have changed or deleted a webhook.
+    for (const queue of queues.values()) refresh(queue);
     let number = tables.webhookDeliveries.nextWithReady(0);
     for (; number !== null; number = tables.webhookDeliveries.nextWithReady(number)) pump(number);
-    await sweep();
+    await purge();
   }
 
-  /** What deleted webhooks left behind, little by little. */
-  async function sweep(): Promise<void> {
-    if (clock.now() - sweptAt < SWEEP_EVERY) return;
+  function hasDue(): boolean {
+    const at = tables.webhookDeliveries.nextDue();
+    return at !== null && at <= clock.now();
+  }
+
+  /** Deletes deliveries of deleted webhooks in small units of work. */
+  async function purge(): Promise<void> {
+    if (clock.now() - purgedAt < PURGE_INTERVAL_MS) return;
     if (tables.webhookDeliveries.hasOrphans())
-      await writer.run((all) => all.webhookDeliveries.purgeOrphans(SWEPT_AT_ONCE));
-    else sweptAt = clock.now();
-  }
-
-  async function tick(): Promise<void> {
-    try {
-      await round();
-    } catch (error) {
-      log.error({ err: error }, 'looking for due webhook deliveries failed');
-    }
-    if (ending) return;
-    const due = tables.webhookDeliveries.nextDue();
-    const busy = due !== null && due <= clock.now();
-    timer = setTimeout(() => void tick(), busy ? BUSY_ROUND_MS : ROUND_MS);
+      await writer.run((all) => all.webhookDeliveries.purgeOrphans(PURGE_BATCH_SIZE));
+    else purgedAt = clock.now();
   }
 
   async function idle(): Promise<void> {
     while (calls.size > 0) await Promise.all(calls);
   }
 
+  const loop = createLoop({
+    name: 'webhook-deliveries',
+    run: async () => {
+      await round();
+      return hasDue() ? BUSY_ROUND_INTERVAL_MS : ROUND_INTERVAL_MS;
+    },
+    intervalMs: ROUND_INTERVAL_MS,
+    log,
+    ref: true,
+  });
+
   return {
-    start: () => void tick(),
+    start: loop.start,
     due: (webhook) => {
-      if (ending || hot.has(webhook)) return;
-      if (hot.size === 0) {
-        // After the group commit under way, which runs without a pause.
+      if (stopping.signal.aborted || due.has(webhook)) return;
+      if (due.size === 0) {
+        // After the group commit in progress, which is synchronous.
         setImmediate(() => {
-          const numbers = [...hot];
-          hot.clear();
-          for (const number of numbers) pump(number);
+          const webhooks = [...due];
+          due.clear();
+          for (const number of webhooks) pump(number);
         });
       }
-      hot.add(webhook);
+      due.add(webhook);
     },
     changed: (webhook) => {
-      const lane = lanes.get(webhook);
-      if (lane !== undefined) lookAfter(lane);
+      const queue = queues.get(webhook);
+      if (queue !== undefined) refresh(queue);
     },
     round,
     idle,
     inFlight: () => calls.size,
     stop: async () => {
-      ending = true;
-      if (timer !== null) clearTimeout(timer);
+      stopping.abort();
       const grace = setTimeout(() => {
-        for (const lane of lanes.values()) for (const abort of lane.underWay.values()) abort.abort();
+        giveUp.abort();
+        for (const queue of queues.values()) for (const abort of queue.inFlight.values()) abort.abort();
       }, GRACE_MS);
+      await loop.stop();
       await idle();
       clearTimeout(grace);
       await caller.close();

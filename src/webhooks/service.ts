@@ -7,20 +7,23 @@ import type { MayAdd, Tables } from '../store/tables.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
 import type { WebhookCaller } from './call.ts';
-import { findWebhook } from './find.ts';
-import { changedFields, type WebhookFields, type WebhookWish, webhookName } from './form.ts';
-import { createWebhookHistory, type WebhookHistory } from './history.ts';
-import { type WebhookSecrets, writtenSecret } from './secrets.ts';
-import { fieldsOf, type ShownWebhook, shownWebhook, type WholeWebhook, wholeWebhook } from './shown.ts';
+import { createWebhookDeliveries, type WebhookDeliveries } from './deliveries.ts';
+import { changedFields, newFields, type WebhookInput, type WebhookPatch } from './input.ts';
+import {
+  fieldsOf,
+  findWebhook,
+  presentWebhook,
+  presentWebhookDetail,
+  type Webhook,
+  type WebhookDetail,
+  type WebhookFields,
+} from './resource.ts';
+import { presentSecret, type WebhookSecrets } from './secrets.ts';
 import { createWebhookTester, type WebhookTester } from './tester.ts';
 
-/**
- * Webhooks of accounts: making, reading, changing and deleting them. Whoever asks for another account's
- * webhook gets the same refusal as for one that never was.
- */
-export interface WebhooksHouse {
+export interface WebhooksDeps {
   tables: Tables;
-  /** Where lists are read; default: this thread. */
+  /** Reads lists; default: on this thread. */
   reader?: Reader;
   writer: Writer;
   clock: Clock;
@@ -31,49 +34,49 @@ export interface WebhooksHouse {
   allowPrivateNetworks: boolean;
   /** The limit on the number of an account's webhooks. */
   mayAdd: MayAdd;
-  /** Told after the commit: the sender, where there is one. */
+  /** Called after a webhook was changed or deleted, with its number. */
   onChange?: (webhook: number) => void;
 }
 
-export interface Webhooks extends WebhookHistory {
-  /** Oldest first; those that are off only when asked for. */
-  list(accountId: string, options?: { includeInactive?: boolean }): ShownWebhook[];
-  get(accountId: string, webhookId: string): WholeWebhook | Refusal;
-  create(accountId: string, wish: WebhookWish): Promise<WholeWebhook | Refusal>;
-  /** Changes the fields that are given. */
-  update(accountId: string, webhookId: string, wish: Partial<WebhookWish>): Promise<WholeWebhook | Refusal>;
-  /** With everything that was still to be told. */
-  remove(accountId: string, webhookId: string): Promise<ShownWebhook | Refusal>;
-  /** A new secret; the old one signs along for a day. */
-  rotateSecret(accountId: string, webhookId: string): Promise<WholeWebhook | Refusal>;
+/** Webhooks of accounts. The webhook of another account is refused like one that does not exist. */
+export interface Webhooks extends WebhookDeliveries {
+  /** Oldest first. */
+  list(accountId: string, options?: { includeInactive?: boolean }): Webhook[];
+  get(accountId: string, webhookId: string): WebhookDetail | Refusal;
+  create(accountId: string, input: WebhookInput): Promise<WebhookDetail | Refusal>;
+  update(accountId: string, webhookId: string, patch: WebhookPatch): Promise<WebhookDetail | Refusal>;
+  /** Deletes a webhook with its deliveries. */
+  remove(accountId: string, webhookId: string): Promise<Webhook | Refusal>;
+  /** Creates a new secret; calls are also signed with the old one for a day. */
+  rotateSecret(accountId: string, webhookId: string): Promise<WebhookDetail | Refusal>;
   test: WebhookTester;
 }
 
-/** How long an old secret signs along, and how many may at once. */
-const ROTATION = DAY;
-const OLD_SECRETS = 5;
+/** How long an old secret still signs. */
+const OLD_SECRET_MS = DAY;
+const MAX_OLD_SECRETS = 5;
 
-export function createWebhooks(house: WebhooksHouse): Webhooks {
-  const { tables, writer, clock, ids, log, secrets, allowPrivateNetworks, onChange } = house;
+export function createWebhooks(deps: WebhooksDeps): Webhooks {
+  const { tables, writer, clock, ids, log, secrets, allowPrivateNetworks, onChange } = deps;
 
-  function whole(row: WebhookRow): WholeWebhook {
+  function present(row: WebhookRow): WebhookDetail {
     const [key] = secrets.keys(tables, row, clock.now());
     if (key === undefined) throw new Error(`webhook ${row.webhook_id} has no secret`);
-    return wholeWebhook(row, writtenSecret(key));
+    return presentWebhookDetail(row, presentSecret(key));
   }
 
-  /** A unit over a webhook of the account; resolves to it as it is then, after the sender was told. */
-  async function change<Result extends WebhookRow | Refusal>(
+  /** Changes a webhook of the account in a unit of work; resolves with the row that `edit` returned. */
+  async function change(
     accountId: string,
     webhookId: string,
-    edit: (all: Tables, row: WebhookRow) => Result,
-  ): Promise<Result | Refusal> {
+    edit: (all: Tables, row: WebhookRow) => WebhookRow | Refusal,
+  ): Promise<WebhookRow | Refusal> {
     const changed = await writer.run((all): WebhookRow | Refusal => {
       const row = findWebhook(all, accountId, webhookId);
       return isRefusal(row) ? row : edit(all, row);
     });
     if (!isRefusal(changed)) onChange?.(changed.number);
-    return changed as Result | Refusal;
+    return changed;
   }
 
   return {
@@ -81,17 +84,17 @@ export function createWebhooks(house: WebhooksHouse): Webhooks {
       tables.webhooks
         .list(accountId)
         .filter((row) => includeInactive || row.is_active === 1)
-        .map(shownWebhook),
+        .map(presentWebhook),
     get: (accountId, webhookId) => {
       const row = findWebhook(tables, accountId, webhookId);
-      return isRefusal(row) ? row : whole(row);
+      return isRefusal(row) ? row : present(row);
     },
-    create: async (accountId, wish) => {
-      const fields = newFields(wish, allowPrivateNetworks);
+    create: async (accountId, input) => {
+      const fields = newFields(input, allowPrivateNetworks);
       if (isRefusal(fields)) return fields;
-      const made = await writer.run((all): WebhookRow | Refusal => {
-        const full = house.mayAdd(all, accountId);
-        if (full !== null) return full;
+      const created = await writer.run((all): WebhookRow | Refusal => {
+        const limit = deps.mayAdd(all, accountId);
+        if (limit !== null) return limit;
         const now = clock.now();
         const row = {
           ...columns(fields),
@@ -103,29 +106,29 @@ export function createWebhooks(house: WebhooksHouse): Webhooks {
           updated_at: now,
         };
         const number = all.webhooks.insert(row);
-        all.webhooks.addSecret(number, secrets.make(row.webhook_id));
+        all.webhooks.addSecret(number, secrets.create(row.webhook_id));
         return { ...row, number };
       });
-      if (isRefusal(made)) return made;
-      log.info({ webhookId: made.webhook_id, accountId }, 'webhook made');
-      return whole(made);
+      if (isRefusal(created)) return created;
+      log.info({ webhookId: created.webhook_id, accountId }, 'webhook created');
+      return present(created);
     },
-    update: async (accountId, webhookId, wish) => {
+    update: async (accountId, webhookId, patch) => {
       const changed = await change(accountId, webhookId, (all, row) => {
-        const fields = changedFields(fieldsOf(row), wish, allowPrivateNetworks);
+        const fields = changedFields(fieldsOf(row), patch, allowPrivateNetworks);
         if (isRefusal(fields)) return fields;
-        const anew = fields.url !== row.url || (fields.isActive && row.is_active === 0);
+        const isReset = fields.url !== row.url || (fields.isActive && row.is_active === 0);
         const next = {
           ...row,
           ...columns(fields),
           off_reason: fields.isActive || row.is_active === 1 ? null : row.off_reason,
-          failing_since: anew ? null : row.failing_since,
+          failing_since: isReset ? null : row.failing_since,
           updated_at: clock.now(),
         };
         all.webhooks.update(next);
         return next;
       });
-      return isRefusal(changed) ? changed : whole(changed);
+      return isRefusal(changed) ? changed : present(changed);
     },
     remove: async (accountId, webhookId) => {
       const removed = await change(accountId, webhookId, (all, row) => {
@@ -134,42 +137,31 @@ export function createWebhooks(house: WebhooksHouse): Webhooks {
       });
       if (isRefusal(removed)) return removed;
       log.info({ webhookId, accountId }, 'webhook deleted');
-      return shownWebhook(removed);
+      return presentWebhook(removed);
     },
     rotateSecret: async (accountId, webhookId) => {
       const rotated = await change(accountId, webhookId, (all, row) => {
         const now = clock.now();
-        const old = all.webhooks.secrets(row.number, now).flatMap(({ expires_at: at }) => at ?? []);
-        if (old.length >= OLD_SECRETS)
+        const expiries = all.webhooks.secrets(row.number, now).flatMap(({ expires_at: at }) => at ?? []);
+        if (expiries.length >= MAX_OLD_SECRETS)
           return refuse(
             'RATE_LIMITED',
-            `${old.length} old secrets still sign along; wait until one has had its day`,
-            {
-              retryAfter: Math.ceil((Math.min(...old) - now) / 1000),
-            },
+            `${expiries.length} old secrets of webhook ${webhookId} are still valid; wait until one has expired`,
+            { retryAfter: Math.ceil((Math.min(...expiries) - now) / 1000) },
           );
-        all.webhooks.retireSecret(row.number, now + ROTATION, now);
-        all.webhooks.addSecret(row.number, secrets.make(webhookId));
+        all.webhooks.retireSecret(row.number, now + OLD_SECRET_MS, now);
+        all.webhooks.addSecret(row.number, secrets.create(webhookId));
         const next = { ...row, updated_at: now };
         all.webhooks.update(next);
         return next;
       });
       if (isRefusal(rotated)) return rotated;
-      log.info({ webhookId, accountId }, "webhook's secret changed");
-      return whole(rotated);
+      log.info({ webhookId, accountId }, 'webhook secret rotated');
+      return present(rotated);
     },
-    test: createWebhookTester(house),
-    ...createWebhookHistory(house),
+    test: createWebhookTester(deps),
+    ...createWebhookDeliveries(deps),
   };
-}
-
-function newFields(wish: WebhookWish, allowPrivateNetworks: boolean): WebhookFields | Refusal {
-  const { description = null, isActive = true } = wish;
-  const nothing = { url: '', events: [], name: '', description, isActive };
-  const fields = changedFields(nothing, wish, allowPrivateNetworks);
-  return isRefusal(fields)
-    ? fields
-    : { ...fields, name: webhookName(wish.name, fields.description, fields.url) };
 }
 
 function columns({ url, events, name, description, isActive }: WebhookFields) {

@@ -1,41 +1,40 @@
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
+import { type EventKind, isEventKind } from '../events/event-types.ts';
 import type { Tables } from '../store/tables.ts';
-import type { WebhookCaller } from './call.ts';
-import { findWebhook } from './find.ts';
-import { isWebhookEvent, type WebhookEvent } from './form.ts';
+import type { CallResult, WebhookCaller } from './call.ts';
 import { errorOf } from './outcome.ts';
-import { type WebhookPayload, webhookPayload } from './payload.ts';
-import { sampleEvent } from './sample.ts';
-import { signatureHeaders, type WebhookSecrets } from './secrets.ts';
+import { signatureHeaders, type WebhookPayload, webhookPayload } from './payload.ts';
+import { findWebhook } from './resource.ts';
+import { sampleEvent } from './sample-event.ts';
+import type { WebhookSecrets } from './secrets.ts';
 
-/** What came of a test call. It is kept nowhere and counts for nothing. */
-export interface TestResult {
+/** The result of a test call, which is not stored and counts in no statistics. */
+export interface WebhookTestResult {
   webhookId: string;
-  /** The endpoint answered 2xx in time. */
+  /** The endpoint replied 2xx in time. */
   delivered: boolean;
   responseCode?: number;
-  /** Its first 1 KiB. */
+  /** The first KiB. */
   responseBody?: string;
   error?: string;
   durationMs: number;
-  /** What was sent. */
   payload: WebhookPayload;
 }
 
 /**
- * Calls the endpoint now with a sample event of this kind (default: the first that the webhook takes), signed
- * as a real one; also when the webhook is off, since that is how one finds out whether to turn it on.
+ * Calls the endpoint with a signed sample event of this kind (default: the first kind that the webhook takes). Calls
+ * disabled webhooks too, so that an account can test before it enables one.
  */
 export type WebhookTester = (
   accountId: string,
   webhookId: string,
-  kind: WebhookEvent | undefined,
+  kind: EventKind | undefined,
   signal: AbortSignal,
-) => Promise<TestResult | Refusal>;
+) => Promise<WebhookTestResult | Refusal>;
 
-interface TesterSettings {
+export interface WebhookTesterDeps {
   tables: Tables;
   clock: Clock;
   ids: Ids;
@@ -43,20 +42,20 @@ interface TesterSettings {
   caller: WebhookCaller;
 }
 
-export function createWebhookTester(settings: TesterSettings): WebhookTester {
-  const { tables, clock, ids, secrets, caller } = settings;
-  const underTest = new Set<number>();
+export function createWebhookTester(deps: WebhookTesterDeps): WebhookTester {
+  const { tables, clock, ids, secrets, caller } = deps;
+  /** Numbers of the webhooks that are being tested. */
+  const running = new Set<number>();
 
   return async (accountId, webhookId, kind, signal) => {
     const webhook = findWebhook(tables, accountId, webhookId);
     if (isRefusal(webhook)) return webhook;
-    if (underTest.has(webhook.number))
-      return refuse('RATE_LIMITED', 'a test of this webhook is under way', { retryAfter: 1 });
-    underTest.add(webhook.number);
+    if (running.has(webhook.number))
+      return refuse('RATE_LIMITED', `A test of webhook ${webhookId} is in progress`, { retryAfter: 1 });
+    running.add(webhook.number);
     try {
-      const payload = webhookPayload(
-        sampleEvent(kind ?? firstKind(webhook.events), accountId, { clock, ids }),
-      );
+      const event = sampleEvent(kind ?? firstKind(webhook.events), accountId, { clock, ids });
+      const payload = webhookPayload(event);
       const body = JSON.stringify(payload);
       const startedAt = clock.now();
       const headers = signatureHeaders(secrets.keys(tables, webhook, startedAt), {
@@ -64,25 +63,25 @@ export function createWebhookTester(settings: TesterSettings): WebhookTester {
         body,
         now: startedAt,
       });
-      const result = (await caller.call({ url: webhook.url, headers, body }, signal)) ?? CALLED_OFF;
+      const result = (await caller.call({ url: webhook.url, headers, body }, signal)) ?? CANCELLED;
       const error = errorOf(result);
       return {
         webhookId,
         delivered: error === null,
-        ...(result.kind === 'answered' ? { responseCode: result.status, responseBody: result.body } : {}),
+        ...(result.kind === 'response' ? { responseCode: result.status, responseBody: result.body } : {}),
         ...(error === null ? {} : { error }),
         durationMs: clock.now() - startedAt,
         payload,
       };
     } finally {
-      underTest.delete(webhook.number);
+      running.delete(webhook.number);
     }
   };
 }
 
-const CALLED_OFF = { kind: 'unanswered', why: 'the test was called off' } as const;
+const CANCELLED: CallResult = { kind: 'no-response', reason: 'the test was cancelled' };
 
-function firstKind(events: string): WebhookEvent {
+function firstKind(events: string): EventKind {
   const kinds: string[] = JSON.parse(events);
-  return kinds.find(isWebhookEvent) ?? 'email_delivered';
+  return kinds.find(isEventKind) ?? 'email_delivered';
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { type AnalyticsWish, createCampaigns } from '../../src/campaigns/campaigns.ts';
+import { type AnalyticsQuery, createCampaigns } from '../../src/campaigns/campaigns.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import type { CampaignStatus } from '../../src/store/campaigns/campaigns.ts';
 import { insertAccount, startStore } from '../support/store.ts';
 
 const FIELDS = { name: 'Spring', description: null };
-const ALWAYS: AnalyticsWish = { from: null, to: null, interval: 'day' };
+const ALWAYS: AnalyticsQuery = { from: null, to: null, interval: 'day' };
 
 function start() {
   const store = startStore();
@@ -40,7 +40,7 @@ describe('a campaign', () => {
         await campaigns.remove('acct_two', id),
         await campaigns.analytics('acct_two', id, ALWAYS),
       ]) {
-        expect(answer).toMatchObject({ code: 'CAMPAIGN_NOT_FOUND', message: `there is no campaign ${id}` });
+        expect(answer).toMatchObject({ code: 'CAMPAIGN_NOT_FOUND', message: `There is no campaign ${id}` });
       }
     }
     expect((await campaigns.list({ accountId: 'acct_two', beforeSeq: null, limit: 50 })).rows).toEqual([]);
@@ -90,7 +90,7 @@ describe('analytics', () => {
       all.campaignCounts.add(id, noon + DAY, 'bounced', 1);
       all.campaignCounts.addClick(id, 'https://example.com/');
     });
-    const ask = async (wish: Partial<AnalyticsWish> = {}) =>
+    const ask = async (wish: Partial<AnalyticsQuery> = {}) =>
       granted(await campaigns.analytics('acct_one', id, { ...ALWAYS, ...wish }));
     return { ask, noon, tables };
   }

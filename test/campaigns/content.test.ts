@@ -2,7 +2,7 @@ import { createSecretKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { contactVariables, mailboxOf } from '../../src/campaigns/fields.ts';
 import type { CampaignRequest } from '../../src/campaigns/mail.ts';
-import { keptMail, stillReady } from '../../src/campaigns/mail.ts';
+import { recheckCampaign, storedMail } from '../../src/campaigns/mail.ts';
 import { DAY } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
@@ -11,7 +11,7 @@ import { compose } from '../../src/mail/compose.ts';
 import type { CopyDetails, MessageContent } from '../../src/mail/content.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { createHtmlReader } from '../../src/sending/html-reader.ts';
-import { renderWording } from '../../src/sending/render.ts';
+import { renderPrepared } from '../../src/sending/render.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { type CampaignSetting, COMPLIANCE, granted, startCampaigns } from './setup.ts';
 
@@ -28,13 +28,13 @@ function wholeContent(setting: CampaignSetting, row: { seq: number }, message: M
   const send = tables.campaignSends.get(row.seq);
   const group = tables.subscriptionGroups.get('acct_one', groupId);
   if (send === null || group === null) throw new Error('there is no campaign');
-  const { prepared } = granted(stillReady(tables, send, createHtmlReader()));
-  const mail = keptMail(tables, send);
+  const { prepared } = granted(recheckCampaign(tables, send, createHtmlReader()));
+  const mail = storedMail(tables, send);
   const member = tables.campaignSends
     .members({ groupSeq: group.seq, after: 0, upTo: Number.MAX_SAFE_INTEGER, limit: 100 })
     .find(({ email }) => email === message.recipient);
   if (member === undefined) throw new Error(`${message.recipient} is no member`);
-  const rendered = renderWording(
+  const rendered = renderPrepared(
     prepared,
     { ...mail.variables, ...contactVariables(member) },
     new Set(mail.optional),

@@ -467,15 +467,15 @@ describe('a paced campaign', () => {
           maxLength: 40,
         }),
         (perHour, script) => {
-          const { atOnce, each } = paceOf(perHour);
+          const { batchSize, intervalMs } = paceOf(perHour);
           const sent: { at: number; count: number }[] = [];
           let at = 0;
-          // Portions of any size, as late as may be, again and again.
+          // Batches of any size, with any delay.
           for (let n = 0; at < 3 * HOUR; n++) {
             const [share, late] = script[n % script.length] ?? [1, 0];
-            const count = Math.max(1, Math.ceil(atOnce * share));
+            const count = Math.max(1, Math.ceil(batchSize * share));
             sent.push({ at, count });
-            at += Math.ceil(count * each) + (n % 7 === 0 ? late : 0);
+            at += Math.ceil(count * intervalMs) + (n % 7 === 0 ? late : 0);
           }
           let sum = 0;
           let first = 0;
@@ -491,9 +491,9 @@ describe('a paced campaign', () => {
     );
   });
 
-  it.each([1, 7, 100, 240, 1000, 20_000, 100_000])('comes close to what it may: %i an hour', (perHour) => {
-    const { atOnce, each } = paceOf(perHour);
-    const anHour = (HOUR / Math.ceil(atOnce * each)) * atOnce;
+  it.each([1, 7, 100, 240, 1000, 20_000, 100_000])('comes close to the limit of %i an hour', (perHour) => {
+    const { batchSize, intervalMs } = paceOf(perHour);
+    const anHour = (HOUR / Math.ceil(batchSize * intervalMs)) * batchSize;
     expect(anHour).toBeLessThanOrEqual(perHour * 1.0001);
     expect(anHour).toBeGreaterThan(perHour * 0.99);
   });

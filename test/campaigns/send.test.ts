@@ -121,7 +121,7 @@ describe('a campaign that cannot be sent', () => {
     const again = await send({}, { id });
     expect(again).toMatchObject({
       code: 'INVALID_STATE',
-      message: 'the campaign is sending: a campaign is sent once, make a new one to send again',
+      message: 'The campaign is sending and can be sent once only: create a new one to send again',
     });
     granted(await sending.cancel('acct_one', id));
     expect(refusal(await send({}, { id }))[0]).toBe('INVALID_STATE');
@@ -367,7 +367,7 @@ describe('what may be done with a campaign that is', () => {
     for (const verb of VERBS) {
       expect(await sending[verb]('acct_two', id)).toMatchObject({
         code: 'CAMPAIGN_NOT_FOUND',
-        message: `there is no campaign ${id}`,
+        message: `There is no campaign ${id}`,
       });
     }
   });

@@ -13,6 +13,7 @@ import { createRecorder } from '../../src/events/record.ts';
 import type { CampaignRow } from '../../src/store/campaigns/campaigns.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { TRANSACTIONAL_LANE } from '../../src/store/messages/queue.ts';
+import { exampleEvent } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { contentOf, heldClock, insertDomain, startStore } from '../support/store.ts';
 
@@ -60,7 +61,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     ids,
     recorder,
     log,
-    pressure: { refusal: () => pressed, room: () => bound - tables.queue.count() },
+    pressure: { refusal: () => pressed, capacity: () => bound - tables.queue.count() },
     limits: store.limits,
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
@@ -150,8 +151,8 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
           if (row.lane === TRANSACTIONAL_LANE || !all.queue.lease(row.seq, 1)) continue;
           const message = all.messages.bySeq(row.seq);
           if (message === null) continue;
-          recorder.message(all, message, 'email_sent', {});
-          recorder.message(all, { ...message, status: 'sending' }, 'email_delivered', {});
+          recorder.message(all, message, exampleEvent('email_sent'));
+          recorder.message(all, { ...message, status: 'sending' }, exampleEvent('email_delivered'));
         }
       }),
   };

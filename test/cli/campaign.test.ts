@@ -71,7 +71,7 @@ it('campaign show prints counts', async () => {
 it('fails for an unknown campaign or account', async () => {
   store(spring);
   const unknown = await shell.run('campaign', 'show', 'campaign_2', '--account', 'shop');
-  expect(unknown).toMatchObject({ status: 1, err: 'postrider: there is no campaign campaign_2' });
+  expect(unknown).toMatchObject({ status: 1, err: 'postrider: There is no campaign campaign_2' });
   expect((await shell.run('campaign', 'show', 'campaign_1', '--account', 'other')).status).toBe(1);
   expect(await shell.run('campaign', 'list', '--account', 'other')).toMatchObject({
     status: 1,
@@ -132,7 +132,7 @@ it('campaign send, pause, resume and cancel', async () => {
   expect(await act('pause')).toMatchObject({ status: 0, out: 'campaign_1 is paused' });
   expect(await act('pause')).toMatchObject({
     status: 1,
-    err: 'postrider: a campaign that is paused cannot be paused',
+    err: 'postrider: Campaign campaign_1 is paused and cannot be paused',
   });
   expect((await act('resume')).out).toBe('campaign_1 is resumed');
   expect((await act('cancel')).out).toBe('campaign_1 is cancelled');
@@ -142,7 +142,7 @@ it('campaign send, pause, resume and cancel', async () => {
   expect(out).toMatch(/^notEligible +0$/m);
   expect(await shell.run(...SEND, ...MAIL, '--html', html)).toMatchObject({
     status: 1,
-    err: 'postrider: the campaign is cancelled: a campaign is sent once, make a new one to send again',
+    err: 'postrider: The campaign is cancelled and can be sent once only: create a new one to send again',
   });
 });
 

@@ -188,7 +188,7 @@ describe('queue retry', () => {
     expect(await shell.run('queue', 'retry', id)).toMatchObject({
       status: 1,
       out: '',
-      err: `postrider: ${id}: the message stays held: its campaign is paused. Resume the campaign to send it`,
+      err: `postrider: ${id}: The message is held because its campaign is paused: resume the campaign to send it`,
     });
   });
 
@@ -213,11 +213,11 @@ describe('queue cancel', () => {
     const { message_id: id } = deferred();
     const first = await shell.run('queue', 'cancel', id, 'msg_none', '--json');
     expect(JSON.parse(first.out)).toMatchObject([{ messageId: id, status: 'cancelled' }]);
-    expect(first).toMatchObject({ status: 1, err: 'postrider: msg_none: There is no such message' });
+    expect(first).toMatchObject({ status: 1, err: 'postrider: msg_none: There is no message msg_none' });
     expect(await shell.run('queue', 'cancel', id)).toMatchObject({
       status: 1,
       out: '',
-      err: `postrider: ${id}: the message is cancelled: nothing of it waits any more`,
+      err: `postrider: ${id}: The message is cancelled and not queued any more`,
     });
     const { rows: events } = store((tables) =>
       tables.events.feed({ accountId: 'acct_one', afterSeq: 0, limit: 10 }),

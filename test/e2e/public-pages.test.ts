@@ -30,7 +30,7 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
     const groupId = list && stream === 'mk' ? rig.group('Winter news – Schönes für kalte Tage') : null;
     const { message, mail } = rig.sent({ use_case: stream, subscription_group_id: groupId });
     await rig.deliver(message);
-    const stopped = () => rig.unsubscribing.standing(rig.tables, mail).stopped;
+    const stopped = () => rig.unsubscribing.state(rig.tables, mail).stopped;
     return {
       rig,
       mail,
@@ -83,9 +83,9 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
       await page.reload();
       expect(await heading(window)).toBe('You are unsubscribed');
 
-      expect(rig.events().map(({ method, scope }) => [method, scope])).toEqual([
-        ['page', 'group'],
-        ['page', 'marketing'],
+      expect(rig.events()).toMatchObject([
+        { method: 'page', scope: 'group' },
+        { method: 'page', scope: 'marketing' },
       ]);
       expectNothingElse(window, rig);
     });

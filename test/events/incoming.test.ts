@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR } from '../../src/core/clock.ts';
-import { applyReport, type CameBack } from '../../src/events/incoming.ts';
-import { MESSAGE_EVENTS, move } from '../../src/events/lifecycle.ts';
+import { applyReport, type MessageReport } from '../../src/events/incoming.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { type IncomingReport, NO_BOUNCE } from '../../src/mail/incoming/report.ts';
-import type { MessageRow, MessageStatus } from '../../src/store/messages/messages.ts';
+import type { MessageRow } from '../../src/store/messages/messages.ts';
+import { exampleEvent } from '../support/events.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
 type Store = ReturnType<typeof startStore>;
@@ -39,28 +39,28 @@ const DELAYED: IncomingReport = {
 };
 const DELIVERED: IncomingReport = { ...NO_BOUNCE, recipient: ADA, action: 'delivered', diagnostic: '' };
 
-function dsn(...reports: IncomingReport[]): CameBack {
+function dsn(...reports: IncomingReport[]): MessageReport {
   return { kind: 'dsn', reports, fingerprint: Buffer.from('one'), verified: true };
 }
 
-function arf(feedbackType: string): CameBack {
+function arf(feedbackType: string): MessageReport {
   const report = { ...NO_BOUNCE, recipient: '', action: 'complained', diagnostic: '', feedbackType };
   return { kind: 'arf', reports: [report], fingerprint: Buffer.from('one'), verified: true };
 }
 
-type Step = 'email_sent' | 'email_delivered' | 'email_delayed' | CameBack;
+type Step = 'email_sent' | 'email_delivered' | 'email_delayed' | MessageReport;
 
-/** Plays a message's life; returns what became of it and what each report did. */
-async function play(store: Store, steps: readonly Step[], wish: Partial<MessageRow> = {}) {
+/** Records events and applies reports to a new message; returns its state and the result of each report. */
+async function play(store: Store, steps: readonly Step[], columns: Partial<MessageRow> = {}) {
   const { tables, writer, recorder, clock } = store;
-  const effects: string[] = [];
-  const seq = await writer.run((all) => enqueue(all, clock.now(), { recipient: ADA, ...wish }).seq);
+  const results: string[] = [];
+  const seq = await writer.run((all) => enqueue(all, clock.now(), { recipient: ADA, ...columns }).seq);
   for (const step of steps) {
     await writer.run((all) => {
       const message = all.messages.bySeq(seq);
       if (message === null) throw new Error('the message is gone');
-      if (typeof step === 'string') recorder.message(all, message, step, {});
-      else effects.push(applyReport(recorder, all, message, step, clock.now()));
+      if (typeof step === 'string') recorder.message(all, message, exampleEvent(step));
+      else results.push(applyReport(recorder, all, message, step, clock.now()));
     });
   }
   const message = tables.messages.bySeq(seq);
@@ -69,63 +69,23 @@ async function play(store: Store, steps: readonly Step[], wish: Partial<MessageR
   return {
     status: message.status,
     queued: tables.queue.get(seq) !== null,
-    effects,
+    results,
     kinds: events.map(({ kind }) => kind),
     last: JSON.parse(events.at(-1)?.data ?? '{}'),
     suppressed: tables.suppressions.of('acct_one', message.recipient_hash).map(({ reason }) => reason),
   };
 }
 
-describe('the moves that a report may make', () => {
-  /** Beyond what our own deliveries do: see record.test.ts. */
-  const MOVES: Record<string, string> = {
-    'sending email_delivered': 'delivered',
-    'deferred email_delivered': 'delivered',
-    'sending email_delayed': 'sending',
-    'deferred email_delayed': 'deferred',
-    'delivered email_delayed': 'delivered',
-    'sending email_bounced': 'bounced',
-    'deferred email_bounced': 'bounced',
-    'delivered email_bounced': 'bounced',
-    'sending email_complained': 'complained',
-    'deferred email_complained': 'complained',
-    'delivered email_complained': 'complained',
-    'bounced email_complained': 'complained',
-  };
-  const KINDS = ['email_delivered', 'email_delayed', 'email_bounced', 'email_complained'] as const;
-  const STATUSES: MessageStatus[] = [
-    'queued',
-    'sending',
-    'deferred',
-    'delivered',
-    'bounced',
-    'failed',
-    'complained',
-  ];
-
-  it.each(STATUSES.flatMap((status) => KINDS.map((kind) => [status, kind] as const)))(
-    '%s, %s',
-    (status, kind) => {
-      expect(move(status, kind, true)?.to ?? null).toBe(MOVES[`${status} ${kind}`] ?? null);
-    },
-  );
-
-  it('are those of our own deliveries for every other event', () => {
-    for (const kind of MESSAGE_EVENTS.filter((kind) => !KINDS.some((own) => own === kind)))
-      for (const status of STATUSES) expect(move(status, kind, true)).toEqual(move(status, kind));
-  });
-});
-
-describe('a report of failure', () => {
-  it('bounces the delivered message and tells what the report says', async () => {
-    const told = await play(startStore(), ['email_sent', 'email_delivered', dsn(FAILED)]);
-    expect(told).toMatchObject({
+describe('applying a failure report', () => {
+  it('bounces the delivered message with the fields of the report', async () => {
+    const played = await play(startStore(), ['email_sent', 'email_delivered', dsn(FAILED)]);
+    expect(played).toMatchObject({
       status: 'bounced',
-      effects: ['recorded'],
+      results: ['recorded'],
       kinds: ['email_sent', 'email_delivered', 'email_bounced'],
       suppressed: ['hard_bounce'],
     });
-    expect(told.last).toEqual({
+    expect(played.last).toEqual({
       bounceType: 'hard',
       classification: 'invalid-recipient',
       smtpCode: 550,
@@ -138,47 +98,47 @@ describe('a report of failure', () => {
     });
   });
 
-  it('is recorded once, however often it comes', async () => {
-    const told = await play(startStore(), [
+  it('records copies of a report once', async () => {
+    const played = await play(startStore(), [
       'email_sent',
       'email_delivered',
       dsn(FAILED),
       dsn(FAILED),
       dsn(FULL),
     ]);
-    expect(told.effects).toEqual(['recorded', 'known', 'known']);
-    expect(told.kinds).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
+    expect(played.results).toEqual(['recorded', 'known', 'known']);
+    expect(played.kinds).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
   });
 
-  it('ends the tries of a message whose delivery we never heard of', async () => {
-    const told = await play(startStore(), ['email_sent', 'email_delayed', dsn(FAILED)]);
-    expect(told).toMatchObject({ status: 'bounced', queued: false, suppressed: ['hard_bounce'] });
+  it('removes a deferred message from the queue', async () => {
+    const played = await play(startStore(), ['email_sent', 'email_delayed', dsn(FAILED)]);
+    expect(played).toMatchObject({ status: 'bounced', queued: false, suppressed: ['hard_bounce'] });
   });
 
-  it('is not believed of a message that was never sent', async () => {
-    const told = await play(startStore(), [dsn(FAILED), arf('abuse')]);
-    expect(told).toMatchObject({ status: 'queued', effects: ['none', 'none'], kinds: [], suppressed: [] });
+  it('ignores reports about a message that was never sent', async () => {
+    const played = await play(startStore(), [dsn(FAILED), arf('abuse')]);
+    expect(played).toMatchObject({ status: 'queued', results: ['none', 'none'], kinds: [], suppressed: [] });
   });
 
-  it('takes the report on our recipient from among others', async () => {
+  it('prefers the report about our recipient to others', async () => {
     const members = [
       { ...FAILED, recipient: 'member@elsewhere.example' },
       { ...FULL, recipient: 'ADA@Example.NET' },
     ];
-    const told = await play(startStore(), ['email_sent', 'email_delivered', dsn(...members)]);
-    expect(told.last).toMatchObject({ classification: 'mailbox-full', suppressed: false });
+    const played = await play(startStore(), ['email_sent', 'email_delivered', dsn(...members)]);
+    expect(played.last).toMatchObject({ classification: 'mailbox-full', suppressed: false });
   });
 
-  it('takes the gravest where several are on our recipient', async () => {
-    const told = await play(startStore(), [
+  it('applies the most severe of several reports about our recipient', async () => {
+    const played = await play(startStore(), [
       'email_sent',
       'email_delivered',
       dsn(DELIVERED, FAILED, DELAYED, { ...FAILED, action: 'odd' }),
     ]);
-    expect(told.status).toBe('bounced');
+    expect(played.status).toBe('bounced');
   });
 
-  it('suppresses only at the second time when the address that failed is not ours', async () => {
+  it('suppresses at the second report when another address failed', async () => {
     const store = startStore();
     const forwarded = dsn({ ...FAILED, recipient: 'ada@her-new-place.example' });
     const steps: Step[] = ['email_sent', 'email_delivered', forwarded];
@@ -187,30 +147,30 @@ describe('a report of failure', () => {
     expect((await play(store, steps)).suppressed).toEqual(['hard_bounce']);
   });
 
-  it('knows a recipient by either form of an internationalized domain', async () => {
-    const told = await play(
+  it('matches the recipient by either form of an internationalized domain', async () => {
+    const played = await play(
       startStore(),
       ['email_sent', 'email_delivered', dsn({ ...FAILED, recipient: 'ada@bücher.example' })],
       { recipient: 'ada@xn--bcher-kva.example' },
     );
-    expect(told.suppressed).toEqual(['hard_bounce']);
+    expect(played.suppressed).toEqual(['hard_bounce']);
   });
 
   it.each([
     ['about our sender', { scope: 'sender', bounceType: 'block', classification: 'reputation-block' }],
     ['about the message', { scope: 'message', bounceType: 'block', classification: 'spam-block' }],
     ['about the server', { scope: 'site', bounceType: 'soft', classification: 'expired' }],
-  ] as const)('%s suppresses nobody', async (_, judged) => {
-    const told = await play(startStore(), [
+  ] as const)('does not suppress for a report %s', async (_, judged) => {
+    const played = await play(startStore(), [
       'email_sent',
       'email_delivered',
       dsn({ ...FAILED, ...judged, suppress: 'never' }),
     ]);
-    expect(told).toMatchObject({ status: 'bounced', suppressed: [] });
-    expect(told.last).toMatchObject({ bounceType: judged.bounceType, suppressed: false });
+    expect(played).toMatchObject({ status: 'bounced', suppressed: [] });
+    expect(played.last).toMatchObject({ bounceType: judged.bounceType, suppressed: false });
   });
 
-  it('counts soft ones although each message was taken at first', async () => {
+  it('counts soft bounces although each message was delivered before', async () => {
     const store = startStore();
     const seen: string[][] = [];
     for (let n = 0; n < 5; n++) {
@@ -220,7 +180,7 @@ describe('a report of failure', () => {
     expect(seen).toEqual([[], [], [], [], ['soft_bounces']]);
   });
 
-  it('begins to count anew after a delivery that nobody took back', async () => {
+  it('counts from zero after a delivery without a bounce', async () => {
     const store = startStore();
     const full: Step[] = ['email_sent', 'email_delivered', dsn(FULL)];
     for (let n = 0; n < 4; n++) {
@@ -234,16 +194,16 @@ describe('a report of failure', () => {
 });
 
 describe('an unverified report', () => {
-  const unverified = (cameBack: CameBack): CameBack => ({ ...cameBack, verified: false });
+  const unverified = (report: MessageReport): MessageReport => ({ ...report, verified: false });
   const bounced: Step[] = ['email_sent', 'email_delivered', unverified(dsn(FAILED))];
 
-  it('of failure bounces the message and suppresses nobody', async () => {
+  it('bounces the message and does not suppress', async () => {
     const played = await play(startStore(), bounced);
-    expect(played).toMatchObject({ status: 'bounced', effects: ['recorded'], suppressed: [] });
+    expect(played).toMatchObject({ status: 'bounced', results: ['recorded'], suppressed: [] });
     expect(played.last).toMatchObject({ bounceType: 'hard', verified: false, suppressed: false });
   });
 
-  it('of failure suppresses when it is repeated on another day, not on the same day', async () => {
+  it('suppresses when it is repeated on another day, not on the same day', async () => {
     const store = startStore();
     await play(store, bounced);
     store.clock.advance(HOUR);
@@ -252,16 +212,16 @@ describe('an unverified report', () => {
     expect((await play(store, bounced)).suppressed).toEqual(['hard_bounce']);
   });
 
-  it('of failure is confirmed by a live reply that proves less alone', async () => {
+  it('is confirmed by a live reply on another day that proves nothing alone', async () => {
     const store = startStore();
     await play(store, bounced);
     store.clock.advance(DAY);
     await store.writer.run((all) => {
       const message = enqueue(all, store.clock.now(), { recipient: ADA });
-      store.recorder.message(all, message, 'email_sent', {});
+      store.recorder.message(all, message, exampleEvent('email_sent'));
       const sent = all.messages.bySeq(message.seq) ?? message;
-      const bounce = { bounceType: 'hard', scope: 'recipient', suppress: 'second-time' } as const;
-      store.recorder.message(all, sent, 'email_bounced', { bounce });
+      const effect = { scope: 'recipient', suppress: 'second-time' } as const;
+      store.recorder.message(all, sent, exampleEvent('email_bounced', {}, effect));
     });
     const reasons = store.tables.suppressions
       .of('acct_one', emailIdentifier(ADA))
@@ -269,7 +229,7 @@ describe('an unverified report', () => {
     expect(reasons).toEqual(['hard_bounce']);
   });
 
-  it('of a full mailbox counts once a day', async () => {
+  it('counts soft bounces once a day', async () => {
     const store = startStore();
     const full: Step[] = ['email_sent', 'email_delivered', unverified(dsn(FULL))];
     const seen: string[][] = [];
@@ -283,11 +243,11 @@ describe('an unverified report', () => {
   it.each([
     ['tx', 'mk'],
     ['mk', 'mk'],
-  ] as const)('of abuse about %s mail suppresses marketing only', async (useCase, stream) => {
+  ] as const)('suppresses only marketing mail after a complaint about %s mail', async (useCase, stream) => {
     const store = startStore();
     const complaint = unverified(arf('abuse'));
     const played = await play(store, ['email_sent', 'email_delivered', complaint], { use_case: useCase });
-    expect(played).toMatchObject({ status: 'complained', effects: ['recorded'] });
+    expect(played).toMatchObject({ status: 'complained', results: ['recorded'] });
     expect(played.last).toMatchObject({ source: 'arf', verified: false, suppressed: true });
     expect(store.tables.suppressions.of('acct_one', emailIdentifier(ADA))).toMatchObject([
       { reason: 'complaint', stream },
@@ -295,104 +255,104 @@ describe('an unverified report', () => {
   });
 });
 
-describe('a report on somebody who was erased since', () => {
-  it('still suppresses by the hash, and names nobody', async () => {
+describe('a report about an erased person', () => {
+  it('suppresses by the hash and stores no address', async () => {
     const store = startStore();
     const hash = emailIdentifier(ADA);
     const erased = { recipient: hash, recipient_hash: hash };
-    const told = await play(store, ['email_sent', 'email_delivered', dsn(FAILED)], erased);
-    expect(told).toMatchObject({ status: 'bounced', suppressed: ['hard_bounce'] });
-    expect(told.last).toMatchObject({ bounceType: 'hard', diagnostic: '' });
+    const played = await play(store, ['email_sent', 'email_delivered', dsn(FAILED)], erased);
+    expect(played).toMatchObject({ status: 'bounced', suppressed: ['hard_bounce'] });
+    expect(played.last).toMatchObject({ bounceType: 'hard', diagnostic: '' });
     expect(store.tables.suppressions.of('acct_one', hash)).toMatchObject([{ email: null }]);
   });
 });
 
-describe('a report of delay', () => {
-  it('is told, and the message stays delivered', async () => {
-    const told = await play(startStore(), ['email_sent', 'email_delivered', dsn(DELAYED)]);
-    expect(told).toMatchObject({
+describe('applying a delay report', () => {
+  it('records the delay; the message stays delivered', async () => {
+    const played = await play(startStore(), ['email_sent', 'email_delivered', dsn(DELAYED)]);
+    expect(played).toMatchObject({
       status: 'delivered',
-      effects: ['recorded'],
+      results: ['recorded'],
       kinds: ['email_sent', 'email_delivered', 'email_delayed'],
       suppressed: [],
     });
-    expect(told.last).toMatchObject({
+    expect(played.last).toMatchObject({
       classification: 'network-error',
       enhancedCode: '4.4.1',
       source: 'dsn',
     });
   });
 
-  it('leaves a message in the queue that waits for our own next try', async () => {
-    const told = await play(startStore(), ['email_sent', 'email_delayed', dsn(DELAYED)]);
-    expect(told).toMatchObject({ status: 'deferred', queued: true });
+  it('does not remove a deferred message from the queue', async () => {
+    const played = await play(startStore(), ['email_sent', 'email_delayed', dsn(DELAYED)]);
+    expect(played).toMatchObject({ status: 'deferred', queued: true });
   });
 
-  it('is told once when it comes twice, and again when it is another', async () => {
+  it('records copies of a report once, and a different report again', async () => {
     const other = { ...dsn(DELAYED), fingerprint: Buffer.from('two') };
-    const told = await play(startStore(), [
+    const played = await play(startStore(), [
       'email_sent',
       'email_delivered',
       dsn(DELAYED),
       dsn(DELAYED),
       other,
     ]);
-    expect(told.effects).toEqual(['recorded', 'known', 'recorded']);
+    expect(played.results).toEqual(['recorded', 'known', 'recorded']);
   });
 
-  it('is told twenty times at most', async () => {
+  it('records at most twenty delays of a message', async () => {
     const many = Array.from({ length: 30 }, (_, n) => ({
       ...dsn(DELAYED),
       fingerprint: Buffer.from(`${n}`),
     }));
-    const told = await play(startStore(), ['email_sent', 'email_delivered', ...many]);
-    expect(told.kinds.filter((kind) => kind === 'email_delayed')).toHaveLength(20);
+    const played = await play(startStore(), ['email_sent', 'email_delivered', ...many]);
+    expect(played.kinds.filter((kind) => kind === 'email_delayed')).toHaveLength(20);
   });
 
-  it('is followed by the bounce that ends it', async () => {
-    const told = await play(startStore(), ['email_sent', 'email_delivered', dsn(DELAYED), dsn(FAILED)]);
-    expect(told.kinds).toEqual(['email_sent', 'email_delivered', 'email_delayed', 'email_bounced']);
+  it('records the bounce that follows', async () => {
+    const played = await play(startStore(), ['email_sent', 'email_delivered', dsn(DELAYED), dsn(FAILED)]);
+    expect(played.kinds).toEqual(['email_sent', 'email_delivered', 'email_delayed', 'email_bounced']);
   });
 });
 
-describe('a report of delivery', () => {
-  it('is no news of a delivered message', async () => {
-    const told = await play(startStore(), ['email_sent', 'email_delivered', dsn(DELIVERED)]);
-    expect(told).toMatchObject({ effects: ['known'], kinds: ['email_sent', 'email_delivered'] });
+describe('applying a delivery report', () => {
+  it('changes nothing for a delivered message', async () => {
+    const played = await play(startStore(), ['email_sent', 'email_delivered', dsn(DELIVERED)]);
+    expect(played).toMatchObject({ results: ['known'], kinds: ['email_sent', 'email_delivered'] });
   });
 
   it.each(['delivered', 'relayed', 'expanded'])(
-    'ends the tries of a message that was "%s" unheard',
+    'delivers a deferred message that was "%s"',
     async (action) => {
-      const told = await play(startStore(), ['email_sent', 'email_delayed', dsn({ ...DELIVERED, action })]);
-      expect(told).toMatchObject({ status: 'delivered', queued: false });
+      const played = await play(startStore(), ['email_sent', 'email_delayed', dsn({ ...DELIVERED, action })]);
+      expect(played).toMatchObject({ status: 'delivered', queued: false });
     },
   );
 });
 
-describe('a complaint', () => {
-  it.each(['abuse', 'fraud', 'virus', 'opt-out', 'other'])('of type %s is recorded once', async (type) => {
-    const told = await play(startStore(), ['email_sent', 'email_delivered', arf(type), arf(type)]);
-    expect(told).toMatchObject({
+describe('applying a complaint', () => {
+  it.each(['abuse', 'fraud', 'virus', 'opt-out', 'other'])('records type %s once', async (type) => {
+    const played = await play(startStore(), ['email_sent', 'email_delivered', arf(type), arf(type)]);
+    expect(played).toMatchObject({
       status: 'complained',
-      effects: ['recorded', 'known'],
+      results: ['recorded', 'known'],
       suppressed: ['complaint'],
     });
-    expect(told.last).toEqual({ source: 'arf', feedbackType: type, verified: true, suppressed: true });
+    expect(played.last).toEqual({ source: 'arf', feedbackType: type, verified: true, suppressed: true });
   });
 
-  it.each(['not-spam', 'auth-failure', 'dmarc'])('is not made by feedback of type %s', async (type) => {
-    const told = await play(startStore(), ['email_sent', 'email_delivered', arf(type)]);
-    expect(told).toMatchObject({ status: 'delivered', effects: ['none'], suppressed: [] });
+  it.each(['not-spam', 'auth-failure', 'dmarc'])('ignores feedback of type %s', async (type) => {
+    const played = await play(startStore(), ['email_sent', 'email_delivered', arf(type)]);
+    expect(played).toMatchObject({ status: 'delivered', results: ['none'], suppressed: [] });
   });
 });
 
-describe('any other mail', () => {
+describe('applying other mail', () => {
   it.each(['auto-reply', 'unknown', 'dmarc-report', 'tls-report'] as const)(
-    'of kind %s changes nothing',
+    'changes nothing for kind %s',
     async (kind) => {
-      const told = await play(startStore(), ['email_sent', 'email_delivered', { ...dsn(FAILED), kind }]);
-      expect(told).toMatchObject({ status: 'delivered', effects: ['none'] });
+      const played = await play(startStore(), ['email_sent', 'email_delivered', { ...dsn(FAILED), kind }]);
+      expect(played).toMatchObject({ status: 'delivered', results: ['none'] });
     },
   );
 });

@@ -5,6 +5,7 @@ import { type IncomingReport, NO_BOUNCE } from '../../src/mail/incoming/report.t
 import type { UseCase } from '../../src/store/domains/domains.ts';
 import type { SuppressionReason, SuppressionStream } from '../../src/store/suppressions.ts';
 import { startAudience } from '../audience/setup.ts';
+import { exampleEvent } from '../support/events.ts';
 import { enqueue } from '../support/store.ts';
 
 /*
@@ -74,7 +75,7 @@ async function start() {
     );
     const message = () => tables.messages.bySeq(seq) ?? expect.unreachable();
     for (const kind of ['email_sent', 'email_delivered'] as const)
-      await writer.run((all) => recorder.message(all, message(), kind, {}));
+      await writer.run((all) => recorder.message(all, message(), exampleEvent(kind)));
     const report = fate === 'abuse' ? COMPLAINT : fate === 'taken' ? null : REPORTS[fate];
     const kind = fate === 'abuse' ? 'arf' : 'dsn';
     const comesBack = report === null ? [] : [report, report];

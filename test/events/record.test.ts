@@ -1,230 +1,260 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
-import { LIFECYCLE, MESSAGE_EVENTS, move } from '../../src/events/lifecycle.ts';
-import type { EventData } from '../../src/events/record.ts';
-import type { MessageRow, MessageStatus } from '../../src/store/messages/messages.ts';
+import {
+  type BounceEffect,
+  DOMAIN_EVENT_TYPES,
+  type EventFields,
+  MESSAGE_EVENT_KINDS,
+  MESSAGE_EVENT_TYPES,
+  type MessageEvent,
+  type MessageEventKind,
+  nextState,
+} from '../../src/events/event-types.ts';
+import { MESSAGE_STATUSES, type MessageRow } from '../../src/store/messages/messages.ts';
+import { exampleEvent } from '../support/events.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
-const HARD: EventData = { bounce: { bounceType: 'hard', scope: 'recipient', suppress: 'now' } };
+describe('event types', () => {
+  it('have an example that is valid for the fields', () => {
+    for (const type of [...Object.values(MESSAGE_EVENT_TYPES), ...Object.values(DOMAIN_EVENT_TYPES)])
+      expect(type.fields.strict().parse(type.example)).toEqual(type.example);
+  });
 
-describe('the life of a message', () => {
-  const statuses: MessageStatus[] = [
-    'queued',
-    'sending',
-    'deferred',
-    'delivered',
-    'bounced',
-    'failed',
-    'complained',
-  ];
-  /** Every move that may happen; whatever is not here must not. */
-  const moves: Record<string, string> = {
-    'queued email_sent': 'sending',
-    'queued email_suppressed': 'failed',
-    'queued email_failed': 'failed',
-    'deferred email_sent': 'sending',
-    'deferred email_suppressed': 'failed',
-    'deferred email_failed': 'failed',
-    'sending email_sent': 'sending',
-    'sending email_delivered': 'delivered',
-    'sending email_delayed': 'deferred',
-    'sending email_bounced': 'bounced',
-    'sending email_rejected': 'bounced',
-    'sending email_suppressed': 'failed',
-    'sending email_failed': 'failed',
-    'sending email_complained': 'complained',
-    'delivered email_bounced': 'bounced',
-    'delivered email_rejected': 'bounced',
-    'delivered email_complained': 'complained',
-    'bounced email_complained': 'complained',
-  };
-  const looks = ['email_opened', 'email_clicked', 'email_unsubscribed'];
+  it('lead to these states', () => {
+    const table = Object.fromEntries(
+      MESSAGE_STATUSES.map((status) => [status, transitionsFrom(status, MESSAGE_EVENT_KINDS)]),
+    );
+    const always = { email_opened: 'same', email_clicked: 'same', email_unsubscribed: 'same' };
+    const dropped = { email_suppressed: 'failed, final', email_failed: 'failed, final' };
+    expect(table).toEqual({
+      queued: { email_sent: 'sending', ...dropped, ...always },
+      deferred: { email_sent: 'sending', ...dropped, ...always },
+      sending: {
+        email_sent: 'same',
+        email_delivered: 'delivered, final',
+        email_delayed: 'deferred',
+        email_bounced: 'bounced, final',
+        email_rejected: 'bounced, final',
+        email_complained: 'complained, final',
+        ...dropped,
+        ...always,
+      },
+      delivered: {
+        email_bounced: 'bounced, final',
+        email_rejected: 'bounced, final',
+        email_complained: 'complained, final',
+        ...always,
+      },
+      bounced: { email_complained: 'complained, final', ...always },
+      failed: always,
+      complained: always,
+      cancelled: always,
+    });
+  });
 
-  it.each(statuses.flatMap((status) => MESSAGE_EVENTS.map((kind) => [status, kind] as const)))(
-    '%s, %s',
-    (status, kind) => {
-      const expected = looks.includes(kind) ? status : (moves[`${status} ${kind}`] ?? null);
-      expect(move(status, kind)?.to ?? null).toBe(expected);
-    },
-  );
-
-  it('ends the queue row exactly when no attempt follows', () => {
-    const final = MESSAGE_EVENTS.filter((kind) => LIFECYCLE[kind].final);
-    expect(final).toEqual([
-      'email_delivered',
-      'email_bounced',
-      'email_suppressed',
-      'email_rejected',
-      'email_failed',
-      'email_complained',
-    ]);
+  it('lead to these states when they are known from a report', () => {
+    const reported = MESSAGE_EVENT_KINDS.filter((kind) => MESSAGE_EVENT_TYPES[kind].reported !== undefined);
+    const table = Object.fromEntries(
+      MESSAGE_STATUSES.map((status) => [status, transitionsFrom(status, reported, true)]),
+    );
+    const sent = {
+      email_delivered: 'delivered, final',
+      email_delayed: 'same',
+      email_bounced: 'bounced, final',
+      email_complained: 'complained, final',
+    };
+    const { email_delivered: _, ...delivered } = sent;
+    expect(table).toEqual({
+      queued: {},
+      sending: sent,
+      deferred: sent,
+      delivered,
+      bounced: { email_complained: 'complained, final' },
+      failed: {},
+      complained: {},
+      cancelled: {},
+    });
   });
 });
 
-function play(
-  setting: ReturnType<typeof startStore>,
-  steps: [kind: Parameters<typeof setting.recorder.message>[2], data?: EventData][],
-  wish: Partial<MessageRow> = {},
-) {
-  const { tables, writer, recorder, clock } = setting;
+function transitionsFrom(
+  status: MessageRow['status'],
+  kinds: readonly MessageEventKind[],
+  reported = false,
+): Record<string, string> {
+  return Object.fromEntries(
+    kinds.flatMap((kind) => {
+      const next = nextState(status, kind, reported);
+      if (next === null) return [];
+      return [[kind, (next.status === status ? 'same' : next.status) + (next.final ? ', final' : '')]];
+    }),
+  );
+}
+
+type Store = ReturnType<typeof startStore>;
+
+/** Records events of a new message; returns its seq. */
+function recordEvents(
+  { tables, writer, recorder, clock }: Store,
+  events: (MessageEvent | MessageEventKind)[],
+  columns: Partial<MessageRow> = {},
+): Promise<number> {
   return writer.run((all) => {
-    const { seq } = enqueue(all, clock.now(), wish);
-    for (const [kind, data] of steps) {
-      const message = tables.messages.bySeq(seq);
-      if (message === null) throw new Error('the message is gone');
-      recorder.message(all, message, kind, data ?? {});
+    const { seq } = enqueue(all, clock.now(), columns);
+    for (const event of events) {
+      const message = tables.messages.bySeq(seq) ?? expect.unreachable();
+      recorder.message(all, message, typeof event === 'string' ? exampleEvent(event) : event);
     }
     return seq;
   });
 }
 
-describe('the record', () => {
-  it('moves the state, writes the event and empties the queue together', async () => {
-    const setting = startStore();
-    const { tables } = setting;
-    const seq = await play(setting, [['email_sent'], ['email_delivered', { fields: { smtpCode: 250 } }]]);
+describe('the recorder', () => {
+  const kinds = (store: Store, seq: number) => store.tables.events.ofMessage(seq).map(({ kind }) => kind);
+
+  it('changes the state, inserts the event and empties the queue together', async () => {
+    const store = startStore();
+    const { tables, clock } = store;
+    const seq = await recordEvents(store, ['email_sent', 'email_delivered']);
     expect(tables.messages.bySeq(seq)).toMatchObject({
       status: 'delivered',
-      sent_at: setting.clock.now(),
-      final_at: setting.clock.now(),
+      sent_at: clock.now(),
+      final_at: clock.now(),
     });
     expect(tables.queue.get(seq)).toBeNull();
-    expect(tables.events.ofMessage(seq).map(({ kind }) => kind)).toEqual(['email_sent', 'email_delivered']);
+    expect(kinds(store, seq)).toEqual(['email_sent', 'email_delivered']);
   });
 
-  it('says email_sent once, however often the message is taken', async () => {
-    const setting = startStore();
-    const seq = await play(setting, [
-      ['email_sent'],
-      ['email_delayed'],
-      ['email_sent'],
-      ['email_sent'],
-      ['email_delivered'],
-    ]);
-    expect(setting.tables.events.ofMessage(seq).map(({ kind }) => kind)).toEqual([
+  it('records email_sent once for each message', async () => {
+    const store = startStore();
+    const seq = await recordEvents(store, [
       'email_sent',
       'email_delayed',
+      'email_sent',
+      'email_sent',
       'email_delivered',
     ]);
+    expect(kinds(store, seq)).toEqual(['email_sent', 'email_delayed', 'email_delivered']);
   });
 
-  it('records a DSN that comes twice once', async () => {
-    const setting = startStore();
-    const seq = await play(setting, [
-      ['email_sent'],
-      ['email_delivered'],
-      ['email_bounced', HARD],
-      ['email_bounced', HARD],
-    ]);
-    expect(setting.tables.events.ofMessage(seq).map(({ kind }) => kind)).toEqual([
+  it('records a DSN that arrives twice once', async () => {
+    const store = startStore();
+    const seq = await recordEvents(store, [
       'email_sent',
       'email_delivered',
       'email_bounced',
+      'email_bounced',
     ]);
+    expect(kinds(store, seq)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
   });
 });
 
-describe('what follows from a bounce', () => {
-  const suppressed = (setting: ReturnType<typeof startStore>, seq: number) => {
-    const message = setting.tables.messages.bySeq(seq);
-    return setting.tables.suppressions
-      .of('acct_one', message?.recipient_hash ?? '')
+describe('suppression after events', () => {
+  const suppressions = (store: Store, seq: number) => {
+    const message = store.tables.messages.bySeq(seq) ?? expect.unreachable();
+    return store.tables.suppressions
+      .of('acct_one', message.recipient_hash)
       .map(({ reason, stream }) => `${reason} ${stream}`);
   };
-  const bounced = (bounce: EventData['bounce']) => ({ bounce }) as EventData;
-
-  it.each<[string, EventData['bounce'], string[]]>([
-    [
-      'a proven hard bounce of the recipient',
-      { bounceType: 'hard', scope: 'recipient', suppress: 'now' },
-      ['hard_bounce all'],
-    ],
-    [
-      'a hard bounce that one reply does not prove',
-      { bounceType: 'hard', scope: 'recipient', suppress: 'second-time' },
-      [],
-    ],
-    ['a block of the sender', { bounceType: 'block', scope: 'sender', suppress: 'never' }, []],
-    ['a hard bounce about the site', { bounceType: 'hard', scope: 'site', suppress: 'now' }, []],
-    ['one soft bounce', { bounceType: 'soft', scope: 'recipient', suppress: 'never' }, []],
-  ])('%s', async (_, bounce, expected) => {
-    const setting = startStore();
-    const seq = await play(setting, [['email_sent'], ['email_bounced', bounced(bounce)]]);
-    expect(suppressed(setting, seq)).toEqual(expected);
-    const event = setting.tables.events.ofMessage(seq).at(-1);
-    expect(JSON.parse(event?.data ?? '')).toMatchObject({ suppressed: expected.length > 0 });
-  });
-
-  it('suppresses on the second unproven bounce of another day, not of the same', async () => {
-    const setting = startStore();
-    const steps: Parameters<typeof play>[1] = [
-      ['email_sent'],
-      ['email_bounced', bounced({ bounceType: 'hard', scope: 'recipient', suppress: 'second-time' })],
-    ];
-    await play(setting, steps);
-    setting.clock.advance(MINUTE);
-    expect(suppressed(setting, await play(setting, steps))).toEqual([]);
-    setting.clock.advance(DAY);
-    expect(suppressed(setting, await play(setting, steps))).toEqual(['hard_bounce all']);
-  });
-
-  const SOFT: Parameters<typeof play>[1] = [
-    ['email_sent'],
-    ['email_bounced', bounced({ bounceType: 'soft', scope: 'recipient', suppress: 'never' })],
+  const bounce = (
+    bounceType: EventFields['email_bounced']['bounceType'],
+    scope: BounceEffect['scope'],
+    suppress: BounceEffect['suppress'],
+  ): (MessageEvent | MessageEventKind)[] => [
+    'email_sent',
+    exampleEvent('email_bounced', { bounceType }, { scope, suppress }),
   ];
 
-  it('suppresses after five soft bounces in fourteen days', async () => {
-    const setting = startStore();
+  it('follows a proven hard bounce of the recipient only', async () => {
+    const results: Record<string, unknown> = {};
+    for (const [bounceType, scope, suppress] of [
+      ['hard', 'recipient', 'now'],
+      ['hard', 'recipient', 'second-time'],
+      ['block', 'sender', 'never'],
+      ['hard', 'site', 'now'],
+      ['soft', 'recipient', 'never'],
+    ] as const) {
+      const store = startStore();
+      const seq = await recordEvents(store, bounce(bounceType, scope, suppress));
+      const event = store.tables.events.ofMessage(seq).at(-1);
+      const { suppressed }: { suppressed?: boolean } = JSON.parse(event?.data ?? '');
+      results[`${bounceType} ${scope} ${suppress}`] = [suppressed, ...suppressions(store, seq)];
+    }
+    expect(results).toEqual({
+      'hard recipient now': [true, 'hard_bounce all'],
+      'hard recipient second-time': [false],
+      'block sender never': [false],
+      'hard site now': [false],
+      'soft recipient never': [false],
+    });
+  });
+
+  it('follows the second unproven bounce on another day, not on the same', async () => {
+    const store = startStore();
+    const events = bounce('hard', 'recipient', 'second-time');
+    await recordEvents(store, events);
+    store.clock.advance(MINUTE);
+    expect(suppressions(store, await recordEvents(store, events))).toEqual([]);
+    store.clock.advance(DAY);
+    expect(suppressions(store, await recordEvents(store, events))).toEqual(['hard_bounce all']);
+  });
+
+  const SOFT = bounce('soft', 'recipient', 'never');
+
+  it('follows five soft bounces in fourteen days', async () => {
+    const store = startStore();
     const seen: string[][] = [];
     for (let n = 0; n < 5; n++) {
-      seen.push(suppressed(setting, await play(setting, SOFT)));
-      setting.clock.advance(3 * DAY);
+      seen.push(suppressions(store, await recordEvents(store, SOFT)));
+      store.clock.advance(3 * DAY);
     }
     expect(seen).toEqual([[], [], [], [], ['soft_bounces all']]);
   });
 
-  it('forgets soft bounces at a delivery, and those that are old', async () => {
-    const setting = startStore();
+  it('does not count soft bounces before a delivery or outside the window', async () => {
+    const store = startStore();
     for (let n = 0; n < 4; n++) {
-      await play(setting, SOFT);
-      setting.clock.advance(MINUTE);
+      await recordEvents(store, SOFT);
+      store.clock.advance(MINUTE);
     }
-    await play(setting, [['email_sent'], ['email_delivered']]);
-    expect(suppressed(setting, await play(setting, SOFT))).toEqual([]);
+    await recordEvents(store, ['email_sent', 'email_delivered']);
+    expect(suppressions(store, await recordEvents(store, SOFT))).toEqual([]);
     for (let n = 0; n < 8; n++) {
-      setting.clock.advance(4 * DAY);
-      expect(suppressed(setting, await play(setting, SOFT))).toEqual([]);
+      store.clock.advance(4 * DAY);
+      expect(suppressions(store, await recordEvents(store, SOFT))).toEqual([]);
     }
   });
 
-  it.each([
-    ['tx', 'arf', true, ['complaint all']],
-    ['mk', 'arf', true, ['complaint mk']],
-    ['tx', 'arf', false, ['complaint mk']],
-    ['mk', 'arf', false, ['complaint mk']],
-    ['tx', 'report_link', undefined, ['complaint mk']],
-    ['mk', 'report_link', undefined, ['complaint mk']],
-  ] as const)(
-    'a complaint about %s mail by %s, verified: %s',
-    async (useCase, source, verified, expected) => {
-      const setting = startStore();
-      const complaint = { fields: { source, feedbackType: 'abuse', verified } };
-      const seq = await play(
-        setting,
-        [['email_sent'], ['email_delivered'], ['email_complained', complaint]],
-        {
-          use_case: useCase,
-        },
-      );
-      expect(suppressed(setting, seq)).toEqual(expected);
-    },
-  );
-
-  it('leaves nothing behind for simulated mail', async () => {
-    const setting = startStore();
-    const seq = await play(setting, [['email_sent'], ['email_bounced', HARD], ['email_complained']], {
-      simulated: 1,
+  it('of all streams follows only verified complaints about transactional mail', async () => {
+    const results: Record<string, string[]> = {};
+    for (const [stream, source, verified] of [
+      ['tx', 'arf', true],
+      ['mk', 'arf', true],
+      ['tx', 'arf', false],
+      ['mk', 'arf', false],
+      ['tx', 'report_link', undefined],
+      ['mk', 'report_link', undefined],
+    ] as const) {
+      const store = startStore();
+      const complaint = exampleEvent('email_complained', { source, verified });
+      const events = ['email_sent', 'email_delivered', complaint] as const;
+      const seq = await recordEvents(store, [...events], { use_case: stream });
+      results[`${stream} ${source} ${verified}`] = suppressions(store, seq);
+    }
+    expect(results).toEqual({
+      'tx arf true': ['complaint all'],
+      'mk arf true': ['complaint mk'],
+      'tx arf false': ['complaint mk'],
+      'mk arf false': ['complaint mk'],
+      'tx report_link undefined': ['complaint mk'],
+      'mk report_link undefined': ['complaint mk'],
     });
-    expect(suppressed(setting, seq)).toEqual([]);
+  });
+
+  it('does not follow events of simulated mail', async () => {
+    const store = startStore();
+    const events = ['email_sent', 'email_bounced', 'email_complained'] as const;
+    const seq = await recordEvents(store, [...events], { simulated: 1 });
+    expect(suppressions(store, seq)).toEqual([]);
   });
 });

@@ -8,6 +8,7 @@ import { openDatabase } from '../../src/store/database.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
+import { exampleEvent } from '../support/events.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
 const BODY_DAYS = 7;
@@ -32,7 +33,7 @@ function start(options: { mayShrink?: () => boolean } = {}) {
   const end = (seq: number) =>
     writer.run((all) => {
       const message = all.messages.bySeq(seq) ?? expect.unreachable();
-      recorder.message(all, message, 'email_sent', {});
+      recorder.message(all, message, exampleEvent('email_sent'));
       all.messages.insertAttempt({
         message_seq: seq,
         attempt: 1,
@@ -40,7 +41,7 @@ function start(options: { mayShrink?: () => boolean } = {}) {
         lane: 'primary',
         report: {},
       });
-      recorder.message(all, all.messages.bySeq(seq) ?? expect.unreachable(), 'email_delivered', {});
+      recorder.message(all, all.messages.bySeq(seq) ?? expect.unreachable(), exampleEvent('email_delivered'));
     });
   const event = (at = clock.now()) =>
     tables.events.insert({
@@ -113,9 +114,11 @@ describe('bodies', () => {
     );
     await writer.run((all) => {
       for (const seq of seqs)
-        recorder.message(all, all.messages.bySeq(seq) ?? expect.unreachable(), 'email_failed', {
-          fields: { reason: 'cancelled' },
-        });
+        recorder.message(
+          all,
+          all.messages.bySeq(seq) ?? expect.unreachable(),
+          exampleEvent('email_failed', { reason: 'cancelled' }),
+        );
     });
     clock.advance(BODY_DAYS * DAY + 1);
     await retention.run();

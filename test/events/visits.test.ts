@@ -1,47 +1,50 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
-import { publicEvent } from '../../src/events/feed.ts';
+import { presentEvent } from '../../src/events/feed.ts';
 import { createVisits, type Visit } from '../../src/events/visits.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
 const PERSON = { ip: '192.0.2.7', userAgent: 'A browser', isBot: false, isProxy: false };
 const SCANNER = { ip: '192.0.2.9', userAgent: 'A scanner', isBot: true, isProxy: true };
 
-/** A store with one message in it, and what becomes of visits to that. */
+/** A store with one message, and the number of visits by kind and result. */
 function start(options: { failing?: boolean } = {}) {
   const store = startStore();
   const { tables, writer, recorder, clock } = store;
   const message = enqueue(tables, clock.now());
-  const fates: Record<string, number> = {};
+  const results: Record<string, number> = {};
   const visits = createVisits({
     clock,
     log: createLog({ level: 'silent', hashAddresses: true }),
     writer:
       options.failing === true ? { ...writer, run: () => Promise.reject(new Error('disk full')) } : writer,
     recorder,
-    observe: (kind, fate) => {
-      fates[`${kind} ${fate}`] = (fates[`${kind} ${fate}`] ?? 0) + 1;
+    observe: (kind, result) => {
+      results[`${kind} ${result}`] = (results[`${kind} ${result}`] ?? 0) + 1;
     },
   });
-  const visit = (changes: Partial<Visit> = {}): Visit => ({
+  type Changes = Partial<Omit<Visit, 'kind'>>;
+  const visit = (changes: Changes = {}): Visit => ({
     kind: 'email_opened',
     messageId: message.message_id,
-    url: null,
     ...PERSON,
     ...changes,
   });
-  const click = (changes: Partial<Visit> = {}) =>
-    visit({ kind: 'email_clicked', url: 'https://x.example/', ...changes });
-  const events = () => tables.events.ofMessage(message.seq).map(publicEvent);
-  return { ...store, message, visits, visit, click, events, fates };
+  const click = (changes: Changes & { url?: string } = {}): Visit => ({
+    ...visit(changes),
+    kind: 'email_clicked',
+    url: changes.url ?? 'https://x.example/',
+  });
+  const events = () => tables.events.ofMessage(message.seq).map(presentEvent);
+  return { ...store, message, visits, visit, click, events, results };
 }
 
 describe('visits', () => {
-  it('become events with who came and how', async () => {
+  it('are recorded as events with the client', async () => {
     const { visits, visit, click, events, message } = start();
-    visits.note(visit());
-    visits.note(click({ url: 'https://x.example/?a=1' }));
+    visits.record(visit());
+    visits.record(click({ url: 'https://x.example/?a=1' }));
     await visits.close();
     expect(events()).toMatchObject([
       { event: 'email_opened', messageId: message.message_id, ...PERSON, isFirst: true },
@@ -50,7 +53,7 @@ describe('visits', () => {
     expect(events()[0]).not.toHaveProperty('url');
   });
 
-  it('tell the first of each kind, by people and by machines apart', async () => {
+  it('mark the first of each kind, separately for people and programs', async () => {
     const { visits, visit, click, events } = start();
     for (const each of [
       visit(SCANNER),
@@ -61,10 +64,14 @@ describe('visits', () => {
       click({ url: 'https://y.example/' }),
       click(SCANNER),
     ]) {
-      visits.note(each);
+      visits.record(each);
     }
     await visits.close();
-    expect(events().map(({ event, isBot, isFirst }) => [event, isBot, isFirst])).toEqual([
+    const seen = events().map((one) => {
+      if (one.event !== 'email_opened' && one.event !== 'email_clicked') return expect.unreachable();
+      return [one.event, one.isBot, one.isFirst];
+    });
+    expect(seen).toEqual([
       ['email_opened', true, true],
       ['email_opened', false, true],
       ['email_opened', false, false],
@@ -75,44 +82,44 @@ describe('visits', () => {
     ]);
   });
 
-  it('leave the state of the message as it is', async () => {
+  it('do not change the state of the message', async () => {
     const { visits, visit, tables, message } = start();
-    visits.note(visit());
+    visits.record(visit());
     await visits.close();
     expect(tables.messages.bySeq(message.seq)?.status).toBe('queued');
   });
 
-  it('to a message that was purged are no events', async () => {
-    const { visits, visit, fates } = start();
-    visits.note(visit({ messageId: 'msg_1700000000000_abcdefghijkl' }));
+  it('of a purged message are ignored', async () => {
+    const { visits, visit, results } = start();
+    visits.record(visit({ messageId: 'msg_1700000000000_abcdefghijkl' }));
     await visits.close();
-    expect(fates).toEqual({ 'email_opened ignored': 1 });
+    expect(results).toEqual({ 'email_opened ignored': 1 });
   });
 
-  it('are recorded as they come up to a bound, then once a minute, for each message and kind', async () => {
-    const { visits, visit, click, fates, clock } = start();
-    for (let i = 0; i < 1000; i++) visits.note(visit());
-    for (let i = 0; i < 200; i++) visits.note(click());
+  it('are recorded up to a limit, then once a minute, for each message and kind', async () => {
+    const { visits, visit, click, results, clock } = start();
+    for (let i = 0; i < 1000; i++) visits.record(visit());
+    for (let i = 0; i < 200; i++) visits.record(click());
     await visits.close();
-    expect(fates).toEqual({
+    expect(results).toEqual({
       'email_opened recorded': 20,
       'email_opened ignored': 980,
       'email_clicked recorded': 200,
     });
     clock.advance(2.5 * MINUTE);
-    for (let i = 0; i < 10; i++) visits.note(visit());
+    for (let i = 0; i < 10; i++) visits.record(visit());
     await visits.close();
     clock.advance(0.5 * MINUTE);
-    for (let i = 0; i < 10; i++) visits.note(visit());
+    for (let i = 0; i < 10; i++) visits.record(visit());
     await visits.close();
-    expect(fates['email_opened recorded']).toBe(23);
+    expect(results['email_opened recorded']).toBe(23);
   });
 
-  it('share commits with what else is written, and hold up nothing', async () => {
+  it('do not delay other units of work', async () => {
     const { visits, visit, click, writer, tables, clock, events } = start();
     const others = Array.from({ length: 50 }, () => enqueue(tables, clock.now()).message_id);
-    for (const messageId of others) visits.note(visit({ messageId }));
-    for (let i = 0; i < 300; i++) visits.note(click());
+    for (const messageId of others) visits.record(visit({ messageId }));
+    for (let i = 0; i < 300; i++) visits.record(click());
     let before = -1;
     await writer.run((all) => {
       all.settings.put('sent', 'yes');
@@ -123,12 +130,12 @@ describe('visits', () => {
     expect(before).toBeLessThan(150);
   });
 
-  it('are lost with a word in the log when the database cannot take them, and the next ones are not', async () => {
-    const { visits, visit, fates } = start({ failing: true });
-    visits.note(visit());
+  it('are lost when the database fails', async () => {
+    const { visits, visit, results } = start({ failing: true });
+    visits.record(visit());
     await visits.close();
-    visits.note(visit());
+    visits.record(visit());
     await visits.close();
-    expect(fates).toEqual({ 'email_opened lost': 2 });
+    expect(results).toEqual({ 'email_opened lost': 2 });
   });
 });

@@ -3,9 +3,11 @@ import { DAY } from '../../src/core/clock.ts';
 import { createIds } from '../../src/core/ids.ts';
 import { createLog } from '../../src/core/log.ts';
 import { systemRandom } from '../../src/core/random.ts';
+import { MESSAGE_EVENT_TYPES } from '../../src/events/event-types.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import { createRetention } from '../../src/events/retention.ts';
 import { kindOfCode } from '../../src/store/rows/row-keys.ts';
+import { DOMAIN_EVENT_FIELDS, exampleEvent } from '../support/events.ts';
 import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 function start() {
@@ -49,7 +51,9 @@ describe('an event', () => {
     const sent = addWebhook('acct_one', 'email_sent', 'email_opened');
     addWebhook('acct_one', 'email_clicked');
     addWebhook('acct_two', '*');
-    await writer.run((unit) => void recorder.message(unit, enqueue(tables, clock.now()), 'email_sent', {}));
+    await writer.run(
+      (unit) => void recorder.message(unit, enqueue(tables, clock.now()), exampleEvent('email_sent')),
+    );
     const row = { kind: 'email_sent', state: 'ready', attempts: 0 };
     expect(rows()).toMatchObject([
       { webhook: all, ...row, delivery_id: expect.stringMatching(/^whd_\d+_[0-9a-z]{12}$/) },
@@ -63,11 +67,11 @@ describe('an event', () => {
     addWebhook('acct_one', '*');
     const domain = tables.domains.byId('domain_one');
     if (domain === null) throw new Error('the domain is missing');
-    const person = { accountId: 'acct_one', domainId: null, fields: { recipient: 'ada@example.net' } };
+    const account = { accountId: 'acct_one', domainId: null };
     await writer.run((unit) => {
-      recorder.domain(unit, domain, 'domain_verified', {});
-      recorder.refusedSend(unit, person);
-      recorder.optedOut(unit, person);
+      recorder.domain(unit, domain, 'domain_verified', DOMAIN_EVENT_FIELDS);
+      recorder.refusedSend(unit, { ...account, fields: MESSAGE_EVENT_TYPES.email_suppressed.example });
+      recorder.optedOut(unit, { ...account, fields: { method: 'api' } });
     });
     expect(rows()).toMatchObject([
       { kind: 'domain_verified' },
@@ -80,7 +84,7 @@ describe('an event', () => {
     const { tables, writer, recorder, clock, addWebhook, rows } = start();
     addWebhook('acct_one', '*');
     const unit = writer.run((unit) => {
-      recorder.message(unit, enqueue(tables, clock.now()), 'email_sent', {});
+      recorder.message(unit, enqueue(tables, clock.now()), exampleEvent('email_sent'));
       throw new Error('undo');
     });
     await expect(unit).rejects.toThrow('undo');
@@ -91,7 +95,7 @@ describe('an event', () => {
     const { tables, writer, recorder, clock, addWebhook, rows } = start();
     addWebhook('acct_one', '*');
     await writer.run(
-      (unit) => void recorder.message(unit, enqueue(tables, clock.now()), 'email_delivered', {}),
+      (unit) => void recorder.message(unit, enqueue(tables, clock.now()), exampleEvent('email_delivered')),
     );
     expect(rows()).toEqual([]);
   });
@@ -102,7 +106,9 @@ describe('retention', () => {
     const { tables, writer, recorder, clock, log, addWebhook, rows } = start();
     addWebhook('acct_one', '*');
     const tell = () =>
-      writer.run((unit) => void recorder.message(unit, enqueue(tables, clock.now()), 'email_sent', {}));
+      writer.run(
+        (unit) => void recorder.message(unit, enqueue(tables, clock.now()), exampleEvent('email_sent')),
+      );
     await tell();
     clock.advance(91 * DAY);
     await tell();

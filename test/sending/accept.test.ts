@@ -295,7 +295,7 @@ describe('suppressed recipients', () => {
         recipient: expect.stringMatching(/ada@example\.net/i),
         reason,
         since: '2026-01-15T12:00:00.000Z',
-        message: expect.stringContaining('is not written to'),
+        message: expect.stringContaining('is suppressed'),
       },
     ]);
   });

@@ -33,7 +33,7 @@ describe('a calendar object', () => {
     ['nothing in it', 'REQUEST', '', /^calendar\.content must be an iCalendar object/],
     ['another object', 'REQUEST', 'BEGIN:VCARD\nEND:VCARD', /^calendar\.content/],
     ['no end', 'REQUEST', 'BEGIN:VCALENDAR\nMETHOD:REQUEST\n', /^calendar\.content/],
-    ['U+0000', 'REQUEST', EVENT.replace('Grüße', '\u0000'), /^calendar\.content must not hold/],
+    ['U+0000', 'REQUEST', EVENT.replace('Grüße', '\u0000'), /^calendar\.content must not contain/],
   ])('is refused with %s', (_, method, content, expected) => {
     const { faults } = parse(method, content);
     expect(faults).toHaveLength(1);

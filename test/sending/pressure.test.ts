@@ -11,7 +11,7 @@ describe('sends', () => {
     const limits = { queuedMessages: 100, freeDiskBytes: 0 };
     const pressure = createPressure({ tables, log, dir: '.', unrecorded: () => fault, ...limits });
     await pressure.start();
-    pressure.stop();
+    await pressure.stop();
     expect(pressure.refusal()).toBeNull();
     fault = 'outcomes cannot be recorded since 3 s: database disk image is malformed';
     expect(pressure.refusal()).toMatchObject({
@@ -25,21 +25,21 @@ describe('sends', () => {
   });
 });
 
-describe('the room that campaigns have in the queue', () => {
+describe('the capacity of the queue for campaigns', () => {
   it.each([
-    { bound: 1000, before: 0, since: 0, room: 900, why: 'the last tenth is everybody else’s' },
-    { bound: 1000, before: 300, since: 500, room: 100, why: 'what came since the last look counts' },
-    { bound: 1000, before: 950, since: 0, room: 0, why: 'in the last tenth there is none' },
-    { bound: 1000, before: 5000, since: 0, room: 0, why: 'nor over the bound' },
-    { bound: 1, before: 0, since: 0, room: 1, why: 'a bound of one is no standstill' },
+    { bound: 1000, before: 0, since: 0, capacity: 900, why: 'the last tenth is reserved' },
+    { bound: 1000, before: 300, since: 500, capacity: 100, why: 'messages since the last check count' },
+    { bound: 1000, before: 950, since: 0, capacity: 0, why: 'none within the last tenth' },
+    { bound: 1000, before: 5000, since: 0, capacity: 0, why: 'none above the limit' },
+    { bound: 1, before: 0, since: 0, capacity: 1, why: 'one for a limit of one' },
     {
       bound: 5_000_000,
       before: 1000,
       since: 500,
-      room: 4_499_000,
+      capacity: 4_499_000,
       why: 'a large queue is not counted again',
     },
-  ])('$room of $bound: $why', async ({ bound, before, since, room }) => {
+  ])('$capacity of $bound: $why', async ({ bound, before, since, capacity }) => {
     const { tables } = startStore();
     let count = before;
     tables.queue.count = () => count;
@@ -47,9 +47,9 @@ describe('the room that campaigns have in the queue', () => {
     const limits = { queuedMessages: bound, freeDiskBytes: 0 };
     const pressure = createPressure({ tables, log, dir: '.', ...limits });
     await pressure.start();
-    pressure.stop();
+    await pressure.stop();
     count += since;
-    expect(pressure.room()).toBe(room);
+    expect(pressure.capacity()).toBe(capacity);
     expect(pressure.refusal() !== null).toBe(before >= bound);
   });
 });

@@ -116,7 +116,7 @@ describe('retrying a message that is', () => {
 
 describe('a retry says what it leads to', () => {
   it.each<[what: string, obstacle: (() => string | null) | undefined, report: string]>([
-    ['nothing is known against it', () => null, 'is due now and is tried at once'],
+    ['no reason is known', () => null, 'is due now and is tried immediately'],
     [
       'its site is suspended',
       () => 'the mail hosts of example.net cannot be reached, and are tried again at 12:00',
@@ -134,11 +134,11 @@ describe('a retry says what it leads to', () => {
   });
 
   it.each([
-    ['taken, not yet sent', 'the message is being sent at this moment'],
-    ['queued', 'the message is in the queue and due already: it was not tried yet'],
-    ['queued for later', 'the message was not tried yet, and is due at 2026-01-15T13:00:00.000Z'],
-    ['held', 'the message stays held: its campaign is paused. Resume the campaign to send it'],
-    ['delivered', 'the message is delivered: nothing of it waits any more'],
+    ['taken, not yet sent', 'The message is being sent'],
+    ['queued', 'The message is due already and waits for its first attempt'],
+    ['queued for later', 'The message is due at 2026-01-15T13:00:00.000Z and waits for its first attempt'],
+    ['held', 'The message is held because its campaign is paused: resume the campaign to send it'],
+    ['delivered', 'The message is delivered and not queued any more'],
   ])('when it is refused: %s', async (state, message) => {
     const { mail, inState, tables } = start();
     const { seq, message_id } = inState(state === 'held' ? 'queued' : state);
@@ -154,7 +154,10 @@ describe('a message of another account', () => {
     const before = tables.queue.get(seq);
     for (const id of [message_id, 'msg_1_unknown']) {
       for (const answer of [await mail.cancel('acct_one', id), await mail.retry('acct_one', id)])
-        expect(answer).toMatchObject({ code: 'MESSAGE_NOT_FOUND', message: 'There is no such message' });
+        expect(answer).toMatchObject({
+          code: 'MESSAGE_NOT_FOUND',
+          message: expect.stringMatching(/^There is no message msg_/),
+        });
     }
     expect(tables.queue.get(seq)).toEqual(before);
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { complianceVariables, requiredVariables } from '../../src/mail/compliance.ts';
 import { MAX_PROBLEMS, MAX_SLOTS, parseTemplate } from '../../src/mail/template.ts';
-import { type Rendered, renderWording } from '../../src/sending/render.ts';
+import { type Rendered, renderPrepared } from '../../src/sending/render.ts';
 
 const SERVICE = complianceVariables({
   account: {
@@ -15,7 +15,7 @@ const FOOTER = '<p>{{company_address_html}}</p><p>{{unsubscribe_email_html}}</p>
 
 function render(source: string, variables: Record<string, unknown> = {}): Rendered | Refusal {
   const parts = [{ field: 'html', kind: 'html', template: parseTemplate(source) } as const];
-  return renderWording(
+  return renderPrepared(
     { parts: [...parts], service: SERVICE, required: requiredVariables({ essential: false }) },
     variables,
   );

@@ -91,7 +91,7 @@ describe('a send that names a template', () => {
     await templates.remove('acct_one', deleted);
     for (const templateId of ['template_1_unknown', deleted, theirs]) {
       const { code, message } = refused(await send({ ...NAMED, templateId }));
-      expect([code, message]).toEqual(['TEMPLATE_NOT_FOUND', `there is no template ${templateId}`]);
+      expect([code, message]).toEqual(['TEMPLATE_NOT_FOUND', `There is no template ${templateId}`]);
     }
   });
 

@@ -1,12 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
-import { publicEvent } from '../../src/events/feed.ts';
+import { presentEvent } from '../../src/events/feed.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { SuppressionFilter } from '../../src/store/suppressions.ts';
-import { createSuppressionList, type LiftWish, type SuppressionWish } from '../../src/suppression/list.ts';
+import {
+  createSuppressionList,
+  type SuppressionInput,
+  type SuppressionTarget,
+} from '../../src/suppression/list.ts';
 import { suppressedFor } from '../../src/suppression/suppression.ts';
+import { exampleEvent } from '../support/events.ts';
 import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 const ADA = 'ada@example.net';
@@ -22,11 +27,11 @@ function start() {
   };
   const recorder = createRecorder({ clock, ids, onSuppressionChange });
   const list = createSuppressionList({ ...store, recorder, onSuppressionChange });
-  const add = (email: string, wish: Partial<SuppressionWish> = {}, accountId = 'acct_one') =>
-    list.add(accountId, { email, reason: 'manual', stream: 'all', ...wish });
-  const lift = async (wish: LiftWish, accountId = 'acct_one') => {
-    const lifted = await list.lift(accountId, wish);
-    return isRefusal(lifted) ? lifted.code : lifted.map(({ stream, reason }) => `${stream} ${reason}`);
+  const add = (email: string, input: Partial<SuppressionInput> = {}, accountId = 'acct_one') =>
+    list.add(accountId, { email, reason: 'manual', stream: 'all', ...input });
+  const remove = async (target: SuppressionTarget, accountId = 'acct_one') => {
+    const removed = await list.remove(accountId, target);
+    return isRefusal(removed) ? removed.code : removed.map(({ stream, reason }) => `${stream} ${reason}`);
   };
   const listed = async (filter: Partial<SuppressionFilter> = {}) => {
     const { rows } = await list.list({ accountId: 'acct_one', beforeSeq: null, limit: 50, ...filter });
@@ -35,8 +40,8 @@ function start() {
   const events = () =>
     tables.events
       .feed({ accountId: 'acct_one', afterSeq: 0, limit: 200 })
-      .rows.map((row) => publicEvent(row));
-  return { ...store, recorder, list, changed, add, lift, listed, events };
+      .rows.map((row) => presentEvent(row));
+  return { ...store, recorder, list, changed, add, remove, listed, events };
 }
 
 function granted<T>(value: T | Refusal): T {
@@ -47,7 +52,7 @@ function granted<T>(value: T | Refusal): T {
 const TX = { useCase: 'tx', essential: false } as const;
 
 describe('a suppression', () => {
-  it('stands from the moment it is set, for its account alone', async () => {
+  it('applies immediately, and to its account only', async () => {
     const { add, tables, clock } = start();
     const { row, created } = granted(await add('Ada <Ada@Example.net>'));
     expect(created).toBe(true);
@@ -56,7 +61,7 @@ describe('a suppression', () => {
     expect(suppressedFor(tables, 'acct_two', HASH, TX)).toBeNull();
   });
 
-  it('is one, however often it is set', async () => {
+  it('is created once', async () => {
     const { add, clock, changed, listed } = start();
     const first = granted(await add(ADA));
     clock.advance(MINUTE);
@@ -65,7 +70,7 @@ describe('a suppression', () => {
     expect(changed).toEqual([`acct_one ${HASH}`]);
   });
 
-  it('stands beside others of its stream and reason', async () => {
+  it('coexists with those of other streams and reasons', async () => {
     const { add, listed } = start();
     await add(ADA);
     await add(ADA, { stream: 'mk' });
@@ -73,16 +78,19 @@ describe('a suppression', () => {
     expect(await listed()).toEqual([`${ADA} all complaint`, `${ADA} mk manual`, `${ADA} all manual`]);
   });
 
-  it.each(['nobody', 'a@b', 'a@example.net, b@example.net', ''])('needs an address: "%s"', async (email) => {
-    const { add, listed } = start();
-    expect(await add(email)).toMatchObject({
-      code: 'VALIDATION_ERROR',
-      extras: { details: [{ field: 'email' }] },
-    });
-    expect(await listed()).toEqual([]);
-  });
+  it.each(['nobody', 'a@b', 'a@example.net, b@example.net', ''])(
+    'is refused without a valid address: "%s"',
+    async (email) => {
+      const { add, listed } = start();
+      expect(await add(email)).toMatchObject({
+        code: 'VALIDATION_ERROR',
+        extras: { details: [{ field: 'email' }] },
+      });
+      expect(await listed()).toEqual([]);
+    },
+  );
 
-  it('that is an opt-out is an event, once', async () => {
+  it('for an opt-out is recorded as an event once', async () => {
     const { add, events } = start();
     await add(ADA, { reason: 'unsubscribe', stream: 'mk' });
     await add(ADA, { reason: 'unsubscribe', stream: 'mk' });
@@ -99,61 +107,59 @@ describe('a suppression', () => {
   });
 });
 
-describe('lifting', () => {
-  it.each<[string, Partial<LiftWish>, string[] | string, number]>([
+describe('removing suppressions', () => {
+  it.each<[string, Partial<SuppressionTarget>, string[] | string, number]>([
     ['all of an address', {}, ['all hard_bounce', 'mk unsubscribe', 'mk manual'], 0],
     ['one stream', { stream: 'mk' }, ['mk unsubscribe', 'mk manual'], 1],
     ['one reason', { reason: 'hard_bounce' }, ['all hard_bounce'], 2],
     ['one of both', { stream: 'mk', reason: 'manual' }, ['mk manual'], 2],
     ['a stream that is not there', { stream: 'tx' }, 'NOT_FOUND', 3],
-  ])('%s', async (_, wish, expected, left) => {
-    const { add, lift, listed } = start();
+  ])('%s', async (_, target, expected, left) => {
+    const { add, remove, listed } = start();
     await add(ADA, { reason: 'hard_bounce' });
     await add(ADA, { reason: 'unsubscribe', stream: 'mk' });
     await add(ADA, { stream: 'mk' });
-    expect(await lift({ email: ADA, ...wish })).toEqual(expected);
+    expect(await remove({ email: ADA, ...target })).toEqual(expected);
     expect(await listed()).toHaveLength(left);
   });
 
-  it('reaches an erased person by identifier, and nobody of another account', async () => {
-    const { add, lift, db, listed } = start();
+  it('accepts the identifier of an erased person, and affects no other account', async () => {
+    const { add, remove, db, listed } = start();
     await add(ADA);
     await add(ADA, {}, 'acct_two');
     db.prepare('UPDATE suppressions SET email = NULL').run();
-    expect(await lift({ email: HASH })).toEqual(['all manual']);
-    expect(await lift({ email: HASH })).toBe('NOT_FOUND');
+    expect(await remove({ email: HASH })).toEqual(['all manual']);
+    expect(await remove({ email: HASH })).toBe('NOT_FOUND');
     expect(await listed({ accountId: 'acct_two' })).toEqual(['null all manual']);
   });
 
-  it('lets counted bounces begin again', async () => {
-    const { add, lift, tables, clock } = start();
+  it('resets the counted bounces', async () => {
+    const { add, remove, tables, clock } = start();
     tables.suppressions.addStrike('acct_one', HASH, 'soft', clock.now());
     await add(ADA, { reason: 'soft_bounces' });
-    await lift({ email: ADA });
+    await remove({ email: ADA });
     expect(tables.suppressions.strikesSince('acct_one', HASH, 'soft', 0)).toEqual([]);
   });
 });
 
-describe('a change of suppressions is told', () => {
-  it('when it is set and lifted by hand, not when nothing changed', async () => {
-    const { add, lift, changed } = start();
-    await lift({ email: ADA });
+describe('onSuppressionChange', () => {
+  it('is called after a manual change, not when nothing changed', async () => {
+    const { add, remove, changed } = start();
+    await remove({ email: ADA });
     await add(ADA);
-    await lift({ email: ADA });
-    await lift({ email: ADA });
+    await remove({ email: ADA });
+    await remove({ email: ADA });
     expect(changed).toEqual([`acct_one ${HASH}`, `acct_one ${HASH}`]);
   });
 
-  it('when a bounce sets it', async () => {
+  it('is called after a bounce', async () => {
     const { tables, writer, recorder, clock, changed } = start();
     const { seq } = enqueue(tables, clock.now(), { recipient: ADA });
     await writer.run((all) => {
       for (const kind of ['email_sent', 'email_bounced'] as const) {
         const message = all.messages.bySeq(seq);
         if (message === null) throw new Error('the message is gone');
-        recorder.message(all, message, kind, {
-          bounce: { bounceType: 'hard', scope: 'recipient', suppress: 'now' },
-        });
+        recorder.message(all, message, exampleEvent(kind));
       }
     });
     expect(changed).toEqual([`acct_one ${HASH}`]);
@@ -161,7 +167,7 @@ describe('a change of suppressions is told', () => {
 });
 
 describe('the list', () => {
-  it('is filtered and read page by page, newest first', async () => {
+  it('is filtered and paged, newest first', async () => {
     const { add, list, listed } = start();
     await add('a@example.net');
     await add('b@example.net', { stream: 'tx' });

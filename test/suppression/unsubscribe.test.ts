@@ -2,17 +2,21 @@ import { describe, expect, it } from 'vitest';
 import { mayReceiveMarketing } from '../../src/audience/eligibility.ts';
 import { addPerson } from '../../src/audience/people.ts';
 import { createStatusFollower } from '../../src/audience/standing.ts';
-import { publicEvent } from '../../src/events/feed.ts';
+import { presentEvent } from '../../src/events/feed.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { type SentMail, sentMailOf } from '../../src/mail/sent-mail.ts';
 import type { OptOutMethod } from '../../src/store/contacts/consent.ts';
 import type { UseCase } from '../../src/store/domains/domains.ts';
-import { createUnsubscribing, type Word } from '../../src/suppression/unsubscribe.ts';
+import { createUnsubscribing, type OptOutSource } from '../../src/suppression/unsubscribe.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
 const ADA = 'ada@example.net';
 const HASH = emailIdentifier(ADA);
-const word = (method: OptOutMethod = 'page'): Word => ({ method, ip: '192.0.2.7', userAgent: 'A browser' });
+const source = (method: OptOutMethod = 'page'): OptOutSource => ({
+  method,
+  ip: '192.0.2.7',
+  userAgent: 'A browser',
+});
 
 type GroupState = 'none' | 'group' | 'deleted group';
 
@@ -75,11 +79,11 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
     mail,
     groupId,
     groupSeq,
-    optOut: (choice: 'list' | 'all', how = word(), of: SentMail = mail) =>
+    optOut: (choice: 'list' | 'all', how = source(), of: SentMail = mail) =>
       writer.run((all) => unsubscribing.optOut(all, of, choice, how)),
     undo: (parts: ('group' | 'mk' | 'tx')[], of: SentMail = mail) =>
-      writer.run((all) => unsubscribing.undo(all, of, parts, word())),
-    standing: () => unsubscribing.standing(tables, mail),
+      writer.run((all) => unsubscribing.undo(all, of, parts, source())),
+    state: () => unsubscribing.state(tables, mail),
     suppressed: () =>
       tables.suppressions.of('acct_one', HASH).map(({ reason, stream }) => `${reason} ${stream}`),
     status: () => tables.contacts.byIdentifier('acct_one', HASH)?.global_status,
@@ -90,7 +94,7 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
     events: () =>
       tables.events
         .feed({ accountId: 'acct_one', afterSeq: 0, limit: 100, kind: 'email_unsubscribed' })
-        .rows.map(publicEvent),
+        .rows.map(presentEvent),
   };
 }
 
@@ -106,7 +110,7 @@ describe('what an opt-out stops', () => {
   ] as const)('%s mail to %s, %s: %j', async (useCase, groupState, choice, parts, scope, status) => {
     const test = await setting(useCase, groupState);
     expect(await test.optOut(choice)).toEqual(parts);
-    expect(test.standing().stopped.toSorted()).toEqual([...parts].sort());
+    expect(test.state().stopped.toSorted()).toEqual([...parts].sort());
     expect(test.suppressed()).toEqual(
       parts.filter((part) => part !== 'group').map((stream) => `unsubscribe ${stream}`),
     );
@@ -116,7 +120,7 @@ describe('what an opt-out stops', () => {
     ]);
   });
 
-  it('of a group is the membership, and nothing else of the account', async () => {
+  it('of a group affects only the membership', async () => {
     const test = await setting('mk', 'group');
     await test.optOut('list');
     expect([test.isMember(), test.mayReceive(test.groupId), test.mayReceive(null)]).toEqual([
@@ -127,32 +131,32 @@ describe('what an opt-out stops', () => {
     expect(test.history()[0]).toEqual(['left_group', 'page']);
   });
 
-  it('of a group outlives the membership', async () => {
+  it('of a group is kept after the membership is deleted', async () => {
     const test = await setting('mk', 'group');
     await test.optOut('list');
     await test.writer.run((all) => {
       const contact = all.contacts.byIdentifier('acct_one', HASH);
       if (contact) all.subscriptions.remove(test.groupSeq, contact.seq);
     });
-    expect(test.standing().stopped).toEqual(['group']);
+    expect(test.state().stopped).toEqual(['group']);
   });
 });
 
-describe('saying it again', () => {
+describe('repeating an opt-out', () => {
   it.each([
     ['mk', 'none'],
     ['mk', 'group'],
     ['tx', 'none'],
   ] as const)('%s mail to %s: nothing changes, nobody is told', async (useCase, groupState) => {
     const test = await setting(useCase, groupState);
-    await test.optOut('list', word('one_click'));
-    expect(await test.optOut('list', word('mailto'))).toEqual([]);
-    expect(await test.optOut('list', word('page'))).toEqual([]);
+    await test.optOut('list', source('one_click'));
+    expect(await test.optOut('list', source('mailto'))).toEqual([]);
+    expect(await test.optOut('list', source('page'))).toEqual([]);
     expect(test.events()).toMatchObject([{ method: 'one_click' }]);
   });
 });
 
-describe('taking it back', () => {
+describe('undoing an opt-out', () => {
   it.each([
     ['mk', 'none', 'list', ['mk']],
     ['mk', 'group', 'list', ['group']],
@@ -163,7 +167,7 @@ describe('taking it back', () => {
     const test = await setting(useCase, groupState);
     await test.optOut(choice);
     expect((await test.undo([...parts])).toSorted()).toEqual([...parts].sort());
-    expect([test.standing().stopped, test.suppressed(), test.status(), test.isMember()]).toEqual([
+    expect([test.state().stopped, test.suppressed(), test.status(), test.isMember()]).toEqual([
       [],
       [],
       'active',
@@ -173,7 +177,7 @@ describe('taking it back', () => {
     expect(await test.undo([...parts])).toEqual([]);
   });
 
-  it('of a group stays in the history', async () => {
+  it('of a group is kept in the history', async () => {
     const test = await setting('mk', 'group');
     await test.optOut('list');
     await test.undo(['group']);
@@ -183,16 +187,16 @@ describe('taking it back', () => {
     ]);
   });
 
-  it('takes back no more than it is told, and nothing that the mail could not stop', async () => {
+  it('restores only the given parts, and only those that the mail can stop', async () => {
     const test = await setting('mk', 'group');
     await test.optOut('list');
     await test.optOut('all');
     expect(await test.undo(['tx'])).toEqual([]);
     expect(await test.undo(['mk', 'tx'])).toEqual(['mk']);
-    expect(test.standing().stopped).toEqual(['group']);
+    expect(test.state().stopped).toEqual(['group']);
   });
 
-  it.each(['hard_bounce', 'complaint', 'manual'] as const)('never lifts %s', async (reason) => {
+  it.each(['hard_bounce', 'complaint', 'manual'] as const)('never removes %s', async (reason) => {
     const test = await setting('mk');
     await test.writer.run((all) => {
       all.suppressions.add({
@@ -211,22 +215,22 @@ describe('taking it back', () => {
   });
 });
 
-describe('who is not on record any more', () => {
-  it('is kept from mail by the hash alone, and the account is told', async () => {
+describe('an opt-out for a purged message', () => {
+  it('suppresses by the hash and records the event', async () => {
     const test = await setting('mk', 'group');
-    const stranger: SentMail = {
+    const purged: SentMail = {
       ...test.mail,
       messageId: 'msg_1500000000000_abcdefghijkl',
       recipientHash: emailIdentifier('bob@example.net'),
     };
-    await test.optOut('list', word('one_click'), stranger);
-    await test.optOut('all', word('page'), stranger);
-    expect(test.tables.groupOptOuts.has(test.groupSeq, stranger.recipientHash)).toBe(true);
-    expect(test.tables.suppressions.of('acct_one', stranger.recipientHash)).toMatchObject([
+    await test.optOut('list', source('one_click'), purged);
+    await test.optOut('all', source('page'), purged);
+    expect(test.tables.groupOptOuts.has(test.groupSeq, purged.recipientHash)).toBe(true);
+    expect(test.tables.suppressions.of('acct_one', purged.recipientHash)).toMatchObject([
       { reason: 'unsubscribe', stream: 'mk', email: null, message_seq: null },
     ]);
     const person = {
-      contactIdentifier: stranger.recipientHash,
+      contactIdentifier: purged.recipientHash,
       useCase: 'mk',
       subscriptionGroupId: test.groupId,
     };
@@ -237,10 +241,10 @@ describe('who is not on record any more', () => {
     expect([test.isMember(), test.suppressed()]).toEqual([true, []]);
   });
 
-  it('is nobody, when the mail was simulated', async () => {
+  it('has no effect when the mail was simulated', async () => {
     const test = await setting('mk', 'group');
     const simulated = { ...test.mail, simulated: true };
-    expect(await test.optOut('all', word(), simulated)).toEqual([]);
+    expect(await test.optOut('all', source(), simulated)).toEqual([]);
     expect([test.suppressed(), test.events()]).toEqual([[], []]);
   });
 });

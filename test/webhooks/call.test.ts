@@ -40,8 +40,8 @@ async function start({ allowPrivateNetworks = true, timeoutMs = 5000, trusted }:
 }
 
 function why(result: CallResult | null): string {
-  if (result?.kind !== 'unanswered') throw new Error(`it was answered: ${JSON.stringify(result)}`);
-  return result.why;
+  if (result?.kind !== 'no-response') throw new Error(`there was a response: ${JSON.stringify(result)}`);
+  return result.reason;
 }
 
 describe('a call', () => {
@@ -49,7 +49,7 @@ describe('a call', () => {
     const endpoint = await startEndpoint(() => ({ status: 202, body: 'thanks' }));
     const { call } = await start();
     expect(await call(endpoint.url)).toEqual({
-      kind: 'answered',
+      kind: 'response',
       status: 202,
       body: 'thanks',
       retryAfter: undefined,
@@ -80,7 +80,7 @@ describe('a call', () => {
     const elsewhere = await startEndpoint();
     const endpoint = await startEndpoint(() => ({ status: 307, headers: { location: elsewhere.url } }));
     const { call } = await start();
-    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 307 });
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'response', status: 307 });
     expect(elsewhere.received).toEqual([]);
   });
 
@@ -94,28 +94,28 @@ describe('a call', () => {
   ])('keeps the beginning of the answer: %s', async (_, body, kept) => {
     const endpoint = await startEndpoint(() => ({ status: 200, body }));
     const { call } = await start();
-    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: kept });
-    // The connection that was cut off harms nobody.
-    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: kept });
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'response', status: 200, body: kept });
+    // The connection that was closed affects no later call.
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'response', status: 200, body: kept });
   });
 
-  it('counts an answer whose body breaks off, or does not come to its end', async () => {
+  it('accepts a response whose body is incomplete', async () => {
     const endpoint = await startEndpoint((_, response) => {
       response.writeHead(200, { 'content-length': '100' });
       response.write('begun', () => response.destroy());
       return 'nothing';
     });
     const { call } = await start({ timeoutMs: 200 });
-    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: 'begun' });
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'response', status: 200, body: 'begun' });
     endpoint.answer((_, response) => {
       response.writeHead(200);
       response.write('begun');
       return 'nothing';
     });
-    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: 'begun' });
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'response', status: 200, body: 'begun' });
   });
 
-  it('does not read an answer that has no end', async () => {
+  it('does not read a response without an end', async () => {
     const endpoint = await startEndpoint((_, response) => {
       const more = () => {
         while (!response.destroyed && response.write('x'.repeat(16_384)));
@@ -125,17 +125,17 @@ describe('a call', () => {
       return 'nothing';
     });
     const { call } = await start({ timeoutMs: 600_000 });
-    expect(await call(endpoint.url)).toMatchObject({ kind: 'answered', status: 200, body: 'x'.repeat(1024) });
+    expect(await call(endpoint.url)).toMatchObject({ kind: 'response', status: 200, body: 'x'.repeat(1024) });
   });
 
-  it('is given up when no answer comes in time', async () => {
+  it('times out without a response', async () => {
     const endpoint = await startEndpoint(() => 'nothing');
     const { call } = await start({ timeoutMs: 100 });
-    expect(why(await call(endpoint.url))).toBe('no answer within 0.1 s');
+    expect(why(await call(endpoint.url))).toBe('no response within 0.1 s');
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it('ends at once when it is called off', async () => {
+  it('ends when it is aborted', async () => {
     const abort = new AbortController();
     const endpoint = await startEndpoint(() => {
       abort.abort();
@@ -147,19 +147,19 @@ describe('a call', () => {
     expect(endpoint.received).toHaveLength(1);
   });
 
-  it('fails where nobody listens, and where no HTTP is spoken', async () => {
+  it('fails where nothing listens, and where the server does not use HTTP', async () => {
     const endpoint = await startEndpoint();
     const { call } = await start();
     expect(why(await call(`http://127.0.0.1:1/`))).toBe('the connection was refused');
     expect(why(await call(`https://127.0.0.1:${endpoint.port}/`))).toBe('the TLS handshake failed');
-    const babbler = createServer((socket) => socket.end('220 mail.example ESMTP\r\n'));
-    await new Promise<void>((resolve) => babbler.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void babbler.close());
-    const { port } = babbler.address() as { port: number };
+    const notHttp = createServer((socket) => socket.end('220 mail.example ESMTP\r\n'));
+    await new Promise<void>((resolve) => notHttp.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void notHttp.close());
+    const { port } = notHttp.address() as { port: number };
     expect(why(await call(`http://127.0.0.1:${port}/`))).toBe('the response is not valid HTTP');
   });
 
-  it('bounds the header of an answer', async () => {
+  it('limits the header of a response', async () => {
     const endpoint = await startEndpoint(() => ({ status: 200, headers: { 'x-long': 'x'.repeat(20_000) } }));
     const { call } = await start();
     expect(why(await call(endpoint.url))).toBe('the header of the response is too large');
@@ -167,7 +167,7 @@ describe('a call', () => {
 });
 
 describe('a name', () => {
-  it('is looked up by our own resolver, and called by that name', async () => {
+  it('is resolved by the configured resolver and sent as Host', async () => {
     const endpoint = await startEndpoint();
     const { call, dns } = await start();
     dns.set('receiver.test', 'A', ['127.0.0.1']);
@@ -176,7 +176,7 @@ describe('a name', () => {
     expect(dns.asked('receiver.test')).toBeGreaterThan(0);
   });
 
-  it('localhost is this machine, without a question to anybody', async () => {
+  it('localhost is this machine, without a DNS query', async () => {
     const endpoint = await startEndpoint();
     const { call, dns } = await start();
     for (const host of ['localhost', 'LOCALHOST.', 'app.localhost'])
@@ -188,14 +188,14 @@ describe('a name', () => {
     ['that does not exist', 'NXDOMAIN', 'receiver.test does not exist in DNS'],
     ['without an address', 'NODATA', 'receiver.test has no address in DNS'],
     ['that cannot be looked up now', 'SERVFAIL', 'receiver.test could not be looked up in DNS'],
-  ] as const)('%s: no answer', async (_, behaviour, reason) => {
+  ] as const)('%s gets no response', async (_, behavior, reason) => {
     const { call, dns } = await start();
-    dns.set('receiver.test', '*', behaviour);
+    dns.set('receiver.test', '*', behavior);
     expect(why(await call('http://receiver.test/'))).toBe(reason);
   });
 });
 
-describe('what may not be called', () => {
+describe('a forbidden address', () => {
   it.each([
     ['169.254.169.254', true],
     ['fe80::1', true],
@@ -204,13 +204,16 @@ describe('what may not be called', () => {
     ['10.0.0.1', false],
     ['127.0.0.1', false],
     ['::1', false],
-  ])('a name that leads to %s (private networks allowed: %s)', async (address, allowPrivateNetworks) => {
-    const { call, dns } = await start({ allowPrivateNetworks });
-    dns.set('receiver.test', address.includes(':') ? 'AAAA' : 'A', [address]);
-    expect(why(await call('http://receiver.test:1/'))).toMatch(
-      /^receiver\.test has no (public )?address that webhooks may call$/,
-    );
-  });
+  ])(
+    'is refused for a name that resolves to %s (private networks allowed: %s)',
+    async (address, allowPrivateNetworks) => {
+      const { call, dns } = await start({ allowPrivateNetworks });
+      dns.set('receiver.test', address.includes(':') ? 'AAAA' : 'A', [address]);
+      expect(why(await call('http://receiver.test:1/'))).toMatch(
+        /^receiver\.test has no (public )?address that webhooks may call$/,
+      );
+    },
+  );
 
   it.each([
     ['http://169.254.169.254/', true],
@@ -231,14 +234,14 @@ describe('what may not be called', () => {
     expect(why(await call(url))).toMatch(/has no (public )?address that webhooks may call$/);
   });
 
-  it('is left out where a name leads elsewhere as well', async () => {
+  it('is skipped where a name has other addresses', async () => {
     const endpoint = await startEndpoint();
     const { call, dns } = await start();
     dns.set('receiver.test', 'A', ['169.254.169.254', '127.0.0.1']);
     expect(await call(`http://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
   });
 
-  it('is judged by the one answer that the connection then uses: there is no second to be fooled by', async () => {
+  it('is checked on the DNS answer that the connection uses', async () => {
     const endpoint = await startEndpoint();
     const { call, dns } = await start();
     dns.set('receiver.test', 'A', { values: ['127.0.0.1'], ttl: 0 });
@@ -247,80 +250,80 @@ describe('what may not be called', () => {
   });
 });
 
-describe('what an account learns of a call that failed', () => {
-  /** The same call to a port where something listens, and to one where nothing does. */
+describe('the error that an account reads', () => {
+  /** The same call to an open port and to a closed one. */
   async function outcomes(allowPrivateNetworks: boolean) {
     const endpoint = await startEndpoint();
     const { call, dns } = await start({ allowPrivateNetworks });
     dns.set('receiver.test', 'A', ['127.0.0.1']);
-    const said = async (url: string) => {
+    const resultOf = async (url: string) => {
       const result = await call(url);
-      return result?.kind === 'unanswered' ? result.why : result?.status;
+      return result?.kind === 'no-response' ? result.reason : result?.status;
     };
-    return { said, dns, open: endpoint.port, port: 1, received: endpoint.received };
+    return { resultOf, dns, open: endpoint.port, port: 1, received: endpoint.received };
   }
 
-  it('is the same for every port, name and address inside of a private network', async () => {
-    const { said, dns, open, port, received } = await outcomes(false);
+  it('is the same for all ports, names and addresses of private networks', async () => {
+    const { resultOf, dns, open, port, received } = await outcomes(false);
     const words = 'receiver.test has no public address that webhooks may call';
-    expect(await said(`http://receiver.test:${open}/`)).toBe(words);
-    expect(await said(`http://receiver.test:${port}/`)).toBe(words);
+    expect(await resultOf(`http://receiver.test:${open}/`)).toBe(words);
+    expect(await resultOf(`http://receiver.test:${port}/`)).toBe(words);
     for (const address of ['10.0.0.1', '169.254.169.254', '100.64.0.1']) {
       dns.set('receiver.test', 'A', [address]);
-      expect(await said('http://receiver.test/')).toBe(words);
+      expect(await resultOf('http://receiver.test/')).toBe(words);
     }
-    for (const behaviour of ['NXDOMAIN', 'NODATA'] as const) {
-      dns.set('receiver.test', '*', behaviour);
-      expect(await said('http://receiver.test/')).toBe(words);
+    for (const behavior of ['NXDOMAIN', 'NODATA'] as const) {
+      dns.set('receiver.test', '*', behavior);
+      expect(await resultOf('http://receiver.test/')).toBe(words);
     }
-    expect(await said(`http://127.0.0.1:${open}/`)).toBe(
+    expect(await resultOf(`http://127.0.0.1:${open}/`)).toBe(
       '127.0.0.1 has no public address that webhooks may call',
     );
     expect(received).toEqual([]);
   });
 
-  it('is no address, where private networks may be called', async () => {
-    const { said, dns, open } = await outcomes(true);
-    expect(await said(`http://receiver.test:${open}/`)).toBe(200);
-    expect(await said('http://receiver.test:1/')).toBe('the connection was refused');
+  it('contains no address where private networks may be called', async () => {
+    const { resultOf, dns, open } = await outcomes(true);
+    expect(await resultOf(`http://receiver.test:${open}/`)).toBe(200);
+    expect(await resultOf('http://receiver.test:1/')).toBe('the connection was refused');
     dns.set('receiver.test', 'A', ['127.0.0.1', '127.0.0.2']);
-    expect(await said('http://receiver.test:1/')).toBe('the connection was refused');
+    expect(await resultOf('http://receiver.test:1/')).toBe('the connection was refused');
   });
 
-  it('is no resolver of ours', async () => {
+  it('does not name a resolver', async () => {
     const { call, dns } = await start();
-    for (const behaviour of ['SERVFAIL', 'REFUSED', 'silent'] as const) {
-      dns.set('receiver.test', '*', behaviour);
+    for (const behavior of ['SERVFAIL', 'REFUSED', 'silent'] as const) {
+      dns.set('receiver.test', '*', behavior);
       const result = await call('http://receiver.test/');
       expect(why(result)).toBe('receiver.test could not be looked up in DNS');
       expect(result).toMatchObject({ detail: expect.stringContaining('receiver.test') });
     }
   });
 
-  it('is in full in the detail for the operator', async () => {
+  it('is complete in the detail for the operator', async () => {
     const { call, dns } = await start({ allowPrivateNetworks: false });
     dns.set('receiver.test', 'A', ['10.0.0.1']);
     expect(await call('http://receiver.test/')).toMatchObject({
-      detail: 'receiver.test leads to 10.0.0.1, which may not be called',
+      detail: 'receiver.test has the address 10.0.0.1, which may not be called',
     });
   });
 });
 
 describe('TLS', () => {
-  it('is verified against the name that was asked for', async () => {
+  it('is verified against the name in the URL', async () => {
     const authority = createAuthority();
     const endpoint = await startEndpoint(200, authority.issue(['receiver.test']));
-    const stranger = await start();
-    const knowing = await start({ trusted: authority.cert });
-    for (const { dns } of [stranger, knowing]) {
+    const untrusting = await start();
+    const trusting = await start({ trusted: authority.cert });
+    for (const { dns } of [untrusting, trusting]) {
       dns.set('receiver.test', 'A', ['127.0.0.1']);
       dns.set('other.test', 'A', ['127.0.0.1']);
     }
-    expect(why(await stranger.call(`https://receiver.test:${endpoint.port}/`))).toBe(
+    expect(why(await untrusting.call(`https://receiver.test:${endpoint.port}/`))).toBe(
       'the certificate is not trusted',
     );
-    expect(await knowing.call(`https://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
-    expect(why(await knowing.call(`https://other.test:${endpoint.port}/`))).toBe(
+    expect(await trusting.call(`https://receiver.test:${endpoint.port}/`)).toMatchObject({ status: 200 });
+    expect(why(await trusting.call(`https://other.test:${endpoint.port}/`))).toBe(
       'the certificate is not valid for the host name',
     );
     expect(endpoint.received).toHaveLength(1);

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../src/core/clock.ts';
 import { createPace } from '../../src/webhooks/pace.ts';
 
-const FAILED = { slow: false, retryAfterMs: null };
-const SLOW = { slow: true, retryAfterMs: null };
+const FAILED = { overloaded: false, retryAfterMs: null };
+const SLOW = { overloaded: true, retryAfterMs: null };
 
-/** A pace at a time of its own; failures come one after another, each when the pause before is over. */
+/** A pace with its own clock; each failure follows the end of the pause before. */
 function start() {
   const pace = createPace();
   let now = 0;
@@ -17,26 +17,26 @@ function start() {
   return {
     pace,
     width: () => pace.width(now),
-    fail: (how: Parameters<typeof pace.failed>[1], times = 1) => {
+    fail: (result: Parameters<typeof pace.failed>[1], times = 1) => {
       for (let n = 0; n < times; n++) {
         pause();
-        pace.failed(now, how);
+        pace.failed(now, result);
       }
     },
     succeed: (times: number) => {
       for (let n = 0; n < times; n++) pace.succeeded();
     },
     pause,
-    fresh: () => pace.fresh(now),
+    isInitial: () => pace.isInitial(now),
   };
 }
 
 describe('the pace of an endpoint', () => {
-  it('is ten calls at once', () => {
+  it('allows ten concurrent calls', () => {
     expect(start().width()).toBe(10);
   });
 
-  it('does not mind a failure now and then', () => {
+  it('ignores single failures', () => {
     const endpoint = start();
     for (let n = 0; n < 20; n++) {
       endpoint.fail(FAILED, 4);
@@ -45,7 +45,7 @@ describe('the pace of an endpoint', () => {
     }
   });
 
-  it('is halved, with growing pauses of a minute at most, when nothing but failures comes', () => {
+  it('halves after consecutive failures, with growing pauses of at most a minute', () => {
     const endpoint = start();
     endpoint.fail(FAILED, 5);
     expect(endpoint.pause()).toBe(SECOND);
@@ -58,37 +58,37 @@ describe('the pace of an endpoint', () => {
     expect(endpoint.width()).toBe(1);
   });
 
-  it('is halved at once when the endpoint says that it has too much to do', () => {
+  it('halves immediately when the endpoint is overloaded', () => {
     const endpoint = start();
     endpoint.fail(SLOW);
     expect(endpoint.pause()).toBe(SECOND);
     expect(endpoint.width()).toBe(5);
   });
 
-  it('takes calls that fail together for one trouble', () => {
+  it('counts concurrent failures as one', () => {
     const endpoint = start();
     for (let n = 0; n < 10; n++) endpoint.pace.failed(0, SLOW);
     expect(endpoint.pause()).toBe(SECOND);
     expect(endpoint.width()).toBe(5);
   });
 
-  it('rests as long as the endpoint asks', () => {
+  it('pauses as long as Retry-After requests', () => {
     const endpoint = start();
-    endpoint.fail({ slow: false, retryAfterMs: 90 * SECOND });
+    endpoint.fail({ overloaded: false, retryAfterMs: 90 * SECOND });
     expect(endpoint.pause()).toBe(90 * SECOND);
   });
 
-  it('comes back by one call with every success', () => {
+  it('grows by one call with each success', () => {
     const endpoint = start();
     endpoint.fail(SLOW, 5);
     endpoint.pause();
     expect(endpoint.width()).toBe(1);
     endpoint.succeed(3);
     expect(endpoint.width()).toBe(4);
-    expect(endpoint.fresh()).toBe(false);
+    expect(endpoint.isInitial()).toBe(false);
     endpoint.succeed(20);
     expect(endpoint.width()).toBe(10);
-    expect(endpoint.fresh()).toBe(true);
+    expect(endpoint.isInitial()).toBe(true);
     endpoint.fail(SLOW);
     expect(endpoint.pause()).toBe(SECOND);
   });

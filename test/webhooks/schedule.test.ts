@@ -19,7 +19,7 @@ describe('the schedule', () => {
     [7, 14 * HOUR],
     [8, 20 * HOUR],
     [9, 24 * HOUR],
-  ])('after failure %i: %i ms, 20 %% more or less', (failures, wait) => {
+  ])('waits after failure %i for %i ms ± 20 %%', (failures, wait) => {
     expect(waitAfter(failures, null, low)).toBe(wait * 0.8);
     expect(waitAfter(failures, null, middle)).toBe(wait);
     expect(waitAfter(failures, null, high)).toBe(wait * 1.2);
@@ -30,7 +30,7 @@ describe('the schedule', () => {
     expect(waitAfter(10, MINUTE, middle)).toBe(null);
   });
 
-  it('gives an endpoint the time it asks for, and never less than its own', () => {
+  it('waits for the longer of Retry-After and the schedule', () => {
     expect(waitAfter(1, HOUR, middle)).toBe(HOUR);
     expect(waitAfter(2, SECOND, middle)).toBe(5 * MINUTE);
   });
@@ -54,7 +54,7 @@ describe('Retry-After', () => {
     ['Xxx, 99 Foo 2026 99:00:00 GMT', null],
     ['', null],
     [undefined, null],
-  ])('%j asks for %j ms', (header, ms) => {
+  ])('parses %j as %j ms', (header, ms) => {
     expect(retryAfterMs(header, now)).toBe(ms);
   });
 });

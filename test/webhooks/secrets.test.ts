@@ -2,7 +2,8 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
 import { createSeal } from '../../src/core/seal.ts';
-import { createWebhookSecrets, signatureHeaders, writtenSecret } from '../../src/webhooks/secrets.ts';
+import { signatureHeaders } from '../../src/webhooks/payload.ts';
+import { createWebhookSecrets, presentSecret } from '../../src/webhooks/secrets.ts';
 
 const KEY = systemRandom.bytes(32);
 const OLD = systemRandom.bytes(32);
@@ -11,10 +12,10 @@ const signed = (now: number, keys = [KEY]) => signatureHeaders(keys, { id: 'evt_
 
 describe('a signature', () => {
   it('is verified by the Standard Webhooks library', () => {
-    expect(new Webhook(writtenSecret(KEY)).verify(BODY, signed(Date.now()))).toEqual(JSON.parse(BODY));
+    expect(new Webhook(presentSecret(KEY)).verify(BODY, signed(Date.now()))).toEqual(JSON.parse(BODY));
   });
 
-  it('has the form that is written down', () => {
+  it('has the form of Standard Webhooks', () => {
     expect(signed(1_769_860_800_999, [KEY, OLD])).toEqual({
       'webhook-id': 'evt_1',
       'webhook-timestamp': '1769860800',
@@ -22,8 +23,8 @@ describe('a signature', () => {
     });
   });
 
-  it('is known to be another’s, changed, or old', () => {
-    const receiver = new Webhook(writtenSecret(KEY));
+  it('is rejected with another key, body or id, and when it is old', () => {
+    const receiver = new Webhook(presentSecret(KEY));
     expect(() => receiver.verify(BODY, signed(Date.now(), [OLD]))).toThrow('No matching signature');
     expect(() => receiver.verify(`${BODY} `, signed(Date.now()))).toThrow('No matching signature');
     expect(() => receiver.verify(BODY, { ...signed(Date.now()), 'webhook-id': 'evt_2' })).toThrow(
@@ -32,9 +33,9 @@ describe('a signature', () => {
     expect(() => receiver.verify(BODY, signed(Date.now() - 600_000))).toThrow('too old');
   });
 
-  it('is made with every key while a rotation runs', () => {
+  it('contains one for each key during a rotation', () => {
     for (const key of [KEY, OLD]) {
-      const receiver = new Webhook(writtenSecret(key));
+      const receiver = new Webhook(presentSecret(key));
       expect(receiver.verify(BODY, signed(Date.now(), [KEY, OLD]))).toEqual(JSON.parse(BODY));
     }
   });
@@ -42,12 +43,12 @@ describe('a signature', () => {
 
 describe('a secret', () => {
   it('is whsec_ and 32 bytes in base64', () => {
-    expect(writtenSecret(KEY)).toMatch(/^whsec_[0-9A-Za-z+/]{43}=$/);
+    expect(presentSecret(KEY)).toMatch(/^whsec_[0-9A-Za-z+/]{43}=$/);
   });
 
-  it('is sealed for its webhook alone', () => {
+  it('is sealed for its webhook only', () => {
     const seal = createSeal(Buffer.alloc(32, 7), systemRandom);
-    const sealed = createWebhookSecrets({ seal, random: systemRandom }).make('webhook_1');
+    const sealed = createWebhookSecrets({ seal, random: systemRandom }).create('webhook_1');
     expect(seal.open(sealed, 'webhook:webhook_1')).toHaveLength(32);
     expect(() => seal.open(sealed, 'webhook:webhook_2')).toThrow();
   });

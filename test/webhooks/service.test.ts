@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, iso, MINUTE } from '../../src/core/clock.ts';
 import type { Refusal } from '../../src/core/refusal.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
-import { granted, type House, startHouse, UNANSWERED } from './house.ts';
+import { granted, NO_RESPONSE, startWebhooks, type WebhookEnv } from './setup.ts';
 
 const URL_ = 'https://receiver.example/hooks';
 const ALL = { beforeSeq: null, limit: 1000 };
@@ -11,11 +11,11 @@ function code(result: object | Refusal): unknown {
   return 'code' in result ? result.code : 'granted';
 }
 
-describe('making a webhook', () => {
-  it('gives it an id, a secret and a name', async () => {
-    const { webhooks, clock } = await startHouse();
-    const made = granted(await webhooks.create('acct_one', { url: URL_, events: ['email_sent'] }));
-    expect(made).toEqual({
+describe('creating a webhook', () => {
+  it('returns an id, a secret and a name', async () => {
+    const { webhooks, clock } = await startWebhooks();
+    const created = granted(await webhooks.create('acct_one', { url: URL_, events: ['email_sent'] }));
+    expect(created).toEqual({
       webhookId: expect.stringMatching(/^webhook_\d+_[0-9a-z]{12}$/),
       name: 'receiver.example',
       url: URL_,
@@ -25,11 +25,11 @@ describe('making a webhook', () => {
       createdAt: clock.now(),
       updatedAt: clock.now(),
     });
-    expect(webhooks.get('acct_one', made.webhookId)).toEqual(made);
+    expect(webhooks.get('acct_one', created.webhookId)).toEqual(created);
   });
 
-  it('refuses one more than the account may have, and names the limit', async () => {
-    const { webhooks } = await startHouse({ limits: { webhooks: 2 } });
+  it('is refused above the limit of the account', async () => {
+    const { webhooks } = await startWebhooks({ limits: { webhooks: 2 } });
     const make = (accountId: string) => webhooks.create(accountId, { url: URL_, events: '*' });
     for (let n = 0; n < 2; n++) granted(await make('acct_one'));
     expect(await make('acct_one')).toMatchObject({
@@ -40,8 +40,8 @@ describe('making a webhook', () => {
     expect(code(await make('acct_two'))).toBe('granted');
   });
 
-  it('keeps no secret as it is', async () => {
-    const { webhooks, db } = await startHouse();
+  it('stores the secret sealed', async () => {
+    const { webhooks, db } = await startWebhooks();
     const { secret } = granted(await webhooks.create('acct_one', { url: URL_, events: '*' }));
     const stored = db.prepare('SELECT secret FROM webhook_secrets').pluck().get() as Buffer;
     const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
@@ -50,24 +50,24 @@ describe('making a webhook', () => {
   });
 });
 
-describe('changing a webhook', () => {
-  it('changes what is given and nothing else', async () => {
-    const { webhooks, clock } = await startHouse();
-    const made = granted(
+describe('updating a webhook', () => {
+  it('changes only the given fields', async () => {
+    const { webhooks, clock } = await startWebhooks();
+    const created = granted(
       await webhooks.create('acct_one', { url: URL_, events: '*', description: 'Of the shop' }),
     );
     clock.advance(MINUTE);
-    const { webhookId } = made;
-    const update = async (wish: object) => granted(await webhooks.update('acct_one', webhookId, wish));
-    expect(await update({})).toEqual({ ...made, updatedAt: clock.now() });
+    const { webhookId } = created;
+    const update = async (patch: object) => granted(await webhooks.update('acct_one', webhookId, patch));
+    expect(await update({})).toEqual({ ...created, updatedAt: clock.now() });
     expect(await update({ events: ['email_opened'], name: 'Shop', description: null })).toEqual({
       webhookId,
       name: 'Shop',
       url: URL_,
       events: ['email_opened'],
       isActive: true,
-      secret: made.secret,
-      createdAt: made.createdAt,
+      secret: created.secret,
+      createdAt: created.createdAt,
       updatedAt: clock.now(),
     });
     expect(code(await webhooks.update('acct_one', webhookId, { url: 'nonsense' }))).toBe('VALIDATION_ERROR');
@@ -75,20 +75,20 @@ describe('changing a webhook', () => {
     expect(granted(webhooks.get('acct_one', webhookId))).toMatchObject({ url: URL_ });
   });
 
-  it('turned on again, forgets why it was off', async () => {
-    const house = await startHouse();
+  it('clears the reason when it is enabled', async () => {
+    const env = await startWebhooks();
     const endpoint = await startEndpoint(410);
-    const { webhookId } = await house.hook(endpoint.url);
-    await house.sent();
-    await house.tell();
-    expect(granted(house.webhooks.get('acct_one', webhookId))).toMatchObject({
+    const { webhookId } = await env.hook(endpoint.url);
+    await env.sent();
+    await env.sendDue();
+    expect(granted(env.webhooks.get('acct_one', webhookId))).toMatchObject({
       isActive: false,
       offReason: 'gone',
       failingSince: expect.any(String),
     });
-    const named = granted(await house.webhooks.update('acct_one', webhookId, { name: 'Other' }));
+    const named = granted(await env.webhooks.update('acct_one', webhookId, { name: 'Other' }));
     expect(named).toMatchObject({ isActive: false, offReason: 'gone' });
-    const on = granted(await house.webhooks.update('acct_one', webhookId, { isActive: true }));
+    const on = granted(await env.webhooks.update('acct_one', webhookId, { isActive: true }));
     expect(on).toMatchObject({ isActive: true });
     expect(on).not.toHaveProperty('offReason');
     expect(on).not.toHaveProperty('failingSince');
@@ -96,8 +96,8 @@ describe('changing a webhook', () => {
 });
 
 describe('the list', () => {
-  it('has the active ones, the others when asked for', async () => {
-    const { webhooks } = await startHouse();
+  it('contains inactive webhooks on request only', async () => {
+    const { webhooks } = await startWebhooks();
     const one = granted(await webhooks.create('acct_one', { url: URL_, events: '*' }));
     const two = granted(await webhooks.create('acct_one', { url: URL_, events: '*', isActive: false }));
     granted(await webhooks.create('acct_two', { url: URL_, events: '*' }));
@@ -109,18 +109,18 @@ describe('the list', () => {
 });
 
 describe('another account', () => {
-  it('finds nothing, whatever it asks', async () => {
-    const house = await startHouse();
+  it('finds nothing by any operation', async () => {
+    const env = await startWebhooks();
     const endpoint = await startEndpoint();
-    const { webhookId } = await house.hook(endpoint.url);
-    await house.sent();
-    await house.tell();
-    const [delivery] = granted(await house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries;
+    const { webhookId } = await env.hook(endpoint.url);
+    await env.sent();
+    await env.sendDue();
+    const [delivery] = granted(await env.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries;
     const deliveryId = delivery?.deliveryId ?? '';
-    const { webhooks } = house;
+    const { webhooks } = env;
     const signal = new AbortController().signal;
-    const range = { from: 0, to: house.clock.now() + 1, which: 'all' } as const;
-    const asked = async (accountId: string, id: string) => [
+    const range = { from: 0, to: env.clock.now() + 1, which: 'all' } as const;
+    const callAll = async (accountId: string, id: string) => [
       webhooks.get(accountId, id),
       await webhooks.update(accountId, id, { name: 'Mine' }),
       await webhooks.rotateSecret(accountId, id),
@@ -130,13 +130,13 @@ describe('another account', () => {
       await webhooks.replay(accountId, id, range),
       await webhooks.remove(accountId, id),
     ];
-    const own = await house.hook(endpoint.url, 'acct_two');
-    for (const answer of await asked('acct_two', webhookId)) {
+    const own = await env.hook(endpoint.url, 'acct_two');
+    for (const answer of await callAll('acct_two', webhookId)) {
       expect(code(answer)).toBe('WEBHOOK_NOT_FOUND');
     }
-    const unknown = await asked('acct_two', 'webhook_1_000000000000');
+    const unknown = await callAll('acct_two', 'webhook_1_000000000000');
     expect(unknown.map(code)).toEqual(unknown.map(() => 'WEBHOOK_NOT_FOUND'));
-    // Nor another's delivery through a webhook of its own, nor the other's events.
+    // Nor deliveries and events of another account through a webhook of the caller.
     expect(code(await webhooks.retry('acct_two', own.webhookId, deliveryId))).toBe('NOT_FOUND');
     expect(granted(await webhooks.replay('acct_two', own.webhookId, range))).toMatchObject({ replayed: 0 });
     expect(endpoint.received).toHaveLength(1);
@@ -144,8 +144,8 @@ describe('another account', () => {
 });
 
 describe('a rotation', () => {
-  it('may be repeated five times a day', async () => {
-    const { webhooks, hook, clock } = await startHouse();
+  it('is limited to five a day', async () => {
+    const { webhooks, hook, clock } = await startWebhooks();
     const { webhookId } = await hook(URL_);
     for (let n = 0; n < 5; n++) {
       granted(await webhooks.rotateSecret('acct_one', webhookId));
@@ -159,12 +159,12 @@ describe('a rotation', () => {
 });
 
 describe('a test', () => {
-  it('calls at once with a sample, and tells what came of it', async () => {
-    const house = await startHouse();
+  it('sends a sample event and returns the result', async () => {
+    const env = await startWebhooks();
     const endpoint = await startEndpoint(() => ({ status: 200, body: 'ok' }));
-    const { webhookId } = await house.hook(endpoint.url);
+    const { webhookId } = await env.hook(endpoint.url);
     const test = (kind?: 'email_bounced' | 'domain_failed') =>
-      house.webhooks.test('acct_one', webhookId, kind, new AbortController().signal);
+      env.webhooks.test('acct_one', webhookId, kind, new AbortController().signal);
     const result = granted(await test());
     expect(result).toMatchObject({ webhookId, delivered: true, responseCode: 200, responseBody: 'ok' });
     expect(endpoint.received[0]?.json).toEqual(result.payload);
@@ -177,11 +177,11 @@ describe('a test', () => {
     expect(granted(await test('domain_failed')).payload.data.object).not.toHaveProperty('messageId');
     endpoint.answer(500);
     expect(granted(await test())).toMatchObject({ delivered: false, responseCode: 500 });
-    expect(granted(await house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries).toEqual([]);
+    expect(granted(await env.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries).toEqual([]);
   });
 
-  it('works while the webhook is off, one at a time', async () => {
-    const house = await startHouse();
+  it('works for a disabled webhook, one at a time', async () => {
+    const env = await startWebhooks();
     let release = () => {};
     const endpoint = await startEndpoint(
       () =>
@@ -189,9 +189,9 @@ describe('a test', () => {
           release = () => resolve(200);
         }),
     );
-    const { webhookId } = await house.hook(endpoint.url);
-    granted(await house.webhooks.update('acct_one', webhookId, { isActive: false }));
-    const test = () => house.webhooks.test('acct_one', webhookId, undefined, new AbortController().signal);
+    const { webhookId } = await env.hook(endpoint.url);
+    granted(await env.webhooks.update('acct_one', webhookId, { isActive: false }));
+    const test = () => env.webhooks.test('acct_one', webhookId, undefined, new AbortController().signal);
     const first = test();
     expect(code(await test())).toBe('RATE_LIMITED');
     while (endpoint.received.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -203,44 +203,44 @@ describe('a test', () => {
 });
 
 describe('a retry', () => {
-  async function failed(house: House) {
+  async function failed(env: WebhookEnv) {
     const endpoint = await startEndpoint(410);
-    const { webhookId } = await house.hook(endpoint.url);
-    await house.sent();
-    await house.tell();
-    granted(await house.webhooks.update('acct_one', webhookId, { isActive: true }));
+    const { webhookId } = await env.hook(endpoint.url);
+    await env.sent();
+    await env.sendDue();
+    granted(await env.webhooks.update('acct_one', webhookId, { isActive: true }));
     endpoint.answer(200);
-    const [delivery] = granted(await house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries;
+    const [delivery] = granted(await env.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries;
     return { endpoint, webhookId, deliveryId: delivery?.deliveryId ?? '' };
   }
 
-  it('makes a delivery again, though it failed or succeeded before', async () => {
-    const house = await startHouse();
-    const { endpoint, webhookId, deliveryId } = await failed(house);
-    const retry = async () => granted(await house.webhooks.retry('acct_one', webhookId, deliveryId));
+  it('repeats failed and succeeded deliveries', async () => {
+    const env = await startWebhooks();
+    const { endpoint, webhookId, deliveryId } = await failed(env);
+    const retry = async () => granted(await env.webhooks.retry('acct_one', webhookId, deliveryId));
     expect(await retry()).toMatchObject({ deliveryId, status: 'pending', attempts: 1 });
-    await house.tell();
+    await env.sendDue();
     await retry();
-    await house.tell();
+    await env.sendDue();
     expect(endpoint.received).toHaveLength(3);
     expect(new Set(endpoint.received.map(({ json }) => json.id)).size).toBe(1);
-    expect(granted(await house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries).toMatchObject([
+    expect(granted(await env.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries).toMatchObject([
       { deliveryId, status: 'succeeded', attempts: 3 },
     ]);
   });
 
-  it('is refused while the webhook is off, for an unknown delivery, and when the event is gone', async () => {
-    const house = await startHouse();
-    const { webhookId, deliveryId } = await failed(house);
-    const retry = async (id: string) => code(await house.webhooks.retry('acct_one', webhookId, id));
+  it('is refused for a disabled webhook, an unknown delivery and a deleted event', async () => {
+    const env = await startWebhooks();
+    const { webhookId, deliveryId } = await failed(env);
+    const retry = async (id: string) => code(await env.webhooks.retry('acct_one', webhookId, id));
     expect(await retry('whd_1_000000000000')).toBe('NOT_FOUND');
-    granted(await house.webhooks.update('acct_one', webhookId, { isActive: false }));
+    granted(await env.webhooks.update('acct_one', webhookId, { isActive: false }));
     expect(await retry(deliveryId)).toBe('INVALID_STATE');
-    granted(await house.webhooks.update('acct_one', webhookId, { isActive: true }));
-    house.tables.retention.events.purge({
+    granted(await env.webhooks.update('acct_one', webhookId, { isActive: true }));
+    env.tables.retention.events.purge({
       from: 0,
-      before: house.clock.now() + 1,
-      now: house.clock.now(),
+      before: env.clock.now() + 1,
+      now: env.clock.now(),
       rows: 10,
     });
     expect(await retry(deliveryId)).toBe('INVALID_STATE');
@@ -248,13 +248,13 @@ describe('a retry', () => {
 });
 
 describe('a replay', () => {
-  /** Ten events, one an hour: told, told, failed, failed, told, told, then off, off, off, and told. */
+  /** Ten events, one an hour: 2 and 3 fail, 6 to 8 happen while the webhook is disabled, the others succeed. */
   async function history() {
-    const house = await startHouse();
+    const env = await startWebhooks();
     const endpoint = await startEndpoint();
-    const { webhookId } = await house.hook(endpoint.url);
-    const start = house.clock.now();
-    const update = async (wish: object) => granted(await house.webhooks.update('acct_one', webhookId, wish));
+    const { webhookId } = await env.hook(endpoint.url);
+    const start = env.clock.now();
+    const update = async (patch: object) => granted(await env.webhooks.update('acct_one', webhookId, patch));
     const events: string[] = [];
     for (let hour = 0; hour < 10; hour++) {
       if (hour === 2) endpoint.answer(410);
@@ -262,25 +262,25 @@ describe('a replay', () => {
       if (hour === 4) endpoint.answer(200);
       if (hour === 6) await update({ isActive: false });
       if (hour === 9) await update({ isActive: true });
-      const { seq } = await house.sent();
-      await house.tell();
-      events.push(house.tables.events.ofMessage(seq)[0]?.event_id ?? '');
-      house.clock.advance(HOUR);
+      const { seq } = await env.sent();
+      await env.sendDue();
+      events.push(env.tables.events.ofMessage(seq)[0]?.event_id ?? '');
+      env.clock.advance(HOUR);
     }
     const before = endpoint.received.length;
     const replay = async (from: number, to: number, which: 'undelivered' | 'all' = 'undelivered') => {
       const range = { from: start + from * HOUR, to: start + to * HOUR, which };
-      const result = granted(await house.webhooks.replay('acct_one', webhookId, range));
-      await house.tell();
+      const result = granted(await env.webhooks.replay('acct_one', webhookId, range));
+      await env.sendDue();
       return result;
     };
     return {
-      house,
+      env,
       webhookId,
       update,
       replay,
-      /** Hours whose events came since. */
-      came: () =>
+      /** Hours whose events were received since. */
+      receivedHours: () =>
         endpoint.received
           .slice(before)
           .map(({ json }) => events.indexOf(json.id))
@@ -288,55 +288,55 @@ describe('a replay', () => {
     };
   }
 
-  it('tells what was not told: what failed, and what happened while it was off', async () => {
-    const { replay, came } = await history();
+  it('sends events that failed or happened while it was disabled', async () => {
+    const { replay, receivedHours } = await history();
     expect(await replay(0, 10)).toEqual({ replayed: 5, nextFrom: null });
-    expect(came()).toEqual([2, 3, 6, 7, 8]);
+    expect(receivedHours()).toEqual([2, 3, 6, 7, 8]);
     expect(await replay(0, 10)).toEqual({ replayed: 0, nextFrom: null });
   });
 
-  it('keeps to its time, the end not included', async () => {
-    const { replay, came } = await history();
+  it('is limited to its time range, without the end', async () => {
+    const { replay, receivedHours } = await history();
     expect(await replay(3, 7)).toMatchObject({ replayed: 2 });
-    expect(came()).toEqual([3, 6]);
+    expect(receivedHours()).toEqual([3, 6]);
     expect(await replay(-100, 0)).toMatchObject({ replayed: 0 });
     expect(await replay(100, 200)).toMatchObject({ replayed: 0 });
   });
 
-  it('tells everything again when asked to', async () => {
-    const { replay, came } = await history();
+  it('repeats all events on request', async () => {
+    const { replay, receivedHours } = await history();
     expect(await replay(0, 10, 'all')).toMatchObject({ replayed: 10 });
-    expect(came()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(receivedHours()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
-  it('takes the kinds that the webhook takes now', async () => {
+  it('is limited to the kinds that the webhook takes now', async () => {
     const { replay, update } = await history();
     await update({ events: ['email_opened'] });
     expect(await replay(0, 10, 'all')).toMatchObject({ replayed: 0 });
   });
 
-  it('brings forward what still waits', async () => {
-    const house = await startHouse();
+  it('sends pending deliveries immediately', async () => {
+    const env = await startWebhooks();
     const endpoint = await startEndpoint(500);
-    const { webhookId } = await house.hook(endpoint.url);
-    await house.sent();
-    await house.tell();
+    const { webhookId } = await env.hook(endpoint.url);
+    await env.sent();
+    await env.sendDue();
     endpoint.answer(200);
-    const range = { from: 0, to: house.clock.now() + DAY, which: 'undelivered' } as const;
-    expect(granted(await house.webhooks.replay('acct_one', webhookId, range))).toMatchObject({ replayed: 1 });
-    await house.tell();
+    const range = { from: 0, to: env.clock.now() + DAY, which: 'undelivered' } as const;
+    expect(granted(await env.webhooks.replay('acct_one', webhookId, range))).toMatchObject({ replayed: 1 });
+    await env.sendDue();
     expect(endpoint.taken()).toHaveLength(1);
   });
 
-  it('is refused while the webhook is off', async () => {
-    const { house, webhookId, update } = await history();
+  it('is refused for a disabled webhook', async () => {
+    const { env, webhookId, update } = await history();
     await update({ isActive: false });
     const range = { from: 0, to: 1, which: 'all' } as const;
-    expect(code(await house.webhooks.replay('acct_one', webhookId, range))).toBe('INVALID_STATE');
+    expect(code(await env.webhooks.replay('acct_one', webhookId, range))).toBe('INVALID_STATE');
   });
 
   it('of more events than a slice holds misses none', async () => {
-    const { writer, ids, clock, webhooks, hook, db } = await startHouse({ caller: UNANSWERED });
+    const { writer, ids, clock, webhooks, hook, db } = await startWebhooks({ caller: NO_RESPONSE });
     await writer.run((all) => {
       for (let n = 0; n < 1234; n++) {
         all.events.insert({
@@ -364,13 +364,13 @@ describe('a replay', () => {
 
 describe('the deliveries', () => {
   it('are read page by page, newest event first', async () => {
-    const house = await startHouse();
+    const env = await startWebhooks();
     const endpoint = await startEndpoint(() => ({ status: 200, body: 'ok' }));
-    const { webhookId } = await house.hook(endpoint.url);
-    for (let n = 0; n < 5; n++) await house.sent();
-    await house.tell();
+    const { webhookId } = await env.hook(endpoint.url);
+    for (let n = 0; n < 5; n++) await env.sent();
+    await env.sendDue();
     const page = async (beforeSeq: number | null) =>
-      granted(await house.webhooks.deliveries('acct_one', webhookId, { beforeSeq, limit: 2 }));
+      granted(await env.webhooks.deliveries('acct_one', webhookId, { beforeSeq, limit: 2 }));
     const pages = [await page(null)];
     for (let next = pages[0]?.nextSeq ?? null; next !== null; ) {
       const following = await page(next);
@@ -380,7 +380,7 @@ describe('the deliveries', () => {
     expect(pages.map(({ deliveries }) => deliveries.length)).toEqual([2, 2, 1]);
     const all = pages.flatMap(({ deliveries }) => deliveries);
     expect(all.map(({ eventId }) => eventId)).toEqual(
-      granted(await house.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries.map(
+      granted(await env.webhooks.deliveries('acct_one', webhookId, ALL)).deliveries.map(
         ({ eventId }) => eventId,
       ),
     );
@@ -392,12 +392,11 @@ describe('the deliveries', () => {
       attempts: 1,
       responseCode: 200,
       responseBody: 'ok',
-      lastAttemptAt: iso(house.clock.now()),
-      createdAt: iso(house.clock.now()),
+      lastAttemptAt: iso(env.clock.now()),
+      createdAt: iso(env.clock.now()),
     });
     expect(
-      granted(await house.webhooks.deliveries('acct_one', webhookId, { ...ALL, status: 'failed' }))
-        .deliveries,
+      granted(await env.webhooks.deliveries('acct_one', webhookId, { ...ALL, status: 'failed' })).deliveries,
     ).toEqual([]);
   });
 });

@@ -122,7 +122,7 @@ function cancelMail(recorder: Recorder): Eraser['erase'] {
         if (queued === null || queued.lease !== null) return;
         const message = tables.messages.bySeq(seq);
         if (message !== null)
-          recorder.message(tables, message, 'email_failed', { fields: { reason: 'cancelled' } });
+          recorder.message(tables, message, { kind: 'email_failed', fields: { reason: 'cancelled' } });
       },
     });
   };

@@ -1,7 +1,8 @@
+import type { DomainEventKind } from '../../events/event-types.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
 import type { CheckName, Finding, Verdict } from './checks/check.ts';
 import type { Findings } from './findings.ts';
-import { type DomainEventKind, MOVES, nextCheckAt, roundOf } from './status.ts';
+import { MOVES, nextCheckAt, roundOf } from './status.ts';
 
 /**
  * What follows from findings: the domain's next row and the event to tell. Pure. The one rule that everything

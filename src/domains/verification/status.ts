@@ -1,12 +1,11 @@
 import { DAY, HOUR, MINUTE } from '../../core/clock.ts';
+import type { DomainEventKind } from '../../events/event-types.ts';
 import type { DomainRow, DomainStatus } from '../../store/domains/domains.ts';
 
 /**
  * The life of a domain as a table, and when it is looked at again. Pure: what the checks found comes in, the
  * next state goes out.
  */
-export type DomainEventKind = 'domain_verified' | 'domain_failing' | 'domain_failed';
-
 /** A domain that was in order may be out of order this long before its sending stops. */
 export const PATIENCE = 72 * HOUR;
 

@@ -2,6 +2,8 @@ import { setMaxListeners } from 'node:events';
 import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import type { Resolver } from '../../dns/resolver.ts';
+import type { DomainEventKind } from '../../events/event-types.ts';
+import type { DomainEventFields } from '../../events/record.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
@@ -10,7 +12,6 @@ import { dropRetired, pendingKey, promote } from '../rotation.ts';
 import { createDnsView } from './dns-view.ts';
 import { examine, type Findings } from './findings.ts';
 import { type Check, concluded } from './outcome.ts';
-import type { DomainEventKind } from './status.ts';
 
 /**
  * One verification of one domain: look at DNS without holding anything, then write what follows in one unit,
@@ -20,7 +21,7 @@ export interface DomainEvent {
   domain: DomainRow;
   kind: DomainEventKind;
   at: number;
-  data: Record<string, unknown>;
+  data: DomainEventFields;
 }
 
 /** Records an event inside the unit that changes the state it tells of. */
@@ -107,7 +108,7 @@ export function createVerifier(house: VerifierHouse): Verifier {
 }
 
 /** What the event says besides the domain: the state, and what stands in the way. */
-function eventData(before: DomainRow, after: DomainRow, checks: readonly Check[]): Record<string, unknown> {
+function eventData(before: DomainRow, after: DomainRow, checks: readonly Check[]): DomainEventFields {
   const failing = checks.filter(
     ({ check, passed }) => !passed && ['dkim', 'spf', 'dmarc', 'mx'].includes(check),
   );

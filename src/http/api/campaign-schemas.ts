@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { shownCampaign } from '../../campaigns/campaigns.ts';
+import { presentCampaign } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { CAMPAIGN_STATUSES, type CampaignRow } from '../../store/campaigns/campaigns.ts';
 
@@ -52,11 +52,11 @@ export const campaignSchema = z
   .meta({ id: 'Campaign' });
 export const campaignResult = z.object({ campaign: campaignSchema }).meta({ id: 'CampaignResult' });
 
-export function presentCampaign(
+export function presentWithProgress(
   sending: Pick<CampaignSending, 'progress'>,
   row: CampaignRow,
 ): z.output<typeof campaignSchema> {
-  const campaign = shownCampaign(row);
+  const campaign = presentCampaign(row);
   const progress = sending.progress(row);
   return progress === null ? campaign : { ...campaign, progress };
 }

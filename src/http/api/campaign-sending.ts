@@ -6,7 +6,7 @@ import type { AccountRow } from '../../store/accounts.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { successBody } from '../answers.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { campaignResult, presentCampaign, SENDING_EXAMPLE } from './campaign-schemas.ts';
+import { campaignResult, presentWithProgress, SENDING_EXAMPLE } from './campaign-schemas.ts';
 import { commonSendFields } from './send-schemas.ts';
 
 /** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
@@ -37,7 +37,7 @@ export function campaignSendingRoutes(deps: CampaignSendingDeps): Route[] {
         const changed = await sending[verb](caller.accountId, campaignId);
         return isRefusal(changed)
           ? changed
-          : { status: 200, data: { campaign: presentCampaign(sending, changed) } };
+          : { status: 200, data: { campaign: presentWithProgress(sending, changed) } };
       },
     });
   return [
@@ -142,7 +142,7 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Rout
       const sender = { account: row, useCase: 'mk' as const, allowFrom, allowEssential };
       const sent = await sending.send(sender, campaignId, body);
       if (isRefusal(sent)) return sent;
-      const campaign = presentCampaign(sending, sent.campaign);
+      const campaign = presentWithProgress(sending, sent.campaign);
       const message = sent.campaign.status === 'scheduled' ? 'The campaign is scheduled.' : SENT;
       const data = { message, jobId: campaign.progress?.jobId ?? '', campaign };
       const allWarnings = [...warnings, ...sent.warnings, ...oneClick.warnings(caller.accountId)];

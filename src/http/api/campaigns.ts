@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { ANALYTICS_INTERVALS, type Campaigns, shownAnalytics } from '../../campaigns/campaigns.ts';
+import { ANALYTICS_INTERVALS, type Campaigns, presentAnalytics } from '../../campaigns/campaigns.ts';
 import type { CampaignSending } from '../../campaigns/send.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import { CAMPAIGN_COUNTS, type CampaignCount } from '../../store/campaigns/campaign-counts.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { campaignResult, campaignSchema, EXAMPLE, presentCampaign } from './campaign-schemas.ts';
+import { campaignResult, campaignSchema, EXAMPLE, presentWithProgress } from './campaign-schemas.ts';
 import { campaignSendingRoutes } from './campaign-sending.ts';
 import { definedFields, line, lines, requestTime } from './fields.ts';
 import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
@@ -59,7 +59,7 @@ function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
         return {
           status: 200,
           data: {
-            campaigns: page.rows.map((row) => presentCampaign(sending, row)),
+            campaigns: page.rows.map((row) => presentWithProgress(sending, row)),
             ...pageEnd('campaigns', page),
           },
         };
@@ -80,7 +80,7 @@ function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       handle: async ({ caller, body }) => {
         const { description = null } = body;
         const created = await campaigns.create(caller.accountId, { name: body.name, description });
-        return { status: 201, data: { campaign: presentCampaign(sending, created) } };
+        return { status: 201, data: { campaign: presentWithProgress(sending, created) } };
       },
     }),
   ];
@@ -106,7 +106,7 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
         const updated = await campaigns.update(caller.accountId, params.campaignId, definedFields(body));
         return isRefusal(updated)
           ? updated
-          : { status: 200, data: { campaign: presentCampaign(sending, updated) } };
+          : { status: 200, data: { campaign: presentWithProgress(sending, updated) } };
       },
     });
   return [
@@ -125,7 +125,7 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
         const found = campaigns.get(caller.accountId, params.campaignId);
         return isRefusal(found)
           ? found
-          : { status: 200, data: { campaign: presentCampaign(sending, found) } };
+          : { status: 200, data: { campaign: presentWithProgress(sending, found) } };
       },
     }),
     update('PUT', 'updateCampaign'),
@@ -205,7 +205,7 @@ function analytics(campaigns: Campaigns): Route {
         to,
         interval: query.interval,
       });
-      return isRefusal(found) ? found : { status: 200, data: shownAnalytics(campaignId, found) };
+      return isRefusal(found) ? found : { status: 200, data: presentAnalytics(campaignId, found) };
     },
   });
 }

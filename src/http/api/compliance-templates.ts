@@ -3,7 +3,7 @@ import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { registrableDomain } from '../../domains/names.ts';
 import { COMPLIANCE_KINDS } from '../../mail/compliance.ts';
 import type { ComplianceTemplateRow } from '../../store/compliance-templates.ts';
-import { type ComplianceTemplates, shownComplianceTemplate } from '../../templates/compliance-templates.ts';
+import { type ComplianceTemplates, presentComplianceTemplate } from '../../templates/compliance-templates.ts';
 import { successBody } from '../answers.ts';
 import { type Answer, type Call, type Route, type RouteDescription, route } from '../route.ts';
 import { definedFields, line, lines } from './fields.ts';
@@ -93,7 +93,7 @@ function collectionRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
         return {
           status: 200,
           data: {
-            templates: page.rows.map(shownComplianceTemplate),
+            templates: page.rows.map(presentComplianceTemplate),
             ...pageEnd('compliance-templates', page),
           },
         };
@@ -144,7 +144,9 @@ function memberRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = complianceTemplates.get(caller.accountId, params.templateId);
-        return isRefusal(found) ? found : { status: 200, data: { template: shownComplianceTemplate(found) } };
+        return isRefusal(found)
+          ? found
+          : { status: 200, data: { template: presentComplianceTemplate(found) } };
       },
     }),
     route({
@@ -223,7 +225,7 @@ function response(
       : [];
   return {
     status,
-    raw: successBody({ template: shownComplianceTemplate(row) }, [...warnings, ...unused]),
+    raw: successBody({ template: presentComplianceTemplate(row) }, [...warnings, ...unused]),
   };
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
-import { publicMessage } from '../../events/message-view.ts';
+import { presentMessage } from '../../events/message-view.ts';
 import type { QueuedMail } from '../../sending/queued-mail.ts';
 import type { ListedMessage } from '../../store/messages/messages.ts';
 import { type Answer, type Route, route } from '../route.ts';
@@ -67,5 +67,5 @@ const DUE = 'The message is due now and is sent immediately.';
 const updated = messageSchema.extend({ message: z.string() });
 
 function response(message: string, row: ListedMessage | Refusal): Answer | Refusal {
-  return isRefusal(row) ? row : { status: 200, data: { message, ...publicMessage(row) } };
+  return isRefusal(row) ? row : { status: 200, data: { message, ...presentMessage(row) } };
 }

@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { isRefusal, refuse } from '../../core/refusal.ts';
-import { publicEvent } from '../../events/feed.ts';
-import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../events/lifecycle.ts';
-import { messageHistory, messageTimeline, publicMessage } from '../../events/message-view.ts';
+import { EVENT_KINDS } from '../../events/event-types.ts';
+import { presentEvent } from '../../events/feed.ts';
+import { messageHistory, presentMessage, presentTimeline } from '../../events/message-view.ts';
 import { emailIdentifier } from '../../mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../store/messages/messages.ts';
 import type { Reader } from '../../store/readers/reads.ts';
 import type { Tables } from '../../store/tables.ts';
 import { type Route, route } from '../route.ts';
+import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventSchema } from './event-schema.ts';
 import { requestTime } from './fields.ts';
 import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from './paging.ts';
 
@@ -45,18 +46,6 @@ export const messageSchema = z
   })
   .meta({ id: 'Message' });
 
-const event = z
-  .looseObject({
-    eventId: z.string(),
-    event: z.string(),
-    timestamp: z.string(),
-    accountId: z.string(),
-    verified: z
-      .boolean()
-      .optional()
-      .describe('Of events that a received report caused: whether its sender was verified.'),
-  })
-  .meta({ id: 'Event' });
 const timelineEntry = z
   .looseObject({ type: z.enum(['event', 'attempt']), timestamp: z.string() })
   .meta({ id: 'TimelineEntry' });
@@ -101,7 +90,7 @@ function listMessages({ reader }: MessageRouteDeps): Route {
       return {
         status: 200,
         data: {
-          messages: rows.map(publicMessage),
+          messages: rows.map(presentMessage),
           count: rows.length,
           ...(nextSeq === null ? {} : { nextKey: pageKey('messages', nextSeq) }),
         },
@@ -133,7 +122,7 @@ function getMessage({ tables, reader }: MessageRouteDeps): Route {
       if (row === null || row.account_id !== caller.accountId)
         return refuse('MESSAGE_NOT_FOUND', 'The message does not exist');
       const history = await reader.query(caller.accountId, messageHistory, row.seq);
-      return { status: 200, data: { ...publicMessage(row), timeline: messageTimeline(history) } };
+      return { status: 200, data: { ...presentMessage(row), timeline: presentTimeline(history) } };
     },
   });
 }
@@ -145,21 +134,18 @@ function listEvents({ reader }: MessageRouteDeps): Route {
     operationId: 'listEvents',
     tag: 'Messages and events',
     summary: 'List events in order, oldest first',
-    description: `Store \`nextKey\` and send it as \`lastKey\` of the next request: a consumer that was down continues without a gap. \`nextKey\` is present whenever the page has events, so a consumer can poll at the end of the feed. ${SHORT_PAGES}\n\n\`email_failed\` has a \`reason\`: \`expired\`, \`cancelled\`, \`domain_deleted\`, \`loop\` or \`content_invalid\` (the stored content cannot be composed).\n\nEvents that a received mail caused (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true if the report was sent to the return path of the message, for a complaint if the organization that received the message signed the report (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses if it is repeated on another day or confirmed by an SMTP reply.`,
+    description: `Store \`nextKey\` and send it as \`lastKey\` of the next request: a consumer that was down continues without a gap. \`nextKey\` is present whenever the page has events, so a consumer can poll at the end of the feed. ${SHORT_PAGES}\n\n${EVENT_KINDS_TEXT}\n\nEvents that a received mail caused (\`source\` \`dsn\` or \`arf\`) have \`verified\`. For a bounce or delay it is true if the report was sent to the return path of the message, for a complaint if the organization that received the message signed the report (DKIM). An unverified complaint suppresses the marketing stream only; an unverified bounce suppresses if it is repeated on another day or confirmed by an SMTP reply.`,
     scope: 'setup',
     query: z.object({
       ...filters,
       status: status.optional().describe('Events of messages whose current status is this one.'),
-      event: z
-        .enum([...MESSAGE_EVENTS, ...DOMAIN_EVENTS])
-        .meta({ id: 'EventType' })
-        .optional(),
+      event: z.enum(EVENT_KINDS).meta({ id: 'EventType' }).optional(),
       messageId: z.string().max(100).optional(),
     }),
     answers: {
       200: {
         description: 'A page of events.',
-        data: z.object({ events: z.array(event), count: z.int(), nextKey: z.string().optional() }),
+        data: z.object({ events: z.array(eventSchema), count: z.int(), nextKey: z.string().optional() }),
         example: { events: [EVENT_EXAMPLE], count: 1, nextKey: pageKey('events', 8211) },
       },
     },
@@ -179,7 +165,7 @@ function listEvents({ reader }: MessageRouteDeps): Route {
       return {
         status: 200,
         data: {
-          events: rows.map(publicEvent),
+          events: rows.map(presentEvent),
           count: rows.length,
           ...(nextSeq === null ? {} : { nextKey: pageKey('events', nextSeq) }),
         },
@@ -209,7 +195,7 @@ function commonFilter(accountId: string, query: CommonQuery) {
   };
 }
 
-/** An address, or its identifier. */
+/** Accepts an address or its identifier. */
 function identifierOf(recipient: string): string {
   return /^email_[0-9a-f]{32}$/.test(recipient) ? recipient : emailIdentifier(recipient);
 }
@@ -226,24 +212,4 @@ export const MESSAGE_EXAMPLE: z.output<typeof messageSchema> = {
   attempts: 1,
   createdAt: '2026-01-31T12:00:00.000Z',
   updatedAt: '2026-01-31T12:00:01.250Z',
-};
-
-const EVENT_EXAMPLE = {
-  eventId: 'evt_1769860801250_7u3i9o5p1a2s',
-  event: 'email_delivered',
-  timestamp: '2026-01-31T12:00:01.250Z',
-  accountId: 'acct_7f3k2m9x0q1z',
-  emailId: MESSAGE_EXAMPLE.messageId,
-  messageId: MESSAGE_EXAMPLE.messageId,
-  useCase: 'tx',
-  from: 'orders@example.com',
-  recipient: 'ada@example.net',
-  contactIdentifier: 'email_ae2c0afa556b74f2d501305b54c34910',
-  subject: 'Your order 10042',
-  domainId: MESSAGE_EXAMPLE.domainId,
-  smtpCode: 250,
-  enhancedCode: '2.0.0',
-  diagnostic: 'OK',
-  remoteHost: 'mx.example.net',
-  tls: 'TLSv1.3',
 };

@@ -3,9 +3,9 @@ import { invalid, isRefusal, type Refusal } from '../../core/refusal.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../../store/suppressions.ts';
 import {
   identifierOf,
-  type LiftWish,
+  presentSuppression,
   type SuppressionList,
-  shownSuppression,
+  type SuppressionTarget,
 } from '../../suppression/list.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { definedFields } from './fields.ts';
@@ -71,7 +71,7 @@ function listRoute(suppressions: SuppressionList): Route {
       });
       return {
         status: 200,
-        data: { suppressions: page.rows.map(shownSuppression), ...pageEnd('suppressions', page) },
+        data: { suppressions: page.rows.map(presentSuppression), ...pageEnd('suppressions', page) },
       };
     },
   });
@@ -105,7 +105,7 @@ function createRoute(suppressions: SuppressionList): Route {
     handle: async ({ caller, body }) => {
       const added = await suppressions.add(caller.accountId, body);
       if (isRefusal(added)) return added;
-      return { status: added.created ? 201 : 200, data: { suppression: shownSuppression(added.row) } };
+      return { status: added.created ? 201 : 200, data: { suppression: presentSuppression(added.row) } };
     },
   });
 }
@@ -131,25 +131,25 @@ function deleteRoute(suppressions: SuppressionList): Route {
       200: {
         description: 'The suppressions were deleted.',
         data: z.object({ message: z.string(), removed: z.int().describe('Number of deleted suppressions.') }),
-        example: { message: 'Suppressions of ada@example.net have been lifted: 1.', removed: 1 },
+        example: { message: 'Suppressions of ada@example.net have been deleted: 1.', removed: 1 },
       },
     },
     refusals: ['NOT_FOUND'],
     handle: async ({ caller, query, body = {} }) => {
       const target = combinedTarget(query, body);
       if (isRefusal(target)) return target;
-      const lifted = await suppressions.lift(caller.accountId, target);
-      if (isRefusal(lifted)) return lifted;
-      const message = `Suppressions of ${target.email} have been lifted: ${lifted.length}.`;
-      return { status: 200, data: { message, removed: lifted.length } };
+      const removed = await suppressions.remove(caller.accountId, target);
+      if (isRefusal(removed)) return removed;
+      const message = `Suppressions of ${target.email} have been deleted: ${removed.length}.`;
+      return { status: 200, data: { message, removed: removed.length } };
     },
   });
 }
 
-type Target = { [Field in keyof LiftWish]?: LiftWish[Field] | undefined };
+type Target = { [Field in keyof SuppressionTarget]?: SuppressionTarget[Field] | undefined };
 
 /** The target in query and body. They must agree where both name a field: none is silently ignored. */
-function combinedTarget(query: Target, body: Target): LiftWish | Refusal {
+function combinedTarget(query: Target, body: Target): SuppressionTarget | Refusal {
   for (const field of ['email', 'stream', 'reason'] as const) {
     if (query[field] !== undefined && body[field] !== undefined && query[field] !== body[field])
       return invalid(field, 'differs between query and body');

@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
 import type { TemplateRow } from '../../store/templates.ts';
-import { contentFault, shownTemplate, type Templates, templateWarnings } from '../../templates/templates.ts';
+import {
+  contentFault,
+  presentTemplate,
+  type Templates,
+  templateWarnings,
+} from '../../templates/templates.ts';
 import { subjectTemplateFault } from '../../templates/text.ts';
 import { successBody } from '../answers.ts';
 import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
@@ -83,7 +88,7 @@ function collectionRoutes(templates: Templates): Route[] {
         const page = await templates.list({ accountId: caller.accountId, beforeSeq, limit: query.limit });
         return {
           status: 200,
-          data: { templates: page.rows.map(shownTemplate), ...pageEnd('templates', page) },
+          data: { templates: page.rows.map(presentTemplate), ...pageEnd('templates', page) },
         };
       },
     }),
@@ -137,7 +142,7 @@ function memberRoutes(templates: Templates): Route[] {
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = templates.get(caller.accountId, params.templateId);
-        return isRefusal(found) ? found : { status: 200, data: { template: shownTemplate(found) } };
+        return isRefusal(found) ? found : { status: 200, data: { template: presentTemplate(found) } };
       },
     }),
     route({
@@ -188,7 +193,7 @@ function memberRoutes(templates: Templates): Route[] {
 }
 
 function response(status: number, row: TemplateRow, warnings: readonly string[]): Answer {
-  const data = { template: shownTemplate(row) };
+  const data = { template: presentTemplate(row) };
   return { status, raw: successBody(data, [...warnings, ...templateWarnings(row)]) };
 }
 

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { iso } from '../../core/clock.ts';
 import { invalid, isRefusal } from '../../core/refusal.ts';
-import { WEBHOOK_EVENTS } from '../../webhooks/form.ts';
+import { EVENT_KINDS } from '../../events/event-types.ts';
+import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
-import { DELIVERY_STATUSES } from '../../webhooks/shown.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { requestTime } from './fields.ts';
 import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from './paging.ts';
@@ -30,7 +30,7 @@ function testRoute(webhooks: Webhooks): Route {
     body: z
       .object({
         event: z
-          .enum(WEBHOOK_EVENTS)
+          .enum(EVENT_KINDS)
           .optional()
           .describe('Type of the event. Default: the first one that the webhook receives.'),
       })

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { DAY } from '../../core/clock.ts';
-import { WEBHOOK_EVENTS } from '../../webhooks/form.ts';
-import { DELIVERY_STATUSES } from '../../webhooks/shown.ts';
+import { EVENT_KINDS } from '../../events/event-types.ts';
+import { DELIVERY_STATUSES } from '../../webhooks/resource.ts';
+import { EVENT_EXAMPLE } from './event-schema.ts';
 import { line, lines } from './fields.ts';
 
 /** Requests and responses of the webhook operations, with an example of each. */
-const eventFilter = z.enum(['*', ...WEBHOOK_EVENTS]).meta({ id: 'WebhookEventFilter' });
+const eventFilter = z.enum(['*', ...EVENT_KINDS]).meta({ id: 'WebhookEventFilter' });
 
 export const webhookFields = {
   url: z
@@ -101,21 +102,6 @@ const WEBHOOK: z.output<typeof webhook> = {
   isActive: true,
   createdAt: CREATED,
 };
-const EVENT = {
-  eventId: 'evt_1769947200000_7h2k9x4m1zqp',
-  event: 'email_delivered',
-  timestamp: '2026-02-01T12:00:00.000Z',
-  accountId: 'acct_7f3k2m9x7q1z',
-  emailId: 'msg_1769947198000_3m8x1q5z7k2h',
-  messageId: 'msg_1769947198000_3m8x1q5z7k2h',
-  useCase: 'tx',
-  from: 'orders@example.com',
-  recipient: 'ada@example.org',
-  contactIdentifier: 'email_63d9d0ee5d1e87ddbc0bd04c0ac6b9a2',
-  subject: 'Your order 10042',
-  domainId: 'domain_1769860800000_9z1x3c5v7b2n',
-  smtpCode: 250,
-};
 
 export const EXAMPLES = {
   id: ID,
@@ -128,8 +114,8 @@ export const EXAMPLES = {
   } satisfies z.output<typeof webhookDetail>,
   delivery: {
     deliveryId: 'whd_1769947200000_2b4n6m8k1j3h',
-    eventId: EVENT.eventId,
-    event: EVENT.event,
+    eventId: EVENT_EXAMPLE.eventId,
+    event: EVENT_EXAMPLE.event,
     status: 'pending',
     attempts: 2,
     responseCode: 503,
@@ -137,7 +123,7 @@ export const EXAMPLES = {
     error: 'the endpoint answered 503',
     lastAttemptAt: '2026-02-01T12:00:06.000Z',
     nextAttemptAt: '2026-02-01T12:05:03.000Z',
-    createdAt: EVENT.timestamp,
+    createdAt: EVENT_EXAMPLE.timestamp,
   } satisfies z.output<typeof delivery>,
   test: {
     webhookId: ID,
@@ -146,12 +132,12 @@ export const EXAMPLES = {
     responseBody: 'ok',
     durationMs: 82,
     payload: {
-      id: EVENT.eventId,
-      type: EVENT.event,
-      created: EVENT.timestamp,
-      timestamp: EVENT.timestamp,
+      id: EVENT_EXAMPLE.eventId,
+      type: EVENT_EXAMPLE.event,
+      created: EVENT_EXAMPLE.timestamp,
+      timestamp: EVENT_EXAMPLE.timestamp,
       livemode: false,
-      data: { object: { ...EVENT, to: [EVENT.recipient] } },
+      data: { object: { ...EVENT_EXAMPLE, to: [EVENT_EXAMPLE.recipient] } },
     },
   } satisfies z.output<typeof testResult>,
 };

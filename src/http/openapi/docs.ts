@@ -85,7 +85,7 @@ function operationHtml(operation: ReferenceOperation): string {
   return `<article id="${escape(operation.id)}">
 <h3><span class="m">${operation.method}</span> <code>${escape(operation.path)}</code></h3>
 <p>${prose(operation.summary)}.${scope === null ? ' No key required.' : ` Key scope: <code>${escape(scope)}</code>.`}</p>
-${description === '' ? '' : `<p>${prose(description)}</p>`}
+${description === '' ? '' : paragraphs(description)}
 ${table(
   'Parameters',
   ['Name', 'In', 'Required', 'Description'],
@@ -139,6 +139,18 @@ function table(caption: string, heads: string[], rows: string[]): string {
   if (rows.length === 0) return '';
   const head = heads.map((text) => `<th scope="col">${text}</th>`).join('');
   return `<div class="scroll"><table><caption>${escape(caption)}</caption><thead><tr>${head}</tr></thead><tbody>\n${rows.join('\n')}\n</tbody></table></div>`;
+}
+
+/** Paragraphs and lists of Markdown. */
+function paragraphs(text: string): string {
+  return text
+    .split('\n\n')
+    .map((block) => {
+      if (!block.startsWith('- ')) return `<p>${prose(block)}</p>`;
+      const items = block.split('\n').map((line) => `<li>${prose(line.slice(2))}</li>`);
+      return `<ul>${items.join('')}</ul>`;
+    })
+    .join('\n');
 }
 
 /** Escaped, with `code` between backticks. */

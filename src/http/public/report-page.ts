@@ -1,4 +1,4 @@
-import type { ReportReason } from '../../suppression/report-abuse.ts';
+import type { AbuseReportReason } from '../../events/event-types.ts';
 import type { PublicAnswer } from './answer.ts';
 import { empty, html, pageAnswer } from './layout.ts';
 
@@ -9,7 +9,7 @@ export interface ReportView {
   stream: 'tx' | 'mk';
 }
 
-const REASONS: readonly [ReportReason, string][] = [
+const REASONS: readonly [AbuseReportReason, string][] = [
   ['never_asked', 'I never subscribed to this mail'],
   ['asked_to_stop', 'I unsubscribed, but still get mail'],
   ['fraud', 'It is fraud, or pretends to come from someone else'],

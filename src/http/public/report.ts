@@ -1,8 +1,9 @@
+import { ABUSE_REPORT_REASONS } from '../../events/event-types.ts';
 import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
-import { REPORT_REASONS, type ReportAbuse } from '../../suppression/report-abuse.ts';
+import type { ReportAbuse } from '../../suppression/report-abuse.ts';
 import type { PublicAnswer, PublicRoute } from './answer.ts';
 import { partiesOf } from './parties.ts';
 import { unknownLinkPage } from './plain-pages.ts';
@@ -23,7 +24,7 @@ export function reportRoute({ tables, writer, tokens, reportAbuse }: ReportDeps)
     ip: string,
     userAgent: string,
   ): Promise<PublicAnswer> {
-    const known = REPORT_REASONS.find((each) => each === reason) ?? 'other';
+    const known = ABUSE_REPORT_REASONS.find((each) => each === reason) ?? 'other';
     const isNew = await writer.run((all) => reportAbuse(all, mail, { reason: known, ip, userAgent }));
     return reportedPage({ ...partiesOf(tables, mail), stream: mail.stream }, isNew);
   }

@@ -10,7 +10,7 @@ import { unknownLinkPage } from './plain-pages.ts';
  */
 export interface TrackingDeps {
   tokens: Pick<Tokens, 'readClick' | 'openUrl'>;
-  visits: Pick<Visits, 'note'>;
+  visits: Pick<Visits, 'record'>;
 }
 
 export interface ClickDeps extends TrackingDeps {
@@ -32,7 +32,7 @@ export function clickRoute({ tokens, visits, isCustomerHost }: ClickDeps): Publi
       const address = click && linkAddress(click.url);
       if (click === null || address === null) return unknownLinkPage();
       if (!click.madeForHost && isCustomerHost(host)) return unknownLinkPage();
-      visits.note({ kind: 'email_clicked', messageId: click.id, url: address, ...visitor });
+      visits.record({ kind: 'email_clicked', messageId: click.id, url: address, ...visitor });
       return { status: 302, headers: { ...COMMON_HEADERS, Location: address }, body: '' };
     },
   };
@@ -53,7 +53,7 @@ export function openRoute({ tokens, visits }: TrackingDeps): PublicRoute {
     methods: ['GET'],
     answer: ({ token, visitor, isHead }) => {
       const messageId = isHead ? null : tokens.openUrl.read(token.replace(/\.gif$/, ''));
-      if (messageId !== null) visits.note({ kind: 'email_opened', messageId, url: null, ...visitor });
+      if (messageId !== null) visits.record({ kind: 'email_opened', messageId, ...visitor });
       return pixel;
     },
   };

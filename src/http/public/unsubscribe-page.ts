@@ -1,4 +1,4 @@
-import type { Choice, OptOutPart, Standing } from '../../suppression/unsubscribe.ts';
+import type { Choice, OptOutPart, OptOutState } from '../../suppression/unsubscribe.ts';
 import type { PublicAnswer } from './answer.ts';
 import { empty, type Html, html, pageAnswer } from './layout.ts';
 
@@ -12,7 +12,7 @@ export interface UnsubscribeView {
   /** The masked address of the recipient; null once the message is purged. */
   recipient: string | null;
   stream: 'tx' | 'mk';
-  standing: Standing;
+  standing: OptOutState;
 }
 
 export function askPage(view: UnsubscribeView, status = 200): PublicAnswer {

@@ -4,7 +4,7 @@ import type { SentMail } from '../../mail/sent-mail.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
-import type { Choice, OptOutPart, Unsubscribing, Word } from '../../suppression/unsubscribe.ts';
+import type { Choice, OptOutPart, OptOutSource, Unsubscribing } from '../../suppression/unsubscribe.ts';
 import type { PublicAnswer, PublicRoute } from './answer.ts';
 import { partiesOf } from './parties.ts';
 import { tooOftenPage, unknownLinkPage } from './plain-pages.ts';
@@ -43,7 +43,7 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
   const viewOf = (mail: SentMail): UnsubscribeView => ({
     ...partiesOf(tables, mail),
     stream: mail.stream,
-    standing: unsubscribing.standing(tables, mail),
+    standing: unsubscribing.state(tables, mail),
   });
 
   function show(mail: SentMail): PublicAnswer {
@@ -52,18 +52,22 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
     return out.length > 0 ? stoppedPage(view, out, 'before') : askPage(view);
   }
 
-  async function stop(mail: SentMail, choice: Choice, word: Word): Promise<PublicAnswer> {
-    const stopped = await writer.run((all) => unsubscribing.optOut(all, mail, choice, word));
+  async function stop(mail: SentMail, choice: Choice, source: OptOutSource): Promise<PublicAnswer> {
+    const stopped = await writer.run((all) => unsubscribing.optOut(all, mail, choice, source));
     const view = viewOf(mail);
     // Simulated mail has no opt-outs.
     if (mail.simulated) return askPage(view);
     return stoppedPage(view, stopped.length > 0 ? stopped : stoppedParts(view), 'now');
   }
 
-  async function undo(mail: SentMail, parts: readonly OptOutPart[], word: Word): Promise<PublicAnswer> {
+  async function undo(
+    mail: SentMail,
+    parts: readonly OptOutPart[],
+    source: OptOutSource,
+  ): Promise<PublicAnswer> {
     const { allowed, retryAfterSeconds } = undos.of(`${mail.accountId} ${mail.recipientHash}`).take();
     if (!allowed) return tooOftenPage(retryAfterSeconds);
-    await writer.run((all) => unsubscribing.undo(all, mail, parts, word));
+    await writer.run((all) => unsubscribing.undo(all, mail, parts, source));
     return resubscribedPage(viewOf(mail));
   }
 
@@ -74,17 +78,17 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
       const mail = tokens.unsubscribeUrl.read(token);
       if (mail === null) return unknownLinkPage();
       if (method === 'GET') return show(mail);
-      const word = (how: Word['method']): Word => ({
+      const source = (how: OptOutSource['method']): OptOutSource => ({
         method: how,
         ip: visitor.ip,
         userAgent: visitor.userAgent,
       });
       if (/^one-click$/i.test(fields.get('list-unsubscribe') ?? ''))
-        return stop(mail, 'list', word('one_click'));
+        return stop(mail, 'list', source('one_click'));
       const parts = (fields.get('undo') ?? '').split(' ').filter(isPart);
-      if (parts.length > 0) return undo(mail, parts, word('page'));
+      if (parts.length > 0) return undo(mail, parts, source('page'));
       const choice = fields.get('choice');
-      if (choice === 'list' || choice === 'all') return stop(mail, choice, word('page'));
+      if (choice === 'list' || choice === 'all') return stop(mail, choice, source('page'));
       return askPage(viewOf(mail), 400);
     },
   };

@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import { applyReport, isErased } from '../../events/incoming.ts';
+import { isErased } from '../../events/effects.ts';
+import { applyReport } from '../../events/incoming.ts';
 import type { Recorder } from '../../events/record.ts';
 import { domainOf } from '../../mail/address.ts';
 import { isReportingOrganization } from '../../mail/incoming/reports/reporting-organization.ts';

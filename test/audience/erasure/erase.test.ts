@@ -5,10 +5,11 @@ import { createErasure } from '../../../src/audience/erasure/erase.ts';
 import { createErasers } from '../../../src/audience/erasure/erasers.ts';
 import { DAY } from '../../../src/core/clock.ts';
 import { createLog } from '../../../src/core/log.ts';
-import { publicEvent } from '../../../src/events/feed.ts';
-import { publicMessage } from '../../../src/events/message-view.ts';
+import { presentEvent } from '../../../src/events/feed.ts';
+import { presentMessage } from '../../../src/events/message-view.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { packContent, unpackContent } from '../../../src/mail/stored-content.ts';
+import { exampleEvent } from '../../support/events.ts';
 import { contentOf, enqueue } from '../../support/store.ts';
 import { CALLER, codeOf, ok, startAudience } from '../setup.ts';
 
@@ -93,7 +94,7 @@ async function startWithAda() {
     bounce: (seq: number) =>
       writer.run((all) => {
         const message = () => all.messages.bySeq(seq) ?? raise();
-        recorder.message(all, message(), 'email_sent', {});
+        recorder.message(all, message(), exampleEvent('email_sent'));
         const text = `<${ADA}>: Recipient address rejected: Ada Lovelace is gone`;
         all.messages.insertAttempt({
           message_seq: seq,
@@ -105,10 +106,7 @@ async function startWithAda() {
             sessions: [{ startedAt: 1, endedAt: 2, reply: { text } }],
           },
         });
-        recorder.message(all, message(), 'email_bounced', {
-          fields: { bounceType: 'hard', smtpCode: 550, diagnostic: text },
-          bounce: { bounceType: 'hard', scope: 'recipient', suppress: 'now' },
-        });
+        recorder.message(all, message(), exampleEvent('email_bounced', { diagnostic: text }));
       }),
     of: (seq: number) => tables.messages.bySeq(seq) ?? raise(),
   };
@@ -131,10 +129,11 @@ describe('an erasure', () => {
     await writer.run((all) => {
       const refused = {
         reasonCode: 'RECIPIENT_SUPPRESSED',
+        reason: 'hard_bounce',
         recipient: ADA,
         contactIdentifier: ADA_ID,
         subject: 'Dear Countess',
-      };
+      } as const;
       recorder.refusedSend(all, { accountId: 'acct_one', domainId: null, fields: refused });
       all.idempotency.insert(
         {
@@ -170,7 +169,7 @@ describe('an erasure', () => {
     const seq = message?.seq ?? 0;
     await bounce(seq);
     await erase();
-    expect(publicMessage({ ...of(seq), due_at: null })).toMatchObject({
+    expect(presentMessage({ ...of(seq), due_at: null })).toMatchObject({
       recipient: ADA_ID,
       subject: '',
       status: 'bounced',
@@ -181,7 +180,7 @@ describe('an erasure', () => {
       afterSeq: 0,
       limit: 10,
     });
-    expect(events.map(publicEvent)).toMatchObject([
+    expect(events.map(presentEvent)).toMatchObject([
       { event: 'email_sent', recipient: ADA_ID, contactIdentifier: ADA_ID },
       {
         event: 'email_bounced',
@@ -214,11 +213,11 @@ describe('an erasure', () => {
     const { send, erase, writer, recorder, of, tables } = await startWithAda();
     const [message] = await send([ADA]);
     const seq = message?.seq ?? 0;
-    await writer.run((all) => recorder.message(all, of(seq), 'email_sent', {}));
-    await writer.run((all) => recorder.message(all, of(seq), 'email_delivered', {}));
+    await writer.run((all) => recorder.message(all, of(seq), exampleEvent('email_sent')));
+    await writer.run((all) => recorder.message(all, of(seq), exampleEvent('email_delivered')));
     await erase();
     await writer.run((all) =>
-      recorder.message(all, of(seq), 'email_complained', { fields: { source: 'arf' } }),
+      recorder.message(all, of(seq), exampleEvent('email_complained', { source: 'arf' })),
     );
     expect(tables.suppressions.of('acct_one', ADA_ID)).toMatchObject([{ reason: 'complaint', email: null }]);
   });
@@ -292,13 +291,13 @@ describe('an erasure', () => {
     });
     const [message] = await send([ADA], { campaign_id: 'campaign_1' });
     const seq = message?.seq ?? 0;
-    await writer.run((all) => recorder.message(all, of(seq), 'email_sent', {}));
+    await writer.run((all) => recorder.message(all, of(seq), exampleEvent('email_sent')));
     const [due] = tables.webhookDeliveries.ready(1, 10);
     await writer.run((all) => {
       if (due === undefined) throw new Error('no webhook delivery is due');
       const answered = { response_code: 500, response_body: `no such user ${ADA}`, error: null };
       all.webhookDeliveries.record({ ...due, ...answered, state: 'waiting', attempted_at: 1 });
-      recorder.message(all, of(seq), 'email_delivered', {});
+      recorder.message(all, of(seq), exampleEvent('email_delivered'));
     });
     await erase();
     expect(traces()).toEqual([]);

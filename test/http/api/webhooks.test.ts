@@ -3,12 +3,12 @@ import { webhookDeliveryRoutes } from '../../../src/http/api/webhook-deliveries.
 import { webhookRoutes } from '../../../src/http/api/webhooks.ts';
 import { insertAccount } from '../../support/store.ts';
 import { startEndpoint } from '../../support/webhook-endpoint.ts';
-import { startHouse } from '../../webhooks/house.ts';
+import { startWebhooks } from '../../webhooks/setup.ts';
 import { startApi } from '../harness.ts';
 
 /** The API with the webhooks module. */
 async function start() {
-  const setup = await startHouse();
+  const setup = await startWebhooks();
   const deps = { webhooks: setup.webhooks };
   const api = await startApi({
     routes: [...webhookRoutes(deps), ...webhookDeliveryRoutes(deps)],
@@ -184,7 +184,7 @@ describe('deliveries', () => {
     const { data: made } = await call('POST', '', { ...INPUT, url: endpoint.url });
     const path = `/${made.webhookId}`;
     for (let n = 0; n < 3; n++) await setup.sent({ account_id: accountId });
-    await setup.tell();
+    await setup.sendDue();
 
     const first = await call('GET', `${path}/deliveries?status=pending&limit=2`);
     expect(first.data).toMatchObject({ count: 2, nextKey: expect.any(String) });
@@ -207,7 +207,7 @@ describe('deliveries', () => {
     endpoint.answer(200);
     const again = await call('POST', `${path}/deliveries/${delivery?.deliveryId}/retry`);
     expect(again).toMatchObject({ status: 200, data: { status: 'pending' } });
-    await setup.tell();
+    await setup.sendDue();
     expect(endpoint.taken()).toHaveLength(1);
     expect(await call('POST', `${path}/deliveries/whd_1_2/retry`)).toMatchObject({
       status: 404,
@@ -216,7 +216,7 @@ describe('deliveries', () => {
 
     const range = { from: '2026-01-01T00:00:00Z', to: '2027-01-01T00:00:00+01:00' };
     expect(await call('POST', `${path}/replay`, range)).toMatchObject({ status: 200, data: { replayed: 2 } });
-    await setup.tell();
+    await setup.sendDue();
     expect(endpoint.taken()).toHaveLength(3);
     expect(await call('POST', `${path}/replay`, { ...range, which: 'all' })).toMatchObject({
       data: { replayed: 3 },

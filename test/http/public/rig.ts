@@ -6,7 +6,7 @@ import { loadConfig } from '../../../src/config/load.ts';
 import { createLog } from '../../../src/core/log.ts';
 import { systemRandom } from '../../../src/core/random.ts';
 import { createSeal } from '../../../src/core/seal.ts';
-import { publicEvent } from '../../../src/events/feed.ts';
+import { presentEvent } from '../../../src/events/feed.ts';
 import { createPublicSide, type PublicSideDeps } from '../../../src/http/public/public.ts';
 import { type SentMail, sentMailOf } from '../../../src/mail/sent-mail.ts';
 import { clickTokens, createTokens } from '../../../src/mail/tokens.ts';
@@ -88,7 +88,7 @@ export async function startPublic(
       `/c/${clickTokens(tokens.clickKey, messageId, host)(url)}`,
     /** What was recorded of an account, oldest first. */
     events: (accountId = 'acct_one') =>
-      tables.events.feed({ accountId, afterSeq: 0, limit: 1000 }).rows.map(publicEvent),
+      tables.events.feed({ accountId, afterSeq: 0, limit: 1000 }).rows.map(presentEvent),
     suppressions: (mail: SentMail) =>
       tables.suppressions
         .of(mail.accountId, mail.recipientHash)

@@ -87,7 +87,7 @@ describe('over HTTPS', () => {
     const body = 'List-Unsubscribe=One-Click';
     const answer = await visit('a.example', path, { method: 'POST', body });
     expect(answer).toMatchObject({ status: 200 });
-    expect(unsubscribing.standing(tables, mail).stopped).toEqual(['mk']);
+    expect(unsubscribing.state(tables, mail).stopped).toEqual(['mk']);
     // Older mail may still say http: it works as well, and leads nowhere else.
     expect((await call(path, { ...ONE_CLICK, headers: FORM })).status).toBe(200);
   });

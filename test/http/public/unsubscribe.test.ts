@@ -148,9 +148,9 @@ describe('the page', () => {
     expect((await rig.call(path(rig, mail))).body).toContain('the list <b>');
     await post(rig, mail, 'undo=group+mk');
     expect((await rig.call(path(rig, mail))).body).toContain('What do you want to stop?');
-    expect(rig.events().map(({ event, method, scope }) => [event, method, scope])).toEqual([
-      ['email_unsubscribed', 'page', 'group'],
-      ['email_unsubscribed', 'page', 'marketing'],
+    expect(rig.events()).toMatchObject([
+      { event: 'email_unsubscribed', method: 'page', scope: 'group' },
+      { event: 'email_unsubscribed', method: 'page', scope: 'marketing' },
     ]);
   });
 

@@ -9,6 +9,7 @@ import { createTokens } from '../../../src/mail/tokens.ts';
 import { createMx, type MxDeps } from '../../../src/smtp/mx/mx.ts';
 import { startParserThread } from '../../../src/smtp/parser/mail-parser.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
+import { exampleEvent } from '../../support/events.ts';
 import { type ClientOptions, smtpClient } from '../../support/smtp-client.ts';
 import { enqueue, startStore } from '../../support/store.ts';
 import { threadFromSource } from '../../support/thread-from-source.ts';
@@ -115,7 +116,7 @@ export async function startMx(
       writer.run((all) => {
         const message = enqueue(all, clock.now(), { message_id: store.ids.make('msg'), ...input });
         for (const kind of ['email_sent', 'email_delivered'] as const)
-          recorder.message(all, all.messages.bySeq(message.seq) ?? message, kind, {});
+          recorder.message(all, all.messages.bySeq(message.seq) ?? message, exampleEvent(kind));
         return all.messages.bySeq(message.seq) ?? message;
       }),
     status: (message: MessageRow) => tables.messages.bySeq(message.seq)?.status,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import type { MessageRow } from '../../../src/store/messages/messages.ts';
+import { exampleEvent } from '../../support/events.ts';
 import { SIGNING_RECORD, signMail } from '../../support/signed-mail.ts';
 import { enqueue } from '../../support/store.ts';
 import { arf, dsn } from './mails.ts';
@@ -101,9 +102,9 @@ describe('a complaint about transactional mail', () => {
     const message = await setup.writer.run((all) => {
       const { seq } = enqueue(all, NOW, { recipient: 'ada@hosted.example' });
       const current = () => all.messages.bySeq(seq) ?? expect.unreachable();
-      setup.recorder.message(all, current(), 'email_sent', {});
+      setup.recorder.message(all, current(), exampleEvent('email_sent'));
       const fields = { remoteHost: 'mx1.provider.example' };
-      setup.recorder.message(all, current(), 'email_delivered', { fields });
+      setup.recorder.message(all, current(), exampleEvent('email_delivered', fields));
       return current();
     });
     const to = `${setup.tokens.feedback.make(message.message_id)}@${RETURN}`;

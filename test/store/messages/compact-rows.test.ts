@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { publicEvent } from '../../../src/events/feed.ts';
-import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../../src/events/lifecycle.ts';
-import { messageHistory, messageTimeline, publicMessage } from '../../../src/events/message-view.ts';
+import { DOMAIN_EVENT_KINDS, MESSAGE_EVENT_KINDS } from '../../../src/events/event-types.ts';
+import { presentEvent } from '../../../src/events/feed.ts';
+import { messageHistory, presentMessage, presentTimeline } from '../../../src/events/message-view.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { openConnection } from '../../../src/store/connection.ts';
 import { type Database, openDatabase } from '../../../src/store/database.ts';
@@ -144,7 +144,7 @@ function fillOld(db: Database): void {
   for (let n = 0; n < 120; n++) fillMessage(db, n);
   // As retention leaves it: an event can be younger than its message.
   db.exec('DELETE FROM events WHERE seq IN (3, 4); DELETE FROM messages WHERE seq = 19');
-  for (const [index, kind] of DOMAIN_EVENTS.entries())
+  for (const [index, kind] of DOMAIN_EVENT_KINDS.entries())
     fillEvent(db, {
       kind,
       n: index,
@@ -245,7 +245,7 @@ function fillMessage(db: Database, n: number): void {
       lease: null,
       campaign_seq: null,
     });
-  const kind = pick(MESSAGE_EVENTS);
+  const kind = pick(MESSAGE_EVENT_KINDS);
   fillEvent(db, { kind: 'email_sent', n, message_seq, domain_id: null, data: {}, account_id });
   fillEvent(db, {
     kind,
@@ -376,8 +376,8 @@ describe('a database of schema 16 that is brought up to date', () => {
     for (const { due_at, ...message } of old.messages) {
       expect(tables.messages.bySeq(message.seq)).toEqual(message);
       expect(tables.messages.byId(message.message_id)).toEqual({ ...message, due_at });
-      expect(JSON.stringify(publicMessage(tables.messages.byId(message.message_id) ?? fail()))).toBe(
-        JSON.stringify(publicMessage({ ...message, due_at })),
+      expect(JSON.stringify(presentMessage(tables.messages.byId(message.message_id) ?? fail()))).toBe(
+        JSON.stringify(presentMessage({ ...message, due_at })),
       );
     }
   });
@@ -386,8 +386,8 @@ describe('a database of schema 16 that is brought up to date', () => {
     const { old, tables } = upToDate();
     for (const event of old.events) {
       expect(tables.events.bySeq(event.seq)).toEqual(event);
-      expect(JSON.stringify(publicEvent(tables.events.bySeq(event.seq) ?? fail()))).toBe(
-        JSON.stringify(publicEvent(event)),
+      expect(JSON.stringify(presentEvent(tables.events.bySeq(event.seq) ?? fail()))).toBe(
+        JSON.stringify(presentEvent(event)),
       );
     }
     for (const { seq } of old.messages) {
@@ -397,7 +397,7 @@ describe('a database of schema 16 that is brought up to date', () => {
       );
       const events = old.events.filter(({ message_seq }) => message_seq === seq);
       expect(tables.events.ofMessage(seq)).toEqual(events);
-      expect(messageTimeline(messageHistory.run(tables, seq))).toHaveLength(attempts.length + events.length);
+      expect(presentTimeline(messageHistory.run(tables, seq))).toHaveLength(attempts.length + events.length);
     }
   });
 
@@ -440,7 +440,7 @@ describe('a database of schema 16 that is brought up to date', () => {
     for (const accountId of ACCOUNTS) {
       const own = old.events.filter(({ account_id }) => account_id === accountId);
       expect(tables.events.feed({ accountId, afterSeq: 0, limit: 1000 }).rows).toEqual(own);
-      for (const kind of [...MESSAGE_EVENTS, ...DOMAIN_EVENTS])
+      for (const kind of [...MESSAGE_EVENT_KINDS, ...DOMAIN_EVENT_KINDS])
         expect(tables.events.feed({ accountId, kind, afterSeq: 0, limit: 1000 }).rows).toEqual(
           own.filter((event) => event.kind === kind),
         );

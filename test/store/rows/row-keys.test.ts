@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createIds } from '../../../src/core/ids.ts';
 import { systemRandom } from '../../../src/core/random.ts';
-import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../../src/events/lifecycle.ts';
+import { DOMAIN_EVENT_KINDS, MESSAGE_EVENT_KINDS } from '../../../src/events/event-types.ts';
 import { emailIdentifier } from '../../../src/mail/identifier.ts';
 import { MESSAGE_STATUSES } from '../../../src/store/messages/messages.ts';
 import {
@@ -100,7 +100,7 @@ describe('the key of a recipient', () => {
 });
 
 it('has a code for every kind of event', () => {
-  for (const kind of [...MESSAGE_EVENTS, ...DOMAIN_EVENTS]) {
+  for (const kind of [...MESSAGE_EVENT_KINDS, ...DOMAIN_EVENT_KINDS]) {
     expect(codeOfKind(kind)).toBeTypeOf('bigint');
     expect(kindOfCode(Number(codeOfKind(kind)))).toBe(kind);
   }

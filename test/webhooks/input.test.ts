@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isRefusal } from '../../src/core/refusal.ts';
-import { webhookEvents, webhookName, webhookUrl } from '../../src/webhooks/form.ts';
+import { webhookEvents, webhookName, webhookUrl } from '../../src/webhooks/input.ts';
 
 describe('the address of a webhook', () => {
   it.each([

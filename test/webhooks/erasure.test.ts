@@ -3,8 +3,9 @@ import { createAudience } from '../../src/audience/service.ts';
 import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
+import { exampleEvent } from '../support/events.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
-import { granted, startHouse } from './house.ts';
+import { granted, startWebhooks } from './setup.ts';
 
 /*
  * An endpoint answers with the name of the person whom it is told of, and its answer is kept; whoever is erased
@@ -13,32 +14,36 @@ import { granted, startHouse } from './house.ts';
 const ADA = 'ada@example.net';
 
 async function startWithAda() {
-  const house = await startHouse();
+  const env = await startWebhooks();
   const audience = createAudience({
-    ...house,
+    ...env,
     log: createLog({ level: 'silent', hashAddresses: false }),
     mayAdd: () => null,
     answersKeptMs: 86_400_000,
   });
   const by = { by: 'key_one', ipAddress: '192.0.2.1', userAgent: 'Shop/1' };
   granted(await audience.contacts.create('acct_one', { email: ADA }, by));
-  const { webhookId } = await house.hook('http://127.0.0.1:9/');
+  const { webhookId } = await env.hook('http://127.0.0.1:9/');
   const endpoint = await startEndpoint();
-  granted(await house.webhooks.update('acct_one', webhookId, { url: endpoint.url }));
+  granted(await env.webhooks.update('acct_one', webhookId, { url: endpoint.url }));
   return {
-    house,
+    env,
     endpoint,
     /** A message that was sent and taken, of which the webhook is to be told. */
     delivered: async () => {
-      const message = await house.sent({ recipient: ADA });
-      await house.writer.run((all) =>
-        house.recorder.message(all, all.messages.bySeq(message.seq) ?? message, 'email_delivered', {}),
+      const message = await env.sent({ recipient: ADA });
+      await env.writer.run((all) =>
+        env.recorder.message(
+          all,
+          all.messages.bySeq(message.seq) ?? message,
+          exampleEvent('email_delivered'),
+        ),
       );
     },
     erase: async () => granted(await audience.erasure.erase('acct_one', emailIdentifier(ADA))),
     answers: async () => {
       const page = { beforeSeq: null, limit: 100 };
-      return granted(await house.webhooks.deliveries('acct_one', webhookId, page)).deliveries.map(
+      return granted(await env.webhooks.deliveries('acct_one', webhookId, page)).deliveries.map(
         ({ status, responseCode, responseBody }) => ({ status, responseCode, responseBody }),
       );
     },
@@ -47,10 +52,10 @@ async function startWithAda() {
 
 describe('what an endpoint answers', () => {
   it('is kept, and cleared when the person is erased', async () => {
-    const { house, endpoint, delivered, erase, answers } = await startWithAda();
+    const { env, endpoint, delivered, erase, answers } = await startWithAda();
     endpoint.answer(() => ({ status: 200, body: `thanks for ${ADA}` }));
     await delivered();
-    await house.tell();
+    await env.sendDue();
     expect(await answers()).toMatchObject([
       { responseBody: `thanks for ${ADA}` },
       { responseBody: `thanks for ${ADA}` },
@@ -63,18 +68,18 @@ describe('what an endpoint answers', () => {
     [200, 'succeeded'],
     [500, 'pending'],
   ])('is forgotten when they were erased while it was on its way (%d)', async (status, seen) => {
-    const { house, endpoint, delivered, erase, answers } = await startWithAda();
+    const { env, endpoint, delivered, erase, answers } = await startWithAda();
     const release: (() => void)[] = [];
     endpoint.answer((_, response) => {
       release.push(() => response.writeHead(status).end(`thanks for ${ADA}`));
       return 'nothing';
     });
     await delivered();
-    await house.sender.round();
+    await env.sender.round();
     while (release.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
     expect(await erase()).toEqual({ complete: true });
     for (const answer of release) answer();
-    await house.sender.idle();
+    await env.sender.idle();
     expect(await answers()).toEqual([
       { status: seen, responseCode: status, responseBody: undefined },
       { status: seen, responseCode: status, responseBody: undefined },
@@ -82,15 +87,15 @@ describe('what an endpoint answers', () => {
   });
 
   it('is not kept of what is told again after they were erased', async () => {
-    const { house, endpoint, delivered, erase, answers } = await startWithAda();
+    const { env, endpoint, delivered, erase, answers } = await startWithAda();
     endpoint.answer(() => ({ status: 500, body: `no room for ${ADA}` }));
     await delivered();
-    await house.tell();
+    await env.sendDue();
     const toldBefore = endpoint.received.length;
     await erase();
     endpoint.answer(() => ({ status: 200, body: `thanks for ${ADA}` }));
-    house.clock.advance(MINUTE);
-    await house.tell();
+    env.clock.advance(MINUTE);
+    await env.sendDue();
     const again = endpoint.received.slice(toldBefore);
     expect(again).toHaveLength(2);
     expect(again.map(({ body }) => body).join('')).not.toContain('ada');
@@ -99,18 +104,18 @@ describe('what an endpoint answers', () => {
   });
 
   it('about anything else is kept', async () => {
-    const { house, endpoint, erase, answers } = await startWithAda();
+    const { env, endpoint, erase, answers } = await startWithAda();
     const release: (() => void)[] = [];
     endpoint.answer((_, response) => {
       release.push(() => response.writeHead(200).end('thanks for bob'));
       return 'nothing';
     });
-    await house.sent({ recipient: 'bob@example.net' });
-    await house.sender.round();
+    await env.sent({ recipient: 'bob@example.net' });
+    await env.sender.round();
     while (release.length < 1) await new Promise((resolve) => setTimeout(resolve, 5));
     await erase();
     for (const answer of release) answer();
-    await house.sender.idle();
+    await env.sender.idle();
     expect(await answers()).toMatchObject([{ responseBody: 'thanks for bob' }]);
   });
 });

@@ -1,10 +1,11 @@
 import { iso } from '../core/clock.ts';
+import { type Refusal, refuse } from '../core/refusal.ts';
+import type { Tables } from '../store/tables.ts';
 import type { ListedWebhookDelivery } from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
-import type { WebhookFields } from './form.ts';
 
-/** Webhooks and their deliveries as callers and operators read them. */
-export interface ShownWebhook {
+/** Webhooks and their deliveries as the API and the CLI present them. */
+export interface Webhook {
   webhookId: string;
   name: string;
   url: string;
@@ -14,24 +15,41 @@ export interface ShownWebhook {
   createdAt: number;
 }
 
-export interface WholeWebhook extends ShownWebhook {
+export interface WebhookDetail extends Webhook {
   description?: string;
   secret: string;
-  /** Why the service turned it off. */
+  /** Why the service disabled it. */
   offReason?: 'gone' | 'failing';
-  /** ISO 8601: nothing but failures since then. */
+  /** ISO 8601: all calls since then failed. */
   failingSince?: string;
   updatedAt: number;
 }
 
-export function shownWebhook(row: WebhookRow): ShownWebhook {
+/** What an account can set. */
+export interface WebhookFields {
+  url: string;
+  events: string[];
+  name: string;
+  description: string | null;
+  isActive: boolean;
+}
+
+/** Returns the same refusal for an unknown webhook and for one of another account. */
+export function findWebhook(tables: Tables, accountId: string, webhookId: string): WebhookRow | Refusal {
+  return (
+    tables.webhooks.get(accountId, webhookId) ??
+    refuse('WEBHOOK_NOT_FOUND', `There is no webhook ${webhookId}`)
+  );
+}
+
+export function presentWebhook(row: WebhookRow): Webhook {
   const { url, name, events, isActive } = fieldsOf(row);
   return { webhookId: row.webhook_id, name, url, events, isActive, createdAt: row.created_at };
 }
 
-export function wholeWebhook(row: WebhookRow, secret: string): WholeWebhook {
+export function presentWebhookDetail(row: WebhookRow, secret: string): WebhookDetail {
   return {
-    ...shownWebhook(row),
+    ...presentWebhook(row),
     ...(row.description === null ? {} : { description: row.description }),
     secret,
     ...(row.off_reason === null ? {} : { offReason: row.off_reason }),
@@ -54,15 +72,15 @@ export function fieldsOf(row: WebhookRow): WebhookFields {
 export const DELIVERY_STATUSES = ['pending', 'succeeded', 'failed'] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-export interface ShownDelivery {
+export interface WebhookDelivery {
   deliveryId: string;
-  /** Absent when the event is past its retention. */
+  /** Absent when the event was deleted by retention. */
   eventId?: string;
   event?: string;
   status: DeliveryStatus;
   attempts: number;
   responseCode?: number;
-  /** Its first 1 KiB. */
+  /** The first KiB. */
   responseBody?: string;
   error?: string;
   lastAttemptAt?: string;
@@ -70,19 +88,19 @@ export interface ShownDelivery {
   createdAt: string;
 }
 
-export function shownDelivery(row: ListedWebhookDelivery): ShownDelivery {
-  const pending = row.state === 'ready' || row.state === 'waiting';
+export function presentDelivery(row: ListedWebhookDelivery): WebhookDelivery {
+  const status = row.state === 'ready' || row.state === 'waiting' ? 'pending' : row.state;
   return {
     deliveryId: row.delivery_id,
     ...(row.event_id === null ? {} : { eventId: row.event_id }),
     ...(row.kind === null ? {} : { event: row.kind }),
-    status: row.state === 'ready' || row.state === 'waiting' ? 'pending' : row.state,
+    status,
     attempts: row.attempts,
     ...(row.response_code === null ? {} : { responseCode: row.response_code }),
     ...(row.response_body === null ? {} : { responseBody: row.response_body }),
     ...(row.error === null ? {} : { error: row.error }),
     ...(row.attempted_at === null ? {} : { lastAttemptAt: iso(row.attempted_at) }),
-    ...(pending ? { nextAttemptAt: iso(row.due_at) } : {}),
+    ...(status === 'pending' ? { nextAttemptAt: iso(row.due_at) } : {}),
     createdAt: iso(row.created_at),
   };
 }

@@ -12,10 +12,11 @@ import { createWebhookSecrets } from '../../src/webhooks/secrets.ts';
 import { createWebhookSender } from '../../src/webhooks/sender.ts';
 import { createWebhooks } from '../../src/webhooks/service.ts';
 import { startDnsServer } from '../support/dns-server.ts';
+import { exampleEvent } from '../support/events.ts';
 import { enqueue, heldClock, insertAccount, startStore } from '../support/store.ts';
 
-/** The webhooks room over a real database, a DNS server and a held clock; it calls real endpoints. */
-export interface Wish {
+/** Webhooks over a real database, a DNS server and a held clock; calls reach real endpoints. */
+export interface WebhookEnvOptions {
   allowPrivateNetworks?: boolean;
   /** Real time, for one call. */
   timeoutMs?: number;
@@ -24,16 +25,16 @@ export interface Wish {
   limits?: AccountLimitDefaults;
 }
 
-/** Calls that get no answer, as those of a process that is killed in the middle. */
-export const UNANSWERED: WebhookCaller = {
+/** Calls that get no response, as those of a process that is killed during a call. */
+export const NO_RESPONSE: WebhookCaller = {
   call: (_, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(null))),
   close: () => Promise.resolve(),
 };
 
-export async function startHouse(wish: Wish = {}) {
-  const { allowPrivateNetworks = true, timeoutMs = 5000, trusted } = wish;
+export async function startWebhooks(options: WebhookEnvOptions = {}) {
+  const { allowPrivateNetworks = true, timeoutMs = 5000, trusted } = options;
   const dns = await startDnsServer();
-  const store = startStore(heldClock(), wish.limits);
+  const store = startStore(heldClock(), options.limits);
   const { tables, writer, clock, ids } = store;
   insertAccount(tables, 'acct_two', clock.now());
   const resolver = createResolver({
@@ -53,12 +54,12 @@ export async function startHouse(wish: Wish = {}) {
   });
   const newCaller = () =>
     createWebhookCaller({ resolver, allowPrivateNetworks, timeoutMs, trusted, userAgent: 'Postrider/test' });
-  const caller = wish.caller ?? newCaller();
-  const senderParts = { clock, random: systemRandom, log, tables, writer, secrets };
-  const sender = createWebhookSender({ ...senderParts, caller });
+  const caller = options.caller ?? newCaller();
+  const shared = { clock, random: systemRandom, log, tables, writer, secrets };
+  const sender = createWebhookSender({ ...shared, caller });
   const recorder = createRecorder({ clock, ids, onWebhookDue: sender.due });
   const webhooks = createWebhooks({
-    ...senderParts,
+    ...shared,
     ids,
     caller,
     allowPrivateNetworks,
@@ -75,15 +76,16 @@ export async function startHouse(wish: Wish = {}) {
   function sent(columns: Partial<MessageRow> = {}): Promise<MessageRow> {
     return writer.run((all) => {
       const message = enqueue(all, clock.now(), columns);
-      recorder.message(all, message, 'email_sent', {});
+      recorder.message(all, message, exampleEvent('email_sent'));
       return message;
     });
   }
 
-  /** Several, in one commit. */
-  function sentAtOnce(count: number): Promise<void> {
+  /** Records several in one commit. */
+  function sentTogether(count: number): Promise<void> {
     return writer.run((all) => {
-      for (let n = 0; n < count; n++) recorder.message(all, enqueue(all, clock.now()), 'email_sent', {});
+      for (let n = 0; n < count; n++)
+        recorder.message(all, enqueue(all, clock.now()), exampleEvent('email_sent'));
     });
   }
 
@@ -95,27 +97,27 @@ export async function startHouse(wish: Wish = {}) {
     recorder,
     logged,
     sent,
-    sentAtOnce,
-    /** A webhook that takes everything, of the first account unless told. */
+    sentTogether,
+    /** Creates a webhook that takes all events. */
     hook: async (url: string, accountId = 'acct_one') =>
       granted(await webhooks.create(accountId, { url, events: '*' })),
-    /** Tells all that can be told at this time of the held clock. */
-    tell: async () => {
+    /** Sends all deliveries that are due at this time of the held clock. */
+    sendDue: async () => {
       await sender.round();
       await sender.idle();
     },
-    /** As after a new start of the daemon: the one before is forgotten, with all that it had under way. */
+    /** A second sender, as after a restart of the daemon: calls in progress of the first are unknown to it. */
     restarted: () => {
-      const next = createWebhookSender({ ...senderParts, caller: newCaller() });
+      const next = createWebhookSender({ ...shared, caller: newCaller() });
       onTestFinished(() => next.stop());
       return next;
     },
   };
 }
 
-export type House = Awaited<ReturnType<typeof startHouse>>;
+export type WebhookEnv = Awaited<ReturnType<typeof startWebhooks>>;
 
-/** What must not have been refused. */
+/** Throws when the result is a refusal. */
 export function granted<T>(result: T | Refusal): T {
   if (isRefusal(result)) throw new Error(`${result.code}: ${result.message}`);
   return result;

@@ -1,0 +1,396 @@
+import { z } from 'zod';
+import type { BounceClass, Classification } from '../mail/classify/classify.ts';
+import type { CampaignCount } from '../store/campaigns/campaign-counts.ts';
+import { OPT_OUT_METHODS } from '../store/contacts/consent.ts';
+import type { DomainStatus } from '../store/domains/domains.ts';
+import type { MessageStatus } from '../store/messages/messages.ts';
+import { SUPPRESSION_REASONS, SUPPRESSION_STREAMS } from '../store/suppressions.ts';
+
+/**
+ * All events: what each kind means, its fields, an example, and for events of messages the transition between states.
+ * The recorder's types, the samples that webhook tests send, the schema in the OpenAPI document and its text are
+ * derived from this table. A new kind is an entry here and a code in `store/rows/row-keys`.
+ */
+interface EventType<Fields extends z.ZodObject> {
+  /** A sentence without its subject and without a period. */
+  description: string;
+  /** In the order of the documentation; stored and presented events have the order in which they were recorded. */
+  fields: Fields;
+  example: z.output<Fields>;
+}
+
+interface MessageEventType<Fields extends z.ZodObject> extends EventType<Fields> {
+  transition: Transition;
+  /**
+   * The transition of an event that is known from a report only. Reports may be about a message whose outcome is
+   * unknown here, because its connection was lost after the final dot. Default: `transition`.
+   */
+  reported?: Transition;
+  count: CampaignCount;
+  /** Counted in addition when no person did the same with the message before. */
+  uniqueCount?: CampaignCount;
+}
+
+interface Transition {
+  /** The states in which the event can happen; in any other it is not recorded. */
+  from: readonly MessageStatus[];
+  /** 'same': the event is recorded, the state does not change. */
+  to: MessageStatus | 'same';
+  /** The message leaves the queue. */
+  final: boolean;
+}
+
+const WAITING: readonly MessageStatus[] = ['queued', 'deferred', 'sending'];
+const ALWAYS: Transition = {
+  from: [...WAITING, 'delivered', 'bounced', 'failed', 'complained', 'cancelled'],
+  to: 'same',
+  final: false,
+};
+
+const CLASSIFICATIONS = [
+  'invalid-recipient',
+  'invalid-domain',
+  'inactive-mailbox',
+  'mailbox-full',
+  'message-too-large',
+  'content-rejected',
+  'spam-block',
+  'policy-block',
+  'authentication-failed',
+  'reputation-block',
+  'rate-limited',
+  'greylisted',
+  'network-error',
+  'tls-failed',
+  'relay-denied',
+  'protocol-error',
+  'server-error',
+  'expired',
+  'routing-loop',
+  'unclassified',
+] as const satisfies readonly BounceClass[];
+
+const REPLY = {
+  smtpCode: z.int().nullable().describe('Reply code (RFC 5321), null when a report quotes none.'),
+  enhancedCode: z.string().nullable().describe('Enhanced status code (RFC 3463), null when there was none.'),
+  diagnostic: z.string().describe('Text of the reply, or of the report about it.'),
+};
+const FAILURE = { classification: z.enum(CLASSIFICATIONS), ...REPLY };
+
+/** Fields of events that are known from a DSN (RFC 3464). */
+const DSN = {
+  remoteMta: z.string().nullable().optional().describe('The host that the report names.'),
+  source: z.literal('dsn').optional().describe('Present when the event is known from a report.'),
+  verified: z
+    .boolean()
+    .optional()
+    .describe('Reports only: the report was sent to the return path of the message.'),
+};
+
+const VISIT = {
+  ip: z.string(),
+  userAgent: z.string(),
+  isBot: z.boolean().describe('The client is a crawler, a scanner or another program.'),
+  isProxy: z.boolean().describe('The request came through a privacy proxy or a scanner.'),
+  isFirst: z.boolean().describe('The first of this kind for the message, by a person or by a program.'),
+};
+
+const REPORT_SOURCE = z.enum(['arf', 'report_link']);
+
+export const ABUSE_REPORT_REASONS = ['never_asked', 'asked_to_stop', 'fraud', 'other'] as const;
+export type AbuseReportReason = (typeof ABUSE_REPORT_REASONS)[number];
+
+/** Codes of refused sends that are about the recipient, not about the request. */
+export const RECIPIENT_REFUSALS = [
+  'CONSENT_REQUIRED',
+  'RECIPIENT_UNSUBSCRIBED',
+  'RECIPIENT_SUPPRESSED',
+] as const;
+export type RecipientRefusal = (typeof RECIPIENT_REFUSALS)[number];
+/** Why a recipient is refused: the reason of the suppression, or no consent. */
+export const RECIPIENT_REFUSAL_REASONS = [...SUPPRESSION_REASONS, 'not_subscribed'] as const;
+export type RecipientRefusalReason = (typeof RECIPIENT_REFUSAL_REASONS)[number];
+
+export const FAILURE_REASONS = ['expired', 'cancelled', 'domain_deleted', 'loop', 'content_invalid'] as const;
+
+const SCOPES = ['group', 'marketing', 'transactional', 'all'] as const;
+
+const DOMAIN_STATUSES = [
+  'PENDING',
+  'SUCCESS',
+  'TEMPORARY_FAILURE',
+  'FAILED',
+] as const satisfies readonly DomainStatus[];
+const CHECKS = ['dkim', 'spf', 'dmarc', 'mx', 'tracking', 'altDkim', 'returnPathSpf'] as const;
+const DOMAIN = z.object({
+  domain: z.string(),
+  status: z.enum(DOMAIN_STATUSES),
+  previousStatus: z.enum(DOMAIN_STATUSES),
+  failing: z
+    .array(z.object({ check: z.enum(CHECKS), hint: z.string() }))
+    .describe('The required checks that do not pass, with what to do.'),
+});
+
+const EXAMPLE_VISIT = {
+  ip: '192.0.2.1',
+  userAgent: 'Example/1.0',
+  isBot: false,
+  isProxy: false,
+  isFirst: true,
+};
+
+export const MESSAGE_EVENT_TYPES = {
+  email_sent: messageEvent({
+    description: 'a delivery worker took the message for its first attempt',
+    fields: z.object({}),
+    example: {},
+    // From `sending` as well: a message that was leased by a daemon that was killed is taken again.
+    transition: { from: WAITING, to: 'sending', final: false },
+    count: 'sent',
+  }),
+  email_delivered: messageEvent({
+    description: 'the destination accepted the message',
+    fields: z.object({
+      ...REPLY,
+      remoteHost: z.string().optional().describe('The host that accepted the message.'),
+      tls: z.string().nullable().optional().describe('TLS version, null for a connection without TLS.'),
+      ...DSN,
+    }),
+    example: {
+      smtpCode: 250,
+      enhancedCode: '2.0.0',
+      diagnostic: 'OK',
+      remoteHost: 'mx.example.com',
+      tls: 'TLSv1.3',
+    },
+    transition: { from: ['sending'], to: 'delivered', final: true },
+    reported: { from: ['sending', 'deferred'], to: 'delivered', final: true },
+    count: 'delivered',
+  }),
+  email_delayed: messageEvent({
+    description: 'an attempt failed temporarily; another one follows',
+    fields: z.object({
+      attempt: z.int().optional().describe('Number of the attempt, from 1.'),
+      nextAttemptAt: z.iso.datetime().optional(),
+      ...FAILURE,
+      ...DSN,
+    }),
+    example: {
+      attempt: 1,
+      nextAttemptAt: '2026-02-01T12:05:00.000Z',
+      classification: 'greylisted',
+      smtpCode: 451,
+      enhancedCode: '4.7.1',
+      diagnostic: 'Greylisted, please try again later',
+    },
+    transition: { from: ['sending'], to: 'deferred', final: false },
+    // A relay after the server that accepted the message tries again; this side has finished.
+    reported: { from: ['sending', 'deferred', 'delivered'], to: 'same', final: false },
+    count: 'deferred',
+  }),
+  email_bounced: messageEvent({
+    description: 'the destination rejected the message permanently, or a report about it states so',
+    fields: z.object({
+      bounceType: z.enum(['hard', 'soft', 'block']),
+      ...FAILURE,
+      ...DSN,
+      source: z.enum(['smtp', 'local', 'dsn']).describe('`local`: the message was not sent to any host.'),
+      suppressed: z
+        .boolean()
+        .optional()
+        .describe('The recipient is suppressed since this bounce; absent for simulated mail.'),
+    }),
+    example: {
+      bounceType: 'hard',
+      classification: 'invalid-recipient',
+      smtpCode: 550,
+      enhancedCode: '5.1.1',
+      diagnostic: 'No such user',
+      source: 'smtp',
+      suppressed: true,
+    },
+    // After a delivery as well: the DSN of a server after the one that accepted the message.
+    transition: { from: ['sending', 'delivered'], to: 'bounced', final: true },
+    reported: { from: ['sending', 'deferred', 'delivered'], to: 'bounced', final: true },
+    count: 'bounced',
+  }),
+  email_suppressed: messageEvent({
+    description:
+      'a send was refused because of its recipient, or a queued message was dropped for that reason',
+    fields: z.object({
+      reasonCode: z.enum([...RECIPIENT_REFUSALS, 'CONSENT_WITHDRAWN']),
+      reason: z.enum([...RECIPIENT_REFUSAL_REASONS, 'bounced', 'complained', 'unsubscribed', 'suppressed']),
+    }),
+    example: { reasonCode: 'RECIPIENT_SUPPRESSED', reason: 'hard_bounce' },
+    transition: { from: WAITING, to: 'failed', final: true },
+    count: 'failed',
+  }),
+  email_rejected: messageEvent({
+    description: 'the destination rejected the content of the message, not its recipient',
+    fields: z.object({
+      bounceType: z.enum(['hard', 'soft', 'block']),
+      ...FAILURE,
+      source: z.enum(['smtp', 'local']),
+    }),
+    example: {
+      bounceType: 'block',
+      classification: 'content-rejected',
+      smtpCode: 550,
+      enhancedCode: '5.6.0',
+      diagnostic: 'Message refused',
+      source: 'smtp',
+    },
+    transition: { from: ['sending', 'delivered'], to: 'bounced', final: true },
+    // The state of such a message is `bounced`.
+    count: 'bounced',
+  }),
+  email_failed: messageEvent({
+    description: 'the message was dropped without a permanent rejection by the destination',
+    fields: z.object({
+      reason: z
+        .enum(FAILURE_REASONS)
+        .describe(
+          '`expired`: not delivered in time. `loop`: the message was sent in a circle. `content_invalid`: its stored content cannot be composed.',
+        ),
+      attempts: z.int().optional(),
+      classification: FAILURE.classification.optional(),
+      smtpCode: REPLY.smtpCode.optional(),
+      enhancedCode: REPLY.enhancedCode.optional(),
+      diagnostic: REPLY.diagnostic.optional(),
+      lastDiagnostic: z.string().optional().describe('Of the last attempt, for `expired`.'),
+    }),
+    example: { reason: 'expired', attempts: 12, lastDiagnostic: 'connection timed out' },
+    transition: { from: WAITING, to: 'failed', final: true },
+    count: 'failed',
+  }),
+  email_complained: messageEvent({
+    description: 'the recipient reported the message as unwanted',
+    fields: z.object({
+      source: REPORT_SOURCE.describe(
+        '`arf`: a feedback report (RFC 5965). `report_link`: the link in the mail.',
+      ),
+      feedbackType: z.string().describe('RFC 5965 §3.1: `abuse`, `fraud` and others.'),
+      verified: z
+        .boolean()
+        .optional()
+        .describe('`arf` only: the organization that received the message signed the report (DKIM).'),
+      reportReason: z.enum(ABUSE_REPORT_REASONS).optional(),
+      ip: z.string().optional(),
+      userAgent: z.string().optional(),
+      suppressed: z.boolean().optional().describe('Absent for simulated mail.'),
+    }),
+    example: { source: 'arf', feedbackType: 'abuse', verified: true, suppressed: true },
+    transition: { from: ['sending', 'delivered', 'bounced'], to: 'complained', final: true },
+    reported: { from: ['sending', 'deferred', 'delivered', 'bounced'], to: 'complained', final: true },
+    count: 'complained',
+  }),
+  email_opened: messageEvent({
+    description: 'the tracking image of the message was loaded',
+    fields: z.object(VISIT),
+    example: EXAMPLE_VISIT,
+    transition: ALWAYS,
+    count: 'opened',
+    uniqueCount: 'uniqueOpened',
+  }),
+  email_clicked: messageEvent({
+    description: 'a tracked link of the message was followed',
+    fields: z.object({ url: z.string(), ...VISIT }),
+    example: { url: 'https://example.com/', ...EXAMPLE_VISIT },
+    transition: ALWAYS,
+    count: 'clicked',
+    uniqueCount: 'uniqueClicked',
+  }),
+  email_unsubscribed: messageEvent({
+    description: 'the recipient opted out',
+    fields: z.object({
+      method: z.enum(OPT_OUT_METHODS),
+      scope: z.enum(SCOPES).optional().describe('What the recipient receives no more.'),
+      stream: z.enum(SUPPRESSION_STREAMS).optional().describe('Of an opt-out added to the suppression list.'),
+      ip: z.string().optional(),
+      userAgent: z.string().optional(),
+    }),
+    example: { method: 'one_click', scope: 'marketing' },
+    transition: ALWAYS,
+    count: 'unsubscribed',
+  }),
+};
+
+export const DOMAIN_EVENT_TYPES = {
+  domain_verified: domainEvent('all required checks of the domain pass', {
+    domain: 'example.com',
+    status: 'SUCCESS',
+    previousStatus: 'PENDING',
+    failing: [],
+  }),
+  domain_failing: domainEvent('a required check of a verified domain does not pass; sending continues', {
+    domain: 'example.com',
+    status: 'TEMPORARY_FAILURE',
+    previousStatus: 'SUCCESS',
+    failing: [{ check: 'spf', hint: 'Publish the SPF record' }],
+  }),
+  domain_failed: domainEvent('a required check has not passed for 72 hours; sending has stopped', {
+    domain: 'example.com',
+    status: 'FAILED',
+    previousStatus: 'TEMPORARY_FAILURE',
+    failing: [{ check: 'spf', hint: 'Publish the SPF record' }],
+  }),
+};
+
+export const EVENT_TYPES = { ...MESSAGE_EVENT_TYPES, ...DOMAIN_EVENT_TYPES };
+
+export type MessageEventKind = keyof typeof MESSAGE_EVENT_TYPES;
+export type DomainEventKind = keyof typeof DOMAIN_EVENT_TYPES;
+export type EventKind = MessageEventKind | DomainEventKind;
+
+export const MESSAGE_EVENT_KINDS = kindsOf(MESSAGE_EVENT_TYPES);
+export const DOMAIN_EVENT_KINDS = kindsOf(DOMAIN_EVENT_TYPES);
+export const EVENT_KINDS = [...MESSAGE_EVENT_KINDS, ...DOMAIN_EVENT_KINDS] as const;
+
+export function isEventKind(text: string): text is EventKind {
+  return Object.hasOwn(EVENT_TYPES, text);
+}
+
+export function isMessageEventKind(text: string): text is MessageEventKind {
+  return Object.hasOwn(MESSAGE_EVENT_TYPES, text);
+}
+
+/** The fields of each kind. */
+export type EventFields = { [Kind in EventKind]: z.output<(typeof EVENT_TYPES)[Kind]['fields']> };
+
+/** What happened to a message: a kind with its fields. */
+export type MessageEvent = {
+  [Kind in MessageEventKind]: { kind: Kind; fields: EventFields[Kind] } & (Kind extends 'email_bounced'
+    ? { effect: BounceEffect }
+    : unknown);
+}[MessageEventKind];
+
+/** What the classifier states about a bounce beyond the fields of the event. */
+export type BounceEffect = Pick<Classification, 'scope' | 'suppress'>;
+
+/**
+ * The state that an event leads to from `status`, null when it cannot happen in that state; `reported`: the event is
+ * known from a report only.
+ */
+export function nextState(
+  status: MessageStatus,
+  kind: MessageEventKind,
+  reported = false,
+): { status: MessageStatus; final: boolean } | null {
+  const type: MessageEventType<z.ZodObject> = MESSAGE_EVENT_TYPES[kind];
+  const { from, to, final } = (reported ? type.reported : undefined) ?? type.transition;
+  if (!from.includes(status)) return null;
+  return { status: to === 'same' ? status : to, final };
+}
+
+function messageEvent<Fields extends z.ZodObject>(type: MessageEventType<Fields>): MessageEventType<Fields> {
+  return type;
+}
+
+function domainEvent(description: string, example: z.output<typeof DOMAIN>): EventType<typeof DOMAIN> {
+  return { description, fields: DOMAIN, example };
+}
+
+function kindsOf<Kind extends string>(types: Record<Kind, unknown>): readonly Kind[] {
+  // Sound: the tables above have no other keys than those of their types.
+  return Object.keys(types) as Kind[];
+}

@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import { EVENT_KINDS, EVENT_TYPES, type EventKind, isMessageEventKind } from '../../events/event-types.ts';
+import type { FeedEvent } from '../../events/feed.ts';
+
+const IDENTITY = {
+  eventId: z.string(),
+  timestamp: z.iso.datetime(),
+  accountId: z.string(),
+  domainId: z.string().optional(),
+};
+
+/** Fields from the message; absent where an event has no message, as that of a refused send. */
+const MESSAGE = {
+  emailId: z.string().optional().describe('The same as `messageId`.'),
+  messageId: z.string().optional(),
+  jobId: z.string().optional(),
+  campaignId: z.string().optional(),
+  subscriptionGroupId: z.string().optional(),
+  useCase: z.enum(['tx', 'mk']).optional(),
+  from: z.string().optional(),
+  recipient: z.string().optional(),
+  contactIdentifier: z.string().optional(),
+  subject: z.string().optional(),
+};
+
+function schemaOfKind(kind: EventKind) {
+  return z
+    .object({
+      event: z.literal(kind),
+      ...IDENTITY,
+      ...(isMessageEventKind(kind) ? MESSAGE : {}),
+      ...EVENT_TYPES[kind].fields.shape,
+    })
+    .describe(`\`${kind}\`: ${EVENT_TYPES[kind].description}.`);
+}
+
+const [firstKind, ...otherKinds] = EVENT_KINDS;
+if (firstKind === undefined) throw new Error('there are no event types');
+
+/** The schema of `presentEvent`: a variant for each kind. */
+export const eventSchema = z
+  .discriminatedUnion('event', [schemaOfKind(firstKind), ...otherKinds.map(schemaOfKind)])
+  .meta({ id: 'Event' });
+
+/** A list in Markdown. */
+export const EVENT_KINDS_TEXT = EVENT_KINDS.map(
+  (kind) => `- \`${kind}\`: ${EVENT_TYPES[kind].description}.`,
+).join('\n');
+
+const EXAMPLE_MESSAGE_ID = 'msg_1769860800000_2q8w4e6r1t5y';
+
+/** An example for the documentation. */
+export const EVENT_EXAMPLE = {
+  eventId: 'evt_1769860801250_7u3i9o5p1a2s',
+  event: 'email_delivered',
+  timestamp: '2026-01-31T12:00:01.250Z',
+  accountId: 'acct_7f3k2m9x0q1z',
+  emailId: EXAMPLE_MESSAGE_ID,
+  messageId: EXAMPLE_MESSAGE_ID,
+  useCase: 'tx',
+  from: 'orders@example.com',
+  recipient: 'ada@example.net',
+  contactIdentifier: 'email_ae2c0afa556b74f2d501305b54c34910',
+  subject: 'Your order 10042',
+  domainId: 'domain_1769860800000_8m2k4x7q1zab',
+  ...EVENT_TYPES.email_delivered.example,
+} satisfies FeedEvent;

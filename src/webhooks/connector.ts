@@ -1,0 +1,70 @@
+import { isIP, type LookupFunction } from 'node:net';
+import { buildConnector } from 'undici';
+import type { Resolver } from '../dns/resolver.ts';
+import { isCallable, literalAddress } from './input.ts';
+
+export interface ConnectorOptions {
+  resolver: Resolver;
+  allowPrivateNetworks: boolean;
+  /** For a connection with its TLS handshake. */
+  timeoutMs: number;
+  /** Certificate authorities in PEM; default: those of Node. */
+  trusted?: string | undefined;
+}
+
+/** The address may not be called. The message contains it, so it is for the operator's log only. */
+export class ForbiddenAddress extends Error {
+  override readonly name = 'ForbiddenAddress';
+}
+
+/** The machine itself (RFC 6761 §6.3): it is not in DNS, and our resolver reads no hosts file. */
+const LOCALHOST = /^(.+\.)?localhost\.?$/i;
+
+/**
+ * Connects calls of webhooks to addresses that may be called. The address is checked when the connection is made, and
+ * the connection uses that address, so an attacker gains nothing by changing the DNS answer afterwards (DNS rebinding).
+ * Addresses in URLs are checked too, in every notation: they are never looked up, and `http://2130706433/` is 127.0.0.1.
+ */
+export function createConnector(options: ConnectorOptions): buildConnector.connector {
+  const { resolver, allowPrivateNetworks, timeoutMs, trusted } = options;
+
+  async function addressesOf(host: string): Promise<string[]> {
+    if (LOCALHOST.test(host)) return ['127.0.0.1', '::1'];
+    const lookups = await Promise.allSettled([resolver.a(host), resolver.aaaa(host)]);
+    const found = lookups.flatMap((lookup) => (lookup.status === 'fulfilled' ? lookup.value.records : []));
+    if (found.length > 0) return found;
+    throw lookups[0].status === 'rejected' ? lookups[0].reason : new Error(`${host} has no address`);
+  }
+
+  const lookup: LookupFunction = (host, { all }, report) => {
+    addressesOf(host).then(
+      (found) => {
+        const allowed = found.filter((address) => isCallable(address, allowPrivateNetworks));
+        const [first] = allowed;
+        if (first === undefined)
+          report(
+            new ForbiddenAddress(`${host} has the address ${found.join(', ')}, which may not be called`),
+            '',
+          );
+        else if (all === true)
+          report(
+            null,
+            allowed.map((address) => ({ address, family: isIP(address) })),
+          );
+        else report(null, first, isIP(first));
+      },
+      (error: NodeJS.ErrnoException) => report(error, ''),
+    );
+  };
+  const connect = buildConnector({
+    lookup,
+    timeout: timeoutMs,
+    ...(trusted === undefined ? {} : { ca: trusted }),
+  });
+
+  return (target, callback) => {
+    const address = literalAddress(target.hostname);
+    if (address === null || isCallable(address, allowPrivateNetworks)) connect(target, callback);
+    else callback(new ForbiddenAddress(`${address} may not be called`), null);
+  };
+}

@@ -1,0 +1,97 @@
+import { isIP } from 'node:net';
+import { invalid, isRefusal, type Refusal } from '../core/refusal.ts';
+import { isForbidden, isPublic } from '../dns/address-kinds.ts';
+import { EVENT_KINDS, isEventKind } from '../events/event-types.ts';
+import type { WebhookFields } from './resource.ts';
+
+/** In place of the kinds of events: all kinds. */
+export const EVERY_EVENT = '*';
+
+export const MAX_URL_LENGTH = 2048;
+const MAX_NAME_LENGTH = 100;
+
+export interface WebhookInput {
+  url: string;
+  events: string | readonly string[];
+  name?: string | undefined;
+  description?: string | null | undefined;
+  isActive?: boolean | undefined;
+}
+
+export type WebhookPatch = { [Field in keyof WebhookInput]?: WebhookInput[Field] | undefined };
+
+/** Validates the input of a new webhook and adds the defaults. */
+export function newFields(input: WebhookInput, allowPrivateNetworks: boolean): WebhookFields | Refusal {
+  const { description = null, isActive = true } = input;
+  const empty = { url: '', events: [], name: '', description, isActive };
+  const fields = changedFields(empty, input, allowPrivateNetworks);
+  return isRefusal(fields)
+    ? fields
+    : { ...fields, name: webhookName(input.name, fields.description, fields.url) };
+}
+
+/** Validates a patch and applies it. */
+export function changedFields(
+  current: WebhookFields,
+  patch: WebhookPatch,
+  allowPrivateNetworks: boolean,
+): WebhookFields | Refusal {
+  const url = patch.url === undefined ? current.url : webhookUrl(patch.url, allowPrivateNetworks);
+  if (isRefusal(url)) return url;
+  const events = patch.events === undefined ? current.events : webhookEvents(patch.events);
+  if (isRefusal(events)) return events;
+  return {
+    url,
+    events,
+    name: patch.name ?? current.name,
+    description: patch.description === undefined ? current.description : patch.description || null,
+    isActive: patch.isActive ?? current.isActive,
+  };
+}
+
+/** Returns the URL unchanged except for surrounding blanks. Host names are resolved at each call only. */
+export function webhookUrl(text: string, allowPrivateNetworks: boolean): string | Refusal {
+  const url = text.trim();
+  if (url.length > MAX_URL_LENGTH) return invalid('url', `must have at most ${MAX_URL_LENGTH} characters`);
+  if (/[\s\p{Cc}]/u.test(url) || !URL.canParse(url))
+    return invalid('url', 'must be an address such as https://example.com/hooks');
+  const { protocol, username, password, hostname } = new URL(url);
+  if (protocol !== 'https:' && protocol !== 'http:') return invalid('url', 'must begin with https or http');
+  if (username !== '' || password !== '')
+    return invalid(
+      'url',
+      'must not contain a user name or password; put a token into the path, or verify signatures',
+    );
+  const address = literalAddress(hostname);
+  if (address !== null && !isCallable(address, allowPrivateNetworks))
+    return invalid('url', `${address} may not be called`);
+  return url;
+}
+
+/** The IP address of the host of a parsed URL, in any notation; null: the host is a name. */
+export function literalAddress(hostname: string): string | null {
+  const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
+  return isIP(bare) === 0 ? null : bare;
+}
+
+/** Link-local and metadata addresses are never called; private ones only where the operator allows it. */
+export function isCallable(address: string, allowPrivateNetworks: boolean): boolean {
+  return !isForbidden(address) && (allowPrivateNetworks || isPublic(address));
+}
+
+/** The kinds without duplicates; only `*` when it is among them. */
+export function webhookEvents(input: string | readonly string[]): string[] | Refusal {
+  const kinds = [...new Set(typeof input === 'string' ? [input] : input)];
+  if (kinds.length === 0) return invalid('events', 'must contain at least one kind of event, or "*"');
+  const unknown = kinds.findIndex((kind) => kind !== EVERY_EVENT && !isEventKind(kind));
+  if (unknown !== -1) return invalid(`events[${unknown}]`, `must be "*" or one of ${EVENT_KINDS.join(', ')}`);
+  return kinds.includes(EVERY_EVENT) ? [EVERY_EVENT] : kinds;
+}
+
+/** The default is the description, else the host. */
+export function webhookName(name: string | undefined, description: string | null, url: string): string {
+  return (
+    name ??
+    (description === null ? new URL(url).host : Array.from(description).slice(0, MAX_NAME_LENGTH).join(''))
+  );
+}
