@@ -71,28 +71,53 @@ const CLASSIFICATIONS = [
 ] as const satisfies readonly BounceClass[];
 
 const REPLY = {
-  smtpCode: z.int().nullable().describe('Reply code (RFC 5321), null when a report quotes none.'),
-  enhancedCode: z.string().nullable().describe('Enhanced status code (RFC 3463), null when there was none.'),
-  diagnostic: z.string().describe('Text of the reply, or of the report about it.'),
+  smtpCode: z
+    .int()
+    .nullable()
+    .meta({ id: 'SmtpCode', description: 'Reply code (RFC 5321), null when a report quotes none.' }),
+  enhancedCode: z.string().nullable().meta({
+    id: 'EnhancedCode',
+    description: 'Enhanced status code (RFC 3463), null when there was none.',
+  }),
+  diagnostic: z
+    .string()
+    .meta({ id: 'Diagnostic', description: 'Text of the reply, or of the report about it.' }),
 };
-const FAILURE = { classification: z.enum(CLASSIFICATIONS), ...REPLY };
+const FAILURE = { classification: z.enum(CLASSIFICATIONS).meta({ id: 'BounceClassification' }), ...REPLY };
 
 /** Fields of events that are known from a DSN (RFC 3464). */
 const DSN = {
-  remoteMta: z.string().nullable().optional().describe('The host that the report names.'),
-  source: z.literal('dsn').optional().describe('Present when the event is known from a report.'),
+  remoteMta: z
+    .string()
+    .nullable()
+    .meta({ id: 'RemoteMta', description: 'The host that the report names.' })
+    .optional(),
+  source: z
+    .literal('dsn')
+    .meta({ id: 'DsnSource', description: 'Present when the event is known from a report.' })
+    .optional(),
   verified: z
     .boolean()
-    .optional()
-    .describe('Reports only: the report was sent to the return path of the message.'),
+    .meta({
+      id: 'DsnVerified',
+      description: 'Reports only: the report was sent to the return path of the message.',
+    })
+    .optional(),
 };
 
 const VISIT = {
   ip: z.string(),
   userAgent: z.string(),
-  isBot: z.boolean().describe('The client is a crawler, a scanner or another program.'),
-  isProxy: z.boolean().describe('The request came through a privacy proxy or a scanner.'),
-  isFirst: z.boolean().describe('The first of this kind for the message, by a person or by a program.'),
+  isBot: z
+    .boolean()
+    .meta({ id: 'IsBot', description: 'The client is a crawler, a scanner or another program.' }),
+  isProxy: z
+    .boolean()
+    .meta({ id: 'IsProxy', description: 'The request came through a privacy proxy or a scanner.' }),
+  isFirst: z.boolean().meta({
+    id: 'IsFirst',
+    description: 'The first of this kind for the message, by a person or by a program.',
+  }),
 };
 
 const REPORT_SOURCE = z.enum(['arf', 'report_link']);

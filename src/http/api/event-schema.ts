@@ -2,44 +2,46 @@ import { z } from 'zod';
 import { EVENT_KINDS, EVENT_TYPES, type EventKind, isMessageEventKind } from '../../events/event-types.ts';
 import type { FeedEvent } from '../../events/feed.ts';
 
-const IDENTITY = {
-  eventId: z.string(),
-  timestamp: z.iso.datetime(),
-  accountId: z.string(),
-  domainId: z.string().optional(),
-};
+const identity = z
+  .object({
+    eventId: z.string(),
+    timestamp: z.iso.datetime(),
+    accountId: z.string(),
+    domainId: z.string().optional(),
+  })
+  .meta({ id: 'EventIdentity' });
 
 /** Fields from the message; absent where an event has no message, as that of a refused send. */
-const MESSAGE = {
-  emailId: z.string().optional().describe('The same as `messageId`.'),
-  messageId: z.string().optional(),
-  jobId: z.string().optional(),
-  campaignId: z.string().optional(),
-  subscriptionGroupId: z.string().optional(),
-  useCase: z.enum(['tx', 'mk']).optional(),
-  from: z.string().optional(),
-  recipient: z.string().optional(),
-  contactIdentifier: z.string().optional(),
-  subject: z.string().optional(),
-};
+const messageFields = identity
+  .extend({
+    emailId: z.string().optional().describe('The same as `messageId`.'),
+    messageId: z.string().optional(),
+    jobId: z.string().optional(),
+    campaignId: z.string().optional(),
+    subscriptionGroupId: z.string().optional(),
+    useCase: z.enum(['tx', 'mk']).optional(),
+    from: z.string().optional(),
+    recipient: z.string().optional(),
+    contactIdentifier: z.string().optional(),
+    subject: z.string().optional(),
+  })
+  .meta({ id: 'EventMessage' });
 
-function schemaOfKind(kind: EventKind) {
-  return z
-    .object({
-      event: z.literal(kind),
-      ...IDENTITY,
-      ...(isMessageEventKind(kind) ? MESSAGE : {}),
-      ...EVENT_TYPES[kind].fields.shape,
-    })
-    .describe(`\`${kind}\`: ${EVENT_TYPES[kind].description}.`);
+/** A variant for each kind, with the fields of the kind alone. */
+function variantsOf(kinds: readonly EventKind[]) {
+  const [first, ...others] = kinds.map((kind) =>
+    z.object({ event: z.literal(kind), ...EVENT_TYPES[kind].fields.shape }),
+  );
+  if (first === undefined) throw new Error('there are no event types');
+  return z.discriminatedUnion('event', [first, ...others]);
 }
 
-const [firstKind, ...otherKinds] = EVENT_KINDS;
-if (firstKind === undefined) throw new Error('there are no event types');
-
-/** The schema of `presentEvent`: a variant for each kind. */
+/** The schema of `presentEvent`. */
 export const eventSchema = z
-  .discriminatedUnion('event', [schemaOfKind(firstKind), ...otherKinds.map(schemaOfKind)])
+  .union([
+    z.intersection(messageFields, variantsOf(EVENT_KINDS.filter(isMessageEventKind))),
+    z.intersection(identity, variantsOf(EVENT_KINDS.filter((kind) => !isMessageEventKind(kind)))),
+  ])
   .meta({ id: 'Event' });
 
 /** A list in Markdown. */
