@@ -161,7 +161,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
           ),
         to: requestTime.optional().describe('End, exclusive. Default: now.'),
       }),
-      answers: { 200: { description: 'Totals and individual reports.', data, example: EXAMPLE } },
+      responses: { 200: { description: 'Totals and individual reports.', data, example: EXAMPLE } },
       refusals: ['DOMAIN_NOT_FOUND'],
       narrowBy: ['from', 'to'],
       handle: async ({ caller: { accountId }, params, query }) => {

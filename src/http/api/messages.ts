@@ -80,7 +80,7 @@ function listMessages({ reader }: MessageRouteDeps): Route {
     description: SHORT_PAGES,
     scope: 'setup',
     query: z.object({ ...filters, status: status.optional() }),
-    answers: {
+    responses: {
       200: {
         description: 'A page of messages.',
         data: z.object({ messages: z.array(messageSchema), ...pageEndFields }),
@@ -119,7 +119,7 @@ function getMessage({ tables, reader }: MessageRouteDeps): Route {
     summary: 'Get a message with its timeline of events and SMTP attempts',
     scope: 'setup',
     params: z.object({ id: z.string() }),
-    answers: {
+    responses: {
       200: {
         description: 'The message.',
         data: messageSchema.extend({ timeline: z.array(timelineEntry) }).meta({ id: 'MessageDetail' }),
@@ -156,7 +156,7 @@ function listEvents({ reader }: MessageRouteDeps): Route {
         .optional(),
       messageId: z.string().max(100).optional(),
     }),
-    answers: {
+    responses: {
       200: {
         description: 'A page of events.',
         data: z.object({ events: z.array(event), count: z.int(), nextKey: z.string().optional() }),

@@ -16,7 +16,7 @@ export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
       description: 'Two for every region. `id` is the `useCaseId` of a domain registration.',
       scope: 'setup',
       query: z.object(pagingWide),
-      answers: {
+      responses: {
         200: {
           description: 'A page of use cases.',
           data: z.object({

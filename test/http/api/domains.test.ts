@@ -72,7 +72,7 @@ function declaredFields(
     (route) => route.method === method && form(route.path).test(`/web-setup${path}`),
   );
   const [route] = exact.toSorted((one, two) => one.path.split('{').length - two.path.split('{').length);
-  const schema = route?.answers[status]?.data;
+  const schema = route?.responses[status]?.data;
   return schema !== undefined && 'strict' in schema && typeof schema.strict === 'function'
     ? schema.strict()
     : null;
