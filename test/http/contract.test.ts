@@ -278,7 +278,8 @@ describe('the document', () => {
 
   it('has every path in the source of the API', () => {
     const folder = new URL('../../src/http/api/', import.meta.url);
-    const named = readdirSync(folder)
+    const named = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts'))
       .map((file) => readFileSync(new URL(file, folder), 'utf8'))
       .flatMap((source) => [...source.matchAll(/path: ['`](\/[^'`$]*)['`]/g)].map((match) => match[1] ?? ''));
     expect(named.length).toBeGreaterThan(20);

@@ -7,7 +7,7 @@ import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
 import { successBody } from '../responses.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { campaignResult, presentCampaign, SENDING_EXAMPLE } from './campaign-schemas.ts';
-import { commonSendFields } from './send-schemas.ts';
+import { commonSendFields } from './sending/send-schemas.ts';
 
 /** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
 export function campaignSendingRoutes(deps: CampaignSendingDeps): Route[] {

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { isRefusal } from '../../core/refusal.ts';
-import type { Domains } from '../../domains/service.ts';
-import { shownAltFlags, shownDomain, shownFlags } from '../../domains/shown.ts';
-import { verificationMessage } from '../../domains/verification/messages.ts';
-import type { DomainRow } from '../../store/domains/domains.ts';
-import { type Route, type RouteDescription, route } from '../route.ts';
+import { isRefusal } from '../../../core/refusal.ts';
+import type { Domains } from '../../../domains/service.ts';
+import { shownAltFlags, shownDomain, shownFlags } from '../../../domains/shown.ts';
+import { verificationMessage } from '../../../domains/verification/messages.ts';
+import type { DomainRow } from '../../../store/domains/domains.ts';
+import { type Route, type RouteDescription, route } from '../../route.ts';
+import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
 import { domainSchema, EXAMPLES, recordsOfDomain, registered, rotated, verified } from './domain-schemas.ts';
-import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
 
 /** `/web-setup/domains`: sending domains, their DNS records and their verification. */
 export function domainRoutes({ domains }: { domains: Domains }): Route[] {

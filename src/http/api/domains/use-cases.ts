@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { isRefusal } from '../../core/refusal.ts';
-import type { Domains } from '../../domains/service.ts';
-import { type Route, route } from '../route.ts';
-import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
+import { isRefusal } from '../../../core/refusal.ts';
+import type { Domains } from '../../../domains/service.ts';
+import { type Route, route } from '../../route.ts';
+import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
 
 /** `/web-setup/use-cases`: the use cases for which a domain can be registered. */
 export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {

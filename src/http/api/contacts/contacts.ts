@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import type { Contacts } from '../../audience/contacts.ts';
-import type { Erasure } from '../../audience/erasure/erase.ts';
-import { shownConsent, shownContact, shownMembership } from '../../audience/shown.ts';
-import { isRefusal } from '../../core/refusal.ts';
-import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../store/contacts/consent.ts';
-import { type Route, type RouteDescription, route } from '../route.ts';
+import type { Contacts } from '../../../audience/contacts.ts';
+import type { Erasure } from '../../../audience/erasure/erase.ts';
+import { shownConsent, shownContact, shownMembership } from '../../../audience/shown.ts';
+import { isRefusal } from '../../../core/refusal.ts';
+import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../../store/contacts/consent.ts';
+import { type Route, type RouteDescription, route } from '../../route.ts';
+import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
 import {
   callerOf,
   consentOf,
@@ -16,7 +17,6 @@ import {
   profileFields,
 } from './contact-schemas.ts';
 import { readSearchKey, search, searchKey } from './contact-search.ts';
-import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
 /** `/web-setup/contacts`: contacts of an account, their consent history and their erasure. */
 export interface ContactRouteDeps {

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { isRefusal, refuse } from '../../core/refusal.ts';
-import type { Domains } from '../../domains/service.ts';
-import { shownGroup } from '../../domains/shown.ts';
-import { type Route, route } from '../route.ts';
-import { definedFields } from './fields.ts';
-import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
+import { isRefusal, refuse } from '../../../core/refusal.ts';
+import type { Domains } from '../../../domains/service.ts';
+import { shownGroup } from '../../../domains/shown.ts';
+import { type Route, route } from '../../route.ts';
+import { definedFields } from '../fields.ts';
+import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
 
 /** `/web-setup/domain-groups`: groups that order the domains of an account. */
 export function domainGroupRoutes({ domains: { groups } }: { domains: Domains }): Route[] {

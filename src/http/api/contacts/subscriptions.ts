@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { shownMember, shownSubscriber, shownSubscription } from '../../audience/shown.ts';
-import type { Joined, MembershipWish, Subscriptions } from '../../audience/subscriptions.ts';
-import { iso } from '../../core/clock.ts';
-import { isRefusal, type Refusal } from '../../core/refusal.ts';
-import type { Member } from '../../store/contacts/subscriptions.ts';
-import { type ApiResponse, type Route, type RouteDescription, route } from '../route.ts';
+import { shownMember, shownSubscriber, shownSubscription } from '../../../audience/shown.ts';
+import type { Joined, MembershipWish, Subscriptions } from '../../../audience/subscriptions.ts';
+import { iso } from '../../../core/clock.ts';
+import { isRefusal, type Refusal } from '../../../core/refusal.ts';
+import type { Member } from '../../../store/contacts/subscriptions.ts';
+import { type ApiResponse, type Route, type RouteDescription, route } from '../../route.ts';
+import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
 import {
   callerOf,
   consentInputOf,
@@ -19,7 +20,6 @@ import {
   subscription,
 } from './contact-schemas.ts';
 import { readSearchKey, search, searchKey } from './contact-search.ts';
-import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
 /** `…/subscription-groups/{subscriptionGroupId}/subscriptions`: memberships of contacts in groups. */
 export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscriptions }): Route[] {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { isRefusal, type Refusal } from '../../core/refusal.ts';
-import { publicMessage } from '../../events/message-view.ts';
-import type { QueuedMail } from '../../sending/queued-mail.ts';
-import type { ListedMessage } from '../../store/messages/messages.ts';
-import { type ApiResponse, type Route, route } from '../route.ts';
+import { isRefusal, type Refusal } from '../../../core/refusal.ts';
+import { publicMessage } from '../../../events/message-view.ts';
+import type { QueuedMail } from '../../../sending/queued-mail.ts';
+import type { ListedMessage } from '../../../store/messages/messages.ts';
+import { type ApiResponse, type Route, route } from '../../route.ts';
 import { MESSAGE_EXAMPLE, messageSchema } from './messages.ts';
 
 /** `/web-setup/messages/{id}/cancel` and `/retry`: actions on queued messages. */

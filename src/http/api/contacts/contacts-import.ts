@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { findSubscriptionGroup } from '../../audience/groups.ts';
-import type { ImportCounts, Importer } from '../../audience/import/import.ts';
-import { formatOf, openSource } from '../../audience/import/source.ts';
-import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
-import type { Tables } from '../../store/tables.ts';
-import { successBody } from '../responses.ts';
-import { type ApiResponse, type Call, type Route, route, type Upload } from '../route.ts';
+import { findSubscriptionGroup } from '../../../audience/groups.ts';
+import type { ImportCounts, Importer } from '../../../audience/import/import.ts';
+import { formatOf, openSource } from '../../../audience/import/source.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
+import type { Tables } from '../../../store/tables.ts';
+import { successBody } from '../../responses.ts';
+import { type ApiResponse, type Call, type Route, route, type Upload } from '../../route.ts';
 import { callerOf } from './contact-schemas.ts';
 
 /** `POST /web-setup/contacts/import`: a stream of contacts. */

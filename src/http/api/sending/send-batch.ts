@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
-import type { UseCase } from '../../store/domains/domains.ts';
-import { JsonElement } from '../body/json-parse.ts';
-import { refusalBody, successBody } from '../responses.ts';
-import { type Call, type Route, route } from '../route.ts';
-import { unknownFields } from '../validation/known-fields.ts';
-import { parseInput } from '../validation/parse.ts';
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
+import type { UseCase } from '../../../store/domains/domains.ts';
+import { JsonElement } from '../../body/json-parse.ts';
+import { refusalBody, successBody } from '../../responses.ts';
+import { type Call, type Route, route } from '../../route.ts';
+import { unknownFields } from '../../validation/known-fields.ts';
+import { parseInput } from '../../validation/parse.ts';
 import {
   idempotencyKey,
   KEY_HEADER,

@@ -1,13 +1,13 @@
 import type { z } from 'zod';
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
-import type { Outcome } from '../../delivery/outcome.ts';
-import type { Acceptance, Accepted, AcceptRequest } from '../../sending/accept.ts';
-import { parseIdempotencyKey } from '../../sending/idempotency.ts';
-import type { AccountRow } from '../../store/accounts.ts';
-import type { UseCase } from '../../store/domains/domains.ts';
-import type { MessageStatus } from '../../store/messages/messages.ts';
-import { successBody } from '../responses.ts';
-import { type ApiResponse, type Call, type Route, route } from '../route.ts';
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
+import type { Outcome } from '../../../delivery/outcome.ts';
+import type { Acceptance, Accepted, AcceptRequest } from '../../../sending/accept.ts';
+import { parseIdempotencyKey } from '../../../sending/idempotency.ts';
+import type { AccountRow } from '../../../store/accounts.ts';
+import type { UseCase } from '../../../store/domains/domains.ts';
+import type { MessageStatus } from '../../../store/messages/messages.ts';
+import { successBody } from '../../responses.ts';
+import { type ApiResponse, type Call, type Route, route } from '../../route.ts';
 import {
   MARKETING_EXAMPLE,
   MARKETING_RESULT,

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { SubscriptionGroups } from '../../audience/groups.ts';
-import { shownGroup } from '../../audience/shown.ts';
-import { isRefusal } from '../../core/refusal.ts';
-import { type ComplianceTemplates, groupTemplatesRefusal } from '../../templates/compliance-templates.ts';
-import { type Route, type RouteDescription, route } from '../route.ts';
+import type { SubscriptionGroups } from '../../../audience/groups.ts';
+import { shownGroup } from '../../../audience/shown.ts';
+import { isRefusal } from '../../../core/refusal.ts';
+import { type ComplianceTemplates, groupTemplatesRefusal } from '../../../templates/compliance-templates.ts';
+import { type Route, type RouteDescription, route } from '../../route.ts';
+import { definedFields, line, lines } from '../fields.ts';
+import { pageEnd, pageEndFields, pagingWide, readPageKey } from '../paging.ts';
 import { EXAMPLES } from './contact-schemas.ts';
-import { definedFields, line, lines } from './fields.ts';
-import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 
 /** `/web-setup/contacts/subscription-groups`: lists that contacts subscribe to. */
 export interface SubscriptionGroupRouteDeps {

@@ -1,15 +1,15 @@
 import { z } from 'zod';
-import { isRefusal, refuse } from '../../core/refusal.ts';
-import { publicEvent } from '../../events/feed.ts';
-import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../events/lifecycle.ts';
-import { messageHistory, messageTimeline, publicMessage } from '../../events/message-view.ts';
-import { emailIdentifier } from '../../mail/identifier.ts';
-import { MESSAGE_STATUSES } from '../../store/messages/messages.ts';
-import type { Reader } from '../../store/readers/reads.ts';
-import type { Tables } from '../../store/tables.ts';
-import { type Route, route } from '../route.ts';
-import { requestTime } from './fields.ts';
-import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from './paging.ts';
+import { isRefusal, refuse } from '../../../core/refusal.ts';
+import { publicEvent } from '../../../events/feed.ts';
+import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../../events/lifecycle.ts';
+import { messageHistory, messageTimeline, publicMessage } from '../../../events/message-view.ts';
+import { emailIdentifier } from '../../../mail/identifier.ts';
+import { MESSAGE_STATUSES } from '../../../store/messages/messages.ts';
+import type { Reader } from '../../../store/readers/reads.ts';
+import type { Tables } from '../../../store/tables.ts';
+import { type Route, route } from '../../route.ts';
+import { requestTime } from '../fields.ts';
+import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from '../paging.ts';
 
 /** `/web-setup/messages` and `/web-setup/events`: messages, their history and the event feed. */
 const filters = {
