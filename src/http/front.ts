@@ -5,10 +5,10 @@ import { createErrorLog, type Log, type LogError } from '../core/log.ts';
 import { invalid, type Refusal, refuse } from '../core/refusal.ts';
 import { eventLoopTurns } from '../core/slices.ts';
 import { storageFailure } from '../store/failure.ts';
-import { type Reply, refusalReply } from './answers.ts';
 import { hasBody } from './body/body.ts';
 import type { CallerAddressOf } from './caller-address.ts';
 import type { HttpMetrics } from './metrics.ts';
+import { type HttpResponse, refusalResponse } from './responses.ts';
 import type { RequestState } from './router.ts';
 
 /**
@@ -56,9 +56,9 @@ export function createFront(deps: FrontDeps): Middleware {
     try {
       const refusal = earlyRefusal(req, deps);
       if (refusal === null) await next();
-      else respond(ctx, refusalReply(refusal, state.requestId));
+      else respond(ctx, refusalResponse(refusal, state.requestId));
     } catch (error) {
-      respond(ctx, refusalReply(faultOf(error, state, logError), state.requestId));
+      respond(ctx, refusalResponse(faultOf(error, state, logError), state.requestId));
     }
     if (deps.isStopping()) ctx.set('Connection', 'close');
     if (!req.complete && hasBody(req)) discardRest(ctx);
@@ -69,7 +69,7 @@ export function createFront(deps: FrontDeps): Middleware {
 }
 
 /** Writes a response; null: the client has disconnected. */
-export function respond(ctx: Context, reply: Reply | null): void {
+export function respond(ctx: Context, reply: HttpResponse | null): void {
   const state: RequestState = ctx.state;
   if (reply === null) {
     ctx.respond = false;

@@ -4,13 +4,12 @@ import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { RateReading } from '../core/token-bucket.ts';
 import type { Turns } from '../core/turns.ts';
 import { ReadRejected } from '../store/failure.ts';
-import { answerReply, refusalReply } from './answers.ts';
 import { type BodyReader, HungUp, TooSlow, tooSlow } from './body/body.ts';
 import type { CallSignals } from './call-signals.ts';
 import type { InFlight } from './in-flight.ts';
-import { rateHeaders } from './rate-headers.ts';
-import type { Answer, Call, Route, Upload } from './route.ts';
-import type { Handler, Incoming } from './router.ts';
+import { rateHeaders, refusalResponse, successResponse } from './responses.ts';
+import type { ApiResponse, Call, Route, Upload } from './route.ts';
+import type { Handler, RoutedRequest } from './router.ts';
 import { type FieldCheck, unknownFields } from './validation/known-fields.ts';
 import { parseInput } from './validation/parse.ts';
 import type { ReadOnlyCheck } from './validation/read-only.ts';
@@ -53,37 +52,37 @@ export function guardedHandler(
   return async (incoming) => {
     const { requestId } = incoming;
     const caller = authenticate(incoming, route, deps);
-    if (isRefusal(caller)) return refusalReply(caller, requestId);
+    if (isRefusal(caller)) return refusalResponse(caller, requestId);
     const reading = deps.rateLimits.take(caller.keyId, rateClass);
     const headers = reading === null ? {} : rateHeaders(rateClass, reading);
     const limited = rateRefusal(deps, caller, rateClass, reading);
-    if (limited !== null) return refusalReply(limited, requestId, headers);
+    if (limited !== null) return refusalResponse(limited, requestId, headers);
     const slot = deps.inFlight.enter(caller.accountId, deps.concurrencyOf(caller.accountId));
-    if (isRefusal(slot)) return refusalReply(slot, requestId, headers);
+    if (isRefusal(slot)) return refusalResponse(slot, requestId, headers);
     incoming.res.once('close', slot.release);
     // The client may have disconnected already.
     if (incoming.res.closed) slot.release();
     const input = await readInput(incoming, caller, route, limit, checks, deps);
     if (input === null) return null;
-    if (isRefusal(input)) return refusalReply(input, requestId, headers);
+    if (isRefusal(input)) return refusalResponse(input, requestId, headers);
     const call = callOf(incoming, caller, input, deps);
     if (readOnly !== null) input.warnings.push(...(await readOnly.warnings(input.sent, call)));
-    const answer = await answerOf(route, call, input.query);
-    if (answer === null) return null;
+    const response = await responseOf(route, call, input.query);
+    if (response === null) return null;
     // A write has waited for the disk already.
     if (route.method === 'GET') await deps.settled();
-    return isRefusal(answer)
-      ? refusalReply(answer, requestId, headers)
-      : answerReply(answer, input.warnings, headers);
+    return isRefusal(response)
+      ? refusalResponse(response, requestId, headers)
+      : successResponse(response, input.warnings, headers);
   };
 }
 
 /** Null when the client disconnected while the handler was reading. */
-async function answerOf(
+async function responseOf(
   route: Route,
   call: Call<Record<string, unknown>, Record<string, unknown>, unknown>,
   query: Record<string, unknown>,
-): Promise<Answer | Refusal | null> {
+): Promise<ApiResponse | Refusal | null> {
   try {
     return await route.handle(call);
   } catch (error) {
@@ -137,7 +136,7 @@ function rateRefusal(
   });
 }
 
-function authenticate(incoming: Incoming, route: Route, deps: GuardDeps): Caller | Refusal {
+function authenticate(incoming: RoutedRequest, route: Route, deps: GuardDeps): Caller | Refusal {
   const { headers } = incoming.req;
   return deps.authenticator.authenticate(
     { secret: text(headers['x-api-key']), accountId: text(headers['x-id']), from: incoming.from() },
@@ -161,7 +160,7 @@ interface Input {
 }
 
 async function readInput(
-  incoming: Incoming,
+  incoming: RoutedRequest,
   owner: Caller,
   route: Route,
   limit: number,
@@ -215,7 +214,7 @@ function readQuery(search: string): Record<string, string> | Refusal {
 }
 
 function callOf(
-  incoming: Incoming,
+  incoming: RoutedRequest,
   caller: Caller,
   input: Input,
   { signals, turns }: GuardDeps,

@@ -4,8 +4,8 @@ import { refuse } from '../core/refusal.ts';
 import type { DeliveryEngine } from '../delivery/engine.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { storageFailure } from '../store/failure.ts';
-import { JSON_TYPE, refusalEnvelope, refusalReply, successBody } from './answers.ts';
 import { mayReadMetrics } from './metrics.ts';
+import { JSON_TYPE, refusalEnvelope, refusalResponse, successBody } from './responses.ts';
 import type { OpenResponse, OpenRoute } from './route.ts';
 
 /**
@@ -84,7 +84,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
       operationId: 'getHealth',
       tag: 'Operations',
       summary: 'Check that the API responds',
-      answers: {
+      responses: {
         200: { description: 'The API responds.', contentType: 'application/json', example: HEALTH },
       },
       handle: () => json(HEALTH),
@@ -94,7 +94,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
       operationId: 'getAlive',
       tag: 'Operations',
       summary: 'Check that the process is alive',
-      answers: {
+      responses: {
         200: { description: 'The process is alive.', contentType: 'application/json', example: HEALTH },
       },
       handle: () => json(HEALTH),
@@ -106,7 +106,7 @@ export function healthRoutes({ checks, log, metricsKey }: HealthOptions): OpenRo
       summary: 'Check that the daemon can do its work',
       description:
         'Checks that the database takes writes, sends are accepted, outcomes are recorded, the queue advances and the listeners are up. A 503 names the checks that failed. `details` of a check are shown to callers who may read `/metrics`.',
-      answers: {
+      responses: {
         200: {
           description: 'All checks pass.',
           contentType: 'application/json',
@@ -167,7 +167,7 @@ export function notReady(
   const refusal = refuse('UNAVAILABLE', `not ready: ${failed.map(({ check }) => check).join(', ')}`, {
     details: failed.map(({ check, message = '' }) => ({ field: check, message })),
   });
-  const { status, contentType, headers } = refusalReply(refusal, requestId);
+  const { status, contentType, headers } = refusalResponse(refusal, requestId);
   const data = { status: 'not ready', checks: results };
   return {
     status,

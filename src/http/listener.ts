@@ -8,7 +8,7 @@ import { listenFault } from '../core/operator-fault.ts';
 import { eventLoopTurns } from '../core/slices.ts';
 
 /** An HTTP server that listens on an address, with limits on its connections. The owner handles the requests. */
-export interface Listener {
+export interface HttpListener {
   server: Server;
   /** Binds the address; rejects when it is not available. */
   listen(): Promise<void>;
@@ -19,7 +19,7 @@ export interface Listener {
 }
 
 /** Limits of connections; times in ms. */
-export interface ConnectionLimits {
+export interface HttpConnectionLimits {
   headersMs: number;
   requestMs: number;
   keepAliveMs: number;
@@ -44,9 +44,9 @@ const HANDSHAKE_TIMEOUT_MS = 40_000;
 export function createListener(
   at: string,
   setting: string,
-  limits: ConnectionLimits,
+  limits: HttpConnectionLimits,
   contextFor?: ContextFor,
-): Listener {
+): HttpListener {
   const options: ServerOptions = {
     maxHeaderSize: limits.headerBytes,
     // The owner requires it, and responds in its own format.
@@ -93,11 +93,11 @@ function tlsServer(
   const tls = createTlsServer({
     ...options,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
-    SNICallback: (host, answer) => {
+    SNICallback: (host, respond) => {
       contextFor(host).then(
         (context) =>
-          context === null ? answer(new Error(`no certificate for ${host}`)) : answer(null, context),
-        (error: Error) => answer(error),
+          context === null ? respond(new Error(`no certificate for ${host}`)) : respond(null, context),
+        (error: Error) => respond(error),
       );
     },
   });
@@ -117,7 +117,7 @@ function tlsServer(
   };
 }
 
-function limitCallers(server: Server, limitOf: Required<ConnectionLimits>['ofOneCaller']): void {
+function limitCallers(server: Server, limitOf: Required<HttpConnectionLimits>['ofOneCaller']): void {
   const open = new Map<string, number>();
   server.on('connection', (socket) => {
     const address = socket.remoteAddress ?? '';
@@ -142,7 +142,7 @@ function limitCallers(server: Server, limitOf: Required<ConnectionLimits>['ofOne
 function closeStalled(
   server: Server,
   event: 'connection' | 'secureConnection',
-  { checkMs, writeStallMs }: ConnectionLimits,
+  { checkMs, writeStallMs }: HttpConnectionLimits,
 ): { stop(): void } {
   /** Bytes accepted by the operating system, and when that number last changed. */
   const progress = new Map<Socket, { taken: number; since: number }>();

@@ -13,13 +13,13 @@ export interface HttpMetrics {
 export function createHttpMetrics(registry: Registry): HttpMetrics {
   const requests = new Counter({
     name: 'postrider_http_requests_total',
-    help: 'Requests answered, by operation and status.',
+    help: 'Requests with a response, by operation and status.',
     labelNames: ['operation', 'status'],
     registers: [registry],
   });
   const duration = new Histogram({
     name: 'postrider_http_request_seconds',
-    help: 'Time from request to answer, by operation.',
+    help: 'Time from request to response, by operation.',
     labelNames: ['operation'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30],
     registers: [registry],
@@ -42,7 +42,7 @@ export function metricsRoute(registry: Registry, metricsKey: string | undefined)
     summary: 'Get metrics in the Prometheus text format',
     description:
       'If `api.metricsKey` is configured, send `Authorization: Bearer <api.metricsKey>`. Otherwise only clients on the machine itself may read metrics; forwarded requests do not count as such.',
-    answers: { 200: { description: 'All metrics.', contentType: 'text/plain' } },
+    responses: { 200: { description: 'All metrics.', contentType: 'text/plain' } },
     refusals: ['UNAUTHENTICATED'],
     handle: async (request) => {
       if (!mayReadMetrics(request, metricsKey)) {

@@ -11,8 +11,8 @@ interface Pipeline {
 /** More than any client pipelines: a connection that sends more without reading responses is abandoned. */
 const MAX_WAITING = 32;
 /**
- * An abandoned connection is neither read nor answered for so long, and then closed. If it was closed immediately,
- * the client would connect again and send the next requests.
+ * An abandoned connection is neither read nor answered for this time, and then closed. If it was closed immediately,
+ * the client would connect again and send the next hundreds of requests, which are parsed before they are counted.
  */
 const ABANDONED_MS = 10_000;
 /** Requests on the abandoned connections of a listener, which Node retains until they are closed: 1.5 KB each. */

@@ -45,7 +45,7 @@ export interface Upload {
 }
 
 /** A success: `data` is put into the envelope; `raw` is sent unchanged, such as a stored idempotent response. */
-export type Answer =
+export type ApiResponse =
   | { status: number; data: object; headers?: Record<string, string> }
   | { status: number; raw: string; headers?: Record<string, string> };
 
@@ -77,7 +77,7 @@ export interface RouteDescription<
   /** Additional request headers, for the documentation. */
   headers?: Record<string, string>;
   /** Schema of `data` for each success status. */
-  answers: Record<number, { description: string; data: z.ZodType; example?: object }>;
+  responses: Record<number, { description: string; data: z.ZodType; example?: object }>;
   /**
    * For reads that may exceed their time budget (`QUERY_TOO_BROAD`): the query parameters that narrow them; empty if
    * there are none.
@@ -87,7 +87,7 @@ export interface RouteDescription<
   refusals: RefusalCode[];
   handle(
     call: Call<z.output<Params>, z.output<Query>, z.output<Body>>,
-  ): Promise<Answer | Refusal> | Answer | Refusal;
+  ): Promise<ApiResponse | Refusal> | ApiResponse | Refusal;
 }
 
 /** A route with its types erased after they were checked. */
@@ -126,7 +126,7 @@ export interface OpenRoute {
   description?: string;
   query?: Record<string, string>;
   /** Schema of the body for each success status, where the body is JSON. */
-  answers: Record<
+  responses: Record<
     number,
     { description: string; contentType: string; schema?: z.ZodType; example?: object | string }
   >;

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { invalid, refuse } from '../core/refusal.ts';
-import { type Reply, refusalReply } from './answers.ts';
+import { type HttpResponse, refusalResponse } from './responses.ts';
 import type { CallerAddress } from './route.ts';
 
 /**
@@ -10,7 +10,7 @@ import type { CallerAddress } from './route.ts';
  * unknown method of a known path gets a 405 with the correct `Allow` in the error envelope. Trailing slashes and case
  * are significant.
  */
-export interface Incoming {
+export interface RoutedRequest {
   req: IncomingMessage;
   res: ServerResponse;
   requestId: string;
@@ -22,7 +22,7 @@ export interface Incoming {
 }
 
 /** Null: the client has disconnected. */
-export type Handler = (incoming: Incoming) => Promise<Reply | null>;
+export type Handler = (incoming: RoutedRequest) => Promise<HttpResponse | null>;
 
 export interface Operation {
   method: string;
@@ -40,12 +40,12 @@ export interface RequestState {
   from: () => CallerAddress;
 }
 
-export type Respond = (ctx: Context, reply: Reply | null) => void;
+export type WriteResponse = (ctx: Context, reply: HttpResponse | null) => void;
 
 /** `methods`: all that Node supports; one without an operation gets a 405, not a 404. */
 export function createRouter(
   operations: Operation[],
-  respond: Respond,
+  respond: WriteResponse,
   methods: readonly string[],
 ): Middleware {
   const router = new Router({ strict: true, sensitive: true, exclusive: 'specificity' });
@@ -62,7 +62,11 @@ export function createRouter(
   return router.routes() as Middleware;
 }
 
-async function dispatch(ctx: Context, table: Map<string, Operation>, allow: string): Promise<Reply | null> {
+async function dispatch(
+  ctx: Context,
+  table: Map<string, Operation>,
+  allow: string,
+): Promise<HttpResponse | null> {
   const state: RequestState = ctx.state;
   if (ctx.method === 'OPTIONS') {
     return { status: 204, contentType: '', body: '', headers: { Allow: allow } };
@@ -70,11 +74,14 @@ async function dispatch(ctx: Context, table: Map<string, Operation>, allow: stri
   const operation = table.get(ctx.method);
   if (operation === undefined) {
     const refusal = refuse('METHOD_NOT_ALLOWED', `${ctx.method} is not allowed, only ${allow}`);
-    return refusalReply(refusal, state.requestId, { Allow: allow });
+    return refusalResponse(refusal, state.requestId, { Allow: allow });
   }
   state.operationId = operation.operationId;
   if (!isDecodable(ctx.path)) {
-    return refusalReply(invalid('path', 'has a % that is not a percent-encoding of UTF-8'), state.requestId);
+    return refusalResponse(
+      invalid('path', 'has a % that is not a percent-encoding of UTF-8'),
+      state.requestId,
+    );
   }
   return operation.handler({
     req: ctx.req,

@@ -11,7 +11,6 @@ import type { Log } from '../core/log.ts';
 import { isRefusal, refuse } from '../core/refusal.ts';
 import { eventLoopTurns } from '../core/slices.ts';
 import { createHostCheck } from './allowed-hosts.ts';
-import { pageReply, refusalBody, refusalReply } from './answers.ts';
 import { type BodyReader, createBodyReader } from './body/body.ts';
 import { createCallSignals } from './call-signals.ts';
 import { createCallerAddresses, createTrust } from './caller-address.ts';
@@ -19,11 +18,12 @@ import { createFront, respond } from './front.ts';
 import { type GuardDeps, guardedHandler } from './guard.ts';
 import { healthRoutes, type ReadinessCheck } from './health.ts';
 import { createInFlight } from './in-flight.ts';
-import { type ConnectionLimits, createListener } from './listener.ts';
+import { createListener, type HttpConnectionLimits } from './listener.ts';
 import { createHttpMetrics, metricsRoute } from './metrics.ts';
 import { docsRoute } from './openapi/docs.ts';
 import { openApiDocument, openApiRoute } from './openapi/openapi.ts';
 import { oneAtATime, type PipeliningOptions } from './pipelining.ts';
+import { openResponse, refusalBody, refusalResponse } from './responses.ts';
 import type { OpenRoute, Route } from './route.ts';
 import { createRouter, type Operation, type RequestState } from './router.ts';
 import { readOnlyCheck } from './validation/read-only.ts';
@@ -41,7 +41,7 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>;
 }
 
-const CONNECTION_LIMITS: ConnectionLimits = {
+const CONNECTION_LIMITS: HttpConnectionLimits = {
   headersMs: 15_000,
   requestMs: 120_000,
   keepAliveMs: 65_000,
@@ -74,7 +74,7 @@ export interface HttpServerOptions {
   registry: Registry;
   /** Version of the program, for the documentation. */
   version: string;
-  connectionLimits?: Partial<ConnectionLimits>;
+  connectionLimits?: Partial<HttpConnectionLimits>;
   pipelining?: PipeliningOptions;
   bodies?: BodyReader;
 }
@@ -104,10 +104,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   app.use(createRouter(operationsOf(options, signals, bodies), respond, METHODS));
   app.use((ctx) => {
     const { requestId }: RequestState = ctx.state;
-    respond(ctx, refusalReply(refuse('NOT_FOUND', 'this path does not exist'), requestId));
+    respond(ctx, refusalResponse(refuse('NOT_FOUND', 'this path does not exist'), requestId));
   });
 
-  const limits: ConnectionLimits = {
+  const limits: HttpConnectionLimits = {
     ...CONNECTION_LIMITS,
     ofOneCaller: (address) => {
       if (isTrustedProxy(address)) return Number.POSITIVE_INFINITY;
@@ -199,7 +199,7 @@ function boundedHandler(route: OpenRoute): Operation['handler'] {
   return async (incoming) => {
     if (open >= MAX_LARGE_PAGES) {
       const busy = refuse('UNAVAILABLE', 'too many clients are reading this page', { retryAfter: 1 });
-      return refusalReply(busy, incoming.requestId);
+      return refusalResponse(busy, incoming.requestId);
     }
     open++;
     incoming.res.once('close', () => {
@@ -217,7 +217,7 @@ function openHandler(route: OpenRoute): Operation['handler'] {
       headers: incoming.req.headers,
       requestId: incoming.requestId,
     });
-    return isRefusal(page) ? refusalReply(page, incoming.requestId) : pageReply(page);
+    return isRefusal(page) ? refusalResponse(page, incoming.requestId) : openResponse(page);
   };
 }
 

@@ -5,9 +5,9 @@ import type { Log } from '../core/log.ts';
 import { refuse } from '../core/refusal.ts';
 import type { MigrationProgress } from '../store/migrate/migrate.ts';
 import { SMALL_DATABASE_BYTES, schemaState, upgradeInThread } from '../store/migrate/upgrade.ts';
-import { JSON_TYPE, type Reply, refusalReply } from './answers.ts';
 import { HEALTH, notReady } from './health.ts';
-import { type ConnectionLimits, createListener } from './listener.ts';
+import { createListener, type HttpConnectionLimits } from './listener.ts';
+import { type HttpResponse, JSON_TYPE, refusalResponse } from './responses.ts';
 
 /**
  * Listens on `api.listen` while the database is being migrated: `/healthz` responds with 200, `/readyz` and everything
@@ -25,7 +25,7 @@ export interface StartupServerOptions {
   state(): string;
 }
 
-const LIMITS: ConnectionLimits = {
+const LIMITS: HttpConnectionLimits = {
   headersMs: 5000,
   requestMs: 5000,
   keepAliveMs: 1000,
@@ -55,7 +55,7 @@ export function createStartupServer({ listen, ids, state }: StartupServerOptions
   return { listen: listener.listen, close: () => listener.close(0) };
 }
 
-function replyTo(url: string, message: string, requestId: string): Reply {
+function replyTo(url: string, message: string, requestId: string): HttpResponse {
   const [path] = url.split('?');
   if (path === '/healthz' || path === '/web-setup/health')
     return { status: 200, contentType: JSON_TYPE, headers: {}, body: JSON.stringify(HEALTH) };
@@ -64,7 +64,7 @@ function replyTo(url: string, message: string, requestId: string): Reply {
     return { headers: {}, ...notReady([check], [check], requestId) };
   }
   const retryAfter = RETRY_AFTER_SECONDS;
-  return refusalReply(refuse('UNAVAILABLE', `not ready: ${message}`, { retryAfter }), requestId);
+  return refusalResponse(refuse('UNAVAILABLE', `not ready: ${message}`, { retryAfter }), requestId);
 }
 
 export interface StartupMigrationDeps {

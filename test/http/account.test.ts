@@ -78,7 +78,7 @@ describe('PUT /web-setup/account', () => {
 
   it.each<[string, unknown, string, string]>([
     ['a name of nothing', { name: ' ' }, 'name', 'must not be empty'],
-    ['no name', { name: null }, 'name', 'must be a text'],
+    ['no name', { name: null }, 'name', 'must be a string'],
     ['two lines', { companyName: 'a\nb' }, 'companyName', 'must be one line without control characters'],
     ['a NUL', { companyName: 'a\u0000b' }, 'companyName', 'must be one line without control characters'],
     ['an address as a text', { companyAddress: '1 Main St' }, 'companyAddress', 'must be an object'],
@@ -98,9 +98,9 @@ describe('PUT /web-setup/account', () => {
       'a postal code that is a number',
       { companyAddress: { ...ADDRESS, postalCode: 62701 } },
       'companyAddress.postalCode',
-      'must be a text',
+      'must be a string',
     ],
-    ['no address of mail', { abuseEmail: 'abuse' }, 'abuseEmail', 'must be an e-mail address'],
+    ['no address of mail', { abuseEmail: 'abuse' }, 'abuseEmail', 'must be an email address'],
     [
       'a logo that is a script',
       { logoUrl: 'javascript:alert(1)' },

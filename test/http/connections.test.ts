@@ -29,7 +29,7 @@ function waitingRoute() {
     tag: 'Things',
     summary: 'Waits',
     scope: 'setup',
-    answers: { 200: { description: 'Done.', data: z.object({ events: z.array(z.string()) }) } },
+    responses: { 200: { description: 'Done.', data: z.object({ events: z.array(z.string()) }) } },
     refusals: [],
     handle: async ({ signal }) => {
       started.open();
@@ -160,7 +160,7 @@ describe('closing', () => {
       tag: 'Things',
       summary: 'Never ends',
       scope: 'setup',
-      answers: {},
+      responses: {},
       refusals: [],
       handle: () => {
         started.open();

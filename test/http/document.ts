@@ -8,7 +8,7 @@ import {
   type OpenApiResponse,
   resolveParameters,
   resolveResponse,
-} from '../../src/http/openapi/openapi.ts';
+} from '../../src/http/openapi/document.ts';
 
 /**
  * Reads the OpenAPI document as a client generator does, with an independent JSON Schema validator: the operations,

@@ -22,13 +22,13 @@ function routes() {
   const handled: string[] = [];
   const waiting: (() => void)[] = [];
   const common = { method: 'POST' as const, tag: 'Things', scope: 'setup' as const, refusals: [] };
-  const answers = { 200: { description: 'Done.', data: z.object({}) } };
+  const responses = { 200: { description: 'Done.', data: z.object({}) } };
   const busy = route({
     ...common,
     path: '/web-setup/busy',
     operationId: 'busy',
     summary: 'Burns time',
-    answers,
+    responses,
     handle: ({ caller }) => {
       handled.push(caller.accountId);
       const end = performance.now() + 4;
@@ -41,7 +41,7 @@ function routes() {
     path: '/web-setup/hold',
     operationId: 'hold',
     summary: 'Waits',
-    answers,
+    responses,
     handle: async () => {
       await new Promise<void>((resolve) => void waiting.push(resolve));
       return { status: 200, data: {} };

@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { type ConnectionLimits, createListener } from '../../src/http/listener.ts';
+import { createListener, type HttpConnectionLimits } from '../../src/http/listener.ts';
 
-const LIMITS: ConnectionLimits = {
+const LIMITS: HttpConnectionLimits = {
   headersMs: 10_000,
   requestMs: 10_000,
   keepAliveMs: 10_000,
@@ -12,7 +12,7 @@ const LIMITS: ConnectionLimits = {
   writeStallMs: 10_000,
 };
 
-async function listening(limits: Partial<ConnectionLimits>) {
+async function listening(limits: Partial<HttpConnectionLimits>) {
   const listener = createListener('127.0.0.1:0', 'test.listen', { ...LIMITS, ...limits });
   listener.server.on('request', (_, res) => res.end('here'));
   await listener.listen();

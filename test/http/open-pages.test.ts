@@ -194,7 +194,7 @@ it('serves open routes of other modules, which may refuse', async () => {
     operationId: 'tlsCheck',
     tag: 'Operations',
     summary: 'Whether a host is ours',
-    answers: { 200: { description: 'It is.', contentType: 'text/plain' } },
+    responses: { 200: { description: 'It is.', contentType: 'text/plain' } },
     handle: ({ query }: { query: URLSearchParams }) =>
       query.get('domain') === 'ours.example'
         ? { status: 200, contentType: 'text/plain', body: 'yes' }

@@ -16,7 +16,7 @@ function rejectedList(name: ReadRejected['reason']): Route {
     summary: 'List things',
     scope: 'setup',
     query: z.object({ color: z.string().optional(), limit: z.string().optional() }),
-    answers: { 200: { description: 'Things.', data: z.object({}) } },
+    responses: { 200: { description: 'Things.', data: z.object({}) } },
     refusals: [],
     narrowBy: ['color', 'limit'],
     handle: () => {

@@ -103,7 +103,7 @@ describe('inconsistent descriptions', () => {
     summary: 'X',
     scope: 'setup' as const,
     params: z.object({ xId: z.string() }),
-    answers: {},
+    responses: {},
     refusals: [],
     handle: () => ({ status: 200, data: {} }),
   };

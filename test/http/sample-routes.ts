@@ -24,7 +24,7 @@ export const sampleRoutes: Route[] = [
     scope: 'setup',
     body: sampleBody,
     example: { to: 'ann@example.net' },
-    answers: {
+    responses: {
       201: { description: 'Made.', data: z.object({ got: sampleBody }), example: { got: { to: 'a' } } },
     },
     refusals: [],
@@ -39,7 +39,7 @@ export const sampleRoutes: Route[] = [
     scope: 'setup',
     params: z.object({ thingId: z.string().max(20) }),
     query: z.object({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
-    answers: {
+    responses: {
       200: { description: 'The thing.', data: z.object({ thingId: z.string(), limit: z.number() }) },
     },
     refusals: ['DOMAIN_NOT_FOUND'],
@@ -56,7 +56,7 @@ export const sampleRoutes: Route[] = [
     summary: 'Removes a thing',
     scope: 'setup',
     params: z.object({ thingId: z.string() }),
-    answers: { 200: { description: 'Gone.', data: z.object({ message: z.string() }) } },
+    responses: { 200: { description: 'Gone.', data: z.object({ message: z.string() }) } },
     refusals: [],
     handle: () => ({ status: 200, data: { message: 'gone' } }),
   }),
@@ -67,7 +67,7 @@ export const sampleRoutes: Route[] = [
     tag: 'Things',
     summary: 'The special thing',
     scope: 'setup',
-    answers: { 200: { description: 'It.', data: z.object({ special: z.boolean() }) } },
+    responses: { 200: { description: 'It.', data: z.object({ special: z.boolean() }) } },
     refusals: [],
     handle: () => ({ status: 200, data: { special: true } }),
   }),
@@ -81,7 +81,7 @@ export const sampleRoutes: Route[] = [
     limit: 'send',
     body: sampleBody,
     example: { to: 'ann@example.net' },
-    answers: { 200: { description: 'Sent.', data: z.object({ messageId: z.string() }) } },
+    responses: { 200: { description: 'Sent.', data: z.object({ messageId: z.string() }) } },
     refusals: ['RECIPIENT_SUPPRESSED', 'CONSENT_REQUIRED'],
     handle: ({ body }) => {
       if (body.to === 'boom') throw new Error('secret detail of /srv/postrider');

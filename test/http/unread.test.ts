@@ -41,7 +41,7 @@ function largeRoute(bytes: number) {
     tag: 'Things',
     summary: 'Is large',
     scope: 'setup',
-    answers: { 200: { description: 'It.', data: z.object({ text: z.string() }) } },
+    responses: { 200: { description: 'It.', data: z.object({ text: z.string() }) } },
     refusals: [],
     handle: () => {
       calls.push(calls.length);

@@ -22,7 +22,7 @@ function uploadRoute() {
     summary: 'Takes an upload',
     scope: 'setup',
     upload: { 'text/csv': 'a,b\n', 'application/x-ndjson': '{}\n' },
-    answers: { 200: { description: 'Taken.', data: z.object({ type: z.string(), bytes: z.int() }) } },
+    responses: { 200: { description: 'Taken.', data: z.object({ type: z.string(), bytes: z.int() }) } },
     refusals: [],
     handle: async ({ upload }) => {
       if (upload === null) throw new Error('there is no upload');

@@ -18,7 +18,7 @@ export function accountRoutes(accounts: Accounts): Route[] {
       tag: 'Account',
       summary: 'Get the account',
       scope: 'setup',
-      answers: { 200: { description: 'The account.', data: accountSchema, example: EXAMPLE } },
+      responses: { 200: { description: 'The account.', data: accountSchema, example: EXAMPLE } },
       refusals: [],
       handle: ({ caller }) => {
         const account = accounts.get(caller.accountId);
@@ -42,7 +42,7 @@ export function accountRoutes(accounts: Accounts): Route[] {
         companyAddress: EXAMPLE.companyAddress,
         abuseEmail: EXAMPLE.abuseEmail,
       },
-      answers: { 200: { description: 'The updated account.', data: accountSchema, example: EXAMPLE } },
+      responses: { 200: { description: 'The updated account.', data: accountSchema, example: EXAMPLE } },
       refusals: [],
       handle: async ({ caller, body }) => {
         const account = await accounts.update(caller.accountId, body);

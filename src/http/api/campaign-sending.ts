@@ -4,10 +4,10 @@ import { isRefusal, refuse } from '../../core/refusal.ts';
 import type { OneClickNotice } from '../../sending/one-click.ts';
 import type { AccountRow } from '../../store/accounts.ts';
 import type { CampaignRow } from '../../store/campaigns/campaigns.ts';
-import { successBody } from '../answers.ts';
+import { successBody } from '../responses.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { campaignResult, presentWithProgress, SENDING_EXAMPLE } from './campaign-schemas.ts';
-import { commonSendFields } from './send-schemas.ts';
+import { commonSendFields } from './sending/send-schemas.ts';
 
 /** `POST /web-setup/campaigns/{campaignId}/send`, `/pause`, `/resume`, `/cancel`. */
 export function campaignSendingRoutes(deps: CampaignSendingDeps): Route[] {
@@ -25,7 +25,7 @@ export function campaignSendingRoutes(deps: CampaignSendingDeps): Route[] {
       summary: texts.summary,
       ...(texts.description === undefined ? {} : { description: texts.description }),
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The updated campaign.',
           data: campaignResult,
@@ -114,7 +114,7 @@ function sendCampaign({ sending, account, oneClick }: CampaignSendingDeps): Rout
       })
       .meta({ id: 'CampaignSendInput' }),
     example: BODY_EXAMPLE,
-    answers: {
+    responses: {
       202: {
         description: 'Accepted.',
         data: campaignResult.extend({ message: z.string(), jobId: z.string() }),

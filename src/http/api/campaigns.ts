@@ -43,7 +43,7 @@ function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       operationId: 'listCampaigns',
       summary: 'List campaigns, newest first',
       query: z.object(paging),
-      answers: {
+      responses: {
         200: {
           description: 'A page of campaigns.',
           data: z.object({ campaigns: z.array(campaignSchema), ...pageEndFields }),
@@ -73,7 +73,7 @@ function collectionRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       summary: 'Create a campaign',
       body: z.object({ name, description }).meta({ id: 'CampaignInput' }),
       example: { name: EXAMPLE.name, description: EXAMPLE.description },
-      answers: {
+      responses: {
         201: { description: 'The created campaign.', data: campaignResult, example: { campaign: EXAMPLE } },
       },
       refusals: [],
@@ -98,7 +98,7 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       params,
       body: z.object({ name: name.optional(), description }).meta({ id: 'CampaignPatch' }),
       example: { name: EXAMPLE.name },
-      answers: {
+      responses: {
         200: { description: 'The updated campaign.', data: campaignResult, example: { campaign: EXAMPLE } },
       },
       refusals: ['CAMPAIGN_NOT_FOUND'],
@@ -117,7 +117,7 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       operationId: 'getCampaign',
       summary: 'Get a campaign',
       params,
-      answers: {
+      responses: {
         200: { description: 'The campaign.', data: campaignResult, example: { campaign: EXAMPLE } },
       },
       refusals: ['CAMPAIGN_NOT_FOUND'],
@@ -138,7 +138,7 @@ function memberRoutes({ campaigns, sending }: CampaignRouteDeps): Route[] {
       summary: 'Delete a campaign',
       description: 'Deletes its counts as well. Its messages remain and keep their `campaignId`.',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The campaign was deleted.',
           data: z.object({ message: z.string(), campaignId: z.string() }),
@@ -178,7 +178,7 @@ function analytics(campaigns: Campaigns): Route {
       to: requestTime.optional().describe('End, exclusive; rounded up to the full hour (UTC).'),
       interval: z.enum(ANALYTICS_INTERVALS).default('day').describe('Length of the intervals in `series`.'),
     }),
-    answers: {
+    responses: {
       200: {
         description: 'The counts.',
         data: z.object({

@@ -4,8 +4,8 @@ import { registrableDomain } from '../../domains/names.ts';
 import { COMPLIANCE_KINDS } from '../../mail/compliance.ts';
 import type { ComplianceTemplateRow } from '../../store/compliance-templates.ts';
 import { type ComplianceTemplates, presentComplianceTemplate } from '../../templates/compliance-templates.ts';
-import { successBody } from '../answers.ts';
-import { type Answer, type Call, type Route, type RouteDescription, route } from '../route.ts';
+import { successBody } from '../responses.ts';
+import { type ApiResponse, type Call, type Route, type RouteDescription, route } from '../route.ts';
 import { definedFields, line, lines } from './fields.ts';
 import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 
@@ -69,7 +69,7 @@ function collectionRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
         domain: z.string().max(1000).optional().describe('Only those of this From domain.'),
         ...pagingWide,
       }),
-      answers: {
+      responses: {
         200: {
           description: 'A page of compliance templates.',
           data: z.object({ templates: z.array(template), ...pageEndFields }),
@@ -109,7 +109,7 @@ function collectionRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
         'Without `isDefault`, the template becomes the default if its type and domain have none. A mail uses the default of its From domain, else the default without a domain, else a built-in text.',
       body: z.object({ name, type, htmlContent, domain, isDefault }).meta({ id: 'ComplianceTemplateInput' }),
       example: { name: EXAMPLE.name, type: EXAMPLE.type, htmlContent: EXAMPLE.htmlContent },
-      answers: {
+      responses: {
         201: { description: 'The created template.', data: result, example: { template: EXAMPLE } },
       },
       refusals: ['LIMIT_REACHED'],
@@ -140,7 +140,7 @@ function memberRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
       operationId: 'getComplianceTemplate',
       summary: 'Get a compliance template',
       params,
-      answers: { 200: { description: 'The template.', data: result, example: { template: EXAMPLE } } },
+      responses: { 200: { description: 'The template.', data: result, example: { template: EXAMPLE } } },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = complianceTemplates.get(caller.accountId, params.templateId);
@@ -168,7 +168,7 @@ function memberRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
         })
         .meta({ id: 'ComplianceTemplatePatch' }),
       example: { name: 'Footer of the shop', isDefault: true },
-      answers: {
+      responses: {
         200: { description: 'The updated template.', data: result, example: { template: EXAMPLE } },
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
@@ -190,7 +190,7 @@ function memberRoutes(deps: ComplianceTemplateRouteDeps): Route[] {
       description:
         'If it was a default, the default without a domain or the built-in text is used from then on.',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The template was deleted.',
           data: z.object({ message: z.string(), templateId: z.string() }),
@@ -218,7 +218,7 @@ function response(
   row: ComplianceTemplateRow,
   { warnings }: Pick<Call<unknown, unknown, unknown>, 'warnings'>,
   { hasDomain }: ComplianceTemplateRouteDeps,
-): Answer {
+): ApiResponse {
   const unused =
     row.domain !== null && !hasDomain(row.account_id, row.domain)
       ? [`${row.domain} is not registered in this account: the template is not used until it is`]

@@ -49,7 +49,7 @@ function listRoute(suppressions: SuppressionList): Route {
       reason: reason.optional(),
       ...paging,
     }),
-    answers: {
+    responses: {
       200: {
         description: 'A page of suppressions.',
         data: z.object({ suppressions: z.array(suppression), ...pageEndFields }),
@@ -93,7 +93,7 @@ function createRoute(suppressions: SuppressionList): Route {
       })
       .meta({ id: 'SuppressionInput' }),
     example: { email: 'ada@example.net', reason: 'manual', stream: 'all' },
-    answers: {
+    responses: {
       200: {
         description: 'The suppression existed before and did not change.',
         data: result,
@@ -127,7 +127,7 @@ function deleteRoute(suppressions: SuppressionList): Route {
     query: z.object(target),
     body: z.object(target).meta({ id: 'SuppressionTarget' }).optional(),
     example: { email: 'ada@example.net' },
-    answers: {
+    responses: {
       200: {
         description: 'The suppressions were deleted.',
         data: z.object({ message: z.string(), removed: z.int().describe('Number of deleted suppressions.') }),

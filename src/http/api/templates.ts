@@ -8,8 +8,8 @@ import {
   templateWarnings,
 } from '../../templates/templates.ts';
 import { subjectTemplateFault } from '../../templates/text.ts';
-import { successBody } from '../answers.ts';
-import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
+import { successBody } from '../responses.ts';
+import { type ApiResponse, type Route, type RouteDescription, route } from '../route.ts';
 import { definedFields, line, lines } from './fields.ts';
 import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 
@@ -73,7 +73,7 @@ function collectionRoutes(templates: Templates): Route[] {
       summary: 'List templates, newest first',
       description: 'A page has fewer rows than `limit` if the templates are large.',
       query: z.object(pagingWide),
-      answers: {
+      responses: {
         200: {
           description: 'A page of templates.',
           data: z.object({ templates: z.array(template), ...pageEndFields }),
@@ -107,7 +107,7 @@ function collectionRoutes(templates: Templates): Route[] {
         subject: EXAMPLE.subject,
         html: EXAMPLE.html,
       },
-      answers: {
+      responses: {
         201: { description: 'The created template.', data: result, example: { template: EXAMPLE } },
       },
       refusals: ['LIMIT_REACHED'],
@@ -138,7 +138,7 @@ function memberRoutes(templates: Templates): Route[] {
       operationId: 'getTemplate',
       summary: 'Get a template',
       params,
-      answers: { 200: { description: 'The template.', data: result, example: { template: EXAMPLE } } },
+      responses: { 200: { description: 'The template.', data: result, example: { template: EXAMPLE } } },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = templates.get(caller.accountId, params.templateId);
@@ -156,7 +156,7 @@ function memberRoutes(templates: Templates): Route[] {
       params,
       body: z.object({ name: name.optional(), ...fields, html }).meta({ id: 'TemplatePatch' }),
       example: { subject: 'Your order {{orderNumber}} is on its way' },
-      answers: {
+      responses: {
         200: { description: 'The updated template.', data: result, example: { template: EXAMPLE } },
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
@@ -174,7 +174,7 @@ function memberRoutes(templates: Templates): Route[] {
       summary: 'Delete a template',
       description: 'Mail that is already accepted is still sent.',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The template was deleted.',
           data: z.object({ message: z.string(), templateId: z.string() }),
@@ -192,7 +192,7 @@ function memberRoutes(templates: Templates): Route[] {
   ];
 }
 
-function response(status: number, row: TemplateRow, warnings: readonly string[]): Answer {
+function response(status: number, row: TemplateRow, warnings: readonly string[]): ApiResponse {
   const data = { template: presentTemplate(row) };
   return { status, raw: successBody(data, [...warnings, ...templateWarnings(row)]) };
 }

@@ -27,7 +27,7 @@ export function tlsCheckRoute({ clock, standingOf, leadsHere }: TlsCheckDeps): O
     description:
       'For a proxy that obtains certificates on demand. 200 for the link host of the platform, for the link hosts of domains whose DKIM key is verified, and for the link hosts of other registered domains whose DNS record points to this server. 404 for any other name, and if DNS does not answer. 429 if a caller requests too many names that require a lookup.',
     query: { domain: 'The host name.' },
-    answers: {
+    responses: {
       200: {
         description: 'The proxy may obtain a certificate.',
         contentType: 'text/plain',

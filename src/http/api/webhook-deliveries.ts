@@ -37,7 +37,7 @@ function testRoute(webhooks: Webhooks): Route {
       .meta({ id: 'WebhookTestInput' })
       .optional(),
     example: { event: 'email_bounced' },
-    answers: { 200: { description: 'The result of the call.', data: testResult, example: EXAMPLES.test } },
+    responses: { 200: { description: 'The result of the call.', data: testResult, example: EXAMPLES.test } },
     refusals: ['WEBHOOK_NOT_FOUND'],
     handle: async ({ caller, params, body, signal }) => {
       const result = await webhooks.test(caller.accountId, params.webhookId, body?.event, signal);
@@ -56,7 +56,7 @@ function listRoute(webhooks: Webhooks): Route {
     description: SHORT_PAGES,
     params,
     query: z.object({ status: z.enum(DELIVERY_STATUSES).optional(), ...paging }),
-    answers: {
+    responses: {
       200: {
         description: 'A page of deliveries.',
         data: z.object({ deliveries: z.array(delivery), ...pageEndFields }),
@@ -98,7 +98,7 @@ function retryRoute(webhooks: Webhooks): Route {
     description:
       'Works for deliveries of any status. A delivery that succeeded or was given up starts its schedule again.',
     params: params.extend({ deliveryId: z.string() }),
-    answers: {
+    responses: {
       200: { description: 'The updated delivery.', data: delivery, example: EXAMPLES.delivery },
     },
     refusals: ['WEBHOOK_NOT_FOUND', 'NOT_FOUND', 'INVALID_STATE'],
@@ -132,7 +132,7 @@ function replayRoute(webhooks: Webhooks): Route {
       })
       .meta({ id: 'WebhookReplayInput' }),
     example: { from: '2026-02-01T00:00:00.000Z', to: '2026-02-02T00:00:00.000Z' },
-    answers: {
+    responses: {
       200: {
         description: 'The events are being sent.',
         data: z.object({

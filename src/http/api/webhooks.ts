@@ -26,7 +26,7 @@ function collectionRoutes(webhooks: Webhooks): Route[] {
         includeInactive: z.stringbool().default(false).describe('Includes inactive webhooks.'),
         ...pagingWide,
       }),
-      answers: {
+      responses: {
         200: {
           description: 'A page of webhooks, oldest first.',
           data: z.object({ webhooks: z.array(webhook), ...pageEndFields }),
@@ -50,7 +50,7 @@ function collectionRoutes(webhooks: Webhooks): Route[] {
         'Every new event of these types is sent to the URL as a POST request, signed according to Standard Webhooks (headers `webhook-id`, `webhook-timestamp`, `webhook-signature`). A 2xx response within 15 s is a success; otherwise the call is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. An event may arrive more than once, with the same `webhook-id`, and in any order. Redirects are not followed. A webhook is deactivated if its endpoint answers 410, or if every call fails for 5 days.',
       body: z.object(webhookFields).meta({ id: 'WebhookInput' }),
       example: { url: EXAMPLES.webhook.url, events: EXAMPLES.webhook.events, name: EXAMPLES.webhook.name },
-      answers: {
+      responses: {
         201: { description: 'The created webhook.', data: webhookDetail, example: EXAMPLES.detail },
       },
       refusals: ['LIMIT_REACHED'],
@@ -75,7 +75,7 @@ function memberRoutes(webhooks: Webhooks): Route[] {
       params,
       body: z.object(webhookFields).partial().meta({ id: 'WebhookPatch' }),
       example: { events: ['*'] },
-      answers: {
+      responses: {
         200: { description: 'The updated webhook.', data: webhookDetail, example: EXAMPLES.detail },
       },
       refusals: ['WEBHOOK_NOT_FOUND'],
@@ -92,7 +92,7 @@ function memberRoutes(webhooks: Webhooks): Route[] {
       operationId: 'getWebhook',
       summary: 'Get a webhook with its secret',
       params,
-      answers: { 200: { description: 'The webhook.', data: webhookDetail, example: EXAMPLES.detail } },
+      responses: { 200: { description: 'The webhook.', data: webhookDetail, example: EXAMPLES.detail } },
       refusals: ['WEBHOOK_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = webhooks.get(caller.accountId, params.webhookId);
@@ -109,7 +109,7 @@ function memberRoutes(webhooks: Webhooks): Route[] {
       summary: 'Delete a webhook',
       description: 'Takes effect immediately. Pending deliveries are dropped.',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The webhook was deleted.',
           data: z.object({ message: z.string(), webhookId: z.string() }),
@@ -133,7 +133,7 @@ function memberRoutes(webhooks: Webhooks): Route[] {
       description:
         'The old secret remains valid for 24 hours: calls have a signature of each secret, so that the endpoint can switch at any time in between. At most five old secrets are valid at a time.',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The webhook with its new secret.',
           data: webhookDetail,

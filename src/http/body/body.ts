@@ -40,7 +40,7 @@ const MAX_WAITING = 128 * 1024 * 1024;
  */
 const BYTES_PER_TURN = 128 * 1024;
 /** How slowly a body may arrive. */
-export interface Pace {
+export interface BodyPace {
   /** Maximum time without a byte. */
   idleMs: number;
   /** The rate is checked after this time. */
@@ -50,9 +50,9 @@ export interface Pace {
 
 export interface BodyPaces {
   /** Bodies that wait in memory for their end. */
-  json: Pace;
+  json: BodyPace;
   /** Bodies that are read as they come hold no memory, and may be made while they are sent. */
-  upload: Pace;
+  upload: BodyPace;
 }
 
 const PACES: BodyPaces = {
@@ -163,7 +163,7 @@ async function* uploaded(
   req: IncomingMessage,
   res: ServerResponse,
   uploading: WeakSet<Duplex>,
-  paceLimits: Pace,
+  paceLimits: BodyPace,
 ): AsyncGenerator<Buffer> {
   if (req.headers.expect !== undefined) res.writeContinue();
   const { socket } = req;
@@ -214,7 +214,7 @@ interface PaceMeter {
   resume(): void;
 }
 
-function paceMeter({ idleMs, graceMs, bytesPerSecond }: Pace): PaceMeter {
+function paceMeter({ idleMs, graceMs, bytesPerSecond }: BodyPace): PaceMeter {
   const began = performance.now();
   let received = 0;
   let lastAt = began;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { OpenRoute } from '../route.ts';
 import { staticPage } from '../static-page.ts';
 import { docsStyle } from './docs-style.ts';
-import type { OpenApiDocument } from './openapi.ts';
+import type { OpenApiDocument } from './document.ts';
 import {
   type ReferenceField,
   type ReferenceOperation,
@@ -20,7 +20,7 @@ export function docsRoute(document: OpenApiDocument): OpenRoute {
     operationId: 'getDocs',
     tag: 'Operations',
     summary: 'Get the API reference as a page',
-    answers: { 200: { description: 'The page.', contentType: 'text/html' } },
+    responses: { 200: { description: 'The page.', contentType: 'text/html' } },
     handle: staticPage('text/html; charset=utf-8', docsPage(document), {
       'Content-Security-Policy': policy(docsStyle),
       'Referrer-Policy': 'no-referrer',

@@ -1,104 +1,28 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
-import { REFUSALS, type RefusalCode } from '../../core/refusal.ts';
-import { JSON_TYPE } from '../answers.ts';
 import type { JsonSchema } from '../json-schema.ts';
+import { JSON_TYPE } from '../responses.ts';
 import type { OpenRoute, Route } from '../route.ts';
 import { staticPage } from '../static-page.ts';
-import { ERROR_DESCRIPTIONS, TAG_DESCRIPTIONS } from './descriptions.ts';
+import {
+  BODY_ERRORS,
+  type Components,
+  errorResponses,
+  KEYED_ERRORS,
+  OPEN_ERRORS,
+  pascalCase,
+  UPLOAD_ERRORS,
+} from './components.ts';
+import { TAG_DESCRIPTIONS } from './descriptions.ts';
+import type {
+  OpenApiContent,
+  OpenApiDocument,
+  OpenApiOperation,
+  OpenApiParameter,
+  OpenApiReference,
+  OpenApiResponse,
+} from './document.ts';
 import { createSchemaRegistry, referenceTo, type SchemaRegistry, WARNINGS_SCHEMA } from './schemas.ts';
-
-/** The OpenAPI 3.1 document. It is built from the descriptions that also validate requests. */
-export interface OpenApiDocument {
-  openapi: '3.1.0';
-  info: {
-    title: string;
-    version: string;
-    description: string;
-    license: { name: string; identifier: string };
-  };
-  servers: { url: string }[];
-  /** Of all operations that do not set their own. */
-  security: Record<string, string[]>[];
-  tags: { name: string; description?: string }[];
-  paths: Record<string, Record<string, OpenApiOperation>>;
-  components: {
-    schemas: Record<string, JsonSchema>;
-    parameters: Record<string, OpenApiParameter>;
-    responses: Record<string, OpenApiResponse>;
-    examples: Record<string, { value: object }>;
-    securitySchemes: Record<string, JsonSchema>;
-  };
-}
-
-export interface OpenApiOperation {
-  operationId: string;
-  tags: string[];
-  summary: string;
-  description?: string;
-  /** Empty: no key is required. Absent: the security of the document applies. */
-  security?: Record<string, string[]>[];
-  /** Scope that the key must have. */
-  'x-scope'?: string;
-  parameters: (OpenApiParameter | OpenApiReference)[];
-  requestBody?: {
-    required: boolean;
-    content: Record<string, { schema: JsonSchema; example?: object | string }>;
-  };
-  responses: Record<string, OpenApiResponse | OpenApiReference>;
-}
-
-export interface OpenApiParameter {
-  name: string;
-  in: 'path' | 'query' | 'header';
-  required: boolean;
-  description?: string;
-  schema: JsonSchema;
-}
-
-export interface OpenApiResponse {
-  description: string;
-  content?: Record<string, OpenApiContent>;
-}
-
-export interface OpenApiContent {
-  schema: JsonSchema;
-  example?: unknown;
-  /** References to examples in the components. */
-  examples?: Record<string, OpenApiReference>;
-}
-
-export interface OpenApiReference {
-  $ref: string;
-}
-
-/** Errors of every operation that requires a key. */
-const KEYED_ERRORS: RefusalCode[] = [
-  'UNAUTHENTICATED',
-  'KEY_NOT_ALLOWED',
-  'ACCOUNT_DISABLED',
-  'INSUFFICIENT_SCOPE',
-  'HOST_NOT_ALLOWED',
-  'RATE_LIMITED',
-  'INTERNAL_ERROR',
-  'UNAVAILABLE',
-];
-const BODY_ERRORS: RefusalCode[] = [
-  'INVALID_JSON',
-  'VALIDATION_ERROR',
-  'PAYLOAD_TOO_LARGE',
-  'REQUEST_TIMEOUT',
-  'UNSUPPORTED_MEDIA_TYPE',
-];
-const UPLOAD_ERRORS: RefusalCode[] = ['VALIDATION_ERROR', 'REQUEST_TIMEOUT', 'UNSUPPORTED_MEDIA_TYPE'];
-const OPEN_ERRORS: RefusalCode[] = ['HOST_NOT_ALLOWED', 'INTERNAL_ERROR', 'UNAVAILABLE'];
-
-/** Names of error responses that many operations share; others are named after their codes or an operation. */
-const SHARED_RESPONSES: Record<string, RefusalCode[]> = {
-  InvalidBody: ['INVALID_JSON', 'VALIDATION_ERROR'],
-  Forbidden: ['KEY_NOT_ALLOWED', 'ACCOUNT_DISABLED', 'INSUFFICIENT_SCOPE'],
-};
-const MAX_CODES_IN_NAME = 2;
 
 const DESCRIPTION = `Requests are authenticated with the headers \`X-Api-Key\` and \`X-Id\`. A successful response is \`{ "success": true, "data": … }\`; an error response has a code, a message and the request id. Unknown fields of a request body are ignored and named in \`data.warnings\`, and so are read-only fields whose value differs from that of the resource. Every response has the header \`X-Request-Id\`.`;
 
@@ -109,9 +33,12 @@ export interface OpenApiOptions {
   version: string;
 }
 
-/** Throws when two operations or schemas contradict each other. */
+/**
+ * The OpenAPI document, built from the descriptions that also validate requests. Throws when two schemas have the same
+ * name.
+ */
 export function openApiDocument({ routes, openRoutes, version }: OpenApiOptions): OpenApiDocument {
-  const builder: Builder = {
+  const components: Components = {
     registry: createSchemaRegistry(),
     parameters: {},
     responses: {},
@@ -123,8 +50,8 @@ export function openApiDocument({ routes, openRoutes, version }: OpenApiOptions)
     (paths[path] ??= {})[method.toLowerCase()] = operation;
     for (const tag of operation.tags) tags.add(tag);
   };
-  for (const route of routes) add(route.path, route.method, keyedOperation(route, builder));
-  for (const route of openRoutes) add(route.path, 'GET', openOperation(route, builder));
+  for (const route of routes) add(route.path, route.method, keyedOperation(route, components));
+  for (const route of openRoutes) add(route.path, 'GET', openOperation(route, components));
   return {
     openapi: '3.1.0',
     info: {
@@ -141,10 +68,10 @@ export function openApiDocument({ routes, openRoutes, version }: OpenApiOptions)
     }),
     paths,
     components: {
-      schemas: builder.registry.schemas,
-      parameters: builder.parameters,
-      responses: builder.responses,
-      examples: builder.examples,
+      schemas: components.registry.schemas,
+      parameters: components.parameters,
+      responses: components.responses,
+      examples: components.examples,
       securitySchemes: {
         apiKey: { type: 'apiKey', in: 'header', name: 'X-Api-Key', description: 'A key of the account.' },
         accountId: { type: 'apiKey', in: 'header', name: 'X-Id', description: 'The account id.' },
@@ -160,60 +87,13 @@ export function openApiRoute(document: OpenApiDocument): OpenRoute {
     operationId: 'getOpenApi',
     tag: 'Operations',
     summary: 'Get this API as an OpenAPI document',
-    answers: { 200: { description: 'The document.', contentType: 'application/json' } },
+    responses: { 200: { description: 'The document.', contentType: 'application/json' } },
     handle: staticPage(JSON_TYPE, JSON.stringify(document)),
   };
 }
 
-/** The response itself, or the component that it refers to. */
-export function resolveResponse(
-  { components }: OpenApiDocument,
-  response: OpenApiResponse | OpenApiReference,
-): OpenApiResponse {
-  return '$ref' in response ? componentAt(components.responses, response) : response;
-}
-
-/** The parameters of an operation, with references resolved. */
-export function resolveParameters(
-  { components }: OpenApiDocument,
-  { parameters }: OpenApiOperation,
-): OpenApiParameter[] {
-  return parameters.map((parameter) =>
-    '$ref' in parameter ? componentAt(components.parameters, parameter) : parameter,
-  );
-}
-
-/** All examples of a content, by name; one without a name has the name ''. */
-export function examplesOf(
-  { components }: OpenApiDocument,
-  { example, examples = {} }: OpenApiContent,
-): Record<string, unknown> {
-  const named = Object.entries(examples).map(([name, reference]) => [
-    name,
-    componentAt(components.examples, reference).value,
-  ]);
-  return { ...Object.fromEntries(named), ...(example === undefined ? {} : { '': example }) };
-}
-
-function componentAt<Component>(
-  components: Record<string, Component>,
-  { $ref }: OpenApiReference,
-): Component {
-  const component = components[$ref.slice($ref.lastIndexOf('/') + 1)];
-  if (component === undefined) throw new Error(`${$ref} is not in the document`);
-  return component;
-}
-
-/** Components that are collected while operations are described. */
-interface Builder {
-  registry: SchemaRegistry;
-  parameters: Record<string, OpenApiParameter>;
-  responses: Record<string, OpenApiResponse>;
-  examples: Record<string, { value: object }>;
-}
-
-function keyedOperation(route: Route, builder: Builder): OpenApiOperation {
-  const { registry } = builder;
+function keyedOperation(route: Route, components: Components): OpenApiOperation {
+  const { registry } = components;
   const codes = [...route.refusals, ...KEYED_ERRORS];
   if (route.narrowBy !== undefined) codes.push('QUERY_TOO_BROAD');
   if (route.body !== undefined) codes.push(...BODY_ERRORS);
@@ -226,31 +106,31 @@ function keyedOperation(route: Route, builder: Builder): OpenApiOperation {
     ...(route.description === undefined ? {} : { description: route.description }),
     'x-scope': route.scope,
     parameters: [
-      ...parametersOf(route.params, 'path', builder),
-      ...parametersOf(route.query, 'query', builder),
+      ...parametersOf(route.params, 'path', components),
+      ...parametersOf(route.query, 'query', components),
       ...Object.entries(route.headers ?? {}).map(([name, description]) => headerParameter(name, description)),
     ],
     ...(route.body === undefined ? {} : { requestBody: requestBodyOf(route.body, route.example, registry) }),
     ...(route.upload === undefined ? {} : { requestBody: uploadOf(route.upload) }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(route.answers).map(([status, { description, data, example }]) => [
+        Object.entries(route.responses).map(([status, { description, data, example }]) => [
           status,
           successResponse(
             description,
             dataSchema(route, data, registry),
             example,
             resultName(route),
-            builder,
+            components,
           ),
         ]),
       ),
-      ...errorResponses(route.operationId, codes, builder),
+      ...errorResponses(route.operationId, codes, components),
     },
   };
 }
 
-function openOperation(route: OpenRoute, builder: Builder): OpenApiOperation {
+function openOperation(route: OpenRoute, components: Components): OpenApiOperation {
   return {
     operationId: route.operationId,
     tags: [route.tag],
@@ -266,7 +146,7 @@ function openOperation(route: OpenRoute, builder: Builder): OpenApiOperation {
     })),
     responses: {
       ...Object.fromEntries(
-        Object.entries(route.answers).map(([status, { description, contentType, schema, example }]) => [
+        Object.entries(route.responses).map(([status, { description, contentType, schema, example }]) => [
           status,
           {
             description,
@@ -275,14 +155,14 @@ function openOperation(route: OpenRoute, builder: Builder): OpenApiOperation {
                 schema:
                   schema === undefined
                     ? { type: contentType === 'application/json' ? 'object' : 'string' }
-                    : builder.registry.schemaOf(schema, 'output'),
+                    : components.registry.schemaOf(schema, 'output'),
                 ...(example === undefined ? {} : { example }),
               },
             },
           },
         ]),
       ),
-      ...errorResponses(route.operationId, [...(route.refusals ?? []), ...OPEN_ERRORS], builder),
+      ...errorResponses(route.operationId, [...(route.refusals ?? []), ...OPEN_ERRORS], components),
     },
   };
 }
@@ -331,7 +211,7 @@ function successResponse(
   data: JsonSchema,
   example: object | undefined,
   own: string,
-  { examples }: Builder,
+  { examples }: Components,
 ): OpenApiResponse {
   return {
     description,
@@ -355,7 +235,7 @@ function exampleContent(
   data: JsonSchema,
   value: object,
   own: string,
-  examples: Builder['examples'],
+  examples: Components['examples'],
 ): Pick<OpenApiContent, 'example' | 'examples'> {
   const [first] = Array.isArray(data['allOf']) ? data['allOf'] : [data];
   const name = String(first['$ref']).split('/').at(-1) ?? '';
@@ -366,66 +246,10 @@ function exampleContent(
     : { example: value };
 }
 
-/** One response for each status, with an example of each code. */
-function errorResponses(
-  operationId: string,
-  codes: readonly RefusalCode[],
-  builder: Builder,
-): Record<string, OpenApiReference> {
-  const byStatus = new Map<number, RefusalCode[]>();
-  for (const code of new Set(codes)) {
-    builder.examples[code] = { value: errorExample(code) };
-    const status = REFUSALS[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
-  return Object.fromEntries(
-    [...byStatus].map(([status, ofStatus]) => [
-      String(status),
-      errorResponse(`${pascalCase(operationId)}${status}`, ofStatus, builder),
-    ]),
-  );
-}
-
-/** `name` is that of a response with many codes, unless an earlier operation has the same. */
-function errorResponse(
-  name: string,
-  codes: readonly RefusalCode[],
-  { responses }: Builder,
-): OpenApiReference {
-  const response = {
-    description: codes.map((code) => `\`${code}\`: ${ERROR_DESCRIPTIONS[code]}`).join('\n'),
-    content: {
-      'application/json': {
-        schema: referenceTo('Error'),
-        examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
-      },
-    },
-  };
-  const shared =
-    Object.keys(SHARED_RESPONSES).find((key) => SHARED_RESPONSES[key]?.join() === codes.join()) ??
-    Object.keys(responses).find((key) => isDeepStrictEqual(responses[key], response)) ??
-    (codes.length > MAX_CODES_IN_NAME
-      ? name
-      : codes.map((code) => pascalCase(code.toLowerCase())).join('Or'));
-  responses[shared] = response;
-  return { $ref: `#/components/responses/${shared}` };
-}
-
-function errorExample(code: RefusalCode) {
-  const [message] = ERROR_DESCRIPTIONS[code].split(/[;:.]/, 1);
-  return {
-    success: false,
-    error: { code, message },
-    message,
-    reasonCode: code,
-    requestId: '018f3c1e-7d1a-7c5e-9a55-3a1d5c0f2b11',
-  };
-}
-
 function parametersOf(
   schema: z.ZodObject | undefined,
   place: 'path' | 'query',
-  { registry, parameters }: Builder,
+  { registry, parameters }: Components,
 ): OpenApiReference[] {
   return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
     const { description, ...rest } = registry.schemaOf(field as z.ZodType, 'input');
@@ -441,7 +265,7 @@ function parametersOf(
 }
 
 /** The name of an equal component. Parameters with the same name and other schemas are numbered: `limit`, `limit2`. */
-function shareParameter(parameter: OpenApiParameter, parameters: Builder['parameters']): string {
+function shareParameter(parameter: OpenApiParameter, parameters: Components['parameters']): string {
   for (let number = 1; ; number++) {
     const key = number === 1 ? parameter.name : `${parameter.name}${number}`;
     if (isDeepStrictEqual((parameters[key] ??= parameter), parameter)) return key;
@@ -450,9 +274,4 @@ function shareParameter(parameter: OpenApiParameter, parameters: Builder['parame
 
 function headerParameter(name: string, description: string): OpenApiParameter {
   return { name, in: 'header', required: false, description, schema: { type: 'string' } };
-}
-
-/** `createCampaign` and `campaign_not_found` become `CreateCampaign` and `CampaignNotFound`. */
-function pascalCase(name: string): string {
-  return name.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -5,7 +5,7 @@ import {
   type OpenApiOperation,
   resolveParameters,
   resolveResponse,
-} from './openapi.ts';
+} from './document.ts';
 
 /**
  * The OpenAPI document arranged for people: sections, operations and tables of fields. The page `/docs` and the Markdown

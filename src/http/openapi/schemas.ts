@@ -58,7 +58,7 @@ export const WARNINGS_SCHEMA: JsonSchema = {
 
 const CODE: JsonSchema = { $ref: '#/components/schemas/ErrorCode' };
 
-/** The error envelope of `answers.ts`, and warnings. */
+/** The error envelope of `responses.ts`, and warnings. */
 const COMMON_SCHEMAS: Record<string, JsonSchema> = {
   ErrorCode: { type: 'string', enum: Object.keys(REFUSALS) },
   ErrorDetail: {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { escapeHtml } from '../../mail/template.ts';
-import { COMMON_HEADERS, type PublicAnswer } from './answer.ts';
+import { COMMON_HEADERS, type PublicResponse } from './response.ts';
 import { publicStyle } from './style.ts';
 
 /** The layout of the public pages: HTML without script and external resources that cannot be framed. */
@@ -37,7 +37,7 @@ const PAGE_HEADERS = {
 };
 
 /** A complete page; the title is also its heading. */
-export function pageAnswer(status: number, title: string, content: Html): PublicAnswer {
+export function pageResponse(status: number, title: string, content: Html): PublicResponse {
   const page = html`<!doctype html>
 <html lang="en">
 <head>

@@ -1,18 +1,18 @@
-import type { PublicAnswer } from './answer.ts';
-import { html, pageAnswer } from './layout.ts';
+import { html, pageResponse } from './layout.ts';
+import type { PublicResponse } from './response.ts';
 
 /** Pages for requests without a valid link, and for errors. */
 
-export function homePage(): PublicAnswer {
-  return pageAnswer(
+export function homePage(): PublicResponse {
+  return pageResponse(
     200,
     'A mail service',
     html`<p>A link in a mail that you received points to this address. To stop such mail, or to report it, use the links in the mail.</p>`,
   );
 }
 
-export function unknownLinkPage(): PublicAnswer {
-  return pageAnswer(
+export function unknownLinkPage(): PublicResponse {
+  return pageResponse(
     404,
     'This link does not work',
     html`<p>It may have been cut off or changed. Please open it again from the mail, or copy the complete link.</p>
@@ -20,8 +20,8 @@ export function unknownLinkPage(): PublicAnswer {
   );
 }
 
-export function methodPage(allow: string): PublicAnswer {
-  const page = pageAnswer(
+export function methodPage(allow: string): PublicResponse {
+  const page = pageResponse(
     405,
     'This request is not supported',
     html`<p>Please open the link from the mail.</p>`,
@@ -29,12 +29,16 @@ export function methodPage(allow: string): PublicAnswer {
   return { ...page, headers: { ...page.headers, Allow: allow } };
 }
 
-export function tooLargePage(): PublicAnswer {
-  return pageAnswer(413, 'The request is too large', html`<p>Please open the link from the mail again.</p>`);
+export function tooLargePage(): PublicResponse {
+  return pageResponse(
+    413,
+    'The request is too large',
+    html`<p>Please open the link from the mail again.</p>`,
+  );
 }
 
-export function tooOftenPage(retryAfterSeconds: number): PublicAnswer {
-  const page = pageAnswer(
+export function tooOftenPage(retryAfterSeconds: number): PublicResponse {
+  const page = pageResponse(
     429,
     'Please try again later',
     html`<p>This was changed many times within an hour. This request changed nothing.</p>`,
@@ -42,8 +46,8 @@ export function tooOftenPage(retryAfterSeconds: number): PublicAnswer {
   return { ...page, headers: { ...page.headers, 'Retry-After': String(retryAfterSeconds) } };
 }
 
-export function faultPage(): PublicAnswer {
-  const page = pageAnswer(
+export function faultPage(): PublicResponse {
+  const page = pageResponse(
     503,
     'Something went wrong',
     html`<p>Nothing was changed. Please try again in a few minutes.</p>`,

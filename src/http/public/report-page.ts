@@ -1,6 +1,6 @@
 import type { AbuseReportReason } from '../../events/event-types.ts';
-import type { PublicAnswer } from './answer.ts';
-import { empty, html, pageAnswer } from './layout.ts';
+import { empty, html, pageResponse } from './layout.ts';
+import type { PublicResponse } from './response.ts';
 
 /** The report-abuse page. Its form has one field, `reason`. */
 export interface ReportView {
@@ -16,14 +16,14 @@ const REASONS: readonly [AbuseReportReason, string][] = [
   ['other', 'Another reason'],
 ];
 
-export function reportForm({ sender, recipient }: ReportView): PublicAnswer {
+export function reportForm({ sender, recipient }: ReportView): PublicResponse {
   const options = REASONS.map(
     ([reason, label], index) =>
       html`<label><input type="radio" name="reason" value="${reason}"${index === 0 ? html` checked` : empty}><span>${label}</span></label>
 `,
   );
   const to = recipient === null ? empty : html` to <bdi>${recipient}</bdi>`;
-  return pageAnswer(
+  return pageResponse(
     200,
     'Report abuse',
     html`<p>This is about a mail from <bdi>${sender}</bdi>${to}. Your report is recorded, and the sender's marketing mail to you stops.</p>
@@ -36,12 +36,12 @@ ${options}</fieldset>
   );
 }
 
-export function reportedPage({ sender, stream }: ReportView, isNew: boolean): PublicAnswer {
+export function reportedPage({ sender, stream }: ReportView, isNew: boolean): PublicResponse {
   const others =
     stream === 'tx'
       ? html`<p>This does not block messages about your orders and accounts with the sender. To stop those as well, use the unsubscribe link in the mail.</p>`
       : empty;
-  return pageAnswer(
+  return pageResponse(
     200,
     'Thank you',
     html`<p role="status">${isNew ? 'Your report was recorded.' : 'You have already reported this mail.'} No more marketing mail from <bdi>${sender}</bdi> will be sent to you.</p>

@@ -4,10 +4,10 @@ import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { ReportAbuse } from '../../suppression/report-abuse.ts';
-import type { PublicAnswer, PublicRoute } from './answer.ts';
 import { partiesOf } from './parties.ts';
 import { unknownLinkPage } from './plain-pages.ts';
 import { reportedPage, reportForm } from './report-page.ts';
+import type { PublicResponse, PublicRoute } from './response.ts';
 
 /** `/r/<token>`: GET shows the form, POST records the complaint. A repeated POST records nothing new. */
 export interface ReportDeps {
@@ -23,7 +23,7 @@ export function reportRoute({ tables, writer, tokens, reportAbuse }: ReportDeps)
     reason: string,
     ip: string,
     userAgent: string,
-  ): Promise<PublicAnswer> {
+  ): Promise<PublicResponse> {
     const known = ABUSE_REPORT_REASONS.find((each) => each === reason) ?? 'other';
     const isNew = await writer.run((all) => reportAbuse(all, mail, { reason: known, ip, userAgent }));
     return reportedPage({ ...partiesOf(tables, mail), stream: mail.stream }, isNew);
@@ -32,7 +32,7 @@ export function reportRoute({ tables, writer, tokens, reportAbuse }: ReportDeps)
   return {
     name: 'r',
     methods: ['GET', 'POST'],
-    answer: ({ method, token, visitor, fields }) => {
+    handle: ({ method, token, visitor, fields }) => {
       const mail = tokens.reportUrl.read(token);
       if (mail === null) return unknownLinkPage();
       if (method === 'GET') return reportForm({ ...partiesOf(tables, mail), stream: mail.stream });

@@ -6,11 +6,11 @@ import { createErrorLog, type Log } from '../../core/log.ts';
 import { storageFailure } from '../../store/failure.ts';
 import { hasBody } from '../body/body.ts';
 import { createCallerAddresses, createTrust } from '../caller-address.ts';
-import { type ConnectionLimits, type ContextFor, createListener } from '../listener.ts';
+import { type ContextFor, createListener, type HttpConnectionLimits } from '../listener.ts';
 import { oneAtATime } from '../pipelining.ts';
-import { COMMON_HEADERS, type PublicAnswer, type PublicRoute } from './answer.ts';
 import { type Fields, readFields } from './form-body.ts';
 import { faultPage, homePage, methodPage, tooLargePage, unknownLinkPage } from './plain-pages.ts';
+import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';
 import { visitorOf } from './visitor.ts';
 
 /**
@@ -34,11 +34,11 @@ export interface PublicServerOptions {
   log: Log;
   registry: Registry;
   routes: readonly PublicRoute[];
-  limits?: Partial<ConnectionLimits>;
+  limits?: Partial<HttpConnectionLimits>;
 }
 
 /** Requests to public pages are small. */
-const LIMITS: Omit<ConnectionLimits, 'ofOneCaller'> = {
+const LIMITS: Omit<HttpConnectionLimits, 'ofOneCaller'> = {
   headersMs: 10_000,
   requestMs: 20_000,
   keepAliveMs: 10_000,
@@ -57,13 +57,13 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
   const callerAddressOf = createCallerAddresses(config.trustedProxies, 'public.trustedProxies');
   const isProxy = createTrust(config.trustedProxies, 'public.trustedProxies');
   const routes = new Map(options.routes.map((route) => [route.name, route]));
-  const answers = new Counter({
+  const responseCounter = new Counter({
     name: 'postrider_public_answers_total',
-    help: 'Answers of the public pages, by place and status.',
+    help: 'Responses of the public pages, by route and status.',
     labelNames: ['place', 'status'],
     registers: [options.registry],
   });
-  const limits: ConnectionLimits = {
+  const limits: HttpConnectionLimits = {
     ...LIMITS,
     ofOneCaller: (address) =>
       isLoopback(address) || isProxy(address) ? Number.POSITIVE_INFINITY : CONNECTIONS_PER_CLIENT,
@@ -78,17 +78,21 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { name, token } = targetOf(req.url ?? '');
-    const answer = await answerTo(req, name, token).catch((error: unknown) => {
+    const response = await responseTo(req, name, token).catch((error: unknown) => {
       logError(storageFailure(error)?.kind ?? null, { err: error, place: name }, 'public page failed');
       return faultPage();
     });
     // The client has disconnected.
-    if (answer === null) return void res.destroy();
-    answers.labels(routes.has(name) ? name : 'other', String(answer.status)).inc();
-    send(req, res, answer);
+    if (response === null) return void res.destroy();
+    responseCounter.labels(routes.has(name) ? name : 'other', String(response.status)).inc();
+    send(req, res, response);
   }
 
-  async function answerTo(req: IncomingMessage, name: string, token: string): Promise<PublicAnswer | null> {
+  async function responseTo(
+    req: IncomingMessage,
+    name: string,
+    token: string,
+  ): Promise<PublicResponse | null> {
     const isHead = req.method === 'HEAD';
     const method = isHead ? 'GET' : req.method;
     const route = routes.get(name);
@@ -100,7 +104,7 @@ export function createPublicServer(options: PublicServerOptions): PublicServer {
     if (fields === 'too-large') return tooLargePage();
     const visitor = visitorOf(req.headers, callerAddressOf(req).address, isHead);
     const host = hostOf(req, isProxy(req.socket.remoteAddress ?? ''));
-    return route.answer({ method, isHead, host, token, visitor, fields });
+    return route.handle({ method, isHead, host, token, visitor, fields });
   }
 
   for (const { server } of listeners) {
@@ -157,14 +161,14 @@ function hostOf(req: IncomingMessage, viaProxy: boolean): string {
 }
 
 /** Paths without a route: the home page and robots.txt. */
-function fallback(method: string | undefined, name: string, token: string): PublicAnswer {
+function fallback(method: string | undefined, name: string, token: string): PublicResponse {
   if (method !== 'GET') return methodPage(allowed(['GET']));
   if (token !== '') return unknownLinkPage();
   if (name === '') return homePage();
   return name === 'robots.txt' ? ROBOTS : unknownLinkPage();
 }
 
-const ROBOTS: PublicAnswer = {
+const ROBOTS: PublicResponse = {
   status: 200,
   headers: { ...COMMON_HEADERS, 'Content-Type': 'text/plain; charset=utf-8' },
   body: 'User-agent: *\nDisallow: /\n',
@@ -174,7 +178,7 @@ function allowed(methods: readonly string[]): string {
   return methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
 }
 
-function send(req: IncomingMessage, res: ServerResponse, { status, headers, body }: PublicAnswer): void {
+function send(req: IncomingMessage, res: ServerResponse, { status, headers, body }: PublicResponse): void {
   res.writeHead(status, {
     ...headers,
     'Content-Length': Buffer.byteLength(body),

@@ -1,8 +1,8 @@
 import type { Visits } from '../../events/visits.ts';
 import { linkAddress } from '../../mail/html/link-address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
-import { COMMON_HEADERS, type PublicAnswer, type PublicRoute } from './answer.ts';
 import { unknownLinkPage } from './plain-pages.ts';
+import { COMMON_HEADERS, type PublicResponse, type PublicRoute } from './response.ts';
 
 /**
  * `/c/<token>` and `/o/<token>.gif`. The response depends on the token only, so it needs no database and links never
@@ -27,7 +27,7 @@ export function clickRoute({ tokens, visits, isCustomerHost }: ClickDeps): Publi
   return {
     name: 'c',
     methods: ['GET'],
-    answer: ({ token, visitor, host }) => {
+    handle: ({ token, visitor, host }) => {
       const click = tokens.readClick(token, host);
       const address = click && linkAddress(click.url);
       if (click === null || address === null) return unknownLinkPage();
@@ -43,7 +43,7 @@ const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBR
 
 /** Returns the image for any token, so that no mail shows a broken image. */
 export function openRoute({ tokens, visits }: TrackingDeps): PublicRoute {
-  const pixel: PublicAnswer = {
+  const pixel: PublicResponse = {
     status: 200,
     headers: { ...COMMON_HEADERS, 'Content-Type': 'image/gif' },
     body: PIXEL,
@@ -51,7 +51,7 @@ export function openRoute({ tokens, visits }: TrackingDeps): PublicRoute {
   return {
     name: 'o',
     methods: ['GET'],
-    answer: ({ token, visitor, isHead }) => {
+    handle: ({ token, visitor, isHead }) => {
       const messageId = isHead ? null : tokens.openUrl.read(token.replace(/\.gif$/, ''));
       if (messageId !== null) visits.record({ kind: 'email_opened', messageId, ...visitor });
       return pixel;

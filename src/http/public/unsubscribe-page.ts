@@ -1,6 +1,6 @@
 import type { Choice, OptOutPart, OptOutState } from '../../suppression/unsubscribe.ts';
-import type { PublicAnswer } from './answer.ts';
-import { empty, type Html, html, pageAnswer } from './layout.ts';
+import { empty, type Html, html, pageResponse } from './layout.ts';
+import type { PublicResponse } from './response.ts';
 
 /**
  * The unsubscribe page: a form with one button, the result, and an undo button. The fields of its forms are `choice`
@@ -15,8 +15,8 @@ export interface UnsubscribeView {
   standing: OptOutState;
 }
 
-export function askPage(view: UnsubscribeView, status = 200): PublicAnswer {
-  return pageAnswer(
+export function askPage(view: UnsubscribeView, status = 200): PublicResponse {
+  return pageResponse(
     status,
     'Unsubscribe',
     html`<p>This is about mail from <bdi>${view.sender}</bdi> to ${recipientOf(view)}.</p>
@@ -34,10 +34,10 @@ export function stoppedPage(
   view: UnsubscribeView,
   parts: readonly OptOutPart[],
   when: 'now' | 'before',
-): PublicAnswer {
+): PublicResponse {
   const { stopped, choices } = view.standing;
   const more = choices.all.some((part) => !stopped.includes(part));
-  return pageAnswer(
+  return pageResponse(
     200,
     'You are unsubscribed',
     html`<p role="status">${when === 'now' ? 'Done.' : 'You have already unsubscribed.'} <bdi>${view.sender}</bdi> will no longer send the following to ${recipientOf(view)}:</p>
@@ -48,8 +48,8 @@ ${more ? allForm(view) : empty}
   );
 }
 
-export function resubscribedPage(view: UnsubscribeView): PublicAnswer {
-  return pageAnswer(
+export function resubscribedPage(view: UnsubscribeView): PublicResponse {
+  return pageResponse(
     200,
     'You are subscribed again',
     html`<p role="status">Your unsubscription was undone: <bdi>${view.sender}</bdi> may send mail to ${recipientOf(view)} as before.</p>

@@ -5,9 +5,9 @@ import type { Tokens } from '../../mail/tokens.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { Choice, OptOutPart, OptOutSource, Unsubscribing } from '../../suppression/unsubscribe.ts';
-import type { PublicAnswer, PublicRoute } from './answer.ts';
 import { partiesOf } from './parties.ts';
 import { tooOftenPage, unknownLinkPage } from './plain-pages.ts';
+import type { PublicResponse, PublicRoute } from './response.ts';
 import {
   askPage,
   resubscribedPage,
@@ -46,13 +46,13 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
     standing: unsubscribing.state(tables, mail),
   });
 
-  function show(mail: SentMail): PublicAnswer {
+  function show(mail: SentMail): PublicResponse {
     const view = viewOf(mail);
     const out = stoppedParts(view);
     return out.length > 0 ? stoppedPage(view, out, 'before') : askPage(view);
   }
 
-  async function stop(mail: SentMail, choice: Choice, source: OptOutSource): Promise<PublicAnswer> {
+  async function stop(mail: SentMail, choice: Choice, source: OptOutSource): Promise<PublicResponse> {
     const stopped = await writer.run((all) => unsubscribing.optOut(all, mail, choice, source));
     const view = viewOf(mail);
     // Simulated mail has no opt-outs.
@@ -64,7 +64,7 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
     mail: SentMail,
     parts: readonly OptOutPart[],
     source: OptOutSource,
-  ): Promise<PublicAnswer> {
+  ): Promise<PublicResponse> {
     const { allowed, retryAfterSeconds } = undos.of(`${mail.accountId} ${mail.recipientHash}`).take();
     if (!allowed) return tooOftenPage(retryAfterSeconds);
     await writer.run((all) => unsubscribing.undo(all, mail, parts, source));
@@ -74,7 +74,7 @@ export function unsubscribeRoute(deps: UnsubscribeDeps): PublicRoute {
   return {
     name: 'u',
     methods: ['GET', 'POST'],
-    answer: ({ method, token, visitor, fields }) => {
+    handle: ({ method, token, visitor, fields }) => {
       const mail = tokens.unsubscribeUrl.read(token);
       if (mail === null) return unknownLinkPage();
       if (method === 'GET') return show(mail);

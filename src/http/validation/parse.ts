@@ -77,7 +77,7 @@ function intendedOf(alternatives: Issue[][]): Issue[] | null {
   return inside.length === 1 ? (inside[0] ?? null) : null;
 }
 
-/** `must be a text or an array`, from the messages of the alternatives. */
+/** `must be a string or an array`, from the messages of the alternatives. */
 function eitherOf(alternatives: Issue[][]): string {
   const expected = alternatives.map(([first]) => /^must be (.*)$/.exec(first?.message ?? '')?.[1]);
   const known = [...new Set(expected.filter((text) => text !== undefined))];
@@ -96,9 +96,9 @@ function pathText(path: PropertyKey[], whole: string): string {
 const NO_ALTERNATIVE = 'has none of the allowed types';
 
 const TYPES: Record<string, string> = {
-  string: 'a text',
+  string: 'a string',
   number: 'a number',
-  int: 'a whole number',
+  int: 'an integer',
   boolean: 'true or false',
   array: 'an array',
   object: 'an object',
@@ -108,7 +108,7 @@ const TYPES: Record<string, string> = {
 };
 
 const FORMATS: Record<string, string> = {
-  email: 'an e-mail address',
+  email: 'an email address',
   url: 'a URL',
   uuid: 'a UUID',
   datetime: 'a time such as 2026-01-31T12:00:00.000Z',

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import { isRecord } from '../json-schema.ts';
-import type { Answer, Call, Route } from '../route.ts';
+import type { ApiResponse, Call, Route } from '../route.ts';
 import { unknownFields } from './known-fields.ts';
 
 /**
@@ -27,7 +27,7 @@ export function readOnlyCheck(route: Route, routes: readonly Route[]): ReadOnlyC
   const member = routes.find(({ method, path }) => method === 'GET' && isMemberOf(path, route.path));
   const itself = routes.find(({ method, path }) => method === 'GET' && path === route.path);
   const reader = member ?? itself;
-  const data = reader?.answers[200]?.data;
+  const data = reader?.responses[200]?.data;
   if (reader === undefined || !(data instanceof z.ZodObject)) return null;
   const [[name, first] = ['', null]] = Object.entries(data.shape);
   const resource = first instanceof z.ZodObject ? first : data;
@@ -67,8 +67,9 @@ function isMemberOf(path: string, collection: string): boolean {
   return path.startsWith(`${collection}/{`) && !path.slice(collection.length + 1).includes('/');
 }
 
-function dataOf(answer: Answer | Refusal): Fields {
-  if (isRefusal(answer)) return {};
-  const data: unknown = 'raw' in answer ? (JSON.parse(answer.raw) as { data?: unknown }).data : answer.data;
+function dataOf(response: ApiResponse | Refusal): Fields {
+  if (isRefusal(response)) return {};
+  const data: unknown =
+    'raw' in response ? (JSON.parse(response.raw) as { data?: unknown }).data : response.data;
   return isRecord(data) ? data : {};
 }

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
-import { type OpenApiDocument, resolveParameters } from '../../../src/http/openapi/openapi.ts';
+import { type OpenApiDocument, resolveParameters } from '../../../src/http/openapi/document.ts';
 import { emailIdentifier, phoneIdentifier } from '../../../src/mail/identifier.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 import { insertDomain } from '../../support/store.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DAY } from '../../../src/core/clock.ts';
 import { refuse } from '../../../src/core/refusal.ts';
-import { domainReportRoutes } from '../../../src/http/api/domain-reports.ts';
+import { domainReportRoutes } from '../../../src/http/api/domains/domain-reports.ts';
 import { parseIncoming } from '../../../src/mail/incoming/parse.ts';
 import { storeAggregate, storeTls } from '../../../src/smtp/mx/reports.ts';
 import { createLocalReader } from '../../../src/store/readers/reads.ts';

@@ -2,9 +2,9 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { DnsRecord } from '../../../src/domains/records.ts';
 import type { ShownGroup } from '../../../src/domains/shown.ts';
 import type { Check } from '../../../src/domains/verification/outcome.ts';
-import { domainGroupRoutes } from '../../../src/http/api/domain-groups.ts';
-import { domainRoutes } from '../../../src/http/api/domains.ts';
-import { useCaseRoutes } from '../../../src/http/api/use-cases.ts';
+import { domainGroupRoutes } from '../../../src/http/api/domains/domain-groups.ts';
+import { domainRoutes } from '../../../src/http/api/domains/domains.ts';
+import { useCaseRoutes } from '../../../src/http/api/domains/use-cases.ts';
 import { startHouse } from '../../domains/setup.ts';
 import { insertAccount } from '../../support/store.ts';
 import { startApi } from '../harness.ts';
@@ -72,7 +72,7 @@ function declaredFields(
     (route) => route.method === method && form(route.path).test(`/web-setup${path}`),
   );
   const [route] = exact.toSorted((one, two) => one.path.split('{').length - two.path.split('{').length);
-  const schema = route?.answers[status]?.data;
+  const schema = route?.responses[status]?.data;
   return schema !== undefined && 'strict' in schema && typeof schema.strict === 'function'
     ? schema.strict()
     : null;

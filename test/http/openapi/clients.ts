@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import openapiTypeScript, { type OpenAPI3 } from 'openapi-typescript';
-import type { OpenApiDocument } from '../../../src/http/openapi/openapi.ts';
+import type { OpenApiDocument } from '../../../src/http/openapi/document.ts';
 
 /** What Redocly's recommended rules report, warnings included. */
 export async function lintFaults(document: OpenApiDocument): Promise<string[]> {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { OpenApiDocument } from '../../../src/http/openapi/openapi.ts';
+import type { OpenApiDocument } from '../../../src/http/openapi/document.ts';
 import {
   type ReferenceField,
   type ReferenceOperation,

@@ -9,7 +9,7 @@ import {
   type OpenApiOperation,
   resolveParameters,
   resolveResponse,
-} from '../../../src/http/openapi/openapi.ts';
+} from '../../../src/http/openapi/document.ts';
 import { type Api, startApi } from '../harness.ts';
 import { sampleRoutes } from '../sample-routes.ts';
 
@@ -184,12 +184,12 @@ describe('examples', () => {
   );
 
   it.each(
-    routes.flatMap(({ operationId, answers }) =>
-      Object.entries(answers)
+    routes.flatMap(({ operationId, responses }) =>
+      Object.entries(responses)
         .filter(([, { example }]) => example !== undefined)
         .map(([status, answer]) => [`${operationId} ${status}`, answer] as const),
     ),
-  )('of the answer match its schema: %s', (_, { data, example }) =>
+  )('of the response match its schema: %s', (_, { data, example }) =>
     expect(data.safeParse(example).error?.issues ?? []).toEqual([]),
   );
 });

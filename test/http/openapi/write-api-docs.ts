@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import type { OpenApiDocument } from '../../../src/http/openapi/openapi.ts';
+import type { OpenApiDocument } from '../../../src/http/openapi/document.ts';
 import { startInProcess } from '../../support/in-process-daemon.ts';
 import { API_DOCS, markdownReference } from './markdown.ts';
 

@@ -157,7 +157,7 @@ describe('connections', () => {
       config: { listen: '127.0.0.1:0', trustedProxies: [] },
       log: createLog({ level: 'silent', hashAddresses: true }),
       registry: new Registry(),
-      routes: [{ name: 'u', methods: ['POST'], answer: () => ({ status: 200, headers: {}, body: '' }) }],
+      routes: [{ name: 'u', methods: ['POST'], handle: () => ({ status: 200, headers: {}, body: '' }) }],
       limits: { headersMs: 200, requestMs: 400, checkMs: 50 },
     });
     await server.listen();

@@ -21,10 +21,10 @@ describe('messages', () => {
     ['missing', z.object({ a: z.string() }), {}, ['a: is required']],
     ['missing, of several forms', z.object({ to: recipients }), {}, ['to: is required']],
     ['missing, of a list of words', z.object({ a: z.enum(['x', 'y']) }), {}, ['a: is required']],
-    ['null', z.object({ a: z.string() }), { a: null }, ['a: must be a text']],
-    ['a text', z.object({ a: z.string() }), { a: 1 }, ['a: must be a text']],
+    ['null', z.object({ a: z.string() }), { a: null }, ['a: must be a string']],
+    ['a string', z.object({ a: z.string() }), { a: 1 }, ['a: must be a string']],
     ['a number', z.object({ a: z.number() }), { a: '1' }, ['a: must be a number']],
-    ['a whole number', z.object({ a: z.int() }), { a: 1.5 }, ['a: must be a whole number']],
+    ['an integer', z.object({ a: z.int() }), { a: 1.5 }, ['a: must be an integer']],
     ['a flag', z.object({ a: z.boolean() }), { a: 'yes' }, ['a: must be true or false']],
     ['an array', z.object({ a: z.array(z.string()) }), { a: {} }, ['a: must be an array']],
     ['an object', z.object({ a: z.object({}) }), { a: [] }, ['a: must be an object']],
@@ -49,7 +49,7 @@ describe('messages', () => {
       ['a: must be one of "tx", "mk"'],
     ],
     ['not the word', z.object({ a: z.literal('*') }), { a: 'x' }, ['a: must be "*"']],
-    ['an address', z.object({ a: z.email() }), { a: 'x' }, ['a: must be an e-mail address']],
+    ['an address', z.object({ a: z.email() }), { a: 'x' }, ['a: must be an email address']],
     [
       'a time',
       z.object({ a: z.iso.datetime() }),
@@ -69,8 +69,8 @@ describe('messages', () => {
       ['a: is not nice'],
     ],
     ['a field that is refused', z.strictObject({}), { a: 1 }, ['a: is not a field']],
-    ['neither of two forms', z.object({ to: recipients }), { to: 5 }, ['to: must be a text or an array']],
-    ['inside one of two forms', z.object({ to: recipients }), { to: ['a', 5] }, ['to[1]: must be a text']],
+    ['neither of two forms', z.object({ to: recipients }), { to: 5 }, ['to: must be a string or an array']],
+    ['inside one of two forms', z.object({ to: recipients }), { to: ['a', 5] }, ['to[1]: must be a string']],
     [
       'a union with a message of the schema',
       z.object({ to: z.union([z.string(), z.number()], 'must be a name or a number') }),
@@ -87,7 +87,7 @@ describe('messages', () => {
       'deep inside',
       z.object({ attachments: z.array(z.object({ content: z.string() })) }),
       { attachments: [{ content: '' }, {}, { content: 7 }] },
-      ['attachments[1].content: is required', 'attachments[2].content: must be a text'],
+      ['attachments[1].content: is required', 'attachments[2].content: must be a string'],
     ],
   ])('%s', (_, schema, value, expected) => expect(errorsOf(schema, value)).toEqual(expected));
 

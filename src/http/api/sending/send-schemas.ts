@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { MAX_ATTACHMENTS } from '../../sending/attachments.ts';
-import { CALENDAR_METHODS } from '../../sending/calendar.ts';
-import { MAX_HEADERS } from '../../sending/headers.ts';
-import { MAX_RECIPIENTS } from '../../sending/request.ts';
-import { atMost } from '../validation/entry-counts.ts';
+import { MAX_ATTACHMENTS } from '../../../sending/attachments.ts';
+import { CALENDAR_METHODS } from '../../../sending/calendar.ts';
+import { MAX_HEADERS } from '../../../sending/headers.ts';
+import { MAX_RECIPIENTS } from '../../../sending/request.ts';
+import { atMost } from '../../validation/entry-counts.ts';
 
 /** Requests and responses of the send operations, with the documentation of each field. */
 const oneOrMany = z

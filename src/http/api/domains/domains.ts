@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { isRefusal } from '../../core/refusal.ts';
-import type { Domains } from '../../domains/service.ts';
-import { shownAltFlags, shownDomain, shownFlags } from '../../domains/shown.ts';
-import { verificationMessage } from '../../domains/verification/messages.ts';
-import type { DomainRow } from '../../store/domains/domains.ts';
-import { type Route, type RouteDescription, route } from '../route.ts';
+import { isRefusal } from '../../../core/refusal.ts';
+import type { Domains } from '../../../domains/service.ts';
+import { shownAltFlags, shownDomain, shownFlags } from '../../../domains/shown.ts';
+import { verificationMessage } from '../../../domains/verification/messages.ts';
+import type { DomainRow } from '../../../store/domains/domains.ts';
+import { type Route, type RouteDescription, route } from '../../route.ts';
+import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
 import { domainSchema, EXAMPLES, recordsOfDomain, registered, rotated, verified } from './domain-schemas.ts';
-import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
 
 /** `/web-setup/domains`: sending domains, their DNS records and their verification. */
 export function domainRoutes({ domains }: { domains: Domains }): Route[] {
@@ -25,7 +25,7 @@ function collectionRoutes(domains: Domains): Route[] {
       operationId: 'listDomains',
       summary: 'List domains',
       query: z.object(pagingWide),
-      answers: {
+      responses: {
         200: {
           description: 'A page of domains, oldest first.',
           data: z.object({
@@ -61,7 +61,7 @@ function collectionRoutes(domains: Domains): Route[] {
         })
         .meta({ id: 'DomainInput' }),
       example: { domain: 'example.com', useCaseId: 'tx-local' },
-      answers: {
+      responses: {
         200: {
           description: 'The domain was registered before.',
           data: registered,
@@ -102,7 +102,7 @@ function memberRoutes(domains: Domains): Route[] {
       operationId: 'getDomain',
       summary: 'Get a domain',
       params,
-      answers: { 200: { description: 'The domain.', data: domainSchema, example: EXAMPLES.domain } },
+      responses: { 200: { description: 'The domain.', data: domainSchema, example: EXAMPLES.domain } },
       refusals: ['DOMAIN_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const domain = domains.get(caller.accountId, params.domainId);
@@ -124,7 +124,7 @@ function memberRoutes(domains: Domains): Route[] {
         })
         .meta({ id: 'DomainPatch' }),
       example: { trackingDomain: 'eu-t-link.example.com' },
-      answers: {
+      responses: {
         200: {
           description: 'The updated domain.',
           data: domainSchema.extend({ message: z.string() }),
@@ -150,7 +150,7 @@ function memberRoutes(domains: Domains): Route[] {
       description:
         'Queued mail from the domain is dropped with the event `email_failed` and the reason `domain_deleted`.',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The domain was deleted.',
           data: z.object({ message: z.string(), domainId: z.string() }),
@@ -178,7 +178,7 @@ function memberRoutes(domains: Domains): Route[] {
         .object({ groupId: z.string().trim().min(1).max(100) })
         .meta({ id: 'DomainGroupAssignmentInput' }),
       example: { groupId: EXAMPLES.groupId },
-      answers: {
+      responses: {
         200: {
           description: 'The domain was moved.',
           data: z.object({ message: z.string(), domainId: z.string(), groupId: z.string() }),
@@ -209,7 +209,7 @@ function dnsRoutes(domains: Domains): Route[] {
       operationId: 'getDomainDnsRecords',
       summary: 'Get the DNS records of a domain',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The records to publish and the results of the last check.',
           data: recordsOfDomain,
@@ -243,7 +243,7 @@ function dnsRoutes(domains: Domains): Route[] {
       description:
         'Queries DNS without using the cache. A record for which DNS does not answer keeps its last result. Limited to ten requests per minute and domain.',
       params,
-      answers: {
+      responses: {
         200: { description: 'The results of all checks.', data: verified, example: EXAMPLES.verified },
       },
       refusals: ['DOMAIN_NOT_FOUND', 'RATE_LIMITED'],
@@ -274,7 +274,7 @@ function dnsRoutes(domains: Domains): Route[] {
       description:
         'The old key signs until a check finds the record of the new key; keep both records published until then. A request during a rotation changes nothing.',
       params,
-      answers: {
+      responses: {
         200: { description: 'The rotation is in progress.', data: rotated, example: EXAMPLES.rotated },
       },
       refusals: ['DOMAIN_NOT_FOUND'],

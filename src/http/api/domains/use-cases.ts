@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { isRefusal } from '../../core/refusal.ts';
-import type { Domains } from '../../domains/service.ts';
-import { type Route, route } from '../route.ts';
-import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
+import { isRefusal } from '../../../core/refusal.ts';
+import type { Domains } from '../../../domains/service.ts';
+import { type Route, route } from '../../route.ts';
+import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
 
 /** `/web-setup/use-cases`: the use cases for which a domain can be registered. */
 export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
@@ -16,7 +16,7 @@ export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
       description: 'Two for every region. `id` is the `useCaseId` of a domain registration.',
       scope: 'setup',
       query: z.object(pagingWide),
-      answers: {
+      responses: {
         200: {
           description: 'A page of use cases.',
           data: z.object({

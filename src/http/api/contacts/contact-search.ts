@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { SearchPosition } from '../../audience/search.ts';
-import type { Refusal } from '../../core/refusal.ts';
-import { SEARCH_KEYS } from '../../store/contacts/contacts.ts';
-import { unknownKey } from './paging.ts';
+import type { SearchPosition } from '../../../audience/search.ts';
+import type { Refusal } from '../../../core/refusal.ts';
+import { SEARCH_KEYS } from '../../../store/contacts/contacts.ts';
+import { unknownKey } from '../paging.ts';
 
 /** Page keys of contact searches: a position in the search index or in a scan. */
 const PREFIX = 'search:';

@@ -1,16 +1,16 @@
 import { z } from 'zod';
-import { isRefusal, refuse } from '../../core/refusal.ts';
-import { EVENT_KINDS } from '../../events/event-types.ts';
-import { presentEvent } from '../../events/feed.ts';
-import { messageHistory, presentMessage, presentTimeline } from '../../events/message-view.ts';
-import { emailIdentifier } from '../../mail/identifier.ts';
-import { MESSAGE_STATUSES } from '../../store/messages/messages.ts';
-import type { Reader } from '../../store/readers/reads.ts';
-import type { Tables } from '../../store/tables.ts';
-import { type Route, route } from '../route.ts';
-import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventSchema } from './event-schema.ts';
-import { requestTime } from './fields.ts';
-import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from './paging.ts';
+import { isRefusal, refuse } from '../../../core/refusal.ts';
+import { EVENT_KINDS } from '../../../events/event-types.ts';
+import { presentEvent } from '../../../events/feed.ts';
+import { messageHistory, presentMessage, presentTimeline } from '../../../events/message-view.ts';
+import { emailIdentifier } from '../../../mail/identifier.ts';
+import { MESSAGE_STATUSES } from '../../../store/messages/messages.ts';
+import type { Reader } from '../../../store/readers/reads.ts';
+import type { Tables } from '../../../store/tables.ts';
+import { type Route, route } from '../../route.ts';
+import { EVENT_EXAMPLE, EVENT_KINDS_TEXT, eventSchema } from '../event-schema.ts';
+import { requestTime } from '../fields.ts';
+import { pageEndFields, pageKey, paging, readPageKey, SHORT_PAGES } from '../paging.ts';
 
 /** `/web-setup/messages` and `/web-setup/events`: messages, their history and the event feed. */
 const filters = {
@@ -69,7 +69,7 @@ function listMessages({ reader }: MessageRouteDeps): Route {
     description: SHORT_PAGES,
     scope: 'setup',
     query: z.object({ ...filters, status: status.optional() }),
-    answers: {
+    responses: {
       200: {
         description: 'A page of messages.',
         data: z.object({ messages: z.array(messageSchema), ...pageEndFields }),
@@ -108,7 +108,7 @@ function getMessage({ tables, reader }: MessageRouteDeps): Route {
     summary: 'Get a message with its timeline of events and SMTP attempts',
     scope: 'setup',
     params: z.object({ id: z.string() }),
-    answers: {
+    responses: {
       200: {
         description: 'The message.',
         data: messageSchema.extend({ timeline: z.array(timelineEntry) }).meta({ id: 'MessageDetail' }),
@@ -142,7 +142,7 @@ function listEvents({ reader }: MessageRouteDeps): Route {
       event: z.enum(EVENT_KINDS).meta({ id: 'EventType' }).optional(),
       messageId: z.string().max(100).optional(),
     }),
-    answers: {
+    responses: {
       200: {
         description: 'A page of events.',
         data: z.object({ events: z.array(eventSchema), count: z.int(), nextKey: z.string().optional() }),

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { isRefusal, type Refusal } from '../../core/refusal.ts';
-import { presentMessage } from '../../events/message-view.ts';
-import type { QueuedMail } from '../../sending/queued-mail.ts';
-import type { ListedMessage } from '../../store/messages/messages.ts';
-import { type Answer, type Route, route } from '../route.ts';
+import { isRefusal, type Refusal } from '../../../core/refusal.ts';
+import { presentMessage } from '../../../events/message-view.ts';
+import type { QueuedMail } from '../../../sending/queued-mail.ts';
+import type { ListedMessage } from '../../../store/messages/messages.ts';
+import { type ApiResponse, type Route, route } from '../../route.ts';
 import { MESSAGE_EXAMPLE, messageSchema } from './messages.ts';
 
 /** `/web-setup/messages/{id}/cancel` and `/retry`: actions on queued messages. */
@@ -19,7 +19,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
         'The message becomes `cancelled`, with the event `email_failed` and the reason `cancelled`. A message that is being sent or has a final status cannot be cancelled.',
       scope: 'setup',
       params: z.object({ id: z.string() }),
-      answers: {
+      responses: {
         200: {
           description: 'The updated message.',
           data: updated,
@@ -40,7 +40,7 @@ export function messageActionRoutes({ queuedMail }: { queuedMail: QueuedMail }):
         'The message becomes due now. `message` states what follows: the message is sent immediately, or waits because its destination is not reachable or its domain cannot send at present.',
       scope: 'setup',
       params: z.object({ id: z.string() }),
-      answers: {
+      responses: {
         200: {
           description: 'The updated message.',
           data: updated,
@@ -66,6 +66,6 @@ const DUE = 'The message is due now and is sent immediately.';
 
 const updated = messageSchema.extend({ message: z.string() });
 
-function response(message: string, row: ListedMessage | Refusal): Answer | Refusal {
+function response(message: string, row: ListedMessage | Refusal): ApiResponse | Refusal {
   return isRefusal(row) ? row : { status: 200, data: { message, ...presentMessage(row) } };
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { isRefusal, refuse } from '../../core/refusal.ts';
-import type { Domains } from '../../domains/service.ts';
-import { shownGroup } from '../../domains/shown.ts';
-import { type Route, route } from '../route.ts';
-import { definedFields } from './fields.ts';
-import { pageEndFields, pageOfAll, pagingWide } from './paging.ts';
+import { isRefusal, refuse } from '../../../core/refusal.ts';
+import type { Domains } from '../../../domains/service.ts';
+import { shownGroup } from '../../../domains/shown.ts';
+import { type Route, route } from '../../route.ts';
+import { definedFields } from '../fields.ts';
+import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
 
 /** `/web-setup/domain-groups`: groups that order the domains of an account. */
 export function domainGroupRoutes({ domains: { groups } }: { domains: Domains }): Route[] {
@@ -22,7 +22,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       summary: 'List domain groups',
       scope: 'setup',
       query: z.object(pagingWide),
-      answers: {
+      responses: {
         200: {
           description: 'A page of domain groups, oldest first.',
           data: list,
@@ -41,7 +41,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       scope: 'setup',
       body: z.object({ ...fields, name }).meta({ id: 'DomainGroupInput' }),
       example: { name: 'Shops', description: 'Domains of the web shops', color: '#2563eb', icon: '🛒' },
-      answers: { 201: { description: 'The created group.', data: one, example: { domainGroup: EXAMPLE } } },
+      responses: { 201: { description: 'The created group.', data: one, example: { domainGroup: EXAMPLE } } },
       refusals: [],
       handle: async ({ caller, body }) => {
         const { description = null, color = null, icon = null } = body;
@@ -59,7 +59,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       scope: 'setup',
       params: z.object({ ownerId: z.string() }),
       query: z.object(pagingWide),
-      answers: {
+      responses: {
         200: {
           description: 'A page of domain groups, oldest first.',
           data: list,
@@ -80,7 +80,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       summary: 'Get a domain group',
       scope: 'setup',
       params,
-      answers: { 200: { description: 'The group.', data: one, example: { domainGroup: EXAMPLE } } },
+      responses: { 200: { description: 'The group.', data: one, example: { domainGroup: EXAMPLE } } },
       refusals: ['GROUP_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const group = groups.get(caller.accountId, params.groupId);
@@ -98,7 +98,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       params,
       body: z.object({ ...fields, name: name.optional() }).meta({ id: 'DomainGroupPatch' }),
       example: { name: 'Shops' },
-      answers: {
+      responses: {
         200: { description: 'The updated group.', data: one, example: { domainGroup: EXAMPLE } },
       },
       refusals: ['GROUP_NOT_FOUND'],
@@ -115,7 +115,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       summary: 'Delete an empty domain group',
       scope: 'setup',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The group was deleted.',
           data: z.object({ message: z.string(), groupId: z.string() }),

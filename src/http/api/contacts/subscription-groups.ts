@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { SubscriptionGroups } from '../../audience/groups.ts';
-import { presentGroup } from '../../audience/present.ts';
-import { isRefusal } from '../../core/refusal.ts';
-import { type ComplianceTemplates, groupTemplatesRefusal } from '../../templates/compliance-templates.ts';
-import { type Route, type RouteDescription, route } from '../route.ts';
+import type { SubscriptionGroups } from '../../../audience/groups.ts';
+import { presentGroup } from '../../../audience/present.ts';
+import { isRefusal } from '../../../core/refusal.ts';
+import { type ComplianceTemplates, groupTemplatesRefusal } from '../../../templates/compliance-templates.ts';
+import { type Route, type RouteDescription, route } from '../../route.ts';
+import { definedFields, line, lines } from '../fields.ts';
+import { pageEnd, pageEndFields, pagingWide, readPageKey } from '../paging.ts';
 import { EXAMPLES } from './contact-schemas.ts';
-import { definedFields, line, lines } from './fields.ts';
-import { pageEnd, pageEndFields, pagingWide, readPageKey } from './paging.ts';
 
 /** `/web-setup/contacts/subscription-groups`: lists that contacts subscribe to. */
 export interface SubscriptionGroupRouteDeps {
@@ -24,7 +24,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       operationId: 'listSubscriptionGroups',
       summary: 'List subscription groups, newest first',
       query: z.object(pagingWide),
-      answers: {
+      responses: {
         200: {
           description: 'A page of groups.',
           data: z.object({ groups: z.array(group), ...pageEndFields }),
@@ -48,7 +48,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       summary: 'Create a subscription group',
       body: z.object({ name, ...fields }).meta({ id: 'SubscriptionGroupInput' }),
       example: { name: EXAMPLE.name, description: EXAMPLE.description },
-      answers: { 201: { description: 'The created group.', data: result, example: { group: EXAMPLE } } },
+      responses: { 201: { description: 'The created group.', data: result, example: { group: EXAMPLE } } },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, body }) => {
         const refusal = groupTemplatesRefusal(complianceTemplates, caller.accountId, definedFields(body));
@@ -68,7 +68,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       operationId: 'getSubscriptionGroup',
       summary: 'Get a subscription group',
       params,
-      answers: { 200: { description: 'The group.', data: result, example: { group: EXAMPLE } } },
+      responses: { 200: { description: 'The group.', data: result, example: { group: EXAMPLE } } },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const found = groups.get(caller.accountId, params.subscriptionGroupId);
@@ -84,7 +84,7 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       operationId: 'deleteSubscriptionGroup',
       summary: 'Delete a subscription group and its memberships',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The group was deleted. Its contacts remain.',
           data: z.object({ message: z.string() }),
@@ -113,7 +113,7 @@ function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', 
     params,
     body: z.object({ name: name.optional(), ...fields }).meta({ id: 'SubscriptionGroupPatch' }),
     example: { description: 'What is new, once a month' },
-    answers: {
+    responses: {
       200: { description: 'The updated group.', data: result, example: { group: EXAMPLE } },
     },
     refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'TEMPLATE_NOT_FOUND'],

@@ -18,7 +18,7 @@ export interface PublicRequest {
   fields: Fields;
 }
 
-export interface PublicAnswer {
+export interface PublicResponse {
   status: number;
   headers: Record<string, string>;
   body: string | Buffer;
@@ -28,7 +28,7 @@ export interface PublicAnswer {
 export interface PublicRoute {
   name: string;
   methods: readonly PublicRequest['method'][];
-  answer(request: PublicRequest): PublicAnswer | Promise<PublicAnswer>;
+  handle(request: PublicRequest): PublicResponse | Promise<PublicResponse>;
 }
 
 /** Header fields of every response: not indexed, not cached, no Referer to other sites. */

@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { presentMember, presentSubscriber, presentSubscription } from '../../audience/present.ts';
-import type { MembershipInput, MembershipResult, Subscriptions } from '../../audience/subscriptions.ts';
-import { iso } from '../../core/clock.ts';
-import { isRefusal, type Refusal } from '../../core/refusal.ts';
-import type { Member } from '../../store/contacts/subscriptions.ts';
-import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
+import { presentMember, presentSubscriber, presentSubscription } from '../../../audience/present.ts';
+import type { MembershipInput, MembershipResult, Subscriptions } from '../../../audience/subscriptions.ts';
+import { iso } from '../../../core/clock.ts';
+import { isRefusal, type Refusal } from '../../../core/refusal.ts';
+import type { Member } from '../../../store/contacts/subscriptions.ts';
+import { type ApiResponse, type Route, type RouteDescription, route } from '../../route.ts';
+import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
 import {
   callerOf,
   consentInputOf,
@@ -19,7 +20,6 @@ import {
   subscription,
 } from './contact-schemas.ts';
 import { readSearchKey, search, searchKey } from './contact-search.ts';
-import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
 /** `…/subscription-groups/{subscriptionGroupId}/subscriptions`: memberships of contacts in groups. */
 export function subscriptionRoutes({ subscriptions }: { subscriptions: Subscriptions }): Route[] {
@@ -47,7 +47,7 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
       summary: 'List the members of a group, newest contacts first',
       params: groupParams,
       query: z.object({ search, isActive: z.enum(['true', 'false']).optional(), ...paging }),
-      answers: {
+      responses: {
         200: {
           description: 'A page of members.',
           data: z.object({ subscribers: z.array(member), ...pageEndFields }),
@@ -92,7 +92,7 @@ function collectionRoutes(subscriptions: Subscriptions): Route[] {
         consentMethod: 'double_opt_in',
         consentDetails: EXAMPLES.subscriber.consentDetails,
       },
-      answers: {
+      responses: {
         201: { description: 'The contact was added.', data: joined, example: JOINED },
         200: {
           description: 'The contact was already a member.',
@@ -127,7 +127,7 @@ function memberRoutes(subscriptions: Subscriptions): Route[] {
       operationId: 'getSubscription',
       summary: 'Get a subscription with the profile of the contact',
       params,
-      answers: {
+      responses: {
         200: { description: 'The subscription.', data: subscription, example: EXAMPLES.subscription },
       },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND', 'SUBSCRIPTION_NOT_FOUND'],
@@ -145,7 +145,7 @@ function memberRoutes(subscriptions: Subscriptions): Route[] {
       operationId: 'deleteSubscription',
       summary: 'Remove a contact from a group',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The membership was removed. The contact remains, and so does an opt-out.',
           data: z.object({ message: z.string() }),
@@ -177,7 +177,7 @@ function putRoute(subscriptions: Subscriptions, method: 'PUT' | 'PATCH', operati
     params,
     body: patch.prefault({}),
     example: { isActive: true, consentMethod: 'web_form', consentDetails: 'Preference page' },
-    answers: {
+    responses: {
       200: { description: 'The subscription was updated.', data: joined, example: UPDATED },
       201: { description: 'The contact was added.', data: joined, example: JOINED },
     },
@@ -209,7 +209,7 @@ function joinResponse(
   groupId: string,
   result: MembershipResult | Refusal,
   messageOf: (joined: MembershipResult) => string,
-): Answer | Refusal {
+): ApiResponse | Refusal {
   if (isRefusal(result)) return result;
   const { member, created } = result;
   const added = member.subscription.is_active === 1 ? JOINED.message : ADDED_INACTIVE;
@@ -243,7 +243,7 @@ async function listMembers(
   subscriptions: Subscriptions,
   accountId: string,
   { groupId, lastKey, ...filter }: ListFilter,
-): Promise<Answer | Refusal> {
+): Promise<ApiResponse | Refusal> {
   const beforeSeq = readPageKey('subscriptions', lastKey);
   if (isRefusal(beforeSeq)) return beforeSeq;
   const page = await subscriptions.list(accountId, groupId, { ...filter, beforeSeq });
@@ -262,7 +262,7 @@ async function searchMembers(
   subscriptions: Subscriptions,
   accountId: string,
   { groupId, lastKey, ...filter }: ListFilter & { text: string },
-): Promise<Answer | Refusal> {
+): Promise<ApiResponse | Refusal> {
   const after = readSearchKey(lastKey);
   if (isRefusal(after)) return after;
   const found = await subscriptions.search(accountId, groupId, { ...filter, after });

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { type Clock, DAY, iso } from '../../core/clock.ts';
-import { invalid, isRefusal } from '../../core/refusal.ts';
-import { type DomainReports, domainReports } from '../../domains/reports.ts';
-import type { Domains } from '../../domains/service.ts';
-import type { DmarcReportRow } from '../../store/domains/dmarc-reports.ts';
-import type { Reader } from '../../store/readers/reads.ts';
-import { type Route, route } from '../route.ts';
-import { requestTime } from './fields.ts';
+import { type Clock, DAY, iso } from '../../../core/clock.ts';
+import { invalid, isRefusal } from '../../../core/refusal.ts';
+import { type DomainReports, domainReports } from '../../../domains/reports.ts';
+import type { Domains } from '../../../domains/service.ts';
+import type { DmarcReportRow } from '../../../store/domains/dmarc-reports.ts';
+import type { Reader } from '../../../store/readers/reads.ts';
+import { type Route, route } from '../../route.ts';
+import { requestTime } from '../fields.ts';
 
 /**
  * `GET /web-setup/domains/{domainId}/reports`: reports of receivers on mail with the domain in From (DMARC)
@@ -161,7 +161,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
           ),
         to: requestTime.optional().describe('End, exclusive. Default: now.'),
       }),
-      answers: { 200: { description: 'Totals and individual reports.', data, example: EXAMPLE } },
+      responses: { 200: { description: 'Totals and individual reports.', data, example: EXAMPLE } },
       refusals: ['DOMAIN_NOT_FOUND'],
       narrowBy: ['from', 'to'],
       handle: async ({ caller: { accountId }, params, query }) => {

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
-import type { UseCase } from '../../store/domains/domains.ts';
-import { refusalBody, successBody } from '../answers.ts';
-import { JsonElement } from '../body/json-parse.ts';
-import { type Call, type Route, route } from '../route.ts';
-import { unknownFields } from '../validation/known-fields.ts';
-import { parseInput } from '../validation/parse.ts';
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
+import type { UseCase } from '../../../store/domains/domains.ts';
+import { JsonElement } from '../../body/json-parse.ts';
+import { refusalBody, successBody } from '../../responses.ts';
+import { type Call, type Route, route } from '../../route.ts';
+import { unknownFields } from '../../validation/known-fields.ts';
+import { parseInput } from '../../validation/parse.ts';
 import {
   idempotencyKey,
   KEY_HEADER,
@@ -143,7 +143,7 @@ function batchRoute(deps: SendRouteDeps, stream: BatchStream): Route {
     list: { name: 'messages', max: MAX_ITEMS },
     example: { messages: [stream.example] },
     headers: KEY_HEADER,
-    answers: {
+    responses: {
       [stream.status]: {
         description: 'The result of each message.',
         data: batchResult,

@@ -1,13 +1,13 @@
 import type { z } from 'zod';
-import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
-import type { Outcome } from '../../delivery/outcome.ts';
-import type { Acceptance, Accepted, AcceptRequest } from '../../sending/accept.ts';
-import { parseIdempotencyKey } from '../../sending/idempotency.ts';
-import type { AccountRow } from '../../store/accounts.ts';
-import type { UseCase } from '../../store/domains/domains.ts';
-import type { MessageStatus } from '../../store/messages/messages.ts';
-import { successBody } from '../answers.ts';
-import { type Answer, type Call, type Route, route } from '../route.ts';
+import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
+import type { Outcome } from '../../../delivery/outcome.ts';
+import type { Acceptance, Accepted, AcceptRequest } from '../../../sending/accept.ts';
+import { parseIdempotencyKey } from '../../../sending/idempotency.ts';
+import type { AccountRow } from '../../../store/accounts.ts';
+import type { UseCase } from '../../../store/domains/domains.ts';
+import type { MessageStatus } from '../../../store/messages/messages.ts';
+import { successBody } from '../../responses.ts';
+import { type ApiResponse, type Call, type Route, route } from '../../route.ts';
 import {
   MARKETING_EXAMPLE,
   MARKETING_RESULT,
@@ -84,7 +84,7 @@ function transactionalSend(deps: SendRouteDeps): Route {
       ...KEY_HEADER,
       Prefer: '`wait=N` (seconds, at most 30) delays the response until the first delivery outcome.',
     },
-    answers: {
+    responses: {
       200: {
         description: 'The message was accepted.',
         data: transactionalResult,
@@ -122,7 +122,7 @@ function marketingSend(deps: SendRouteDeps): Route {
     body: marketingBody,
     example: MARKETING_EXAMPLE,
     headers: KEY_HEADER,
-    answers: {
+    responses: {
       202: { description: 'The messages were queued.', data: marketingResult, example: MARKETING_RESULT },
     },
     refusals: MARKETING_REFUSALS,
@@ -157,7 +157,7 @@ function acceptRequest(
   };
 }
 
-function responseOf(accepted: Accepted): Answer {
+function responseOf(accepted: Accepted): ApiResponse {
   return accepted.kind === 'replayed'
     ? { status: accepted.status, raw: accepted.body, headers: { 'Idempotency-Replayed': 'true' } }
     : { status: accepted.status, raw: accepted.body };
@@ -169,7 +169,7 @@ function withDelivery(
   accepted: Extract<Accepted, { kind: 'accepted' }>,
   outcome: Outcome | null,
   ignored: readonly string[],
-): Answer {
+): ApiResponse {
   const delivery =
     outcome === null
       ? { status: 'messageId' in accepted.data ? statusOf(accepted.data.messageId) : 'queued' }

@@ -1,9 +1,10 @@
+import type { RateClass } from '../accounts/rate-limits.ts';
 import { type Refusal, type RefusalCode, type RefusalDetail, shortened } from '../core/refusal.ts';
-import { reachedHeaders } from './rate-headers.ts';
-import type { Answer, OpenResponse } from './route.ts';
+import type { RateReading } from '../core/token-bucket.ts';
+import type { ApiResponse, OpenResponse } from './route.ts';
 
 /** Responses as they are sent. All responses of the API get the envelopes of contract §3 here. */
-export interface Reply {
+export interface HttpResponse {
   status: number;
   contentType: string;
   body: string | Buffer;
@@ -24,20 +25,20 @@ export function successBody(data: object, warnings: readonly string[]): string {
   return JSON.stringify({ success: true, data: warnings.length === 0 ? data : { ...data, warnings } });
 }
 
-export function answerReply(
-  answer: Answer,
+export function successResponse(
+  response: ApiResponse,
   warnings: readonly string[],
   headers: Record<string, string>,
-): Reply {
+): HttpResponse {
   return {
-    status: answer.status,
+    status: response.status,
     contentType: JSON_TYPE,
-    body: 'raw' in answer ? answer.raw : successBody(answer.data, warnings),
-    headers: answer.headers === undefined ? headers : { ...headers, ...answer.headers },
+    body: 'raw' in response ? response.raw : successBody(response.data, warnings),
+    headers: response.headers === undefined ? headers : { ...headers, ...response.headers },
   };
 }
 
-export function pageReply(page: OpenResponse): Reply {
+export function openResponse(page: OpenResponse): HttpResponse {
   return {
     status: page.status,
     contentType: page.contentType,
@@ -47,11 +48,11 @@ export function pageReply(page: OpenResponse): Reply {
 }
 
 /** The response for a refusal, with additional `headers` (rate fields, `Allow`). */
-export function refusalReply(
+export function refusalResponse(
   refusal: Refusal,
   requestId: string,
   headers: Record<string, string> = {},
-): Reply {
+): HttpResponse {
   const retryAfter = refusal.extras.retryAfter ?? RETRY_AFTER[refusal.code];
   const more: Record<string, string> = {};
   if (retryAfter !== undefined) more['Retry-After'] = String(retryAfter);
@@ -116,4 +117,31 @@ function fittingDetails(details: readonly RefusalDetail[], max: number): Refusal
     fitting.push(detail);
   }
   return fitting;
+}
+
+/**
+ * Header fields about the rate limit of the caller: those of draft-ietf-httpapi-ratelimit-headers (a policy of `q`
+ * requests in `w` seconds; `r` remain, all again after `t` seconds) and the older X- fields.
+ */
+export function rateHeaders(rateClass: RateClass, reading: RateReading): Record<string, string> {
+  const { burst, perSecond } = reading.rate;
+  return {
+    'X-RateLimit-Limit': String(burst),
+    'X-RateLimit-Remaining': String(reading.remaining),
+    'RateLimit-Policy': `"${rateClass}";q=${burst};w=${Math.max(1, Math.ceil(burst / perSecond))}`,
+    RateLimit: `"${rateClass}";r=${reading.remaining};t=${reading.fullAfterSeconds}`,
+  };
+}
+
+/** The same fields for a limit that is reached. `retryAfter`: seconds until the next request is allowed. */
+export function reachedHeaders(
+  { name, calls, seconds }: { name: string; calls: number; seconds: number },
+  retryAfter: number,
+): Record<string, string> {
+  return {
+    'X-RateLimit-Limit': String(calls),
+    'X-RateLimit-Remaining': '0',
+    'RateLimit-Policy': `"${name}";q=${calls};w=${seconds}`,
+    RateLimit: `"${name}";r=0;t=${retryAfter}`,
+  };
 }

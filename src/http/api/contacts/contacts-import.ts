@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { findSubscriptionGroup } from '../../audience/groups.ts';
-import type { ImportCounts, Importer } from '../../audience/import/import.ts';
-import { formatOf, openSource } from '../../audience/import/source.ts';
-import { invalid, isRefusal, type Refusal, refuse } from '../../core/refusal.ts';
-import type { Tables } from '../../store/tables.ts';
-import { successBody } from '../answers.ts';
-import { type Answer, type Call, type Route, route, type Upload } from '../route.ts';
+import { findSubscriptionGroup } from '../../../audience/groups.ts';
+import type { ImportCounts, Importer } from '../../../audience/import/import.ts';
+import { formatOf, openSource } from '../../../audience/import/source.ts';
+import { invalid, isRefusal, type Refusal, refuse } from '../../../core/refusal.ts';
+import type { Tables } from '../../../store/tables.ts';
+import { successBody } from '../../responses.ts';
+import { type ApiResponse, type Call, type Route, route, type Upload } from '../../route.ts';
 import { callerOf } from './contact-schemas.ts';
 
 /** `POST /web-setup/contacts/import`: a stream of contacts. */
@@ -24,7 +24,7 @@ export function contactImportRoutes({ tables, importer }: { tables: Tables; impo
         subscriptionGroupId: z.string().max(100).optional().describe('Adds every row to this group.'),
       }),
       upload: { 'text/csv': CSV, 'application/x-ndjson': NDJSON },
-      answers: { 200: { description: 'The result of the import.', data: result, example: EXAMPLE } },
+      responses: { 200: { description: 'The result of the import.', data: result, example: EXAMPLE } },
       refusals: ['SUBSCRIPTION_GROUP_NOT_FOUND'],
       handle: async (call) => {
         const groupId = call.query.subscriptionGroupId ?? null;
@@ -44,7 +44,7 @@ async function importUpload(
   call: Call<unknown, unknown, unknown>,
   { type, bytes }: Upload,
   groupId: string | null,
-): Promise<Answer | Refusal> {
+): Promise<ApiResponse | Refusal> {
   const source = await openSource(bytes, formatOf(type) ?? 'csv');
   if (typeof source === 'string') return invalid('body', source);
   try {

@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import type { Contacts } from '../../audience/contacts.ts';
-import type { Erasure } from '../../audience/erasure/erase.ts';
-import { presentConsent, presentContact, presentMembership } from '../../audience/present.ts';
-import { isRefusal } from '../../core/refusal.ts';
-import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../store/contacts/consent.ts';
-import { type Route, type RouteDescription, route } from '../route.ts';
+import type { Contacts } from '../../../audience/contacts.ts';
+import type { Erasure } from '../../../audience/erasure/erase.ts';
+import { presentConsent, presentContact, presentMembership } from '../../../audience/present.ts';
+import { isRefusal } from '../../../core/refusal.ts';
+import { CONSENT_ACTIONS, CONSENT_METHODS, OPT_OUT_METHODS } from '../../../store/contacts/consent.ts';
+import { type Route, type RouteDescription, route } from '../../route.ts';
+import { pageEnd, pageEndFields, paging, readPageKey } from '../paging.ts';
 import {
   callerOf,
   consentOf,
@@ -16,7 +17,6 @@ import {
   profileFields,
 } from './contact-schemas.ts';
 import { readSearchKey, search, searchKey } from './contact-search.ts';
-import { pageEnd, pageEndFields, paging, readPageKey } from './paging.ts';
 
 /** `/web-setup/contacts`: contacts of an account, their consent history and their erasure. */
 export interface ContactRouteDeps {
@@ -57,7 +57,7 @@ function collectionRoutes(contacts: Contacts): Route[] {
       operationId: 'listContacts',
       summary: 'List contacts, newest first',
       query: z.object({ search, status: globalStatus.optional(), ...paging }),
-      answers: {
+      responses: {
         200: {
           description: 'A page of contacts.',
           data: z.object({ contacts: z.array(contact), ...pageEndFields }),
@@ -101,7 +101,7 @@ function collectionRoutes(contacts: Contacts): Route[] {
         '`email` or `phone` is required. Without `consentMethod`, `implicit_api` is recorded with the address and the client of this request. For any other method, evidence that is not given is `null`.',
       body: input,
       example: EXAMPLES.profile,
-      answers: { 201: { description: 'The created contact.', data: result, example } },
+      responses: { 201: { description: 'The created contact.', data: result, example } },
       refusals: ['CONTACT_ALREADY_EXISTS', 'LIMIT_REACHED', 'INVALID_STATE'],
       handle: async (call) => {
         const { body } = call;
@@ -131,7 +131,7 @@ function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
       operationId: 'getContact',
       summary: 'Get a contact with its memberships',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The contact.',
           data: result.extend({ memberships: z.array(membership) }),
@@ -169,7 +169,7 @@ function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
       summary: 'List the consent history of a contact, newest first',
       params,
       query: z.object(paging),
-      answers: {
+      responses: {
         200: {
           description: 'A page of the history.',
           data: z.object({ consents: z.array(consent), ...pageEndFields }),
@@ -202,7 +202,7 @@ function memberRoutes(contacts: Contacts, erasure: Erasure): Route[] {
       description:
         'Deletes profile, memberships and history, cancels queued mail, and removes email address, phone number and name from messages, events and stored responses. Suppressions and opt-outs remain, by the identifier only.',
       params,
-      answers: {
+      responses: {
         200: {
           description: 'The contact was erased.',
           data: z.object({ message: z.string() }),
@@ -239,7 +239,7 @@ function updateRoute(
     params,
     body: input,
     example: { firstName: 'Augusta Ada', customFields: { plan: 'gold', since: 2026 } },
-    answers: { 200: { description: 'The updated contact.', data: result, example } },
+    responses: { 200: { description: 'The updated contact.', data: result, example } },
     refusals: ['CONTACT_NOT_FOUND', 'CONTACT_ALREADY_EXISTS', 'INVALID_STATE'],
     handle: async (call) => {
       const { email, phone, firstName, lastName, customFields, source, globalStatus } = call.body;

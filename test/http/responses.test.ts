@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { refuse } from '../../src/core/refusal.ts';
-import { refusalBody } from '../../src/http/answers.ts';
+import { refusalBody } from '../../src/http/responses.ts';
 import { type Api, jsonOf, startApi } from './harness.ts';
 import { sampleRoutes } from './sample-routes.ts';
 

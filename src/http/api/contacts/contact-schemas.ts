@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Actor } from '../../audience/contacts.ts';
-import { customFieldsFault } from '../../audience/custom-fields.ts';
+import type { Actor } from '../../../audience/contacts.ts';
+import { customFieldsFault } from '../../../audience/custom-fields.ts';
 import {
   type ConsentInput,
   MAX_SOURCE,
@@ -14,11 +14,11 @@ import {
   readPhone,
   readSource,
   readUserAgent,
-} from '../../audience/profile.ts';
-import { IDENTIFIER } from '../../mail/identifier.ts';
-import { CONSENT_METHODS, type ConsentMethod } from '../../store/contacts/consent.ts';
-import { GLOBAL_STATUSES } from '../../store/contacts/contacts.ts';
-import type { Call } from '../route.ts';
+} from '../../../audience/profile.ts';
+import { IDENTIFIER } from '../../../mail/identifier.ts';
+import { CONSENT_METHODS, type ConsentMethod } from '../../../store/contacts/consent.ts';
+import { GLOBAL_STATUSES } from '../../../store/contacts/contacts.ts';
+import type { Call } from '../../route.ts';
 
 /** Contacts and memberships in requests and responses: schemas, and examples for the documentation. */
 

@@ -1,0 +1,102 @@
+import { isDeepStrictEqual } from 'node:util';
+import { REFUSALS, type RefusalCode } from '../../core/refusal.ts';
+import { ERROR_DESCRIPTIONS } from './descriptions.ts';
+import type { OpenApiParameter, OpenApiReference, OpenApiResponse } from './document.ts';
+import { referenceTo, type SchemaRegistry } from './schemas.ts';
+
+/** Components that are collected while operations are described. */
+export interface Components {
+  registry: SchemaRegistry;
+  parameters: Record<string, OpenApiParameter>;
+  responses: Record<string, OpenApiResponse>;
+  examples: Record<string, { value: object }>;
+}
+
+/** Errors of every operation that requires a key. */
+export const KEYED_ERRORS: RefusalCode[] = [
+  'UNAUTHENTICATED',
+  'KEY_NOT_ALLOWED',
+  'ACCOUNT_DISABLED',
+  'INSUFFICIENT_SCOPE',
+  'HOST_NOT_ALLOWED',
+  'RATE_LIMITED',
+  'INTERNAL_ERROR',
+  'UNAVAILABLE',
+];
+export const BODY_ERRORS: RefusalCode[] = [
+  'INVALID_JSON',
+  'VALIDATION_ERROR',
+  'PAYLOAD_TOO_LARGE',
+  'REQUEST_TIMEOUT',
+  'UNSUPPORTED_MEDIA_TYPE',
+];
+export const UPLOAD_ERRORS: RefusalCode[] = ['VALIDATION_ERROR', 'REQUEST_TIMEOUT', 'UNSUPPORTED_MEDIA_TYPE'];
+export const OPEN_ERRORS: RefusalCode[] = ['HOST_NOT_ALLOWED', 'INTERNAL_ERROR', 'UNAVAILABLE'];
+
+/** Names of error responses that many operations share; others are named after their codes or an operation. */
+const SHARED_RESPONSES: Record<string, RefusalCode[]> = {
+  InvalidBody: ['INVALID_JSON', 'VALIDATION_ERROR'],
+  Forbidden: ['KEY_NOT_ALLOWED', 'ACCOUNT_DISABLED', 'INSUFFICIENT_SCOPE'],
+};
+const MAX_CODES_IN_NAME = 2;
+
+/** One response for each status, with an example of each code. */
+export function errorResponses(
+  operationId: string,
+  codes: readonly RefusalCode[],
+  components: Components,
+): Record<string, OpenApiReference> {
+  const byStatus = new Map<number, RefusalCode[]>();
+  for (const code of new Set(codes)) {
+    components.examples[code] = { value: errorExample(code) };
+    const status = REFUSALS[code];
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  return Object.fromEntries(
+    [...byStatus].map(([status, ofStatus]) => [
+      String(status),
+      errorResponse(`${pascalCase(operationId)}${status}`, ofStatus, components),
+    ]),
+  );
+}
+
+/** `name` is that of a response with many codes, unless an earlier operation has the same. */
+function errorResponse(
+  name: string,
+  codes: readonly RefusalCode[],
+  { responses }: Components,
+): OpenApiReference {
+  const response = {
+    description: codes.map((code) => `\`${code}\`: ${ERROR_DESCRIPTIONS[code]}`).join('\n'),
+    content: {
+      'application/json': {
+        schema: referenceTo('Error'),
+        examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
+      },
+    },
+  };
+  const shared =
+    Object.keys(SHARED_RESPONSES).find((key) => SHARED_RESPONSES[key]?.join() === codes.join()) ??
+    Object.keys(responses).find((key) => isDeepStrictEqual(responses[key], response)) ??
+    (codes.length > MAX_CODES_IN_NAME
+      ? name
+      : codes.map((code) => pascalCase(code.toLowerCase())).join('Or'));
+  responses[shared] = response;
+  return { $ref: `#/components/responses/${shared}` };
+}
+
+function errorExample(code: RefusalCode) {
+  const [message] = ERROR_DESCRIPTIONS[code].split(/[;:.]/, 1);
+  return {
+    success: false,
+    error: { code, message },
+    message,
+    reasonCode: code,
+    requestId: '018f3c1e-7d1a-7c5e-9a55-3a1d5c0f2b11',
+  };
+}
+
+/** `createCampaign` and `campaign_not_found` become `CreateCampaign` and `CampaignNotFound`. */
+export function pascalCase(name: string): string {
+  return name.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
