@@ -117,6 +117,8 @@ const ALLOWED = [
   /greylist\w*/gi,
   /grey-list\w*/gi,
   /room-id/gi,
+  // The wording of Postfix and qmail before a quoted reply.
+  /\bsaid:/g,
 ];
 const SKIPPED =
   /^(test\/data\/|test\/mail\/(golden|newsletter)\/|\.ci\/check-words\.mjs|package-lock\.json|LICENSE|src\/mail\/classify\/)/;
