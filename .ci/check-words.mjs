@@ -119,6 +119,8 @@ const ALLOWED = [
   /room-id/gi,
   // A column of consents.
   /said_at/g,
+  // The wording of Postfix and qmail before a quoted reply.
+  /\bsaid:/g,
 ];
 const SKIPPED =
   /^(test\/data\/|test\/mail\/(golden|newsletter)\/|\.ci\/check-words\.mjs|package-lock\.json|LICENSE|src\/mail\/classify\/)/;

@@ -6,8 +6,8 @@ import { needParts } from '../support/missing-parts.ts';
 import { type Scene, startScene } from '../support/scene.ts';
 import type { SinkMessage } from '../support/smtp-sink-session.ts';
 import {
-  askSpamAssassin,
-  formatVerdict,
+  checkWithSpamAssassin,
+  formatSpamFilterResult,
   type Rspamd,
   received,
   startRspamd,
@@ -93,16 +93,20 @@ describe.skipIf(parts.missing)(`spam filters${parts.reason}`, () => {
   ) {
     if (message === undefined) throw new Error('the message did not arrive');
     const mail = received(message);
-    const spamAssassin = await askSpamAssassin(mail);
-    const rspamdVerdict = await rspamd.ask(mail, message);
+    const spamAssassin = await checkWithSpamAssassin(mail);
+    const rspamdResult = await rspamd.check(mail, message);
     console.log(
-      [title, formatVerdict('SpamAssassin', spamAssassin), formatVerdict('Rspamd', rspamdVerdict)].join('\n'),
+      [
+        title,
+        formatSpamFilterResult('SpamAssassin', spamAssassin),
+        formatSpamFilterResult('Rspamd', rspamdResult),
+      ].join('\n'),
     );
-    const names = rspamdVerdict.rules.map(({ name }) => name);
+    const names = rspamdResult.rules.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(['R_DKIM_ALLOW', 'R_SPF_ALLOW', 'DMARC_POLICY_ALLOW']));
     expect(names).not.toContain('PHISHING');
     expect(spamAssassin.score).toBeLessThanOrEqual(ceilings.spamAssassin);
-    expect(rspamdVerdict.score).toBeLessThanOrEqual(ceilings.rspamd);
+    expect(rspamdResult.score).toBeLessThanOrEqual(ceilings.rspamd);
   }
 
   it('find little in an order', async () => {

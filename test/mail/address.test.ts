@@ -12,7 +12,7 @@ import {
 const label63 = 'a'.repeat(63);
 const domain253 = `${label63}.${label63}.${label63}.${'b'.repeat(57)}.com`;
 
-describe('parseMailbox takes', () => {
+describe('parseMailbox parses', () => {
   it.each([
     // text, name, address
     ['user@example.com', '', 'user@example.com'],
@@ -54,7 +54,7 @@ describe('parseMailbox takes', () => {
   });
 });
 
-describe('parseMailbox refuses', () => {
+describe('parseMailbox rejects', () => {
   it.each([
     ['', 'empty'],
     ['   ', 'empty'],
@@ -119,9 +119,9 @@ describe('parseMailbox refuses', () => {
   });
 });
 
-describe('parseMailbox on masses of rubbish', () => {
+describe('parseMailbox on hostile input', () => {
   it.each(['"n" ', '"', '"\\', '<', ' ', ',', 'a@', '@', '.', 'a.', '"a"@b,'])(
-    '%j comes to an end',
+    'ends in linear time: %j',
     (piece) => {
       expect(parseMailbox(piece.repeat(300_000) + '<ann@example.com>')).toBeTypeOf('string');
     },
@@ -156,7 +156,7 @@ describe('parseMailboxList', () => {
     ['a@example.com;b@example.com', 'separate addresses by commas'],
     [['a@example.com', 'nobody'], 'no "@"'],
     [['a@example.com', 'b@example.com\n'], 'control character'],
-  ])('refuses %j', (value, why) => {
+  ])('rejects %j', (value, why) => {
     expect(addresses(value)).toContain(why);
   });
 });
@@ -170,7 +170,7 @@ describe('formatMailbox', () => {
     ['Acme Inc.', '"Acme Inc." <a@example.com>'],
     ['two  blanks', '"two  blanks" <a@example.com>'],
     ['say "hi" \\', '"say \\"hi\\" \\\\" <a@example.com>'],
-  ])('writes the name %j', (name, expected) => {
+  ])('formats the name %j', (name, expected) => {
     expect(formatMailbox({ name, address: 'a@example.com' })).toBe(expected);
   });
 
@@ -193,7 +193,7 @@ describe('formatMailbox', () => {
     .tuple(name, local, domain)
     .map(([name, local, domain]) => ({ name, address: `${local}@${domain}` }));
 
-  it('is read back by parseMailbox, whatever the name', () => {
+  it('is parsed back by parseMailbox, whatever the name', () => {
     fc.assert(
       fc.property(mailbox, (box) => {
         expect(parseMailbox(formatMailbox(box))).toEqual(box);
@@ -201,7 +201,7 @@ describe('formatMailbox', () => {
     );
   });
 
-  it('is read back as a list, joined by commas', () => {
+  it('is parsed back as a comma-separated list', () => {
     fc.assert(
       fc.property(fc.array(mailbox, { minLength: 1, maxLength: 5 }), (boxes) => {
         expect(parseMailboxList(boxes.map(formatMailbox).join(', '))).toEqual(boxes);
@@ -209,7 +209,7 @@ describe('formatMailbox', () => {
     );
   });
 
-  it('gives for any text either a reason or a mailbox without anything that could break a header', () => {
+  it('returns for any text an error or a mailbox that is safe in a header', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const result = parseMailbox(text);
@@ -250,7 +250,7 @@ describe('normalizeDomain', () => {
     expect(normalizeDomain(name)).toBe(expected);
   });
 
-  it('changes nothing the second time', () => {
+  it('is idempotent', () => {
     fc.assert(
       fc.property(fc.domain(), (name) => {
         const once = normalizeDomain(name);
@@ -261,12 +261,12 @@ describe('normalizeDomain', () => {
 });
 
 describe('an address', () => {
-  it('needs SMTPUTF8 only for its local part, as its domain travels as A-labels', () => {
+  it('needs SMTPUTF8 only for its local part, as domains are sent as A-labels', () => {
     expect(needsSmtpUtf8('jörg@example.com')).toBe(true);
     expect(needsSmtpUtf8('joerg@xn--mller-kva.example')).toBe(false);
   });
 
-  it('has its domain behind the last "@"', () => {
+  it('has its domain after the last "@"', () => {
     expect(domainOf('"a@b"@example.com')).toBe('example.com');
   });
 });

@@ -59,12 +59,12 @@ describe('the required variables', () => {
     ['an inner frame', `<iframe>${ADDRESS}</iframe>`],
     ['other names', '{{company_address}} {{company_address_html2}} {{x.company_address_html}}'],
     ['broken braces', '{{company_address_html} }'],
-  ])('do not count in %s', (_, html) => {
+  ])('are missing in %s', (_, html) => {
     expect(missingCompliance(html + UNSUBSCRIBE)).toContain('company_address_html');
     expect(missingCompliance(`${UNSUBSCRIBE}<p>${html}`)).toEqual(['company_address_html']);
   });
 
-  it('are both named when both are missing', () => {
+  it('are both returned when both are missing', () => {
     expect(missingCompliance('<p>{{report_abuse_email_html}}</p>')).toEqual([
       'company_address_html',
       'unsubscribe_email_html',
@@ -79,7 +79,7 @@ describe('the required variables', () => {
     '&',
     '<script>',
     '{{unsubscribe_email_html}}',
-  ])('are looked for in masses of %s in linear time', (piece) => {
+  ])('are found in linear time in repeated %s', (piece) => {
     expect(missingCompliance(piece.repeat(1_000_000 / piece.length))).toContain('company_address_html');
   });
 });
@@ -88,7 +88,7 @@ const account = {
   companyName: 'Ann & "Bob" <Ltd>',
   companyAddress: {
     line1: '1 High St',
-    line2: 'Floor 2',
+    line2: 'Unit 2',
     city: 'Springfield',
     region: 'IL',
     postalCode: '62701',
@@ -99,25 +99,25 @@ const account = {
 describe("the service's variables", () => {
   const { html, text } = complianceVariables({ account, from: "o'neill@example.com" });
 
-  it('are all there, for html and for text', () => {
+  it('are all set, for HTML and for text', () => {
     expect(Object.keys(html).sort()).toEqual([...SERVICE_VARIABLES].sort());
     expect(Object.keys(text).sort()).toEqual([...SERVICE_VARIABLES].sort());
   });
 
-  it("carry the account's own words escaped in html and as they are in text", () => {
+  it("contain the account's values, escaped in HTML", () => {
     expect(html.company_address_html).toContain('Ann &amp; &quot;Bob&quot; &lt;Ltd&gt;');
-    expect(html.company_address_html).toContain('1 High St, Floor 2, Springfield, IL 62701, USA');
+    expect(html.company_address_html).toContain('1 High St, Unit 2, Springfield, IL 62701, USA');
     expect(html.company_address).toBe(
-      'Ann &amp; &quot;Bob&quot; &lt;Ltd&gt;, 1 High St, Floor 2, Springfield, IL 62701, USA',
+      'Ann &amp; &quot;Bob&quot; &lt;Ltd&gt;, 1 High St, Unit 2, Springfield, IL 62701, USA',
     );
     expect(html.unsubscribe_email_html).toContain('o&#39;neill@example.com');
-    expect(text.company_address).toBe('Ann & "Bob" <Ltd>, 1 High St, Floor 2, Springfield, IL 62701, USA');
+    expect(text.company_address).toBe('Ann & "Bob" <Ltd>, 1 High St, Unit 2, Springfield, IL 62701, USA');
     expect(text.company_address_html).toBe(
-      'Ann & "Bob" <Ltd>\n1 High St, Floor 2, Springfield, IL 62701, USA',
+      'Ann & "Bob" <Ltd>\n1 High St, Unit 2, Springfield, IL 62701, USA',
     );
   });
 
-  it('hold marks where copies differ', () => {
+  it('contain marks where copies differ', () => {
     expect(html.unsubscribe_email_html).toContain(`href="${MARKS.unsubscribeUrl}"`);
     expect(html.unsubscribe_email_html).toContain(MARKS.recipient);
     expect(html.report_abuse_email_html).toContain(`href="${MARKS.reportAbuseUrl}"`);
@@ -132,7 +132,7 @@ describe("the service's variables", () => {
     ]);
   });
 
-  it('leave out what an address lacks', () => {
+  it('omit missing lines of an address', () => {
     const short = { line1: '1 High St', city: 'Ulm', postalCode: '89073', country: 'DE' };
     const { text } = complianceVariables({
       account: { companyName: 'A', companyAddress: short },
@@ -145,7 +145,7 @@ describe("the service's variables", () => {
     { companyName: null, companyAddress: account.companyAddress },
     { companyName: 'A', companyAddress: null },
     { companyName: '', companyAddress: account.companyAddress },
-  ])('know no company while the account has not said', (account) => {
+  ])('lack the company variables without the data of the account', (account) => {
     const { html } = complianceVariables({ account, from: 'a@example.com' });
     const rendered = renderTemplate(
       parseTemplate('{{company_address_html}}{{company_address}}'),
@@ -160,7 +160,7 @@ describe("the service's variables", () => {
     expect(html.unsubscribe_email_html).toContain(MARKS.unsubscribeUrl);
   });
 
-  it("use the account's own templates", () => {
+  it("use the account's templates", () => {
     const templates = {
       unsubscribe: '<a href="{{unsubscribe_url}}">Leave {{ company_name }}, {{recipient_email}}</a>{{slip}}',
     };
@@ -177,7 +177,7 @@ describe('a compliance snippet', () => {
   const lines = [
     'Regards',
     'Ann & "Bob" <Ltd>',
-    '1 High St, Floor 2, Springfield, IL 62701, USA',
+    '1 High St, Unit 2, Springfield, IL 62701, USA',
     `This message was sent to ${MARKS.recipient} by a@example.com. Unsubscribe [${MARKS.unsubscribeUrl}]`,
     `You did not ask for this message? Report abuse [${MARKS.reportAbuseUrl}]`,
   ];
@@ -192,12 +192,12 @@ describe('a compliance snippet', () => {
     `<p>${snippets}</p>`,
     `<table><tr><td>${snippets}</table>`,
     `<div><span>${snippets}</span></div>`,
-  ])('starts on its own line in html: %s', (source) => {
+  ])('starts on a new line in HTML: %s', (source) => {
     expect(textFromHtml(rendered(source, 'html')).split('\n')).toEqual(lines);
     expect(missingCompliance(source)).toEqual([]);
   });
 
-  it('starts on its own line in text', () => {
+  it('starts on a new line in text', () => {
     expect(rendered(snippets, 'text').split(/ *\n/)).toEqual(lines);
   });
 
@@ -226,7 +226,11 @@ describe('a compliance template', () => {
     ['unsubscribe', '<!-- <a href="{{unsubscribe_url}}">x</a> -->', ['{{unsubscribe_url}} is missing']],
     ['unsubscribe', '<p class="{{unsubscribe_url}}">x</p>', ['{{unsubscribe_url}} is missing']],
     ['report_abuse', '<a href="{{unsubscribe_url}}">x</a>', ['{{report_abuse_url}} is missing']],
-    ['company_address', '{{company_address}} {{first_name}}', ['{{first_name}} is unknown here']],
+    [
+      'company_address',
+      '{{company_address}} {{first_name}}',
+      ['{{first_name}} is not available in compliance templates'],
+    ],
   ] as const)('of kind %s: %s', (kind, html, expected) => {
     const problems = complianceTemplateProblems(kind, html);
     expect(problems).toHaveLength(expected.length);

@@ -73,7 +73,7 @@ const attachment = (name: string, data: string | Buffer, changes: Partial<Attach
 });
 
 describe('a composed message', () => {
-  it('is, to the octet', () => {
+  it('has exactly these octets', () => {
     const golden = [
       'Date: Tue, 14 Nov 2023 22:13:20 +0000',
       'From: Ann Cole <ann@example.com>',
@@ -124,7 +124,7 @@ describe('a composed message', () => {
     expect(message.toString()).toBe(golden);
   });
 
-  it('is the same every time', () => {
+  it('is deterministic', () => {
     expect(made({ subject: 'é' }).equals(made({ subject: 'é' }))).toBe(true);
   });
 
@@ -176,7 +176,7 @@ describe('a composed message', () => {
       },
       'mixed(alternative(text/plain,text/html),application/octet-stream,application/octet-stream)',
     ],
-  ])('of %s has the right shape', (_, changes, expected) => {
+  ])('of %s has the expected structure', (_, changes, expected) => {
     expect(outline(made(changes).toString())).toBe(expected);
   });
 });
@@ -216,7 +216,7 @@ describe('alternatives', () => {
       },
       'alternative(text/enriched,text/plain,text/x-amp-html,text/watch-html,text/html,image/png)',
     ],
-  ])('stand beside %s', (_, changes, expected) => {
+  ])('are next to %s', (_, changes, expected) => {
     expect(outline(made(changes).toString())).toBe(expected);
   });
 
@@ -236,7 +236,7 @@ describe('alternatives', () => {
 });
 
 describe('the fields', () => {
-  it('name no blind recipient, and say so when there is no other', () => {
+  it('omit blind recipients, and have an empty group if there are no others', () => {
     const message = made({ to: [], cc: [] }, { recipient: 'blind@example.net' });
     expect(fieldsOf(message, 'To')).toEqual(['undisclosed-recipients:;']);
     expect(fieldsOf(message, 'Cc')).toEqual([]);
@@ -249,7 +249,7 @@ describe('the fields', () => {
     expect(fieldsOf(message, 'Cc')).toEqual(['eve@example.net']);
   });
 
-  it('leave out what does not apply', () => {
+  it('omit fields without value', () => {
     const message = made({}, { feedbackAddress: null, unsubscribeAddress: null });
     expect(fieldsOf(message, 'CFBL-Address')).toEqual([]);
     expect(fieldsOf(message, 'Reply-To')).toEqual([]);
@@ -282,7 +282,7 @@ describe('the fields', () => {
       [],
     ],
     ['the Post field alone', [['List-Unsubscribe-Post', 'X=Y']], [ours], ['X=Y']],
-  ])('of unsubscribing, when the caller brings %s', (_, headers, list, post) => {
+  ])('of unsubscribing, when the caller sets %s', (_, headers, list, post) => {
     const message = made({ headers });
     expect(fieldsOf(message, 'List-Unsubscribe')).toEqual(list);
     expect(fieldsOf(message, 'List-Unsubscribe-Post')).toEqual(post);
@@ -358,20 +358,20 @@ describe('the fields', () => {
       { list: { id, name: 'News' }, headers: [['list-id', '<mine.example.com>']] },
       ['<mine.example.com>'],
     ],
-  ])('of marketing mail name the list, with %s', (_, changes, expected) => {
+  ])('of marketing mail have List-Id, with %s', (_, changes, expected) => {
     expect(fieldsOf(made(changes), 'List-Id')).toEqual(expected);
     expect(fieldsOf(made(changes, { kind: 'transactional' }), 'List-Id')).toEqual(
       changes.headers === undefined ? [] : expected,
     );
   });
 
-  it('of marketing mail say that it is bulk, once', () => {
+  it('of marketing mail have Precedence once', () => {
     expect(fieldsOf(made(), 'Precedence')).toEqual(['bulk']);
     expect(fieldsOf(made({ headers: [['Precedence', 'list']] }), 'Precedence')).toEqual(['list']);
     expect(fieldsOf(made({}, { kind: 'transactional' }), 'Precedence')).toEqual([]);
   });
 
-  it("carry the caller's own, in order", async () => {
+  it("include the caller's fields, in order", async () => {
     const headers: [string, string][] = [
       ['X-One', 'plain'],
       ['References', '<a@example.com> <b@example.com>'],
@@ -397,18 +397,18 @@ describe('the fields', () => {
     expect(compose(content(changes), copy(details)).needsSmtpUtf8).toBe(expected);
   });
 
-  it('hold an SMTPUTF8 address as UTF-8', () => {
+  it('contain an SMTPUTF8 address as UTF-8', () => {
     expect(fieldsOf(made({ to: [{ name: '', address: 'jörg@example.net' }] }), 'To')).toEqual([
       'jörg@example.net',
     ]);
   });
 });
 
-describe('a reader finds', () => {
+describe('a MIME parser finds', () => {
   const addresses = (field: ParsedMail['to']) =>
     (Array.isArray(field) ? field : field ? [field] : []).flatMap((list) => list.value);
 
-  it('every word as it was written, in any script', async () => {
+  it('every word unchanged, in any script', async () => {
     const words = 'שלום עולם · مرحبا · Grüße · 漢字かな · 👩‍👩‍👧 👍🏽 · Ελληνικά';
     const parsed = await simpleParser(
       made({
@@ -438,7 +438,7 @@ describe('a reader finds', () => {
     expect(parsed.messageId).toBe('<msg_1700000000000_abcdefghijkl@example.com>');
   });
 
-  it('ten files and an inline image, names and octets', async () => {
+  it('ten files and an inline image, with names and octets', async () => {
     const names = [
       'report.pdf',
       'with blanks and "quotes".pdf',
@@ -477,7 +477,7 @@ describe('a reader finds', () => {
     expect(files.every((file) => file.contentDisposition === 'attachment')).toBe(true);
   });
 
-  it("the text of the html, with this copy's own links, when the caller gave none", async () => {
+  it('the text of the HTML, with the links of the copy, when the caller sent none', async () => {
     const html = `<p>Hello <b>R&amp;D</b></p><p><a href="${MARKS.unsubscribeUrl}">Leave</a></p>`;
     const parsed = await simpleParser(
       made({ html, text: null }, { unsubscribeUrl: 'https://t.example.com/u/a?b&c' }),
@@ -486,7 +486,7 @@ describe('a reader finds', () => {
     expect(parsed.html).toContain('href="https://t.example.com/u/a?b&amp;c"');
   });
 
-  it('a part that looks like our own boundary whole', async () => {
+  it('a part that looks like a boundary', async () => {
     const boundary = '--=_a_msg1700000000000abcdefghijklexamplecom--';
     const parsed = await simpleParser(
       made({ text: `a\n${boundary}\nb`, html: `<pre>\n${boundary}\n</pre>` }),
@@ -507,7 +507,7 @@ describe('the text part', () => {
     expect(message).toContain('\r\n > From');
   });
 
-  it("is the caller's own as it was written", () => {
+  it("is the caller's text unchanged", () => {
     const text = `${'Many words '.repeat(20)}\n> From`;
     const message = made({ text }).toString();
     expect(message).toContain(`${type}\r\n`);
@@ -516,7 +516,7 @@ describe('the text part', () => {
   });
 });
 
-describe('whatever comes in', () => {
+describe('any content', () => {
   const hostile = fc
     .array(
       fc.oneof(
@@ -554,7 +554,7 @@ describe('whatever comes in', () => {
     ),
   });
 
-  it('what goes out is ASCII, in CRLF lines of 998 octets at most, with the fields we meant and no other', () => {
+  it('is composed as ASCII in CRLF lines of at most 998 octets, with exactly the expected fields', () => {
     const names = compose(
       content({
         headers: [

@@ -15,7 +15,7 @@ function decode({ encoding, body }: EncodedBody): string {
 
 const crlf = (text: string) => text.replace(/\r\n?|\n/g, '\r\n');
 
-describe('encodeText chooses', () => {
+describe('encodeText selects the encoding', () => {
   it.each<[string, string, EncodedBody['encoding']]>([
     ['plain text', 'Hello\nworld\n', '7bit'],
     ['nothing', '', '7bit'],
@@ -57,7 +57,7 @@ describe('quoted-printable', () => {
     [`${'x'.repeat(73)}=`, `${'x'.repeat(73)}=3D`],
     [`${'x'.repeat(73)}=y`, `${'x'.repeat(73)}=\r\n=3Dy`],
     [`${'x'.repeat(75)}From y`, `${'x'.repeat(75)}=\r\n=46rom y`],
-  ])('of %j is %j', (text, expected) => {
+  ])('encodes %j as %j', (text, expected) => {
     expect(quoted(text)).toBe(expected);
   });
 });
@@ -69,7 +69,7 @@ describe('wrapBase64', () => {
     ['A'.repeat(76), 'A'.repeat(76)],
     ['A'.repeat(80), `${'A'.repeat(76)}\r\nAAAA`],
     ['A'.repeat(152), `${'A'.repeat(76)}\r\n${'A'.repeat(76)}`],
-  ])('cuts %j', (base64, expected) => {
+  ])('splits %j', (base64, expected) => {
     expect(wrapBase64(base64).toString()).toBe(expected);
   });
 });
@@ -97,7 +97,7 @@ describe('any text', () => {
   );
   const text = fc.array(piece).map((pieces) => pieces.join(''));
 
-  it('can be read back, but for its line ends', () => {
+  it('is decoded to the same text, except for line ends', () => {
     fc.assert(
       fc.property(text, (source) => {
         expect(decode(encodeText(source))).toBe(crlf(source));
@@ -105,7 +105,7 @@ describe('any text', () => {
     );
   });
 
-  it('leaves as ASCII lines with CRLF, none too long, none like a boundary', () => {
+  it('is encoded as ASCII lines with CRLF, none too long, none like a boundary', () => {
     fc.assert(
       fc.property(text, (source) => {
         const { encoding, body } = encodeText(source);

@@ -7,7 +7,7 @@ import { addressField, parameterField, textField, wordsField } from '../../src/m
 const parse = (field: string) => simpleParser(`${field}\r\n\r\n`);
 
 /** What every field must keep, whatever its value. */
-function expectSound(field: string): void {
+function expectValid(field: string): void {
   const lines = field.split('\r\n');
   for (const [index, line] of lines.entries()) {
     expect(line).toMatch(/^[ -~]*$/);
@@ -31,11 +31,11 @@ describe('textField', () => {
     ['a\tb', 'X: a b'],
     [`${'word '.repeat(20)}end`, `X: ${'word '.repeat(13)}word\r\n${' word'.repeat(6)} end`],
     [`a ${'b'.repeat(100)} c`, `X: a\r\n ${'b'.repeat(100)}\r\n c`],
-  ])('writes %j', (value, expected) => {
+  ])('formats %j', (value, expected) => {
     expect(textField('X', value)).toBe(expected);
   });
 
-  it('begins an encoded value beside its name', () => {
+  it('begins an encoded value on the line of the name', () => {
     const [first = '', ...rest] = textField('Subject', 'é'.repeat(100)).split('\r\n');
     expect(first).toMatch(/^Subject: =\?utf-8\?/);
     expect(first.length).toBeGreaterThan(60);
@@ -56,16 +56,16 @@ describe('textField', () => {
     )
     .map((pieces) => pieces.join(''));
 
-  it('is sound whatever the value', () => {
+  it('is valid whatever the value', () => {
     fc.assert(
       fc.property(value, (text) => {
-        expectSound(textField('Subject', text));
-        expectSound(textField(`X-${'Long'.repeat(20)}`, text));
+        expectValid(textField('Subject', text));
+        expectValid(textField(`X-${'Long'.repeat(20)}`, text));
       }),
     );
   });
 
-  it('is read back as the value, controls as blanks', async () => {
+  it('is parsed back as the value, with control characters as spaces', async () => {
     await fc.assert(
       fc.asyncProperty(value, async (text) => {
         const { subject = '' } = await parse(textField('Subject', text));
@@ -92,7 +92,7 @@ describe('encodedWords', () => {
     expect(encodedWords(text)).toEqual(words);
   });
 
-  it('are 75 characters at most, the first as short as asked, each whole characters', () => {
+  it('have at most 75 characters, the first at most the requested length, and contain whole characters', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme', minLength: 1 }),
@@ -136,20 +136,20 @@ describe('addressField', () => {
     [[box('=?utf-8?q?x?=')], 'To: =?utf-8?b?PT91dGYtOD9xP3g/PQ==?= <a@example.com>'],
     [[box(''), box('B', 'b@example.com')], 'To: a@example.com, B <b@example.com>'],
     [[box('', 'jörg@example.com')], 'To: jörg@example.com'],
-  ])('writes %j', (boxes, expected) => {
+  ])('formats %j', (boxes, expected) => {
     expect(addressField('To', boxes)).toBe(expected);
   });
 
-  it('folds between addresses, and never ends a line too late', () => {
+  it('folds between addresses, with lines of at most 76 characters', () => {
     const field = addressField(
       'To',
       Array.from({ length: 50 }, (_, index) => box(`Person ${index}`, `person-${index}@example.com`)),
     );
-    expectSound(field);
+    expectValid(field);
     for (const line of field.split('\r\n')) expect(line.length).toBeLessThanOrEqual(76);
   });
 
-  it('is read back, whatever the names', async () => {
+  it('is parsed back, whatever the names', async () => {
     const name = fc
       .string({
         unit: fc.oneof(
@@ -162,7 +162,7 @@ describe('addressField', () => {
       fc.asyncProperty(fc.array(name, { minLength: 1, maxLength: 6 }), async (names) => {
         const boxes = names.map((name, index) => box(name, `a${index}@example.com`));
         const field = addressField('To', boxes);
-        expectSound(field);
+        expectValid(field);
         const { to } = await parse(field);
         expect(
           (Array.isArray(to) ? to : [to]).flatMap((list) => list?.value.map(({ address }) => address)),
@@ -182,28 +182,28 @@ describe('parameterField', () => {
       'X: attachment; filename="__ _.txt";\r\n filename*=utf-8\'\'%E6%BC%A2%E5%AD%97%20%F0%9F%91%8D.txt',
     ],
     ['a\r\nb', 'X: attachment; filename="a__b"; filename*=utf-8\'\'a%0D%0Ab'],
-  ])('writes the file name %j', (filename, expected) => {
+  ])('formats the file name %j', (filename, expected) => {
     expect(parameterField('X', 'attachment', { filename })).toBe(expected);
   });
 
-  it('cuts long names into numbered sections (RFC 2231 §3)', () => {
+  it('splits long names into numbered sections (RFC 2231 §3)', () => {
     const field = parameterField('X', 'attachment', { filename: '漢'.repeat(20) });
-    expectSound(field);
+    expectValid(field);
     expect(field).toContain(`filename*0*=utf-8''%E6%BC%A2`);
     expect(field).toContain(`filename*3*=%E6%BC%A2`);
   });
 
-  it('is sound whatever the name', () => {
+  it('is valid whatever the name', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 255 }), (filename) => {
-        expectSound(parameterField('Content-Disposition', 'attachment', { filename }));
+        expectValid(parameterField('Content-Disposition', 'attachment', { filename }));
       }),
     );
   });
 });
 
 describe('wordsField', () => {
-  it('lets no line break through, should one come that far', () => {
+  it('removes line breaks', () => {
     expect(wordsField('X', ['a\r\nBcc: b', '\u0000c'])).toBe('X: aBcc: b c');
   });
 });

@@ -16,7 +16,7 @@ const OWN = new Set(['email', 'firstName', 'lastName', 'customFields']);
 const isOwn = (name: string) => OWN.has(name.split('.')[0] ?? '');
 const OPTIONAL = new Set(['customFields.plan', 'customFields.a.b']);
 
-/** Renders for one recipient in both ways: all at once, and the shared text joined with the recipient's values. */
+/** Renders for one recipient in both ways: all together, and the shared text joined with the recipient's values. */
 function both(
   source: string,
   kind: TemplateKind,
@@ -127,7 +127,7 @@ describe('a template rendered for many recipients', () => {
     },
   );
 
-  it('starts a compliance snippet on its own line, whatever the value before it ends with', () => {
+  it('starts a compliance snippet on a new line, whatever the value before it ends with', () => {
     const source = 'Dear {{firstName}} {{unsubscribe_email_text}}';
     const ends = ['Ada', 'Ada\n', ''].map((firstName) => {
       const { atOnce, joined } = both(source, 'text', { all: {}, own: { firstName } });
@@ -137,7 +137,7 @@ describe('a template rendered for many recipients', () => {
     expect(ends).toEqual(['Dear Ada \n', 'Dear Ada\n ', 'Dear  \n']);
   });
 
-  it('holds a value once that is used many times', () => {
+  it('stores a value once that is used many times', () => {
     const template = parseTemplate('{{firstName}}, '.repeat(100));
     const shared = withoutPause(sharingTemplate(template, 'html', {}, {}, { limit: 1e6, isOwn }));
     if (Array.isArray(shared)) throw new Error('it cannot be rendered');

@@ -24,14 +24,14 @@ describe('a content', () => {
     ['short', json('<p>Hi</p>'), 'json'],
     ['ordinary', rows(100), 'deflate'],
     ['long', rows(5_000), 'json'],
-  ])('that is %s is stored as is best, and is read as it was', (_, content, encoding) => {
+  ])('that is %s is stored in the smaller encoding, and decoded to the same JSON', (_, content, encoding) => {
     const packed = packContent(content);
     expect(stored(packed).encoding).toBe(encoding);
     expect(packed.size).toBe(Buffer.byteLength(content));
     expect(unpackContent(stored(packed))).toBe(content);
   });
 
-  it('may follow a longer one, and be as long as is deflated on the calling thread', () => {
+  it('may follow a longer one, and have the maximum length for the calling thread', () => {
     const longest = json('字'.repeat(32 * 1024 - json('').length));
     expect(longest).toHaveLength(32 * 1024);
     const packed = [longest, rows(20), longest].map((content) => packContent(content));
@@ -39,7 +39,7 @@ describe('a content', () => {
     expect(packed.map((content) => unpackContent(stored(content)))).toEqual([longest, rows(20), longest]);
   });
 
-  it('that repeats itself takes a tenth of its length', () => {
+  it('that is repetitive takes a tenth of its length', () => {
     const content = rows(200);
     expect(packContent(content).body.length).toBeLessThan(content.length / 10);
   });
@@ -58,14 +58,14 @@ describe('a content', () => {
 });
 
 describe('decoding', () => {
-  it('rejects octets that hold more than their size says', () => {
+  it('rejects octets that decode to more than their size', () => {
     const octets = new Uint8Array(deflateRawSync(Buffer.alloc(50 * 1024 * 1024)));
     expect(() => unpackContent({ octets, encoding: 'deflate', size: 1024 })).toThrow(
       /larger than 1024 bytes/,
     );
   });
 
-  it('rejects octets that are damaged', () => {
+  it('rejects damaged octets', () => {
     const { octets, size } = stored(packContent(rows(100)));
     const half = octets.slice(0, octets.length / 2);
     expect(() => unpackContent({ octets: half, encoding: 'deflate', size })).toThrow(

@@ -57,7 +57,7 @@ describe('a template', () => {
     ['a{{{name}}', 'a{Ann'],
     ['{{name}}}', 'Ann}'],
     ['{{{name}} }', '{Ann }'],
-  ])('%j gives %j', (source, expected) => {
+  ])('renders %j as %j', (source, expected) => {
     expect(render(source)).toBe(expected);
   });
 
@@ -78,20 +78,20 @@ describe('a template', () => {
     '{{name|a\nb}}',
     '@media screen{a{color:red}}',
     '{{größe}}',
-  ])('leaves %j as it is', (source) => {
+  ])('does not change %j', (source) => {
     expect(render(source)).toBe(source);
   });
 
-  it('lists the names it uses, each once', () => {
+  it('lists the names that it uses, each once', () => {
     expect(parseTemplate('{{b}} {{a.x}} {{{b}}} \\{{c}} {{a.x|d}}').names).toEqual(['b', 'a.x']);
   });
 
-  it('lists what looks like a slip, but no style sheet', () => {
+  it('lists probable mistakes, but no style sheet', () => {
     const { leftovers } = parseTemplate('{{first name}} {{ }} {{#each x}} a{{b:c} {{name}}');
     expect(leftovers).toEqual(['{{first name}}', '{{#each x}}']);
   });
 
-  it('knows where in the source its slots are', () => {
+  it('has the offsets of its slots', () => {
     const source = 'Dear {{{ name }}} \\{{x}} {{user.name|you}}';
     const slices = parseTemplate(source).slots.map(({ start, end }) => source.slice(start, end));
     expect(slices).toEqual(['{{{ name }}}', '{{user.name|you}}']);
@@ -107,11 +107,11 @@ describe('escaping', () => {
     ['{{unknown|R&D}}', 'html', 'R&amp;D'],
     ['{{{unknown|R&D}}}', 'html', 'R&D'],
     ['<p title="{{name}}">&amp;</p>', 'html', '<p title="Ann">&amp;</p>'],
-  ])('%s in %s gives %s', (source, kind, expected) => {
+  ])('renders %s in %s as %s', (source, kind, expected) => {
     expect(render(source, kind)).toBe(expected);
   });
 
-  it('leaves nothing that could leave an element or a quoted attribute', () => {
+  it('escapes all characters that end an element or a quoted attribute', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(escapeHtml(text)).not.toMatch(/[<>"']/);
@@ -120,7 +120,7 @@ describe('escaping', () => {
   });
 });
 
-describe('variables that are in the way', () => {
+describe('variables that cannot be inserted', () => {
   it.each([
     ['{{unknown}}', 'text', [['unknown', 'missing']]],
     ['{{nothing}}', 'text', [['nothing', 'missing']]],
@@ -187,14 +187,14 @@ describe('variables that are in the way', () => {
     expect(render(source, kind)).toEqual(expected.map(([name, reason]) => ({ name, reason })));
   });
 
-  it('are all named, each once', () => {
+  it('are all returned, each once', () => {
     expect(render('{{a}} {{b}} {{name}} {{a}}')).toEqual([
       { name: 'a', reason: 'missing' },
       { name: 'b', reason: 'missing' },
     ]);
   });
 
-  it('end a text that grows over its limit', () => {
+  it('include the one at which the text exceeds its limit', () => {
     const source = '{{name}}'.repeat(10);
     expect(renderTemplate(parseTemplate(source), 'text', variables, {}, { limit: 30 })).toBe(
       'Ann'.repeat(10),
@@ -204,24 +204,24 @@ describe('variables that are in the way', () => {
     ]);
   });
 
-  it('may hold line breaks outside the subject', () => {
+  it('do not include line breaks outside the subject', () => {
     expect(render('{{lf}}', 'text')).toBe('a\nb');
   });
 });
 
-describe("the service's own variables", () => {
+describe('service variables', () => {
   const service = {
     unsubscribe_email_html: '<a href="\u0000u\u0000">x</a>',
     unsubscribe_url: '\u0000u\u0000',
   };
 
-  it('go in raw, marks and all', () => {
+  it('are inserted unescaped, with their marks', () => {
     expect(render('{{unsubscribe_email_html}}{{unsubscribe_url}}', 'html', service)).toBe(
       '<a href="\u0000u\u0000">x</a>\u0000u\u0000',
     );
   });
 
-  it('are missing where the service has no value, whatever the caller supplies', () => {
+  it('are missing without a value of the service, whatever the caller sets', () => {
     const supplied = { company_address: 'a lie', unsubscribe_url: 'https://elsewhere.example' };
     const template = parseTemplate('{{company_address}}');
     expect(renderTemplate(template, 'html', supplied, service)).toEqual([
@@ -238,15 +238,15 @@ describe("the service's own variables", () => {
   });
 });
 
-describe('masses of rubbish', () => {
+describe('hostile templates', () => {
   const pieces = ['{', '{{', '{{{', '}}', '\\{{', '{{a', '{{a|', '{{ ', '{{a b}}', '{{a}}', '{{a.', '{{{a}}'];
 
-  it.each(pieces)('%j come to an end', (piece) => {
+  it.each(pieces)('of repeated %j are rendered in linear time', (piece) => {
     const source = piece.repeat(1_000_000 / piece.length);
     expect(renderTemplate(parseTemplate(source), 'html', { a: 'x' })).toBeDefined();
   });
 
-  it('without slots come out as they went in, but for escapes', () => {
+  it('without slots are rendered unchanged, except for escapes', () => {
     const text = fc
       .array(fc.constantFrom('{', '}', '{{', '\\{{', '|', 'a', ' ', '.', '1', '<'))
       .map((all) => all.join(''));
@@ -260,24 +260,24 @@ describe('masses of rubbish', () => {
 });
 
 describe('limits', () => {
-  it('stops after so many problems', () => {
+  it('stops after the maximum number of problems', () => {
     const source = Array.from({ length: 5000 }, (_, n) => `{{missing${n}}}`).join('');
     expect(renderTemplate(parseTemplate(source), 'text', {})).toHaveLength(MAX_PROBLEMS);
   });
 
-  it('takes no template that uses variables too often', () => {
+  it('rejects a template with too many slots', () => {
     expect(parseTemplate('{{a}}'.repeat(MAX_SLOTS))).toMatchObject({ tooLong: false, names: ['a'] });
     const template = parseTemplate('{{a}}'.repeat(MAX_SLOTS + 1));
     expect(template).toMatchObject({ tooLong: true, slots: [] });
     expect(renderTemplate(template, 'text', { a: 'x' })).toEqual([{ name: '', reason: 'too-long' }]);
   });
 
-  it('escapes a long value in pieces like a short one', () => {
+  it('escapes a long value in steps like a short one', () => {
     const a = `&<>"'x`.repeat(20_000);
     expect(renderTemplate(parseTemplate('{{a}}'), 'html', { a })).toBe(escapeHtml(a));
   });
 
-  it.each([2, 3, 4, 5, 6, 100_000])('finds the variable behind %i braces', (count) => {
+  it.each([2, 3, 4, 5, 6, 100_000])('finds the variable after %i braces', (count) => {
     const braces = '{'.repeat(count);
     expect(renderTemplate(parseTemplate(`${braces}a}}`), 'text', { a: 'x' })).toBe(`${braces.slice(2)}x`);
     const raw = count === 2 ? '{{a}}}' : `${braces}a}}}`;
@@ -286,7 +286,7 @@ describe('limits', () => {
     );
   });
 
-  it('looks once at each of many braces', () => {
+  it('reads each of many braces once', () => {
     const steps = (length: number) => [...parsingTemplate('{'.repeat(length))].length;
     expect(steps(1_000_000)).toBeLessThanOrEqual(1);
   });

@@ -6,7 +6,7 @@ import type { SentMail } from '../../src/mail/sent-mail.ts';
 import { clickTokens, createTokens, type IdToken, type Tokens } from '../../src/mail/tokens.ts';
 
 const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
-const strangers = createTokens(createSeal(Buffer.alloc(32, 2), systemRandom));
+const otherTokens = createTokens(createSeal(Buffer.alloc(32, 2), systemRandom));
 
 const PURPOSES = [
   'returnPath',
@@ -28,7 +28,7 @@ const sample = 'msg_1700000000000_abcdefghijkl';
 describe.each(PURPOSES)('a token for %s', (purpose) => {
   const token: IdToken = tokens[purpose];
 
-  it('names the id it was made of, any id', () => {
+  it('contains the id that it was created from', () => {
     fc.assert(
       fc.property(id, (id) => {
         expect(token.read(token.make(id))).toBe(id);
@@ -36,11 +36,11 @@ describe.each(PURPOSES)('a token for %s', (purpose) => {
     );
   });
 
-  it.each(['msg_0_000000000000', 'msg_281474976710655_zzzzzzzzzzzz'])('holds %s', (id) => {
+  it.each(['msg_0_000000000000', 'msg_281474976710655_zzzzzzzzzzzz'])('accepts %s', (id) => {
     expect(token.read(token.make(id))).toBe(id);
   });
 
-  it('is refused with any one character changed', () => {
+  it('is rejected with any character changed', () => {
     const good = token.make(sample);
     for (let at = 0; at < good.length; at++) {
       for (const char of 'abcdefghijklmnopqrstuvwxyz234567ABCXYZ0189-_=+/ \u0000é') {
@@ -50,7 +50,7 @@ describe.each(PURPOSES)('a token for %s', (purpose) => {
     }
   });
 
-  it('is refused with a character missing, doubled or added', () => {
+  it('is rejected with a character missing, doubled or added', () => {
     const good = token.make(sample);
     for (let at = 0; at <= good.length; at++) {
       if (at < good.length) expect(token.read(good.slice(0, at) + good.slice(at + 1))).toBeNull();
@@ -58,7 +58,7 @@ describe.each(PURPOSES)('a token for %s', (purpose) => {
     }
   });
 
-  it('is refused as a token for anything else, and from another installation', () => {
+  it('is rejected for another purpose, and in another installation', () => {
     for (const other of PURPOSES.filter((other) => other !== purpose)) {
       const prefix = /^(?:b|fbl|unsubscribe)-(?=.{40}$)/;
       const bare = token.make(sample).replace(prefix, '');
@@ -66,11 +66,11 @@ describe.each(PURPOSES)('a token for %s', (purpose) => {
       expect(tokens[other].read(token.make(sample))).toBeNull();
       expect(tokens[other].read(wanted + bare)).toBeNull();
     }
-    expect(strangers[purpose].read(token.make(sample))).toBeNull();
-    expect(strangers[purpose].read(strangers[purpose].make(sample))).toBe(sample);
+    expect(otherTokens[purpose].read(token.make(sample))).toBeNull();
+    expect(otherTokens[purpose].read(otherTokens[purpose].make(sample))).toBe(sample);
   });
 
-  it('is null for rubbish, and never throws', () => {
+  it('is null for any other text, and never throws', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => {
         expect(token.read(text)).toBeNull();
@@ -101,7 +101,7 @@ describe.each(PURPOSES)('a token for %s', (purpose) => {
     'acct_abcdefghijkl',
     'other_1_abcdefghijkl',
     `${sample}\n`,
-  ])('cannot be made of %j', (id) => {
+  ])('cannot be created from %j', (id) => {
     expect(() => token.make(id)).toThrow('cannot be packed into a token');
   });
 });
@@ -128,7 +128,7 @@ describe.each(['unsubscribeUrl', 'reportUrl'] as const)('a token for %s', (purpo
   const token = tokens[purpose];
   const other = purpose === 'reportUrl' ? tokens.unsubscribeUrl : tokens.reportUrl;
 
-  it('says by itself what mail it is about', () => {
+  it('contains the mail that it was created from', () => {
     fc.assert(
       fc.property(sentMail, (mail) => {
         expect(token.read(token.make(mail))).toEqual(mail);
@@ -136,7 +136,7 @@ describe.each(['unsubscribeUrl', 'reportUrl'] as const)('a token for %s', (purpo
     );
   });
 
-  it('is refused with any one bit changed: nobody answers for somebody else', () => {
+  it('is rejected with any bit changed', () => {
     const octets = Buffer.from(token.make(mail), 'base64url');
     for (let bit = 0; bit < octets.length * 8; bit++) {
       const changed = Buffer.from(octets);
@@ -145,25 +145,25 @@ describe.each(['unsubscribeUrl', 'reportUrl'] as const)('a token for %s', (purpo
     }
   });
 
-  it('is refused cut short, put together from two, for the other page, and from another installation', () => {
+  it('is rejected when truncated, spliced, for the other page, and in another installation', () => {
     const good = token.make(mail);
     for (let length = 0; length < good.length; length++) expect(token.read(good.slice(0, length))).toBeNull();
-    const neighbour = token.make({ ...mail, recipientHash: 'email_ffffffffffffffffffffffffffffffff' });
+    const second = token.make({ ...mail, recipientHash: 'email_ffffffffffffffffffffffffffffffff' });
     for (let at = 1; at < good.length; at++) {
-      const mixed = good.slice(0, at) + neighbour.slice(at);
-      if (mixed !== good && mixed !== neighbour) expect(token.read(mixed)).toBeNull();
+      const mixed = good.slice(0, at) + second.slice(at);
+      if (mixed !== good && mixed !== second) expect(token.read(mixed)).toBeNull();
     }
     expect(other.read(good)).toBeNull();
-    expect(strangers[purpose].read(good)).toBeNull();
+    expect(otherTokens[purpose].read(good)).toBeNull();
   });
 
-  it('is refused, though well signed, when it holds something else', () => {
+  it('is rejected when it is signed but contains something else', () => {
     const page = purpose === 'reportUrl' ? 'report' : 'unsubscribe';
     for (const octets of [[], [0], [128, ...Array(48).fill(0)], Array(32).fill(0), Array(200).fill(255)])
       expect(token.read(tokens.makeUrlToken(page, Buffer.from(octets)))).toBeNull();
   });
 
-  it('fits a header line of its own', () => {
+  it('fits on a header line', () => {
     expect(token.make(mail)).toHaveLength(107);
   });
 });
@@ -186,7 +186,7 @@ describe('a token in an address', () => {
     expect(tokens[purpose].read(token.replace(/[a-m]/g, (char) => char.toUpperCase()))).toBe(sample);
   });
 
-  it('takes no letter that only looks the same in another case', () => {
+  it('rejects letters that only case folding maps to the alphabet', () => {
     const token = tokens.returnPath.make(sample);
     const odd = token.replace(/k/g, '\u212a').replace(/s/g, '\u017f');
     expect(odd).not.toBe(token);
@@ -196,21 +196,21 @@ describe('a token in an address', () => {
 
 describe('a click token', () => {
   const HOST = 'link.example.com';
-  const made = (id: string, url: string) => clickTokens(tokens.clickKey, id, HOST)(url);
+  const create = (id: string, url: string) => clickTokens(tokens.clickKey, id, HOST)(url);
   const read = (token: string) => tokens.readClick(token, HOST);
 
-  it('carries message and destination', () => {
+  it('contains message and URL', () => {
     fc.assert(
       fc.property(id, fc.webUrl({ withQueryParameters: true, withFragments: true }), (id, url) => {
-        const token = made(id, url);
+        const token = create(id, url);
         expect(token).toMatch(/^[A-Za-z0-9_-]+$/);
         expect(read(token)).toEqual({ id, url, madeForHost: true });
       }),
     );
   });
 
-  it('is refused with any one bit changed: never an open redirect', () => {
-    const good = made(sample, 'https://example.com/ü?a=1');
+  it('is rejected with any bit changed, so that it is no open redirect', () => {
+    const good = create(sample, 'https://example.com/ü?a=1');
     const octets = Buffer.from(good, 'base64url');
     for (let bit = 0; bit < octets.length * 8; bit++) {
       const changed = Buffer.from(octets);
@@ -220,31 +220,31 @@ describe('a click token', () => {
     expect(read(good)).not.toBeNull();
   });
 
-  it.each(['+', '/', '=', ' ', '\n', '.'])('has one spelling: %j does not hide in it', (char) => {
-    const good = made(sample, 'https://example.com/');
+  it.each(['+', '/', '=', ' ', '\n', '.'])('has one spelling: %j is rejected in it', (char) => {
+    const good = create(sample, 'https://example.com/');
     expect(read(good + char)).toBeNull();
     expect(read(`${good.slice(0, 5)}${char}${good.slice(5)}`)).toBeNull();
   });
 
-  it('is refused as an open, and an open as a click', () => {
-    expect(tokens.openUrl.read(made(sample, ''))).toBeNull();
+  it('is rejected as an open token, and an open token as a click', () => {
+    expect(tokens.openUrl.read(create(sample, ''))).toBeNull();
     expect(read(tokens.openUrl.make(sample))).toBeNull();
   });
 
-  it('says whether it was made for a host', () => {
-    const token = made(sample, 'https://example.com/');
+  it('reports whether it was created for the host', () => {
+    const token = create(sample, 'https://example.com/');
     expect(tokens.readClick(token, 'link.example.org')).toMatchObject({ madeForHost: false });
     expect(tokens.readClick(token, '')).toMatchObject({ madeForHost: false });
   });
 
-  it('of an older program, without a host, works under every host', () => {
+  it('of an older version, without a host, is valid for every host', () => {
     const url = 'https://example.com/?a=1';
     const id = Buffer.from(tokens.openUrl.make(sample), 'base64url').subarray(0, 15);
     const old = tokens.makeUrlToken('click', Buffer.concat([id, Buffer.from(url)]));
     expect(tokens.readClick(old, HOST)).toEqual({ id: sample, url, madeForHost: true });
   });
 
-  it('is refused when it names no message', () => {
+  it('is rejected without a message id', () => {
     expect(read(tokens.makeUrlToken('click', Buffer.from('https://example.com')))).toBeNull();
     expect(read(tokens.makeUrlToken('click', Buffer.alloc(0)))).toBeNull();
   });
@@ -253,7 +253,7 @@ describe('a click token', () => {
 describe('a URL token of any octets', () => {
   const purpose = fc.constantFrom('unsubscribe', 'report', 'click', 'open');
 
-  it('gives them back for its purpose and no other', () => {
+  it('returns them for its purpose and no other', () => {
     fc.assert(
       fc.property(purpose, purpose, fc.uint8Array({ maxLength: 200 }), (purpose, other, octets) => {
         const payload = Buffer.from(octets);

@@ -1,8 +1,6 @@
 import { runPython } from './python.ts';
 
-/**
- * What a DKIM verifier of another make says: dkimpy, which looks the keys up itself at the name server given.
- */
+/** A signature as verified by dkimpy, an independent implementation that queries the given name server for keys. */
 export interface VerifiedSignature {
   /** `d=` */
   domain: string;
@@ -14,7 +12,7 @@ export interface VerifiedSignature {
   signedFields: string[];
 }
 
-/** One entry for each DKIM-Signature of the message, the topmost first. */
+/** Returns an entry for each DKIM-Signature of the message, the topmost first. */
 export function verifyDkim(
   message: Buffer | string,
   nameServer: { host: string; port: number },

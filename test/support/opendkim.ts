@@ -1,4 +1,3 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,27 +5,30 @@ import { join } from 'node:path';
 import { startChild } from './child.ts';
 import { eventually } from './eventually.ts';
 import { findProgram } from './missing-parts.ts';
+import { fixedKey } from './rsa-keys.ts';
 
 /**
- * A real OpenDKIM that signs for one domain, with a key of its own: a milter on a socket in a temporary folder.
- * It signs as we do: RSA of 2048 bits, relaxed/relaxed, `From` over-signed. It looks nothing up.
+ * A real OpenDKIM that signs for one domain: a milter on a socket in a temporary folder. It signs as Postrider does: RSA of
+ * 2048 bits, relaxed/relaxed, `From` oversigned. It sends no DNS queries.
  */
 export interface OpenDkim {
-  /** As Postfix's `smtpd_milters` takes it. */
+  /** The value of Postfix's `smtpd_milters`. */
   milter: string;
-  /** The file with its settings; names the process among others. */
+  /** The configuration file, which identifies the process. */
   config: string;
   stop(): Promise<void>;
 }
 
+/** Starts OpenDKIM for a domain; resolves when its socket exists. */
 export async function startOpenDkim(domain: string): Promise<OpenDkim> {
   const dir = await mkdtemp(join(tmpdir(), 'postrider-opendkim-'));
-  // The mail server's user must get through to the socket; mkdtemp lets nobody.
+  // The mail server's user needs access to the socket, which mkdtemp denies.
   await chmod(dir, 0o711);
   const config = join(dir, 'opendkim.conf');
   const socket = join(dir, 'socket');
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  await writeFile(join(dir, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+  await writeFile(join(dir, 'key.pem'), fixedKey(0).export({ type: 'pkcs8', format: 'pem' }), {
+    mode: 0o600,
+  });
   await writeFile(config, configuration(dir, domain, socket));
 
   const child = startChild(findProgram('opendkim') ?? 'opendkim', ['-f', '-x', config]);

@@ -1,16 +1,16 @@
 import { runPython } from './python.ts';
 
-/** What an SPF evaluator of another make says: pyspf, with every look-up at the name server given. */
-export interface SpfVerdict {
+/** The result of pyspf, an independent SPF implementation. */
+export interface SpfResult {
   result: 'pass' | 'fail' | 'softfail' | 'neutral' | 'none' | 'permerror' | 'temperror';
   explanation: string;
 }
 
-/** RFC 7208 for a connection from `ip` that says EHLO `helo` and MAIL FROM:<`sender`>. */
+/** Evaluates SPF (RFC 7208) for a connection from `ip` with EHLO `helo` and MAIL FROM:<`sender`>, all queries to `nameServer`. */
 export function checkSpf(
   connection: { ip: string; helo: string; sender: string },
   nameServer: { host: string; port: number },
-): SpfVerdict {
+): SpfResult {
   const { ip, helo, sender } = connection;
   const printed = runPython(SCRIPT, [nameServer.host, String(nameServer.port), ip, sender, helo]);
   return JSON.parse(printed);

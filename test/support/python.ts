@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { PYTHON } from './missing-parts.ts';
 
-/** Runs a Python program given as text and returns what it printed; throws with its complaint when it fails. */
+/** Runs the source of a Python program and returns its output; throws with its error output when it fails. */
 export function runPython(program: string, args: string[], input: Buffer | string = ''): string {
   return execFileSync(PYTHON, ['-c', program, ...args], {
     input,

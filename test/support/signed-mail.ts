@@ -1,11 +1,11 @@
-import { generateKeyPairSync } from 'node:crypto';
-import { publicKeyRecordValue, signDkim } from '../../src/mail/dkim.ts';
+import { signDkim } from '../../src/mail/dkim.ts';
+import { fixedKey, fixedPublicKey } from './rsa-keys.ts';
 
-/** A key for signing mails in tests, and the record that publishes it at `s1._domainkey.<domain>`. */
-const key = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
-export const SIGNING_RECORD = publicKeyRecordValue(key);
+/** The key that signs mails in tests, and the record that publishes it at `s1._domainkey.<domain>`. */
+const key = fixedKey(0);
+export const SIGNING_RECORD = `v=DKIM1; k=rsa; p=${fixedPublicKey(0)}`;
 
-/** The mail under another From, signed for a domain. `at`: epoch ms of the signature. */
+/** Returns the mail with another From, signed for a domain. `at`: epoch ms of the signature. */
 export function signMail(mail: string, from: string, domain: string, at = Date.now()): string {
   const changed = mail.replace(/^From: .*$/m, `From: Feedback <${from}>`);
   const [head = '', ...rest] = changed.split('\r\n\r\n');

@@ -9,20 +9,20 @@ import { freePort } from './free-port.ts';
 import { findProgram } from './missing-parts.ts';
 import type { SinkMessage } from './smtp-sink-session.ts';
 
-/** What a spam filter found in a message. */
-export interface Verdict {
+/** The result of a spam filter for a message. */
+export interface SpamFilterResult {
   score: number;
-  rules: Rule[];
+  rules: MatchedRule[];
 }
 
-export interface Rule {
+export interface MatchedRule {
   name: string;
   score: number;
-  /** What the filter says about it, '' for nothing. */
-  about: string;
+  /** The filter's description, '' for none. */
+  description: string;
 }
 
-/** As the recipient's mail host hands a message to its filter: with its own Received field on top. */
+/** The message as the recipient's mail host passes it to its filter: with its Received field at the top. */
 export function received(message: SinkMessage): Buffer {
   const [recipient = ''] = message.to;
   const date = new Date().toUTCString().replace('GMT', '+0000');
@@ -33,25 +33,25 @@ export function received(message: SinkMessage): Buffer {
   return Buffer.concat([Buffer.from(field), Buffer.from(message.raw, 'latin1')]);
 }
 
-/** One rule for each line, the worst first. */
-export function formatVerdict(filter: string, { score, rules }: Verdict): string {
+/** The score, and a line for each rule, the highest score first. */
+export function formatSpamFilterResult(filter: string, { score, rules }: SpamFilterResult): string {
   const lines = rules
     .toSorted((a, b) => b.score - a.score)
-    .map((rule) => `  ${rule.score.toFixed(2).padStart(6)}  ${rule.name}  ${rule.about}`.trimEnd());
+    .map((rule) => `  ${rule.score.toFixed(2).padStart(6)}  ${rule.name}  ${rule.description}`.trimEnd());
   return [`${filter}: ${score.toFixed(2)}`, ...lines].join('\n');
 }
 
 /** A line of the report of `spamassassin -t`: points, rule, description. */
 const REPORT_LINE = /^\s*(-?\d+\.\d+)\s+([A-Z0-9_]{3,})\s*(.*)$/gm;
 
-/** SpamAssassin with its local tests only and without anybody's learned data. */
-export async function askSpamAssassin(mail: Buffer): Promise<Verdict> {
+/** Runs SpamAssassin with its local tests only and without trained data. */
+export async function checkWithSpamAssassin(mail: Buffer): Promise<SpamFilterResult> {
   const home = await mkdtemp(join(tmpdir(), 'postrider-spamassassin-'));
   const settings = [
     'use_bayes 0',
     'use_auto_welcomelist 0',
     'dns_available no',
-    // The address that the tests send from is one for documentation.
+    // The tests send from a documentation address.
     'score RCVD_ILLEGAL_IP 0',
   ];
   try {
@@ -69,10 +69,10 @@ export async function askSpamAssassin(mail: Buffer): Promise<Verdict> {
     const report = output.slice(output.indexOf('Content analysis details:'));
     const score = Number(/^Content analysis details:\s+\((-?[\d.]+) points/.exec(report)?.[1] ?? Number.NaN);
     if (Number.isNaN(score)) throw new Error(`SpamAssassin reports no score: ${output.slice(0, 2000)}`);
-    const rules = [...report.matchAll(REPORT_LINE)].map(([, points, name = '', about = '']) => ({
+    const rules = [...report.matchAll(REPORT_LINE)].map(([, points, name = '', description = '']) => ({
       name,
       score: Number(points),
-      about,
+      description,
     }));
     return { score, rules };
   } finally {
@@ -81,12 +81,12 @@ export async function askSpamAssassin(mail: Buffer): Promise<Verdict> {
 }
 
 export interface Rspamd {
-  ask(mail: Buffer, message: SinkMessage): Promise<Verdict>;
+  check(mail: Buffer, message: SinkMessage): Promise<SpamFilterResult>;
   stop(): Promise<void>;
 }
 
-/** Modules that ask services on the network or keep state between messages. */
-const SWITCHED_OFF = [
+/** Modules that query network services or store state between messages. */
+const DISABLED_MODULES = [
   'asn',
   'bimi',
   'clickhouse',
@@ -105,18 +105,18 @@ const SWITCHED_OFF = [
   'url_redirector',
 ];
 
-/** Rspamd with the rules of its package. `dns`: the only name server it asks, for SPF, DKIM and DMARC. */
+/** Starts rspamd with the rules of its package. `dns`: the only name server it queries, for SPF, DKIM and DMARC. */
 export async function startRspamd({ dns }: { dns: string }): Promise<Rspamd> {
   const dir = await mkdtemp(join(tmpdir(), 'postrider-rspamd-'));
   const port = await freePort();
   const local = join(dir, 'conf', 'local.d');
-  // Its processes may run as a user of their own.
+  // Its processes may run as another user.
   await chmod(dir, 0o755);
   for (const folder of [local, join(dir, 'db'), join(dir, 'run'), join(dir, 'log')]) {
     await mkdir(folder, { recursive: true });
   }
   const files: Record<string, string> = {
-    // Compiling its expressions for Hyperscan would take longer than using them slowly.
+    // Compiling its regular expressions for Hyperscan takes longer than it saves.
     'options.inc': `disable_hyperscan = true;\ndns { nameserver = ["${dns}"]; timeout = 1s; retransmits = 2; }\nlocal_addrs = [];\n`,
     'logging.inc': 'type = "console";\nlevel = "warning";\n',
     'worker-normal.inc': `bind_socket = "127.0.0.1:${port}";\ncount = 1;\n`,
@@ -126,12 +126,12 @@ export async function startRspamd({ dns }: { dns: string }): Promise<Rspamd> {
         'enabled = false;\n',
       ]),
     ),
-    ...Object.fromEntries(SWITCHED_OFF.map((name) => [`${name}.conf`, 'enabled = false;\n'])),
+    ...Object.fromEntries(DISABLED_MODULES.map((name) => [`${name}.conf`, 'enabled = false;\n'])),
   };
   for (const [name, text] of Object.entries(files)) await writeFile(join(local, name), text);
   const variables = { LOCAL_CONFDIR: 'conf', DBDIR: 'db', RUNDIR: 'run', LOGDIR: 'log' };
   const child = startChild(findProgram('rspamd') ?? 'rspamd', [
-    // Not as another user: its files are in a directory of ours.
+    // As the current user, who owns its files.
     '-f',
     '-i',
     '-c',
@@ -160,7 +160,7 @@ export async function startRspamd({ dns }: { dns: string }): Promise<Rspamd> {
     throw new Error(`rspamd does not start: ${child.output}`, { cause: error });
   }
   return {
-    ask: async (mail, message) => {
+    check: async (mail, message) => {
       const headers = {
         IP: PUBLIC_ADDRESS,
         Helo: HOSTNAME,
@@ -175,7 +175,7 @@ export async function startRspamd({ dns }: { dns: string }): Promise<Rspamd> {
       const rules = Object.values(symbols).map(({ name, score: points, options = [] }) => ({
         name,
         score: points,
-        about: options.join(', ').slice(0, 200),
+        description: options.join(', ').slice(0, 200),
       }));
       return { score, rules };
     },
@@ -183,7 +183,7 @@ export async function startRspamd({ dns }: { dns: string }): Promise<Rspamd> {
   };
 }
 
-/** The part of its answer that is read. */
+/** The fields of its response that are used. */
 interface RspamdAnswer {
   score: number;
   symbols: Record<string, { name: string; score: number; options?: string[] }>;

@@ -1,6 +1,6 @@
 import { deflateRawSync } from 'node:zlib';
 
-/** A zip of one deflated file. */
+/** Creates a zip archive of one deflated file. */
 export function zip(name: string, content: Buffer, { encrypted = false } = {}): Buffer {
   const data = deflateRawSync(content);
   const local = Buffer.alloc(30);

@@ -263,7 +263,7 @@ describe('enhancedCode', () => {
   it.each([
     ['5.1.1 User unknown', '5.1.1'],
     ['said: 550-5.7.26 no', '5.7.26'],
-    ['host 192.0.2.5.1.1 said', null],
+    ['host 192.0.2.5.1.1 replied', null],
     ['[4.4.4.4] refused', null],
     ['see 5.1.1.', '5.1.1'],
     ['3.1.1 5.1', null],

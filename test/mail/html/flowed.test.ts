@@ -15,7 +15,7 @@ function unflowed(text: string): string {
 const URL = `https://shop.example/${'a'.repeat(200)}`;
 
 describe('flowed text', () => {
-  it('breaks long paragraphs only, at blanks', () => {
+  it('breaks long paragraphs only, at spaces', () => {
     const words = 'abcdefgh '.repeat(20).trim();
     expect(flowText(`Short line\n\n${words}\n- ${words}`).split('\n')).toEqual([
       'Short line',
@@ -39,11 +39,11 @@ describe('flowed text', () => {
     expect(flowText(text).split('\n')).toEqual(lines);
   });
 
-  it('protects lines that would be read as quotes, as a separator or as a fixed paragraph', () => {
+  it('space-stuffs lines that would be read as quotes, as a separator or as a fixed paragraph', () => {
     expect(flowText('>a\nFrom b\n  - c\nd  \nFromage')).toBe(' >a\n From b\n   - c\nd\nFromage');
   });
 
-  it('is read as what it was, in lines of at most 72 characters but for longer words', () => {
+  it('is unflowed to the same text, and has lines of at most 72 characters except for longer words', () => {
     const piece = fc.oneof(
       fc.constantFrom(' ', '\n', '-', '--', '>', 'From ', '1.', 'ü', '日本'),
       fc.string({ unit: fc.constantFrom('a', 'b', '.'), maxLength: 100 }),
@@ -63,7 +63,7 @@ describe('flowed text', () => {
 
   it('takes linear time', () => {
     for (const piece of ['a', ' ', 'a ', '\n', `${'a'.repeat(100)} `, `${'a'.repeat(100)}\n`, '-- ', '> ']) {
-      const text = piece.repeat(1_000_000 / piece.length);
+      const text = piece.repeat(200_000 / piece.length);
       expect(flowText(text).length).toBeLessThanOrEqual(2 * text.length);
     }
   });

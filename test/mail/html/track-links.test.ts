@@ -44,8 +44,8 @@ function destinations(html: string): unknown[] {
   );
 }
 
-describe('tracked html', () => {
-  it('leads its links through us, each with the message and the address it had', () => {
+describe('HTML with tracking', () => {
+  it('has links with a token of the message and the URL', () => {
     const html = trackLinks(
       '<a href="https://x.example/?a=1&amp;b=2">x</a><a href="http://y.example">y</a>',
       copy(),
@@ -68,7 +68,7 @@ describe('tracked html', () => {
     'bücher.example.org',
     'bob.github.io',
     '<!--[if mso]>example.org<![endif]-->',
-  ])('leaves a link alone that shows another domain: %s', (text) => {
+  ])('does not track a link that displays another domain: %s', (text) => {
     const html = `<p><a href="https://x.example/">${text}</a> <a href="https://y.example/">more</a></p>`;
     const changed = trackLinks(html, copy());
     expect(changed).toContain('<a href="https://x.example/">');
@@ -87,11 +87,11 @@ describe('tracked html', () => {
     '<img src="y" alt="example.org">',
     '</a>example.org',
     '<a name="x">example.org</a>',
-  ])('tracks a link that shows no other domain: %s', (text) => {
+  ])('tracks a link that displays no other domain: %s', (text) => {
     expect(destinations(trackLinks(`<a href="https://x.example/">${text}</a>`, copy()))).toHaveLength(1);
   });
 
-  it('tracks a link that shows the host of a platform without an organizational domain', () => {
+  it('tracks a link that displays the host of a platform without an organizational domain', () => {
     const html =
       '<a href="https://x.example/">http://localhost/</a><a href="https://x.example/">example.org</a>';
     const changed = trackLinks(html, copy({ linkPrefix: 'http://localhost:8080/c/' }));
@@ -104,18 +104,18 @@ describe('tracked html', () => {
     `<a href="https://x.example/leave?to=${MARKS.unsubscribeUrl}">Unsubscribe</a>`,
     `<a href="${BASE}/c/abc">tracked before</a>`,
     '<a href="mailto:a@x.example">mail</a>',
-  ])('leaves alone %j', (html) => {
+  ])('does not change %j', (html) => {
     expect(trackLinks(html, copy())).toBe(html);
   });
 
-  it("takes the recipient's address into an address that asks for it", () => {
+  it("inserts the recipient's address into a URL that contains its mark", () => {
     const html = trackLinks(`<a href="https://x.example/?to=${MARKS.recipient}&amp;x=1">x</a>`, copy());
     expect(destinations(html)).toEqual([
       { id: MESSAGE, url: 'https://x.example/?to=ada+news@example.net&x=1', madeForHost: true },
     ]);
   });
 
-  it('has the picture only where openings are tracked, links only where clicks are', () => {
+  it('has the pixel only if openings are tracked, and tracked links only if clicks are', () => {
     const html = '<body><a href="https://x.example/">x</a></body>';
     expect(trackLinks(html, copy(null))).toBe(html);
     const pictured = trackLinks(html, copy({ clickKey: null, pixelUrl: `${BASE}/o/x.gif` }));
@@ -125,7 +125,7 @@ describe('tracked html', () => {
     expect(both).toContain(`${PIXEL}</body>`);
   });
 
-  it('is signed with a key of its own: what another key made leads nowhere', () => {
+  it('has tokens that are invalid with another key', () => {
     const html = trackLinks(
       '<a href="https://x.example/">x</a>',
       copy({ clickKey: createSecretKey(Buffer.alloc(32, 9)) }),
@@ -149,7 +149,7 @@ describe('a composed message', () => {
     date: 0,
   };
 
-  it('is tracked in its html; its text shows the true addresses', async () => {
+  it('has tracked links in its HTML and the original URLs in its text', async () => {
     const bytes = messageBytes(compose(content, copy({ pixelUrl: `${BASE}/o/x.gif` })));
     const { html, text } = await simpleParser(bytes);
     expect(html).toContain(`<a href="${BASE}/u/ada">leave</a>`);

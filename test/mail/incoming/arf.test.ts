@@ -27,7 +27,7 @@ Hello
 }
 
 describe('a complaint (RFC 5965)', () => {
-  it('names who complained, of what, and the message', () => {
+  it('has the recipient, the type and the ids of the message', () => {
     const complaint = parse(
       arf(
         'Feedback-Type: abuse\nUser-Agent: Loop/1.0\nVersion: 1\nOriginal-Rcpt-To: <a@x.example>\nReporting-MTA: dns; mx.x.example\nOriginal-Envelope-Id: envelope.1',
@@ -67,7 +67,7 @@ describe('a complaint (RFC 5965)', () => {
     expect(parse(arf(fields)).reports.map(({ recipient }) => recipient)).toEqual(recipients);
   });
 
-  it('is matched by our own token when the recipient is redacted', () => {
+  it('has the signed id when the recipient is redacted', () => {
     const redacted = arf('Feedback-Type: abuse', 'X-Postrider-Id: signed.token\nTo: [redacted]');
     expect(parse(redacted)).toMatchObject({
       postriderId: 'signed.token',

@@ -19,7 +19,7 @@ X-PowerMTA-BounceCategory: bad-mailbox
 `;
 
 describe('a delivery status (RFC 3464)', () => {
-  it('gives its fields', () => {
+  it('has the fields of its recipients', () => {
     expect(read(ONE)).toEqual({
       envelopeId: 'm.123',
       reportingMta: 'mx.example.net',
@@ -64,7 +64,7 @@ describe('a delivery status (RFC 3464)', () => {
       'of several kinds of white space',
       'Final-Recipient:rfc822;a@x.example\r\nAction: failed\r\n \r\nFinal-Recipient:\trfc822;\tb@x.example\r\n',
     ],
-  ])('tells recipients apart: %s', (_, text) => {
+  ])('separates recipients: %s', (_, text) => {
     expect(recipients(text)).toEqual(['a@x.example', 'b@x.example']);
   });
 
@@ -80,7 +80,7 @@ describe('a delivery status (RFC 3464)', () => {
     expect(recipients(`Final-Recipient: ${value}\nAction: failed`)).toEqual([recipient]);
   });
 
-  it('takes the original address when the final one is none', () => {
+  it('uses the original address when the final one is invalid', () => {
     expect(recipients('Original-Recipient: rfc822;a@example.com\nFinal-Recipient: X-LOCAL; a')).toEqual([
       'a@example.com',
     ]);
@@ -96,12 +96,12 @@ describe('a delivery status (RFC 3464)', () => {
     expect(read(`Final-Recipient: rfc822; a@example.com\nStatus: ${value}`).groups[0]?.status).toBe(status);
   });
 
-  it('reports nobody when it names nobody', () => {
+  it('has no recipients when it names none', () => {
     expect(read('Reporting-MTA: dns; x\nArrival-Date: now\n').groups).toEqual([]);
     expect(read('').groups).toEqual([]);
   });
 
-  it('reports at most so many', () => {
+  it('has at most the maximum number of recipients', () => {
     const text = 'Final-Recipient: rfc822; a@example.com\nAction: failed\n\n'.repeat(1000);
     expect(read(text).groups).toHaveLength(INCOMING_LIMITS.reports);
   });

@@ -15,7 +15,7 @@ Subject: Hello
 
 Hi`;
 
-/** An RFC 3464 report: what the notice says, and the fields of one recipient. */
+/** An RFC 3464 report with the notice and the fields of one recipient. */
 function standard(notice: string, fields: string): string {
   return `From: MAILER-DAEMON@mx.example.net
 Content-Type: multipart/report; report-type=delivery-status; boundary=b
@@ -45,7 +45,7 @@ describe('a standard report', () => {
     ),
   );
 
-  it('gives what it says', () => {
+  it('is parsed completely', () => {
     expect(report.reports).toEqual([
       {
         recipient: 'a@x.example',
@@ -62,7 +62,7 @@ describe('a standard report', () => {
     ]);
   });
 
-  it('gives the ids by which it is matched', () => {
+  it('has the ids of the message', () => {
     expect(report).toMatchObject({
       kind: 'dsn',
       originalMessageId: 'm.1@example.com',
@@ -72,7 +72,7 @@ describe('a standard report', () => {
   });
 });
 
-describe('how far "user unknown" is believed', () => {
+describe('the bounce type of "user unknown"', () => {
   const judged = (notice: string, status: string, diagnostic: string) =>
     parse(
       standard(
@@ -93,11 +93,11 @@ describe('how far "user unknown" is believed', () => {
       '550 User unknown',
       'soft',
     ],
-    ['at no known time', '', '5.0.0', '550 User unknown', 'soft'],
-    ['by a server that is trying on', '', '4.1.1', '450 4.1.1 User unknown', 'soft'],
-    ['in answer to MAIL', '(in reply to MAIL FROM command)', '5.0.0', '550 User unknown', 'block'],
+    ['in an unknown phase', '', '5.0.0', '550 User unknown', 'soft'],
+    ['by a server that still retries', '', '4.1.1', '450 4.1.1 User unknown', 'soft'],
+    ['in reply to MAIL', '(in reply to MAIL FROM command)', '5.0.0', '550 User unknown', 'block'],
     [
-      'while the notice speaks of a disabled account',
+      'when the notice mentions a disabled account',
       'The account is disabled. (in reply to RCPT TO command)',
       '5.0.0',
       '550 User unknown',
@@ -107,7 +107,7 @@ describe('how far "user unknown" is believed', () => {
     expect(judged(notice, status, diagnostic)).toMatchObject({ bounceType });
   });
 
-  it('never calls hard what nobody understands, nor a delay', () => {
+  it('is not hard for unknown wording or a delay', () => {
     expect(judged('(in reply to RCPT TO command)', '5.0.0', '550 mumble')).toMatchObject({
       bounceType: 'soft',
       suppress: 'never',
@@ -121,14 +121,14 @@ describe('how far "user unknown" is believed', () => {
   });
 });
 
-it.each(['delivered', 'relayed', 'expanded'])('%s is no bounce', (action) => {
+it.each(['delivered', 'relayed', 'expanded'])('%s is not a bounce', (action) => {
   const fields = `Final-Recipient: rfc822; a@x.example\nAction: ${action}\nStatus: 2.1.5\nDiagnostic-Code: smtp; 250 Ok`;
   expect(parse(standard('', fields)).reports).toMatchObject([
     { action, status: '2.1.5', bounceType: null, suppress: 'never' },
   ]);
 });
 
-it('prefers the code of the quoted reply to that of the reporter', () => {
+it('prefers the code of the quoted reply to that of the reporting server', () => {
   const fields =
     'Final-Recipient: rfc822; a@x.example\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 5.7.1 blacklisted';
   expect(outline(standard('', fields))).toEqual(['a@x.example failed 5.7.1 reputation-block']);
@@ -175,7 +175,7 @@ ${RETURNED}`,
     ['a@x.example failed 5.1.1 invalid-recipient', 'b@x.example failed 5.0.0 expired'],
   ],
   [
-    'Postfix before it wrote reports',
+    'Postfix before it sent reports',
     'From: MAILER-DAEMON@mx.example.net (Mail Delivery System)\nSubject: Undelivered Mail Returned to Sender',
     `This is the Postfix program at host mx.example.net.
 For further assistance, please contact <postmaster@mx.example.net>
@@ -280,7 +280,7 @@ ${RETURNED}`,
     ['a@x.example failed 5.0.0 invalid-recipient'],
   ],
   [
-    'a gateway that writes a sentence',
+    'a gateway with a sentence',
     'From: postmaster@gw.x.example\nSubject: Message delivery has failed',
     `Unable to deliver message to: <a@x.example>
 Delivery failed for the following reason:
@@ -288,7 +288,7 @@ mx.x.example[192.0.2.1] responded with failure: 552 mailbox is over quota (#5.2.
     ['a@x.example failed 5.2.2 mailbox-full'],
   ],
   [
-    'the fields for machines among the words',
+    'machine-readable fields in the text',
     'From: MAILER-DAEMON@ses.example\nSubject: Delivery Status Notification (Failure)\nContent-Transfer-Encoding: quoted-printable',
     `Technical report:
 
@@ -302,7 +302,7 @@ Status: 5.1.1`,
     ['a@x.example failed 5.1.1 invalid-recipient'],
   ],
   [
-    'nobody but the returned message',
+    'no recipient except in the returned message',
     'From: mmsc <sysadmin@mms.x.example>\nReturn-Path: <>\nSubject: Undeliverable Message',
     `Message could not be delivered to mobile.
 Error: No valid recipients for this MM
@@ -322,7 +322,7 @@ Subject: Hello`,
   [
     'a report forwarded by a person',
     'From: Someone <s@example.com>\nSubject: Fwd: Returned mail: see transcript for details',
-    `Look at this:
+    `See below:
 
 > Reporting-MTA: dns; mx.example.net
 >
@@ -333,14 +333,14 @@ Subject: Hello`,
   ],
 ];
 
-describe('a notice in words', () => {
+describe('a notice without machine-readable fields', () => {
   it.each(NOTICES)('of %s', (_, header, body, reports) => {
     const mail = `To: s@example.com\n${header}\n\n${body}`;
     expect(parse(mail).kind).toBe('dsn');
     expect(outline(mail)).toEqual(reports);
   });
 
-  it('gives the ids of the message below it', () => {
+  it('has the ids of the message below it', () => {
     const [, header, body] = NOTICES[0] ?? ['', '', ''];
     expect(parse(`${header}\n\n${body}`)).toMatchObject({
       originalMessageId: 'm.1@example.com',
@@ -349,7 +349,7 @@ describe('a notice in words', () => {
   });
 });
 
-it('reads a report inside a gateway’s message', () => {
+it('parses a report inside a message of a gateway', () => {
   const inner = standard('', 'Final-Recipient: rfc822; a@x.example\nAction: failed\nStatus: 5.1.1');
   const mail = `From: MAILER-DAEMON@gw.example\nContent-Type: multipart/mixed; boundary=outer\n\n--outer\n\nSee attachment\n--outer\nContent-Type: message/rfc822\n\n${inner}\n--outer--`;
   expect(outline(mail)).toEqual(['a@x.example failed 5.1.1 invalid-recipient']);
@@ -386,13 +386,13 @@ describe('a status that names the cause', () => {
     ]);
   });
 
-  it('gives way to a reply that the notice quotes', () => {
+  it('is overridden by a reply quoted in the notice', () => {
     const notice = '<a@x.example>: host mx.x.example said: 552 5.2.2 Mailbox full (in reply to RCPT TO)';
     expect(parse(standard(notice, fields)).reports).toMatchObject([{ classification: 'mailbox-full' }]);
   });
 });
 
-describe('another word for a failure', () => {
+describe('a synonym of "failed"', () => {
   it.each(['failure', 'fail', 'Error'])('reads "Action: %s" as failed', (action) => {
     const fields = `Final-Recipient: rfc822; a@x.example\nAction: ${action}\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 User unknown`;
     expect(outline(standard('Not delivered.', fields))).toEqual([

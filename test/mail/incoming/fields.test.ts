@@ -8,12 +8,12 @@ describe('fields', () => {
     INCOMING_LIMITS,
   );
 
-  it('are unfolded, their names without case', () => {
+  it('are unfolded, with case-insensitive names', () => {
     expect(fields.get('subject')).toBe('one two');
     expect(fields.all('to')).toEqual(['a@example.com', 'b@example.com']);
   });
 
-  it('are skipped when they are none', () => {
+  it('are skipped when they are invalid', () => {
     expect(fields.names()).toEqual(['subject', 'to', 'x-late']);
     expect(fields.get('missing')).toBe('');
   });

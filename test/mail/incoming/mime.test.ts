@@ -40,18 +40,18 @@ describe('parts', () => {
     expect(leaves(read(mail))).toEqual(['text/plain:one', 'text/html:two']);
   });
 
-  it('of a boundary that begins like another one stay apart', () => {
+  it('are separate when one boundary is the prefix of another', () => {
     const mail = `Content-Type: multipart/mixed; boundary=b\n\n--b\n\n--bc\none\n--b--`;
     expect(leaves(read(mail))).toEqual(['text/plain:--bc\none']);
   });
 
-  it('leave a multipart without any a leaf, so that its text is not lost', () => {
+  it('are absent in a multipart without delimiters, which is a leaf', () => {
     expect(leaves(read('Content-Type: multipart/mixed; boundary=b\n\nhello'))).toEqual([
       'multipart/mixed:hello',
     ]);
   });
 
-  it('are a leaf when they are a message', () => {
+  it('are leaves when they are messages', () => {
     const mail =
       'Content-Type: message/rfc822\n\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nx\n--b--';
     expect(leaves(read(mail))).toHaveLength(1);
@@ -66,16 +66,16 @@ describe('limits', () => {
     ).join('');
   const depthOf = (part: Part): number => 1 + Math.max(0, ...part.children.map(depthOf));
 
-  it('stop at so many levels', () => {
+  it('bound the levels of nesting', () => {
     expect(depthOf(read(nested(1000)))).toBe(INCOMING_LIMITS.depth + 1);
   });
 
-  it('stop after so many parts', () => {
+  it('bound the number of parts', () => {
     const mail = `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(5000)}`;
     expect([...leavesOf(read(mail))].length).toBeLessThan(INCOMING_LIMITS.parts);
   });
 
-  it('end a header that has no end', () => {
+  it('end a header without end', () => {
     const mail = read(`${'X-A: b\n'.repeat(1000)}Subject: late\n\nbody`, { headerBytes: 700 });
     expect(mail.fields.get('subject')).toBe('');
     expect(mail.fields.all('x-a')).toHaveLength(100);
@@ -90,7 +90,7 @@ describe('limits', () => {
     expect(mail.fields.all('x-b')).toHaveLength(19);
   });
 
-  it('bound what an encoding gives', () => {
+  it('bound the decoded content', () => {
     const encoded = Buffer.alloc(1000, 'a').toString('base64');
     expect(contentOf(read(`Content-Transfer-Encoding: base64\n\n${encoded}`), 10)).toHaveLength(10);
     expect(
@@ -122,22 +122,22 @@ describe('text', () => {
   });
 });
 
-describe('what programs get wrong', () => {
+describe('malformed mail', () => {
   const read = (mail: string | Buffer) => readMail(Buffer.from(mail), INCOMING_LIMITS);
 
-  it('decodes base64 behind inner padding', () => {
+  it('has base64 decoded after inner padding', () => {
     const part = read('Content-Transfer-Encoding: base64\n\nSGVsbG8g\nd29ybGQ=\nIQ==\n');
     expect(contentOf(part, 1000).toString()).toBe('Hello world!');
   });
 
-  it('decodes a header line with an invalid byte alone as Windows-1252', () => {
+  it('has a header line with an invalid byte decoded separately as Windows-1252', () => {
     const { fields } = read(
       Buffer.concat([Buffer.from('Subject: Grüße\nX-Name: Zo'), Buffer.from([0xeb]), Buffer.from('\n\n')]),
     );
     expect([fields.get('subject'), fields.get('x-name')]).toEqual(['Grüße', 'Zoë']);
   });
 
-  it('reads the parts of a digest as messages', () => {
+  it('has digest parts of type message', () => {
     const part = read('Content-Type: multipart/digest; boundary=b\n\n--b\n\nSubject: one\n\nx\n--b--\n');
     expect(part.children.map(({ type }) => type)).toEqual(['message/rfc822']);
   });

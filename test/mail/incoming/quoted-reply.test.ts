@@ -41,14 +41,14 @@ describe('the reply quoted in a report', () => {
     expect(quotedReply(text)).toEqual({ code, enhanced, phase });
   });
 
-  it('has the innermost status of replies within replies', () => {
+  it('has the innermost code of nested replies', () => {
     expect(innermostCode("5.1.0 - Unknown address error 550-'5.2.2 Mailbox Full'")).toBe('5.2.2');
     expect(innermostCode('554 4.4.7 Message expired.<421 4.4.2 Connection timed out>')).toBe('4.4.2');
     expect(innermostCode('550 5.7.1 refused (5.0.0)')).toBe('5.7.1');
   });
 
   it.each(['192.0.2.5.1.1', '5.1.1.4', '4.16.55.1', 'exim-4.94.2', 'v5.1.1', '5.1.1-rc', '2.1.5'])(
-    'has no status in %s',
+    'has no enhanced code in %s',
     (text) => {
       expect(innermostCode(text)).toBeNull();
     },
@@ -59,17 +59,17 @@ describe('the reply quoted in a report', () => {
     expect(replyText('no reply at all')).toBe('');
   });
 
-  it('is a reply to the last command that is named for sure', () => {
+  it('answers the most reliably named command', () => {
     expect(phaseIn('after RCPT TO:<a@example.com>')).toBe('rcpt');
     expect(phaseIn('in reply to end\n of DATA command')).toBe('dot');
   });
 });
 
-describe('the command that was answered', () => {
+describe('the command that a reply answers', () => {
   it.each([
     ['User unknown in our database', 'dsn'],
     ['all email commands are logged', 'dsn'],
-    ['remote server said, in reply to our DATA: no', 'data'],
+    ['remote server answered, in reply to our DATA: no', 'data'],
     ['refused after DATA', 'data'],
     ['error after database update', 'dsn'],
   ] as const)('"%s": %s', (text, phase) => {

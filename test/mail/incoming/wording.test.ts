@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { parseIncoming } from '../../../src/mail/incoming/parse.ts';
 
 /*
- * What servers say when they refuse a recipient for other reasons than that there is none, much of it with a
- * code that says "no such user": a wrong guess would silence a good address. And what they say when they mean it.
+ * Replies that reject a recipient for another reason than that it does not exist, many of them with a code for "no such
+ * user": a wrong classification would suppress a valid address. And replies about recipients that do not exist.
  */
 const NOT_THE_ADDRESS = [
   '552-5.2.2 The email account that you tried to reach is over quota and inactive. Please direct the recipient to https://support.google.com/mail/?p=OverQuotaPerm',
@@ -256,28 +256,28 @@ Subject: hello
 const typeIn = (mail: string) =>
   parseIncoming(Buffer.from(mail)).reports.map(({ bounceType, suppress }) => [bounceType, suppress]);
 
-describe('a refusal that is not about the address', () => {
+describe('a rejection that is not about the address', () => {
   it.each(NOT_THE_ADDRESS)('%s', (reply) => {
     for (const mail of [postfix(reply, 'RCPT TO'), postfix(reply, 'end of DATA'), qmail(reply), exim(reply)])
       expect(typeIn(mail)).toEqual([[expect.stringMatching(/^(?:soft|block)$/), 'never']]);
   });
 });
 
-describe('a refusal of the address', () => {
+describe('a rejection of the address', () => {
   it.each(THE_ADDRESS)('%s', (reply) => {
     for (const mail of [postfix(reply, 'RCPT TO'), qmail(reply), exim(reply)])
       expect(typeIn(mail)).toEqual([['hard', expect.stringMatching(/^(?:now|second-time)$/)]]);
   });
 });
 
-describe('a report that contradicts itself', () => {
+describe('a contradictory report', () => {
   it.each([
     ['Not enough disk space', 'soft'],
     ["The recipient's mailbox is full", 'soft'],
     ['The account is disabled', 'soft'],
     ['There is nobody here by that name', 'hard'],
     ['Please write to the postmaster for help', 'hard'],
-  ])('is doubted: "%s", with 5.1.1 in its fields: %s', (words, type) => {
+  ])('is not hard: "%s", with 5.1.1 in its fields: %s', (words, type) => {
     const mail = postfix('550 5.1.1 <a@dest.example>... User unknown', 'RCPT TO').replace(
       /<a@dest\.example>: host[\s\S]*?command\)/,
       `It could not be delivered:\n${words}`,

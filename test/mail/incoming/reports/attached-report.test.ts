@@ -25,7 +25,7 @@ const XML = `<?xml version="1.0"?>
   </record>
 </feedback>`;
 
-/** With a file name in the header (RFC 1952 §2.3.1), and `after` behind the stream. */
+/** With a file name in the header (RFC 1952 §2.3.1), and `after` appended. */
 function named(packed: Buffer, after: string): Buffer {
   const header = Buffer.from(packed.subarray(0, 10));
   header[3] = 8;
@@ -54,7 +54,7 @@ ${content.toString('base64')}
 --b--`);
 }
 
-it('keeps what a wrapper that is never closed holds', () => {
+it('reads a report inside a wrapper without end tag', () => {
   const wrapped = Buffer.from(XML.replace('<feedback', '<wrap><feedback'));
   expect(parseIncoming(mailWith('text/xml', 'r.xml', wrapped)).aggregate).toMatchObject({
     organization: 'Receiver & Co',
@@ -70,7 +70,7 @@ it('drops an empty reason for an override', () => {
   expect(aggregate?.records[0]?.overrides).toEqual([]);
 });
 
-describe('a report that costs too much to read', () => {
+describe('an expensive report', () => {
   const packed = (xml: string) => mailWith('application/gzip', 'r.xml.gz', gzipSync(Buffer.from(xml)));
   const SMALL = '<a></a>';
 
@@ -80,7 +80,7 @@ describe('a report that costs too much to read', () => {
     ['end tags', `<feedback>${'</a>'.repeat(900_000)}`],
     ['comments', `<feedback>${'<!---->'.repeat(900_000)}`],
     ['attributes', `<feedback><a ${'b="c" '.repeat(1000)}></feedback>`],
-  ])('because of its %s is too large', (_, xml) => {
+  ])('is too large with many %s', (_, xml) => {
     const mail = mailWith('text/xml', 'r.xml', Buffer.from(xml));
     expect(parseIncoming(mail)).toMatchObject({
       kind: 'dmarc-report',
@@ -96,12 +96,12 @@ describe('a report that costs too much to read', () => {
     expect(parseIncoming(inZip)).toMatchObject({ aggregate: null, problem: 'too-large' });
   });
 
-  it('is read whatever its ratio when it is small', () => {
+  it('is read whatever its ratio if it is small', () => {
     const { aggregate } = parseIncoming(packed(`${XML}${' '.repeat(500_000)}`));
     expect(aggregate?.records).toHaveLength(1);
   });
 
-  it('keeps the records before the limit', () => {
+  it('has the records before the limit', () => {
     const { aggregate, problem } = parseIncoming(packed(XML.replace('</feedback>', SMALL.repeat(120_000))), {
       limits: { ...INCOMING_LIMITS, xmlTags: 100_000 },
     });
@@ -109,14 +109,14 @@ describe('a report that costs too much to read', () => {
     expect(problem).toBeNull();
   });
 
-  it('of 10,000 records is read whole', () => {
+  it('of 10,000 records is read completely', () => {
     const many = XML.replace(/<record>.*<\/record>/s, (record) => record.repeat(10_000));
     const { aggregate } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(many)));
     expect(aggregate?.records).toHaveLength(10_000);
     expect(aggregate?.isTruncated).toBe(false);
   });
 
-  it('is not opened at all where no report is expected', () => {
+  it('is not opened when no report is expected', () => {
     const mail = packed(XML);
     expect(parseIncoming(mail, { opensReports: false })).toMatchObject({
       kind: 'dmarc-report',
@@ -129,7 +129,7 @@ describe('a report that costs too much to read', () => {
 });
 
 describe('a DMARC aggregate report (RFC 9990)', () => {
-  it('gives who reports what of which domain', () => {
+  it('has all fields', () => {
     const { kind, aggregate, reports } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(XML)));
     expect({ kind, reports }).toEqual({ kind: 'dmarc-report', reports: [] });
     expect(aggregate).toEqual({
@@ -166,27 +166,27 @@ describe('a DMARC aggregate report (RFC 9990)', () => {
       'r.example!example.com!1700000000!1700086400.zip',
       zip('r.xml', Buffer.from(XML)),
     ],
-    ['gzip that calls itself something else', 'application/octet-stream', 'report', gzipSync(XML)],
-    ['gzip that was cut off', 'application/gzip', 'r.xml.gz', gzipSync(XML).subarray(0, -8)],
+    ['gzip with another declared type', 'application/octet-stream', 'report', gzipSync(XML)],
+    ['truncated gzip', 'application/gzip', 'r.xml.gz', gzipSync(XML).subarray(0, -8)],
     [
-      'gzip with a line end behind it',
+      'gzip with a line end after it',
       'application/gzip',
       'r.xml.gz',
       Buffer.concat([gzipSync(XML), Buffer.from('\r\n')]),
     ],
     ['gzip with a file name in it', 'application/gzip', 'r.xml.gz', named(gzipSync(XML), '\r\n')],
     [
-      'a wrapper that is never closed',
+      'a wrapper without end tag',
       'text/xml',
       'r.xml',
       Buffer.from(XML.replace('<feedback', '<wrap><feedback')),
     ],
     ['a byte order mark', 'text/xml', 'r.xml', Buffer.from(`\ufeff${XML}`)],
     ['UTF-16', 'text/xml', 'r.xml', Buffer.from(`\ufeff${XML}`, 'utf16le')],
-    ['bytes that are no UTF-8', 'text/xml', 'r.xml', Buffer.from(XML.replace('Co<', 'C\xf6<'), 'latin1')],
+    ['bytes that are not UTF-8', 'text/xml', 'r.xml', Buffer.from(XML.replace('Co<', 'C\xf6<'), 'latin1')],
     ['namespace prefixes', 'text/xml', 'r.xml', Buffer.from(XML.replaceAll(/<(\/?)(\w)/g, '<$1d:$2'))],
     [
-      'tags left open',
+      'missing end tags',
       'text/xml',
       'r.xml',
       Buffer.from(XML.replace('</org_name>', '').replace('</selector>', '')),
@@ -205,7 +205,7 @@ describe('a DMARC aggregate report (RFC 9990)', () => {
     ['unreadable', Buffer.from('\x1f\x8bnonsense', 'latin1')],
     ['unreadable', Buffer.from('PK\x03\x04nonsense')],
     ['unreadable', Buffer.from('<html>')],
-  ] as const)('that is %s is still known as one', (problem, content) => {
+  ] as const)('that is %s is recognized', (problem, content) => {
     expect(
       parseIncoming(mailWith('application/zip', 'r.example!example.com!1700000000!1700086400.zip', content)),
     ).toMatchObject({
@@ -215,7 +215,7 @@ describe('a DMARC aggregate report (RFC 9990)', () => {
     });
   });
 
-  it('keeps at most so many records', () => {
+  it('has at most the maximum number of records', () => {
     const many = XML.replace(/<record>.*<\/record>/s, (record) => record.repeat(20));
     const { aggregate } = parseIncoming(mailWith('text/xml', 'r.xml', Buffer.from(many)), {
       limits: { ...INCOMING_LIMITS, records: 10 },
@@ -230,7 +230,7 @@ describe('a DMARC aggregate report (RFC 9990)', () => {
     ['fastmail.com!example.com!1516060800!1516147199!102675056.xml.gz', '102675056', 1],
     ['invalid_xml.xml', 'sonexushealth.com:1530233361', 1],
     ['twilight.eml', '1627703331531660819', 1],
-  ])('is read from the real %s', (name, reportId, records) => {
+  ])('is read from the real report %s', (name, reportId, records) => {
     const { kind, aggregate } = sample(name);
     expect(kind).toBe('dmarc-report');
     expect(aggregate?.reportId).toBe(reportId);
@@ -273,7 +273,7 @@ describe('a TLS report (RFC 8460)', () => {
     });
   });
 
-  it('leaves empty what has the wrong type', () => {
+  it('has empty values for fields of the wrong type', () => {
     const json = {
       'report-id': 'r',
       policies: [
@@ -287,7 +287,7 @@ describe('a TLS report (RFC 8460)', () => {
     ]);
   });
 
-  it('may have its numbers in quotes', () => {
+  it('may have quoted numbers', () => {
     const policies = [{ policy: {}, summary: { 'total-failure-session-count': '7' } }];
     const { tls } = parseFile(Buffer.from(JSON.stringify({ 'report-id': 'r', policies })));
     expect(tls?.policies).toMatchObject([{ successful: 0, failed: 7 }]);
@@ -304,7 +304,7 @@ describe('a TLS report (RFC 8460)', () => {
     expect(parseFile(Buffer.from(JSON.stringify(json))).tls !== null).toBe(isRead);
   });
 
-  it('that cannot be read is still known as one', () => {
+  it('that cannot be read is recognized', () => {
     const mail = mailWith(
       'application/tlsrpt+gzip',
       'r.json.gz',

@@ -13,14 +13,14 @@ it.each<[from: string, organization: string, changes: Partial<typeof RECEIVER>, 
   ['fbl@hoster.example', 'hoster.example', {}, true],
   ['Feedback-Loop2@loops.example', 'loops.example', {}, true],
   ['no-reply@loops.example', 'loops.example', {}, true],
-  // In domains where people have mailboxes a role is needed.
+  // Domains with user mailboxes require a role name.
   ['eve@example.net', 'example.net', {}, false],
   ['eve@hoster.example', 'hoster.example', {}, false],
   ['eve@loops.example', 'loops.example', {}, false],
   ['eve@users.example.net', 'example.net', { recipientDomain: 'users.example.net' }, false],
   ['eve.abuse@example.net', 'example.net', {}, false],
   ['x17@arf.example.net', 'example.net', {}, true],
-  // Whoever is neither.
+  // Neither.
   ['abuse@evil.example', 'evil.example', {}, false],
   ['abuse@example.net.evil.example', 'evil.example', {}, false],
   // Not known any more: an erased recipient, a message without a delivery.

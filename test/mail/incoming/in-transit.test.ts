@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { parseFile } from '../../../src/mail/incoming/parse.ts';
 
 /*
- * Real bounces, changed as servers change mail on its way, and with other people, hosts and years in them: a
- * parser that reads them otherwise has learnt these mails by heart.
+ * Real bounces, changed as servers change mail in transit, and with other people, hosts and years: a parser that parses
+ * them differently is fitted to the corpus.
  */
 const corpus = join(import.meta.dirname, '../../data/bounces');
 const names = readdirSync(corpus).filter((name) => name.endsWith('.eml'));
@@ -19,7 +19,7 @@ const CHANGES: [string, (mail: string) => string][] = [
       `Received: from a.example (a.example [198.51.100.7])\n\tby b.example with ESMTPS id 4QxyZ;\n\tThu, 1 Jan 2026 00:00:00 +0000\n${mail}`,
   ],
   [
-    'a verdict of somebody on its way',
+    'a spam filter result',
     (mail) =>
       `Authentication-Results: mx.example; spf=none; dkim=none\nX-Spam-Status: No, score=0.1\nDelivered-To: b-abc@return-a.example\n${mail}`,
   ],
@@ -28,7 +28,7 @@ const CHANGES: [string, (mail: string) => string][] = [
   ['blanks at the ends of lines', (mail) => inBody(mail, (body) => body.replaceAll(/(\S)(\r?\n)/g, '$1 $2'))],
   ['another year', (mail) => mail.replaceAll(/\b(?:19|20)\d\d\b/g, '2026')],
   [
-    'other addresses of hosts',
+    'other host addresses',
     (mail) => mail.replaceAll('192.0.2.', '198.51.100.').replaceAll('203.0.113.', '198.18.0.'),
   ],
   [
@@ -83,7 +83,7 @@ function gist(mail: string) {
   };
 }
 
-describe('a real bounce is read the same', () => {
+describe('a real bounce is parsed the same', () => {
   const mails = names.map((name) => [name, readFileSync(join(corpus, name), 'latin1')] as const);
   const plain = new Map(mails.map(([name, mail]) => [name, gist(mail)]));
 
