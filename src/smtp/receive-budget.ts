@@ -10,14 +10,14 @@ import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
  * - an upload below the minimum rate is always ended.
  */
 export interface ReceiveBudget {
-  open(options: UploadOptions): Upload;
+  open(options: MailUploadOptions): MailUpload;
   /** Ends uploads below the minimum rate; called every few seconds. */
   sweep(): void;
   /** Bytes in use, without the free amounts. */
   used(): number;
 }
 
-export interface UploadOptions {
+export interface MailUploadOptions {
   holder: string;
   /** The network around the holder; null: the holder has none. */
   network: string | null;
@@ -29,7 +29,7 @@ export interface UploadOptions {
 
 export type EvictionReason = 'memory-needed' | 'too-slow';
 
-export interface Upload {
+export interface MailUpload {
   /** Reserves memory; false, and nothing changed, when there is none. */
   reserve(bytes: number): boolean;
   /** Counts bytes that arrived. */
@@ -58,7 +58,7 @@ const HALF_LIFE_MS = 5 * SECOND;
 export const MIN_WINDOW_BYTES = 4096;
 export const MIN_RATE_WINDOW_MS = MINUTE;
 
-interface Active extends UploadOptions {
+interface Active extends MailUploadOptions {
   charged: number;
   reserved: number;
   since: number;
