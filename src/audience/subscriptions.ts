@@ -338,7 +338,8 @@ function findMember(
 
 function currentMember(tables: Tables, group: SubscriptionGroupRow, contactSeq: number): Member {
   const subscription = tables.subscriptions.get(group.seq, contactSeq);
-  if (subscription === null) throw new Error('the membership vanished inside its own unit of work');
+  if (subscription === null)
+    throw new Error('the membership does not exist after a change in the same unit of work');
   return { contact: reread(tables, contactSeq), subscription };
 }
 

@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander';
 import { iso, parseMoment } from '../core/clock.ts';
 import { messageHistory, messageTimeline, publicMessage } from '../events/message-view.ts';
-import { given } from '../http/api/given.ts';
+import { withoutUndefined } from '../http/api/text-form.ts';
 import { normaliseDomain } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { MessageFilter } from '../store/messages/message-list.ts';
@@ -61,7 +61,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
   const { account, recipient, sender, subject, status, domain, limit } = options;
   if (account !== undefined && tables.accounts.get(account) === null)
     return context.fail(`there is no account ${account}`);
-  const period = given({ from: options.from, to: options.to });
+  const period = withoutUndefined({ from: options.from, to: options.to });
   const times = Object.entries(period).map(([name, text]) => [name, parseMoment(text)] as const);
   const wrong = times.find(([, at]) => at === null);
   if (wrong !== undefined)
@@ -80,7 +80,7 @@ async function listMessages(context: CliContext, options: ListOptions): Promise<
     .flatMap(({ accountId, domainId }) =>
       firstMessages(tables, {
         accountId,
-        ...given({
+        ...withoutUndefined({
           recipientHash: recipient === undefined ? undefined : emailIdentifier(recipient),
           sender: sender?.toLowerCase(),
           subject: subject?.toLowerCase(),

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { Command, Option } from 'commander';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
-import { given } from '../http/api/given.ts';
 import { templateForm } from '../http/api/templates.ts';
+import { withoutUndefined } from '../http/api/text-form.ts';
 import { parseForm } from '../http/validation.ts';
 import type { TemplateRow } from '../store/templates.ts';
 import {
@@ -109,7 +109,7 @@ async function update(context: CliContext, id: string, options: ContentOptions):
   const input = parseForm(templateForm.partial(), content, 'template');
   if (isRefusal(input)) return context.usage(input.message);
   await one(context, options, (templates) =>
-    templates.update(options.account, id, given({ ...input, html: input.html ?? undefined })),
+    templates.update(options.account, id, withoutUndefined({ ...input, html: input.html ?? undefined })),
   );
 }
 
@@ -121,7 +121,7 @@ async function contentOf({
   text,
   type,
 }: ContentOptions): Promise<Record<string, unknown>> {
-  return given({
+  return withoutUndefined({
     name,
     subject,
     type,

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { z } from 'zod';
 import type { Caller, CallerAddress } from '../accounts/authenticate.ts';
-import type { Scope } from '../accounts/keys.ts';
+import type { ApiScope } from '../accounts/keys.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
 import type { JsonList } from './body/json-scan.ts';
 
@@ -10,7 +10,7 @@ import type { JsonList } from './body/json-scan.ts';
  * the OpenAPI document are all made from this one description, so they cannot disagree. A handler parses
  * nothing and checks no form: it gets narrow types, calls the room below and answers.
  */
-export type { Caller, CallerAddress, Scope };
+export type { ApiScope, Caller, CallerAddress };
 
 export interface Call<Params, Query, Body> {
   caller: Caller;
@@ -66,7 +66,7 @@ export interface RouteDescription<
   tag: string;
   summary: string;
   description?: string;
-  scope: Scope;
+  scope: ApiScope;
   params?: Params;
   query?: Query;
   body?: Body;

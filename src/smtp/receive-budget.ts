@@ -5,7 +5,7 @@ import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
  * so that an ordinary bounce always fits. Beyond it:
  *
  * - a holder (a client's address, or an account) and a network each have a share;
- * - a part is reserved for mail to recipients whose signed token proves that it concerns a message of ours;
+ * - a part is reserved for mail to recipients whose signed token proves that it concerns one of our messages;
  * - when the memory is used up, the slowest upload of the largest holder is ended, unless the requesting holder is larger;
  * - an upload below the minimum rate is always ended.
  */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { accountChangesForm } from '../../accounts/account-form.ts';
+import { accountPatchForm } from '../../accounts/account-form.ts';
 import type { Account, Accounts } from '../../accounts/accounts.ts';
 import { iso } from '../../core/clock.ts';
 import { isRefusal, refuse } from '../../core/refusal.ts';
@@ -36,7 +36,7 @@ export function accountRoutes(accounts: Accounts): Route[] {
       description:
         'Fields in the body replace the stored ones, absent fields stay, `null` removes a value. An address is replaced as a whole.',
       scope: 'setup',
-      body: accountChangesForm,
+      body: accountPatchForm,
       example: {
         companyName: EXAMPLE.companyName,
         companyAddress: EXAMPLE.companyAddress,

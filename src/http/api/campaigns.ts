@@ -9,9 +9,8 @@ import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { campaignForm, EXAMPLE, oneCampaignForm as one, withProgress } from './campaign-forms.ts';
 import { campaignSendingRoutes } from './campaign-sending.ts';
-import { given } from './given.ts';
 import { pageEnd, pageEndForm, paging } from './paging.ts';
-import { line, lines } from './text-form.ts';
+import { line, lines, withoutUndefined } from './text-form.ts';
 
 /** `/web-setup/campaigns`: campaigns, their way to a group, and what became of their mail. */
 export function campaignRoutes(house: CampaignHouse): Route[] {
@@ -103,7 +102,7 @@ function oneCampaign({ campaigns, sending }: CampaignHouse): Route[] {
       },
       refusals: ['CAMPAIGN_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
-        const changed = await campaigns.update(caller.accountId, params.campaignId, given(body));
+        const changed = await campaigns.update(caller.accountId, params.campaignId, withoutUndefined(body));
         return isRefusal(changed)
           ? changed
           : { status: 200, data: { campaign: withProgress(sending, changed) } };

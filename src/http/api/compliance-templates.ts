@@ -7,9 +7,8 @@ import { type ComplianceTemplates, shownComplianceTemplate } from '../../templat
 import { successBody } from '../answers.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Answer, type Call, type Route, type RouteDescription, route } from '../route.ts';
-import { given } from './given.ts';
 import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
-import { line, lines } from './text-form.ts';
+import { line, lines, withoutUndefined } from './text-form.ts';
 
 /** `/web-setup/compliance-templates`: what the three compliance variables insert in an account's mail. */
 export interface ComplianceTemplateParts {
@@ -168,7 +167,7 @@ function oneTemplate(parts: ComplianceTemplateParts): Route[] {
         const { caller, params, body } = call;
         const wanted = body.domain === undefined ? undefined : normalised(body.domain);
         if (isRefusal(wanted)) return wanted;
-        const changes = given({ ...body, domain: wanted });
+        const changes = withoutUndefined({ ...body, domain: wanted });
         const changed = await complianceTemplates.update(caller.accountId, params.templateId, changes);
         return isRefusal(changed) ? changed : answer(200, changed, call, parts);
       },

@@ -46,7 +46,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // Not a key of ours; the caller refuses it.
+    // Not a key of a search; the caller refuses it.
     return null;
   }
 }

@@ -6,9 +6,8 @@ import { type ComplianceTemplates, groupTemplatesRefusal } from '../../templates
 import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
 import { EXAMPLES } from './contacts-forms.ts';
-import { given } from './given.ts';
 import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
-import { line, lines } from './text-form.ts';
+import { line, lines, withoutUndefined } from './text-form.ts';
 
 /** `/web-setup/contacts/subscription-groups`: groups of contacts that subscribe to one kind of mail. */
 export interface SubscriptionGroupRouteDeps {
@@ -53,11 +52,11 @@ export function subscriptionGroupRoutes(deps: SubscriptionGroupRouteDeps): Route
       answers: { 201: { description: 'Created.', data: one, example: { group: EXAMPLE } } },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, body }) => {
-        const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, given(body));
+        const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, withoutUndefined(body));
         if (refused !== null) return refused;
         const created = await groups.create(caller.accountId, {
           ...DEFAULTS,
-          ...given(body),
+          ...withoutUndefined(body),
           name: body.name,
         });
         return { status: 201, data: { group: presentGroup(created) } };
@@ -122,9 +121,13 @@ function updateRoute(deps: SubscriptionGroupRouteDeps, method: 'PUT' | 'PATCH', 
     handle: async ({ caller, params, body }) => {
       const group = groups.get(caller.accountId, params.subscriptionGroupId);
       if (isRefusal(group)) return group;
-      const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, given(body));
+      const refused = groupTemplatesRefusal(complianceTemplates, caller.accountId, withoutUndefined(body));
       if (refused !== null) return refused;
-      const changed = await groups.update(caller.accountId, params.subscriptionGroupId, given(body));
+      const changed = await groups.update(
+        caller.accountId,
+        params.subscriptionGroupId,
+        withoutUndefined(body),
+      );
       return isRefusal(changed) ? changed : { status: 200, data: { group: presentGroup(changed) } };
     },
   });

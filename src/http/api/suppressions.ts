@@ -9,8 +9,8 @@ import {
 } from '../../suppression/list.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { given } from './given.ts';
 import { pageEnd, pageEndForm, paging } from './paging.ts';
+import { withoutUndefined } from './text-form.ts';
 
 /** `/web-setup/suppressions`: whom the account may not write to, and why. */
 export function suppressionRoutes({ suppressions }: { suppressions: SuppressionList }): Route[] {
@@ -150,7 +150,7 @@ function together(query: Target, body: Target): LiftWish | Refusal {
     if (query[field] !== undefined && body[field] !== undefined && query[field] !== body[field])
       return invalid(field, 'differs between query and body');
   }
-  const { email, ...rest } = { ...given(query), ...given(body) };
+  const { email, ...rest } = { ...withoutUndefined(query), ...withoutUndefined(body) };
   return email === undefined ? invalid('email', 'is required') : { email, ...rest };
 }
 

@@ -6,9 +6,8 @@ import { subjectTemplateFault } from '../../templates/text.ts';
 import { successBody } from '../answers.ts';
 import { readPageKey } from '../page-key.ts';
 import { type Answer, type Route, type RouteDescription, route } from '../route.ts';
-import { given } from './given.ts';
 import { pageEnd, pageEndForm, pagingWide } from './paging.ts';
-import { line, lines } from './text-form.ts';
+import { line, lines, withoutUndefined } from './text-form.ts';
 
 /** `/web-setup/templates`: mails that are kept here, which a send may name in place of its own texts. */
 export function templateRoutes({ templates }: { templates: Templates }): Route[] {
@@ -154,7 +153,7 @@ function oneTemplate(templates: Templates): Route[] {
       },
       refusals: ['TEMPLATE_NOT_FOUND'],
       handle: async ({ caller, params, body, warnings }) => {
-        const changes = given({ ...body, html: body.html === null ? '' : body.html });
+        const changes = withoutUndefined({ ...body, html: body.html === null ? '' : body.html });
         const changed = await templates.update(caller.accountId, params.templateId, changes);
         return isRefusal(changed) ? changed : answer(200, changed, warnings);
       },

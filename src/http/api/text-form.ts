@@ -24,3 +24,13 @@ function checked(form: z.ZodString) {
     if (fault !== null) context.addIssue({ code: 'custom', message: fault });
   });
 }
+
+/** The fields of a body that are not undefined. */
+export function withoutUndefined<Body extends object>(
+  body: Body,
+): { [Field in keyof Body]?: Exclude<Body[Field], undefined> } {
+  // Sound: filtering the entries keeps the names and types of the others.
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as {
+    [Field in keyof Body]?: Exclude<Body[Field], undefined>;
+  };
+}

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
 import type { Webhooks } from '../../webhooks/service.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { given } from './given.ts';
 import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
+import { withoutUndefined } from './text-form.ts';
 import { EXAMPLES, webhook, webhookFields, wholeWebhook } from './webhook-forms.ts';
 
 /** `/web-setup/webhooks`: endpoints that are told of an account's events. */
@@ -78,7 +78,7 @@ function oneWebhook(webhooks: Webhooks): Route[] {
       },
       refusals: ['WEBHOOK_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
-        const changed = await webhooks.update(caller.accountId, params.webhookId, given(body));
+        const changed = await webhooks.update(caller.accountId, params.webhookId, withoutUndefined(body));
         return isRefusal(changed) ? changed : { status: 200, data: changed };
       },
     });

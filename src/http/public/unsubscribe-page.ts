@@ -29,7 +29,7 @@ export function effectiveOptOuts({ stream, standing: { stopped } }: UnsubscribeV
   return stopped.filter((part) => stream === 'mk' || part === 'tx');
 }
 
-/** `parts`: the opt-outs, made now or before, which can be undone. */
+/** `parts`: the opt-outs that can be undone, whether new or existing. */
 export function stoppedPage(
   view: UnsubscribeView,
   parts: readonly OptOutPart[],

@@ -140,7 +140,7 @@ function originOf(recipients: readonly IncomingRecipient[], caller: string): Job
     : { priority: 'first', caller, subject: token.messageId };
 }
 
-/** Whether the signer matters: for reports to store, and for complaints that may be about a message of ours. */
+/** Whether the signer matters: for reports to store, and for complaints that may be about one of our messages. */
 function dependsOnSigner(recipients: readonly IncomingRecipient[], { parsed }: IncomingResult): boolean {
   if (parsed.kind !== 'arf') return recipients.some(({ purpose }) => 'domain' in purpose);
   return parsed.postriderId !== null || recipients.some(({ purpose }) => 'messageId' in purpose);

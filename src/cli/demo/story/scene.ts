@@ -1,4 +1,4 @@
-import type { Scope } from '../../../accounts/keys.ts';
+import type { ApiScope } from '../../../accounts/keys.ts';
 import type { Receiver } from '../world/receiver.ts';
 import type { Shop } from '../world/shop.ts';
 import type { Published, Teller } from './teller.ts';
@@ -46,7 +46,7 @@ interface Data {
 export interface CallerSettings {
   apiUrl: string;
   accountId: string;
-  keys: Record<Scope, string>;
+  keys: Record<ApiScope, string>;
   tell: Teller;
 }
 

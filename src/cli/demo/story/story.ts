@@ -1,4 +1,4 @@
-import type { Scope } from '../../../accounts/keys.ts';
+import type { ApiScope } from '../../../accounts/keys.ts';
 import { isRefusal } from '../../../core/refusal.ts';
 import type { Daemon } from '../../../daemon.ts';
 import type { PrivateDns } from '../world/dns.ts';
@@ -27,7 +27,7 @@ export interface StoryParts {
 /** What there is when the story is told, to go on with. */
 export interface Ending {
   accountId: string;
-  keys: Record<Scope, string>;
+  keys: Record<ApiScope, string>;
   webhookId: string;
   subscriptionGroupId: string;
 }
