@@ -7,8 +7,8 @@ import { startInProcess } from '../../support/in-process-daemon.ts';
 // The whole daemon takes part, perhaps on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
-const house = await startInProcess();
-afterAll(() => house.stop());
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
 
 const CONTACTS = '/web-setup/contacts';
 const ADA = 'ada@example.net';
@@ -29,7 +29,7 @@ interface Page {
 }
 
 async function start() {
-  const api = await house.account('A');
+  const api = await daemon.account('A');
   return {
     api,
     add: async (body: object) => {
@@ -154,7 +154,7 @@ describe('a contact over HTTP', () => {
     ['custom fields that are none', { email: ADA, customFields: 'x' }, ['customFields']],
     ['an unknown method of consent', { email: ADA, consentMethod: 'telepathy' }, ['consentMethod']],
     ['no address of the network', { email: ADA, consentIpAddress: '1.2.3' }, ['consentIpAddress']],
-    ['several things at once', { email: 'x', phone: 'y', firstName: 7 }, ['email', 'phone', 'firstName']],
+    ['several invalid fields', { email: 'x', phone: 'y', firstName: 7 }, ['email', 'phone', 'firstName']],
   ])('is refused by name: %s', async (_, body, fields) => {
     const { refused } = await start();
     expect(await refused('POST', CONTACTS, body)).toEqual({ status: 400, code: 'VALIDATION_ERROR', fields });
@@ -251,7 +251,7 @@ describe('lists of contacts', () => {
       'lastKey',
     ],
     ['an unknown status', 'status=happy', 'status'],
-    ['too many at once', 'limit=201', 'limit'],
+    ['a limit above the maximum', 'limit=201', 'limit'],
   ])('refuse %s', async (_, query, field) => {
     const { add, list, refused } = await start();
     for (const email of ['a@example.net', 'b@example.net']) await add({ email });
@@ -277,7 +277,7 @@ describe('an import over HTTP', () => {
     query = '',
   ) => api.call<Result>('POST', `${CONTACTS}/import${query}`, { rawBody, headers: { 'Content-Type': type } });
 
-  it('takes thousands of rows, in either form, and says what it did', async () => {
+  it('imports thousands of rows in either format, with counts', async () => {
     const { api, list } = await start();
     const rows = Array.from({ length: 3000 }, (_, n) =>
       n === 1500 ? 'broken,X' : `p${n}@example.net,P${n}`,
@@ -353,7 +353,7 @@ describe('an import over HTTP', () => {
     });
     const headers = { 'X-Api-Key': api.keys.setup, 'X-Id': api.accountId, 'Content-Type': 'text/csv' };
     const cut = { method: 'POST', headers, body, duplex: 'half', signal: caller.signal } as RequestInit;
-    await expect(fetch(`${house.url}${CONTACTS}/import`, cut)).rejects.toThrow();
+    await expect(fetch(`${daemon.url}${CONTACTS}/import`, cut)).rejects.toThrow();
     const again = await importing(api, `email\n${lines.join('\n')}\n`);
     expect(again.data).toMatchObject({ rows: 2000, rejected: 0 });
     expect(Number(again.data['unchanged'])).toBeGreaterThanOrEqual(500);
@@ -372,7 +372,7 @@ describe('erasing over HTTP', () => {
     await add({
       ...person,
       customFields: { nickname: 'Personson the Great' },
-      consentDetails: 'Personson said so',
+      consentDetails: 'Personson agreed',
     });
     await api.post('/web-setup/suppressions', { email: person.email });
     const refused = await api.send({
@@ -384,9 +384,9 @@ describe('erasing over HTTP', () => {
     expect(refused.status).toBe(403);
     const path = `${CONTACTS}/${emailIdentifier(person.email)}`;
     expect((await api.call('DELETE', path)).status).toBe(200);
-    const bytes = readdirSync(house.dataDir)
+    const bytes = readdirSync(daemon.dataDir)
       .filter((name) => name.startsWith('postrider.db'))
-      .map((name) => readFileSync(join(house.dataDir, name), 'latin1').toLowerCase())
+      .map((name) => readFileSync(join(daemon.dataDir, name), 'latin1').toLowerCase())
       .join('');
     for (const trace of ['unique.person@', 'personson', 'uniqua', '7700900123'])
       expect(bytes.includes(trace), trace).toBe(false);

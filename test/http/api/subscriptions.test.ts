@@ -5,8 +5,8 @@ import { startInProcess } from '../../support/in-process-daemon.ts';
 // The whole daemon takes part, perhaps on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
-const house = await startInProcess();
-afterAll(() => house.stop());
+const daemon = await startInProcess();
+afterAll(() => daemon.stop());
 
 const GROUPS = '/web-setup/contacts/subscription-groups';
 const ADA = 'ada@example.net';
@@ -25,7 +25,7 @@ interface MembershipResult {
 }
 
 async function start() {
-  const api = await house.account('A');
+  const api = await daemon.account('A');
   const made = await api.post<{ group: Group }>(GROUPS, { name: 'News' });
   const { group } = made.data;
   const path = `${GROUPS}/${group.subscriptionGroupId}`;
@@ -106,7 +106,7 @@ describe('a subscription group', () => {
 });
 
 describe('a subscription', () => {
-  it('is told of its group before its contact, whatever is asked', async () => {
+  it('refuses an unknown group before an unknown contact', async () => {
     const { code } = await start();
     const none = `${GROUPS}/sgroup_1_x/subscriptions`;
     const calls: [string, string, object?][] = [
@@ -157,7 +157,7 @@ describe('a subscription', () => {
     });
   });
 
-  it('that was left says so when it is added again', async () => {
+  it('that was left reports the opt-out when it is added again', async () => {
     const { api, members } = await start();
     await api.post(members, { email: ADA });
     await api.put(`${members}/${ADA_ID}`, { isActive: false });
@@ -215,7 +215,7 @@ describe('a subscription', () => {
   });
 });
 
-describe('many at once', () => {
+describe('concurrent requests', () => {
   it('200 adds of one person make one 201, 199 200 and one row', async () => {
     const { api, members, counts } = await start();
     const answers = await Promise.all(

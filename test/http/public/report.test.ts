@@ -57,7 +57,7 @@ describe('the report page', () => {
   });
 
   it.each(['', 'reason=', 'reason=%00', 'List-Unsubscribe=One-Click'])(
-    'takes %j for a reason of its own',
+    'records %j as the reason "other"',
     async (body) => {
       const rig = await startPublic();
       await report(rig, (await delivered(rig, 'mk')).mail, body);

@@ -55,8 +55,8 @@ export async function startPublic(
     side,
     base: side.url(),
     /** A message that was sent, as its links know it. */
-    sent: (wish: Partial<MessageRow> = {}): { message: MessageRow; mail: SentMail } => {
-      const message = enqueue(tables, clock.now(), { lane: wish.use_case === 'mk' ? 1 : 0, ...wish });
+    sent: (input: Partial<MessageRow> = {}): { message: MessageRow; mail: SentMail } => {
+      const message = enqueue(tables, clock.now(), { lane: input.use_case === 'mk' ? 1 : 0, ...input });
       return { message, mail: sentMailOf(message) };
     },
     /** As if it had arrived. */

@@ -56,10 +56,10 @@ describe('over HTTPS', () => {
 
   it.each([
     ['names no host', 'tls'],
-    ['speaks no TLS at all', 'http'],
-  ])('a client that %s is hung up on', async (_, speaks) => {
+    ['does not use TLS', 'http'],
+  ])('a client that %s is disconnected', async (_, protocol) => {
     const { port, visit } = await start();
-    if (speaks === 'http') await expect(fetch(`http://127.0.0.1:${port}/robots.txt`)).rejects.toThrow();
+    if (protocol === 'http') await expect(fetch(`http://127.0.0.1:${port}/robots.txt`)).rejects.toThrow();
     else {
       const socket = connect({ host: '127.0.0.1', port, ca: authority.cert });
       const error = await new Promise((resolve) => socket.on('error', resolve));
@@ -68,12 +68,12 @@ describe('over HTTPS', () => {
     expect((await visit('a.example')).status).toBe(200);
   });
 
-  it('a client that never ends its handshake holds up no end', async () => {
+  it('a client that never ends its handshake does not delay closing', async () => {
     const { port, settle, visit } = await start();
     const silent = connectPlain(port, '127.0.0.1');
     const hungUp = new Promise((resolve) => silent.on('close', resolve));
     await new Promise((resolve) => silent.on('connect', resolve));
-    // By now the one before has been taken, too.
+    // The earlier one has been accepted, too.
     await visit('a.example');
     await settle();
     await hungUp;
@@ -109,7 +109,7 @@ describe('a challenge of the certificate authority', () => {
     if (status === 200) expect(answer.body).toBe('put-up.thumbprint');
   });
 
-  it('has no place where certificates are somebody else’s business', async () => {
+  it('has no challenge page without certificates', async () => {
     const { call } = await startPublic();
     expect((await call(`${PATH}/put-up`)).status).toBe(404);
   });

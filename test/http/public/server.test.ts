@@ -20,7 +20,7 @@ describe('every answer', () => {
     ['/u/a/b', 404],
     ['/admin', 404],
     ['/web-setup/health', 404],
-  ])('%s: %s, in no index, in no cache, with nobody to be told where it was', async (path, status) => {
+  ])('%s: %s, not indexed, not cached, without a referrer', async (path, status) => {
     const { call } = await startPublic();
     const answer = await call(path);
     expect(answer.status).toBe(status);
@@ -111,7 +111,7 @@ describe('what cannot be done', () => {
     expect(suppressions(mail)).toEqual([]);
   });
 
-  it('a fault says nothing of the inside, and that nothing was changed', async () => {
+  it('a fault reveals no internal details and states that nothing was changed', async () => {
     const { call, tokens, sent, writer } = await startPublic();
     const path = `/u/${tokens.unsubscribeUrl.make(sent().mail)}`;
     await writer.close();

@@ -9,7 +9,7 @@ const STRANGE = [
   ['dots', '...'],
 ] as const;
 
-describe('the picture that tells of an opening', () => {
+describe('the open tracking picture', () => {
   it('is one transparent point, and nobody keeps it', async () => {
     const { call, tokens, sent } = await startPublic();
     const { message } = sent();

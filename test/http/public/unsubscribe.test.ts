@@ -40,7 +40,7 @@ describe('one click', () => {
         headers: { 'Content-Type': 'multipart/form-data; boundary="a b"' },
       },
     ],
-  ])('%s unsubscribes at once', async (_, request) => {
+  ])('%s unsubscribes immediately', async (_, request) => {
     const rig = await startPublic();
     const { message, mail } = rig.sent({ use_case: 'mk' });
     const { status, headers } = await rig.call(path(rig, mail), request);
@@ -58,7 +58,7 @@ describe('one click', () => {
     ]);
   });
 
-  it('said again changes nothing and tells nobody', async () => {
+  it('has no effect and no event when it is repeated', async () => {
     const rig = await startPublic();
     const { mail } = rig.sent({ use_case: 'mk' });
     for (let n = 0; n < 3; n++) expect((await rig.call(path(rig, mail), ONE_CLICK)).status).toBe(200);
@@ -71,7 +71,7 @@ describe('one click', () => {
     ['another word', 'List-Unsubscribe=Two-Clicks'],
     ['another name', 'Unsubscribe=One-Click'],
     ['a choice that there is not', 'choice=everybody'],
-    ['parts that there are not', 'undo=world'],
+    ['unknown parts', 'undo=everything'],
   ])('is not %s: that is answered with the page', async (_, body) => {
     const rig = await startPublic();
     const { mail } = rig.sent({ use_case: 'mk' });
@@ -129,7 +129,7 @@ describe('the page', () => {
     expect(body).toContain('You will get marketing mail no more.');
   });
 
-  it('stops what was chosen, says so, takes it back, and says that', async () => {
+  it('stops the choice and undoes it, with a page for each', async () => {
     const rig = await startPublic();
     const groupId = rig.group('Winter news');
     const { mail } = rig.sent({ use_case: 'mk', subscription_group_id: groupId });
