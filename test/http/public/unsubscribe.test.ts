@@ -122,11 +122,11 @@ describe('the page', () => {
     expect(body).toMatch(/value="all">.*All marketing mail from <bdi>Example Ltd<\/bdi>/);
   });
 
-  it('has no choice where there is none', async () => {
+  it('offers no choice when there is only one', async () => {
     const rig = await startPublic();
     const { body } = await rig.call(path(rig, rig.sent({ use_case: 'mk' }).mail));
     expect(body).not.toContain('type="radio"');
-    expect(body).toContain('You will get marketing mail no more.');
+    expect(body).toContain('You will no longer receive marketing mail.');
   });
 
   it('stops the choice and undoes it, with a page for each', async () => {
