@@ -23,7 +23,7 @@ const addressForm = z.object({
 });
 
 /** Changes of an account: an absent field is unchanged, null removes the value. */
-export const accountChangesForm = z.object({
+export const accountPatchForm = z.object({
   name: line(200).optional(),
   companyName: line(200).nullable().optional().describe('As it appears in the footer of every mail.'),
   companyAddress: addressForm.nullable().optional(),
@@ -35,9 +35,9 @@ export const accountChangesForm = z.object({
     .optional(),
 });
 
-export type AccountChanges = z.output<typeof accountChangesForm>;
+export type AccountPatch = z.output<typeof accountPatchForm>;
 
-export const newAccountForm = z.object({
+export const accountInputForm = z.object({
   name: line(200),
   companyName: line(200).optional(),
   companyAddress: addressForm.optional(),
@@ -51,4 +51,4 @@ export const newAccountForm = z.object({
     .optional(),
 });
 
-export type NewAccount = z.output<typeof newAccountForm>;
+export type AccountInput = z.output<typeof accountInputForm>;

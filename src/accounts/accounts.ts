@@ -4,8 +4,8 @@ import { type Refusal, refuse } from '../core/refusal.ts';
 import type { AccountRow, PostalAddress } from '../store/accounts.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import type { AccountChanges, NewAccount } from './account-form.ts';
-import { createKeyRow, type Scope } from './keys.ts';
+import type { AccountInput, AccountPatch } from './account-form.ts';
+import { type ApiScope, createKeyRow } from './keys.ts';
 
 /**
  * Accounts, the tenants of the service. An account is never deleted, only disabled, because its mail, events and
@@ -27,17 +27,17 @@ export interface Account {
 export interface CreatedAccount {
   account: Account;
   /** The secrets of its first keys, returned once. */
-  keys: Record<Scope, string>;
+  keys: Record<ApiScope, string>;
 }
 
 export interface Accounts {
   /** Creates the account, its default domain group and a key for each scope in one unit of work. */
-  create(input: NewAccount): Promise<CreatedAccount | Refusal>;
+  create(input: AccountInput): Promise<CreatedAccount | Refusal>;
   get(accountId: string): Account | null;
   /** Oldest first. */
   list(): Account[];
   /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`). */
-  update(accountId: string, changes: AccountChanges): Promise<Account | Refusal>;
+  update(accountId: string, changes: AccountPatch): Promise<Account | Refusal>;
   /** Idempotent. */
   setStatus(accountId: string, status: Account['status']): Promise<Account | Refusal>;
 }
@@ -79,7 +79,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
         created_at: at,
         updated_at: at,
       };
-      const newKey = (scope: Scope) =>
+      const newKey = (scope: ApiScope) =>
         createKeyRow(deps, {
           accountId: row.account_id,
           name: scope,
@@ -132,7 +132,7 @@ export function createAccounts(deps: AccountDeps): Accounts {
 }
 
 /** The columns of the fields in `changes`. */
-function columnsOf(changes: AccountChanges): Partial<AccountRow> {
+function columnsOf(changes: AccountPatch): Partial<AccountRow> {
   const columns: Partial<AccountRow> = {};
   if (changes.name !== undefined) columns.name = changes.name;
   if (changes.companyName !== undefined) columns.company_name = changes.companyName;

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { type Refusal, refuse } from '../core/refusal.ts';
 import type { Tables } from '../store/tables.ts';
 import { isLoopback, type Network, parseNetwork } from './caller-addresses.ts';
-import { keyHash, parseList, type Scope } from './keys.ts';
+import { type ApiScope, keyHash, parseList } from './keys.ts';
 import { FAILURES_PER_MINUTE, type FailureLimits } from './rate-limits.ts';
 
 /**
@@ -38,7 +38,7 @@ export interface Credentials {
 
 export interface Authenticator {
   /** Checks in this order: key and account id, address allow-list, account enabled, scope. */
-  authenticate(credentials: Credentials, scope: Scope): Caller | Refusal;
+  authenticate(credentials: Credentials, scope: ApiScope): Caller | Refusal;
 }
 
 /** Longer secrets cannot be valid and are not hashed. */
@@ -92,7 +92,7 @@ export function createAuthenticator({ tables, failures }: AuthenticatorDeps): Au
         return refuse('KEY_NOT_ALLOWED', 'this key may not be used from this address');
       }
       if (key.account_status !== 'active') return refuse('ACCOUNT_DISABLED', 'this account is disabled');
-      if (!parseList<Scope>(key.scopes).includes(scope)) {
+      if (!parseList<ApiScope>(key.scopes).includes(scope)) {
         return refuse('INSUFFICIENT_SCOPE', `this key does not have the scope "${scope}"`);
       }
       return {

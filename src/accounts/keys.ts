@@ -14,13 +14,13 @@ import { parseNetwork } from './caller-addresses.ts';
  */
 export const SCOPES = ['setup', 'marketing', 'transactional'] as const;
 
-export type Scope = (typeof SCOPES)[number];
+export type ApiScope = (typeof SCOPES)[number];
 
 export interface ApiKey {
   keyId: string;
   accountId: string;
   name: string;
-  scopes: Scope[];
+  scopes: ApiScope[];
   /** Addresses and networks it may be used from, empty: any. */
   allowIps: string[];
   /** From domains it may send for, lower-case A-labels, empty: any. */
@@ -34,7 +34,7 @@ export interface ApiKey {
   revokedAt: number | null;
 }
 
-export interface NewKey {
+export interface ApiKeyInput {
   accountId: string;
   name: string;
   /** Known ones, at least one, without repeats. */
@@ -55,7 +55,7 @@ export interface CreatedKey {
 
 export interface Keys {
   /** Refuses an unknown account (`ACCOUNT_NOT_FOUND`) and a bad scope, network or domain. */
-  create(input: NewKey): Promise<CreatedKey | Refusal>;
+  create(input: ApiKeyInput): Promise<CreatedKey | Refusal>;
   /** All keys or one account's, revoked ones too, oldest first. */
   list(accountId: string | null): ApiKey[];
   /** Refuses an unknown key (`KEY_NOT_FOUND`) and one that is revoked already (`INVALID_STATE`). */
@@ -109,7 +109,7 @@ export function keyHash(secret: string): Buffer {
 /** A new key and its row, for the unit of work that inserts it. */
 export function createKeyRow(
   deps: { ids: Ids; clock: Clock },
-  input: Required<Omit<NewKey, 'scopes'>> & { scopes: Scope[] },
+  input: Required<Omit<ApiKeyInput, 'scopes'>> & { scopes: ApiScope[] },
 ): { row: ApiKeyRow; created: CreatedKey } {
   const secret = deps.ids.apiKey();
   const key: ApiKey = { keyId: deps.ids.make('key'), createdAt: deps.clock.now(), revokedAt: null, ...input };
@@ -129,12 +129,14 @@ export function createKeyRow(
   return { row, created: { key, secret } };
 }
 
-function checkKey(input: NewKey): (Required<Omit<NewKey, 'scopes'>> & { scopes: Scope[] }) | Refusal {
+function checkKey(
+  input: ApiKeyInput,
+): (Required<Omit<ApiKeyInput, 'scopes'>> & { scopes: ApiScope[] }) | Refusal {
   const name = input.name.trim();
   if (name.length > MAX_NAME || /\p{Cc}/u.test(name)) {
     return invalid('name', `must be at most ${MAX_NAME} characters on one line`);
   }
-  const scopes = new Set<Scope>();
+  const scopes = new Set<ApiScope>();
   for (const scope of input.scopes) {
     const known = SCOPES.find((one) => one === scope.trim());
     if (known === undefined) {
@@ -178,7 +180,7 @@ function apiKeyOf(row: ApiKeyRow): ApiKey {
     keyId: row.key_id,
     accountId: row.account_id,
     name: row.name,
-    scopes: parseList<Scope>(row.scopes),
+    scopes: parseList<ApiScope>(row.scopes),
     allowIps: parseList(row.allow_ips),
     allowFrom: parseList(row.allow_from),
     allowEssential: row.allow_essential === 1,

@@ -237,6 +237,6 @@ export function findPerson(tables: Tables, accountId: string, identifier: string
 /** The contact after a change in this unit of work. */
 export function reread(tables: Tables, seq: number): KnownContact {
   const contact = tables.contacts.bySeq(seq);
-  if (contact === null) throw new Error('the contact vanished inside its own unit of work');
+  if (contact === null) throw new Error('the contact does not exist after a change in the same unit of work');
   return contact;
 }

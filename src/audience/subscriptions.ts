@@ -2,7 +2,6 @@ import type { Clock } from '../core/clock.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import { emailIdentifier, phoneIdentifier } from '../mail/identifier.ts';
-import type { ConsentMethod } from '../store/contacts/consent.ts';
 import type { KnownContact } from '../store/contacts/contacts.ts';
 import type { SubscriptionGroupRow } from '../store/contacts/subscription-groups.ts';
 import type { Member } from '../store/contacts/subscriptions.ts';
@@ -10,12 +9,19 @@ import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Page } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import { giveConsent, type Provenance } from './consent.ts';
+import type { Provenance } from './consent.ts';
 import type { Actor } from './contacts.ts';
 import { findSubscriptionGroup } from './groups.ts';
-import { hasLeft, leaveGroup, leftAt, returnToGroup } from './opt-out.ts';
+import {
+  changeMembership,
+  currentMember,
+  joinGroup,
+  type MemberProfile,
+  type MembershipInput,
+  optOutProvenance,
+} from './membership.ts';
+import { leaveGroup, leftAt, returnToGroup } from './opt-out.ts';
 import { changePerson, findPerson, futureConsent, identifiersOf, reread } from './people.ts';
-import type { ConsentInput, ProfileChanges } from './profile.ts';
 import { contactSearch, type SearchFilter, type SearchPage } from './search.ts';
 
 /**
@@ -54,17 +60,6 @@ export interface MemberListFilter {
   beforeSeq: number | null;
   limit: number;
 }
-
-export interface MembershipInput {
-  isActive?: boolean | undefined;
-  consent?: ConsentInput | undefined;
-  /** Origin of the membership. */
-  source?: string | undefined;
-  /** Changes of the contact's profile; custom fields are merged. */
-  profile?: MemberProfile | undefined;
-}
-
-export type MemberProfile = Pick<ProfileChanges, 'firstName' | 'lastName' | 'phone' | 'customFields'>;
 
 /**
  * As `readEmail` and `readPhone` return them; all present ones must identify the same contact. A phone that belongs to no
@@ -219,83 +214,6 @@ function changeProfile(
   return isRefusal(changed) ? changed : null;
 }
 
-/** For an opt-out over the API, only evidence from the request counts, not the caller's address. */
-function optOutProvenance({ consent }: MembershipInput, provenance: Provenance): Provenance {
-  return { ...provenance, ipAddress: consent?.ipAddress ?? null, userAgent: consent?.userAgent ?? null };
-}
-
-/**
- * Creates a membership in a unit of work; there must be none yet. It is inactive when the contact has opted out. Returns
- * whether it is active.
- */
-export function joinGroup(
-  tables: Tables,
-  group: SubscriptionGroupRow,
-  contact: KnownContact,
-  input: MembershipInput & { defaultSource: string; defaultMethod: ConsentMethod; provenance: Provenance },
-): boolean {
-  const { provenance, consent = {} } = input;
-  const isActive = input.isActive !== false && !hasLeft(tables, group, contact);
-  tables.subscriptions.insert({
-    group_seq: group.seq,
-    contact_seq: contact.seq,
-    is_active: isActive ? 1 : 0,
-    source: input.source ?? input.defaultSource,
-    consent_method: consent.method ?? input.defaultMethod,
-    consent_details: consent.details ?? null,
-    joined_at: provenance.at,
-    updated_at: provenance.at,
-  });
-  const identifier = identifiersOf(contact)[0];
-  if (input.isActive === false && identifier !== undefined)
-    leaveGroup(tables, group, identifier, { method: 'api', provenance: optOutProvenance(input, provenance) });
-  syncConsent(tables, group, contact, consent, provenance);
-  return isActive;
-}
-
-/** The contact's consent is unchanged by one that repeats the membership's without evidence. */
-function changeMembership(
-  tables: Tables,
-  group: SubscriptionGroupRow,
-  contact: KnownContact,
-  input: MembershipInput,
-  provenance: Provenance,
-): void {
-  const { consent = {} } = input;
-  const membership = currentMember(tables, group, contact.seq).subscription;
-  const source = input.source ?? membership.source;
-  const consent_method = consent.method ?? membership.consent_method;
-  const currentDetails = consent_method === membership.consent_method ? membership.consent_details : null;
-  const consent_details = consent.details === undefined ? currentDetails : consent.details;
-  const isNew =
-    consent_method !== membership.consent_method || consent_details !== membership.consent_details;
-  if (isNew || source !== membership.source) {
-    const after = { ...membership, source, consent_method, consent_details, updated_at: provenance.at };
-    tables.subscriptions.update(after);
-  }
-  const hasEvidence = [consent.ipAddress, consent.userAgent, consent.consentedAt].some(
-    (value) => value !== undefined,
-  );
-  if (isNew || hasEvidence)
-    syncConsent(tables, group, contact, { ...consent, method: consent_method }, provenance);
-}
-
-/** Applies the consent of a membership to the contact; absent fields change nothing. */
-function syncConsent(
-  tables: Tables,
-  group: SubscriptionGroupRow,
-  contact: KnownContact,
-  consent: ConsentInput,
-  provenance: Provenance,
-): void {
-  if (Object.values(consent).every((value) => value === undefined)) return;
-  giveConsent(tables, contact, consent, {
-    method: 'implicit_api',
-    groupId: group.subscription_group_id,
-    provenance,
-  });
-}
-
 /** The contact that all present identifiers belong to. */
 function findByAll(
   tables: Tables,
@@ -334,12 +252,6 @@ function findMember(
   return contact === null || subscription === null
     ? refuse('SUBSCRIPTION_NOT_FOUND', `${identifier} is not in the group`)
     : { group, member: { contact, subscription } };
-}
-
-function currentMember(tables: Tables, group: SubscriptionGroupRow, contactSeq: number): Member {
-  const subscription = tables.subscriptions.get(group.seq, contactSeq);
-  if (subscription === null) throw new Error('the membership vanished inside its own unit of work');
-  return { contact: reread(tables, contactSeq), subscription };
 }
 
 function membershipResult(

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { type AccountChanges, accountChangesForm, newAccountForm } from '../accounts/account-form.ts';
+import { type AccountPatch, accountInputForm, accountPatchForm } from '../accounts/account-form.ts';
 import { type Account, type Accounts, createAccounts } from '../accounts/accounts.ts';
 import {
   changeLimits,
@@ -103,7 +103,7 @@ async function create(context: CliContext, options: CreateOptions): Promise<void
   }
   const { name, company: companyName, id: accountId } = options;
   const input = parseInput(
-    newAccountForm,
+    accountInputForm,
     { name, companyName, companyAddress: address, accountId },
     'account',
   );
@@ -146,7 +146,7 @@ async function update(context: CliContext, id: string, options: UpdateOptions): 
   else if (Object.values(changes).every((value) => value === undefined)) {
     context.usage('nothing to change: name at least one option');
   } else {
-    const form = parseInput(accountChangesForm, changes, 'account');
+    const form = parseInput(accountPatchForm, changes, 'account');
     await change(context, options, (accounts) => (isRefusal(form) ? form : accounts.update(id, form)));
   }
 }
@@ -268,7 +268,7 @@ const EMPTY_VALUES: readonly (readonly [keyof UpdateOptions, string])[] = [
 
 const BAD_ADDRESS = `--address must be: ${ADDRESS_FORM}`;
 
-function addressChange(line: string | undefined): AccountChanges['companyAddress'] | 'bad' {
+function addressChange(line: string | undefined): AccountPatch['companyAddress'] | 'bad' {
   if (line === undefined) return undefined;
   return parsePostalAddress(line) ?? 'bad';
 }

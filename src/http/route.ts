@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { z } from 'zod';
 import type { Caller, CallerAddress } from '../accounts/authenticate.ts';
-import type { Scope } from '../accounts/keys.ts';
+import type { ApiScope } from '../accounts/keys.ts';
 import type { Refusal, RefusalCode } from '../core/refusal.ts';
 import type { JsonList } from './body/json-scan.ts';
 
@@ -9,7 +9,7 @@ import type { JsonList } from './body/json-scan.ts';
  * One operation of the API: path, input, output. The router, the validation and the OpenAPI document are all derived
  * from this description. A handler gets validated input with narrow types, calls a service and returns the response.
  */
-export type { Caller, CallerAddress, Scope };
+export type { ApiScope, Caller, CallerAddress };
 
 export interface Call<Params, Query, Body> {
   caller: Caller;
@@ -62,7 +62,7 @@ export interface RouteDescription<
   tag: string;
   summary: string;
   description?: string;
-  scope: Scope;
+  scope: ApiScope;
   params?: Params;
   query?: Query;
   body?: Body;

@@ -1,5 +1,5 @@
 import type { SMTPServerDataStream } from 'smtp-server';
-import type { Upload } from './receive-budget.ts';
+import type { MailUpload } from './receive-budget.ts';
 
 /**
  * The received content of a mail, or the limit that it exceeded: the size of one mail, or the memory for all mails that
@@ -26,7 +26,7 @@ const MAX_CHUNKS = 100_000;
  */
 export function readBody(
   stream: SMTPServerDataStream,
-  upload: Upload,
+  upload: MailUpload,
   maxBytes: number,
   onTooLarge: () => void,
 ): BodyReading {
@@ -73,7 +73,7 @@ export function readBody(
  * One buffer that grows by doubling. A list of chunks would take many times the memory of a mail in which each line
  * begins with a dot, because each removed dot ends a chunk.
  */
-function createGrowingBuffer(upload: Upload, maxBytes: number) {
+function createGrowingBuffer(upload: MailUpload, maxBytes: number) {
   let buffer = Buffer.alloc(0);
   let length = 0;
   return {

@@ -8,7 +8,7 @@ import { SmtpRejection } from './reply.ts';
  * message of a connection, never its last command: a client that repeats MAIL and RSET, or sends a mail byte by byte,
  * keeps its slot only while no other client needs it. A connection whose message is being processed is never ended.
  */
-export interface ConnectionLimits {
+export interface SmtpConnectionLimits {
   connections: number;
   /** Of one address; an IPv6 /64 counts as one. */
   perAddress: number;
@@ -20,7 +20,7 @@ export interface ConnectionLimits {
 }
 
 export const CONNECTION_LIMITS: Pick<
-  ConnectionLimits,
+  SmtpConnectionLimits,
   'messagesPerConnection' | 'transactionMs' | 'connectionMs'
 > = { messagesPerConnection: 1000, transactionMs: 10 * MINUTE, connectionMs: 120 * MINUTE };
 
@@ -69,7 +69,7 @@ const MAX_REJECTED_RECIPIENTS = 20;
 
 export interface ConnectionsDeps {
   clock: Clock;
-  limits: ConnectionLimits;
+  limits: SmtpConnectionLimits;
   /** Sends 421 and closes the connection. */
   disconnect(session: SMTPServerSession, text: string): void;
 }

@@ -9,11 +9,11 @@ import { type BodyReading, readBody } from './body.ts';
 import type { CertificateSource } from './certificate.ts';
 import { type CommandRates, createCommandLimits } from './command-limits.ts';
 import { createCommandQueue } from './command-queue.ts';
-import { type ConnectionLimits, createConnections } from './connections.ts';
+import { createConnections, type SmtpConnectionLimits } from './connections.ts';
 import { createLogWindow } from './log-window.ts';
 import { PacedServer } from './paced-server.ts';
 import { translateProxyHeaders } from './proxy-header.ts';
-import type { EvictionReason, ReceiveBudget, UploadOptions } from './receive-budget.ts';
+import type { EvictionReason, MailUploadOptions, ReceiveBudget } from './receive-budget.ts';
 import { SmtpRejection, tryLater } from './reply.ts';
 import { boundSockets, createHandshakeCheck, createStallCheck } from './sockets.ts';
 
@@ -24,7 +24,7 @@ import { boundSockets, createHandshakeCheck, createStallCheck } from './sockets.
  * smtp-server ends DATA at CRLF.CRLF only, so a bare LF is part of the mail and cannot smuggle commands; the parsers
  * treat it as a line end (RFC 5321 §2.3.8), and no mail is relayed byte for byte.
  */
-export interface ListenerDeps {
+export interface SmtpListenerDeps {
   /** The configuration key, `mx.listen`, for messages to the operator. */
   name: string;
   listen: string;
@@ -32,7 +32,12 @@ export interface ListenerDeps {
   certificate: CertificateSource;
   /** Proxies that begin each connection with a PROXY header. */
   proxies: readonly string[];
-  limits: ConnectionLimits & { mailBytes: number; recipients: number; idleMs: number; commandLength: number };
+  limits: SmtpConnectionLimits & {
+    mailBytes: number;
+    recipients: number;
+    idleMs: number;
+    commandLength: number;
+  };
   commandRates: CommandRates;
   /** Memory for the mails that are being received. */
   budget: ReceiveBudget;
@@ -58,7 +63,7 @@ export interface ListenerDeps {
   /** Decides on RCPT; null: accepted. */
   onRecipient(address: string, session: SMTPServerSession): SmtpRejection | null;
   /** To whose share of the budget the memory for the session's next mail is charged. */
-  uploader(session: SMTPServerSession): Omit<UploadOptions, 'evict'>;
+  uploader(session: SMTPServerSession): Omit<MailUploadOptions, 'evict'>;
   /**
    * Processes a mail. Resolves with the text of the 250 when its effects are durable, or with a rejection. Any error
    * it throws is a fault of this server and answered with 451.
@@ -70,7 +75,7 @@ export interface ListenerDeps {
   onSweep?(): void;
 }
 
-export interface Listener {
+export interface SmtpListener {
   listen(): Promise<void>;
   /** The bound address, port 0 resolved; null when it is not listening. */
   address(): ListenAddress | null;
@@ -83,7 +88,7 @@ export interface Listener {
 const CONNECTION_MARGIN = 200;
 const SWEEP_INTERVAL_MS = 2 * SECOND;
 
-export async function createListener(deps: ListenerDeps): Promise<Listener> {
+export async function createSmtpListener(deps: SmtpListenerDeps): Promise<SmtpListener> {
   const { name, hostname, limits, log } = deps;
   const { clock, budget } = deps;
   const logError = createErrorLog(log);

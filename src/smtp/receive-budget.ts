@@ -5,19 +5,19 @@ import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
  * so that an ordinary bounce always fits. Beyond it:
  *
  * - a holder (a client's address, or an account) and a network each have a share;
- * - a part is reserved for mail to recipients whose signed token proves that it concerns a message of ours;
+ * - a part is reserved for mail to recipients whose signed token proves that it concerns one of our messages;
  * - when the memory is used up, the slowest upload of the largest holder is ended, unless the requesting holder is larger;
  * - an upload below the minimum rate is always ended.
  */
 export interface ReceiveBudget {
-  open(options: UploadOptions): Upload;
+  open(options: MailUploadOptions): MailUpload;
   /** Ends uploads below the minimum rate; called every few seconds. */
   sweep(): void;
   /** Bytes in use, without the free amounts. */
   used(): number;
 }
 
-export interface UploadOptions {
+export interface MailUploadOptions {
   holder: string;
   /** The network around the holder; null: the holder has none. */
   network: string | null;
@@ -29,7 +29,7 @@ export interface UploadOptions {
 
 export type EvictionReason = 'memory-needed' | 'too-slow';
 
-export interface Upload {
+export interface MailUpload {
   /** Reserves memory; false, and nothing changed, when there is none. */
   reserve(bytes: number): boolean;
   /** Counts bytes that arrived. */
@@ -58,7 +58,7 @@ const HALF_LIFE_MS = 5 * SECOND;
 export const MIN_WINDOW_BYTES = 4096;
 export const MIN_RATE_WINDOW_MS = MINUTE;
 
-interface Active extends UploadOptions {
+interface Active extends MailUploadOptions {
   charged: number;
   reserved: number;
   since: number;

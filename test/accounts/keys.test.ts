@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAccounts } from '../../src/accounts/accounts.ts';
-import { createKeys, type NewKey } from '../../src/accounts/keys.ts';
+import { type ApiKeyInput, createKeys } from '../../src/accounts/keys.ts';
 import { codeOf, granted, openStore } from './store.ts';
 
 let store: ReturnType<typeof openStore>;
@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => store.close());
 
-const input = (more: Partial<NewKey>): NewKey => ({
+const input = (more: Partial<ApiKeyInput>): ApiKeyInput => ({
   accountId: 'shop',
   name: '',
   scopes: ['setup'],
@@ -43,7 +43,7 @@ describe('a new key', () => {
     expect(createKeys(store).list('shop')).toContainEqual(key);
   });
 
-  it.each<[string, Partial<NewKey>, string]>([
+  it.each<[string, Partial<ApiKeyInput>, string]>([
     ['no scope', { scopes: [] }, 'VALIDATION_ERROR'],
     ['an unknown scope', { scopes: ['admin'] }, 'VALIDATION_ERROR'],
     ['an address that is none', { allowIps: ['10.0.0'] }, 'VALIDATION_ERROR'],

@@ -90,14 +90,16 @@ describe('messages per hour', () => {
   });
 
   it('survive a restart and keep a bounded number of rows', async () => {
-    const { take, clock, tables, db } = start();
-    for (let n = 0; n < 400; n++) {
-      await take(1);
-      clock.advance(10 * MINUTE);
-    }
+    const { limits, writer, clock, tables, db } = start();
+    await writer.run((all) => {
+      for (let n = 0; n < 400; n++) {
+        limits.takeMessages(all, 'acct_one', 1, clock.now());
+        clock.advance(10 * MINUTE);
+      }
+    });
     const rows = db.prepare<[], number>('SELECT count(*) FROM message_counts').pluck().get();
     expect(rows).toBeLessThan(150);
-    // Another daemon over the same database, with limits that were not there before.
+    // Another daemon with the same database and new limits.
     const next = createAccountLimits({ tables, defaults: { messagesPerDay: 150 } });
     const { left } = next.allowance(tables, 'acct_one', clock.now());
     expect(left).toBeGreaterThan(0);

@@ -8,7 +8,7 @@ import { OperatorFault } from '../../src/core/operator-fault.ts';
 import { createCertificateSource } from '../../src/smtp/certificate.ts';
 import { MX_COMMAND_RATES } from '../../src/smtp/command-limits.ts';
 import { CONNECTION_LIMITS } from '../../src/smtp/connections.ts';
-import { createListener, type ListenerDeps } from '../../src/smtp/listener.ts';
+import { createSmtpListener, type SmtpListenerDeps } from '../../src/smtp/listener.ts';
 import { createReceiveBudget } from '../../src/smtp/receive-budget.ts';
 import { generateSelfSignedCertificate } from '../../src/smtp/self-signed-certificate.ts';
 import { createAuthority } from '../support/certificates.ts';
@@ -16,7 +16,7 @@ import { smtpClient } from '../support/smtp-client.ts';
 import { heldClock, temporaryDir } from '../support/store.ts';
 import { HOST, startMx } from './mx/setup.ts';
 
-const LISTENER: Omit<ListenerDeps, 'certificate'> = {
+const LISTENER: Omit<SmtpListenerDeps, 'certificate'> = {
   name: 'mx.listen',
   listen: '127.0.0.1:0',
   hostname: HOST,
@@ -128,7 +128,7 @@ describe('the configured certificate', () => {
       log,
       checkIntervalMs: 20,
     });
-    const listener = await createListener({ ...LISTENER, certificate });
+    const listener = await createSmtpListener({ ...LISTENER, certificate });
     onTestFinished(() => listener.close(0));
     await listener.listen();
     const connect = async () => {

@@ -1,10 +1,10 @@
 import type { SMTPServerSession } from 'smtp-server';
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
-import { type ConnectionLimits, createConnections } from '../../src/smtp/connections.ts';
+import { createConnections, type SmtpConnectionLimits } from '../../src/smtp/connections.ts';
 import { heldClock } from '../support/store.ts';
 
-const LIMITS: ConnectionLimits = {
+const LIMITS: SmtpConnectionLimits = {
   connections: 6,
   perAddress: 3,
   messagesPerConnection: 2,

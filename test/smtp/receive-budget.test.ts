@@ -3,9 +3,9 @@ import { SECOND } from '../../src/core/clock.ts';
 import {
   createReceiveBudget,
   FREE_BYTES,
+  type MailUploadOptions,
   MIN_RATE_WINDOW_MS,
   MIN_WINDOW_BYTES,
-  type UploadOptions,
 } from '../../src/smtp/receive-budget.ts';
 import { heldClock } from '../support/store.ts';
 
@@ -21,7 +21,7 @@ function setUp() {
     reserve: 1 / 4,
   });
   const ended: string[] = [];
-  const open = (name: string, wanted: Partial<UploadOptions> = {}) =>
+  const open = (name: string, wanted: Partial<MailUploadOptions> = {}) =>
     budget.open({
       holder: name,
       network: `network of ${name}`,
@@ -30,7 +30,7 @@ function setUp() {
       ...wanted,
     });
   /** An upload that has received this much beyond its free amount. */
-  const held = (name: string, bytes: number, wanted: Partial<UploadOptions> = {}) => {
+  const held = (name: string, bytes: number, wanted: Partial<MailUploadOptions> = {}) => {
     const upload = open(name, wanted);
     const fits = upload.reserve(FREE_BYTES + bytes);
     if (fits) upload.progress(FREE_BYTES + bytes);

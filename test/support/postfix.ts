@@ -33,7 +33,7 @@ export interface Postfix {
   stop(): Promise<void>;
 }
 
-/** `nobody` on Debian: any user but root, to whom `virtual` will not deliver. */
+/** `nobody` on Debian: any user except root, for which `virtual` does not deliver. */
 const DELIVERY_USER = 65534;
 
 const run = promisify(execFile);

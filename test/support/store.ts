@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -16,14 +16,17 @@ import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 
-/** A directory that is gone when the test is. */
+/** In memory where possible: commits of a test need not wait for a disk. */
+const TEMPORARY = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+
+/** A directory that is removed at the end of the test. */
 export function temporaryDir(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'postrider-'));
+  const dir = mkdtempSync(join(TEMPORARY, 'postrider-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 
-/** A clock that stands still until it is told to move. */
+/** A clock that stands still until `advance`. */
 export function heldClock(start = Date.UTC(2026, 0, 15, 12)) {
   let now = start;
   return {

@@ -5,7 +5,7 @@ import { isRefusal, type Refusal } from '../../core/refusal.ts';
 import type { KnownContact } from '../../store/contacts/contacts.ts';
 import { createPortions } from '../../store/maintenance/portions.ts';
 import { findPerson, identifiersOf } from '../people.ts';
-import { createErasureRun, type EraseResult, type Eraser } from './erasers.ts';
+import { createErasureRun, type EraseResult, type Eraser } from './eraser.ts';
 import type { Person } from './scrub.ts';
 import { createTraces, type TracesDeps } from './traces.ts';
 

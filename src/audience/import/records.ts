@@ -60,23 +60,23 @@ export async function* readRecords(
   yield push(Buffer.concat(pending), true);
 }
 
-/** Where the record that begins at `from` ends: the first byte behind it. Null: not within these bytes. */
+/** Finds the end of the record that begins at `from`: the first byte after it. Null: not within these bytes. */
 export type Cutter = (
   bytes: Buffer,
   from: number,
   isLast: boolean,
 ) => { end: number; fault: string | null } | null;
 
-/** Takes the chunks in order and gives the records that are complete. */
+/** Returns a function that takes the chunks in order and returns the complete records. */
 export function createSplitter(cut: Cutter, start: StreamPosition) {
   let rest: Buffer = Buffer.alloc(0);
-  let place = start;
-  /** In the middle of a line that is too long: nothing of it is kept. */
+  let position = start;
+  /** Inside a line that is too long, which is discarded. */
   let skipping = false;
 
   return (chunk: Buffer, isLast: boolean): ImportRecord[] => {
     const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    const base = place.byte;
+    const base = position.byte;
     const records: ImportRecord[] = [];
     let at = base === 0 && bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
     while (at < bytes.length) {
@@ -87,18 +87,19 @@ export function createSplitter(cut: Cutter, start: StreamPosition) {
         skipping = lineEnd === -1 && !isLast;
         found = { end: lineEnd === -1 ? bytes.length : lineEnd + 1, fault: TOO_LONG };
       }
-      const end = { byte: base + found.end, line: place.line };
+      const end = { byte: base + found.end, line: position.line };
       if (!skipping) {
         end.line += linesIn(bytes, at, found.end);
-        const record = { line: place.line + 1, ...readText(bytes, at, found), end };
+        const record = { line: position.line + 1, ...readText(bytes, at, found), end };
         if (record.fault !== null || record.text.trim() !== '') records.push(record);
       }
-      place = end;
+      position = end;
       at = found.end;
     }
     rest = bytes.subarray(at);
-    place = { byte: base + at, line: place.line };
-    if (isLast && skipping) records.push({ line: place.line + 1, text: '', fault: TOO_LONG, end: place });
+    position = { byte: base + at, line: position.line };
+    if (isLast && skipping)
+      records.push({ line: position.line + 1, text: '', fault: TOO_LONG, end: position });
     return records;
   };
 }
@@ -113,25 +114,25 @@ function readText(
   if (bytes[last - 1] === LF) last--;
   if (bytes[last - 1] === CR) last--;
   const text = bytes.toString('utf8', from, Math.max(last, from));
-  // What is no UTF-8 is decoded to this character; in a text that is, nobody has written it on purpose.
+  // Invalid UTF-8 is decoded to this character, which valid texts do not contain in practice.
   return text.includes('\ufffd') ? { text: '', fault: NOT_UTF8 } : { text, fault: null };
 }
 
-/** Line ends in it; the last line of a file may have none. */
+/** Number of line ends; the last line of a file may have none. */
 function linesIn(bytes: Buffer, from: number, end: number): number {
   let lines = 0;
   for (let at = bytes.indexOf(LF, from); at !== -1 && at < end; at = bytes.indexOf(LF, at + 1)) lines++;
   return lines;
 }
 
-/** A record a line. */
+/** One record per line. */
 export const lineCutter: Cutter = (bytes, from, isLast) => {
   const lineEnd = bytes.indexOf(LF, from);
   if (lineEnd !== -1) return { end: lineEnd + 1, fault: null };
   return isLast ? { end: bytes.length, fault: null } : null;
 };
 
-/** Line ends inside quotes belong to the field. A quote counts only where a field begins. */
+/** Line ends inside quotes belong to the field. A quote is special only at the beginning of a field. */
 export function csvCutter(delimiter: string): Cutter {
   const comma = delimiter.charCodeAt(0);
   return (bytes, from, isLast) => {

@@ -209,9 +209,9 @@ function profileOf(
 ): ImportRow {
   let reason: string | null = null;
   const read = <Value>(field: Field, reader: (text: string) => Parsed<Value>): Value | undefined => {
-    const given = fields[field];
-    if (given === undefined || reason !== null) return undefined;
-    const result = typeof given === 'string' ? reader(given) : { fault: 'must be a string' };
+    const value = fields[field];
+    if (value === undefined || reason !== null) return undefined;
+    const result = typeof value === 'string' ? reader(value) : { fault: 'must be a string' };
     if ('value' in result) return result.value;
     reason = `${field}: ${result.fault}`;
     return undefined;

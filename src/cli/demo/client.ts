@@ -1,4 +1,4 @@
-import type { Scope } from '../../accounts/keys.ts';
+import type { ApiScope } from '../../accounts/keys.ts';
 import type { DnsRecordOutput, Output } from './output.ts';
 import type { Receiver } from './servers/receiver.ts';
 import type { WebhookReceiver } from './servers/webhook-receiver.ts';
@@ -46,7 +46,7 @@ interface Data {
 export interface ClientOptions {
   apiUrl: string;
   accountId: string;
-  keys: Record<Scope, string>;
+  keys: Record<ApiScope, string>;
   output: Output;
 }
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { escapeHtml } from '../../mail/template.ts';
 import { COMMON_HEADERS, type PublicResponse } from './response.ts';
-import { publicStyle } from './style.ts';
 
 /** The layout of the public pages: HTML without script and external resources that cannot be framed. */
 
@@ -26,6 +25,30 @@ function insertedText(value: string | Html | readonly Html[]): string {
 }
 
 export const empty: Html = { html: '' };
+
+/** The style of the public pages. Text and controls meet WCAG 2.2 AA in both schemes. */
+const publicStyle = `
+:root{color-scheme:light dark;--ink:#1c2430;--soft:#4d5866;--page:#f4f6f8;--card:#fff;--line:#76828f;--key:#0b5cad;--on-key:#fff;--ring:#0b5cad}
+@media (prefers-color-scheme:dark){:root{--ink:#e4e8ee;--soft:#b3bdc9;--page:#14181d;--card:#1d2329;--line:#8a96a3;--key:#8cc2f8;--on-key:#10161d;--ring:#8cc2f8}}
+*{box-sizing:border-box}
+html{-webkit-text-size-adjust:100%}
+body{margin:0;color:var(--ink);background:var(--page);font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+main{max-width:34rem;margin:0 auto;padding:1.5rem 1.25rem 2rem;background:var(--card);min-height:100vh}
+h1{font-size:1.5rem;line-height:1.25;margin:0 0 1rem}
+p{margin:0 0 1rem}
+p,legend,label,li{overflow-wrap:anywhere}
+form{margin:0 0 1rem}
+fieldset{border:0;margin:0 0 1rem;padding:0}
+legend{padding:0;font-weight:600;margin-bottom:.25rem}
+label{display:flex;gap:.75rem;align-items:flex-start;padding:.625rem 0;cursor:pointer}
+input[type=radio]{flex:none;width:1.5rem;height:1.5rem;margin:0;accent-color:var(--key)}
+button{font:inherit;font-weight:600;width:100%;min-height:3rem;padding:.625rem 1.25rem;border-radius:.375rem;border:2px solid var(--key);background:var(--key);color:var(--on-key);cursor:pointer}
+button.second{background:none;color:var(--key)}
+:focus-visible{outline:3px solid var(--ring);outline-offset:3px}
+.soft{color:var(--soft);font-size:.875rem}
+@media (min-width:36rem){main{margin:3rem auto;padding:2.5rem;min-height:0;border:1px solid var(--line);border-radius:.5rem}button{width:auto}}
+@media print{button{display:none}}
+`;
 
 const STYLE_HASH = createHash('sha256').update(publicStyle).digest('base64');
 

@@ -25,7 +25,7 @@ export interface IncomingMail {
   raw: Buffer;
   /** MAIL FROM, '' for the null sender. */
   sender: string;
-  recipients: readonly Recipient[];
+  recipients: readonly IncomingRecipient[];
   remoteAddress: string;
   /** Network of the client, for shares of the storage. */
   network: string;
@@ -33,7 +33,7 @@ export interface IncomingMail {
   signer: AuthenticatedAuthor | null;
 }
 
-export interface Recipient {
+export interface IncomingRecipient {
   address: string;
   purpose: Purpose;
 }
@@ -67,7 +67,7 @@ export function createIntake(deps: IntakeDeps): Intake {
   /** `boxes`: those that already have this mail, one copy per mail and box. */
   function handle(
     all: Tables,
-    { purpose, address }: Recipient,
+    { purpose, address }: IncomingRecipient,
     mail: IncomingMail,
     outcome: ParseOutcome,
     boxes: Set<Box>,
@@ -98,7 +98,7 @@ export function createIntake(deps: IntakeDeps): Intake {
     const message = provenMessage(all, outcome);
     const applied = message === null ? null : applyToMessage(all, message, 'signed-id', mail.signer, outcome);
     if (purpose.kind === 'loop') return applied ?? keep('feedback', message);
-    // Mail to the operator is kept whatever else it did.
+    // Mail to the operator is always kept, too.
     const kept = keep(purpose.kind, message);
     return applied ?? kept;
   }
@@ -197,13 +197,13 @@ export function createIntake(deps: IntakeDeps): Intake {
  * Each purpose once, however its address is spelled. Those with a token come first, so that the strongest proof is
  * applied before a weaker one.
  */
-function distinct(recipients: readonly Recipient[]): Recipient[] {
-  const byPurpose = new Map<string, Recipient>();
+function distinct(recipients: readonly IncomingRecipient[]): IncomingRecipient[] {
+  const byPurpose = new Map<string, IncomingRecipient>();
   for (const recipient of recipients) {
     const key = JSON.stringify(recipient.purpose);
     if (!byPurpose.has(key)) byPurpose.set(key, recipient);
   }
-  const isToken = ({ purpose }: Recipient) => 'messageId' in purpose;
+  const isToken = ({ purpose }: IncomingRecipient) => 'messageId' in purpose;
   const all = [...byPurpose.values()];
   return [...all.filter(isToken), ...all.filter((recipient) => !isToken(recipient))];
 }

@@ -14,7 +14,7 @@ import { smtpCaller } from '../caller.ts';
 import { createCertificateSource, filesOf } from '../certificate.ts';
 import { MX_COMMAND_RATES } from '../command-limits.ts';
 import { CONNECTION_LIMITS } from '../connections.ts';
-import { createListener, type Listener } from '../listener.ts';
+import { createSmtpListener, type SmtpListener } from '../listener.ts';
 import { createMailParser } from '../parser/mail-parser.ts';
 import { createReceiveBudget } from '../receive-budget.ts';
 import { SmtpRejection } from '../reply.ts';
@@ -56,7 +56,7 @@ const BUDGET_MAILS = 8;
 const BUDGET_SHARES = { holderShare: 1 / 4, networkShare: 1 / 2, reserve: 1 / 4 };
 
 /** Creates the listener, which does not listen yet. Rejects when the certificate cannot be used. */
-export async function createMx(deps: MxDeps): Promise<Listener> {
+export async function createMx(deps: MxDeps): Promise<SmtpListener> {
   const { config, clock, log, tables, tokens } = deps;
   const { mx, hostname } = config;
   const policy = createRcptPolicy({
@@ -92,7 +92,7 @@ export async function createMx(deps: MxDeps): Promise<Listener> {
     return receiver.receive({ raw, sender, recipients, remoteAddress: session.remoteAddress });
   }
 
-  const listener = await createListener({
+  const listener = await createSmtpListener({
     name: 'mx.listen',
     listen: mx.listen,
     hostname,

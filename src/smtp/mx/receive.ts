@@ -10,7 +10,7 @@ import type { JobOrigin } from '../parser/fair-queue.ts';
 import type { MailParser } from '../parser/mail-parser.ts';
 import type { IncomingResult } from '../parser/thread.ts';
 import { SmtpRejection, tryLater } from '../reply.ts';
-import type { IncomingMail, Intake, Recipient } from './intake.ts';
+import type { IncomingMail, IncomingRecipient, Intake } from './intake.ts';
 import type { Purpose } from './rcpt-policy.ts';
 import { createReportLimits } from './report-limits.ts';
 
@@ -132,7 +132,7 @@ function organizationKey(
 }
 
 /** Mail with reports is the costliest and comes after all other mail, whatever its other recipients are. */
-function originOf(recipients: readonly Recipient[], caller: string): JobOrigin {
+function originOf(recipients: readonly IncomingRecipient[], caller: string): JobOrigin {
   const purposes = recipients.map(({ purpose }) => purpose);
   const report = purposes.find((purpose) => 'domain' in purpose);
   if (report !== undefined)
@@ -143,8 +143,8 @@ function originOf(recipients: readonly Recipient[], caller: string): JobOrigin {
     : { priority: 'first', caller, subject: token.messageId };
 }
 
-/** Whether the signer matters: for reports to store, and for complaints that may be about a message of ours. */
-function dependsOnSigner(recipients: readonly Recipient[], { parsed }: IncomingResult): boolean {
+/** Whether the signer matters: for reports to store, and for complaints that may be about one of our messages. */
+function dependsOnSigner(recipients: readonly IncomingRecipient[], { parsed }: IncomingResult): boolean {
   if (parsed.kind !== 'arf') return recipients.some(({ purpose }) => 'domain' in purpose);
   return parsed.postriderId !== null || recipients.some(({ purpose }) => 'messageId' in purpose);
 }

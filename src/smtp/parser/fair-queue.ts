@@ -7,7 +7,7 @@ import { SECOND } from '../../core/clock.ts';
  * the least time recently is next. A new caller is therefore served after the job in progress, whatever waits.
  */
 export interface JobOrigin {
-  /** first: proven to concern a message of ours. normal: mail to a mailbox. last: reports, the costliest to parse. */
+  /** first: proven to concern one of our messages. normal: mail to a mailbox. last: reports, the costliest to parse. */
   priority: Priority;
   /** Network or account that the job comes from. */
   caller: string;

@@ -43,8 +43,8 @@ export function submissionRequest(
     return invalid('attachments', 'are for transactional mail only');
   const [from, ...otherFrom] = mail.from;
   if (from === undefined) return invalid('From', 'is required');
-  if (otherFrom.length > 0) return invalid('From', 'must hold one address');
-  if (mail.replyTo.length > 1) return invalid('Reply-To', 'must hold one address');
+  if (otherFrom.length > 0) return invalid('From', 'must have one address');
+  if (mail.replyTo.length > 1) return invalid('Reply-To', 'must have one address');
   const [replyTo] = mail.replyTo;
   const { idempotencyKey, ...requested } = controls;
   const body: SendRequest = {

@@ -16,7 +16,7 @@ import { storageFailure } from '../../store/failure.ts';
 import { createCertificateSource, filesOf } from '../certificate.ts';
 import { SUBMISSION_COMMAND_RATES } from '../command-limits.ts';
 import { CONNECTION_LIMITS } from '../connections.ts';
-import { createListener, type Listener } from '../listener.ts';
+import { createSmtpListener, type SmtpListener } from '../listener.ts';
 import { createMailParser } from '../parser/mail-parser.ts';
 import { createReceiveBudget } from '../receive-budget.ts';
 import { SmtpRejection, tryLater } from '../reply.ts';
@@ -71,7 +71,7 @@ interface Login {
   streams: UseCase[];
 }
 
-export async function createSubmission(deps: SubmissionDeps): Promise<Listener> {
+export async function createSubmission(deps: SubmissionDeps): Promise<SmtpListener> {
   const { config, clock, log, authenticator, rateLimits, acceptance } = deps;
   const { submission, hostname } = config;
   const logError = createErrorLog(log);
@@ -171,7 +171,7 @@ export async function createSubmission(deps: SubmissionDeps): Promise<Listener> 
     return rate?.allowed === false ? refuse('RATE_LIMITED', 'this key has reached its rate limit') : null;
   }
 
-  const listener = await createListener({
+  const listener = await createSmtpListener({
     name: 'submission.listen',
     listen: submission.listen,
     hostname,

@@ -17,7 +17,7 @@ export interface SubmittedMail {
   cc: Mailbox[];
   replyTo: Mailbox[];
   subject: string;
-  /** Never null together with text. */
+  /** Never null if text is null. */
   html: string | null;
   text: string | null;
   attachments: Attachment[];
@@ -132,7 +132,7 @@ function collectAlternatives({ children }: Part, { bodies, files, alternatives }
   }
 }
 
-/** An alternative that is neither text nor HTML, nor one of the files that some programs put here. */
+/** An alternative that is neither text nor HTML, nor one of the files that some programs add here. */
 function isOtherAlternative(part: Part): boolean {
   const { type, fields, filename, children } = part;
   if (children.length > 0 || isBody(part, 'text/plain') || isBody(part, 'text/html')) return false;

@@ -78,7 +78,7 @@ export function erasureTable(db: Database) {
   };
 }
 
-export interface SeqRange {
+export interface ErasureRange {
   after: number;
   before: number;
   limit: number;
@@ -134,12 +134,12 @@ function pastOfPerson(db: Database) {
   const removeKept = db.prepare<[number]>('DELETE FROM kept_mail WHERE seq = ?');
   return {
     /** To one recipient, oldest first, `after` < seq < `before`. */
-    messagesOf: (accountId: string, recipientHash: string, range: SeqRange): MessageRow[] =>
+    messagesOf: (accountId: string, recipientHash: string, range: ErasureRange): MessageRow[] =>
       messages
         .all(account.find(accountId), keyOfRecipient(recipientHash), range.after, range.before, range.limit)
         .map(toRow),
     /** The same, numbers only. */
-    messageSeqsOf: (accountId: string, recipientHash: string, range: SeqRange): number[] =>
+    messageSeqsOf: (accountId: string, recipientHash: string, range: ErasureRange): number[] =>
       seqs.all(
         account.find(accountId),
         keyOfRecipient(recipientHash),
@@ -151,7 +151,7 @@ function pastOfPerson(db: Database) {
     newestMessageAt: (accountId: string, recipientHash: string, before: number): number | null =>
       newestMessage.get(account.find(accountId), keyOfRecipient(recipientHash), before) ?? null,
     /** Events about a person to whom no message leads, oldest first, `after` < seq < `before`. */
-    eventsAbout: (accountId: string, recipientHash: string, range: SeqRange): StoredText[] =>
+    eventsAbout: (accountId: string, recipientHash: string, range: ErasureRange): StoredText[] =>
       events.all(account.find(accountId), recipientHash, range.after, range.before, range.limit),
     forgetSuppressedAddress: (accountId: string, recipientHash: string): void => {
       suppressions.run(accountId, recipientHash);

@@ -1,5 +1,13 @@
 import type { Database } from '../database.ts';
-import { FINAL_AT, IS_FINAL } from '../messages/message-rows.ts';
+import { DMARC_REPORT_POLICY } from '../domains/dmarc-reports.ts';
+import { TLS_REPORT_POLICY } from '../domains/tls-reports.ts';
+import { IDEMPOTENCY_POLICY } from '../idempotency.ts';
+import { KEPT_MAIL_POLICY } from '../kept-mail.ts';
+import { DELAY_NOTICE_POLICY } from '../messages/delay-notices.ts';
+import { EVENT_POLICY } from '../messages/events.ts';
+import { FINAL_AT } from '../messages/message-rows.ts';
+import { MESSAGE_POLICY } from '../messages/messages.ts';
+import { STRIKE_POLICY } from '../suppressions.ts';
 import { agedRows } from './aged-rows.ts';
 
 /**
@@ -49,21 +57,17 @@ interface Use {
 
 export function retentionTable(db: Database) {
   return {
-    events: agedRows(db, { table: 'events', number: 'seq', time: 'at' }),
+    events: agedRows(db, tableOf(EVENT_POLICY)),
     /** Final messages with their attempts. */
-    messages: agedRows(db, {
-      table: 'messages',
-      number: 'seq',
-      time: 'created_at',
-      only: IS_FINAL,
-      children: { table: 'attempts', number: 'message_seq' },
-    }),
-    keptMail: agedRows(db, { table: 'kept_mail', number: 'seq', time: 'received_at' }),
-    dmarcReports: agedRows(db, { table: 'dmarc_reports', number: 'seq', time: 'received_at' }),
-    tlsReports: agedRows(db, { table: 'tls_reports', number: 'seq', time: 'received_at' }),
+    messages: agedRows(db, tableOf(MESSAGE_POLICY)),
+    keptMail: agedRows(db, tableOf(KEPT_MAIL_POLICY)),
+    dmarcReports: agedRows(db, tableOf(DMARC_REPORT_POLICY)),
+    tlsReports: agedRows(db, tableOf(TLS_REPORT_POLICY)),
     contents: contentRetention(db),
     webhookDeliveries: deliveryRetention(db),
-    ...timedRows(db),
+    strikes: timedRows(db, tableOf(STRIKE_POLICY)),
+    delayNotices: timedRows(db, tableOf(DELAY_NOTICE_POLICY)),
+    answers: timedRows(db, tableOf(IDEMPOTENCY_POLICY)),
   };
 }
 
@@ -173,18 +177,14 @@ function deliveryRetention(db: Database) {
   };
 }
 
-/** Rows that an index has in the order of their time. Each function returns how many it deleted, at most `rows`. */
-function timedRows(db: Database) {
-  const timed = ({ table, key, time }: { table: string; key: string; time: string }) => {
-    const remove = db.prepare<[number, number]>(`
-      DELETE FROM ${table} WHERE (${key}) IN (
-        SELECT ${key} FROM ${table} WHERE ${time} < ? ORDER BY ${time} LIMIT +?)`);
-    return { purge: (before: number, rows: number): number => remove.run(before, rows).changes };
-  };
-  return {
-    strikes: timed({ table: 'strikes', key: 'account_id, recipient_hash, kind, at', time: 'at' }),
-    delayNotices: timed({ table: 'delay_notices', key: 'message_seq, fingerprint', time: 'at' }),
-    /** Answers to requests with an idempotency key, by when they expire: valid until then, not at that moment. */
-    answers: timed({ table: 'idempotency', key: 'account_id, endpoint, key', time: 'expires_at' }),
-  };
+/** Rows that an index has in the order of their time. `purge` returns how many it deleted, at most `rows`. */
+function timedRows(db: Database, { table, key, time }: { table: string; key: string; time: string }) {
+  const remove = db.prepare<[number, number]>(`
+    DELETE FROM ${table} WHERE (${key}) IN (
+      SELECT ${key} FROM ${table} WHERE ${time} < ? ORDER BY ${time} LIMIT +?)`);
+  return { purge: (before: number, rows: number): number => remove.run(before, rows).changes };
+}
+
+function tableOf<Rule>({ table, retention }: { table: string; retention: Rule }): Rule & { table: string } {
+  return { table, ...retention };
 }

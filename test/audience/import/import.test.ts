@@ -195,7 +195,7 @@ describe('an import of NDJSON', () => {
     const result = await take(setup, lines.join('\n'), { format: 'ndjson' });
     expect(result).toMatchObject({ counts: counts({ rows: 7, created: 2, rejected: 5 }), ignored: ['shoe'] });
     expect('rejected' in result ? result.rejected : []).toEqual([
-      { line: 2, reason: 'email: must be a text' },
+      { line: 2, reason: 'email: must be a string' },
       { line: 3, reason: 'is not a JSON object' },
       { line: 4, reason: 'is not a JSON object' },
       { line: 5, reason: 'customFields.a: must not have a field __proto__' },

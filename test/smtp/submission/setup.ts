@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { createAuthenticator } from '../../../src/accounts/authenticate.ts';
-import { createKeys, type NewKey } from '../../../src/accounts/keys.ts';
+import { type ApiKeyInput, createKeys } from '../../../src/accounts/keys.ts';
 import type { AccountLimitDefaults } from '../../../src/accounts/limits.ts';
 import { createFailureLimits, createRateLimits } from '../../../src/accounts/rate-limits.ts';
 import { loadConfig } from '../../../src/config/load.ts';
@@ -72,7 +72,7 @@ export async function startSubmission(
   await submission.listen();
   const port = submission.address()?.port ?? 0;
 
-  const key = async (input: Partial<NewKey> = {}) => {
+  const key = async (input: Partial<ApiKeyInput> = {}) => {
     const made = await keys.create({ accountId: 'acct_one', name: 'k', scopes: ['transactional'], ...input });
     if (isRefusal(made)) throw new Error(made.message);
     return { secret: made.secret, keyId: made.key.keyId };
@@ -91,7 +91,7 @@ export async function startSubmission(
     key,
     connect,
     /** Connected and logged in. */
-    loggedIn: async (input: Partial<NewKey> = {}): Promise<SmtpClient> => {
+    loggedIn: async (input: Partial<ApiKeyInput> = {}): Promise<SmtpClient> => {
       const { secret } = await key(input);
       const client = await connect();
       await client.say('EHLO app.example');
