@@ -1,6 +1,6 @@
-import { type Clock, DAY, HOUR, MINUTE } from '../core/clock.ts';
+import { type ScheduledTask, schedule } from 'node-cron';
+import { type Clock, DAY, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import { createLoop } from '../core/loop.ts';
 import { type DeclaredRetentionRule, RETENTION_RULES } from '../store/data-policies.ts';
 import type { AgedRows } from '../store/maintenance/aged-rows.ts';
 import { createPortions, type Portion, type Step } from '../store/maintenance/portions.ts';
@@ -55,9 +55,8 @@ export interface RetentionDeps {
 }
 
 const FIRST_PASS_MS = MINUTE;
-const PASS_INTERVAL_MS = HOUR;
-/** Keeps passes apart from other hourly work. */
-const PASS_JITTER = 0.1;
+/** At minute 17 of every hour, apart from other hourly work. */
+const PASS_TIMES = '17 * * * *';
 const PROGRESS_INTERVAL_MS = MINUTE;
 /**
  * Share of a file's pages that stays free for new rows. Without a reserve each pass would move pages to truncate a file
@@ -102,6 +101,10 @@ export function createRetention(deps: RetentionDeps): Retention {
   const { clock, log, tables, writer, bodyDays, eventDays, onPortion, mayShrink = () => true } = deps;
   const portions = createPortions({ writer, share: 'retention' });
   const progress: RetentionProgress = { current: null, remaining: null, completedAt: null };
+  let timer: NodeJS.Timeout | null = null;
+  let task: ScheduledTask | null = null;
+  /** The pass in progress; null: none. */
+  let running: Promise<void> | null = null;
 
   /** The steps of a pass, in their order. */
   function passOf(now: number): PassStep[] {
@@ -208,22 +211,26 @@ export function createRetention(deps: RetentionDeps): Retention {
     }
   }
 
-  const loop = createLoop({
-    name: 'retention',
-    run: async () => void (await run()),
-    intervalMs: PASS_INTERVAL_MS,
-    firstMs: FIRST_PASS_MS,
-    jitter: PASS_JITTER,
-    log,
-  });
+  function startPass(): void {
+    running ??= run()
+      .then(() => undefined)
+      .catch((error: unknown) => log.error({ err: error }, 'retention pass failed; the next one continues'))
+      .finally(() => {
+        running = null;
+      });
+  }
 
   return {
     run,
-    start: loop.start,
+    start: () => {
+      timer = setTimeout(startPass, FIRST_PASS_MS).unref();
+      task = schedule(PASS_TIMES, startPass);
+    },
     stop: async () => {
-      const stopped = loop.stop();
+      if (timer !== null) clearTimeout(timer);
+      await task?.destroy();
       portions.stop();
-      await stopped;
+      await running;
     },
     progress: () => ({ ...progress }),
   };
