@@ -290,7 +290,7 @@ describe('one-click unsubscribe', () => {
   it('that is impossible causes a warning at startup and for the first accepted marketing send', async () => {
     const env = startAcceptance({}, 'http://127.0.0.1:8081');
     const send = marketing(env);
-    expect(env.logged).toEqual(['public.url is not https: marketing mail carries no one-click unsubscribe']);
+    expect(env.logged).toEqual(['public.url is not https: marketing mail has no one-click unsubscribe']);
     expect(accepted(await env.send({})).warnings).toBeUndefined();
     refused(await send({ html: 'x' }));
     expect(accepted(await send()).warnings).toEqual([expect.stringContaining('public.url is not https')]);
