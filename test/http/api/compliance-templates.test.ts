@@ -39,7 +39,7 @@ it('keeps the domain as domains are kept, and warns of one that is not registere
   expect(data.warnings).toBeUndefined();
   const { data: other } = await api.post<Answer>(PATH, { ...GOOD, domain: 'shop.example.cmo' });
   expect(other.warnings).toEqual([
-    'shop.example.cmo is not registered in this account: as long as it is not, the template is not used',
+    'shop.example.cmo is not registered in this account: until it is, the template is not used',
   ]);
 });
 
