@@ -7,8 +7,7 @@ import { createFailureLimits, createRateLimits } from './accounts/rate-limits.ts
 import { CONTACT_SEARCH_STEP } from './audience/search-fill.ts';
 import { createAudience } from './audience/service.ts';
 import { createStatusFollower } from './audience/standing.ts';
-import { createCampaignRunner } from './campaigns/run.ts';
-import { createCampaignSending } from './campaigns/send.ts';
+import { createCampaignSystem } from './campaigns/system.ts';
 import { createCertificates } from './certificates/service.ts';
 import { type Config, formatListen, type ListenAddress } from './config/schema.ts';
 import { programVersion } from './config/version.ts';
@@ -389,13 +388,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       oneClick,
       keys: createIdempotencyKeys({ tables, now: clock.now, keepMs: config.limits.idempotencyHours * HOUR }),
     });
-    const campaignRunner = createCampaignRunner({ ...intoQueue, log });
-    undo.push(() => campaignRunner.stop());
-    const campaignSending = createCampaignSending({
-      ...intoQueue,
-      publicUrl: publicSide.url(),
-      onChange: campaignRunner.wake,
-    });
+    const campaignSystem = createCampaignSystem({ ...intoQueue, reader, log, publicUrl: publicSide.url() });
+    undo.push(() => campaignSystem.runner.stop());
 
     const mx =
       config.mx.listen === 'off'
@@ -473,7 +467,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         webhooks,
         acceptance,
         oneClick,
-        campaignSending,
+        campaignSystem,
         engine,
         onSuppressionChange,
       }),
@@ -517,7 +511,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     domains.background.start();
     undo.push(() => domains.background.stop());
     engine.start();
-    campaignRunner.start();
+    campaignSystem.runner.start();
     webhookSender.start();
 
     const bound = http.address();

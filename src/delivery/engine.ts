@@ -5,7 +5,7 @@ import type { Log } from '../core/log.ts';
 import { fileFault } from '../core/operator-fault.ts';
 import type { Random } from '../core/random.ts';
 import type { Resolver } from '../dns/resolver.ts';
-import type { EventFields, MessageEvent } from '../events/event-types.ts';
+import type { EventFields, Obstacle } from '../events/event-types.ts';
 import type { Recorder } from '../events/record.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import { HELD, type QueuedMessage, type Stream } from '../store/messages/queue.ts';
@@ -67,13 +67,6 @@ export interface DeliveryEngine {
    */
   stop(): Promise<number>;
 }
-
-/** Why a message may not go although it was accepted. */
-export type Obstacle =
-  /** Not now, until something else releases it. */
-  | { kind: 'hold' }
-  /** Not at all (suppressed meanwhile, say); this event is recorded. */
-  | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
 
 export interface EngineSettings {
   config: Config;

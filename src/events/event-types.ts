@@ -389,6 +389,13 @@ export type MessageEvent = {
     : unknown);
 }[MessageEventKind];
 
+/** Why a message that leaves the queue is not sent although it was accepted. */
+export type Obstacle =
+  /** It waits until it is released. */
+  | { kind: 'hold' }
+  /** It is dropped with this event. */
+  | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
+
 /** What the classifier states about a bounce beyond the fields of the event. */
 export type BounceEffect = Pick<Classification, 'scope' | 'suppress'>;
 

@@ -12,7 +12,7 @@ import type { Recorder } from './record.ts';
  * cause them, so they wait in memory and are recorded in small units of work, one at a time, between those of sends.
  * Visitors never wait for the database. A crash loses the visits that wait, which are those of a few milliseconds.
  */
-export type Visit = Visitor &
+export type TrackedVisit = Visitor &
   ({ kind: 'email_opened'; messageId: string } | { kind: 'email_clicked'; messageId: string; url: string });
 
 interface Visitor {
@@ -25,7 +25,7 @@ interface Visitor {
 }
 
 export interface Visits {
-  record(visit: Visit): void;
+  record(visit: TrackedVisit): void;
   /** Resolves when all visits that wait are recorded. */
   close(): Promise<void>;
 }
@@ -64,10 +64,10 @@ interface Allowance {
 
 export function createVisits({ clock, log, writer, recorder, observe }: VisitsDeps): Visits {
   const allowances = new LRUCache<string, Allowance>({ max: MAX_ALLOWANCES });
-  const waiting: Visit[] = [];
+  const waiting: TrackedVisit[] = [];
   let writing: Promise<void> | null = null;
 
-  function isAllowed({ kind, messageId }: Visit): boolean {
+  function isAllowed({ kind, messageId }: TrackedVisit): boolean {
     const key = `${kind} ${messageId}`;
     const now = clock.now();
     const max = MAX_BURST[kind];
@@ -112,7 +112,7 @@ export function createVisits({ clock, log, writer, recorder, observe }: VisitsDe
 }
 
 /** In a unit of work. Returns false when the message was purged. */
-function recordVisit(recorder: Recorder, tables: Tables, visit: Visit): boolean {
+function recordVisit(recorder: Recorder, tables: Tables, visit: TrackedVisit): boolean {
   const { kind, messageId, ip, userAgent, isBot, isProxy } = visit;
   const message = tables.messages.byId(messageId);
   if (message === null) return false;

@@ -12,7 +12,7 @@ export interface IdempotencyKeys {
    * Returns the stored response of an earlier request, a refusal, or a reservation that the caller must release after
    * the response.
    */
-  begin(use: KeyUse): StoredAnswer | Refusal | Reservation;
+  begin(use: KeyUse): StoredResponse | Refusal | Reservation;
 }
 
 export interface KeyUse {
@@ -24,7 +24,7 @@ export interface KeyUse {
   body: unknown;
 }
 
-export interface StoredAnswer {
+export interface StoredResponse {
   kind: 'stored';
   status: number;
   body: string;

@@ -1,13 +1,8 @@
 import { mayReceiveMarketing } from '../audience/eligibility.ts';
-import type { EventFields, MessageEvent } from '../events/event-types.ts';
+import type { EventFields, Obstacle } from '../events/event-types.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
 import { suppressedFor } from '../suppression/suppression.ts';
-
-/** Why a message that leaves the queue is not sent although it was accepted. */
-export type Obstacle =
-  /** Not until it is released. */
-  { kind: 'hold' } | Extract<MessageEvent, { kind: 'email_suppressed' | 'email_failed' }>;
 
 /** Repeats the checks of the acceptance. Null: the message can be sent. */
 export function stillAllowed(tables: Tables, message: MessageRow): Obstacle | null {

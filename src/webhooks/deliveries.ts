@@ -12,11 +12,11 @@ import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
 import { EVERY_EVENT } from './input.ts';
 import {
-  type DeliveryStatus,
   fieldsOf,
   findWebhook,
   presentDelivery,
   type WebhookDelivery,
+  type WebhookDeliveryStatus,
 } from './resource.ts';
 
 /** Lists deliveries and makes them ready again; the sender takes ready deliveries within a second. */
@@ -35,7 +35,7 @@ export interface DeliveryPage {
 }
 
 export interface DeliveryQuery {
-  status?: DeliveryStatus | undefined;
+  status?: WebhookDeliveryStatus | undefined;
   /** Only of events before this one. */
   beforeSeq: number | null;
   limit: number;
@@ -60,7 +60,7 @@ export interface ReplayResult {
   nextFrom: number | null;
 }
 
-const STATES: Record<DeliveryStatus, readonly WebhookDeliveryState[]> = {
+const STATES: Record<WebhookDeliveryStatus, readonly WebhookDeliveryState[]> = {
   pending: ['ready', 'waiting'],
   succeeded: ['succeeded'],
   failed: ['failed'],

@@ -4,7 +4,7 @@ import { MINUTE, SECOND } from '../core/clock.ts';
  * How fast one endpoint is called: several concurrent calls while it responds, one call at a time with pauses while it
  * does not. An endpoint that is down costs one call a minute, however many deliveries wait for it.
  */
-export interface Pace {
+export interface EndpointPace {
   /** Concurrent calls that are allowed now; 0 during a pause. */
   width(now: number): number;
   succeeded(): void;
@@ -20,7 +20,7 @@ const MAX_FAILURES = 5;
 const FIRST_PAUSE_MS = SECOND;
 const MAX_PAUSE_MS = MINUTE;
 
-export function createPace(): Pace {
+export function createPace(): EndpointPace {
   let width = MAX_WIDTH;
   let failures = 0;
   let pauseMs = FIRST_PAUSE_MS;

@@ -70,14 +70,14 @@ export function fieldsOf(row: WebhookRow): WebhookFields {
 }
 
 export const DELIVERY_STATUSES = ['pending', 'succeeded', 'failed'] as const;
-export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+export type WebhookDeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 export interface WebhookDelivery {
   deliveryId: string;
   /** Absent when the event was deleted by retention. */
   eventId?: string;
   event?: string;
-  status: DeliveryStatus;
+  status: WebhookDeliveryStatus;
   attempts: number;
   responseCode?: number;
   /** The first KiB. */

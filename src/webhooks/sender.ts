@@ -10,7 +10,7 @@ import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
 import type { CallResult, WebhookCaller } from './call.ts';
 import { type DeliveryOutcome, outcomeOf, withoutErased } from './outcome.ts';
-import { createPace, type Pace } from './pace.ts';
+import { createPace, type EndpointPace } from './pace.ts';
 import { signatureHeaders, webhookPayload } from './payload.ts';
 import type { WebhookSecrets } from './secrets.ts';
 
@@ -67,7 +67,7 @@ const INTERNAL_ERROR: CallResult = { kind: 'no-response', reason: 'internal erro
 /** The deliveries of one webhook. */
 interface EndpointQueue {
   webhook: number;
-  pace: Pace;
+  pace: EndpointPace;
   /** Calls in progress, by event. */
   inFlight: Map<number, AbortController>;
   /** Ready deliveries that were read ahead. */

@@ -20,7 +20,7 @@ function granted<T>(value: T | Refusal): T {
 }
 
 describe('a campaign', () => {
-  it('begins as a draft, and changes where it is told to', async () => {
+  it('is created as a draft; an update changes the given fields only', async () => {
     const { campaigns, clock } = start();
     const made = await campaigns.create('acct_one', { name: 'Spring', description: 'Sale' });
     expect(made).toMatchObject({ name: 'Spring', description: 'Sale', status: 'draft' });
@@ -30,7 +30,7 @@ describe('a campaign', () => {
     expect(campaigns.get('acct_one', made.campaign_id)).toEqual(changed);
   });
 
-  it('of another account is not told from one that never was', async () => {
+  it('of another account is refused like one that does not exist', async () => {
     const { campaigns } = start();
     const { campaign_id } = await campaigns.create('acct_one', FIELDS);
     for (const id of [campaign_id, 'campaign_x']) {
@@ -54,7 +54,7 @@ describe('a campaign', () => {
     ['paused', false],
     ['sent', true],
     ['cancelled', true],
-  ])('that is %s: may be deleted %s', async (status, expected) => {
+  ])('that is %s can be deleted: %s', async (status, expected) => {
     const { campaigns, tables } = start();
     const made = await campaigns.create('acct_one', FIELDS);
     tables.campaigns.update({ ...made, status });
@@ -63,7 +63,7 @@ describe('a campaign', () => {
     expect(isRefusal(campaigns.get('acct_one', made.campaign_id))).toBe(expected);
   });
 
-  it('stands in pages, newest first', async () => {
+  it('is listed in pages, newest first', async () => {
     const { campaigns } = start();
     for (const name of ['a', 'b', 'c']) await campaigns.create('acct_one', { ...FIELDS, name });
     const first = await campaigns.list({ accountId: 'acct_one', beforeSeq: null, limit: 2 });
@@ -90,8 +90,8 @@ describe('analytics', () => {
       all.campaignCounts.add(id, noon + DAY, 'bounced', 1);
       all.campaignCounts.addClick(id, 'https://example.com/');
     });
-    const ask = async (wish: Partial<AnalyticsQuery> = {}) =>
-      granted(await campaigns.analytics('acct_one', id, { ...ALWAYS, ...wish }));
+    const ask = async (query: Partial<AnalyticsQuery> = {}) =>
+      granted(await campaigns.analytics('acct_one', id, { ...ALWAYS, ...query }));
     return { ask, noon, tables };
   }
   const NONE = {
@@ -110,7 +110,7 @@ describe('analytics', () => {
     cancelled: 0,
   };
 
-  it('have every total, the days on which something happened, and the links', async () => {
+  it('contain the totals, the days with events, and the links', async () => {
     const { ask, noon } = await counted();
     expect(await ask()).toEqual({
       totals: { ...NONE, sent: 3, delivered: 2, bounced: 1 },
@@ -122,7 +122,7 @@ describe('analytics', () => {
     });
   });
 
-  it('go by the hour, within full hours of the time asked for', async () => {
+  it('are grouped by hour, within full hours of the requested time', async () => {
     const { ask, noon } = await counted();
     const { totals, series } = await ask({
       from: noon + HOUR + MINUTE,

@@ -82,7 +82,7 @@ const MAILS: [name: string, changes: Partial<CampaignRequest>][] = [
     },
   ],
   [
-    'with a text of its own',
+    'with a separate text',
     {
       html: `<p>{{firstName}}</p>${COMPLIANCE}`,
       text: 'Dear {{firstName}} {{unsubscribe_email_text}}{{lastName}}\n{{company_address}} {{email}}',
@@ -133,7 +133,7 @@ describe('a campaign', () => {
     },
   );
 
-  it('stores its body once, and of each copy only what is its own', async () => {
+  it('stores its body once, and for each copy only the part that differs', async () => {
     const { messages, tables } = await sent({ html: `${'<p>A long letter</p>'.repeat(500)}${COMPLIANCE}` });
     const contents = messages.map(({ content_id }) => tables.messages.content(content_id));
     expect(new Set(contents.map((content) => content?.shared_id)).size).toBe(1);
@@ -144,7 +144,7 @@ describe('a campaign', () => {
     }
   });
 
-  it('has another body when what goes into it changes on the way', async () => {
+  it('has a new body when its input changes during sending', async () => {
     const setting = await startCampaigns();
     const { db, tables, clock, runner, content } = setting;
     for (const [email, profile] of PEOPLE) await setting.member(email, profile);
@@ -170,7 +170,7 @@ describe('a campaign', () => {
 });
 
 describe('erasing a member', () => {
-  it('removes what is theirs, and leaves the others their mail', async () => {
+  it('removes only their part', async () => {
     const { audience, content, messages, tables } = await sent({});
     const before = messages.map((message) => content(message));
     const erased = await audience.erasure.erase('acct_one', emailIdentifier('ada@example.net'));
@@ -183,7 +183,7 @@ describe('erasing a member', () => {
 });
 
 describe('retention', () => {
-  it('deletes the body of a campaign with the last copy, when its days are over', async () => {
+  it('deletes the body of a campaign with its last expired copy', async () => {
     const { tables, writer, clock, messages, deliverAll } = await sent({});
     const log = createLog({ level: 'silent', hashAddresses: true });
     const sharedId = tables.messages.content(messages[0]?.content_id ?? 0)?.shared_id ?? 0;

@@ -59,8 +59,8 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const queued = (setting: CampaignSetting, id: string, count: number) =>
   eventually(`${count} messages to be queued`, () => setting.progress(id).queued >= count, { everyMs: 5 });
 
-describe('sending goes on', () => {
-  it('just ahead of delivery, and ends with every member having one message', async () => {
+describe('sending a campaign', () => {
+  it('continues just ahead of delivery until each member has one message', async () => {
     const setting = await startCampaigns();
     const { send, runner, progress, deliverAll, tables, until, messages } = setting;
     await crowd(setting, 4500);
@@ -81,7 +81,7 @@ describe('sending goes on', () => {
     expect(setting.tables.campaignSends.open()).toEqual([]);
   });
 
-  it('where the last commit left off, whenever the daemon ends', async () => {
+  it('continues after a restart from the last commit', async () => {
     const setting = await startCampaigns();
     const { send, progress, messages, tables } = setting;
     await crowd(setting, 700);
@@ -106,7 +106,7 @@ describe('sending goes on', () => {
     expect(messages(row)).toHaveLength(700);
   });
 
-  it('past a destination that is slow or down, after a while', async () => {
+  it('does not wait for a destination that is slow or down', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 4500);
     const row = granted(await setting.send());
@@ -118,7 +118,7 @@ describe('sending goes on', () => {
     await queued(setting, row.campaign_id, 4000);
   });
 
-  it('with a turn for each of several campaigns, whoever has more members', async () => {
+  it('alternates between campaigns of any size', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 1500);
     const small = await setting.makeGroup('Small');
@@ -130,7 +130,7 @@ describe('sending goes on', () => {
     expect(setting.progress(large.campaign_id).queued).toBeLessThan(1500);
   });
 
-  it('not while the house is full', async () => {
+  it('stops while the queue is full', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 10);
     const row = granted(await setting.send());
@@ -143,7 +143,7 @@ describe('sending goes on', () => {
     await queued(setting, row.campaign_id, 10);
   });
 
-  it('without those who are erased on the way, whose mail that waits is called off', async () => {
+  it('skips members who were erased meanwhile and cancels their queued messages', async () => {
     const setting = await startCampaigns();
     const people = await Promise.all(['a', 'b', 'c'].map((name) => setting.member(`${name}@d0.example`)));
     const row = granted(await setting.send({ perHour: 1 }));
@@ -160,7 +160,7 @@ describe('sending goes on', () => {
     ]);
   });
 
-  it('without those who joined too late', async () => {
+  it('skips members who joined after the start', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 10);
     const row = granted(await setting.send());
@@ -174,7 +174,7 @@ describe('sending goes on', () => {
 });
 
 describe('the queue', () => {
-  it('is never filled over its bound, whatever the number of members and campaigns', async () => {
+  it('never exceeds its limit, whatever the number of members and campaigns', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 200);
     setting.limitQueue(60);
@@ -194,11 +194,11 @@ describe('the queue', () => {
 
   it.each([
     ['is over its bound', true],
-    ['has room, and members are left', false],
-  ])('lets go of what was held while the house is full: it %s', async (_, isThrough) => {
+    ['has capacity, and members are left', false],
+  ])('releases held messages while it is full: it %s', async (_, isComplete) => {
     const setting = await startCampaigns();
     const { sending, tables, writer } = setting;
-    await crowd(setting, isThrough ? 50 : 80);
+    await crowd(setting, isComplete ? 50 : 80);
     setting.limitQueue(50);
     const row = granted(await setting.send());
     setting.runner.start();
@@ -211,13 +211,13 @@ describe('the queue', () => {
     granted(await sending.resume('acct_one', row.campaign_id));
     await eventually('the mail to be due', () => !tables.campaignSends.anyHeld(row.seq));
     await setting.deliverAll();
-    if (isThrough) await setting.until(row.campaign_id, 'sent');
+    if (isComplete) await setting.until(row.campaign_id, 'sent');
     await pause(30);
     expect(setting.progress(row.campaign_id).queued).toBe(50);
   });
 });
 
-describe('a portion of a campaign', () => {
+describe('a batch of a campaign', () => {
   const KB = 1024;
   const distinct = Array.from({ length: 2800 }, (_, n) => `{{customFields.none|${n}}}`).join('');
 
@@ -247,15 +247,15 @@ describe('a portion of a campaign', () => {
     ],
     ['long values', 'x'.repeat(60 * KB), 5, ''],
     ['many values', '', 7, distinct],
-  ])('ends sooner with %s, and the campaign reaches everybody once', async (_, bio, most, slots) => {
+  ])('ends sooner with %s, and the campaign reaches each member once', async (_, bio, most, slots) => {
     expect(Math.max(...(await portionsOf(slots, bio)))).toBeLessThanOrEqual(most);
   });
 
-  it('does not end sooner with a long template, which is rendered once for all', async () => {
+  it('does not end sooner with a long template, which is rendered once', async () => {
     expect(Math.max(...(await portionsOf('x'.repeat(300 * KB), '')))).toBe(12);
   });
 
-  it('ends sooner with mails that grow too long to be written', async () => {
+  it('ends sooner with messages that become too long', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 12, () => ({ bio: 'x'.repeat(60 * KB) }));
     const row = granted(await setting.send({ html: `${BODY.html}${'{{customFields.bio}}'.repeat(150)}` }));
@@ -271,7 +271,7 @@ describe('a portion of a campaign', () => {
   });
 });
 
-describe('what waits in the queue of a campaign', () => {
+describe('queued messages of a campaign', () => {
   /** Ten messages, of which one was put off. */
   async function waiting() {
     const setting = await startCampaigns();
@@ -289,7 +289,7 @@ describe('what waits in the queue of a campaign', () => {
     return { ...setting, row, all, deferred };
   }
 
-  it('is held when it is paused, and due again when it is resumed, with its full time to be tried', async () => {
+  it('are held when it is paused and due when it is resumed, with a new expiry', async () => {
     const { sending, row, all, tables, clock, until, writer, deferred } = await waiting();
     granted(await sending.pause('acct_one', row.campaign_id));
     // As the scheduler does with what leaves the queue.
@@ -313,39 +313,39 @@ describe('what waits in the queue of a campaign', () => {
     await until(row.campaign_id, 'sending');
   });
 
-  it('is called off when it is cancelled, also what was put off', async () => {
+  it('are cancelled with it, also deferred ones', async () => {
     const { sending, row, all, tables, campaigns, writer } = await waiting();
     const [, leased] = all;
     if (leased === undefined) throw new Error('no message');
     await writer.run((rows) => rows.queue.lease(leased.seq, 1));
     granted(await sending.cancel('acct_one', row.campaign_id));
     expect(stillAllowed(tables, leased)).toEqual({ kind: 'email_failed', fields: { reason: 'cancelled' } });
-    await eventually('the others to be called off', () => tables.queue.count() === 1);
+    await eventually('the others to be cancelled', () => tables.queue.count() === 1);
     for (const { seq } of all.filter((message) => message !== leased)) {
       expect(tables.messages.bySeq(seq)?.status).toBe('cancelled');
       expect(tables.events.ofMessage(seq).map(({ kind, data }) => `${kind} ${data}`)).toEqual([
         'email_failed {"reason":"cancelled"}',
       ]);
     }
-    // One is still being sent: whether it goes, only its campaign can tell.
+    // One is still being sent: its state depends on the campaign.
     expect(await campaigns.remove('acct_one', row.campaign_id)).toMatchObject({ code: 'INVALID_STATE' });
     await writer.run((rows) => rows.queue.release(leased.seq, 1));
-    await eventually('the last to be called off', () => tables.campaignSends.open().length === 0);
+    await eventually('the last to be cancelled', () => tables.campaignSends.open().length === 0);
     expect(tables.queue.count()).toBe(0);
     granted(await campaigns.remove('acct_one', row.campaign_id));
   });
 
-  it('can be called off when the campaign is sent, as long as something is to be tried again', async () => {
+  it('can be cancelled after the campaign is sent while messages are deferred', async () => {
     const { sending, row, tables, until, deliverAll, deferred } = await waiting();
     await deliverAll();
     await until(row.campaign_id, 'sent');
     expect(tables.queue.get(deferred.seq)).not.toBeNull();
     granted(await sending.cancel('acct_one', row.campaign_id));
-    await eventually('it to be called off', () => tables.queue.count() === 0);
+    await eventually('it to be cancelled', () => tables.queue.count() === 0);
     expect(tables.messages.bySeq(deferred.seq)?.status).toBe('cancelled');
   });
 
-  it('is mail like any other when the campaign is deleted', async () => {
+  it('are sent when the campaign is deleted', async () => {
     const { row, tables, until, deliverAll, deferred, campaigns } = await waiting();
     await deliverAll();
     await until(row.campaign_id, 'sent');
@@ -353,7 +353,7 @@ describe('what waits in the queue of a campaign', () => {
     expect(stillAllowed(tables, deferred)).toBeNull();
   });
 
-  it('has nothing to do with mail that only names the campaign', async () => {
+  it('do not include messages that only name the campaign', async () => {
     const { sending, row, tables, all } = await waiting();
     granted(await sending.pause('acct_one', row.campaign_id));
     const [, message] = all;
@@ -363,7 +363,7 @@ describe('what waits in the queue of a campaign', () => {
   });
 });
 
-describe('what changes while it is under way', () => {
+describe('a change during sending', () => {
   const account = (setting: CampaignSetting, status: 'active' | 'disabled') => {
     const row = setting.tables.accounts.get('acct_one');
     if (row !== null) setting.tables.accounts.update({ ...row, status });
@@ -395,7 +395,7 @@ describe('what changes while it is under way', () => {
       (s) => s.audience.groups.remove('acct_one', s.groupId),
       null,
     ],
-  ])('%s: it is paused, says why, and goes on when that is mended', async (_, code, harm, mend) => {
+  ])('%s: pauses the campaign with a reason until it is corrected', async (_, code, harm, correct) => {
     const setting = await startCampaigns();
     const { send, sending, runner, until, progress, clock } = setting;
     await crowd(setting, 2500);
@@ -410,18 +410,18 @@ describe('what changes while it is under way', () => {
     expect(progress(id).pausedReason).toMatch(new RegExp(`^${code}: `));
     expect(await sending.resume('acct_one', id)).toMatchObject({ code });
     expect(progress(id)).toMatchObject({ queued: 2000, pausedReason: expect.any(String) });
-    if (mend === null) {
+    if (correct === null) {
       granted(await sending.cancel('acct_one', id));
-      await eventually('its mail to be called off', () => setting.tables.queue.count() === 0);
+      await eventually('its mail to be cancelled', () => setting.tables.queue.count() === 0);
       return;
     }
-    await mend(setting);
+    await correct(setting);
     granted(await sending.resume('acct_one', id));
     await queued(setting, id, 2500);
     expect(progress(id).pausedReason).toBeNull();
   });
 
-  it('a fault in one campaign does not hold up another', async () => {
+  it('does not delay other campaigns when one fails', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 10);
     const broken = granted(await setting.send());
@@ -434,8 +434,8 @@ describe('what changes while it is under way', () => {
   });
 });
 
-describe('a paced campaign', () => {
-  it('sends evenly, and keeps its pace over a restart', async () => {
+describe('a campaign with perHour', () => {
+  it('sends evenly, also over a restart', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 30);
     const row = granted(await setting.send({ perHour: 480 }));
@@ -458,7 +458,7 @@ describe('a paced campaign', () => {
     expect(setting.progress(row.campaign_id).queued - before).toBeLessThanOrEqual(2);
   });
 
-  it('never sends more in an hour than it may, however the hour is cut and the portions fall', () => {
+  it('never sends more than perHour in any period of an hour', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 50_000 }),
@@ -500,7 +500,7 @@ describe('a paced campaign', () => {
 });
 
 describe('a custom field is known', () => {
-  it('when any contact of the account has it, however many have not', async () => {
+  it('when any contact of the account has it', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 2500, (n) =>
       n === 2499 ? { rare: 1, nothing: null } : n % 2 === 0 ? { plan: 'x' } : {},
@@ -518,7 +518,7 @@ describe('a custom field is known', () => {
     expect([...(await known('acct_two'))]).toEqual([]);
   });
 
-  it('with one look at each portion of the contacts, however many names are asked for', async () => {
+  it('by reading each batch of contacts once for all names', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 1000, () => ({ plan: 'x' }));
     const { campaignSends } = setting.tables;
@@ -536,7 +536,7 @@ describe('a custom field is known', () => {
     expect(await looks(150)).toBe(await looks(1));
   });
 
-  it('while others have their turn', async () => {
+  it('without blocking the event loop', async () => {
     const setting = await startCampaigns();
     await crowd(setting, 1000);
     let turns = 0;
@@ -553,7 +553,7 @@ describe('a custom field is known', () => {
 });
 
 describe("an account's message limits", () => {
-  it('make a campaign wait, not fail, and let it go on', async () => {
+  it('make a campaign wait until they permit more', async () => {
     const setting = await startCampaigns({ messagesPerHour: 30 });
     await crowd(setting, 70);
     const row = granted(await setting.send());

@@ -19,7 +19,7 @@ describe('a campaign that cannot be sent', () => {
       'TEMPLATE_NOT_FOUND',
       [],
     ],
-    ['a domain of somebody else', { from: 'a@other.example' }, 'DOMAIN_NOT_REGISTERED', ['from']],
+    ['a domain of another account', { from: 'a@other.example' }, 'DOMAIN_NOT_REGISTERED', ['from']],
     ['a domain for transactional mail', { from: 'a@example.com' }, 'USE_CASE_MISMATCH', ['from']],
     ['a domain not yet verified', { from: 'a@pending.example' }, 'DOMAIN_NOT_VERIFIED', ['from']],
     [
@@ -68,7 +68,7 @@ describe('a campaign that cannot be sent', () => {
       'TEMPLATE_VARIABLE_MISSING',
       ['email.local'],
     ],
-    ['all custom fields at once', { text: '{{customFields|none}}' }, 'VALIDATION_ERROR', ['customFields']],
+    ['all custom fields together', { text: '{{customFields|none}}' }, 'VALIDATION_ERROR', ['customFields']],
     [
       'a line break for the subject',
       { subject: '{{a}}', templateVariables: { a: '1\n2' } },
@@ -77,14 +77,14 @@ describe('a campaign that cannot be sent', () => {
     ],
   ])('because of %s', async (_, changes, code, named) => {
     const { member, send, tables, clock, campaigns } = await startCampaigns();
-    const wish = {
+    const row = {
       account_id: 'acct_one',
       domain_id: 'domain_p',
       name: 'pending.example',
       use_case: 'mk',
       status: 'PENDING',
     } as const;
-    insertDomain(tables, wish, clock.now());
+    insertDomain(tables, row, clock.now());
     await member(ADA, { customFields: { plan: 'gold' } });
     expect(refusal(await send(changes))).toEqual([code, named]);
     const { rows } = await campaigns.list({ accountId: 'acct_one', beforeSeq: null, limit: 9 });
@@ -92,12 +92,12 @@ describe('a campaign that cannot be sent', () => {
     expect(tables.campaignSends.open()).toEqual([]);
   });
 
-  it('because there is none, or it is another account’s', async () => {
+  it('because it does not exist or belongs to another account', async () => {
     const { send } = await startCampaigns();
     expect(refusal(await send({}, { id: 'campaign_1' }))).toEqual(['CAMPAIGN_NOT_FOUND', []]);
   });
 
-  it('because the key may not send from that domain, the group is switched off, or the house is busy', async () => {
+  it('because the key cannot use the domain, the group is inactive, or the daemon is under pressure', async () => {
     const { send, audience, groupId, press } = await startCampaigns();
     expect(refusal(await send({}, { allowFrom: ['other.example'] }))[0]).toBe('KEY_NOT_ALLOWED');
     granted(await audience.groups.update('acct_one', groupId, { isActive: false }));
@@ -114,7 +114,7 @@ describe('a campaign that cannot be sent', () => {
     expect(refusal(await send())[0]).toBe('COMPANY_ADDRESS_MISSING');
   });
 
-  it('a second time, whatever became of the first', async () => {
+  it('a second time, whatever its status', async () => {
     const { send, sending, draft } = await startCampaigns();
     const id = await draft();
     granted(await send({}, { id }));
@@ -129,7 +129,7 @@ describe('a campaign that cannot be sent', () => {
 });
 
 describe('a campaign that is sent', () => {
-  it('goes to every member once, each with their own fields, addressed to them alone', async () => {
+  it('goes to each member once, with the member’s fields, addressed to no one else', async () => {
     const { member, send, runner, until, messages, content, deliverAll, progress, groupId } =
       await startCampaigns();
     await member(ADA, {
@@ -201,7 +201,7 @@ describe('a campaign that is sent', () => {
     }
   });
 
-  it('leaves out members whose raw fields would hide the compliance footer', async () => {
+  it('skips members whose raw fields would hide the compliance footer', async () => {
     const { member, send, runner, until, messages, progress, deliverAll } = await startCampaigns();
     await member(ADA, { customFields: { greeting: '<b>Hello</b>' } });
     await member('hidden@example.net', { customFields: { greeting: '<!--' } });
@@ -225,7 +225,7 @@ describe('a campaign that is sent', () => {
     ]);
   });
 
-  it('leaves out those who may not be written to, have no address, or have fields that cannot be shown', async () => {
+  it('skips members who are not eligible, have no address, or have fields that cannot be rendered', async () => {
     const setting = await startCampaigns();
     const { member, send, runner, until, messages, progress, tables, writer, groupId, onSuppressionChange } =
       setting;
@@ -278,7 +278,7 @@ describe('a campaign that is sent', () => {
     });
   });
 
-  it('keeps the wording that a template had when it was sent', async () => {
+  it('uses the template as it was when it was sent', async () => {
     const { member, send, runner, messages, tables, ids, clock, writer } = await startCampaigns();
     await member(ADA);
     const template = {
@@ -308,7 +308,7 @@ describe('a campaign that is sent', () => {
     expect(messages(row)[0]?.subject).toBe('Before');
   });
 
-  it('to nobody is sent at once', async () => {
+  it('to an empty group is sent immediately', async () => {
     const { send, runner, until, progress } = await startCampaigns();
     const row = granted(await send());
     runner.start();
@@ -316,7 +316,7 @@ describe('a campaign that is sent', () => {
     expect(progress(row.campaign_id)).toMatchObject({ members: 0, queued: 0 });
   });
 
-  it('waits for its time, and takes those who are members then', async () => {
+  it('starts at its time with the members of that time', async () => {
     const { send, runner, until, clock, member, messages, progress } = await startCampaigns();
     const row = granted(await send({ scheduledAt: iso(clock.now() + DAY), subject: 'Hello' }));
     expect(row.status).toBe('scheduled');
@@ -334,7 +334,7 @@ describe('a campaign that is sent', () => {
   });
 });
 
-describe('what may be done with a campaign that is', () => {
+describe('actions that are allowed for a campaign that is', () => {
   const VERBS = ['pause', 'resume', 'cancel'] as const;
 
   it.each<[CampaignStatus, (CampaignStatus | null)[]]>([
@@ -360,7 +360,7 @@ describe('what may be done with a campaign that is', () => {
     }
   });
 
-  it('of another account: not told from none', async () => {
+  it('of another account: refused like an unknown one', async () => {
     const { send, draft, sending } = await startCampaigns();
     const id = await draft();
     granted(await send({}, { id }));
@@ -372,7 +372,7 @@ describe('what may be done with a campaign that is', () => {
     }
   });
 
-  it('paused before its time: it waits for it again when it is resumed', async () => {
+  it('paused before its time: scheduled again when it is resumed', async () => {
     const { send, sending, clock, draft } = await startCampaigns();
     const id = await draft();
     granted(await send({ scheduledAt: iso(clock.now() + HOUR) }, { id }));

@@ -25,7 +25,7 @@ export const BODY: Omit<CampaignRequest, 'subscriptionGroupId'> = {
 };
 const CALLER = { by: 'key_one', ipAddress: null, userAgent: null };
 
-/** Campaigns over a real database: a verified marketing domain, a group, and a runner that starts when told to. */
+/** Campaigns over a real database: with a verified marketing domain, a group, and a runner that is not started. */
 export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
   const store = startStore(heldClock(), defaults);
   const { tables, writer, ids, clock } = store;
@@ -54,7 +54,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
   let pressed: Refusal | null = null;
   let bound = Number.POSITIVE_INFINITY;
   const announced: string[] = [];
-  const house = {
+  const deps = {
     tables,
     writer,
     clock,
@@ -68,10 +68,10 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     expire: { tx: 2 * DAY, mk: 4 * DAY },
     announce: (_lane: 0 | 1, { destination }: { destination: string }) => announced.push(destination),
   };
-  const runner = createCampaignRunner(house);
+  const runner = createCampaignRunner(deps);
   onTestFinished(() => runner.stop());
-  const sending = createCampaignSending({ ...house, onChange: runner.wake });
-  const campaigns = createCampaigns(house);
+  const sending = createCampaignSending({ ...deps, onChange: runner.wake });
+  const campaigns = createCampaigns(deps);
   const account = () => {
     const row = tables.accounts.get('acct_one');
     if (row === null) throw new Error('no such account');
@@ -84,9 +84,9 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     audience,
     announced,
     runner,
-    /** As a daemon that starts after the first has ended. */
+    /** A second runner, as after a restart of the daemon. */
     anotherRunner: () => {
-      const next = createCampaignRunner(house);
+      const next = createCampaignRunner(deps);
       onTestFinished(() => next.stop());
       return next;
     },
@@ -98,11 +98,11 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     press: (refusal: Refusal | null) => {
       pressed = refusal;
     },
-    /** Campaigns may fill the queue so far. */
+    /** The capacity of the queue. */
     limitQueue: (messages: number) => {
       bound = messages;
     },
-    /** A contact that agreed, in the group. */
+    /** A member of the group with consent. */
     member: async (email: string, profile: object = {}, into = groupId) => {
       const made = granted(await audience.contacts.create('acct_one', { email, ...profile }, CALLER));
       await join(made.seq, into);
@@ -111,7 +111,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     join,
     draft: async () =>
       (await campaigns.create('acct_one', { name: 'Spring', description: null })).campaign_id,
-    /** Makes a campaign and sends it. */
+    /** Creates a campaign and sends it. */
     send: async (
       changes: Partial<CampaignRequest> = {},
       options: { allowFrom?: string[]; id?: string } = {},
@@ -138,13 +138,13 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
         const row = granted(campaigns.get('acct_one', id));
         return row.status === status ? row : null;
       }),
-    /** Its messages, the oldest first. */
+    /** Messages of a campaign, oldest first. */
     messages: (row: Pick<CampaignRow, 'campaign_id'>) =>
       tables.messages
         .list({ accountId: 'acct_one', campaignId: row.campaign_id, limit: 10_000 })
         .rows.toReversed(),
     content: (message: MessageRow) => contentOf(tables, message),
-    /** As if delivery took whatever is due and delivered it. */
+    /** Delivers everything that is due. */
     deliverAll: () =>
       writer.run((all) => {
         for (const row of all.queue.list({}, 10_000)) {

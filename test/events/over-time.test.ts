@@ -51,13 +51,13 @@ const COMPLAINT = {
   feedbackType: 'abuse',
 };
 
-/** taken: delivered, and no more is heard of it. abuse: complained about. */
+/** taken: delivered without further reports. abuse: reported as abuse. */
 type Fate = keyof typeof REPORTS | 'taken' | 'abuse';
 
 async function start() {
-  const house = await startAudience();
-  const { tables, writer, recorder, clock } = house;
-  await house.add(ADA);
+  const env = await startAudience();
+  const { tables, writer, recorder, clock } = env;
+  await env.add(ADA);
   const now = clock.now();
   tables.campaigns.insert({
     campaign_id: CAMPAIGN,
@@ -92,12 +92,12 @@ async function start() {
         tables.campaignCounts.totals({ campaignId: CAMPAIGN, from: 0, to: Number.MAX_SAFE_INTEGER }),
       ).filter(([, count]) => count > 0),
     );
-  return { ...house, mail, counts };
+  return { ...env, mail, counts };
 }
 
 type Suppressed = `${SuppressionReason} ${SuppressionStream}`;
 
-describe('mail after mail', () => {
+describe('several messages over time', () => {
   it.each<[string, [day: number, fate: Fate][], Suppressed[], status: string]>([
     [
       'all of it taken',
@@ -241,28 +241,28 @@ describe('mail after mail', () => {
       'complained',
     ],
   ])('%s', async (_, mails, suppressed, status) => {
-    const house = await start();
+    const env = await start();
     let day = 0;
     let list: string[] = [];
     for (const [at, fate] of mails) {
-      house.clock.advance((at - day) * DAY);
+      env.clock.advance((at - day) * DAY);
       day = at;
-      list = await house.mail(fate);
+      list = await env.mail(fate);
     }
     expect(list).toEqual(suppressed);
-    expect(house.status(ADA)).toBe(status);
+    expect(env.status(ADA)).toBe(status);
   });
 
-  it('a complaint about transactional mail ends all of it', async () => {
-    const house = await start();
-    expect(await house.mail('abuse', 'tx')).toEqual(['complaint all']);
-    expect(house.status(ADA)).toBe('complained');
+  it('a complaint about transactional mail suppresses all mail', async () => {
+    const env = await start();
+    expect(await env.mail('abuse', 'tx')).toEqual(['complaint all']);
+    expect(env.status(ADA)).toBe('complained');
   });
 
-  it('is counted by its campaign, each report once however often it comes', async () => {
-    const house = await start();
-    for (const fate of ['taken', 'full', 'full', 'unknown', 'abuse', 'slow'] as const) await house.mail(fate);
-    expect(house.counts()).toEqual({
+  it('counts each report once in the campaign', async () => {
+    const env = await start();
+    for (const fate of ['taken', 'full', 'full', 'unknown', 'abuse', 'slow'] as const) await env.mail(fate);
+    expect(env.counts()).toEqual({
       sent: 6,
       delivered: 6,
       bounced: 3,

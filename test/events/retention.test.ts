@@ -29,7 +29,7 @@ function start(options: { mayShrink?: () => boolean } = {}) {
     onPortion: (kind, deleted) => void portions.push([kind, deleted]),
   });
   onTestFinished(() => retention.stop());
-  const send = (wish: Partial<MessageRow> = {}) => writer.run((all) => enqueue(all, clock.now(), wish));
+  const send = (columns: Partial<MessageRow> = {}) => writer.run((all) => enqueue(all, clock.now(), columns));
   const end = (seq: number) =>
     writer.run((all) => {
       const message = all.messages.bySeq(seq) ?? expect.unreachable();
@@ -60,8 +60,8 @@ function start(options: { mayShrink?: () => boolean } = {}) {
     send,
     event,
     /** A message that is final. */
-    sent: async (wish: Partial<MessageRow> = {}) => {
-      const message = await send(wish);
+    sent: async (columns: Partial<MessageRow> = {}) => {
+      const message = await send(columns);
       await end(message.seq);
       return message;
     },
@@ -72,7 +72,7 @@ function start(options: { mayShrink?: () => boolean } = {}) {
 }
 
 describe('bodies', () => {
-  it('go when their message has been final for seven days, not a millisecond before', async () => {
+  it('are deleted when their message has been final for seven days', async () => {
     const { sent, hasBody, clock, retention } = start();
     const { content_id: body } = await sent();
     clock.advance(BODY_DAYS * DAY);
@@ -83,7 +83,7 @@ describe('bodies', () => {
     expect(hasBody(body)).toBe(false);
   });
 
-  it('stay while one of the messages that share them is not final, or final too recently', async () => {
+  it('are kept while one of the messages that share them is not final or final too recently', async () => {
     const { send, end, hasBody, clock, retention, tables } = start();
     const content_id = tables.messages.insertContent(packContent('{}'), clock.now());
     const messages = [];
@@ -103,7 +103,7 @@ describe('bodies', () => {
     expect(hasBody(content_id)).toBe(false);
   });
 
-  it('of campaigns with many messages are looked through in portions', async () => {
+  it('of campaigns with many messages are examined in portions', async () => {
     const { hasBody, clock, retention, writer, tables, portions, recorder } = start();
     const content_id = tables.messages.insertContent(packContent('{}'), clock.now());
     const seqs = await writer.run((all) =>
@@ -128,7 +128,7 @@ describe('bodies', () => {
     expect(looks.length).toBeGreaterThanOrEqual(9);
   });
 
-  it('without a message go by their own age', async () => {
+  it('without a message are deleted by their age', async () => {
     const { hasBody, clock, retention, tables } = start();
     const old = tables.messages.insertContent(packContent('{}'), clock.now());
     clock.advance(BODY_DAYS * DAY + 1);
@@ -137,7 +137,7 @@ describe('bodies', () => {
     expect([hasBody(old), hasBody(young)]).toEqual([false, true]);
   });
 
-  it('behind one that stays go nevertheless', async () => {
+  it('after one that is kept are deleted', async () => {
     const { send, sent, hasBody, clock, retention } = start();
     const { content_id: waiting } = await send();
     const { content_id: body } = await sent();
@@ -148,7 +148,7 @@ describe('bodies', () => {
 });
 
 describe('messages', () => {
-  it('go ninety days after they were accepted, with their attempts and events, unless they are not final', async () => {
+  it('are deleted ninety days after they were accepted, with their attempts and events, if they are final', async () => {
     const { send, sent, clock, retention, tables } = start();
     const old = await sent();
     const waiting = await send();
@@ -168,7 +168,7 @@ describe('messages', () => {
 });
 
 describe('events', () => {
-  it('from before a clock was set back are not taken for old', async () => {
+  it('from before a clock was set back are not deleted', async () => {
     const { event, hasEvent, clock, retention } = start();
     const real = clock.now();
     const before = event();
@@ -183,7 +183,7 @@ describe('events', () => {
     expect([before, wrong, after].map(hasEvent)).toEqual([false, false, false]);
   });
 
-  it('of a clock that was set forward stay, and hold up nobody', async () => {
+  it('with times in the future are kept and do not block others', async () => {
     const { event, hasEvent, clock, retention } = start();
     const wrong = event(clock.now() + 400 * DAY);
     const right = event();
@@ -195,7 +195,7 @@ describe('events', () => {
 });
 
 describe('everything else', () => {
-  it('goes when its time is over', async () => {
+  it('is deleted when it expires', async () => {
     const { clock, retention, tables } = start();
     const now = clock.now();
     const answer = {
@@ -238,7 +238,7 @@ describe('free pages', () => {
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   }
 
-  it('are given back, but for a reserve', async () => {
+  it('are released except for a reserve', async () => {
     const store = start();
     freePages(store);
     const before = store.tables.freeSpace.pages().total;
@@ -252,7 +252,7 @@ describe('free pages', () => {
     expect((await store.retention.run()).freePages).toBe(0);
   });
 
-  it('stay where they are while the file is being cleared of erased data', async () => {
+  it('are not moved while erased data is being cleared', async () => {
     const store = start({ mayShrink: () => false });
     freePages(store);
     expect(await store.retention.run()).toMatchObject({ bodies: 1, freePages: 0 });
@@ -260,7 +260,7 @@ describe('free pages', () => {
 });
 
 describe('a pass', () => {
-  it('that was interrupted between two portions is continued by the next start', async () => {
+  it('that was interrupted between two portions is continued after a restart', async () => {
     const { dir, event, clock, portions, retention, tables, writer } = start();
     await writer.run(() => {
       for (let n = 0; n < 500; n++) event();
@@ -311,13 +311,13 @@ describe('a pass', () => {
     expect(Math.max(...portions.map(([, deleted]) => deleted))).toBeLessThanOrEqual(1000);
   });
 
-  it('looks at the clock after a few rows, as the next ones may cost more than the last', async () => {
+  it('checks the time after a few rows', async () => {
     const { event, clock, portions, retention, writer } = start();
     await writer.run(() => {
       for (let n = 0; n < 600; n++) event();
     });
     clock.advance(EVENT_DAYS * DAY + 1);
-    // Each look at the clock finds that 1 ms has passed.
+    // Each check of the time finds that 1 ms has passed.
     let now = 0;
     const ticking = vi.spyOn(performance, 'now').mockImplementation(() => ++now);
     try {
@@ -339,7 +339,7 @@ describe('a pass', () => {
     expect(portions.every(([, deleted]) => deleted === 0)).toBe(true);
   });
 
-  it('reports what it is at, and when it was completed', async () => {
+  it('reports its progress and its end', async () => {
     const { event, clock, retention } = start();
     event();
     expect(retention.progress()).toEqual({ current: null, remaining: null, completedAt: null });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { MINUTE } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
 import { presentEvent } from '../../src/events/feed.ts';
-import { createVisits, type Visit } from '../../src/events/visits.ts';
+import { createVisits, type TrackedVisit } from '../../src/events/visits.ts';
 import { enqueue, startStore } from '../support/store.ts';
 
 const PERSON = { ip: '192.0.2.7', userAgent: 'A browser', isBot: false, isProxy: false };
@@ -24,14 +24,14 @@ function start(options: { failing?: boolean } = {}) {
       results[`${kind} ${result}`] = (results[`${kind} ${result}`] ?? 0) + 1;
     },
   });
-  type Changes = Partial<Omit<Visit, 'kind'>>;
-  const visit = (changes: Changes = {}): Visit => ({
+  type Changes = Partial<Omit<TrackedVisit, 'kind'>>;
+  const visit = (changes: Changes = {}): TrackedVisit => ({
     kind: 'email_opened',
     messageId: message.message_id,
     ...PERSON,
     ...changes,
   });
-  const click = (changes: Changes & { url?: string } = {}): Visit => ({
+  const click = (changes: Changes & { url?: string } = {}): TrackedVisit => ({
     ...visit(changes),
     kind: 'email_clicked',
     url: changes.url ?? 'https://x.example/',

@@ -45,7 +45,7 @@ function start() {
 }
 
 describe('an event', () => {
-  it('is due for every webhook of its account that takes its kind', async () => {
+  it('has a delivery for each webhook of its account that takes its kind', async () => {
     const { tables, writer, recorder, clock, due, addWebhook, rows } = start();
     const all = addWebhook('acct_one', '*');
     const sent = addWebhook('acct_one', 'email_sent', 'email_opened');
@@ -62,7 +62,7 @@ describe('an event', () => {
     expect(due).toEqual([all, sent]);
   });
 
-  it('of a domain, of a refused send and of an opt-out is told as well', async () => {
+  it('of a domain, of a refused send and of an opt-out has deliveries as well', async () => {
     const { tables, writer, recorder, addWebhook, rows } = start();
     addWebhook('acct_one', '*');
     const domain = tables.domains.byId('domain_one');
@@ -80,7 +80,7 @@ describe('an event', () => {
     ]);
   });
 
-  it('is due for nobody when its unit of work is undone', async () => {
+  it('has no delivery when its unit of work is rolled back', async () => {
     const { tables, writer, recorder, clock, addWebhook, rows } = start();
     addWebhook('acct_one', '*');
     const unit = writer.run((unit) => {
@@ -91,7 +91,7 @@ describe('an event', () => {
     expect(rows()).toEqual([]);
   });
 
-  it('that did not happen is told to nobody', async () => {
+  it('that is not recorded has no delivery', async () => {
     const { tables, writer, recorder, clock, addWebhook, rows } = start();
     addWebhook('acct_one', '*');
     await writer.run(
@@ -102,16 +102,16 @@ describe('an event', () => {
 });
 
 describe('retention', () => {
-  it('takes what was told together with the events that it tells of', async () => {
+  it('deletes deliveries together with their events', async () => {
     const { tables, writer, recorder, clock, log, addWebhook, rows } = start();
     addWebhook('acct_one', '*');
-    const tell = () =>
+    const record = () =>
       writer.run(
         (unit) => void recorder.message(unit, enqueue(tables, clock.now()), exampleEvent('email_sent')),
       );
-    await tell();
+    await record();
     clock.advance(91 * DAY);
-    await tell();
+    await record();
     await createRetention({ clock, log, tables, writer, bodyDays: 7, eventDays: 90 }).run();
     expect(rows()).toHaveLength(1);
   });

@@ -9,7 +9,7 @@ import { contentOf, insertAccount, insertDomain } from '../support/store.ts';
 import { accepted, BODY, HTML, refused, startAcceptance } from './acceptance.ts';
 
 describe('an accepted send', () => {
-  it('is stored, queued, announced and answered', async () => {
+  it('is stored, queued, announced and confirmed', async () => {
     const { send, stored, tables, announced } = startAcceptance();
     const { data, body } = accepted(await send());
     expect(data).toMatchObject({
@@ -36,7 +36,7 @@ describe('an accepted send', () => {
     expect(announced).toEqual([{ account_id: 'acct_one', destination: 'example.net' }]);
   });
 
-  it('keeps what a worker needs, values escaped in html and marks for what is the copy’s own', async () => {
+  it('stores escaped values in html and marks for the parts that differ between copies', async () => {
     const { send, stored, tables } = startAcceptance();
     accepted(await send());
     const content = contentOf(tables, stored()[0]);
@@ -50,7 +50,7 @@ describe('an accepted send', () => {
     expect(content.messageId).toMatch(/^msg_.*@example\.com$/);
   });
 
-  it('makes every recipient a message of its own over one content', async () => {
+  it('creates a message for each recipient with one shared content', async () => {
     const { send, stored, announced } = startAcceptance();
     const { data } = accepted(
       await send({
@@ -71,7 +71,7 @@ describe('an accepted send', () => {
     expect(announced.map(({ destination }) => destination)).toEqual(['one.test', 'two.test', 'three.test']);
   });
 
-  it('may go to blind copies alone', async () => {
+  it('can have only blind copies', async () => {
     const { send } = startAcceptance();
     const { to: _, ...rest } = BODY;
     expect(
@@ -79,7 +79,7 @@ describe('an accepted send', () => {
     ).toBe('bcc');
   });
 
-  it('knows simulated mail', async () => {
+  it('recognizes simulated mail', async () => {
     const { send, stored } = startAcceptance();
     accepted(await send({ to: 'bounced@simulator.mail.test' }));
     expect(stored()[0]?.simulated).toBe(1);
@@ -87,7 +87,7 @@ describe('an accepted send', () => {
 });
 
 describe('a refused send', () => {
-  it.each<[string, Partial<SendRequest>, string, string]>([
+  const REFUSED: [what: string, changes: Partial<SendRequest>, code: string, field: string][] = [
     ['an unregistered domain', { from: 'a@elsewhere.test' }, 'DOMAIN_NOT_REGISTERED', 'from'],
     ['a subdomain of a registered one', { from: 'a@sub.example.com' }, 'DOMAIN_NOT_REGISTERED', 'from'],
     ['a pending domain', { from: 'a@pending.test' }, 'DOMAIN_NOT_VERIFIED', 'from'],
@@ -176,7 +176,9 @@ describe('a refused send', () => {
       'ATTACHMENTS_TOO_LARGE',
       'attachments',
     ],
-  ])('%s', async (_, changes, code, field) => {
+  ];
+
+  it('has the code and the field of its fault, and stores nothing', async () => {
     const { send, stored, tables, announced } = startAcceptance();
     insertAccount(tables, 'acct_two', 0);
     insertDomain(
@@ -205,14 +207,17 @@ describe('a refused send', () => {
       0,
     );
     insertDomain(tables, { account_id: 'acct_two', domain_id: 'domain_t', name: 'theirs.test' }, 0);
-    const refusal = refused(await send(changes));
-    expect(refusal.code).toBe(code);
-    expect(refusal.extras.details?.[0]?.field).toBe(field);
+    const actual: unknown[] = [];
+    for (const [what, changes] of REFUSED) {
+      const { code, extras } = refused(await send(changes));
+      actual.push([what, code, extras.details?.[0]?.field]);
+    }
+    expect(actual).toEqual(REFUSED.map(([what, , code, field]) => [what, code, field]));
     expect(stored()).toEqual([]);
     expect(announced).toEqual([]);
   });
 
-  it('takes exactly 2 MB of attachments', async () => {
+  it('accepts exactly 2 MB of attachments', async () => {
     const { send } = startAcceptance();
     accepted(
       await send({
@@ -221,7 +226,7 @@ describe('a refused send', () => {
     );
   });
 
-  it('sends from a domain that fails for the time being', async () => {
+  it('accepts a domain that fails temporarily', async () => {
     const { send, tables } = startAcceptance();
     insertDomain(
       tables,
@@ -231,7 +236,7 @@ describe('a refused send', () => {
     accepted(await send({ from: 'a@shaky.test' }));
   });
 
-  it('does not send from a domain that the key is not tied to', async () => {
+  it('refuses a domain that the key cannot use', async () => {
     const { send, tables } = startAcceptance();
     const account = tables.accounts.get('acct_one');
     if (account === null) throw new Error('no account');
@@ -245,7 +250,7 @@ describe('a refused send', () => {
     ).toBe('KEY_NOT_ALLOWED');
   });
 
-  it('wants a company and its address where they are shown', async () => {
+  it('requires a company and its address where they are used', async () => {
     const { send, tables } = startAcceptance();
     const account = tables.accounts.get('acct_one');
     if (account === null) throw new Error('no account');
@@ -300,13 +305,13 @@ describe('suppressed recipients', () => {
     ]);
   });
 
-  it('do not hinder the other stream', async () => {
+  it('do not affect the other stream', async () => {
     const setting = startAcceptance();
     suppress(setting, 'ada@example.net', 'unsubscribe', 'mk');
     accepted(await setting.send());
   });
 
-  it('refuse the whole request, each one named', async () => {
+  it('refuse the whole request, which lists each of them', async () => {
     const setting = startAcceptance();
     suppress(setting, 'b@example.net', 'unsubscribe', 'tx');
     suppress(setting, 'c@example.net', 'hard_bounce', 'all');
@@ -318,7 +323,7 @@ describe('suppressed recipients', () => {
     expect(setting.stored()).toEqual([]);
   });
 
-  it('are told to the account as an event, without a message', async () => {
+  it('are recorded as events without a message', async () => {
     const setting = startAcceptance();
     suppress(setting, 'ada@example.net', 'hard_bounce', 'all');
     await setting.send();
@@ -328,7 +333,7 @@ describe('suppressed recipients', () => {
     ).toEqual([['email_suppressed', null, 'RECIPIENT_SUPPRESSED']]);
   });
 
-  it('are found again when the message leaves the queue', async () => {
+  it('are checked again when the message leaves the queue', async () => {
     const setting = startAcceptance();
     accepted(await setting.send());
     const [message] = setting.stored();
@@ -347,14 +352,14 @@ describe('an idempotency key', () => {
     idempotency: { endpoint: 'transactional/send', key: 'b2b6a1de-0000-4000-8000-000000000001' },
   };
 
-  it('replays the first answer byte for byte and sends nothing', async () => {
+  it('replays the first response byte for byte and sends nothing', async () => {
     const { send, stored } = startAcceptance();
     const first = accepted(await send({}, KEY));
     expect(await send({}, KEY)).toEqual({ kind: 'replayed', status: 200, body: first.body });
     expect(stored()).toHaveLength(1);
   });
 
-  it('means the same for the same body in another order', async () => {
+  it('matches the same body with fields in another order', async () => {
     const { send, stored } = startAcceptance();
     accepted(await send({ templateVariables: { name: 'x', order: { number: 1 } } }, KEY));
     const again = await send({ templateVariables: { order: { number: 1 }, name: 'x' } }, KEY);
@@ -362,7 +367,7 @@ describe('an idempotency key', () => {
     expect(stored()).toHaveLength(1);
   });
 
-  it('is refused with another body, and belongs to one account', async () => {
+  it('is refused with another body and is separate for each account', async () => {
     const { send, tables, clock } = startAcceptance();
     insertAccount(tables, 'acct_two', clock.now());
     insertDomain(tables, { account_id: 'acct_two', domain_id: 'domain_2', name: 'example.com' }, clock.now());
@@ -371,7 +376,7 @@ describe('an idempotency key', () => {
     accepted(await send({ to: 'b@example.net' }, { ...KEY, accountId: 'acct_two' }));
   });
 
-  it('is in progress for those who come meanwhile', async () => {
+  it('is in progress for concurrent requests', async () => {
     const { send, stored } = startAcceptance();
     const results = await Promise.all(Array.from({ length: 50 }, () => send({}, KEY)));
     expect(results.filter((result) => !isRefusal(result))).toHaveLength(1);
@@ -381,13 +386,13 @@ describe('an idempotency key', () => {
     expect(stored()).toHaveLength(1);
   });
 
-  it('is free again after a refusal', async () => {
+  it('can be used again after a refusal', async () => {
     const { send } = startAcceptance();
     expect(refused(await send({ from: 'a@elsewhere.test' }, KEY)).code).toBe('DOMAIN_NOT_REGISTERED');
     accepted(await send({}, KEY));
   });
 
-  it('is forgotten after its window', async () => {
+  it('expires', async () => {
     const { send, stored, clock } = startAcceptance();
     accepted(await send({}, KEY));
     clock.advance(24 * HOUR + 1);
@@ -409,7 +414,7 @@ describe('an idempotency key', () => {
 });
 
 describe('the message limits of an account', () => {
-  it('count recipients of accepted sends only, exactly, however many come at once', async () => {
+  it('count exactly the recipients of accepted sends, also concurrent ones', async () => {
     const { send, stored } = startAcceptance({ messagesPerHour: 10 });
     const to = ['a@example.net', 'b@example.net', 'c@example.net'];
     const refusedSends = Array.from({ length: 5 }, () => send({ to, from: 'x@unknown.example' }));
@@ -421,7 +426,7 @@ describe('the message limits of an account', () => {
     expect(stored()).toHaveLength(10);
   });
 
-  it('do not stop a repeated request from getting its answer', async () => {
+  it('do not refuse a repeated request', async () => {
     const { send } = startAcceptance({ messagesPerHour: 1 });
     const idempotency = { endpoint: 'transactional/send', key: 'k' };
     accepted(await send({}, { idempotency }));
@@ -432,7 +437,7 @@ describe('the message limits of an account', () => {
     expect(refused(await send({}, { idempotency: other })).code).toBe('RATE_LIMITED');
   });
 
-  it('leave simulated mail alone', async () => {
+  it('do not count simulated mail', async () => {
     const { send } = startAcceptance({ messagesPerHour: 0 });
     accepted(await send({ to: 'delivered@simulator.mail.test' }));
     expect(refused(await send()).code).toBe('RATE_LIMITED');

@@ -20,7 +20,7 @@ export const BODY: SendRequest = {
   templateVariables: { name: '<Ada>', order: { number: 7 } },
 };
 
-/** The way in for transactional mail over a real database, with what delivery was told of. */
+/** The acceptance of transactional mail over a real database, with the announcements to delivery. */
 export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl = 'https://track.mail.test') {
   const store = startStore(heldClock(), defaults);
   const { tables, writer, recorder, ids, clock } = store;

@@ -20,7 +20,7 @@ describe('the warning that Gmail clips the HTML', () => {
     ]);
   });
 
-  it('counts links as they will be rewritten', () => {
+  it('counts rewritten links', () => {
     const html = LINK.repeat(800);
     expect(html.length).toBeLessThan(50_000);
     expect(clippingWarnings(html, options())).toEqual([]);
@@ -29,13 +29,13 @@ describe('the warning that Gmail clips the HTML', () => {
     ]);
   });
 
-  it('counts links that stay as they are as they are', () => {
+  it('counts links that are not rewritten unchanged', () => {
     const html = LINK.replace('<a', '<a data-no-track').repeat(800);
     expect(clippingWarnings(html, options({ trackClicks: true }))).toEqual([]);
     expect(clippingWarnings('<p>href</p>'.repeat(800), options({ trackClicks: true }))).toEqual([]);
   });
 
-  it('is in the answer to a send, and in none that is short enough', async () => {
+  it('is in the response to a send with long html only', async () => {
     const { send } = startAcceptance();
     const warningsOf = ({ body }: { body: string }) => JSON.parse(body).data.warnings;
     const long = { html: HTML + LINK.repeat(800), enableClickTracking: true };
@@ -43,7 +43,7 @@ describe('the warning that Gmail clips the HTML', () => {
     expect(warningsOf(accepted(await send()))).toBeUndefined();
   });
 
-  it('is in the answer to the send of a campaign', async () => {
+  it('is in the response to the send of a campaign', async () => {
     const { sending, draft, groupId, tables } = await startCampaigns();
     const account = tables.accounts.get('acct_one');
     if (account === null) throw new Error('no such account');

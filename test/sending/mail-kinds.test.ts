@@ -46,7 +46,7 @@ const COPY: CopyDetails = {
 const composed = (content: MessageContent) => messageBytes(compose(content, COPY)).toString();
 
 describe('essential mail', () => {
-  it('goes to a recipient who unsubscribed from transactional mail, and needs no way to unsubscribe', async () => {
+  it('is accepted for a recipient who unsubscribed from transactional mail, and needs no unsubscribe link', async () => {
     const { send, tables, stored } = startAcceptance();
     tables.suppressions.add(suppression('unsubscribe', 'tx'));
     expect(refused(await send({})).code).toBe('RECIPIENT_UNSUBSCRIBED');
@@ -57,7 +57,7 @@ describe('essential mail', () => {
     expect(stored()).toMatchObject([{ essential: 1 }]);
   });
 
-  it('still needs the company address', async () => {
+  it('requires the company address', async () => {
     const { send } = startAcceptance();
     const refusal = refused(await send({ ...PLAIN, html: '<p>1234</p>', essential: true }));
     expect(refusal.extras.details).toMatchObject([{ name: 'company_address_html' }]);
@@ -75,7 +75,7 @@ describe('essential mail', () => {
     expect(refused(await send({ ...WITHOUT_OPT_OUT, essential: true })).code).toBe('RECIPIENT_SUPPRESSED');
   });
 
-  it('leaves the queue after an opt-out, and not after a complaint', async () => {
+  it('is sent after an opt-out and dropped after a complaint', async () => {
     const { send, tables, stored } = startAcceptance();
     accepted(await send({ ...WITHOUT_OPT_OUT, essential: true }));
     accepted(await send({}));
@@ -90,7 +90,7 @@ describe('essential mail', () => {
     expect(stillAllowed(tables, essential)).toMatchObject({ fields: { reasonCode: 'RECIPIENT_SUPPRESSED' } });
   });
 
-  it('is refused with a key that may not send it', async () => {
+  it('is refused for a key without permission', async () => {
     const { send, tables } = startAcceptance();
     const account = tables.accounts.get('acct_one');
     if (account === null) throw new Error('no account');
@@ -101,7 +101,7 @@ describe('essential mail', () => {
     accepted(await send({ essential: false }, { sender: { ...sender, allowFrom: [] } }));
   });
 
-  it('is refused when a raw value hides the company address, and not for the way to unsubscribe', async () => {
+  it('is refused when a raw value hides the company address, not the unsubscribe link', async () => {
     const { send } = startAcceptance();
     const html = '{{{name}}}<p>1234</p>{{company_address_html}}';
     accepted(await send({ ...PLAIN, html, essential: true }));
@@ -114,7 +114,7 @@ describe('text-only mail', () => {
   const text = 'Hello {{name}}\n\n{{company_address_html}}\n{{unsubscribe_email_html}}\n';
   const request = { ...PLAIN, html: undefined, text };
 
-  it('is sent as text/plain alone, with the variables in their text form', async () => {
+  it('is sent as text/plain only, with the variables in their text form', async () => {
     const { send, contents } = startAcceptance();
     accepted(await send(request));
     const [content] = contents();
@@ -137,7 +137,7 @@ describe('text-only mail', () => {
   it.each([
     ['the aliases', '{{company_address_text}} {{unsubscribe_email_text}}'],
     ['the plain forms', '{{company_address}} {{unsubscribe_url}}'],
-  ])('may use %s', async (_, variables) => {
+  ])('can use %s', async (_, variables) => {
     const { send, contents } = startAcceptance();
     accepted(await send({ ...request, text: variables }));
     expect(contents()[0]?.text).toContain('1 Main St, Town, 12345, GB');
@@ -165,7 +165,7 @@ describe('text-only mail', () => {
     expect(refused(await send({ ...request, text: '' })).code).toBe('VALIDATION_ERROR');
   });
 
-  it('has no tracking, and a warning says so', async () => {
+  it('has no tracking, with a warning', async () => {
     const { send } = startAcceptance();
     expect(accepted(await send({ ...request, enableClickTracking: true })).warnings).toEqual([
       'enableClickTracking has no effect on a message without html',
@@ -173,7 +173,7 @@ describe('text-only mail', () => {
     expect(accepted(await send({ ...PLAIN, enableClickTracking: true })).warnings).toBeUndefined();
   });
 
-  it('is needed by nobody who sends html: the aliases insert html there', async () => {
+  it('does not apply to html, where the aliases insert html', async () => {
     const { send, contents } = startAcceptance();
     accepted(await send({ ...PLAIN, html: `${HTML}{{company_address_text}}` }));
     expect(contents()[0]?.html.match(/<strong>Example Ltd/g)).toHaveLength(2);
@@ -200,16 +200,16 @@ describe('a calendar object', () => {
     expect(composed(content)).toContain('filename="invite.ics"');
   });
 
-  it('counts to the size of the attachments', async () => {
+  it('counts as an attachment', async () => {
     const { send } = startAcceptance();
-    const room = 2 * 1024 * 1024 - Buffer.byteLength(calendar.content) - 4;
+    const free = 2 * 1024 * 1024 - Buffer.byteLength(calendar.content) - 4;
     const file = (octets: number) => ({
       name: 'a',
       contentType: 'application/pdf',
       content: Buffer.alloc(octets).toString('base64'),
     });
-    accepted(await send({ ...PLAIN, calendar, attachments: [file(room)] }));
-    expect(refused(await send({ ...PLAIN, calendar, attachments: [file(room + 1)] })).code).toBe(
+    accepted(await send({ ...PLAIN, calendar, attachments: [file(free)] }));
+    expect(refused(await send({ ...PLAIN, calendar, attachments: [file(free + 1)] })).code).toBe(
       'ATTACHMENTS_TOO_LARGE',
     );
   });
@@ -271,8 +271,8 @@ describe('the list of marketing mail', () => {
 });
 
 describe('one-click unsubscribe', () => {
-  const marketing = (house: ReturnType<typeof startAcceptance>) => {
-    const { tables, clock, send } = house;
+  const marketing = (env: ReturnType<typeof startAcceptance>) => {
+    const { tables, clock, send } = env;
     insertDomain(
       tables,
       { account_id: 'acct_one', domain_id: 'domain_mk', name: 'example.com', use_case: 'mk' },
@@ -287,24 +287,22 @@ describe('one-click unsubscribe', () => {
       );
   };
 
-  it('that is impossible is warned of at startup and with the first accepted marketing send', async () => {
-    const house = startAcceptance({}, 'http://127.0.0.1:8081');
-    const send = marketing(house);
-    expect(house.logged).toEqual([
-      'public.url is not https: marketing mail carries no one-click unsubscribe',
-    ]);
-    expect(accepted(await house.send({})).warnings).toBeUndefined();
+  it('that is impossible causes a warning at startup and for the first accepted marketing send', async () => {
+    const env = startAcceptance({}, 'http://127.0.0.1:8081');
+    const send = marketing(env);
+    expect(env.logged).toEqual(['public.url is not https: marketing mail has no one-click unsubscribe']);
+    expect(accepted(await env.send({})).warnings).toBeUndefined();
     refused(await send({ html: 'x' }));
     expect(accepted(await send()).warnings).toEqual([expect.stringContaining('public.url is not https')]);
     expect(accepted(await send()).warnings).toBeUndefined();
-    expect(house.logged.slice(1)).toEqual([
+    expect(env.logged.slice(1)).toEqual([
       'marketing mail without one-click unsubscribe accepted: public.url is not https',
     ]);
   });
 
-  it('over https needs no warning', async () => {
-    const house = startAcceptance();
-    expect(accepted(await marketing(house)()).warnings).toBeUndefined();
-    expect(house.logged).toEqual([]);
+  it('over https causes no warning', async () => {
+    const env = startAcceptance();
+    expect(accepted(await marketing(env)()).warnings).toBeUndefined();
+    expect(env.logged).toEqual([]);
   });
 });

@@ -17,9 +17,9 @@ function start(obstacle?: () => string | null) {
     ...(obstacle === undefined ? {} : { obstacle }),
   });
   /** A message in a state, with the queue row that belongs to it. */
-  const inState = (state: string, wish: Partial<MessageRow> = {}): MessageRow => {
+  const inState = (state: string, columns: Partial<MessageRow> = {}): MessageRow => {
     const { status, lease = null, dueIn = 0 } = stateOf(state);
-    const message = enqueue(tables, clock.now(), { ...wish, dueAt: clock.now() + dueIn });
+    const message = enqueue(tables, clock.now(), { ...columns, dueAt: clock.now() + dueIn });
     tables.messages.setState(message.seq, status, clock.now(), null, null);
     if (lease !== null) tables.queue.lease(message.seq, lease);
     if (!WAITING.includes(status)) tables.queue.remove(message.seq);
@@ -114,7 +114,7 @@ describe('retrying a message that is', () => {
   });
 });
 
-describe('a retry says what it leads to', () => {
+describe('the report of a retry', () => {
   it.each<[what: string, obstacle: (() => string | null) | undefined, report: string]>([
     ['no reason is known', () => null, 'is due now and is tried immediately'],
     [
@@ -148,7 +148,7 @@ describe('a retry says what it leads to', () => {
 });
 
 describe('a message of another account', () => {
-  it('is not told from one that never was, and is left alone', async () => {
+  it('is refused like one that does not exist, and is not changed', async () => {
     const { mail, inState, tables } = start();
     const { seq, message_id } = inState('deferred', { account_id: 'acct_two' });
     const before = tables.queue.get(seq);
@@ -162,7 +162,7 @@ describe('a message of another account', () => {
     expect(tables.queue.get(seq)).toEqual(before);
   });
 
-  it('is in the operator’s hand all the same', async () => {
+  it('can be changed by the operator', async () => {
     const { mail, inState } = start();
     const { message_id } = inState('deferred', { account_id: 'acct_two' });
     expect(codeOf(await mail.retry(null, message_id))).toBe('done');

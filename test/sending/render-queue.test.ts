@@ -22,7 +22,7 @@ function setUp() {
 }
 
 describe('messages that are rendered at the same time', () => {
-  it('are as many large ones as the bound allows; the next begins when one has ended', async () => {
+  it('include large ones up to the limit; the next begins when one has ended', async () => {
     const { running, run, end } = setUp();
     for (const name of ['a', 'b', 'c']) void run(name, 'one', 4 * MIB);
     await new Promise(setImmediate);
@@ -31,7 +31,7 @@ describe('messages that are rendered at the same time', () => {
     expect(running).toEqual(['a', 'b', 'c']);
   });
 
-  it('are of several accounts in turns', async () => {
+  it('are taken from several accounts in turns', async () => {
     const { running, run, end } = setUp();
     for (const name of ['a1', 'a2', 'a3', 'a4']) void run(name, 'a', 8 * MIB);
     void run('b1', 'b', 8 * MIB);
@@ -40,7 +40,7 @@ describe('messages that are rendered at the same time', () => {
     expect(running).toEqual(['a1', 'a2', 'b1', 'a3']);
   });
 
-  it('are all small ones at once, and medium ones beside large ones', async () => {
+  it('include all small ones, and medium ones together with large ones', async () => {
     const { running, run } = setUp();
     void run('large', 'a', 8 * MIB);
     void run('waits', 'a', 8 * MIB);
@@ -51,7 +51,7 @@ describe('messages that are rendered at the same time', () => {
     expect(running).not.toContain('waits');
   });
 
-  it('include one larger than the bound, alone', async () => {
+  it('include one above the limit, alone', async () => {
     const { running, run, end } = setUp();
     void run('first', 'a', MIB);
     void run('huge', 'b', 30 * MIB);
@@ -64,7 +64,7 @@ describe('messages that are rendered at the same time', () => {
     expect(running).toEqual(['first', 'huge', 'last']);
   });
 
-  it('give their place back when the work fails', async () => {
+  it('release their share when the work fails', async () => {
     const { queue, running, run } = setUp();
     await expect(queue.run('a', 8 * MIB, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
     void run('next', 'a', 8 * MIB);

@@ -26,15 +26,18 @@ function refused(result: Rendered | Refusal): Refusal {
   return result;
 }
 
-describe('a wording whose names have no value', () => {
-  it.each([1, 50, 51, 99, 100, 101, MAX_SLOTS])('is refused with the first fifty of %i named', (count) => {
-    const source = Array.from({ length: count }, (_, n) => `{{f${n}}}`).join('');
-    const refusal = refused(render(source));
-    expect(refusal.code).toBe('TEMPLATE_VARIABLE_MISSING');
-    expect(refusal.extras.details).toHaveLength(Math.min(50, count));
-    const more = count < MAX_PROBLEMS ? `${count - 50} more` : 'more';
-    if (count > 50) expect(refusal.message).toMatch(new RegExp(`; and ${more}$`));
-  });
+describe('a template whose variables have no value', () => {
+  it.each([1, 50, 51, 99, 100, 101, MAX_SLOTS])(
+    'is refused with the first fifty of %i variables',
+    (count) => {
+      const source = Array.from({ length: count }, (_, n) => `{{f${n}}}`).join('');
+      const refusal = refused(render(source));
+      expect(refusal.code).toBe('TEMPLATE_VARIABLE_MISSING');
+      expect(refusal.extras.details).toHaveLength(Math.min(50, count));
+      const more = count < MAX_PROBLEMS ? `${count - 50} more` : 'more';
+      if (count > 50) expect(refusal.message).toMatch(new RegExp(`; and ${more}$`));
+    },
+  );
 
   it('quotes the beginning of a long name', () => {
     const { message, extras } = refused(render(`{{${'a'.repeat(100_000)}}}`));
@@ -70,7 +73,7 @@ describe('a raw value', () => {
     ['opens hidden elements in each other', '<div hidden><div></div>'],
   ];
 
-  it.each(HIDING)('may not hide the footer: it %s', (_, value) => {
+  it.each(HIDING)('cannot hide the footer: it %s', (_, value) => {
     const refusal = refused(render(`<p>Hello {{{a}}}</p>${FOOTER}`, { a: value }));
     expect(refusal.code).toBe('COMPLIANCE_TEMPLATE_MISSING');
     expect(refusal.extras.details?.map(({ name }) => name)).toEqual([
@@ -80,7 +83,7 @@ describe('a raw value', () => {
     expect(refusal.message).toContain('{{{a}}}');
   });
 
-  it('may not hide one of the two', () => {
+  it('cannot hide one of the two', () => {
     const source = '{{company_address_html}}{{{a}}}{{unsubscribe_email_html}}';
     const refusal = refused(render(source, { a: '<!--' }));
     expect(refusal.extras.details?.map(({ name }) => name)).toEqual(['unsubscribe_email_html']);
@@ -96,11 +99,11 @@ describe('a raw value', () => {
     ['an open link', '<a href="https://example.com">'],
     ['tags without their other halves', '</div></td><b><i></table>'],
     ['a hidden picture', '<img hidden src="x">'],
-  ])('may be %s', (_, value) => {
+  ])('can be %s', (_, value) => {
     expect(render(`<p>Hello {{{a}}}</p>${FOOTER}`, { a: value })).toMatchObject({ html: expect.any(String) });
   });
 
-  it('is looked at again where the footer stands twice', () => {
+  it('is checked for both footers where there are two', () => {
     const result = render(`${FOOTER}{{{a}}}${FOOTER}`, { a: '<!--' });
     expect(isRefusal(result)).toBe(false);
   });

@@ -35,7 +35,7 @@ function ok<Value>(value: Value | Refusal): Value {
 }
 
 describe('a send that names a template', () => {
-  it('says what the template says, with the variables of the send', async () => {
+  it('contains the template with the variables of the send', async () => {
     const { templates, send, sent } = start();
     const { template_id } = ok(await templates.create('acct_one', { ...TEMPLATE, text: 'Hello {{name}}' }));
     accepted(await send({ ...NAMED, templateId: template_id }));
@@ -43,14 +43,14 @@ describe('a send that names a template', () => {
     expect(sent().html).toContain('<p>Hello &lt;Ada&gt;</p>');
   });
 
-  it('may have a subject of its own', async () => {
+  it('can replace the subject', async () => {
     const { templates, send, sent } = start();
     const { template_id } = ok(await templates.create('acct_one', TEMPLATE));
     accepted(await send({ ...NAMED, subject: 'For you, {{name}}', templateId: template_id }));
     expect(sent().subject).toBe('For you, <Ada>');
   });
 
-  it('says the same again for its idempotency key, whatever became of the template', async () => {
+  it('replays its response after the template was changed', async () => {
     const { templates, send, stored } = start();
     const { template_id } = ok(await templates.create('acct_one', TEMPLATE));
     const first = accepted(
@@ -69,8 +69,8 @@ describe('a send that names a template', () => {
   });
 
   it.each<[string, Partial<TemplateFields>, Partial<SendRequest>, string, string]>([
-    ['html beside it', {}, { html: HTML }, 'VALIDATION_ERROR', 'html'],
-    ['a text beside it', {}, { text: 'Hello' }, 'VALIDATION_ERROR', 'text'],
+    ['html in addition', {}, { html: HTML }, 'VALIDATION_ERROR', 'html'],
+    ['a text in addition', {}, { text: 'Hello' }, 'VALIDATION_ERROR', 'text'],
     ['no subject anywhere', { subject: null }, {}, 'VALIDATION_ERROR', 'subject'],
     ['one for the other stream', { type: 'marketing' }, {}, 'VALIDATION_ERROR', 'templateId'],
     ['one without what the law wants', { html: '<p>Hi</p>' }, {}, 'COMPLIANCE_TEMPLATE_MISSING', 'html'],
@@ -84,7 +84,7 @@ describe('a send that names a template', () => {
     expect(stored()).toEqual([]);
   });
 
-  it('is told the same of an unknown template, a deleted one, and another account’s', async () => {
+  it('gets the same refusal for an unknown template, a deleted one, and one of another account', async () => {
     const { templates, send } = start();
     const theirs = ok(await templates.create('acct_two', TEMPLATE)).template_id;
     const deleted = ok(await templates.create('acct_one', TEMPLATE)).template_id;
@@ -95,7 +95,7 @@ describe('a send that names a template', () => {
     }
   });
 
-  it('hears of the template before the domain, and of the domain before the html', async () => {
+  it('is refused for the template before the domain, and for the domain before the html', async () => {
     const { templates, send } = start();
     const { template_id } = ok(await templates.create('acct_one', { ...TEMPLATE, html: '<p>Hi</p>' }));
     const from = 'a@elsewhere.test';
@@ -106,7 +106,7 @@ describe('a send that names a template', () => {
   });
 });
 
-describe('a send that names none', () => {
+describe('a send without a template', () => {
   it.each([
     ['subject', 'is required'],
     ['html', 'is required, unless text is given'],
@@ -118,17 +118,17 @@ describe('a send that names none', () => {
   });
 });
 
-describe('what the compliance variables insert', () => {
+describe('the value of compliance variables', () => {
   const UNSUBSCRIBE = (mark: string) => `<a href="{{unsubscribe_url}}">${mark}</a>`;
   const FROM_ONE = { from: 'a@example.com' };
   const FROM_OTHER = { from: 'a@other.test' };
 
   async function marks(
-    wishes: { mark: string; domain?: string; isDefault?: boolean; accountId?: string }[],
+    inputs: { mark: string; domain?: string; isDefault?: boolean; accountId?: string }[],
   ): Promise<Record<string, boolean>[]> {
     const { complianceTemplates, send, sent, tables, clock } = start();
     insertDomain(tables, { account_id: 'acct_one', domain_id: 'domain_o', name: 'other.test' }, clock.now());
-    for (const { mark, domain, isDefault, accountId } of wishes) {
+    for (const { mark, domain, isDefault, accountId } of inputs) {
       const made = await complianceTemplates.create(accountId ?? 'acct_one', {
         name: mark,
         type: 'unsubscribe',
@@ -150,7 +150,7 @@ describe('what the compliance variables insert', () => {
     return seen;
   }
 
-  it('is built in where the account has nothing', async () => {
+  it('is the built-in text by default', async () => {
     expect(await marks([])).toEqual([{ Unsubscribe: true }, { Unsubscribe: true }]);
   });
 
@@ -158,21 +158,21 @@ describe('what the compliance variables insert', () => {
     expect(await marks([{ mark: 'account' }])).toEqual([{ account: true }, { account: true }]);
   });
 
-  it('is the domain’s own before the account’s, whichever was made first', async () => {
+  it('is the domain’s default before the account’s', async () => {
     const expected = [{ one: true }, { account: true }];
     expect(await marks([{ mark: 'account' }, { mark: 'one', domain: 'example.com' }])).toEqual(expected);
     expect(await marks([{ mark: 'one', domain: 'example.com' }, { mark: 'account' }])).toEqual(expected);
   });
 
-  it('is never one that is no default, nor another account’s', async () => {
-    const wishes = [
+  it('is never a template that is not a default or belongs to another account', async () => {
+    const inputs = [
       { mark: 'draft', isDefault: false },
       { mark: 'one', domain: 'example.com', accountId: 'acct_two' },
     ];
-    expect(await marks(wishes)).toEqual([{ Unsubscribe: true }, { Unsubscribe: true }]);
+    expect(await marks(inputs)).toEqual([{ Unsubscribe: true }, { Unsubscribe: true }]);
   });
 
-  it('is filled in with the account and the copy', async () => {
+  it('contains values of the account and the copy', async () => {
     const { complianceTemplates, send, sent } = start();
     await complianceTemplates.create('acct_one', {
       name: 'Footer',
@@ -188,7 +188,7 @@ describe('what the compliance variables insert', () => {
 });
 
 describe('compliance templates', () => {
-  const WISH = {
+  const INPUT = {
     name: 'One',
     type: 'unsubscribe',
     domain: null,
@@ -205,15 +205,15 @@ describe('compliance templates', () => {
     return made.template_id;
   };
 
-  it('have one default for each type and domain: the first, then the last made so', async () => {
+  it('have one default for each type and domain: the first, then the latest', async () => {
     const setting = start();
     const { complianceTemplates: all } = setting;
-    const one = id(await all.create('acct_one', WISH));
-    const two = id(await all.create('acct_one', { ...WISH, name: 'Two' }));
-    id(await all.create('acct_one', { ...WISH, name: 'Three', domain: 'example.com' }));
+    const one = id(await all.create('acct_one', INPUT));
+    const two = id(await all.create('acct_one', { ...INPUT, name: 'Two' }));
+    id(await all.create('acct_one', { ...INPUT, name: 'Three', domain: 'example.com' }));
     id(
       await all.create('acct_one', {
-        ...WISH,
+        ...INPUT,
         name: 'Four',
         type: 'report_abuse',
         htmlContent: '{{report_abuse_url}}',
@@ -235,12 +235,12 @@ describe('compliance templates', () => {
     ['an unknown variable', { htmlContent: '{{unsubscribe_url}} {{first_name}}' }],
     ['no use for its type', { type: 'report_abuse' as const }],
     ['a link that nobody sees', { htmlContent: '<!-- {{unsubscribe_url}} -->' }],
-  ])('are refused with %s, new or changed', async (_, changes) => {
+  ])('are refused with %s when created and when updated', async (_, changes) => {
     const setting = start();
     const { complianceTemplates: all } = setting;
-    const made = await all.create('acct_one', WISH);
+    const made = await all.create('acct_one', INPUT);
     for (const result of [
-      await all.create('acct_one', { ...WISH, ...changes }),
+      await all.create('acct_one', { ...INPUT, ...changes }),
       await all.update('acct_one', id(made), changes),
     ]) {
       if (!isRefusal(result)) throw new Error('accepted');

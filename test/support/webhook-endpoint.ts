@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** A receiver of webhooks on 127.0.0.1 that answers what a test wants. */
+/** A receiver of webhooks on 127.0.0.1 whose responses a test sets. */
 export interface Received {
   headers: IncomingHttpHeaders;
   path: string;
@@ -24,11 +24,11 @@ export type Answering = (
 export interface Endpoint {
   url: string;
   port: number;
-  /** In the order in which they came, whatever was answered. */
+  /** All calls in order of arrival. */
   received: Received[];
-  /** `webhook-id`s of what was answered 2xx. */
+  /** `webhook-id`s of the calls that were answered with 2xx. */
   taken(): string[];
-  /** From now on. A status, more than that, or `nothing`: the test does with the response what it likes. */
+  /** Sets the response to further calls; `nothing`: the test writes the response. */
   answer(answering: Answering | number): void;
 }
 
@@ -51,9 +51,9 @@ export async function startEndpoint(
     });
   };
   const respond = async (call: Received, response: ServerResponse) => {
-    const wish = typeof current === 'number' ? current : await current(call, response);
-    if (wish === 'nothing') return;
-    const { status, headers = {}, body = '' } = typeof wish === 'number' ? { status: wish } : wish;
+    const reply = typeof current === 'number' ? current : await current(call, response);
+    if (reply === 'nothing') return;
+    const { status, headers = {}, body = '' } = typeof reply === 'number' ? { status: reply } : reply;
     if (status >= 200 && status < 300) taken.push(call.json.id);
     response.writeHead(status, headers).end(body);
   };

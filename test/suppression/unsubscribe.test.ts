@@ -147,7 +147,7 @@ describe('repeating an opt-out', () => {
     ['mk', 'none'],
     ['mk', 'group'],
     ['tx', 'none'],
-  ] as const)('%s mail to %s: nothing changes, nobody is told', async (useCase, groupState) => {
+  ] as const)('%s mail to %s: changes nothing and records no event', async (useCase, groupState) => {
     const test = await setting(useCase, groupState);
     await test.optOut('list', source('one_click'));
     expect(await test.optOut('list', source('mailto'))).toEqual([]);

@@ -7,10 +7,7 @@ import { exampleEvent } from '../support/events.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
 import { granted, startWebhooks } from './setup.ts';
 
-/*
- * An endpoint answers with the name of the person whom it is told of, and its answer is kept; whoever is erased
- * must not come back by it.
- */
+/* Responses of endpoints can contain the name of the recipient: erasure clears them, also those of calls in progress. */
 const ADA = 'ada@example.net';
 
 async function startWithAda() {
@@ -29,7 +26,7 @@ async function startWithAda() {
   return {
     env,
     endpoint,
-    /** A message that was sent and taken, of which the webhook is to be told. */
+    /** A delivered message with a delivery to the webhook. */
     delivered: async () => {
       const message = await env.sent({ recipient: ADA });
       await env.writer.run((all) =>
@@ -50,8 +47,8 @@ async function startWithAda() {
   };
 }
 
-describe('what an endpoint answers', () => {
-  it('is kept, and cleared when the person is erased', async () => {
+describe('the stored response of an endpoint', () => {
+  it('is cleared when the person is erased', async () => {
     const { env, endpoint, delivered, erase, answers } = await startWithAda();
     endpoint.answer(() => ({ status: 200, body: `thanks for ${ADA}` }));
     await delivered();
@@ -67,7 +64,7 @@ describe('what an endpoint answers', () => {
   it.each([
     [200, 'succeeded'],
     [500, 'pending'],
-  ])('is forgotten when they were erased while it was on its way (%d)', async (status, seen) => {
+  ])('is not stored when they were erased during the call (%d)', async (status, seen) => {
     const { env, endpoint, delivered, erase, answers } = await startWithAda();
     const release: (() => void)[] = [];
     endpoint.answer((_, response) => {
@@ -86,24 +83,24 @@ describe('what an endpoint answers', () => {
     ]);
   });
 
-  it('is not kept of what is told again after they were erased', async () => {
+  it('is not stored for a retry after they were erased', async () => {
     const { env, endpoint, delivered, erase, answers } = await startWithAda();
-    endpoint.answer(() => ({ status: 500, body: `no room for ${ADA}` }));
+    endpoint.answer(() => ({ status: 500, body: `no space for ${ADA}` }));
     await delivered();
     await env.sendDue();
-    const toldBefore = endpoint.received.length;
+    const callsBefore = endpoint.received.length;
     await erase();
     endpoint.answer(() => ({ status: 200, body: `thanks for ${ADA}` }));
     env.clock.advance(MINUTE);
     await env.sendDue();
-    const again = endpoint.received.slice(toldBefore);
+    const again = endpoint.received.slice(callsBefore);
     expect(again).toHaveLength(2);
     expect(again.map(({ body }) => body).join('')).not.toContain('ada');
     expect(await answers()).toMatchObject([{ status: 'succeeded' }, { status: 'succeeded' }]);
     expect(JSON.stringify(await answers())).not.toContain('ada');
   });
 
-  it('about anything else is kept', async () => {
+  it('about other recipients is kept', async () => {
     const { env, endpoint, erase, answers } = await startWithAda();
     const release: (() => void)[] = [];
     endpoint.answer((_, response) => {

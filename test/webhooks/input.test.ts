@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { webhookEvents, webhookName, webhookUrl } from '../../src/webhooks/input.ts';
 
-describe('the address of a webhook', () => {
+describe('the URL of a webhook', () => {
   it.each([
     ['https://example.com/hooks'],
     ['http://example.com'],
@@ -12,7 +12,7 @@ describe('the address of a webhook', () => {
     ['http://[::1]:8080/'],
     ['https://xn--bcher-kva.example/'],
     [`https://example.com/${'x'.repeat(2028)}`],
-  ])('may be %s', (url) => {
+  ])('can be %s', (url) => {
     expect(webhookUrl(url, true)).toBe(url);
   });
 
@@ -37,7 +37,7 @@ describe('the address of a webhook', () => {
     ['http://0xa9.0xfe.0xa9.0xfe/', 'may not be called'],
     ['http://0251.0376.0251.0376/', 'may not be called'],
     ['http://100.100.100.200/', 'may not be called'],
-  ])('may not be %s', (url, why) => {
+  ])('cannot be %s', (url, why) => {
     const refused = webhookUrl(url, true);
     expect(isRefusal(refused) && refused.message).toContain(why);
   });
@@ -62,12 +62,12 @@ describe('the events that a webhook takes', () => {
     ],
     [['email_sent', 'email_sent'], ['email_sent']],
     [['email_sent', '*'], ['*']],
-  ])('%j', (wanted, taken) => {
-    expect(webhookEvents(wanted)).toEqual(taken);
+  ])('%j', (input, events) => {
+    expect(webhookEvents(input)).toEqual(events);
   });
 
-  it.each([[[]], [['email_sent', 'email_read']], ['everything'], [['']]])('not %j', (wanted) => {
-    expect(isRefusal(webhookEvents(wanted))).toBe(true);
+  it.each([[[]], [['email_sent', 'email_read']], ['everything'], [['']]])('not %j', (input) => {
+    expect(isRefusal(webhookEvents(input))).toBe(true);
   });
 });
 

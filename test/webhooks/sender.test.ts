@@ -35,7 +35,7 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
 }
 
 describe('an event', () => {
-  it('is told in the shape that is written down', async () => {
+  it('has the documented form', async () => {
     const env = await startWebhooks();
     const endpoint = await startEndpoint();
     await env.hook(endpoint.url);
@@ -74,7 +74,7 @@ describe('an event', () => {
     const env = await startWebhooks();
     const endpoint = await startEndpoint();
     const { secret } = await env.hook(endpoint.url);
-    // The library looks at the real time.
+    // The library uses the real time.
     env.clock.advance(Date.now() - env.clock.now());
     await env.sent();
     await env.sendDue();
@@ -111,7 +111,7 @@ describe('an event', () => {
     expect(endpoint.received[1]?.json.data.object).not.toHaveProperty('to');
   });
 
-  it('is told without a round, as soon as it is committed', async () => {
+  it('is sent without a round as soon as it is committed', async () => {
     const env = await startWebhooks();
     const endpoint = await startEndpoint();
     const { webhookId } = await env.hook(endpoint.url);
@@ -123,7 +123,7 @@ describe('an event', () => {
     ]);
   });
 
-  it('of one account is told to that account alone', async () => {
+  it('of one account is sent to that account only', async () => {
     const env = await startWebhooks();
     const [mine, theirs] = [await startEndpoint(), await startEndpoint()];
     await env.hook(mine.url);
@@ -143,7 +143,7 @@ describe('a failure', () => {
     ['400', 400],
     ['404', 404],
     ['500', 500],
-  ])('%s is tried again, by the schedule', async (_, status) => {
+  ])('%s is retried by the schedule', async (_, status) => {
     const env = await startWebhooks();
     const endpoint = await startEndpoint(status);
     const { webhookId } = await env.hook(endpoint.url);
@@ -279,7 +279,7 @@ describe('an endpoint that is down for 20 hours', () => {
     endpoint.answer(trouble);
     const sent: number[] = [];
     for (let hour = 0; hour < 20; hour++) {
-      for (let n = 0; n < 3; n++) sent.push((await env.sent()).seq);
+      sent.push(...(await env.sentTogether(3)).map(({ seq }) => seq));
       await env.sendDue();
       await pass(env, HOUR, 15 * MINUTE);
     }
@@ -301,7 +301,7 @@ describe('an endpoint that does not answer', () => {
     const quick = await startEndpoint();
     const slowHook = await env.hook(slow.url);
     const quickHook = await env.hook(quick.url);
-    for (let n = 0; n < 50; n++) await env.sent();
+    await env.sentTogether(50);
     await env.sender.round();
     // The slow one holds ten calls; the other one has received everything.
     await until(async () => (await statuses(env, quickHook.webhookId))['succeeded'] === 50);
@@ -319,11 +319,11 @@ describe('an endpoint that does not answer', () => {
     const slow = await startEndpoint(() => new Promise(() => {}));
     const quick = await startEndpoint();
     for (let n = 0; n < 40; n++) await env.hook(slow.url);
-    for (let n = 0; n < 20; n++) await env.sent();
+    await env.sentTogether(20);
     await env.sender.round();
     await until(() => slow.received.length >= 256);
     const late = await env.hook(quick.url);
-    for (let n = 0; n < 20; n++) await env.sent();
+    await env.sentTogether(20);
     await until(async () => (await statuses(env, late.webhookId))['succeeded'] === 20);
     // Above the limit: the capacity of the last one, and one call for each other.
     expect(env.sender.inFlight()).toBeLessThanOrEqual(256 + 10 + 40);
@@ -339,7 +339,7 @@ describe('a deleted webhook', () => {
       return 'nothing';
     });
     const { webhookId } = await env.hook(endpoint.url);
-    for (let n = 0; n < 15; n++) await env.sent();
+    await env.sentTogether(15);
     await env.sender.round();
     await until(() => endpoint.received.length === 10);
     granted(await env.webhooks.remove('acct_one', webhookId));
@@ -465,7 +465,7 @@ describe('a restart', () => {
     const env = await startWebhooks({ caller: NO_RESPONSE });
     const endpoint = await startEndpoint();
     const { webhookId } = await env.hook(endpoint.url);
-    for (let n = 0; n < 30; n++) await env.sent();
+    await env.sentTogether(30);
     await env.sender.round();
     expect(env.sender.inFlight()).toBe(10);
     const next = env.restarted();
@@ -479,7 +479,7 @@ describe('a restart', () => {
     const env = await startWebhooks();
     const endpoint = await startEndpoint(() => new Promise((resolve) => setTimeout(() => resolve(200), 50)));
     await env.hook(endpoint.url);
-    for (let n = 0; n < 5; n++) await env.sent();
+    await env.sentTogether(5);
     await env.sender.round();
     await env.sender.stop();
     const next = env.restarted();

@@ -82,11 +82,14 @@ export async function startWebhooks(options: WebhookEnvOptions = {}) {
   }
 
   /** Records several in one commit. */
-  function sentTogether(count: number): Promise<void> {
-    return writer.run((all) => {
-      for (let n = 0; n < count; n++)
-        recorder.message(all, enqueue(all, clock.now()), exampleEvent('email_sent'));
-    });
+  function sentTogether(count: number): Promise<MessageRow[]> {
+    return writer.run((all) =>
+      Array.from({ length: count }, () => {
+        const message = enqueue(all, clock.now());
+        recorder.message(all, message, exampleEvent('email_sent'));
+        return message;
+      }),
+    );
   }
 
   return {

@@ -1,8 +1,7 @@
 import type { Accounts } from '../../accounts/accounts.ts';
 import type { AccountLimits } from '../../accounts/limits.ts';
 import type { Audience } from '../../audience/service.ts';
-import { createCampaigns } from '../../campaigns/campaigns.ts';
-import type { CampaignSending } from '../../campaigns/send.ts';
+import type { CampaignSystem } from '../../campaigns/system.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Ids } from '../../core/ids.ts';
 import type { DeliveryEngine } from '../../delivery/engine.ts';
@@ -54,7 +53,7 @@ export interface ApiDeps {
   webhooks: Webhooks;
   acceptance: Acceptance;
   oneClick: OneClickNotice;
-  campaignSending: CampaignSending;
+  campaignSystem: Pick<CampaignSystem, 'campaigns' | 'sending'>;
   engine: Pick<DeliveryEngine, 'announce' | 'firstOutcome' | 'obstacle'>;
   onSuppressionChange: OnSuppressionChange;
 }
@@ -88,8 +87,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
       hasDomain: (accountId, domain) => tables.domains.named(accountId, domain).length > 0,
     }),
     ...campaignRoutes({
-      campaigns: createCampaigns(deps),
-      sending: deps.campaignSending,
+      ...deps.campaignSystem,
       account,
       oneClick,
     }),

@@ -124,8 +124,8 @@ describe('warnings', () => {
     expect(warnings).toEqual([
       'unknown field "texts" was ignored; did you mean "text"?',
       'html does not show {{unsubscribe_email_html}}: a send with this template will be refused',
-      '{{#if x}} in subject is no variable and stays as it is',
-      '{{first name}} in html is no variable and stays as it is',
+      '{{#if x}} in subject is not a variable and is sent unchanged',
+      '{{first name}} in html is not a variable and is sent unchanged',
     ]);
   });
 
