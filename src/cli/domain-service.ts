@@ -1,6 +1,5 @@
 import { createLog } from '../core/log.ts';
 import { createResolver, type Resolver } from '../dns/resolver.ts';
-import { createHttpsProbe } from '../domains/platform/https-probe.ts';
 import { createDomains, type Domains } from '../domains/service.ts';
 import { dropQueued } from '../events/drop.ts';
 import { createRecorder } from '../events/record.ts';
@@ -17,7 +16,7 @@ export async function withDomains(
   work: (house: DomainHouse) => Promise<void>,
 ): Promise<void> {
   const house = await context.open();
-  const { config, clock, ids } = house;
+  const { clock, ids } = house;
   const recorder = createRecorder({ clock, ids });
   const seal = await house.seal();
   await withResolver(house, async (resolver) => {
@@ -26,7 +25,6 @@ export async function withDomains(
       log: createLog({ level: 'silent', hashAddresses: true }),
       seal,
       resolver,
-      answersHttps: createHttpsProbe(resolver, Number(new URL(config.public.url).port || 443)),
       recordDomainEvent: (tables, { domain, kind, data }) => recorder.domain(tables, domain, kind, data),
       mayAdd: house.limits.mayAdd.domains,
       dropQueued: (tables, domainId) => void dropQueued(recorder, tables, domainId),

@@ -1,7 +1,8 @@
 import { InvalidArgumentError } from 'commander';
 import { toZoneFile } from '../dns/zone-file.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
-import { type DnsRecord, IN_PROGRESS } from '../domains/records.ts';
+import type { DnsRecord } from '../domains/dns-record.ts';
+import { IN_PROGRESS } from '../domains/verification/checks/dkim.ts';
 
 /** How DNS records are written: a zone file, JSON, or text with each value on a line of its own. */
 export type RecordFormat = 'bind' | 'json' | 'table';

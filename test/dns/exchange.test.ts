@@ -3,7 +3,7 @@ import { encode } from 'dns-packet';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
 import { createExchange, type Exchange } from '../../src/dns/exchange.ts';
-import type { Outcome } from '../../src/dns/outcome.ts';
+import type { QueryResult } from '../../src/dns/query-result.ts';
 import { parseServer } from '../../src/dns/transport.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 
@@ -31,7 +31,7 @@ function between(servers: string[], timeoutMs: number): Exchange {
 }
 
 /** The addresses of an outcome, or the code of its trouble. */
-function summary(outcome: Outcome): unknown {
+function summary(outcome: QueryResult): unknown {
   if (outcome.kind === 'records') return outcome.records.map((record) => 'data' in record && record.data);
   return outcome.kind === 'alias' ? outcome.target : outcome.code;
 }
@@ -40,7 +40,7 @@ describe('several servers', () => {
   it('the first alone is asked while it answers', async () => {
     first.set('host.test', 'A', ['192.0.2.1']);
     const exchange = between([first.address, second.address], 2000);
-    expect(summary(await exchange.ask(HOST))).toEqual(['192.0.2.1']);
+    expect(summary(await exchange.query(HOST))).toEqual(['192.0.2.1']);
     expect(second.questions).toEqual([]);
   });
 
@@ -49,13 +49,15 @@ describe('several servers', () => {
     async (behaviour) => {
       first.set('host.test', 'A', behaviour);
       second.set('host.test', 'A', ['192.0.2.2']);
-      expect(summary(await between([first.address, second.address], 2000).ask(HOST))).toEqual(['192.0.2.2']);
+      expect(summary(await between([first.address, second.address], 2000).query(HOST))).toEqual([
+        '192.0.2.2',
+      ]);
     },
   );
 
   it('a no of the first is final', async () => {
     second.set('host.test', 'A', ['192.0.2.2']);
-    expect(summary(await between([first.address, second.address], 2000).ask(HOST))).toBe('ENOTFOUND');
+    expect(summary(await between([first.address, second.address], 2000).query(HOST))).toBe('ENOTFOUND');
     expect(second.questions).toEqual([]);
   });
 
@@ -63,9 +65,9 @@ describe('several servers', () => {
     first.set('*', '*', 'silent');
     second.set('*', 'A', ['192.0.2.2']);
     const exchange = between([first.address, second.address], 1000);
-    expect(summary(await exchange.ask(HOST))).toEqual(['192.0.2.2']);
+    expect(summary(await exchange.query(HOST))).toEqual(['192.0.2.2']);
     const before = first.questions.length;
-    expect(summary(await exchange.ask({ name: 'other.test', type: 'A' }))).toEqual(['192.0.2.2']);
+    expect(summary(await exchange.query({ name: 'other.test', type: 'A' }))).toEqual(['192.0.2.2']);
     expect(first.questions).toHaveLength(before);
   });
 
@@ -73,7 +75,7 @@ describe('several servers', () => {
     second.set('host.test', 'A', ['192.0.2.2']);
     const gone = await startDnsServer();
     await gone.close();
-    expect(summary(await between([gone.address, second.address], 5000).ask(HOST))).toEqual(['192.0.2.2']);
+    expect(summary(await between([gone.address, second.address], 5000).query(HOST))).toEqual(['192.0.2.2']);
   });
 
   it('a server that answers SERVFAIL stays the first for other questions', async () => {
@@ -81,8 +83,8 @@ describe('several servers', () => {
     first.set('other.test', 'A', ['192.0.2.1']);
     second.set('host.test', 'A', ['192.0.2.2']);
     const exchange = between([first.address, second.address], 2000);
-    await exchange.ask(HOST);
-    expect(summary(await exchange.ask({ name: 'other.test', type: 'A' }))).toEqual(['192.0.2.1']);
+    await exchange.query(HOST);
+    expect(summary(await exchange.query({ name: 'other.test', type: 'A' }))).toEqual(['192.0.2.1']);
   });
 
   it.each([
@@ -94,12 +96,12 @@ describe('several servers', () => {
   ] as const)('%s and %s make %s', async (one, other, code) => {
     first.set('host.test', 'A', one);
     second.set('host.test', 'A', other);
-    expect(summary(await between([first.address, second.address], 600).ask(HOST))).toBe(code);
+    expect(summary(await between([first.address, second.address], 600).query(HOST))).toBe(code);
   });
 
   it('the trouble names the server and what it said', async () => {
     first.set('host.test', 'A', 'SERVFAIL');
-    expect(await between([first.address], 2000).ask(HOST)).toMatchObject({
+    expect(await between([first.address], 2000).query(HOST)).toMatchObject({
       kind: 'failed',
       detail: `SERVFAIL from ${first.address}`,
     });
@@ -109,20 +111,20 @@ describe('several servers', () => {
 describe('one server', () => {
   it('is asked again when it stays silent, three times in all', async () => {
     first.set('host.test', 'A', 'silent');
-    expect(summary(await between([first.address], 200).ask(HOST))).toBe('ETIMEOUT');
+    expect(summary(await between([first.address], 200).query(HOST))).toBe('ETIMEOUT');
     await expect.poll(() => first.asked('host.test', 'A')).toBe(3);
   });
 
   it('may answer the first question after the second was sent', async () => {
     first.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 300 });
     const exchange = between([first.address], 800);
-    expect(summary(await exchange.ask(HOST))).toEqual(['192.0.2.1']);
+    expect(summary(await exchange.query(HOST))).toEqual(['192.0.2.1']);
     expect(first.questions.length).toBeGreaterThan(1);
   });
 
   it('that is too old for EDNS is asked without', async () => {
     first.set('host.test', 'A', { values: ['192.0.2.1'], withoutEdns: true });
-    expect(summary(await between([first.address], 2000).ask(HOST))).toEqual(['192.0.2.1']);
+    expect(summary(await between([first.address], 2000).query(HOST))).toEqual(['192.0.2.1']);
     expect(first.asked('host.test', 'A')).toBe(2);
   });
 });
@@ -131,7 +133,7 @@ describe('more questions than are asked at one time', () => {
   it('all end in time when nobody answers, and the next ones are answered', async () => {
     const many = (domain: string) =>
       Promise.all(
-        Array.from({ length: 300 }, (_, at) => exchange.ask({ name: `h${at}.${domain}`, type: 'A' })),
+        Array.from({ length: 300 }, (_, at) => exchange.query({ name: `h${at}.${domain}`, type: 'A' })),
       );
     const exchange = between([first.address], 1500);
     first.set('*', '*', 'silent');
@@ -146,18 +148,18 @@ describe('answers that are none', () => {
     '%s is passed over for the true answer',
     async (forgery) => {
       first.set('host.test', 'A', { values: ['192.0.2.1'], forgery });
-      expect(summary(await between([first.address], 2000).ask(HOST))).toEqual(['192.0.2.1']);
+      expect(summary(await between([first.address], 2000).query(HOST))).toEqual(['192.0.2.1']);
     },
   );
 
   it.each(['wrong id', 'wrong question'] as const)('%s alone is silence', async (behaviour) => {
     first.set('host.test', 'A', behaviour);
-    expect(summary(await between([first.address], 200).ask(HOST))).toBe('ETIMEOUT');
+    expect(summary(await between([first.address], 200).query(HOST))).toBe('ETIMEOUT');
   });
 
   it('another sender is not heard, even with the right id and question', async () => {
     first.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 150 });
-    const answer = between([first.address], 5000).ask(HOST);
+    const answer = between([first.address], 5000).query(HOST);
     await expect.poll(() => first.questions).toHaveLength(1);
     const seen = first.questions[0];
     if (!seen) throw new Error('no question was seen');
@@ -175,10 +177,10 @@ describe('closing', () => {
     first.set('*', '*', 'silent');
     const exchange = between([first.address], 60_000);
     const asking = Array.from({ length: 300 }, (_, at) =>
-      exchange.ask({ name: `host${at}.test`, type: 'A' }),
+      exchange.query({ name: `host${at}.test`, type: 'A' }),
     );
     exchange.close();
-    const outcomes = await Promise.all([...asking, exchange.ask(HOST)]);
+    const outcomes = await Promise.all([...asking, exchange.query(HOST)]);
     expect(new Set(outcomes.map(summary))).toEqual(new Set(['ECANCELLED']));
   });
 });

@@ -46,7 +46,7 @@ beforeEach(async () => {
     zone: () => records,
     origins: ['mail.test', 'own.test.'],
     listen: { host: '127.0.0.1', port: 0 },
-    onFault: (fault) => faults.push(fault),
+    onError: (error) => faults.push(error),
     clock: { now: () => 1_700_000_000_000 },
   });
   resolver = createResolver({
@@ -308,7 +308,7 @@ describe('over TCP', () => {
       zone: () => [],
       origins: [],
       listen: { host: '127.0.0.1', port: nameserver.port },
-      onFault: () => {},
+      onError: () => {},
     });
   });
 });
@@ -323,7 +323,7 @@ describe('on IPv6', () => {
       zone: () => RECORDS,
       origins: ['mail.test'],
       listen: { host: '::1', port: 0 },
-      onFault: () => {},
+      onError: () => {},
     });
     const asking = createResolver({
       resolvers: [`[::1]:${sixth.port}`],
@@ -351,7 +351,7 @@ describe('a zone by look-up', () => {
       },
       origins: ['dkim.test'],
       listen: { host: '127.0.0.1', port: 0 },
-      onFault: () => {},
+      onError: () => {},
     });
     const asking = createResolver({
       resolvers: [`127.0.0.1:${byLookup.port}`],

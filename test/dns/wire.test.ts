@@ -1,8 +1,8 @@
 import { decode, encode } from 'dns-packet';
 import { array, assert, nat, oneof, property, tuple, uint8Array } from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { respondTo } from '../../src/dns/authority.ts';
-import { encodeQuery, type Question, readReply } from '../../src/dns/wire.ts';
+import { respondTo } from '../../src/dns/authoritative.ts';
+import { encodeQuery, type Question, readResponse } from '../../src/dns/wire.ts';
 import { zoneOfList } from '../../src/dns/zone.ts';
 
 const QUESTION: Question = { name: 'host.test', type: 'A' };
@@ -50,8 +50,8 @@ describe('bytes from strangers', () => {
   it('make no reply, a broken one or a readable one, and nothing throws', () => {
     assert(
       property(damaged(answer), (bytes) => {
-        const reply = readReply(bytes, QUESTION, 7);
-        expect(typeof reply === 'object' || reply === 'other' || reply === 'broken').toBe(true);
+        const reply = readResponse(bytes, QUESTION, 7);
+        expect(typeof reply === 'object' || reply === 'unrelated' || reply === 'malformed').toBe(true);
       }),
       { numRuns: 2000 },
     );

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { accepted, startHouse } from './setup.ts';
+import { accepted, startDomains } from './setup.ts';
 
 /** Every test makes RSA keys, which takes seconds on a busy machine. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -8,7 +8,7 @@ const SHOPS = { name: 'Shops', description: null, color: '#2563eb', icon: null }
 
 describe('domain groups', () => {
   it('are made, changed and deleted', async () => {
-    const { domains, clock } = await startHouse();
+    const { domains, clock } = await startDomains();
     const { groups } = domains;
     const group = await groups.create('acct_one', SHOPS);
     expect(group).toMatchObject({
@@ -29,7 +29,7 @@ describe('domain groups', () => {
   });
 
   it('hold domains, and are not deleted while they do', async () => {
-    const { domains, register } = await startHouse();
+    const { domains, register } = await startDomains();
     const { group_id: groupId } = await domains.groups.create('acct_one', SHOPS);
     const moved = await register('one.example');
     accepted(await domains.assignGroup('acct_one', moved.domain_id, groupId));
@@ -45,7 +45,7 @@ describe('domain groups', () => {
   });
 
   it('keep the default one, also when it is empty', async () => {
-    const { domains } = await startHouse();
+    const { domains } = await startDomains();
     expect(await domains.groups.remove('acct_one', 'dgroup_acct_one')).toMatchObject({
       code: 'GROUP_NOT_EMPTY',
     });
@@ -53,7 +53,7 @@ describe('domain groups', () => {
   });
 
   it.each(['dgroup_acct_two', 'dgroup_0_never'])('of others are unknown: %s', async (groupId) => {
-    const { domains, register } = await startHouse();
+    const { domains, register } = await startDomains();
     const domain = await register('one.example');
     const unknown = { code: 'GROUP_NOT_FOUND', message: `there is no domain group ${groupId}` };
     expect(domains.groups.get('acct_one', groupId)).toMatchObject(unknown);

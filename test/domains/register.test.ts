@@ -1,14 +1,14 @@
 import { createPublicKey, sign, verify } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { enqueue } from '../support/store.ts';
-import { accepted, startHouse } from './setup.ts';
+import { accepted, startDomains } from './setup.ts';
 
 /** Every test makes RSA keys, which takes seconds on a busy machine. */
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 describe('registering a domain', () => {
   it('gives the six records of the interface, in order', async () => {
-    const { domains } = await startHouse();
+    const { domains } = await startDomains();
     const { domain, created } = accepted(
       await domains.register('acct_one', { domain: 'Example.org.', useCaseId: 'tx-eu' }),
     );
@@ -81,7 +81,7 @@ describe('registering a domain', () => {
   });
 
   it('twice gives one domain', async () => {
-    const { domains } = await startHouse();
+    const { domains } = await startDomains();
     const wish = { domain: 'example.org', useCaseId: 'tx-local' };
     const first = accepted(await domains.register('acct_one', wish));
     const second = accepted(await domains.register('acct_one', { ...wish, domain: 'EXAMPLE.org.' }));
@@ -89,7 +89,7 @@ describe('registering a domain', () => {
   });
 
   it('many times at once gives one domain, and one of the answers says that it is new', async () => {
-    const { domains, tables } = await startHouse();
+    const { domains, tables } = await startDomains();
     const wish = { domain: 'example.org', useCaseId: 'tx-local' };
     const answers = await Promise.all(Array.from({ length: 8 }, () => domains.register('acct_one', wish)));
     const results = answers.map(accepted);
@@ -101,7 +101,7 @@ describe('registering a domain', () => {
   });
 
   it('once for each use case and each account, each with keys of its own', async () => {
-    const { domains, register } = await startHouse();
+    const { domains, register } = await startDomains();
     const all = [
       await register('example.org', 'acct_one', 'tx-local'),
       await register('example.org', 'acct_one', 'mk-local'),
@@ -126,7 +126,7 @@ describe('registering a domain', () => {
     [{ domain: 'example.org', useCaseId: 'tx-local', groupId: 'dgroup_0_nothing' }, 'GROUP_NOT_FOUND'],
     [{ domain: 'example.org', useCaseId: 'tx-local', groupId: 'dgroup_acct_two' }, 'GROUP_NOT_FOUND'],
   ])('refuses %o', async (wish, code) => {
-    const { domains, tables } = await startHouse();
+    const { domains, tables } = await startDomains();
     expect(await domains.register('acct_one', wish)).toMatchObject({ code });
     expect(tables.domains.list(null)).toEqual([]);
   });
@@ -134,11 +134,11 @@ describe('registering a domain', () => {
 
 describe('the secondary lane', () => {
   it('is set up in the background, also after a restart, and only once', async () => {
-    const { domains, tables } = await startHouse();
+    const { domains, tables } = await startDomains();
     const { domain } = accepted(
       await domains.register('acct_one', { domain: 'example.org', useCaseId: 'tx-local' }),
     );
-    await Promise.all([domains.background.tick(), domains.provision(domain.domain_id)]);
+    await Promise.all([domains.jobs.runDue(), domains.provisionSecondary(domain.domain_id)]);
     const row = accepted(domains.get('acct_one', domain.domain_id));
     expect(domains.records(row).dnsRecords[5]).toMatchObject({
       value: `${domain.alt_domain_id}.dkim.mail.example.net`,
@@ -153,7 +153,7 @@ describe('the secondary lane', () => {
 
 describe('signing keys', () => {
   it('are those whose public half is published', async () => {
-    const { domains, register } = await startHouse();
+    const { domains, register } = await startDomains();
     const domain = await register('example.org');
     for (const [lane, record] of [
       ['primary', 0],
@@ -180,7 +180,7 @@ describe('signing keys', () => {
   });
 
   it('are none for a domain that is gone, though its row number comes again', async () => {
-    const { domains, register } = await startHouse();
+    const { domains, register } = await startDomains();
     const first = await register('example.org');
     const [old] = domains.signingKeys(first.domain_id, 'primary');
     accepted(await domains.remove('acct_one', first.domain_id));
@@ -194,7 +194,7 @@ describe('signing keys', () => {
 describe('deleting a domain', () => {
   it('drops its mail, its keys and itself in one unit', async () => {
     const dropped: [string, number][] = [];
-    const { domains, register, tables, clock } = await startHouse({
+    const { domains, register, tables, clock } = await startDomains({
       dropQueued: (tables, domainId, at) => {
         for (const seq of tables.queue.ofDomain(domainId, 10)) tables.queue.remove(seq);
         dropped.push([domainId, at]);
@@ -210,7 +210,7 @@ describe('deleting a domain', () => {
   });
 
   it('leaves everything as it was when the mail cannot be dropped', async () => {
-    const { domains, register } = await startHouse({
+    const { domains, register } = await startDomains({
       dropQueued: () => {
         throw new Error('no');
       },
@@ -223,7 +223,7 @@ describe('deleting a domain', () => {
 
 describe("another account's domain", () => {
   it('is as unknown as one that never was', async () => {
-    const { domains, register } = await startHouse();
+    const { domains, register } = await startDomains();
     const { domain_id: id } = await register('example.org');
     const attempts = [
       (id: string) => domains.get('acct_two', id),
@@ -248,7 +248,7 @@ describe("another account's domain", () => {
 
 describe('use cases', () => {
   it('can send once a domain of theirs is verified', async () => {
-    const { domains, register, tables } = await startHouse();
+    const { domains, register, tables } = await startDomains();
     const domain = await register('example.org', 'acct_one', 'mk-eu');
     const ready = (accountId: string) =>
       domains.useCases(accountId).flatMap(({ id, canSendEmail }) => (canSendEmail ? [id] : []));
@@ -273,7 +273,7 @@ describe('use cases', () => {
 
 describe('the limit on domains', () => {
   it('refuses one more than the account may have, but not a name it has', async () => {
-    const { domains } = await startHouse({ limits: { domains: 2 } });
+    const { domains } = await startDomains({ limits: { domains: 2 } });
     const register = (domain: string, accountId = 'acct_one') =>
       domains.register(accountId, { domain, useCaseId: 'tx-local' });
     // Three at the same time: the check counts in the unit of work that inserts.

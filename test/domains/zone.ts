@@ -1,7 +1,6 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { DnsError, type DnsErrorCode } from '../../src/dns/dns-error.ts';
+import { createDnsView, type DnsView } from '../../src/dns/dns-view.ts';
 import type { DnsAnswer, Resolver } from '../../src/dns/resolver.ts';
-import { createDnsView, type DnsView } from '../../src/domains/verification/dns-view.ts';
 
 /**
  * DNS as a table, for checks that are pure over its answers: `{ 'TXT example.com': ['v=spf1 -all'] }`. A name
@@ -41,10 +40,4 @@ export function resolverOf(zone: Zone): Resolver {
     clear: () => {},
     close: () => {},
   };
-}
-
-/** The `p=` of a fresh key. */
-export function freshPublicKey(): string {
-  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  return publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
 }

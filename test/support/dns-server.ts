@@ -6,7 +6,7 @@ import {
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
-import { bareAnswer, type Query, readQuery } from '../../src/dns/authority.ts';
+import { headerOnly, type Query, readQuery } from '../../src/dns/authoritative.ts';
 import { listenDns, type Peer } from '../../src/dns/listener.ts';
 import { canonicalName } from '../../src/dns/names.ts';
 import { optRecord, RCODE } from '../../src/dns/wire.ts';
@@ -171,7 +171,7 @@ export async function startDnsServer(options: DnsServerOptions = {}): Promise<Dn
     const how = typeof behaviour === 'object' ? behaviour : null;
     const answer = () => {
       if (how?.forgery) reply(forged(query, how.forgery));
-      if (how?.withoutEdns && query.edns) return reply(bareAnswer(bytes, RCODE.FORMERR));
+      if (how?.withoutEdns && query.edns) return reply(headerOnly(bytes, RCODE.FORMERR));
       reply(message(query, said, negativeTtl, peer.via, how));
     };
     if (how?.delayMs === undefined) return answer();

@@ -1,20 +1,12 @@
 import { z } from 'zod';
+import { mapFlags, REPORTED_CHECKS } from '../../domains/verification/checks.ts';
 
-/** How domains look on the wire (interface.md: Domain, DNS record), and examples for the documentation. */
-const flags = {
-  dkimEnabled: z.boolean(),
-  spfConfigured: z.boolean(),
-  dmarcConfigured: z.boolean(),
-  mxConfigured: z.boolean(),
-};
-const altFlags = {
-  altDkimEnabled: z.boolean(),
-  altSpfConfigured: z.boolean(),
-  altDmarcConfigured: z.boolean(),
-};
+/** The schemas of domains and their DNS records, with examples for the API documentation. */
+const flags = mapFlags('primary', () => z.boolean());
+const altFlags = mapFlags('secondary', () => z.boolean());
 const status = z.enum(['PENDING', 'SUCCESS', 'TEMPORARY_FAILURE', 'FAILED']);
 const altStatus = z.enum(['PENDING', 'ACTIVE']);
-const altDomainId = z.string().describe('Id at the secondary lane.');
+const altDomainId = z.string().describe('Id in the secondary lane.');
 const names = { domain: z.string(), domainId: z.string() };
 
 export const dnsRecord = z.object({
@@ -25,17 +17,14 @@ export const dnsRecord = z.object({
   purpose: z.string().optional(),
   priority: z.int().optional().describe('MX only.'),
   ttl: z.int().optional().describe('Seconds.'),
-  chunks: z
-    .array(z.string())
-    .optional()
-    .describe('The strings that make up a TXT value of more than 255 bytes.'),
+  chunks: z.array(z.string()).optional().describe('The strings of a TXT value of more than 255 bytes.'),
 });
 const recordSets = {
-  dnsRecords: z.array(dnsRecord).describe('The six records to publish.'),
-  recommendedDnsRecords: z.array(dnsRecord).describe('Good to have, never needed for SUCCESS.'),
+  dnsRecords: z.array(dnsRecord).describe('The records to publish.'),
+  recommendedDnsRecords: z.array(dnsRecord).describe('Recommended, never required for SUCCESS.'),
 };
 
-export const domainRecord = z.object({
+export const domainSchema = z.object({
   ...names,
   groupId: z.string(),
   status,
@@ -48,7 +37,7 @@ export const domainRecord = z.object({
   lastCheckedAt: z.iso.datetime().nullable(),
 });
 
-export const registered = z.object({
+export const registeredSchema = z.object({
   message: z.string(),
   ...names,
   groupId: z.string(),
@@ -58,7 +47,7 @@ export const registered = z.object({
   altStatus,
 });
 
-export const recordsOfDomain = z.object({
+export const domainRecordsSchema = z.object({
   ...names,
   ...recordSets,
   status,
@@ -69,17 +58,17 @@ export const recordsOfDomain = z.object({
 });
 
 const check = z.object({
-  check: z.enum(['dkim', 'spf', 'dmarc', 'mx', 'tracking', 'altDkim', 'returnPathSpf']),
+  check: z.enum(REPORTED_CHECKS),
   passed: z.boolean(),
   result: z
     .enum(['ok', 'missing', 'wrong', 'unknown'])
-    .describe('unknown: the DNS server did not answer, and passed is the last result.'),
-  expected: z.string().describe('The record that passes, merged with what the name has already.'),
-  found: z.string().nullable().describe('What is published, several records one a line.'),
-  hint: z.string().describe('What to do; empty when there is nothing to do.'),
+    .describe('unknown: the DNS server did not answer, and `passed` is the last result.'),
+  expected: z.string().describe('The record that passes, merged with an existing one.'),
+  found: z.string().nullable().describe('The published records, one per line.'),
+  hint: z.string().describe('What to correct; empty if nothing needs to be done.'),
 });
 
-export const verified = z.object({
+export const verifiedSchema = z.object({
   message: z.string(),
   ...names,
   status,
@@ -89,21 +78,21 @@ export const verified = z.object({
   checks: z.array(check),
 });
 
-export const rotated = z.object({ message: z.string(), ...names, ...recordSets });
+export const rotatedSchema = z.object({ message: z.string(), ...names, ...recordSets });
 
 const ID = 'domain_1769860800000_8m2k4x7q1zab';
 const ALT_ID = 'alt_1769860800000_5c9d3e7f1abz';
 const GROUP_ID = 'dgroup_1769860800000_4k2m9x7q1zab';
 const TIME = '2026-01-31T12:00:00.000Z';
-const NO_FLAGS = { dkimEnabled: false, spfConfigured: false, dmarcConfigured: false, mxConfigured: false };
-const NO_ALT_FLAGS = { altDkimEnabled: false, altSpfConfigured: false, altDmarcConfigured: false };
+const NO_FLAGS = mapFlags('primary', () => false);
+const NO_ALT_FLAGS = mapFlags('secondary', () => false);
 
 const RECORDS: z.output<typeof dnsRecord>[] = [
   {
     type: 'TXT',
     name: 'example.com',
     value: 'v=spf1 include:spf.mail.example.net ~all',
-    description: 'SPF: allows this platform, both its lanes, to send for your domain.',
+    description: 'SPF: allows both lanes of this platform to send for your domain.',
     purpose: 'SPF',
   },
 ];
@@ -123,7 +112,7 @@ export const EXAMPLES = {
     updatedAt: TIME,
     trackingDomain: null,
     lastCheckedAt: null,
-  } satisfies z.output<typeof domainRecord>,
+  } satisfies z.output<typeof domainSchema>,
   registered: {
     message: 'example.com is registered. Publish its DNS records, then verify it.',
     domain: 'example.com',
@@ -134,7 +123,7 @@ export const EXAMPLES = {
     recommendedDnsRecords: [],
     altDomainId: ALT_ID,
     altStatus: 'PENDING',
-  } satisfies z.output<typeof registered>,
+  } satisfies z.output<typeof registeredSchema>,
   records: {
     domain: 'example.com',
     domainId: ID,
@@ -145,7 +134,7 @@ export const EXAMPLES = {
     altDomainId: ALT_ID,
     altStatus: 'PENDING',
     ...NO_ALT_FLAGS,
-  } satisfies z.output<typeof recordsOfDomain>,
+  } satisfies z.output<typeof domainRecordsSchema>,
   verified: {
     message: 'The verification of example.com is still pending: SPF does not pass yet.',
     domain: 'example.com',
@@ -165,12 +154,12 @@ export const EXAMPLES = {
         hint: 'The SPF of example.com gives "softfail" for our address 192.0.2.25. Change it to: v=spf1 include:_spf.example.org include:spf.mail.example.net ~all',
       },
     ],
-  } satisfies z.output<typeof verified>,
+  } satisfies z.output<typeof verifiedSchema>,
   rotated: {
-    message: 'The change of the DKIM key has begun.',
+    message: 'The rotation of the DKIM key has started.',
     domain: 'example.com',
     domainId: ID,
     dnsRecords: RECORDS,
     recommendedDnsRecords: [],
-  } satisfies z.output<typeof rotated>,
+  } satisfies z.output<typeof rotatedSchema>,
 };

@@ -1,17 +1,17 @@
 import { z } from 'zod';
 import { isRefusal, refuse } from '../../core/refusal.ts';
-import type { GroupFields } from '../../domains/groups.ts';
+import type { DomainGroupInput, DomainGroupPatch } from '../../domains/groups.ts';
+import { type DomainGroup, presentDomainGroup } from '../../domains/present.ts';
 import type { Domains } from '../../domains/service.ts';
-import { shownGroup } from '../../domains/shown.ts';
 import { type Route, route } from '../route.ts';
 import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
 
-/** `/web-setup/domain-groups`: an account's own order among its domains. */
+/** `/web-setup/domain-groups`: an account's classification of its domains. */
 export function domainGroupRoutes({ domains: { groups } }: { domains: Domains }): Route[] {
   const listed = (accountId: string, query: { limit: number; lastKey?: string | undefined }) => {
     const page = pageOfAll('domain-groups', groups.list(accountId), query, ({ group_id }) => group_id);
     if (isRefusal(page)) return page;
-    return { status: 200, data: { domainGroups: page.rows.map(shownGroup), ...page.end } };
+    return { status: 200, data: { domainGroups: page.rows.map(presentDomainGroup), ...page.end } };
   };
   return [
     route({
@@ -19,7 +19,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups',
       operationId: 'listDomainGroups',
       tag: 'Domain groups',
-      summary: 'All domain groups',
+      summary: 'List domain groups',
       scope: 'setup',
       query: z.object(pagingWide),
       answers: {
@@ -33,16 +33,16 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups',
       operationId: 'createDomainGroup',
       tag: 'Domain groups',
-      summary: 'Makes a domain group',
+      summary: 'Create a domain group',
       scope: 'setup',
       body: z.object({ ...fields, name }),
       example: { name: 'Shops', description: 'Domains of the web shops', color: '#2563eb', icon: '🛒' },
-      answers: { 201: { description: 'Made.', data: one, example: { domainGroup: EXAMPLE } } },
+      answers: { 201: { description: 'Created.', data: one, example: { domainGroup: EXAMPLE } } },
       refusals: [],
       handle: async ({ caller, body }) => {
         const { description = null, color = null, icon = null } = body;
         const group = await groups.create(caller.accountId, { name: body.name, description, color, icon });
-        return { status: 201, data: { domainGroup: shownGroup(group) } };
+        return { status: 201, data: { domainGroup: presentDomainGroup(group) } };
       },
     }),
     route({
@@ -50,8 +50,8 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups/owner/{ownerId}',
       operationId: 'listDomainGroupsOfOwner',
       tag: 'Domain groups',
-      summary: 'All domain groups of an account',
-      description: 'The owner is the account of the key; any other answers 404.',
+      summary: 'List the domain groups of an account',
+      description: 'The owner is the account of the key; 404 for any other.',
       scope: 'setup',
       params: z.object({ ownerId: z.string() }),
       query: z.object(pagingWide),
@@ -69,14 +69,14 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups/{groupId}',
       operationId: 'getDomainGroup',
       tag: 'Domain groups',
-      summary: 'One domain group',
+      summary: 'Get a domain group',
       scope: 'setup',
       params,
       answers: { 200: { description: 'The group.', data: one, example: { domainGroup: EXAMPLE } } },
       refusals: ['GROUP_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const group = groups.get(caller.accountId, params.groupId);
-        return isRefusal(group) ? group : { status: 200, data: { domainGroup: shownGroup(group) } };
+        return isRefusal(group) ? group : { status: 200, data: { domainGroup: presentDomainGroup(group) } };
       },
     }),
     route({
@@ -84,19 +84,19 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups/{groupId}',
       operationId: 'updateDomainGroup',
       tag: 'Domain groups',
-      summary: 'Changes a domain group',
-      description: 'Fields that are given replace what was there, others stay, `null` takes a value away.',
+      summary: 'Update a domain group',
+      description: 'Updates the fields of the body; `null` removes a value.',
       scope: 'setup',
       params,
       body: z.object({ ...fields, name: name.optional() }),
       example: { name: 'Shops' },
       answers: {
-        200: { description: 'The group as it is now.', data: one, example: { domainGroup: EXAMPLE } },
+        200: { description: 'The updated group.', data: one, example: { domainGroup: EXAMPLE } },
       },
       refusals: ['GROUP_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
-        const group = await groups.update(caller.accountId, params.groupId, given(body));
-        return isRefusal(group) ? group : { status: 200, data: { domainGroup: shownGroup(group) } };
+        const group = await groups.update(caller.accountId, params.groupId, patchOf(body));
+        return isRefusal(group) ? group : { status: 200, data: { domainGroup: presentDomainGroup(group) } };
       },
     }),
     route({
@@ -104,7 +104,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       path: '/web-setup/domain-groups/{groupId}',
       operationId: 'deleteDomainGroup',
       tag: 'Domain groups',
-      summary: 'Deletes an empty domain group',
+      summary: 'Delete an empty domain group',
       scope: 'setup',
       params,
       answers: {
@@ -127,10 +127,10 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
   ];
 }
 
-/** Only the fields that the body names. */
-function given(
-  body: { [Field in keyof GroupFields]?: GroupFields[Field] | undefined },
-): Partial<GroupFields> {
+/** Only the fields that are in the body. */
+function patchOf(
+  body: { [Field in keyof DomainGroupInput]?: DomainGroupInput[Field] | undefined },
+): DomainGroupPatch {
   const { name, description, color, icon } = body;
   return {
     ...(name === undefined ? {} : { name }),
@@ -164,7 +164,7 @@ const one = z.object({ domainGroup: group });
 const list = z.object({ domainGroups: z.array(group), ...pageEndForm });
 
 const EXAMPLE_ID = 'dgroup_1769860800000_4k2m9x7q1zab';
-const EXAMPLE: z.output<typeof group> = {
+const EXAMPLE: DomainGroup = {
   groupId: EXAMPLE_ID,
   name: 'Shops',
   description: 'Domains of the web shops',

@@ -8,9 +8,9 @@ import type { Reader } from '../../store/readers/reads.ts';
 import { type Route, route } from '../route.ts';
 
 /**
- * `GET /web-setup/domains/{domainId}/reports`: what other servers report on mail in a domain's name (DMARC)
- * and on encryption towards its return path (TLS-RPT). Several accounts may have registered one name: only
- * who proved to hold it, by its DKIM record, sees what strangers see of its mail.
+ * `GET /web-setup/domains/{domainId}/reports`: the reports of other servers on mail in a domain's name (DMARC) and on
+ * encryption towards its return path (TLS-RPT). Several accounts may have registered one name: only an account with a
+ * verified DKIM record sees its reports.
  */
 export interface DomainReportDeps {
   domains: Pick<Domains, 'get'>;
@@ -19,9 +19,9 @@ export interface DomainReportDeps {
 }
 
 const DEFAULT_DAYS = 30;
-const MOST_ROWS = 200;
+const MAX_ROWS = 200;
 
-const moment = z.iso.datetime({
+const timeSchema = z.iso.datetime({
   offset: true,
   error: 'must be an ISO 8601 time such as 2026-01-31T12:00:00Z',
 });
@@ -31,10 +31,10 @@ const data = z.object({
   domain: z.string(),
   from: z.string(),
   to: z.string(),
-  message: z.string().optional().describe('Why nothing is shown.'),
+  message: z.string().optional().describe('Why there are no reports.'),
   dmarc: z.object({
-    messages: z.int().describe('That receivers saw in the domain’s name.'),
-    passed: z.int().describe('Of these, aligned by DKIM or SPF.'),
+    messages: z.int().describe('Messages in the domain’s name that receivers reported.'),
+    passed: z.int().describe('Of these, messages aligned by DKIM or SPF.'),
     sources: z
       .array(
         z.object({
@@ -47,7 +47,7 @@ const data = z.object({
           rejected: z.int(),
         }),
       )
-      .describe(`Most mail first, at most ${MOST_ROWS}.`),
+      .describe(`Most mail first, at most ${MAX_ROWS}.`),
     reports: z
       .array(
         z.object({
@@ -56,12 +56,12 @@ const data = z.object({
           begin: z.string(),
           end: z.string(),
           policyDomain: z.string(),
-          policy: z.string().describe('`p` as the receiver found it.'),
+          policy: z.string().describe('The `p` that the receiver found.'),
           messages: z.int(),
-          truncated: z.boolean().describe('It had more rows than are kept.'),
+          truncated: z.boolean().describe('Whether the report had more rows than are stored.'),
         }),
       )
-      .describe(`Newest first, at most ${MOST_ROWS}.`),
+      .describe(`Newest first, at most ${MAX_ROWS}.`),
   }),
   tls: z.object({
     successful: z.int().describe('Sessions with the return path that were encrypted.'),
@@ -152,18 +152,18 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
       path: '/web-setup/domains/{domainId}/reports',
       operationId: 'getDomainReports',
       tag: 'Domains',
-      summary: 'DMARC and TLS reports on a domain',
+      summary: 'Get DMARC and TLS reports on a domain',
       description:
-        'What receivers report on mail in the domain’s name, added up by source address, and on encryption towards its return path. Anybody can send such reports: take them as hints. One that claims to end in the future ends when it was received.',
+        'The reports of receivers on mail in the domain’s name, summed by source address, and on encryption towards its return path. Anyone can send such reports: they are only hints. A report that claims to end in the future ends when it was received.',
       scope: 'setup',
       params: z.object({ domainId: z.string() }),
       query: z.object({
-        from: moment
+        from: timeSchema
           .optional()
-          .describe(`Reports that ended at or after; ${DEFAULT_DAYS} days before \`to\` when not given.`),
-        to: moment.optional().describe('Before; now when not given.'),
+          .describe(`Reports that ended at this time or later. Default: ${DEFAULT_DAYS} days before \`to\`.`),
+        to: timeSchema.optional().describe('Reports that ended before this time. Default: now.'),
       }),
-      answers: { 200: { description: 'Added up, and one by one.', data, example: EXAMPLE } },
+      answers: { 200: { description: 'Totals, and each report.', data, example: EXAMPLE } },
       refusals: ['DOMAIN_NOT_FOUND'],
       narrowBy: ['from', 'to'],
       handle: async ({ caller: { accountId }, params, query }) => {
@@ -173,7 +173,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
         const from = query.from === undefined ? to - DEFAULT_DAYS * DAY : Date.parse(query.from);
         if (from > to) return invalid('from', 'must not be after `to`');
         const proven = domain.dkim_enabled === 1;
-        const period = { from, to, limit: proven ? MOST_ROWS : 0 };
+        const period = { from, to, limit: proven ? MAX_ROWS : 0 };
         const { dmarc, tls } = await reader.query(accountId, domainReports, domain.name, period);
         return {
           status: 200,
@@ -185,8 +185,8 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
             ...(proven
               ? {}
               : { message: `Reports are shown once the DKIM record of ${domain.name} is verified.` }),
-            dmarc: dmarcOf(dmarc),
-            tls: tlsOf(tls),
+            dmarc: presentDmarc(dmarc),
+            tls: presentTls(tls),
           },
         };
       },
@@ -194,7 +194,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
   ];
 }
 
-function dmarcOf({ total, sources, reports }: DomainReports['dmarc']) {
+function presentDmarc({ total, sources, reports }: DomainReports['dmarc']) {
   return {
     ...total,
     sources: sources.map((row) => ({
@@ -224,7 +224,7 @@ function policyOf({ policy }: DmarcReportRow): string {
   return published.p;
 }
 
-function tlsOf({ total, failures, reports }: DomainReports['tls']) {
+function presentTls({ total, failures, reports }: DomainReports['tls']) {
   return {
     ...total,
     failures: failures.map((row) => ({

@@ -1,36 +1,47 @@
 import { z } from 'zod';
 import { isRefusal } from '../../core/refusal.ts';
+import {
+  presentDomain,
+  presentFlags,
+  presentSecondaryFlags,
+  verificationMessage,
+} from '../../domains/present.ts';
 import type { Domains } from '../../domains/service.ts';
-import { shownAltFlags, shownDomain, shownFlags } from '../../domains/shown.ts';
-import { verificationMessage } from '../../domains/verification/messages.ts';
 import type { DomainRow } from '../../store/domains/domains.ts';
 import { type Route, type RouteDescription, route } from '../route.ts';
-import { domainRecord, EXAMPLES, recordsOfDomain, registered, rotated, verified } from './domain-forms.ts';
+import {
+  domainRecordsSchema,
+  domainSchema,
+  EXAMPLES,
+  registeredSchema,
+  rotatedSchema,
+  verifiedSchema,
+} from './domain-forms.ts';
 import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
 
-/** `/web-setup/domains`: sending domains, what to publish for them, and whether it is there. */
+/** `/web-setup/domains`: sending domains, their DNS records and their verification. */
 export function domainRoutes({ domains }: { domains: Domains }): Route[] {
-  return [...wholeList(domains), ...oneDomain(domains), ...dnsOfDomain(domains)];
+  return [...collectionRoutes(domains), ...domainItemRoutes(domains), ...dnsRoutes(domains)];
 }
 
 const COMMON = { tag: 'Domains', scope: 'setup' } satisfies Partial<RouteDescription>;
 const params = z.object({ domainId: z.string() });
 
-function wholeList(domains: Domains): Route[] {
+function collectionRoutes(domains: Domains): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/domains',
       operationId: 'listDomains',
-      summary: 'All domains',
+      summary: 'List domains',
       query: z.object(pagingWide),
       answers: {
         200: {
           description: 'Oldest first.',
           data: z.object({
-            domains: z.array(domainRecord),
-            total: z.int().describe('On all pages.'),
+            domains: z.array(domainSchema),
+            total: z.int().describe('Number of domains on all pages.'),
             nextKey: pageEndForm.nextKey,
           }),
           example: { domains: [EXAMPLES.domain], total: 1 },
@@ -42,7 +53,7 @@ function wholeList(domains: Domains): Route[] {
         const page = pageOfAll('domains', all, query, ({ domain_id }) => domain_id);
         if (isRefusal(page)) return page;
         const { count: _, ...end } = page.end;
-        return { status: 200, data: { domains: page.rows.map(shownDomain), total: all.length, ...end } };
+        return { status: 200, data: { domains: page.rows.map(presentDomain), total: all.length, ...end } };
       },
     }),
     route({
@@ -50,18 +61,22 @@ function wholeList(domains: Domains): Route[] {
       method: 'PUT',
       path: '/web-setup/domains',
       operationId: 'registerDomain',
-      summary: 'Registers a sending domain',
+      summary: 'Register a sending domain',
       description:
-        'Registering the same domain for the same use case again changes nothing and answers the existing record.',
+        'Registering the same domain for the same use case again changes nothing and returns the existing record.',
       body: z.object({
-        domain: z.string().max(1000).describe('The name alone, without protocol; U-labels are taken.'),
+        domain: z.string().max(1000).describe('The name without protocol; U-labels are accepted.'),
         useCaseId: z.string().max(100),
-        groupId: z.string().max(100).optional().describe("The account's default group when not given."),
+        groupId: z.string().max(100).optional().describe("Default: the account's default group."),
       }),
       example: { domain: 'example.com', useCaseId: 'tx-local' },
       answers: {
-        200: { description: 'It was registered before.', data: registered, example: EXAMPLES.registered },
-        201: { description: 'Registered.', data: registered, example: EXAMPLES.registered },
+        200: {
+          description: 'It was already registered.',
+          data: registeredSchema,
+          example: EXAMPLES.registered,
+        },
+        201: { description: 'Registered.', data: registeredSchema, example: EXAMPLES.registered },
       },
       refusals: ['USE_CASE_NOT_FOUND', 'GROUP_NOT_FOUND', 'LIMIT_REACHED'],
       handle: async ({ caller, body }) => {
@@ -73,8 +88,8 @@ function wholeList(domains: Domains): Route[] {
           data: {
             message: created
               ? `${domain.name} is registered. Publish its DNS records, then verify it.`
-              : `${domain.name} was registered before; this is its record.`,
-            ...named(domain),
+              : `${domain.name} was already registered; this is its record.`,
+            ...identityOf(domain),
             groupId: domain.group_id,
             status: domain.status,
             ...domains.records(domain),
@@ -87,20 +102,20 @@ function wholeList(domains: Domains): Route[] {
   ];
 }
 
-function oneDomain(domains: Domains): Route[] {
+function domainItemRoutes(domains: Domains): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/domains/{domainId}',
       operationId: 'getDomain',
-      summary: 'One domain',
+      summary: 'Get a domain',
       params,
-      answers: { 200: { description: 'The domain.', data: domainRecord, example: EXAMPLES.domain } },
+      answers: { 200: { description: 'The domain.', data: domainSchema, example: EXAMPLES.domain } },
       refusals: ['DOMAIN_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const domain = domains.get(caller.accountId, params.domainId);
-        return isRefusal(domain) ? domain : { status: 200, data: shownDomain(domain) };
+        return isRefusal(domain) ? domain : { status: 200, data: presentDomain(domain) };
       },
     }),
     route({
@@ -108,9 +123,9 @@ function oneDomain(domains: Domains): Route[] {
       method: 'PATCH',
       path: '/web-setup/domains/{domainId}',
       operationId: 'updateDomain',
-      summary: 'Sets the host of tracked links',
+      summary: 'Set the host of tracked links',
       description:
-        'The host is used once it leads to this platform; until then, and with `null`, links use `link.<domain>` or the default.',
+        'The host is used as soon as it leads to this platform; until then, and with `null`, links use `link.<domain>` or the default.',
       params,
       body: z.object({
         trackingDomain: z.string().max(1000).nullable().optional().describe('A name below the domain.'),
@@ -118,8 +133,8 @@ function oneDomain(domains: Domains): Route[] {
       example: { trackingDomain: 'eu-t-link.example.com' },
       answers: {
         200: {
-          description: 'The domain as it is now.',
-          data: domainRecord.extend({ message: z.string() }),
+          description: 'The updated domain.',
+          data: domainSchema.extend({ message: z.string() }),
           example: { message: 'Publish the CNAME eu-t-link.example.com.', ...EXAMPLES.domain },
         },
       },
@@ -130,7 +145,7 @@ function oneDomain(domains: Domains): Route[] {
             ? domains.get(caller.accountId, params.domainId)
             : await domains.setTrackingDomain(caller.accountId, params.domainId, body.trackingDomain);
         if (isRefusal(domain)) return domain;
-        return { status: 200, data: { message: trackingMessage(domain, domains), ...shownDomain(domain) } };
+        return { status: 200, data: { message: trackingMessage(domain, domains), ...presentDomain(domain) } };
       },
     }),
     route({
@@ -138,9 +153,8 @@ function oneDomain(domains: Domains): Route[] {
       method: 'DELETE',
       path: '/web-setup/domains/{domainId}',
       operationId: 'deleteDomain',
-      summary: 'Deletes a domain',
-      description:
-        'Mail from it that still waits is dropped with the event `email_failed`, reason `domain_deleted`.',
+      summary: 'Delete a domain',
+      description: 'Queued mail from it is dropped with the event `email_failed`, reason `domain_deleted`.',
       params,
       answers: {
         200: {
@@ -164,7 +178,7 @@ function oneDomain(domains: Domains): Route[] {
       method: 'PUT',
       path: '/web-setup/domains/{domainId}/assign-group',
       operationId: 'assignDomainGroup',
-      summary: 'Moves a domain to a group',
+      summary: 'Move a domain to a group',
       params,
       body: z.object({ groupId: z.string().trim().min(1).max(100) }),
       example: { groupId: EXAMPLES.groupId },
@@ -190,19 +204,19 @@ function oneDomain(domains: Domains): Route[] {
   ];
 }
 
-function dnsOfDomain(domains: Domains): Route[] {
+function dnsRoutes(domains: Domains): Route[] {
   return [
     route({
       ...COMMON,
       method: 'GET',
       path: '/web-setup/domains/{domainId}/dns-records',
       operationId: 'getDomainDnsRecords',
-      summary: 'The DNS records of a domain',
+      summary: 'List the DNS records of a domain',
       params,
       answers: {
         200: {
-          description: 'What to publish, and the flags.',
-          data: recordsOfDomain,
+          description: 'The records to publish, and the flags.',
+          data: domainRecordsSchema,
           example: EXAMPLES.records,
         },
       },
@@ -213,13 +227,13 @@ function dnsOfDomain(domains: Domains): Route[] {
         return {
           status: 200,
           data: {
-            ...named(domain),
+            ...identityOf(domain),
             ...domains.records(domain),
             status: domain.status,
-            ...shownFlags(domain),
+            ...presentFlags(domain),
             altDomainId: domain.alt_domain_id,
             altStatus: domain.alt_status,
-            ...shownAltFlags(domain),
+            ...presentSecondaryFlags(domain),
           },
         };
       },
@@ -229,11 +243,13 @@ function dnsOfDomain(domains: Domains): Route[] {
       method: 'POST',
       path: '/web-setup/domains/{domainId}/verify',
       operationId: 'verifyDomain',
-      summary: 'Verifies a domain now',
+      summary: 'Verify a domain',
       description:
-        'Asks DNS past our caches. A record that DNS did not answer for keeps its last result. At most ten times a minute for a domain.',
+        'Bypasses our DNS caches. A check that DNS gave no answer to keeps its last result. At most ten times a minute for a domain.',
       params,
-      answers: { 200: { description: 'What was found.', data: verified, example: EXAMPLES.verified } },
+      answers: {
+        200: { description: 'The results of the checks.', data: verifiedSchema, example: EXAMPLES.verified },
+      },
       refusals: ['DOMAIN_NOT_FOUND', 'RATE_LIMITED'],
       handle: async ({ caller, params }) => {
         const result = await domains.verify(caller.accountId, params.domainId);
@@ -243,11 +259,11 @@ function dnsOfDomain(domains: Domains): Route[] {
           status: 200,
           data: {
             message: verificationMessage(domain, checks),
-            ...named(domain),
+            ...identityOf(domain),
             status: domain.status,
-            ...shownFlags(domain),
+            ...presentFlags(domain),
             altStatus: domain.alt_status,
-            ...shownAltFlags(domain),
+            ...presentSecondaryFlags(domain),
             checks,
           },
         };
@@ -258,32 +274,32 @@ function dnsOfDomain(domains: Domains): Route[] {
       method: 'POST',
       path: '/web-setup/domains/{domainId}/rotate-dkim',
       operationId: 'rotateDomainDkim',
-      summary: 'Changes the DKIM key',
+      summary: 'Rotate the DKIM key',
       description:
-        'The old key signs until the record of the new one is seen by a check; keep both records until then. Asking again while a change is under way changes nothing.',
+        'The old key signs until a check finds the record of the new one; keep both records until then. A request during a rotation changes nothing.',
       params,
-      answers: { 200: { description: 'Under way.', data: rotated, example: EXAMPLES.rotated } },
+      answers: { 200: { description: 'In progress.', data: rotatedSchema, example: EXAMPLES.rotated } },
       refusals: ['DOMAIN_NOT_FOUND'],
       handle: async ({ caller, params }) => {
         const result = await domains.rotateDkim(caller.accountId, params.domainId);
         if (isRefusal(result)) return result;
         const { domain, started } = result;
         const message = started
-          ? 'The change of the DKIM key has begun. Publish the first record beside the old one; the old key signs until the new record is seen.'
-          : 'A change of the DKIM key is under way already; this is its record.';
-        return { status: 200, data: { message, ...named(domain), ...domains.records(domain) } };
+          ? 'The rotation of the DKIM key has started. Publish the first record in addition to the old one; the old key signs until a check finds the new record.'
+          : 'A rotation of the DKIM key is already in progress; this is its record.';
+        return { status: 200, data: { message, ...identityOf(domain), ...domains.records(domain) } };
       },
     }),
   ];
 }
 
-function named(domain: DomainRow): { domain: string; domainId: string } {
+function identityOf(domain: DomainRow): { domain: string; domainId: string } {
   return { domain: domain.name, domainId: domain.domain_id };
 }
 
 function trackingMessage(domain: DomainRow, domains: Domains): string {
   const link = domains.records(domain).dnsRecords.find(({ purpose }) => purpose === 'Tracking');
   const host = domain.tracking_domain;
-  if (host === null) return `Tracked links use ${link?.name} when it leads here, else the default host.`;
+  if (host === null) return `Tracked links use ${link?.name} while it leads here, else the default host.`;
   return `Tracked links use ${host} as soon as it is a CNAME to ${link?.value}.`;
 }

@@ -4,7 +4,7 @@ import type { Domains } from '../../domains/service.ts';
 import { type Route, route } from '../route.ts';
 import { pageEndForm, pageOfAll, pagingWide } from './paging.ts';
 
-/** `/web-setup/use-cases`: what a domain can be registered for here. */
+/** `/web-setup/use-cases`: the use cases that domains can be registered for. */
 export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
   return [
     route({
@@ -12,8 +12,8 @@ export function useCaseRoutes({ domains }: { domains: Domains }): Route[] {
       path: '/web-setup/use-cases',
       operationId: 'listUseCases',
       tag: 'Domains',
-      summary: 'Use cases',
-      description: 'Two for every region. `id` is the `useCaseId` of a registration.',
+      summary: 'List use cases',
+      description: 'Two for each region. `id` is the `useCaseId` of a registration.',
       scope: 'setup',
       query: z.object(pagingWide),
       answers: {
@@ -58,7 +58,7 @@ const EXAMPLE = {
       useCase: 'tx',
       useCaseName: 'Transactional',
       description:
-        'Messages that one person awaits: password resets, order confirmations, invoices, system notifications.',
+        'Messages that one person expects: password resets, order confirmations, invoices, system notifications.',
       icon: '🔔',
       region: { code: 'local', name: 'This server' },
       canSendEmail: true,

@@ -61,8 +61,7 @@ export interface IntakeSettings {
 }
 
 export function createIntake(settings: IntakeSettings): Intake {
-  const { clock, log, writer, recorder, tokens, feedbackLoops } = settings;
-  const hostname = settings.hostname.toLowerCase().replace(/\.$/, '');
+  const { clock, log, hostname, writer, recorder, tokens, feedbackLoops } = settings;
 
   /** `boxes` are those that this mail was put into already: one copy per mail and mailbox. */
   function handle(

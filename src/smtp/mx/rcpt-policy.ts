@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, SECOND } from '../../core/clock.ts';
+import { returnPathDomain } from '../../domains/names.ts';
 import { normaliseDomain } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 
@@ -33,14 +34,12 @@ export interface RcptPolicySettings {
   senderDomain(messageId: string): string | null;
 }
 
-const RETURN_PREFIX = 'return-a.';
 /** Whether a domain is registered is remembered this long, for this many domains. */
 const DOMAIN_MEMORY_MS = 10 * SECOND;
 const DOMAINS_REMEMBERED = 1000;
 
 export function createRcptPolicy(settings: RcptPolicySettings): RcptPolicy {
-  const { tokens } = settings;
-  const hostname = settings.hostname.toLowerCase().replace(/\.$/, '');
+  const { tokens, hostname } = settings;
   const registered = new LRUCache<string, { is: boolean; at: number }>({ max: DOMAINS_REMEMBERED });
 
   function isRegistered(domain: string): boolean {
@@ -86,8 +85,8 @@ export function createRcptPolicy(settings: RcptPolicySettings): RcptPolicy {
       const local = address.slice(0, at);
       const host = normaliseDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
       const isOwn = host === hostname;
-      if (!isOwn && !host.startsWith(RETURN_PREFIX)) return 'not-ours';
-      const domain = isOwn ? null : host.slice(RETURN_PREFIX.length);
+      const domain = isOwn ? null : returnPathDomain(host);
+      if (!isOwn && domain === null) return 'not-ours';
       const signed = signedFor(local);
       const purpose = signed ?? named(local, domain);
       if (purpose === null) return 'no-such-address';

@@ -2,9 +2,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { systemRandom } from '../../../src/core/random.ts';
+import { createDnsView } from '../../../src/dns/dns-view.ts';
 import { createResolver } from '../../../src/dns/resolver.ts';
-import { checkHostDns, checkSettings } from '../../../src/domains/platform/host-checks.ts';
-import { createDnsView } from '../../../src/domains/verification/dns-view.ts';
+import { checkHostConfig, checkHostDns } from '../../../src/domains/platform/host-checks.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 
 const HOST = 'mail.example.net';
@@ -43,14 +43,14 @@ describe('settings that will not work', () => {
     ['mail.example.net', false],
     ['mail.xn--p1ai', false],
   ])('hostname %s: %s', (hostname, warned) => {
-    const keys = checkSettings(settings({ hostname, 'public.url': 'https://track.example.net' })).map(
+    const keys = checkHostConfig(settings({ hostname, 'public.url': 'https://track.example.net' })).map(
       ({ key }) => key,
     );
     expect(keys).toEqual(warned ? ['hostname'] : []);
   });
 
   it('include an http public.url, unless it is that of a trial on this machine', () => {
-    const keysOf = (url: string) => checkSettings(settings({ 'public.url': url })).map(({ key }) => key);
+    const keysOf = (url: string) => checkHostConfig(settings({ 'public.url': url })).map(({ key }) => key);
     expect(keysOf('http://track.example.net')).toEqual(['public.url']);
     expect(keysOf('http://127.0.0.1:8081')).toEqual([]);
   });

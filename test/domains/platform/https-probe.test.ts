@@ -15,7 +15,7 @@ async function served(names: string[], wish: { zone?: Zone; status?: number; exp
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo; // a TCP server's
   const zone = wish.zone ?? { 'A link.example.org': ['127.0.0.1'] };
-  return createHttpsProbe(resolverOf(zone), port, authority.cert);
+  return createHttpsProbe(resolverOf(zone), `https://localhost:${port}`, authority.cert);
 }
 
 describe('a link host answers over HTTPS', () => {
@@ -33,7 +33,7 @@ describe('a link host answers over HTTPS', () => {
 
   it('when nobody listens: no', async () => {
     const resolver = resolverOf({ 'A link.example.org': ['127.0.0.1'] });
-    expect(await createHttpsProbe(resolver, 1)('link.example.org')).toBe(false);
+    expect(await createHttpsProbe(resolver, 'https://localhost:1')('link.example.org')).toBe(false);
   });
 
   it('with a certificate that nobody vouches for: no', async () => {
@@ -42,7 +42,10 @@ describe('a link host answers over HTTPS', () => {
       server.listen(0, '127.0.0.1', () => resolve(server.address() as AddressInfo)); // a TCP server's
       onTestFinished(() => void server.close());
     });
-    const probe = createHttpsProbe(resolverOf({ 'A link.example.org': ['127.0.0.1'] }), port);
+    const probe = createHttpsProbe(
+      resolverOf({ 'A link.example.org': ['127.0.0.1'] }),
+      `https://localhost:${port}`,
+    );
     expect(await probe('link.example.org')).toBe(false);
   });
 });

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { linkHostStanding, publicHost } from '../../../src/domains/platform/link-hosts.ts';
+import { linkHostStanding } from '../../../src/domains/platform/link-hosts.ts';
+import { publicHost } from '../../../src/domains/platform/platform.ts';
 import { insertAccount, insertDomain, startStore } from '../../support/store.ts';
 
 it.each([

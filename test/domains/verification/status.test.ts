@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../../src/core/clock.ts';
 import {
-  MOVES,
+  FAILURE_GRACE_MS,
   nextCheckAt,
-  PATIENCE,
   type Round,
   roundOf,
+  TRANSITIONS,
 } from '../../../src/domains/verification/status.ts';
 import type { DomainRow, DomainStatus } from '../../../src/store/domains/domains.ts';
 
@@ -41,7 +41,7 @@ describe('the life of a domain', () => {
     ['FAILED', 'failing', 'FAILED', null],
     ['FAILED', 'overdue', 'FAILED', null],
   ])('%s, %s: %s', (from, round, to, event) => {
-    expect(MOVES[from][round]).toEqual({ to, event });
+    expect(TRANSITIONS[from][round]).toEqual({ to, event });
   });
 });
 
@@ -49,11 +49,16 @@ describe('a round of checks', () => {
   it.each<[string, Partial<DomainRow>, boolean, Round]>([
     ['all four pass', {}, true, 'passing'],
     ['one does not', { mx_configured: 0 }, true, 'failing'],
-    ['long enough', { mx_configured: 0, failing_since: NOW - PATIENCE }, true, 'overdue'],
-    ['not quite long enough', { mx_configured: 0, failing_since: NOW - PATIENCE + 1 }, true, 'failing'],
+    ['long enough', { mx_configured: 0, failing_since: NOW - FAILURE_GRACE_MS }, true, 'overdue'],
+    [
+      'not quite long enough',
+      { mx_configured: 0, failing_since: NOW - FAILURE_GRACE_MS + 1 },
+      true,
+      'failing',
+    ],
     [
       'long enough, but DNS does not answer now',
-      { mx_configured: 0, failing_since: NOW - PATIENCE },
+      { mx_configured: 0, failing_since: NOW - FAILURE_GRACE_MS },
       false,
       'failing',
     ],
@@ -63,7 +68,7 @@ describe('a round of checks', () => {
 });
 
 describe('the next check of a domain', () => {
-  const QUIET = { undecided: false, rotationSince: null };
+  const QUIET = { hasUnknown: false, pendingKeySince: null };
   const OLD = NOW - 20 * DAY;
 
   it.each<[string, Partial<DomainRow>, number]>([
@@ -84,7 +89,7 @@ describe('the next check of a domain', () => {
     ['failing for long', { status: 'TEMPORARY_FAILURE', check_count: 20, failing_since: NOW - DAY }, HOUR],
     [
       'failing, its time nearly over',
-      { status: 'TEMPORARY_FAILURE', check_count: 80, failing_since: NOW - PATIENCE + MINUTE },
+      { status: 'TEMPORARY_FAILURE', check_count: 80, failing_since: NOW - FAILURE_GRACE_MS + MINUTE },
       MINUTE,
     ],
     ['just failed', { status: 'FAILED' }, HOUR],
@@ -95,7 +100,7 @@ describe('the next check of a domain', () => {
 
   it('comes within the hour when DNS did not answer', () => {
     expect(
-      nextCheckAt(domain({ status: 'SUCCESS', created_at: OLD }), { ...QUIET, undecided: true }, NOW) - NOW,
+      nextCheckAt(domain({ status: 'SUCCESS', created_at: OLD }), { ...QUIET, hasUnknown: true }, NOW) - NOW,
     ).toBe(HOUR);
   });
 
@@ -105,7 +110,7 @@ describe('the next check of a domain', () => {
     [DAY, HOUR],
     [30 * DAY, DAY],
   ])('with a new key of age %i ms comes after %i ms', (age, wait) => {
-    const outlook = { ...QUIET, rotationSince: NOW - age };
-    expect(nextCheckAt(domain({ status: 'SUCCESS', created_at: OLD }), outlook, NOW) - NOW).toBe(wait);
+    const details = { ...QUIET, pendingKeySince: NOW - age };
+    expect(nextCheckAt(domain({ status: 'SUCCESS', created_at: OLD }), details, NOW) - NOW).toBe(wait);
   });
 });

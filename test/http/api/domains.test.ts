@@ -1,11 +1,11 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { DnsRecord } from '../../../src/domains/records.ts';
-import type { ShownGroup } from '../../../src/domains/shown.ts';
-import type { Check } from '../../../src/domains/verification/outcome.ts';
+import type { DnsRecord } from '../../../src/domains/dns-record.ts';
+import type { DomainGroup } from '../../../src/domains/present.ts';
+import type { CheckReport } from '../../../src/domains/verification/apply-results.ts';
 import { domainGroupRoutes } from '../../../src/http/api/domain-groups.ts';
 import { domainRoutes } from '../../../src/http/api/domains.ts';
 import { useCaseRoutes } from '../../../src/http/api/use-cases.ts';
-import { startHouse } from '../../domains/setup.ts';
+import { startDomains } from '../../domains/setup.ts';
 import { insertAccount } from '../../support/store.ts';
 import { startApi } from '../harness.ts';
 
@@ -14,13 +14,13 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 /** The API with the domains room behind it, as a client sees it. */
 async function start() {
-  const house = await startHouse();
-  const parts = { domains: house.domains };
+  const setup = await startDomains();
+  const parts = { domains: setup.domains };
   const routes = [...useCaseRoutes(parts), ...domainRoutes(parts), ...domainGroupRoutes(parts)];
   const api = await startApi({ routes });
   onTestFinished(() => api.stop());
   const { accountId } = api.account;
-  insertAccount(house.tables, accountId, house.clock.now());
+  insertAccount(setup.tables, accountId, setup.clock.now());
 
   /** Answers with the status, the headers and the JSON. */
   async function call(method: string, path: string, body?: object) {
@@ -40,7 +40,7 @@ async function start() {
       json,
     };
   }
-  return { house, accountId, call };
+  return { setup, accountId, call };
 }
 
 /** What answers are made of; which of it one has, the test says. */
@@ -53,9 +53,9 @@ interface Answered {
     trackingDomain: string | null;
     dnsRecords: DnsRecord[];
     recommendedDnsRecords: DnsRecord[];
-    checks: Check[];
+    checks: CheckReport[];
     useCases: { id: string; canSendEmail: boolean }[];
-    domainGroup: ShownGroup;
+    domainGroup: DomainGroup;
   };
   error?: { code: string; details?: { field: string }[] };
 }
@@ -120,7 +120,7 @@ describe('a domain', () => {
     const { domainId, altDomainId } = made.data;
     const again = await call('PUT', '/domains', WISH);
     expect(again.status).toBe(200);
-    expect(again.data).toEqual({ ...made.data, message: expect.stringContaining('registered before') });
+    expect(again.data).toEqual({ ...made.data, message: expect.stringContaining('already registered') });
 
     const shown = {
       domain: 'example.org',
@@ -166,7 +166,7 @@ describe('a domain', () => {
   });
 
   it('is verified, and says what is missing', async () => {
-    const { call, house } = await start();
+    const { call, setup } = await start();
     const { domainId } = (await call('PUT', '/domains', WISH)).data;
     const { status, data } = await call('POST', `/domains/${domainId}/verify`);
     expect(status).toBe(200);
@@ -188,9 +188,9 @@ describe('a domain', () => {
       found: null,
       hint: expect.stringContaining('There is no SPF record at example.org'),
     });
-    const [row] = house.tables.domains.list(null);
-    if (row) house.publish(row, ({ purpose }) => purpose !== 'Secondary DKIM');
-    await house.publishPlatform();
+    const [row] = setup.tables.domains.list(null);
+    if (row) setup.publish(row, ({ purpose }) => purpose !== 'Secondary DKIM');
+    await setup.publishPlatform();
     expect((await call('POST', `/domains/${domainId}/verify`)).data).toMatchObject({
       message: 'example.org is verified: mail may be sent from it.',
       status: 'SUCCESS',
@@ -227,7 +227,7 @@ describe('a domain', () => {
     expect(first.data.recommendedDnsRecords[0]).toMatchObject({
       name: made.dnsRecords[0]?.name,
       value: made.dnsRecords[0]?.value,
-      description: expect.stringContaining('keep it until the change is done'),
+      description: expect.stringContaining('keep it until the rotation is complete'),
     });
     expect((await call('POST', path)).data.dnsRecords).toEqual(first.data.dnsRecords);
   });
@@ -264,8 +264,8 @@ describe('a domain', () => {
   });
 
   it('of another account is not told from one that never was', async () => {
-    const { call, house } = await start();
-    const { domain_id: theirs } = await house.register('example.com', 'acct_two');
+    const { call, setup } = await start();
+    const { domain_id: theirs } = await setup.register('example.com', 'acct_two');
     for (const id of [theirs, 'domain_0_never']) {
       for (const [method, path, body] of [
         ['GET', ''],
@@ -288,8 +288,8 @@ describe('a domain', () => {
 
 describe('domain groups', () => {
   it('are made, read, changed and deleted', async () => {
-    const { call, accountId, house } = await start();
-    house.clock.advance(1000);
+    const { call, accountId, setup } = await start();
+    setup.clock.advance(1000);
     const made = await call('POST', '/domain-groups', { name: ' Shops ', color: '#2563eb' });
     expect(made.status).toBe(201);
     const { domainGroup } = made.data;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { dmarc } from 'mailauth/lib/dmarc/index.js';
 import { describe, expect, it } from 'vitest';
 import type { DmarcRequirement } from '../../../../src/domains/platform/platform.ts';
-import { checkDmarc } from '../../../../src/domains/verification/checks/dmarc.ts';
+import { checkPolicy } from '../../../../src/domains/verification/checks/dmarc.ts';
 import { discoverPolicy, mergedDmarc } from '../../../../src/domains/verification/checks/dmarc-record.ts';
 import { viewOf, type Zone } from '../../zone.ts';
 
@@ -12,7 +12,7 @@ const AT = 'TXT _dmarc.shop.example.com';
 const ABOVE = 'TXT _dmarc.example.com';
 
 function check(zone: Zone, policy: DmarcRequirement = 'enforced') {
-  return checkDmarc(viewOf(zone), { domain: 'shop.example.com', reportTo: US, policy });
+  return checkPolicy(viewOf(zone), { domain: 'shop.example.com', reportTo: US, policy });
 }
 
 describe('with verification.dmarcPolicy = "any"', () => {
@@ -64,9 +64,9 @@ describe('DMARC passes', () => {
       { [ABOVE]: ['v=DMARC1; p=reject; np=none'], 'A shop.example.com': ['192.0.2.1'] },
       'p=reject',
     ],
-    ['with t=y, and is told so', { [AT]: ['v=DMARC1; p=reject; t=y'] }, 't=y (testing)'],
-    ['with pct, and is told so', { [AT]: ['v=DMARC1; p=reject; pct=20'] }, 'pct tag'],
-    ['with aspf=s, and is told so', { [AT]: ['v=DMARC1; p=reject; aspf=s'] }, 'remove that tag'],
+    ['with t=y, with a hint', { [AT]: ['v=DMARC1; p=reject; t=y'] }, 't=y (testing)'],
+    ['with pct, with a hint', { [AT]: ['v=DMARC1; p=reject; pct=20'] }, 'pct tag'],
+    ['with aspf=s, with a hint', { [AT]: ['v=DMARC1; p=reject; aspf=s'] }, 'remove that tag'],
   ])('%s', async (_, zone, hint) => {
     const found = await check(zone);
     expect(found).toMatchObject({ verdict: 'pass', hint: expect.stringContaining(hint) });
@@ -80,13 +80,13 @@ describe('DMARC does not pass', () => {
       'when there is none anywhere',
       {},
       OURS,
-      `There is no DMARC record at _dmarc.shop.example.com, nor at a domain above it. Publish: ${OURS}`,
+      `There is no DMARC record at _dmarc.shop.example.com or at a domain above it. Publish: ${OURS}`,
     ],
     [
       'with p=none',
       { [AT]: ['v=DMARC1; p=none; rua=mailto:a@example.com,mailto:b@example.org'] },
       `v=DMARC1; p=reject; rua=mailto:a@example.com,mailto:b@example.org,mailto:${US}`,
-      'p=quarantine is the least that counts',
+      'at least p=quarantine is required',
     ],
     [
       'with sp=none above',
