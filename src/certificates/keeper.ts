@@ -15,8 +15,9 @@ import { type CertificateAuthority, type IssuedCertificate, RateLimitedError } f
 import {
   MAX_NEW_NAMES_PER_HOUR,
   MAX_ORDERS_PER_HOUR,
+  orderBlock,
+  PAUSED_UNTIL,
   POSTPONED_MS,
-  RESERVED_ORDERS,
   renewalTime,
   retryDelay,
 } from './pace.ts';
@@ -75,8 +76,6 @@ const HANDSHAKE_TIMEOUT_MS = 30 * SECOND;
 const MAX_CONTEXTS = 2000;
 const LOG_INTERVAL_MS = HOUR;
 const RATE_LIMIT_PAUSE_MS = HOUR;
-/** Setting: the end of a pause of all orders, epoch ms. */
-const PAUSED_UNTIL = 'certificates-hold';
 
 interface LoadedCertificate {
   context: SecureContext;
@@ -194,26 +193,17 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
   }
 
   function mayOrder(host: string, tables: Tables): boolean {
-    const now = clock.now();
-    const row = tables.certificates.get(host);
-    if ((row !== null && row.due_at > now) || Number(tables.settings.get(PAUSED_UNTIL) ?? 0) > now)
-      return false;
-    const isNew = kindOf(host, row) === 'new';
-    const domain = organizationalDomain(host);
-    if (isNew && tables.certificates.triedBelow(domain, now - HOUR) >= MAX_NEW_NAMES_PER_HOUR) {
-      if (shouldLog(host))
-        log.info(
-          { host, domain, newNamesPerHour: MAX_NEW_NAMES_PER_HOUR },
-          'certificate order delayed: hourly limit of the domain reached',
-        );
-      return false;
-    }
-    const limit = isNew ? MAX_ORDERS_PER_HOUR - RESERVED_ORDERS : MAX_ORDERS_PER_HOUR;
-    const isLimited = tables.certificates.triedSince(now - HOUR) >= limit;
-    if (isLimited && !hasLoggedLimit)
+    const isNew = kindOf(host, tables.certificates.get(host)) === 'new';
+    const block = orderBlock(tables, host, isNew, clock.now());
+    if (block === 'domain-limit' && shouldLog(host))
+      log.info(
+        { host, newNamesPerHour: MAX_NEW_NAMES_PER_HOUR },
+        'certificate order delayed: hourly limit of the domain reached',
+      );
+    if (block === 'hourly-limit' && !hasLoggedLimit)
       log.warn({ ordersPerHour: MAX_ORDERS_PER_HOUR }, 'certificate orders delayed: hourly limit reached');
-    hasLoggedLimit = isLimited;
-    return !isLimited;
+    if (block === 'hourly-limit' || block === null) hasLoggedLimit = block !== null;
+    return block === null;
   }
 
   async function store(row: CertificateRow, issued: IssuedCertificate): Promise<void> {

@@ -1,4 +1,6 @@
 import { DAY, HOUR, MINUTE } from '../core/clock.ts';
+import { organizationalDomain } from '../dns/names.ts';
+import type { Tables } from '../store/tables.ts';
 
 /**
  * Limits on orders. Let's Encrypt, the strictest of the common authorities, allows 5 failed validations an hour for a
@@ -26,4 +28,23 @@ export function retryDelay(failures: number): number {
 export function renewalTime(validity: { notBefore: number; notAfter: number }): number {
   const lifetime = validity.notAfter - validity.notBefore;
   return validity.notAfter - Math.min(RENEW_BEFORE_MS, lifetime / 3);
+}
+
+/** Setting: the end of a pause of all orders, epoch ms. */
+export const PAUSED_UNTIL = 'certificates-hold';
+
+/** Why no certificate may be ordered for the host now; null: an order is allowed. */
+export function orderBlock(
+  { certificates, settings }: Tables,
+  host: string,
+  isNew: boolean,
+  now: number,
+): 'not-due' | 'paused' | 'domain-limit' | 'hourly-limit' | null {
+  if ((certificates.get(host)?.due_at ?? 0) > now) return 'not-due';
+  if (Number(settings.get(PAUSED_UNTIL) ?? 0) > now) return 'paused';
+  const since = now - HOUR;
+  if (isNew && certificates.triedBelow(organizationalDomain(host), since) >= MAX_NEW_NAMES_PER_HOUR)
+    return 'domain-limit';
+  const limit = isNew ? MAX_ORDERS_PER_HOUR - RESERVED_ORDERS : MAX_ORDERS_PER_HOUR;
+  return certificates.triedSince(since) >= limit ? 'hourly-limit' : null;
 }

@@ -22,7 +22,7 @@ export interface ReadyCheck {
   details?: () => Record<string, unknown> | null;
 }
 
-export interface CheckResult {
+export interface HealthCheckResult {
   check: string;
   ok: boolean;
   message?: string;
@@ -93,7 +93,7 @@ async function resultOf(
   { name, check, details }: ReadyCheck,
   withDetails: boolean,
   log: Log,
-): Promise<CheckResult> {
+): Promise<HealthCheckResult> {
   try {
     const fault = await check();
     const facts = withDetails ? (details?.() ?? null) : null;
@@ -113,7 +113,7 @@ async function resultOf(
 const BROKEN_CHECK = 'the check itself failed; see the log';
 
 /** The error envelope, with the results of all checks beside it. */
-export function notReady(results: CheckResult[], failed: CheckResult[], requestId: string): Page {
+export function notReady(results: HealthCheckResult[], failed: HealthCheckResult[], requestId: string): Page {
   const refusal = refuse('UNAVAILABLE', `not ready: ${failed.map(({ check }) => check).join(', ')}`, {
     details: failed.map(({ check, message = '' }) => ({ field: check, message })),
   });

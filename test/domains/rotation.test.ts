@@ -1,12 +1,9 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { DAY, MINUTE } from '../../src/core/clock.ts';
 import type { DomainRow } from '../../src/store/domains/domains.ts';
 import { accepted, type DomainsSetup, flagsOf, startDomains } from './setup.ts';
 
-/** Every test makes RSA keys, which takes seconds on a busy machine. */
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
-
-/** A verified domain, and the selector it was verified with. */
+/** A verified domain, and its selector. */
 async function verified(): Promise<{ setup: DomainsSetup; domain: DomainRow; first: string }> {
   const setup = await startDomains();
   const domain = await setup.register('example.org');
@@ -25,8 +22,8 @@ function signingSelector(setup: DomainsSetup, domain: DomainRow): string {
 const rotate = async (setup: DomainsSetup, domain: DomainRow) =>
   accepted(await setup.domains.rotateDkim('acct_one', domain.domain_id));
 
-/** The DKIM records that the customer is told of: to publish, and to keep. */
-function told(setup: DomainsSetup, domain: DomainRow): { publish: string; keep: string[] } {
+/** The DKIM records to publish and to keep. */
+function announced(setup: DomainsSetup, domain: DomainRow): { publish: string; keep: string[] } {
   const { dnsRecords, recommendedDnsRecords } = setup.domains.records(domain);
   const selector = (name: string) => name.slice(0, name.indexOf('.'));
   return {
@@ -37,11 +34,11 @@ function told(setup: DomainsSetup, domain: DomainRow): { publish: string; keep: 
   };
 }
 
-describe('changing the DKIM key', () => {
-  it('announces the new key, and goes on signing with the old one', async () => {
+describe('rotating the DKIM key', () => {
+  it('announces the new key and signs with the old one', async () => {
     const { setup, domain, first } = await verified();
     expect(await rotate(setup, domain)).toMatchObject({ started: true });
-    const { publish, keep } = told(setup, domain);
+    const { publish, keep } = announced(setup, domain);
     expect(publish).not.toBe(first);
     expect(keep).toEqual([first]);
     expect(signingSelector(setup, domain)).toBe(first);
@@ -55,47 +52,47 @@ describe('changing the DKIM key', () => {
     });
   });
 
-  it('signs with the new key from the check on that has seen it', async () => {
+  it('signs with the new key after the check that found it', async () => {
     const { setup, domain, first } = await verified();
     await rotate(setup, domain);
-    const { publish } = told(setup, domain);
+    const { publish } = announced(setup, domain);
     setup.publish(domain, ({ name }) => name.startsWith(publish));
     setup.clock.advance(MINUTE);
     await setup.domains.jobs.runDue();
     expect(signingSelector(setup, domain)).toBe(publish);
-    expect(told(setup, domain)).toEqual({ publish, keep: [first] });
+    expect(announced(setup, domain)).toEqual({ publish, keep: [first] });
     expect(flagsOf(setup.row(domain))).toBe('DSMX');
   });
 
-  it('forgets the old key some days later, not before', async () => {
+  it('deletes the old key after its retirement period', async () => {
     const { setup, domain, first } = await verified();
     setup.clock.advance(30 * DAY);
     await rotate(setup, domain);
-    const { publish } = told(setup, domain);
+    const { publish } = announced(setup, domain);
     setup.publish(domain, ({ name }) => name.startsWith(publish));
     await setup.verify(domain);
     setup.clock.advance(6 * DAY);
     await setup.verify(domain);
-    expect(told(setup, domain).keep).toEqual([first]);
+    expect(announced(setup, domain).keep).toEqual([first]);
     setup.clock.advance(DAY);
     await setup.verify(domain);
-    expect(told(setup, domain)).toEqual({ publish, keep: [] });
+    expect(announced(setup, domain)).toEqual({ publish, keep: [] });
     expect(setup.tables.dkimKeys.of(domain.domain_id).map(({ lane, state }) => `${lane} ${state}`)).toEqual([
       'secondary active',
       'primary active',
     ]);
   });
 
-  it('asked for again, also at the same time, is one change', async () => {
+  it('starts one rotation for repeated and simultaneous requests', async () => {
     const { setup, domain } = await verified();
     const answers = await Promise.all([rotate(setup, domain), rotate(setup, domain), rotate(setup, domain)]);
     expect(answers.filter(({ started }) => started)).toHaveLength(1);
-    const { publish } = told(setup, domain);
+    const { publish } = announced(setup, domain);
     expect(await rotate(setup, domain)).toMatchObject({ started: false });
-    expect(told(setup, domain).publish).toBe(publish);
+    expect(announced(setup, domain).publish).toBe(publish);
   });
 
-  it('fails DKIM when the old record goes before the new one is there', async () => {
+  it('fails DKIM when the old record is removed before the new one is published', async () => {
     const { setup, domain, first } = await verified();
     await rotate(setup, domain);
     setup.dns.remove(`${first}._domainkey.example.org`);
@@ -115,6 +112,6 @@ describe('changing the DKIM key', () => {
     await setup.publishPlatform();
     setup.publish(domain);
     expect((await setup.verify(domain)).domain.status).toBe('SUCCESS');
-    expect(signingSelector(setup, domain)).toBe(told(setup, domain).publish);
+    expect(signingSelector(setup, domain)).toBe(announced(setup, domain).publish);
   });
 });

@@ -8,9 +8,9 @@ import { viewOf, type Zone } from '../zone.ts';
 
 const HOST: Zone = { 'A mail.example.net': ['192.0.2.25'], 'AAAA mail.example.net': ['2001:db8::25'] };
 
-const entry = (wish: Partial<EgressSetting>): EgressSetting => ({ pools: ['default'], ...wish });
+const entry = (options: Partial<EgressSetting>): EgressSetting => ({ pools: ['default'], ...options });
 
-describe('the addresses that mail leaves from', () => {
+describe('egressSet', () => {
   it.each<[string, EgressSetting[], string[]]>([
     ['without entries: those of the host name', [], ['192.0.2.25', '2001:db8::25']],
     ['an address', [entry({ address: '198.51.100.1' })], ['198.51.100.1']],
@@ -26,7 +26,7 @@ describe('the addresses that mail leaves from', () => {
       ['198.51.100.9', '2001:db8::1'],
     ],
     [
-      'an entry that leaves it to the system',
+      'an entry whose address the system chooses',
       [entry({ address: '198.51.100.1' }), entry({})],
       ['198.51.100.1', '192.0.2.25', '2001:db8::25'],
     ],
@@ -97,7 +97,7 @@ describe("the platform's own zone", () => {
     expect(toZoneFile(records).trim().split('\n')).toHaveLength(11);
   });
 
-  it('names the host itself where no address is set', async () => {
+  it('uses the host name for an entry without an address', async () => {
     const bare: Platform = { ...platform, egress: [], secondary: { type: 'builtin', pool: 'secondary' } };
     const records = await platformZone(viewOf({}), bare, []);
     expect(records.map(({ name, type, value }) => [name, type, value])).toEqual([

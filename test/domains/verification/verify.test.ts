@@ -1,13 +1,10 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE } from '../../../src/core/clock.ts';
 import { FAILURE_GRACE_MS } from '../../../src/domains/verification/status.ts';
 import type { DomainRow } from '../../../src/store/domains/domains.ts';
 import { type DomainsSetup, flagsOf, startDomains } from '../setup.ts';
 
-/** Every test makes RSA keys, which takes seconds on a busy machine. */
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
-
-/** The zone of a domain that has everything, and what a test does to it. */
+/** A domain with all of its required records, and the platform's zone. */
 async function published(setup: DomainsSetup): Promise<DomainRow> {
   const domain = await setup.register('example.org');
   await setup.publishPlatform();
@@ -21,7 +18,7 @@ const dkimValue = (setup: DomainsSetup, domain: DomainRow) =>
   setup.domains.records(domain).dnsRecords[0]?.value ?? '';
 
 describe('verifying a domain over real DNS', () => {
-  it('finds everything in order when the list was followed', async () => {
+  it('passes when all required records are published', async () => {
     const setup = await startDomains();
     const domain = await published(setup);
     const { domain: row, checks } = await setup.verify(domain);
@@ -71,7 +68,7 @@ describe('verifying a domain over real DNS', () => {
       /^$/,
     ],
     [
-      'the DKIM key beside another',
+      'a second DKIM key',
       (h, d) => h.dns.set(dkimName(h, d), 'TXT', [dkimValue(h, d), 'v=DKIM1; k=rsa; p=MIIB']),
       '-SMX',
       'dkim',
@@ -118,14 +115,14 @@ describe('verifying a domain over real DNS', () => {
   });
 
   it.each(['SERVFAIL', 'REFUSED', 'silent', 'bad bytes'] as const)(
-    'keeps every flag when all of DNS is suddenly %s',
-    async (behaviour) => {
+    'keeps every flag when DNS answers: %s',
+    async (behavior) => {
       const setup = await startDomains({ timeoutMs: 150 });
       const domain = await published(setup);
       await setup.verify(domain);
       for (const name of new Set(setup.dns.questions.map((question) => question.name))) {
         setup.dns.remove(name);
-        setup.dns.set(name, '*', behaviour);
+        setup.dns.set(name, '*', behavior);
       }
       const { domain: row, checks } = await setup.verify(domain);
       expect(flagsOf(row)).toBe('DSMX');
@@ -139,12 +136,12 @@ describe('verifying a domain over real DNS', () => {
           .filter(({ check }) => check !== 'returnPathSpf')
           .every(({ passed, hint }) => passed && hint.includes('No result at present')),
       ).toBe(true);
-      // Whom we ask is nobody's business but the operator's.
+      // Accounts must not see the addresses of our resolvers.
       expect(JSON.stringify(checks)).not.toContain(setup.dns.address);
     },
   );
 
-  it('asks past our caches when a person asks, and not by the clock', async () => {
+  it('bypasses our caches when requested, but not when scheduled', async () => {
     const setup = await startDomains();
     const domain = await published(setup);
     const asked = () => setup.dns.asked('_dmarc.example.org', 'TXT');
@@ -158,7 +155,7 @@ describe('verifying a domain over real DNS', () => {
     expect(setup.row(domain).last_checked_at).toBe(setup.clock.now());
   });
 
-  it('only proves the account that holds the published key', async () => {
+  it('verifies only the account with the published key', async () => {
     const setup = await startDomains();
     await setup.publishPlatform();
     const mine = await setup.register('example.org', 'acct_one');
@@ -183,26 +180,23 @@ describe('verifying a domain over real DNS', () => {
     await setup.verify(one);
   });
 
-  it('decides whose envelope sender passes SPF', async () => {
+  it('chooses the return path that passes SPF', async () => {
     const setup = await startDomains();
     const domain = await published(setup);
     expect((await setup.verify(domain)).domain.return_path).toBe('platform');
     setup.dns.set('return-a.example.org', 'TXT', ['v=spf1 include:spf.mail.example.net ~all']);
     expect((await setup.verify(domain)).domain.return_path).toBe('customer');
-    // Neither passes: then the customer's own aligns at least.
+    // Neither passes: the domain's own return path is aligned.
     setup.dns.remove('return-a.example.org', 'TXT');
     setup.dns.remove('mail.example.net', 'TXT');
     expect((await setup.verify(domain)).domain.return_path).toBe('customer');
   });
 
-  it.each(['customer', 'platform'] as const)(
-    'leaves the envelope sender as configured: %s',
-    async (returnPath) => {
-      const setup = await startDomains({ platform: { delivery: { egress: [], returnPath } } });
-      const domain = await published(setup);
-      expect((await setup.verify(domain)).domain.return_path).toBe(returnPath);
-    },
-  );
+  it.each(['customer', 'platform'] as const)('uses the configured return path: %s', async (returnPath) => {
+    const setup = await startDomains({ platform: { delivery: { egress: [], returnPath } } });
+    const domain = await published(setup);
+    expect((await setup.verify(domain)).domain.return_path).toBe(returnPath);
+  });
 });
 
 describe('SPF of the secondary lane', () => {
@@ -228,7 +222,7 @@ describe('SPF of the secondary lane', () => {
     });
   });
 
-  it('is that of its own addresses', async () => {
+  it('is evaluated for its own addresses', async () => {
     const egress = [
       { address: '192.0.2.25', pools: ['default'] },
       { address: '192.0.2.26', pools: ['secondary'] },
@@ -240,13 +234,13 @@ describe('SPF of the secondary lane', () => {
   });
 });
 
-describe('the life of a domain by the clock', () => {
-  it('goes from PENDING over everything back to SUCCESS, with one event for each change', async () => {
+describe('scheduled verification', () => {
+  it('moves from PENDING through all states back to SUCCESS, with one event for each change', async () => {
     const setup = await startDomains();
     const domain = await setup.register('example.org');
     await setup.publishPlatform();
     const { clock, dns, domains, events } = setup;
-    /** Runs the background for a time, in steps of ten minutes; returns the status then. */
+    /** Runs the jobs for a time, in steps of ten minutes; returns the status afterwards. */
     const wait = async (ms: number) => {
       for (let passed = 0; passed < ms; passed += 10 * MINUTE) {
         clock.advance(10 * MINUTE);
@@ -254,39 +248,39 @@ describe('the life of a domain by the clock', () => {
       }
       return setup.row(domain).status;
     };
-    const told = () => events.map(({ kind }) => kind);
+    const eventKinds = () => events.map(({ kind }) => kind);
 
     expect(await wait(HOUR)).toBe('PENDING');
     expect(setup.row(domain).check_count).toBeGreaterThan(2);
 
     setup.publish(domain);
     expect(await wait(2 * HOUR)).toBe('SUCCESS');
-    expect(told()).toEqual(['domain_verified']);
+    expect(eventKinds()).toEqual(['domain_verified']);
 
     dns.remove('_dmarc.example.org');
     expect(await wait(26 * HOUR)).toBe('TEMPORARY_FAILURE');
-    expect(told()).toEqual(['domain_verified', 'domain_failing']);
+    expect(eventKinds()).toEqual(['domain_verified', 'domain_failing']);
     expect(events.at(-1)?.data).toMatchObject({
       status: 'TEMPORARY_FAILURE',
       failing: [{ check: 'dmarc', hint: expect.stringContaining('no DMARC record') }],
     });
     const since = setup.row(domain).failing_since ?? 0;
 
-    // Our own resolver breaks down over the end of the patience: nobody's mail stops for that.
+    // Our own resolver fails at the end of the grace period: mail must not stop.
     await wait(since + FAILURE_GRACE_MS - clock.now() - HOUR);
     dns.set('_dmarc.example.org', '*', 'SERVFAIL');
     expect(await wait(3 * HOUR)).toBe('TEMPORARY_FAILURE');
     dns.remove('_dmarc.example.org');
     expect(await wait(2 * HOUR)).toBe('FAILED');
-    expect(told()).toEqual(['domain_verified', 'domain_failing', 'domain_failed']);
+    expect(eventKinds()).toEqual(['domain_verified', 'domain_failing', 'domain_failed']);
 
     setup.publish(domain, ({ purpose }) => purpose === 'DMARC');
     expect(await wait(26 * HOUR)).toBe('SUCCESS');
-    expect(told()).toEqual(['domain_verified', 'domain_failing', 'domain_failed', 'domain_verified']);
+    expect(eventKinds()).toEqual(['domain_verified', 'domain_failing', 'domain_failed', 'domain_verified']);
     expect(setup.row(domain).failing_since).toBeNull();
   });
 
-  it('fails a domain as soon as its patience is over', async () => {
+  it('fails a domain at the end of the grace period', async () => {
     const setup = await startDomains();
     const domain = await published(setup);
     await setup.verify(domain);
@@ -306,7 +300,7 @@ describe('the life of a domain by the clock', () => {
     });
   });
 
-  it('stops with what runs, without writing, and takes it up again', async () => {
+  it('cancels verifications at stop, without writing, so that they stay due', async () => {
     const setup = await startDomains({ timeoutMs: 5000 });
     const domain = await setup.register('slow.example');
     setup.dns.set('*', '*', 'silent');
@@ -318,7 +312,7 @@ describe('the life of a domain by the clock', () => {
     expect(setup.tables.domains.dueForCheck(setup.clock.now(), 10)).toEqual([domain]);
   });
 
-  it('does not try a domain every second whose check is broken', async () => {
+  it('postpones a verification that threw an error', async () => {
     const setup = await startDomains({
       recordDomainEvent: () => {
         throw new Error('broken');
@@ -332,7 +326,7 @@ describe('the life of a domain by the clock', () => {
 });
 
 describe('the host of tracked links', () => {
-  it('is the custom one once it leads here, and falls back at once when it is given up', async () => {
+  it('is the custom one while it leads here, and the default one after its removal', async () => {
     const setup = await startDomains();
     const domain = await published(setup);
     const set = (host: string | null) => setup.domains.setTrackingDomain('acct_one', domain.domain_id, host);

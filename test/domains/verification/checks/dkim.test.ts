@@ -49,7 +49,7 @@ describe('a key passes', () => {
 describe('a key does not pass', () => {
   it.each<[string, string[], string]>([
     [
-      'of somebody else',
+      'of another owner',
       [`v=DKIM1; k=rsa; p=${OTHER}`],
       `Another key is published under this selector. Replace it with: ${RIGHT}`,
     ],

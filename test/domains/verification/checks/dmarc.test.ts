@@ -38,9 +38,9 @@ describe('with verification.dmarcPolicy = "any"', () => {
 
 describe('DMARC passes', () => {
   it.each<[string, Zone, string]>([
-    ['as we say it', { [AT]: [OURS] }, ''],
-    ['with quarantine, and is told of reports', { [AT]: ['v=DMARC1; p=quarantine'] }, `add mailto:${US}`],
-    ['in capitals and blanks', { [AT]: [`v = DMARC1 ;P=REJECT; rua=mailto:${US}`] }, ''],
+    ['as published by us', { [AT]: [OURS] }, ''],
+    ['with quarantine, with a hint on reports', { [AT]: ['v=DMARC1; p=quarantine'] }, `add mailto:${US}`],
+    ['with capitals and spaces', { [AT]: [`v = DMARC1 ;P=REJECT; rua=mailto:${US}`] }, ''],
     ['among other texts', { [AT]: ['verification=1', OURS] }, ''],
     ['whatever is above', { [AT]: [OURS], [ABOVE]: ['v=DMARC1; p=none; sp=none'] }, ''],
     ['although what is above does not answer', { [AT]: [OURS], [ABOVE]: 'ESERVFAIL' }, ''],
@@ -134,7 +134,7 @@ describe('DMARC does not pass', () => {
   });
 });
 
-describe('nothing is said about DMARC', () => {
+describe('DMARC is unknown', () => {
   it.each<[string, Zone]>([
     ['when its own name does not answer', { [AT]: 'ETIMEOUT', [ABOVE]: [OURS] }],
     ['when a name above does not answer', { [ABOVE]: 'ESERVFAIL' }],
@@ -147,7 +147,7 @@ describe('nothing is said about DMARC', () => {
   });
 });
 
-describe('merging DMARC records', () => {
+describe('mergedDmarc', () => {
   it.each<[string, string[], string]>([
     ['nothing', [], OURS],
     ['ours already there', [OURS], OURS],
@@ -168,7 +168,7 @@ describe('merging DMARC records', () => {
   });
 });
 
-describe('the policy that is found', () => {
+describe('discoverPolicy', () => {
   const record = fc
     .record({
       p: fc.constantFrom('none', 'quarantine', 'reject', 'oops', null),
@@ -197,7 +197,7 @@ describe('the policy that is found', () => {
     { maxKeys: 4 },
   );
 
-  it('is the one that an independent implementation of RFC 9989 finds', async () => {
+  it('agrees with an independent implementation of RFC 9989', async () => {
     await fc.assert(
       fc.asyncProperty(zone, fc.constantFrom(...names.slice(0, 5)), async (zone, domain) => {
         const view = viewOf(zone);
@@ -208,7 +208,7 @@ describe('the policy that is found', () => {
           resolver: view.resolve,
         });
         const { found } = await discoverPolicy(view, domain);
-        // Theirs says "none" instead of a policy where a record asks for nothing at all.
+        // The other implementation returns "none" for a record without a policy.
         const policy = theirs && theirs.status.result !== 'none' ? theirs.policy : 'none';
         expect(found?.policy ?? 'none').toBe(policy);
       }),

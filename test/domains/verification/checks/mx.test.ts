@@ -62,12 +62,12 @@ describe('the return path', () => {
     ['passes when no address of the platform is known at all', {}, false, 'pass'],
     ['is open when the address is not known', { 'A mail.example.net': 'ESERVFAIL' }, true, 'unknown'],
   ])('%s', async (_, platform, hasKnownAddress, verdict) => {
-    const judgement = await check({ [`MX ${HOST}`]: ['10 mail.example.net'] }, hasKnownAddress, platform);
-    expect(judgement.verdict).toBe(verdict);
-    if (Object.keys(platform).length === 0) expect(judgement.hint).toContain('has no A or AAAA record');
+    const judgment = await check({ [`MX ${HOST}`]: ['10 mail.example.net'] }, hasKnownAddress, platform);
+    expect(judgment.verdict).toBe(verdict);
+    if (Object.keys(platform).length === 0) expect(judgment.hint).toContain('has no A or AAAA record');
   });
 
-  it('is left open when DNS does not answer', async () => {
+  it('is unknown when DNS does not answer', async () => {
     expect(await check({ [`MX ${HOST}`]: 'ETIMEOUT' })).toMatchObject({ verdict: 'unknown' });
   });
 });

@@ -125,7 +125,7 @@ describe('SPF does not pass', () => {
   });
 });
 
-describe('nothing is said about SPF', () => {
+describe('SPF is unknown', () => {
   it.each<[string, Zone, EgressSet]>([
     ['when the name itself is silent', { 'TXT example.com': 'ETIMEOUT' }, KNOWN],
     [
@@ -250,7 +250,7 @@ describe('the suggested record', () => {
     expect(expected).toBe(`${begins} include:spf.mail.example.net -all`);
   });
 
-  it('passes when it is published, whatever was there before', async () => {
+  it('passes when published in place of any record', async () => {
     const term = fc.oneof(fc.constantFrom(...BROKEN_AND_SOUND_TERMS), fc.string({ maxLength: 12 }));
     const record = fc
       .tuple(
@@ -275,7 +275,7 @@ describe('the suggested record', () => {
   });
 });
 
-describe('merging SPF records', () => {
+describe('mergedSpf', () => {
   it.each<[string, string[], string]>([
     ['nothing', [], 'v=spf1 include:us ~all'],
     ['an include before the final all', ['v=spf1 mx -all'], 'v=spf1 mx include:us -all'],
