@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../core/clock.ts';
 import type { Ids } from '../core/ids.ts';
 import { invalid, isRefusal, type Refusal, refuse } from '../core/refusal.ts';
-import { normaliseDomain } from '../mail/address.ts';
+import { normalizeDomain } from '../mail/address.ts';
 import type { ApiKeyRow } from '../store/api-keys.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -152,7 +152,7 @@ function checkKey(wish: NewKey): (Required<Omit<NewKey, 'scopes'>> & { scopes: S
     },
   );
   if (isRefusal(allowIps)) return allowIps;
-  const allowFrom = readEach('allowFrom', wish.allowFrom, 'a domain such as example.com', normaliseDomain);
+  const allowFrom = readEach('allowFrom', wish.allowFrom, 'a domain such as example.com', normalizeDomain);
   if (isRefusal(allowFrom)) return allowFrom;
   const { accountId, allowEssential = true, strictCompliance = false } = wish;
   return { accountId, name, scopes: [...scopes], allowIps, allowFrom, allowEssential, strictCompliance };

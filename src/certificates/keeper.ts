@@ -7,7 +7,7 @@ import type { Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';
 import type { Seal } from '../core/seal.ts';
 import { organizationalDomain } from '../dns/names.ts';
-import { normaliseDomain } from '../mail/address.ts';
+import { normalizeDomain } from '../mail/address.ts';
 import type { CertificateRow } from '../store/domains/certificates.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -269,7 +269,7 @@ export function createKeeper(deps: KeeperDeps): CertificateKeeper {
 
   return {
     contextFor: async (name) => {
-      const host = normaliseDomain(name);
+      const host = normalizeDomain(name);
       if (host === null) return null;
       const cached = contexts.has(host) ? current(host) : null;
       if (cached !== null) return cached;

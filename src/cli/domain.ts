@@ -6,7 +6,7 @@ import { dmarcProgress } from '../domains/reports.ts';
 import { useCaseId } from '../domains/use-cases.ts';
 import type { CheckReport } from '../domains/verification/apply-results.ts';
 import { CHECKS, REQUIRED_CHECKS } from '../domains/verification/checks.ts';
-import { normaliseDomain } from '../mail/address.ts';
+import { normalizeDomain } from '../mail/address.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
@@ -220,7 +220,7 @@ function findDomain(
   text: string,
   account: string | undefined,
 ): DomainRow | null {
-  const name = normaliseDomain(text);
+  const name = normalizeDomain(text);
   const found = tables.domains
     .list(account ?? null)
     .filter((row) => row.domain_id === text || row.name === name);

@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { iso, parseMoment } from '../core/clock.ts';
 import { messageHistory, messageTimeline, publicMessage } from '../events/message-view.ts';
 import { given } from '../http/api/given.ts';
-import { normaliseDomain } from '../mail/address.ts';
+import { normalizeDomain } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { MessageFilter } from '../store/messages/message-list.ts';
 import { type ListedMessage, MESSAGE_STATUSES, type MessageStatus } from '../store/messages/messages.ts';
@@ -125,7 +125,7 @@ function firstMessages(tables: Tables, filter: MessageFilter): ListedMessage[] {
 
 /** A domain may be registered once for each use case, and by several accounts. */
 function domainIds(tables: Tables, text: string, account: string | undefined): string[] {
-  const name = normaliseDomain(text);
+  const name = normalizeDomain(text);
   return tables.domains
     .list(account ?? null)
     .filter((row) => row.domain_id === text || row.name === name)

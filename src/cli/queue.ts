@@ -3,7 +3,7 @@ import { type Clock, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal } from '../core/refusal.ts';
 import { publicMessage } from '../events/message-view.ts';
 import { createRecorder } from '../events/record.ts';
-import { normaliseDomain } from '../mail/address.ts';
+import { normalizeDomain } from '../mail/address.ts';
 import { createQueuedMail, type QueuedMail, type Retried } from '../sending/queued-mail.ts';
 import type { ListedInQueue, QueueCounts, QueueFilter } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
@@ -203,7 +203,7 @@ function filterOf(
     filter.accountId = account;
   }
   if (destination !== undefined) {
-    const name = normaliseDomain(destination);
+    const name = normalizeDomain(destination);
     if (name === null) {
       context.usage(`--destination: ${destination} is not a domain name`);
       return null;

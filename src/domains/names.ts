@@ -1,6 +1,6 @@
 import { getPublicSuffix, parse } from 'tldts';
 import { invalid, type Refusal } from '../core/refusal.ts';
-import { normaliseDomain } from '../mail/address.ts';
+import { normalizeDomain } from '../mail/address.ts';
 
 /**
  * Which names may be registered as sending domains, and the names of their records. Without DNS: a name that is not
@@ -20,7 +20,7 @@ const EXAMPLE = 'such as "example.com"';
  */
 export function registrableDomain(text: string): string | Refusal {
   const input = text.trim();
-  const name = normaliseDomain(input);
+  const name = normalizeDomain(input);
   if (name === null) return invalid('domain', faultOf(input));
   if (isPublicSuffix(name)) {
     return invalid('domain', `"${name}" is a public suffix, under which others register their own domains`);
@@ -36,7 +36,7 @@ export function registrableDomain(text: string): string | Refusal {
 
 /** A host for tracked links: below `domain`, and not the return path. */
 export function trackingDomainUnder(domain: string, text: string): string | Refusal {
-  const name = normaliseDomain(text.trim());
+  const name = normalizeDomain(text.trim());
   if (name === null) return invalid('trackingDomain', `must be a host name such as "links.${domain}"`);
   if (!name.endsWith(`.${domain}`)) return invalid('trackingDomain', `must be a subdomain of ${domain}`);
   if (name === returnPathHost(domain)) {

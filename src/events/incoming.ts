@@ -1,4 +1,4 @@
-import { domainOf, normaliseDomain } from '../mail/address.ts';
+import { domainOf, normalizeDomain } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { IncomingKind } from '../mail/incoming/parse.ts';
 import type { IncomingReport } from '../mail/incoming/report.ts';
@@ -94,7 +94,7 @@ function reportFor(message: MessageRow, reports: readonly IncomingReport[]): Inc
 
 /** By the hash, which is left when the person was erased. */
 function isRecipient(message: MessageRow, address: string): boolean {
-  const domain = normaliseDomain(domainOf(address)) ?? domainOf(address);
+  const domain = normalizeDomain(domainOf(address)) ?? domainOf(address);
   const local = address.slice(0, address.lastIndexOf('@'));
   return emailIdentifier(`${local}@${domain}`) === message.recipient_hash;
 }

@@ -104,7 +104,7 @@ export function domainOf(address: string): string {
  * A domain name of two labels or more as lower-case A-labels (RFC 5890) without trailing dot; null when it is
  * none: an address literal or dotted IP address, a single label, a URL, a bad or overlong label.
  */
-export function normaliseDomain(name: string): string | null {
+export function normalizeDomain(name: string): string | null {
   if (name.length > MAX_DOMAIN + 1) return null;
   const bare = name.endsWith('.') ? name.slice(0, -1) : name;
   const ascii = NON_ASCII.test(bare) || HAS_A_LABEL.test(bare) ? aLabels(bare) : bare.toLowerCase();
@@ -216,7 +216,7 @@ function readAddress(text: string, name: string): Mailbox | string {
   const local = plainLocal(written);
   if (Buffer.byteLength(local) > MAX_LOCAL)
     return `the part before the "@" is longer than ${MAX_LOCAL} octets`;
-  const normal = domain.endsWith('.') ? null : normaliseDomain(domain);
+  const normal = domain.endsWith('.') ? null : normalizeDomain(domain);
   if (normal === null) return 'the part behind the "@" is no domain name';
   const address = `${local}@${normal}`;
   return Buffer.byteLength(address) > MAX_ADDRESS

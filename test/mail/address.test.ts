@@ -4,7 +4,7 @@ import {
   domainOf,
   formatMailbox,
   needsSmtpUtf8,
-  normaliseDomain,
+  normalizeDomain,
   parseMailbox,
   parseMailboxList,
 } from '../../src/mail/address.ts';
@@ -219,7 +219,7 @@ describe('formatMailbox', () => {
   });
 });
 
-describe('normaliseDomain', () => {
+describe('normalizeDomain', () => {
   it.each<[string, string | null]>([
     ['Example.COM', 'example.com'],
     ['example.com.', 'example.com'],
@@ -247,14 +247,14 @@ describe('normaliseDomain', () => {
     ['_dmarc.example.com', null],
     ['xn--.example', null],
   ])('%s → %s', (name, expected) => {
-    expect(normaliseDomain(name)).toBe(expected);
+    expect(normalizeDomain(name)).toBe(expected);
   });
 
   it('changes nothing the second time', () => {
     fc.assert(
       fc.property(fc.domain(), (name) => {
-        const once = normaliseDomain(name);
-        if (once !== null) expect(normaliseDomain(once)).toBe(once);
+        const once = normalizeDomain(name);
+        if (once !== null) expect(normalizeDomain(once)).toBe(once);
       }),
     );
   });

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.ts';
 import type { Resolver } from '../../dns/resolver.ts';
-import { normaliseDomain } from '../../mail/address.ts';
+import { normalizeDomain } from '../../mail/address.ts';
 import type { Tables } from '../../store/tables.ts';
 import { linkHostDomain } from '../names.ts';
 import { createHostLocator } from './host-locator.ts';
@@ -21,7 +21,7 @@ export function linkHostStanding(
   platform: Pick<Platform, 'hostname' | 'publicUrl'>,
   text: string,
 ): LinkHostStanding | null {
-  const host = normaliseDomain(text);
+  const host = normalizeDomain(text);
   if (host === null) return null;
   if (host === trackHost(platform) || host === new URL(platform.publicUrl).hostname) return 'own';
   return tables.domains.linkHostStanding(host, linkHostDomain(host) ?? '');

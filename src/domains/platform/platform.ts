@@ -1,4 +1,4 @@
-import { normaliseDomain } from '../../mail/address.ts';
+import { normalizeDomain } from '../../mail/address.ts';
 import type { EgressSetting, SecondarySetting } from './egress-addresses.ts';
 
 /** The part of the configuration that affects the DNS records of domains, and the platform's host names. */
@@ -53,5 +53,5 @@ export function altDkimHost({ hostname }: Pick<Platform, 'hostname'>, altDomainI
 
 /** The host of `public.url`; null when it is not a name that can have a certificate. */
 export function publicHost({ publicUrl }: Pick<Platform, 'publicUrl'>): string | null {
-  return normaliseDomain(new URL(publicUrl).hostname);
+  return normalizeDomain(new URL(publicUrl).hostname);
 }

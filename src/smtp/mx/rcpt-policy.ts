@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, SECOND } from '../../core/clock.ts';
 import { returnPathDomain } from '../../domains/names.ts';
-import { normaliseDomain } from '../../mail/address.ts';
+import { normalizeDomain } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 
 /**
@@ -83,7 +83,7 @@ export function createRcptPolicy(settings: RcptPolicySettings): RcptPolicy {
       const at = address.lastIndexOf('@');
       if (at < 0) return address.toLowerCase() === 'postmaster' ? { kind: 'postmaster' } : 'no-such-address';
       const local = address.slice(0, at);
-      const host = normaliseDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
+      const host = normalizeDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
       const isOwn = host === hostname;
       const domain = isOwn ? null : returnPathDomain(host);
       if (!isOwn && domain === null) return 'not-ours';
