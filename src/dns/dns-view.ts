@@ -2,7 +2,7 @@ import { DnsError } from './dns-error.ts';
 import { forMailauth } from './mailauth.ts';
 import type { DnsAnswer, LookupOptions, MxRecord, Resolver } from './resolver.ts';
 
-/** The result of a lookup as a value, for callers to whom "no record" and "no answer" are regular results. */
+/** The result of a lookup as a value, for callers that treat "no record" and "no answer" as regular results. */
 export type LookupResult<T> =
   | { kind: 'records'; records: T[] }
   /** An authoritative negative answer; `nameExists`: the name has records of other types, or names below it. */
