@@ -20,10 +20,7 @@ import { createDeliveryEngine, type DeliveryEngine } from './delivery/engine.ts'
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
-import { createHostLocator } from './domains/platform/host-locator.ts';
-import { createHttpsProbe } from './domains/platform/https-probe.ts';
-import { linkHostStanding, publicHost } from './domains/platform/link-hosts.ts';
-import { platformOf } from './domains/platform/platform.ts';
+import { createLinkHosts } from './domains/platform/link-hosts.ts';
 import { createDomains, type Domains } from './domains/service.ts';
 import { createRecorder, dropQueued } from './events/record.ts';
 import {
@@ -229,7 +226,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       log,
       seal,
       resolver,
-      answersHttps: createHttpsProbe(resolver, Number(new URL(config.public.url).port || 443)),
       recordDomainEvent: (all, { domain, kind, data }) => recorder.domain(all, domain, kind, data),
       mayAdd: limits.mayAdd.domains,
       dropQueued: (all, domainId) => void dropQueued(recorder, all, domainId),
@@ -271,9 +267,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     backgroundSteps.start();
     undo.push(() => backgroundSteps.stop());
 
-    const platform = platformOf(config);
-    const standingOf = (host: string) => linkHostStanding(tables, platform, host);
-    const locator = createHostLocator({ resolver, clock, platform });
+    const linkHosts = createLinkHosts({ config, tables, resolver, clock });
     const orders = new Counter({
       name: 'postrider_certificate_orders_total',
       help: 'Certificates asked for, by what became of it.',
@@ -292,18 +286,14 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             log,
             resolver,
             userAgent: `Postrider/${programVersion()}`,
-            ownHost: publicHost(platform),
-            isOurs: (host) => standingOf(host) !== null,
-            leadsHere: async (host, kind) => {
-              const lookup =
-                kind === 'renewal' ? kind : standingOf(host) === 'registered' ? 'registered' : 'proven';
-              return (await locator.locate(host, lookup)) === 'here';
-            },
+            ownHost: linkHosts.publicHost,
+            isOurs: (host) => linkHosts.standingOf(host) !== null,
+            leadsHere: (host, kind) => linkHosts.leadsHere(host, kind === 'renewal'),
             observe: (outcome) => orders.inc({ outcome }),
           });
     if (certificates !== null) undo.push(() => certificates.stop());
-    // What waits for a lookup would hold up the step above.
-    undo.push(() => locator.close());
+    // Runs before the step above, which would otherwise wait for lookups.
+    undo.push(() => linkHosts.close());
 
     const unsubscribing = createUnsubscribing({ clock, recorder, onSuppressionChange });
     const publicSide = createPublicSide({
@@ -317,7 +307,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       tokens,
       unsubscribing,
       onSuppressionChange,
-      isCustomerHost: (host) => standingOf(host) === 'proven',
+      isCustomerHost: (host) => linkHosts.standingOf(host) === 'proven',
       certificates,
     });
     // Before anything is sent: its links must lead somewhere.
@@ -471,13 +461,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         engine,
         onSuppressionChange,
       }),
-      openRoutes: [
-        tlsCheckRoute({
-          clock,
-          standingOf,
-          leadsHere: async (host) => (await locator.locate(host, 'registered')) === 'here',
-        }),
-      ],
+      openRoutes: [tlsCheckRoute({ clock, linkHosts })],
       health: readinessChecks({
         database: databaseProbe,
         pressure,
@@ -508,8 +492,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
     retention.start();
     undo.push(() => retention.stop());
-    domains.background.start();
-    undo.push(() => domains.background.stop());
+    domains.jobs.start();
+    undo.push(() => domains.jobs.stop());
     engine.start();
     campaignSystem.runner.start();
     webhookSender.start();

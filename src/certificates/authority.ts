@@ -5,90 +5,89 @@ import { SECOND } from '../core/clock.ts';
 import type { Resolver } from '../dns/resolver.ts';
 
 /**
- * The conversation with a certificate authority (ACME, RFC 8555): one order for one name, proved over HTTP
- * (HTTP-01, RFC 8555 §8.3). It remembers nothing, decides nothing, and never tries again by itself: whoever asks
- * knows when it may be asked.
+ * A client of a certificate authority (ACME, RFC 8555): one order for one name, validated over HTTP (HTTP-01, RFC 8555
+ * §8.3). It has no state and does not retry; the caller limits the orders.
  */
-export interface Authority {
-  /** A new key and the certificate for it. Rejects with the authority's words, or HeldOff. */
-  obtain(host: string): Promise<Issued>;
-  /** Breaks off what is under way. */
+export interface CertificateAuthority {
+  /** Orders a certificate for a new key. Rejects with the authority's error, or with RateLimitedError. */
+  obtain(host: string): Promise<IssuedCertificate>;
+  /** Cancels the requests in progress. */
   close(): void;
 }
 
-export interface Issued {
+export interface IssuedCertificate {
   /** PEM. */
   key: string;
-  /** PEM, the host's own certificate first. */
+  /** PEM, the host's certificate first. */
   chain: string;
 }
 
-/** The authority has enough of us for now, whatever the name. */
-export class HeldOff extends Error {
-  override readonly name = 'HeldOff';
-  /** Null: it did not say for how long. */
+/** The authority accepts no requests for any name at present. */
+export class RateLimitedError extends Error {
+  override readonly name = 'RateLimitedError';
+  /** Null: the authority stated no time. */
   readonly waitMs: number | null;
 
   constructor(waitMs: number | null) {
-    super('the certificate authority asks for a pause (rate limit)');
+    super('rate limit of the certificate authority reached');
     this.waitMs = waitMs;
   }
 }
 
-export interface AuthoritySettings {
-  /** URL of its directory. */
+export interface CertificateAuthorityDeps {
+  /** URL of the directory. */
   directory: string;
-  /** Where it may write to. */
+  /** Contact address of the account. */
   email: string | null;
-  /** Authorities in PEM that vouch for the directory itself, in place of the usual ones. */
+  /** PEM of the authorities trusted for the directory itself, in place of the default ones. */
   trusted: string | null;
   userAgent: string;
   resolver: Resolver;
-  /** The account's key in PEM: the account is whoever has it. */
+  /** The account's key in PEM. */
   accountKey(): Promise<string>;
-  /** Puts up, and takes down, what the authority comes to look for. */
-  offer(token: string, answer: string): void;
+  /** Publishes and withdraws the key authorization that the authority requests. */
+  publish(token: string, keyAuthorization: string): void;
   withdraw(token: string): void;
 }
 
-const REQUEST_MS = 30 * SECOND;
-const LARGEST_ANSWER = 1024 * 1024;
-/** While the authority looks: first and longest pause between two questions, and how many. */
+const REQUEST_TIMEOUT_MS = 30 * SECOND;
+const MAX_RESPONSE_BYTES = 1024 * 1024;
+/** During validation: first and longest pause between two status requests, and their number. */
 const POLL = { backoffMin: SECOND, backoffMax: 5 * SECOND, backoffAttempts: 20 };
 
-export function createAuthority(settings: AuthoritySettings): Authority {
-  const { directory, email, trusted, userAgent, resolver, offer, withdraw } = settings;
+export function createCertificateAuthority(deps: CertificateAuthorityDeps): CertificateAuthority {
+  const { directory, email, trusted, userAgent, resolver, publish, withdraw } = deps;
   const closing = new AbortController();
   let registered: Promise<Registered> | null = null;
 
-  /** Loaded when it is needed: most houses never do. */
+  /** Loads the library when it is needed: most installations never need it. */
   async function register(): Promise<Registered> {
     const acme = await import('acme-client');
-    setUp(acme.axios);
+    configureHttp(acme.axios);
     const client = new acme.Client({
       directoryUrl: directory,
-      accountKey: await settings.accountKey(),
+      accountKey: await deps.accountKey(),
       ...POLL,
     });
-    // With a key that it knows, the authority answers with the account there is (RFC 8555 §7.3.1).
+    // For a known key the authority returns the existing account (RFC 8555 §7.3.1).
     const contact = email === null ? [] : [`mailto:${email}`];
     await client.createAccount({ termsOfServiceAgreed: true, contact });
     return { acme, client };
   }
 
-  /** The library has one HTTP client for all: ours is the only use of it in this process. */
-  function setUp({ defaults, interceptors }: Acme['axios']): void {
-    // Its own would wait and repeat inside, for hours if told so, and hide why a connection failed.
+  /** The library has one global HTTP client; nothing else in this process uses it. */
+  function configureHttp({ defaults, interceptors }: Acme['axios']): void {
+    // Its own interceptors retry, for hours if the server requests it, and conceal why a connection failed.
     interceptors.request.clear();
     interceptors.response.clear();
     interceptors.response.use((response) => {
       const { status, headers } = response;
-      if (status === 429 || status === 503) throw new HeldOff(retryAfterMs(headers['retry-after']));
+      if (status === 429 || status === 503) throw new RateLimitedError(retryAfterMs(headers['retry-after']));
       return response;
     });
     defaults.headers.common['User-Agent'] = userAgent;
-    defaults.timeout = REQUEST_MS;
-    defaults.maxContentLength = LARGEST_ANSWER;
+    defaults.timeout = REQUEST_TIMEOUT_MS;
+    defaults.maxContentLength = MAX_RESPONSE_BYTES;
     defaults.proxy = false;
     defaults.signal = closing.signal;
     defaults.httpsAgent = new Agent({
@@ -97,12 +96,12 @@ export function createAuthority(settings: AuthoritySettings): Authority {
     });
   }
 
-  async function prove(client: Client, authorization: Authorization): Promise<void> {
-    // Proved not long ago, and still good.
+  async function validate(client: Client, authorization: Authorization): Promise<void> {
+    // Validated recently.
     if (authorization.status === 'valid') return;
     const challenge = authorization.challenges.find(({ type }) => type === 'http-01');
     if (challenge === undefined) throw new Error('the authority offers no HTTP-01 challenge');
-    offer(challenge.token, await client.getChallengeKeyAuthorization(challenge));
+    publish(challenge.token, await client.getChallengeKeyAuthorization(challenge));
     try {
       await client.completeChallenge(challenge);
       await client.waitForValidStatus(challenge);
@@ -117,7 +116,8 @@ export function createAuthority(settings: AuthoritySettings): Authority {
       try {
         const { acme, client } = await registered;
         const order = await client.createOrder({ identifiers: [{ type: 'dns', value: host }] });
-        for (const authorization of await client.getAuthorizations(order)) await prove(client, authorization);
+        for (const authorization of await client.getAuthorizations(order))
+          await validate(client, authorization);
         const [key, request] = await acme.crypto.createCsr(
           { altNames: [host] },
           await acme.crypto.createPrivateEcdsaKey('P-256'),
@@ -125,7 +125,7 @@ export function createAuthority(settings: AuthoritySettings): Authority {
         const chain = await client.getCertificate(await client.finalizeOrder(order, request));
         return { key: key.toString(), chain };
       } catch (error) {
-        // The account may be what is wrong: the next order asks for it anew.
+        // The account may be invalid: the next order requests it again.
         registered = null;
         throw error;
       }
@@ -142,7 +142,7 @@ interface Registered {
   client: Client;
 }
 
-/** Seconds or a date (RFC 9110 §10.2.3); null when it says neither. */
+/** Seconds or a date (RFC 9110 §10.2.3); null when the value is neither. */
 function retryAfterMs(value: unknown): number | null {
   if (typeof value !== 'string') return null;
   if (/^\d+$/.test(value)) return Number(value) * SECOND;
@@ -152,13 +152,13 @@ function retryAfterMs(value: unknown): number | null {
 
 function lookupBy(resolver: Resolver): LookupFunction {
   return (host, options, answer) => {
-    const ask = async () => {
-      const asked = await Promise.allSettled([resolver.a(host), resolver.aaaa(host)]);
-      const found = asked.flatMap((each) => (each.status === 'fulfilled' ? each.value.records : []));
+    const lookup = async () => {
+      const results = await Promise.allSettled([resolver.a(host), resolver.aaaa(host)]);
+      const found = results.flatMap((each) => (each.status === 'fulfilled' ? each.value.records : []));
       if (found.length > 0) return found.map((address) => ({ address, family: isIP(address) }));
-      throw asked[0].status === 'rejected' ? asked[0].reason : new Error(`${host} has no address`);
+      throw results[0].status === 'rejected' ? results[0].reason : new Error(`${host} has no address`);
     };
-    ask().then(
+    lookup().then(
       (found) => {
         const [first] = found;
         if (options.all === true || first === undefined) answer(null, found);

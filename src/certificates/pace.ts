@@ -1,29 +1,50 @@
 import { DAY, HOUR, MINUTE } from '../core/clock.ts';
+import { organizationalDomain } from '../mail/address.ts';
+import type { Tables } from '../store/tables.ts';
 
 /**
- * How often an authority is asked. Let's Encrypt, the strictest of the common ones, takes 5 failed validations an
- * hour for a name and 300 orders in three hours: both stay far off, whatever goes wrong here.
+ * Limits on orders. Let's Encrypt, the strictest of the common authorities, allows 5 failed validations an hour for a
+ * name and 300 orders in three hours: these limits stay far below, whatever fails here.
  */
-export const ORDERS_AN_HOUR = 50;
-/** Of those, what is kept for renewals and for the platform's own name, whoever comes with new names. */
-export const ORDERS_KEPT = 20;
-/** New names below one registrable domain: who comes with more has to wait, not everybody else. */
-export const NEW_NAMES_AN_HOUR = 5;
+export const MAX_ORDERS_PER_HOUR = 50;
+/** Of MAX_ORDERS_PER_HOUR, reserved for renewals and for the platform's own name. */
+export const RESERVED_ORDERS = 20;
+/** New names below one registrable domain, so that the names of one domain do not delay all others. */
+export const MAX_NEW_NAMES_PER_HOUR = 5;
 
-/** A renewal of a name that does not lead here at present: nothing was asked of the authority. */
+/** Until a name that does not lead here is tried again; the authority was sent nothing. */
 export const POSTPONED_MS = 10 * MINUTE;
 
-const FIRST_WAIT = 10 * MINUTE;
-const LONGEST_WAIT = DAY;
-const RENEWED_AHEAD = 30 * DAY;
+const FIRST_RETRY_MS = 10 * MINUTE;
+const MAX_RETRY_MS = DAY;
+const RENEW_BEFORE_MS = 30 * DAY;
 
-/** Ms until a name is tried again after so many failures: ten minutes, an hour, then doubling to a day. */
-export function waitAfter(failures: number): number {
-  return failures <= 1 ? FIRST_WAIT : Math.min(LONGEST_WAIT, HOUR * 2 ** (failures - 2));
+/** Ms until a name is tried again after this number of failures: ten minutes, an hour, then doubled up to a day. */
+export function retryDelay(failures: number): number {
+  return failures <= 1 ? FIRST_RETRY_MS : Math.min(MAX_RETRY_MS, HOUR * 2 ** (failures - 2));
 }
 
-/** Epoch ms: 30 days before the end; of those that live less than 90 days, when two thirds have passed. */
+/** Epoch ms: 30 days before the expiry; with a lifetime of less than 90 days, after two thirds of it. */
 export function renewalTime(validity: { notBefore: number; notAfter: number }): number {
   const lifetime = validity.notAfter - validity.notBefore;
-  return validity.notAfter - Math.min(RENEWED_AHEAD, lifetime / 3);
+  return validity.notAfter - Math.min(RENEW_BEFORE_MS, lifetime / 3);
+}
+
+/** Setting: the end of a pause of all orders, epoch ms. */
+export const PAUSED_UNTIL = 'certificates-hold';
+
+/** Why no certificate may be ordered for the host now; null: an order is allowed. */
+export function orderBlock(
+  { certificates, settings }: Tables,
+  host: string,
+  isNew: boolean,
+  now: number,
+): 'not-due' | 'paused' | 'domain-limit' | 'hourly-limit' | null {
+  if ((certificates.get(host)?.due_at ?? 0) > now) return 'not-due';
+  if (Number(settings.get(PAUSED_UNTIL) ?? 0) > now) return 'paused';
+  const since = now - HOUR;
+  if (isNew && certificates.triedBelow(organizationalDomain(host), since) >= MAX_NEW_NAMES_PER_HOUR)
+    return 'domain-limit';
+  const limit = isNew ? MAX_ORDERS_PER_HOUR - RESERVED_ORDERS : MAX_ORDERS_PER_HOUR;
+  return certificates.triedSince(since) >= limit ? 'hourly-limit' : null;
 }

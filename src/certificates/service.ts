@@ -3,16 +3,16 @@ import { readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.ts';
 import { fileFault } from '../core/operator-fault.ts';
 import type { Resolver } from '../dns/resolver.ts';
-import { createAuthority } from './authority.ts';
-import { createKeeper, type Keeper, type KeeperHouse } from './keeper.ts';
+import { createCertificateAuthority } from './authority.ts';
+import { type CertificateKeeper, createKeeper, type KeeperDeps } from './keeper.ts';
 
-/** The room as a whole: the keeper, the authority it asks, and what that comes to look for meanwhile. */
-export interface Certificates extends Keeper {
-  /** What stands under a challenge's token while its order is open (RFC 8555 §8.3); null: nothing. */
+/** The certificates of the public pages, with the challenges of orders in progress. */
+export interface Certificates extends CertificateKeeper {
+  /** The content at a challenge's token while its order is open (RFC 8555 §8.3); null: none. */
   challengeAnswer(token: string): string | null;
 }
 
-export interface CertificatesHouse extends Omit<KeeperHouse, 'authority'> {
+export interface CertificatesDeps extends Omit<KeeperDeps, 'authority'> {
   config: Config['public']['tls'];
   resolver: Resolver;
   userAgent: string;
@@ -21,37 +21,38 @@ export interface CertificatesHouse extends Omit<KeeperHouse, 'authority'> {
 const ACCOUNT_KEY = 'acme-account-key';
 
 /** Throws when `directoryCaFile` cannot be read. */
-export function createCertificates(house: CertificatesHouse): Certificates {
-  const { config, resolver, userAgent, writer, seal } = house;
-  const answers = new Map<string, string>();
+export function createCertificates(deps: CertificatesDeps): Certificates {
+  const { config, resolver, userAgent, writer, seal } = deps;
+  /** Key authorizations by token, for the orders in progress. */
+  const challenges = new Map<string, string>();
 
-  /** Made once: whoever has it has the account, and its right to certificates for our names. */
+  /** Generated once, because the key is the account, with its authorizations for our names. */
   async function accountKey(): Promise<string> {
-    const kept = await writer.run((all) => {
-      const before = all.settings.get(ACCOUNT_KEY);
-      if (before !== null) return before;
+    const sealed = await writer.run((tables) => {
+      const existing = tables.settings.get(ACCOUNT_KEY);
+      if (existing !== null) return existing;
       const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
       const pem = privateKey.export({ type: 'pkcs8', format: 'pem' });
-      const sealed = seal.seal(Buffer.from(pem), ACCOUNT_KEY).toString('base64');
-      all.settings.put(ACCOUNT_KEY, sealed);
-      return sealed;
+      const created = seal.seal(Buffer.from(pem), ACCOUNT_KEY).toString('base64');
+      tables.settings.put(ACCOUNT_KEY, created);
+      return created;
     });
-    return seal.open(Buffer.from(kept, 'base64'), ACCOUNT_KEY).toString();
+    return seal.open(Buffer.from(sealed, 'base64'), ACCOUNT_KEY).toString();
   }
 
-  const authority = createAuthority({
+  const authority = createCertificateAuthority({
     directory: config.directory,
     email: config.email ?? null,
     trusted: config.directoryCaFile === undefined ? null : readAuthorityFile(config.directoryCaFile),
     userAgent,
     resolver,
     accountKey,
-    offer: (token, answer) => void answers.set(token, answer),
-    withdraw: (token) => void answers.delete(token),
+    publish: (token, keyAuthorization) => void challenges.set(token, keyAuthorization),
+    withdraw: (token) => void challenges.delete(token),
   });
   return {
-    ...createKeeper({ ...house, authority }),
-    challengeAnswer: (token) => answers.get(token) ?? null,
+    ...createKeeper({ ...deps, authority }),
+    challengeAnswer: (token) => challenges.get(token) ?? null,
   };
 }
 

@@ -1,11 +1,11 @@
 import { Command } from 'commander';
 import { isRefusal } from '../core/refusal.ts';
-import { dmarcProgress } from '../domains/dmarc-progress.ts';
 import { altDkimHost, platformOf } from '../domains/platform/platform.ts';
-import { shownAltFlags, shownDomain } from '../domains/shown.ts';
+import { presentDomain, presentSecondaryFlags, verificationMessage } from '../domains/present.ts';
+import { dmarcProgress } from '../domains/reports.ts';
 import { useCaseId } from '../domains/use-cases.ts';
-import { verificationMessage } from '../domains/verification/messages.ts';
-import type { Check } from '../domains/verification/outcome.ts';
+import type { CheckReport } from '../domains/verification/apply-results.ts';
+import { CHECKS, REQUIRED_CHECKS } from '../domains/verification/checks.ts';
 import { normalizeDomain } from '../mail/address.ts';
 import type { DomainRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
@@ -104,7 +104,7 @@ async function addDomain(context: CliContext, name: string, options: AddOptions)
       groupId: options.group,
     });
     if (isRefusal(result)) return context.fail(result.message);
-    await domains.provision(result.domain.domain_id);
+    await domains.provisionSecondary(result.domain.domain_id);
     const domain = tables.domains.byId(result.domain.domain_id) ?? result.domain;
     const records = domains.records(domain);
     const notes = result.created
@@ -132,8 +132,8 @@ async function listDomains(context: CliContext, options: ListOptions): Promise<v
       domain: row.name,
       useCase: useCaseId(row.use_case, row.region),
       status: row.status,
-      failing: CHECKED.filter(([, column]) => row[column] === 0)
-        .map(([name]) => name)
+      failing: REQUIRED_CHECKS.filter(({ column }) => row[column] === 0)
+        .map(({ name }) => name)
         .join(' '),
       secondary: row.alt_status,
       account: row.account_id,
@@ -238,34 +238,17 @@ function findDomain(
 
 function detailsOf(row: DomainRow) {
   return {
-    ...shownDomain(row),
+    ...presentDomain(row),
     accountId: row.account_id,
     useCaseId: useCaseId(row.use_case, row.region),
     altDomainId: row.alt_domain_id,
     altStatus: row.alt_status,
-    ...shownAltFlags(row),
+    ...presentSecondaryFlags(row),
   };
 }
 
-const CHECKED = [
-  ['dkim', 'dkim_enabled'],
-  ['spf', 'spf_configured'],
-  ['dmarc', 'dmarc_configured'],
-  ['mx', 'mx_configured'],
-] as const;
-
-const TITLES: Record<Check['check'], string> = {
-  dkim: 'DKIM',
-  spf: 'SPF',
-  dmarc: 'DMARC',
-  mx: 'MX',
-  tracking: 'Tracking',
-  altDkim: 'Secondary DKIM',
-  returnPathSpf: 'Return path SPF',
-};
-
-function checkLines({ check, result, expected, found, hint }: Check): string[] {
-  const lines = [`${result.padEnd(7)} ${TITLES[check]}`];
+function checkLines({ check, result, expected, found, hint }: CheckReport): string[] {
+  const lines = [`${result.padEnd(7)} ${CHECKS[check].label}`];
   if (hint !== '') lines.push(`        ${hint}`);
   if (result === 'missing' || result === 'wrong') {
     lines.push(`        expected  ${expected}`);

@@ -2,9 +2,9 @@ import type { Config } from '../config/schema.ts';
 import { type Clock, SECOND } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Random } from '../core/random.ts';
+import { createDnsView } from '../dns/dns-view.ts';
 import { createResolver } from '../dns/resolver.ts';
-import { checkHostDns, checkSettings, type HostWarning } from '../domains/platform/host-checks.ts';
-import { createDnsView } from '../domains/verification/dns-view.ts';
+import { checkHostConfig, checkHostDns, type HostWarning } from '../domains/platform/host-checks.ts';
 
 const MAX_DURATION_MS = 15 * SECOND;
 
@@ -17,7 +17,7 @@ export function reportHost(config: Config, deps: { clock: Clock; random: Random;
   const warn = (warnings: HostWarning[]) => {
     for (const { key, message } of warnings) log.warn({ key }, message);
   };
-  warn(checkSettings(config));
+  warn(checkHostConfig(config));
   const cancel = new AbortController();
   const resolver = createResolver({ ...config.dns, ...deps });
   const signal = AbortSignal.any([cancel.signal, AbortSignal.timeout(MAX_DURATION_MS)]);

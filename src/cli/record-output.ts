@@ -1,7 +1,8 @@
 import { InvalidArgumentError } from 'commander';
 import { toZoneFile } from '../dns/zone-file.ts';
 import type { ZoneRecord } from '../dns/zone-record.ts';
-import { type DnsRecord, IN_PROGRESS } from '../domains/records.ts';
+import type { DnsRecord } from '../domains/dns-record.ts';
+import { IN_PROGRESS } from '../domains/verification/checks/dkim.ts';
 
 /** Output format of DNS records: zone file, JSON, or text with each value on a separate line. */
 export type RecordFormat = 'bind' | 'json' | 'table';

@@ -1,6 +1,5 @@
 import { createLog } from '../core/log.ts';
 import { createResolver, type Resolver } from '../dns/resolver.ts';
-import { createHttpsProbe } from '../domains/platform/https-probe.ts';
 import { createDomains, type Domains } from '../domains/service.ts';
 import { createRecorder, dropQueued } from '../events/record.ts';
 import type { CliContext, CliDeps } from './context.ts';
@@ -16,7 +15,7 @@ export async function withDomains(
   work: (deps: DomainDeps) => Promise<void>,
 ): Promise<void> {
   const deps = await context.open();
-  const { config, clock, ids } = deps;
+  const { clock, ids } = deps;
   const recorder = createRecorder({ clock, ids });
   const seal = await deps.seal();
   await withResolver(deps, async (resolver) => {
@@ -25,7 +24,6 @@ export async function withDomains(
       log: createLog({ level: 'silent', hashAddresses: true }),
       seal,
       resolver,
-      answersHttps: createHttpsProbe(resolver, Number(new URL(config.public.url).port || 443)),
       recordDomainEvent: (tables, { domain, kind, data }) => recorder.domain(tables, domain, kind, data),
       mayAdd: deps.limits.mayAdd.domains,
       dropQueued: (tables, domainId) => void dropQueued(recorder, tables, domainId),

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
+import { createDnsView } from '../dns/dns-view.ts';
 import { platformOf } from '../domains/platform/platform.ts';
 import { platformNotes, platformZone } from '../domains/platform/platform-zone.ts';
-import { createDnsView } from '../domains/verification/dns-view.ts';
 import type { CliContext } from './context.ts';
 import {
   type FormatOptions,

@@ -31,7 +31,8 @@ const listenOrOff = z.union([z.literal('off'), listen], `${LISTEN_FORM}, or "off
 const HOST_NAME =
   /^(?=.{1,253}$)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/i;
 const HOST_PATTERN = /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i;
-const hostName = z.string().regex(HOST_NAME, 'must be a host name such as "mail.example.com"');
+/** In lower case, so that host names can be compared. */
+const hostName = z.string().regex(HOST_NAME, 'must be a host name such as "mail.example.com"').toLowerCase();
 const port = z.int().min(1).max(65535);
 const ms = z.int().min(1);
 const count = z.int().min(1);

@@ -1,4 +1,5 @@
 import type { Config } from '../config/schema.ts';
+import { returnPathHost } from '../domains/names.ts';
 import type { CopyDetails, MailKind, Tracking } from '../mail/content.ts';
 import { sentMailOf } from '../mail/sent-mail.ts';
 import type { Tokens } from '../mail/tokens.ts';
@@ -19,14 +20,14 @@ export interface Prepare {
   ): Pick<DeliveryJob, 'content' | 'copy' | 'envelope' | 'signers'>;
 }
 
-/** The host of a domain's return path: its own `return-a.`, or ours where SPF says so (contract §9). */
+/** The host of a domain's return path: its own, or ours where SPF says so (contract §9). */
 export function returnHost(config: Config, domain: Pick<DomainRow, 'name' | 'return_path'>): string {
   const wanted = config.delivery.returnPath === 'auto' ? domain.return_path : config.delivery.returnPath;
   return wanted === 'platform' ? config.hostname : customerReturnHost(domain);
 }
 
 function customerReturnHost(domain: Pick<DomainRow, 'name'>): string {
-  return `return-a.${domain.name}`;
+  return returnPathHost(domain.name);
 }
 
 /**

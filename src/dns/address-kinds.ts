@@ -2,15 +2,15 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * Which kind of network an address belongs to, by the IANA special-purpose address registries (RFC 6890) and the
- * IPv6 address space registry. A name or literal that a customer chose may lead anywhere: into the operator's own
- * network, or to the service that hands out a cloud machine's credentials.
+ * The kind of network of an address, by the IANA special-purpose address registries (RFC 6890) and the IPv6 address
+ * space registry. A name or literal from an account may lead anywhere, such as into the operator's own network or to
+ * the credential service of a cloud machine.
  */
 type Address = ReturnType<typeof ipaddr.process>;
 
 /**
  * public: globally reachable unicast. private: any other address a connection could be made to, loopback included.
- * forbidden: never connected to, whatever the operator allows.
+ * forbidden: never connected to, regardless of the configuration.
  */
 export type AddressKind = 'public' | 'private' | 'forbidden';
 
@@ -20,25 +20,25 @@ export function isPublic(address: string): boolean {
 }
 
 /**
- * Link-local, cloud metadata, multicast and broadcast addresses, and what is no address. An IPv6 address that
- * stands for one of them (mapped, NAT64, 6to4, Teredo) counts as that one.
+ * Link-local, cloud metadata, multicast and broadcast addresses, and invalid ones. An IPv6 address that embeds one of
+ * them (mapped, NAT64, 6to4, Teredo) counts as the embedded address.
  */
 export function isForbidden(address: string): boolean {
   return addressKind(address) === 'forbidden';
 }
 
-/** Takes the usual written forms only: `127.1` and `0x7f.0.0.1` are no addresses here, and so forbidden. */
+/** Accepts only standard notation: `127.1` and `0x7f.0.0.1` are invalid, and therefore forbidden. */
 export function addressKind(address: string): AddressKind {
   const [bare = ''] = address.split('%', 1);
   return isIP(bare) === 0 ? 'forbidden' : kindOf(parse(bare));
 }
 
-/** ipaddr.js takes `::10.0.0.1` for an IPv4-mapped address; the URL parser writes it as the system reads it. */
+/** ipaddr.js parses `::10.0.0.1` as an IPv4-mapped address; the URL parser interprets it as the system does. */
 function parse(address: string): Address {
   return ipaddr.parse(address.includes(':') ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address);
 }
 
-/** The most restrictive of the address's own block and of the IPv4 addresses that it stands for. */
+/** The most restrictive kind of the address's own block and of its embedded IPv4 addresses. */
 function kindOf(ip: Address): AddressKind {
   if (isMetadata(ip)) return 'forbidden';
   const block = BLOCKS.find(({ network: [base, bits] }) => base.kind() === ip.kind() && ip.match(base, bits));
@@ -54,19 +54,19 @@ const RANK: Record<AddressKind, number> = { public: 0, private: 1, forbidden: 2 
 interface Block {
   network: readonly [Address, number];
   kind: AddressKind;
-  /** The IPv4 addresses that an IPv6 address of the block stands for. */
+  /** The IPv4 addresses embedded in an IPv6 address of the block. */
   embedded?: (bytes: number[]) => number[][];
 }
 
 const lastFour = (bytes: number[]) => [bytes.slice(12)];
 
-/** RFC 6052 §2.2: where the IPv4 address stands depends on the length of the translator's prefix. */
+/** RFC 6052 §2.2: the position of the IPv4 address depends on the length of the translator's prefix. */
 const translated = (bytes: number[]) => {
   const pick = (...at: number[]) => at.map((index) => bytes[index] ?? 0);
   return [pick(6, 7, 9, 10), pick(7, 9, 10, 11), pick(9, 10, 11, 12), pick(12, 13, 14, 15)];
 };
 
-/** The first match counts. IPv4 outside of these blocks is public; IPv6 is not. */
+/** The first match applies. IPv4 outside of these blocks is public; IPv6 is not. */
 const BLOCKS: readonly Block[] = [
   block('0.0.0.0/8', 'private'), // "this network" (RFC 791 §3.2); 0.0.0.0 reaches this machine
   block('10.0.0.0/8', 'private'), // RFC 1918
@@ -88,10 +88,10 @@ const BLOCKS: readonly Block[] = [
   block('255.255.255.255/32', 'forbidden'), // limited broadcast (RFC 8190)
   block('240.0.0.0/4', 'private'), // reserved (RFC 1112 §4)
 
-  block('::ffff:0:0/96', 'public', lastFour), // IPv4-mapped (RFC 4291 §2.5.5.2): the system speaks IPv4
+  block('::ffff:0:0/96', 'public', lastFour), // IPv4-mapped (RFC 4291 §2.5.5.2): the system uses IPv4
   block('::ffff:0:0:0/96', 'private', lastFour), // IPv4-translated (RFC 2765 §2.1)
   block('::/96', 'private', lastFour), // unspecified, loopback, IPv4-compatible (RFC 4291 §2.5.5.1)
-  block('64:ff9b::/96', 'public', lastFour), // NAT64, what DNS64 answers (RFC 6052 §2.1)
+  block('64:ff9b::/96', 'public', lastFour), // NAT64, the prefix of DNS64 (RFC 6052 §2.1)
   block('64:ff9b:1::/48', 'private', translated), // local-use NAT64 (RFC 8215)
   // Teredo (RFC 4380 §4): server, and the client with its bits inverted.
   block('2001::/32', 'private', (bytes) => [bytes.slice(4, 8), bytes.slice(12).map((byte) => byte ^ 0xff)]),
@@ -102,8 +102,8 @@ const BLOCKS: readonly Block[] = [
   block('3fff::/20', 'private'), // documentation (RFC 9637)
   block('fe80::/10', 'forbidden'), // link-local (RFC 4291 §2.5.6)
   block('ff00::/8', 'forbidden'), // multicast (RFC 4291 §2.7)
-  // The only part that global unicast addresses are allocated from. Outside of it: 100::/64 (discard-only), 5f00::/16
-  // (segment routing), fc00::/7 (unique local), fec0::/10 (site-local), and what is unallocated.
+  // The only block of global unicast addresses. Outside of it: 100::/64 (discard-only), 5f00::/16 (segment routing),
+  // fc00::/7 (unique local), fec0::/10 (site-local), and unallocated blocks.
   block('2000::/3', 'public'),
 ];
 
@@ -111,7 +111,7 @@ function block(cidr: string, kind: AddressKind, embedded?: Block['embedded']): B
   return { network: ipaddr.parseCIDR(cidr), kind, ...(embedded === undefined ? {} : { embedded }) };
 }
 
-/** Metadata and credential services at addresses that are not link-local, as their clouds document them. */
+/** Metadata and credential services at addresses that are not link-local, from the clouds' documentation. */
 const METADATA: readonly Address[] = [
   'fd00:ec2::254', // AWS
   'fd00:ec2::23', // AWS, credentials of EKS pods

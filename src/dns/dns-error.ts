@@ -1,8 +1,7 @@
 /**
- * Why a look-up gave no records. ENOTFOUND (the name does not exist) and ENODATA (it has no record of that
- * type) are answers and may be acted on; everything else means "not known at present" and must never end in a
- * bounce or turn a passing check off. EBADNAME: never asked, it is not a domain name. ECANCELLED: the resolver
- * was closed meanwhile.
+ * Why a lookup returned no records. ENOTFOUND (the name does not exist) and ENODATA (it has no record of the type) are
+ * authoritative answers; all others mean that the result is unknown, and must never cause a bounce or fail a check.
+ * EBADNAME: no query was sent, the name is invalid. ECANCELLED: the resolver was closed.
  */
 export type DnsErrorCode =
   | 'ENOTFOUND'
@@ -18,13 +17,13 @@ export class DnsError extends Error {
   override readonly name = 'DnsError';
   readonly code: DnsErrorCode;
 
-  /** `what` is the question as a person writes it (`MX example.com`), `detail` says what came of it. */
-  constructor(code: DnsErrorCode, what: string, detail: string) {
-    super(`${what}: ${detail}`);
+  /** `query` is the query for people (`MX example.com`), `detail` its result. */
+  constructor(code: DnsErrorCode, query: string, detail: string) {
+    super(`${query}: ${detail}`);
     this.code = code;
   }
 
-  /** An authoritative "no". */
+  /** An authoritative negative answer. */
   get absent(): boolean {
     return this.code === 'ENOTFOUND' || this.code === 'ENODATA';
   }

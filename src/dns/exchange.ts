@@ -1,158 +1,161 @@
 import type { Random } from '../core/random.ts';
-import { type Outcome, outcomeOf } from './outcome.ts';
-import { askTcp, askUdp, type ServerAddress, serverText } from './transport.ts';
-import { encodeQuery, type Question, RCODE, type Reply, readReply } from './wire.ts';
+import { type QueryResult, queryResultOf } from './query-result.ts';
+import { formatServer, queryTcp, queryUdp, type ServerAddress } from './transport.ts';
+import { type DnsResponse, encodeQuery, type Question, RCODE, readResponse } from './wire.ts';
 
 /**
- * One question put to the configured servers until one answers or the time is up. Servers are asked in turn,
- * each again when all have been silent; a question once sent stays open to a late answer. A server that says
- * SERVFAIL, REFUSED or nonsense is not asked again for this question. Keeps no answers: that is the cache's.
+ * Sends a query to the configured servers until one answers or the time is over. Servers are used in turn, and again
+ * when none has answered; a late answer to an earlier transmission is accepted. A server that answers SERVFAIL, REFUSED
+ * or malformed messages receives the query only once. Without a cache.
  */
 export interface Exchange {
-  /** Never rejects: trouble is an outcome of kind 'failed'. */
-  ask(question: Question): Promise<Outcome>;
-  /** Ends every open question with ECANCELLED, and every later one. */
+  /** Never rejects: errors are results of kind 'failed'. */
+  query(question: Question): Promise<QueryResult>;
+  /** Ends every query in progress, and every later one, with ECANCELLED. */
   close(): void;
 }
 
-export interface ExchangeSettings {
+export interface ExchangeOptions {
   servers: readonly ServerAddress[];
-  /** Milliseconds for one question over all servers, time spent waiting for a free slot included. */
+  /** For one query over all servers, including the time waiting for a slot. */
   timeoutMs: number;
   random: Random;
 }
 
-/** Questions open at one time: as many small datagrams as fit a resolver's receive buffer of the usual size. */
-const MAX_OPEN = 256;
+/** Queries in progress: as many small datagrams as fit the receive buffer of a resolver of usual size. */
+const MAX_IN_PROGRESS = 256;
 
-const CANCELLED: Outcome = { kind: 'failed', code: 'ECANCELLED', detail: 'the resolver was closed' };
+const CANCELED: QueryResult = { kind: 'failed', code: 'ECANCELLED', detail: 'the resolver was closed' };
 
-export function createExchange({ servers, timeoutMs, random }: ExchangeSettings): Exchange {
-  const slots = createSlots(MAX_OPEN);
-  const open = new Set<(outcome: Outcome) => void>();
+export function createExchange({ servers, timeoutMs, random }: ExchangeOptions): Exchange {
+  const slots = createSlots(MAX_IN_PROGRESS);
+  const inProgress = new Set<(result: QueryResult) => void>();
   const turns = Math.max(3, servers.length * 2);
   const gapMs = timeoutMs / (turns + 1);
   let closed = false;
-  /** The server to begin with: the first, until it stays silent and another answers. */
+  /** The first server of each query: changes when it does not answer and another one does. */
   let preferred = 0;
 
-  function ask(question: Question): Promise<Outcome> {
-    if (closed) return Promise.resolve(CANCELLED);
+  function query(question: Question): Promise<QueryResult> {
+    if (closed) return Promise.resolve(CANCELED);
     return new Promise((resolve) => {
       const order = [...servers.slice(preferred), ...servers.slice(0, preferred)];
-      const failures = new Map<ServerAddress, Outcome>();
-      const over = new AbortController();
+      const failures = new Map<ServerAddress, QueryResult>();
+      const ended = new AbortController();
       let turn = 0;
       let gap: NodeJS.Timeout | undefined;
 
-      const finish = (outcome: Outcome) => {
-        if (over.signal.aborted) return;
-        over.abort();
+      const finish = (result: QueryResult) => {
+        if (ended.signal.aborted) return;
+        ended.abort();
         clearTimeout(gap);
         clearTimeout(deadline);
         release();
-        open.delete(finish);
-        resolve(outcome);
+        inProgress.delete(finish);
+        resolve(result);
       };
-      const askNext = () => {
-        if (over.signal.aborted) return;
+      const sendNext = () => {
+        if (ended.signal.aborted) return;
         clearTimeout(gap);
         if (failures.size === order.length) return finish(failureOf([...failures.values()]));
         while (turn < turns && failures.has(order[turn % order.length] as ServerAddress)) turn++;
-        if (turn === turns) return; // all have been asked often enough: listen until the time is up
+        if (turn === turns) return; // the last transmission: only wait for answers now
         const server = order[turn++ % order.length] as ServerAddress;
-        gap = setTimeout(askNext, gapMs);
-        void talk(server, question, random, over.signal).then((outcome) => {
-          if (over.signal.aborted) return;
-          if (outcome.kind === 'failed') {
-            failures.set(server, outcome);
-            askNext();
+        gap = setTimeout(sendNext, gapMs);
+        void queryServer(server, question, random, ended.signal).then((result) => {
+          if (ended.signal.aborted) return;
+          if (result.kind === 'failed') {
+            failures.set(server, result);
+            sendNext();
             return;
           }
           if (server !== order[0] && isSilent(failures.get(order[0] as ServerAddress))) {
             preferred = servers.indexOf(server);
           }
-          finish(outcome);
+          finish(result);
         });
       };
       const deadline = setTimeout(() => {
-        const detail = `no answer from ${servers.map(serverText).join(', ')} within ${timeoutMs} ms`;
+        const detail = `no answer from ${servers.map(formatServer).join(', ')} within ${timeoutMs} ms`;
         finish(failureOf([...failures.values(), { kind: 'failed', code: 'ETIMEOUT', detail }]));
       }, timeoutMs);
-      open.add(finish);
-      const release = slots.take(askNext);
+      inProgress.add(finish);
+      const release = slots.take(sendNext);
     });
   }
 
   return {
-    ask,
+    query,
     close: () => {
       closed = true;
-      for (const finish of open) finish(CANCELLED);
+      for (const finish of inProgress) finish(CANCELED);
     },
   };
 }
 
-/** A server that answers SERVFAIL is alive, and may be the only one that validates: it stays preferred. */
-function isSilent(failure: Outcome | undefined): boolean {
+/** A server that answers SERVFAIL works, and may be the only one that validates: it stays preferred. */
+function isSilent(failure: QueryResult | undefined): boolean {
   return failure === undefined || (failure.kind === 'failed' && failure.code === 'ETIMEOUT');
 }
 
-/** What a server said tells more than that another was silent. */
-function failureOf(failures: Outcome[]): Outcome {
-  return failures.find((failure) => !isSilent(failure)) ?? (failures[0] as Outcome);
+/** An answer is more informative than a timeout. */
+function failureOf(failures: QueryResult[]): QueryResult {
+  return failures.find((failure) => !isSilent(failure)) ?? (failures[0] as QueryResult);
 }
 
 /**
- * One server's word: UDP, TCP when the answer did not fit (RFC 7766 §5), and once more without EDNS for a
- * server too old for it (RFC 6891 §7). Never rejects.
+ * Queries one server: over UDP, over TCP when the answer is truncated (RFC 7766 §5), and without EDNS when the server
+ * does not support it (RFC 6891 §7). Never rejects.
  */
-async function talk(
+async function queryServer(
   server: ServerAddress,
   question: Question,
   random: Random,
   signal: AbortSignal,
-): Promise<Outcome> {
+): Promise<QueryResult> {
   try {
-    let reply = await put(server, question, random, signal, true);
-    if (reply !== 'broken' && knowsNoEdns(reply)) reply = await put(server, question, random, signal, false);
-    const outcome: Outcome =
-      reply === 'broken'
-        ? { kind: 'failed', code: 'EBADRESP', detail: 'an answer that cannot be read' }
-        : outcomeOf(question, reply);
-    return outcome.kind === 'failed'
-      ? { ...outcome, detail: `${outcome.detail} from ${serverText(server)}` }
-      : outcome;
+    let response = await send(server, question, random, signal, true);
+    if (response !== 'malformed' && lacksEdns(response))
+      response = await send(server, question, random, signal, false);
+    const result: QueryResult =
+      response === 'malformed'
+        ? { kind: 'failed', code: 'EBADRESP', detail: 'malformed answer' }
+        : queryResultOf(question, response);
+    return result.kind === 'failed'
+      ? { ...result, detail: `${result.detail} from ${formatServer(server)}` }
+      : result;
   } catch (error) {
-    // Socket trouble: to the caller the same as a server that does not answer.
+    // To the caller, a socket error is the same as a server that does not answer.
     const reason = error instanceof Error ? error.message : String(error);
-    return { kind: 'failed', code: 'ETIMEOUT', detail: `no answer from ${serverText(server)}: ${reason}` };
+    return { kind: 'failed', code: 'ETIMEOUT', detail: `no answer from ${formatServer(server)}: ${reason}` };
   }
 }
 
-async function put(
+async function send(
   server: ServerAddress,
   question: Question,
   random: Random,
   signal: AbortSignal,
   edns: boolean,
-): Promise<Reply | 'broken'> {
+): Promise<DnsResponse | 'malformed'> {
   const id = random.below(0x1_0000);
-  const query = encodeQuery(question, id, edns);
+  const message = encodeQuery(question, id, edns);
   const accept = (bytes: Buffer) => {
-    const reply = readReply(bytes, question, id);
-    return reply === 'other' ? undefined : reply;
+    const response = readResponse(bytes, question, id);
+    return response === 'unrelated' ? undefined : response;
   };
-  const reply = await askUdp(server, query, accept, signal);
-  return reply !== 'broken' && reply.truncated ? askTcp(server, query, accept, signal) : reply;
+  const response = await queryUdp(server, message, accept, signal);
+  return response !== 'malformed' && response.truncated
+    ? queryTcp(server, message, accept, signal)
+    : response;
 }
 
-function knowsNoEdns({ rcode }: Reply): boolean {
+function lacksEdns({ rcode }: DnsResponse): boolean {
   return rcode === RCODE.FORMERR || rcode === RCODE.NOTIMP || rcode === RCODE.BADVERS;
 }
 
 interface Slots {
-  /** Calls `start` now or when a slot is free. The function returned gives the slot, or the place in the queue, back. */
+  /** Calls `start` when a slot is free. The returned function releases the slot, or the place in the queue. */
   take(start: () => void): () => void;
 }
 

@@ -5,8 +5,8 @@ import { SECOND } from '../core/clock.ts';
 import { framed } from './transport.ts';
 
 /**
- * A DNS port: UDP and TCP on one number, bytes in and bytes out. Knows nothing of names. Bounded in all that
- * a stranger can make it hold: connections, their idle time, what they may send at once and leave unread.
+ * A DNS port: UDP and TCP on one number, bytes in and bytes out. Connections, their idle time, the size of queries and
+ * unread answers are limited.
  */
 export interface Peer {
   address: string;
@@ -15,7 +15,7 @@ export interface Peer {
 }
 
 /** Called for each message; `reply` may be called later, several times or never. Must not throw. */
-export type Respond = (query: Buffer, peer: Peer, reply: (answer: Buffer) => void) => void;
+export type QueryHandler = (query: Buffer, peer: Peer, reply: (answer: Buffer) => void) => void;
 
 export interface DnsListener {
   host: string;
@@ -24,26 +24,26 @@ export interface DnsListener {
 }
 
 const MAX_CLIENTS = 100;
-const IDLE_MS = 10 * SECOND;
-/** Questions are small; nobody has a reason to send more than this in one. */
-const MAX_QUERY = 4096;
-const MAX_UNREAD = 256 * 1024;
-const PORT_TRIES = 10;
+const IDLE_TIMEOUT_MS = 10 * SECOND;
+/** Valid queries are much smaller. */
+const MAX_QUERY_BYTES = 4096;
+const MAX_UNREAD_BYTES = 256 * 1024;
+const MAX_PORT_ATTEMPTS = 10;
 
 /** Listens on `host` (an address); with port 0 on a port that is free for both. Rejects when it cannot bind. */
-export async function listenDns(host: string, port: number, respond: Respond): Promise<DnsListener> {
-  for (let tried = 1; ; tried++) {
+export async function listenDns(host: string, port: number, handle: QueryHandler): Promise<DnsListener> {
+  for (let attempt = 1; ; attempt++) {
     const clients = new Set<Socket>();
-    const tcp = createServer((socket) => serveClient(socket, clients, respond));
+    const tcp = createServer((socket) => serveClient(socket, clients, handle));
     tcp.maxConnections = MAX_CLIENTS;
     const chosen = await listenTcp(tcp, host, port);
     try {
-      const udp = await bindUdp(host, chosen, respond);
+      const udp = await bindUdp(host, chosen, handle);
       return { host, port: chosen, close: () => closeAll(tcp, udp, clients) };
     } catch (error) {
       await closeAll(tcp, null, clients);
-      // Port 0: what was free for TCP may be taken for UDP; any other will do.
-      if (port !== 0 || tried === PORT_TRIES) throw error;
+      // With port 0: a port that is free for TCP may be in use for UDP.
+      if (port !== 0 || attempt === MAX_PORT_ATTEMPTS) throw error;
     }
   }
 }
@@ -51,16 +51,16 @@ export async function listenDns(host: string, port: number, respond: Respond): P
 async function listenTcp(tcp: Server, host: string, port: number): Promise<number> {
   tcp.listen({ host, port });
   await once(tcp, 'listening');
-  tcp.on('error', () => {}); // accept() out of descriptors: the client sees no answer and asks again
+  tcp.on('error', () => {}); // no descriptors left for accept(): the client gets no answer and retries
   const address = tcp.address();
   return address !== null && typeof address === 'object' ? address.port : port;
 }
 
-async function bindUdp(host: string, port: number, respond: Respond): Promise<UdpSocket> {
+async function bindUdp(host: string, port: number, handle: QueryHandler): Promise<UdpSocket> {
   const udp = createSocket(isIPv6(host) ? 'udp6' : 'udp4');
   udp.on('message', (query, from) => {
-    const reply = (answer: Buffer) => udp.send(answer, from.port, from.address, () => {}); // lost is lost
-    respond(query, { address: from.address, port: from.port, via: 'udp' }, reply);
+    const reply = (answer: Buffer) => udp.send(answer, from.port, from.address, () => {}); // the client retries after a loss
+    handle(query, { address: from.address, port: from.port, via: 'udp' }, reply);
   });
   udp.bind({ address: host, port });
   try {
@@ -69,32 +69,32 @@ async function bindUdp(host: string, port: number, respond: Respond): Promise<Ud
     udp.close();
     throw error;
   }
-  udp.on('error', () => {}); // an answer that could not be delivered to somebody else
+  udp.on('error', () => {}); // an answer that could not be delivered
   return udp;
 }
 
-function serveClient(socket: Socket, clients: Set<Socket>, respond: Respond): void {
+function serveClient(socket: Socket, clients: Set<Socket>, handle: QueryHandler): void {
   clients.add(socket);
   let received = Buffer.alloc(0);
   const peer: Peer = { address: socket.remoteAddress ?? '', port: socket.remotePort ?? 0, via: 'tcp' };
   const reply = (answer: Buffer) => {
     if (socket.destroyed) return;
     socket.write(framed(answer));
-    if (socket.writableLength > MAX_UNREAD) socket.destroy();
+    if (socket.writableLength > MAX_UNREAD_BYTES) socket.destroy();
   };
-  socket.setTimeout(IDLE_MS, () => socket.destroy());
-  socket.on('error', () => socket.destroy()); // the client went away
+  socket.setTimeout(IDLE_TIMEOUT_MS, () => socket.destroy());
+  socket.on('error', () => socket.destroy()); // the client disconnected
   socket.on('close', () => clients.delete(socket));
   socket.on('data', (chunk) => {
     received = Buffer.concat([received, chunk]);
     while (received.length >= 2 && !socket.destroyed) {
       const length = received.readUInt16BE(0);
-      if (length > MAX_QUERY) {
+      if (length > MAX_QUERY_BYTES) {
         socket.destroy();
         return;
       }
       if (received.length < 2 + length) return;
-      respond(received.subarray(2, 2 + length), peer, reply);
+      handle(received.subarray(2, 2 + length), peer, reply);
       received = received.subarray(2 + length);
     }
   });

@@ -2,23 +2,23 @@ import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 
 /**
- * Domain names in the one form the house keeps: A-labels, lower case, no trailing dot; the root is '.'.
- * A name here is what DNS can carry (RFC 1035 §2.3.4, RFC 2181 §11), which is more than a host name: `_dmarc`,
- * `0/25.2.0.192.in-addr.arpa` and what SPF macros make are names too. Nothing here asks anybody anything.
+ * Domain names in canonical form: A-labels, lower case, no trailing dot; the root is '.'. Any name that DNS allows
+ * (RFC 1035 §2.3.4, RFC 2181 §11) is valid, not only host names: `_dmarc`, `0/25.2.0.192.in-addr.arpa`, expanded SPF
+ * macros.
  */
 const LABEL = /^[\x21-\x2d\x2f-\x7e]{1,63}$/;
 const MAX_NAME = 253;
 
-/** Characters that `domainToASCII` would take for a part of a URL (`%2e`, `/`, `:`, `@`) are not let through. */
+/** Excludes characters that `domainToASCII` parses as parts of a URL (`%2e`, `/`, `:`, `@`). */
 const IDN = /^[\w.*\-\u0080-\u{10ffff}]+$/u;
 
-/** The name as the house keeps it, null when it is none. U-labels become A-labels (UTS #46). */
+/** The canonical form of a name; null when it is invalid. U-labels become A-labels (UTS #46). */
 export function canonicalName(name: string): string | null {
   if (isAscii(name)) return fromWire(name);
   return IDN.test(name) ? fromWire(domainToASCII(name)) : null;
 }
 
-/** A name as it came in a message, in which non-ASCII bytes have no meaning; null when it is of no use. */
+/** The canonical form of a name in a DNS message, where only ASCII is valid; null when it is invalid. */
 export function fromWire(name: string): string | null {
   if (name === '.') return name;
   const bare = (name.endsWith('.') ? name.slice(0, -1) : name).toLowerCase();
@@ -27,7 +27,7 @@ export function fromWire(name: string): string | null {
   return fits ? bare : null;
 }
 
-/** Whether `name` is `origin` or lies below it; both canonical. */
+/** Whether `name` is `origin` or below it; both canonical. */
 export function isWithin(name: string, origin: string): boolean {
   return origin === '.' || name === origin || name.endsWith(`.${origin}`);
 }
@@ -41,7 +41,7 @@ export function reverseName(address: string): string {
   return `${nibbles.toReversed().join('.')}.ip6.arpa`;
 }
 
-/** The name one label up, '.' above a top-level name. */
+/** The name without its first label; '.' above a top-level name. */
 export function parentOf(name: string): string {
   const dot = name.indexOf('.');
   return dot === -1 || name === '.' ? '.' : name.slice(dot + 1);

@@ -1,5 +1,5 @@
 import { type Clock, SECOND, systemClock } from '../core/clock.ts';
-import { bareAnswer, respondTo } from './authority.ts';
+import { headerOnly, respondTo } from './authoritative.ts';
 import { type DnsListener, listenDns } from './listener.ts';
 import { canonicalName } from './names.ts';
 import { RCODE } from './wire.ts';
@@ -7,19 +7,18 @@ import { type Zone, zoneOfList } from './zone.ts';
 import type { ZoneRecord } from './zone-record.ts';
 
 /**
- * The built-in nameserver: stands for a few zones handed in, over UDP and TCP. What it says is in
- * authority.ts, how it listens in listener.ts. Bind it to the addresses it is reached by: a UDP answer from a
- * wildcard socket may leave from another address than the question came to.
+ * The built-in authoritative name server, over UDP and TCP: answers in authoritative.ts, sockets in listener.ts. It must
+ * be bound to the addresses of its clients' queries: a UDP answer from a wildcard socket may have another source address.
  */
-export interface NameserverSettings {
-  /** The records (see `zoneOfList`), or a look-up into wherever they are. */
+export interface NameserverOptions {
+  /** The records (see `zoneOfList`), or a lookup. */
   zone: (() => readonly ZoneRecord[]) | Zone;
-  /** The names of the zones it speaks for; for everything else it answers REFUSED. */
+  /** The names of the zones; queries for other names are answered REFUSED. */
   origins: readonly string[];
-  /** Port 0 picks a free one. */
+  /** Port 0: a free one. */
   listen: { host: string; port: number };
-  /** Told of a fault in answering (a malformed record, a look-up that threw); the asker gets SERVFAIL. */
-  onFault: (fault: unknown) => void;
+  /** Called with an error of an answer (a malformed record, a failed lookup); the client gets SERVFAIL. */
+  onError: (error: unknown) => void;
   clock?: Clock;
 }
 
@@ -29,19 +28,19 @@ export interface Nameserver {
   close(): Promise<void>;
 }
 
-/** Resolves when it answers. Throws when an origin is no name, rejects when it cannot bind. */
-export async function createNameserver(settings: NameserverSettings): Promise<Nameserver> {
-  const { clock = systemClock, onFault, listen } = settings;
-  const origins = settings.origins.map(originName);
-  const zone = typeof settings.zone === 'function' ? zoneOfList(settings.zone, origins) : settings.zone;
-  const authority = { zone, origins, serial: Math.floor(clock.now() / SECOND) };
+/** Resolves when the server listens. Rejects for an invalid origin, and when it cannot bind. */
+export async function createNameserver(options: NameserverOptions): Promise<Nameserver> {
+  const { clock = systemClock, onError, listen } = options;
+  const origins = options.origins.map(originName);
+  const zone = typeof options.zone === 'function' ? zoneOfList(options.zone, origins) : options.zone;
+  const data = { zone, origins, serial: Math.floor(clock.now() / SECOND) };
   const listener: DnsListener = await listenDns(listen.host, listen.port, (query, { via }, reply) => {
     try {
-      const answer = respondTo(query, via, authority);
+      const answer = respondTo(query, via, data);
       if (answer) reply(answer);
-    } catch (fault) {
-      onFault(fault);
-      reply(bareAnswer(query, RCODE.SERVFAIL));
+    } catch (error) {
+      onError(error);
+      reply(headerOnly(query, RCODE.SERVFAIL));
     }
   });
   return listener;
@@ -49,6 +48,6 @@ export async function createNameserver(settings: NameserverSettings): Promise<Na
 
 function originName(text: string): string {
   const name = canonicalName(text);
-  if (name === null) throw new Error(`not a domain name to be a zone's origin: ${text}`);
+  if (name === null) throw new Error(`the origin of a zone is not a domain name: ${text}`);
   return name;
 }

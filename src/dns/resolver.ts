@@ -2,23 +2,23 @@ import { isUtf8 } from 'node:buffer';
 import { getServers } from 'node:dns';
 import { StringDecoder } from 'node:string_decoder';
 import type { Answer } from 'dns-packet';
-import type { Clock } from '../core/clock.ts';
+import { LRUCache } from 'lru-cache';
+import { type Clock, SECOND } from '../core/clock.ts';
 import type { Random } from '../core/random.ts';
-import { createCache } from './cache.ts';
 import { DnsError } from './dns-error.ts';
 import { createExchange } from './exchange.ts';
 import { canonicalName, fromWire } from './names.ts';
-import { MAX_HOPS, type Outcome, TOO_MANY_HOPS } from './outcome.ts';
+import { MAX_HOPS, type QueryResult, TOO_MANY_HOPS } from './query-result.ts';
 import { parseServer } from './transport.ts';
 import type { Question, QuestionType } from './wire.ts';
 
 /**
- * Every look-up the daemon makes: a caching stub resolver (RFC 1034 §5.3.1) that asks the configured recursive
- * resolvers, and tells apart "no" from "not known at present". No hosts file, no search list, no validation of
- * its own: `authenticated` is the resolver's word.
+ * The resolver for all lookups of the daemon: a caching stub resolver (RFC 1034 §5.3.1) that queries the configured
+ * recursive resolvers, and distinguishes negative answers from failures. Without a hosts file, a search list, or DNSSEC
+ * validation: `authenticated` is the resolver's statement.
  *
- * Cached: records for their TTL, within 60 s and 1 h; a "no" for its SOA's time (RFC 2308 §5), 5 min at most;
- * a failure for 5 s, so that a thousand messages to one broken domain ask once (RFC 9520 §3.2).
+ * Cached: records for their TTL, at least 60 s and at most 1 h; negative answers for the time of their SOA (RFC 2308 §5),
+ * at most 5 min; failures for 5 s, so that a thousand messages to a broken domain cause one query (RFC 9520 §3.2).
  */
 export interface Resolver {
   a(name: string, options?: LookupOptions): Promise<DnsAnswer<string>>;
@@ -32,25 +32,25 @@ export interface Resolver {
   ns(name: string, options?: LookupOptions): Promise<DnsAnswer<string>>;
   soa(name: string, options?: LookupOptions): Promise<DnsAnswer<SoaRecord>>;
   tlsa(name: string, options?: LookupOptions): Promise<DnsAnswer<TlsaRecord>>;
-  /** Forgets everything cached. */
+  /** Clears the cache. */
   clear(): void;
-  /** Ends what is under way; that, and every later look-up, rejects with ECANCELLED. */
+  /** Cancels the lookups in progress; they, and all later ones, reject with ECANCELLED. */
   close(): void;
 }
 
 export interface LookupOptions {
-  /** Asks the resolvers, whatever is cached; the answer is cached then. */
+  /** Bypasses the cache; the answer is cached. */
   fresh?: boolean;
-  /** Rejects this caller with the signal's reason; others who asked the same go on waiting. */
+  /** Rejects this lookup with the signal's reason; others with the same query continue. */
   signal?: AbortSignal | undefined;
 }
 
 export interface DnsAnswer<T> {
-  /** At least one. Names in them are lower case without trailing dot. */
+  /** At least one. Names are in lower case without trailing dot. */
   records: T[];
-  /** Seconds that the answer still holds. */
+  /** Remaining seconds of the answer. */
   ttl: number;
-  /** The AD bit, of every answer on the way. */
+  /** Whether every answer of the lookup has the AD bit. */
   authenticated: boolean;
 }
 
@@ -77,78 +77,79 @@ export interface TlsaRecord {
   certificate: Buffer;
 }
 
-export interface ResolverSettings {
-  /** `ip`, `ip:port` or `[v6]:port`; empty means the system's. */
+export interface ResolverDeps {
+  /** `ip`, `ip:port` or `[v6]:port`; empty: the system's. */
   resolvers: readonly string[];
-  /** Milliseconds for one question, over all servers; a chain of CNAMEs may need several questions. */
+  /** For one query, over all servers; a chain of CNAMEs may need several queries. */
   timeoutMs: number;
   clock: Clock;
   random: Random;
-  /** Answers kept, 20,000 unless told. */
+  /** Cached answers. Default: 20,000. */
   cacheSize?: number;
 }
 
-const LEAST_TTL = 60;
-const MOST_TTL = 3600;
-const MOST_NEGATIVE_TTL = 300;
+/** Seconds. */
+const MIN_TTL = 60;
+const MAX_TTL = 3600;
+const MAX_NEGATIVE_TTL = 300;
 const FAILURE_TTL = 5;
 
-/** Throws when an address in `resolvers` is none. Look-ups reject with `DnsError` only (or the signal's reason). */
-export function createResolver(settings: ResolverSettings): Resolver {
-  const texts = settings.resolvers.length > 0 ? settings.resolvers : getServers();
-  const { clock, random, timeoutMs } = settings;
-  const exchange = createExchange({ servers: texts.map(parseServer), timeoutMs, random });
-  const cache = createCache<Outcome>(clock, settings.cacheSize ?? 20_000);
-  const underWay = new Map<string, Promise<Known>>();
+/** Throws for an invalid address in `resolvers`. Lookups reject only with a `DnsError` or the signal's reason. */
+export function createResolver(deps: ResolverDeps): Resolver {
+  const addresses = deps.resolvers.length > 0 ? deps.resolvers : getServers();
+  const { clock, random, timeoutMs } = deps;
+  const exchange = createExchange({ servers: addresses.map(parseServer), timeoutMs, random });
+  const cache = createCache<QueryResult>(clock, deps.cacheSize ?? 20_000);
+  const inProgress = new Map<string, Promise<TimedResult>>();
   let closed = false;
 
-  /** One question: from the cache, from whoever is asking it just now, or from the servers. */
-  function question(asked: Question, fresh: boolean): Promise<Known> {
-    const key = `${asked.type} ${asked.name}`;
-    const known = fresh || closed ? undefined : cache.get(key);
-    if (known) return Promise.resolve({ outcome: known.value, ttl: known.ttl });
-    const same = underWay.get(key);
+  /** One query: from the cache, from the same query in progress, or from the servers. */
+  function query(question: Question, fresh: boolean): Promise<TimedResult> {
+    const key = `${question.type} ${question.name}`;
+    const cached = fresh || closed ? undefined : cache.get(key);
+    if (cached) return Promise.resolve({ result: cached.value, ttl: cached.ttl });
+    const same = inProgress.get(key);
     if (same) return same;
-    const answer = exchange.ask(asked).then((outcome) => {
-      underWay.delete(key);
-      const ttl = lifetime(outcome);
-      // A fresh question that failed must not push out an answer that still holds.
-      const worse = outcome.kind === 'failed' && cache.get(key) !== undefined;
-      if (ttl > 0 && !worse) cache.set(key, outcome, ttl);
-      return { outcome, ttl };
+    const answer = exchange.query(question).then((result) => {
+      inProgress.delete(key);
+      const ttl = lifetime(result);
+      // A failed fresh query must not replace a valid answer.
+      const isWorse = result.kind === 'failed' && cache.get(key) !== undefined;
+      if (ttl > 0 && !isWorse) cache.set(key, result, ttl);
+      return { result, ttl };
     });
-    underWay.set(key, answer);
+    inProgress.set(key, answer);
     return answer;
   }
 
   async function lookup<T>(
     type: QuestionType,
-    given: string,
+    text: string,
     read: (record: Answer) => T | null,
     { fresh = false, signal }: LookupOptions = {},
   ): Promise<DnsAnswer<T>> {
     signal?.throwIfAborted();
-    const what = `${type} ${given}`;
-    const first = canonicalName(given);
-    if (first === null) throw new DnsError('EBADNAME', what, 'not a domain name');
+    const label = `${type} ${text}`;
+    const first = canonicalName(text);
+    if (first === null) throw new DnsError('EBADNAME', label, 'not a domain name');
     let name = first;
-    let least = MOST_TTL;
+    let minTtl = MAX_TTL;
     let authenticated = true;
     for (let hops = 0; hops <= MAX_HOPS; ) {
-      const { outcome, ttl }: Known = await unlessAborted(question({ name, type }, fresh), signal);
-      if (outcome.kind === 'failed') throw new DnsError(outcome.code, what, outcome.detail);
-      if (outcome.kind === 'absent') throw new DnsError(outcome.code, what, ABSENT[outcome.code]);
-      least = Math.min(least, ttl);
-      authenticated &&= outcome.authenticated;
-      if (outcome.kind === 'records') {
-        const records = outcome.records.map(read).filter((record) => record !== null);
-        if (records.length > 0) return { records, ttl: least, authenticated };
-        throw new DnsError('EBADRESP', what, 'no record that makes sense');
+      const { result, ttl }: TimedResult = await unlessAborted(query({ name, type }, fresh), signal);
+      if (result.kind === 'failed') throw new DnsError(result.code, label, result.detail);
+      if (result.kind === 'absent') throw new DnsError(result.code, label, ABSENT[result.code]);
+      minTtl = Math.min(minTtl, ttl);
+      authenticated &&= result.authenticated;
+      if (result.kind === 'records') {
+        const records = result.records.map(read).filter((record) => record !== null);
+        if (records.length > 0) return { records, ttl: minTtl, authenticated };
+        throw new DnsError('EBADRESP', label, 'no valid record');
       }
-      name = outcome.target;
-      hops += outcome.hops;
+      name = result.target;
+      hops += result.hops;
     }
-    throw new DnsError('EBADRESP', what, TOO_MANY_HOPS);
+    throw new DnsError('EBADRESP', label, TOO_MANY_HOPS);
   }
 
   return {
@@ -169,9 +170,34 @@ export function createResolver(settings: ResolverSettings): Resolver {
   };
 }
 
-interface Known {
-  outcome: Outcome;
+interface TimedResult {
+  result: QueryResult;
+  /** Seconds. */
   ttl: number;
+}
+
+/** Values with a TTL in seconds by `clock`; the least recently used are evicted. */
+interface Cache<T> {
+  /** `ttl`: remaining whole seconds, at least 1. */
+  get(key: string): { value: T; ttl: number } | undefined;
+  set(key: string, value: T, ttl: number): void;
+  clear(): void;
+}
+
+function createCache<T>(clock: Clock, size: number): Cache<T> {
+  const entries = new LRUCache<string, { value: T; expiresAt: number }>({ max: size });
+  return {
+    get: (key) => {
+      const entry = entries.get(key);
+      if (!entry) return undefined;
+      const left = entry.expiresAt - clock.now();
+      if (left > 0) return { value: entry.value, ttl: Math.ceil(left / SECOND) };
+      entries.delete(key);
+      return undefined;
+    },
+    set: (key, value, ttl) => entries.set(key, { value, expiresAt: clock.now() + ttl * SECOND }),
+    clear: () => entries.clear(),
+  };
 }
 
 const ABSENT = {
@@ -179,13 +205,14 @@ const ABSENT = {
   ENODATA: 'the name has no record of this type',
 } as const;
 
-function lifetime(outcome: Outcome): number {
-  if (outcome.kind === 'failed') return FAILURE_TTL;
-  if (outcome.kind === 'absent') return Math.min(outcome.ttl, MOST_NEGATIVE_TTL);
-  return Math.min(Math.max(outcome.ttl, LEAST_TTL), MOST_TTL);
+/** Seconds in the cache. */
+function lifetime(result: QueryResult): number {
+  if (result.kind === 'failed') return FAILURE_TTL;
+  if (result.kind === 'absent') return Math.min(result.ttl, MAX_NEGATIVE_TTL);
+  return Math.min(Math.max(result.ttl, MIN_TTL), MAX_TTL);
 }
 
-/** The shared question goes on: it is bounded, and its answer may serve the next who asks. */
+/** The shared query continues: it has a timeout, and its answer may be used by others. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise;
   return new Promise((resolve, reject) => {
@@ -213,8 +240,8 @@ function readMx(record: Answer): MxRecord | null {
 }
 
 /**
- * As UTF-8 when the whole record is that, else a character per byte. A character that two strings share goes
- * with the second.
+ * Decodes UTF-8 when the whole record is valid, else one character per byte. A character that is split over two strings
+ * belongs to the second.
  */
 function readTxt(record: Answer): string[] | null {
   if (record.type !== 'TXT') return null;

@@ -2,21 +2,21 @@ import { createSocket } from 'node:dgram';
 import { connect, isIP } from 'node:net';
 
 /**
- * One query to one server, over UDP or TCP. Every query has a socket of its own, so the kernel draws a new
- * source port for each (RFC 5452 §9.2), and the socket is connected, so that datagrams of anybody else never
- * arrive and a closed port is an error at once. Knows bytes only; time limits are the caller's `signal`.
+ * Sends one query to one server, over UDP or TCP. Every query has a separate socket, so that the kernel selects a new
+ * source port for each (RFC 5452 §9.2). The socket is connected, so that it receives no datagrams of other senders, and
+ * a closed port is an immediate error. `signal` limits the time.
  */
 export interface ServerAddress {
   address: string;
   port: number;
 }
 
-/** Looks at what arrived: the caller's reading of it, or undefined to go on listening. */
+/** Returns the parsed response, or undefined to continue listening. */
 type Accept<T> = (bytes: Buffer) => T | undefined;
 
 const DNS_PORT = 53;
 
-/** Reads `ip`, `ip:port` or `[v6]:port`. Throws on anything else: resolvers are given by address. */
+/** Parses `ip`, `ip:port` or `[v6]:port`; throws for anything else. */
 export function parseServer(text: string): ServerAddress {
   const match = /^\[([^\]]+)\](?::(\d+))?$/.exec(text) ?? /^([\d.]+)(?::(\d+))?$/.exec(text) ?? [text, text];
   const [, address = '', digits = String(DNS_PORT)] = match;
@@ -25,12 +25,12 @@ export function parseServer(text: string): ServerAddress {
   return { address, port };
 }
 
-export function serverText({ address, port }: ServerAddress): string {
+export function formatServer({ address, port }: ServerAddress): string {
   return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
 /** Rejects with the socket's error, or with the signal's reason. */
-export function askUdp<T>(
+export function queryUdp<T>(
   server: ServerAddress,
   query: Buffer,
   accept: Accept<T>,
@@ -42,34 +42,34 @@ export function askUdp<T>(
     const stop = () => fail(signal.reason);
     const end = () => {
       signal.removeEventListener('abort', stop);
-      // While the socket is being bound it closes later, by listeners of its own: they must stay.
+      // A socket that is still being bound closes later, by its own listeners: they must stay.
       socket.close();
     };
-    let over = false;
+    let ended = false;
     const fail = (error: unknown) => {
-      if (over) return;
-      over = true;
+      if (ended) return;
+      ended = true;
       end();
       reject(error);
     };
     socket.on('error', fail);
     socket.on('message', (bytes) => {
-      const accepted = over ? undefined : accept(bytes);
+      const accepted = ended ? undefined : accept(bytes);
       if (accepted === undefined) return;
-      over = true;
+      ended = true;
       end();
       resolve(accepted);
     });
     signal.addEventListener('abort', stop, { once: true });
     socket.connect(server.port, server.address, (error?: Error) => {
       if (error) fail(error);
-      else if (!over) socket.send(query, (failed) => failed && fail(failed));
+      else if (!ended) socket.send(query, (failed) => failed && fail(failed));
     });
   });
 }
 
-/** As `askUdp`, with the two-byte length of RFC 1035 §4.2.2; anything but an accepted answer is an error. */
-export function askTcp<T>(
+/** Like `queryUdp`, with the two-byte length of RFC 1035 §4.2.2; an answer that is not accepted is an error. */
+export function queryTcp<T>(
   server: ServerAddress,
   query: Buffer,
   accept: Accept<T>,
@@ -87,14 +87,14 @@ export function askTcp<T>(
       const length = received.readUInt16BE(0);
       if (received.length < 2 + length) return;
       const accepted = accept(received.subarray(2, 2 + length));
-      if (accepted === undefined) reject(new Error('answered something else'));
+      if (accepted === undefined) reject(new Error('unrelated answer'));
       else resolve(accepted);
       socket.destroy();
     });
   });
 }
 
-/** A message as TCP carries it: its length in two bytes, then itself. */
+/** A message over TCP: its length in two bytes, then the message (RFC 1035 §4.2.2). */
 export function framed(message: Buffer): Buffer {
   const length = Buffer.alloc(2);
   length.writeUInt16BE(message.length);

@@ -10,10 +10,7 @@ import {
 } from 'dns-packet';
 import { fromWire } from './names.ts';
 
-/**
- * A question of ours as bytes, and bytes as the answer to a question of ours. dns-packet knows the record
- * formats; what makes bytes an answer to what we asked is decided here, and nowhere else.
- */
+/** Encodes our queries and decodes the responses; dns-packet has the record formats. */
 export type QuestionType = 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'PTR' | 'NS' | 'SOA' | 'TLSA';
 
 export interface Question {
@@ -22,15 +19,15 @@ export interface Question {
   type: QuestionType;
 }
 
-export interface Reply {
+export interface DnsResponse {
   /** RFC 1035 §4.1.1, with the upper bits of EDNS (RFC 6891 §6.1.3). */
   rcode: number;
   truncated: boolean;
-  /** From a server that stands for the zone. */
+  /** From an authoritative server. */
   authoritative: boolean;
-  /** From a server that asks others for us. */
+  /** From a recursive server. */
   recursive: boolean;
-  /** The AD bit: the resolver has validated the answer (RFC 4035 §3.2.3). Worth what the way to it is worth. */
+  /** The AD bit: the resolver validated the answer (RFC 4035 §3.2.3). As trustworthy as the path to the resolver. */
   authenticated: boolean;
   answers: Answer[];
   authorities: Answer[];
@@ -46,10 +43,10 @@ export const RCODE = {
   BADVERS: 16,
 } as const;
 
-/** Largest UDP answer that crosses any network in one piece (DNS flag day 2020); also what our servers send. */
+/** Largest UDP message that no network fragments (DNS flag day 2020); also the limit of our server. */
 export const UDP_SIZE = 1232;
 
-const CUT: Reply = {
+const TRUNCATED: DnsResponse = {
   rcode: RCODE.NOERROR,
   truncated: true,
   authoritative: false,
@@ -62,7 +59,7 @@ const CUT: Reply = {
 const RCODE_BITS = 0x0f;
 const OPCODE_BITS = 0x7800;
 
-/** EDNS as we say it, in questions and in answers (RFC 6891 §6.1.2). */
+/** The EDNS record of our queries and answers (RFC 6891 §6.1.2). */
 export function optRecord(dnssecOk: boolean, extendedRcode = 0): Answer {
   return {
     type: 'OPT',
@@ -76,7 +73,7 @@ export function optRecord(dnssecOk: boolean, extendedRcode = 0): Answer {
   };
 }
 
-/** With EDNS the DO and AD bits ask the resolver to say what it has validated (RFC 6840 §5.7). */
+/** With EDNS the DO and AD bits request the validation status (RFC 6840 §5.7). */
 export function encodeQuery(question: Question, id: number, edns: boolean): Buffer {
   return encode({
     type: 'query',
@@ -88,17 +85,21 @@ export function encodeQuery(question: Question, id: number, edns: boolean): Buff
 }
 
 /**
- * The answer to `question` as sent with `id`. 'other': not an answer to it (late, forged or lost), to be
- * ignored. 'broken': the server meant to answer, but it cannot be read.
+ * The response to `question` as sent with `id`. 'unrelated': the response to another query (late or forged), to be
+ * ignored. 'malformed': a response of the server that cannot be decoded.
  */
-export function readReply(bytes: Buffer, question: Question, id: number): Reply | 'other' | 'broken' {
-  if (bytes.length < 12 || bytes.readUInt16BE(0) !== id) return 'other';
+export function readResponse(
+  bytes: Buffer,
+  question: Question,
+  id: number,
+): DnsResponse | 'unrelated' | 'malformed' {
+  if (bytes.length < 12 || bytes.readUInt16BE(0) !== id) return 'unrelated';
   const packet = decoded(bytes);
-  // Some servers cut in the middle of a record: that it was cut is all we need to know of it.
-  if (!packet) return (bytes.readUInt16BE(2) & TRUNCATED_RESPONSE) !== 0 ? CUT : 'broken';
-  if (!packet.flag_qr || ((packet.flags ?? 0) & OPCODE_BITS) !== 0) return 'other';
+  // Some servers truncate in the middle of a record; the TC bit is sufficient.
+  if (!packet) return (bytes.readUInt16BE(2) & TRUNCATED_RESPONSE) !== 0 ? TRUNCATED : 'malformed';
+  if (!packet.flag_qr || ((packet.flags ?? 0) & OPCODE_BITS) !== 0) return 'unrelated';
   const rcode = rcodeOf(packet);
-  if (!repeats(packet, question, rcode)) return 'other';
+  if (!repeats(packet, question, rcode)) return 'unrelated';
   return {
     rcode,
     truncated: packet.flag_tc,
@@ -114,7 +115,7 @@ function decoded(bytes: Buffer): DecodedPacket | null {
   try {
     return decode(bytes);
   } catch {
-    return null; // dns-packet throws whatever comes to hand at malformed bytes
+    return null; // dns-packet throws errors of any type for malformed bytes
   }
 }
 
@@ -123,14 +124,14 @@ function rcodeOf(packet: DecodedPacket): number {
   return ((opt?.extendedRcode ?? 0) << 4) | ((packet.flags ?? 0) & RCODE_BITS);
 }
 
-/** An answer repeats the question (RFC 5452 §4.2); only a server that could not read it may leave it out. */
+/** A response repeats the question (RFC 5452 §4.2); only a server that could not decode it may omit it. */
 function repeats(packet: DecodedPacket, question: Question, rcode: number): boolean {
-  const [asked, ...more] = packet.questions ?? [];
-  if (!asked) return rcode === RCODE.FORMERR || rcode === RCODE.NOTIMP || rcode === RCODE.REFUSED;
+  const [repeated, ...more] = packet.questions ?? [];
+  if (!repeated) return rcode === RCODE.FORMERR || rcode === RCODE.NOTIMP || rcode === RCODE.REFUSED;
   return (
     more.length === 0 &&
-    asked.type === question.type &&
-    asked.class === 'IN' &&
-    fromWire(asked.name) === question.name
+    repeated.type === question.type &&
+    repeated.class === 'IN' &&
+    fromWire(repeated.name) === question.name
   );
 }

@@ -1,14 +1,14 @@
 import { toAnswer, txtStrings, type ZoneRecord } from './zone-record.ts';
 
 /**
- * Records as a zone file (RFC 1035 §5.1), in the order given, one a line, every name absolute, so that a line
- * can be pasted into any zone of any server.
+ * Formats records as a zone file (RFC 1035 §5.1), one per line in the given order. All names are absolute, so that a
+ * line is valid in any zone.
  */
 export function toZoneFile(records: readonly ZoneRecord[]): string {
   return records.map((record) => `${line(record)}\n`).join('');
 }
 
-/** Throws at a malformed record: half a zone file helps nobody, and a line break in a value would forge a line. */
+/** Throws for a malformed record: a line break in a value would add a line. */
 function line(record: ZoneRecord): string {
   const answer = toAnswer(record);
   return [absolute(answer.name), record.ttl, 'IN', record.type, data(record, answer)].join('\t');
@@ -35,16 +35,16 @@ function data(record: ZoneRecord, answer: ReturnType<typeof toAnswer>): string {
     case 'CAA':
       return `${answer.data.flags} ${answer.data.tag} ${quoted(Buffer.from(answer.data.value))}`;
     default:
-      return record.value; // A, AAAA: checked addresses
+      return record.value; // A, AAAA: validated addresses
   }
 }
 
-/** Labels may hold what a zone file gives a meaning to (RFC 1035 §5.1: `\X`). */
+/** Escapes the special characters of zone files (RFC 1035 §5.1: `\X`). */
 function absolute(name: string): string {
   return name === '.' ? name : `${name.replace(/["$();@\\]/g, '\\$&')}.`;
 }
 
-/** A character string: `\"`, `\\`, and `\DDD` for every byte that is not printable ASCII. */
+/** A character string: `\"`, `\\`, and `\DDD` for each byte that is not printable ASCII. */
 function quoted(bytes: Buffer): string {
   const text = [...bytes].map((byte) => {
     if (byte === 0x22 || byte === 0x5c) return `\\${String.fromCharCode(byte)}`;

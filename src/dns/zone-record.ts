@@ -3,9 +3,8 @@ import type { Answer } from 'dns-packet';
 import { canonicalName } from './names.ts';
 
 /**
- * One resource record as the API shows it and an operator writes it, and its way onto the wire. The value is
- * text in the manner of a zone file, except that a TXT value stands whole and without quotes, and that an MX
- * value may have its preference in `priority` instead.
+ * A resource record as in the API, and its encoding. The value has the text form of a zone file, except that a TXT value
+ * is one text without quotes, and that an MX record may have its preference in `priority`.
  */
 export interface ZoneRecord {
   /** With or without trailing dot, any case. */
@@ -22,7 +21,7 @@ export type ZoneRecordType = 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'NS' | 'SOA
 /** Longest string in a TXT record, in bytes (RFC 1035 §3.3). */
 const TXT_STRING = 255;
 
-/** The record as dns-packet encodes it. Throws an Error that names the record when it is malformed. */
+/** The record for dns-packet. Throws an Error with the record when it is malformed. */
 export function toAnswer(record: ZoneRecord): Answer {
   const name = nameIn(record, record.name);
   const { type } = record;
@@ -70,7 +69,7 @@ export function toAnswer(record: ZoneRecord): Answer {
     case 'CAA': {
       const match = /^(\d+)\s+(issue|issuewild|iodef)\s+"?([^"]*)"?$/i.exec(record.value.trim());
       if (!match) throw malformed(record);
-      const tag = match[2]?.toLowerCase() as 'issue' | 'issuewild' | 'iodef'; // what the expression lets through
+      const tag = match[2]?.toLowerCase() as 'issue' | 'issuewild' | 'iodef'; // the alternatives of the expression
       return {
         name,
         type,
@@ -83,7 +82,7 @@ export function toAnswer(record: ZoneRecord): Answer {
   }
 }
 
-/** A TXT value cut into the strings of its record; at least one, which may be empty. */
+/** Splits a TXT value into the strings of its record; at least one, which may be empty. */
 export function txtStrings(value: string): Buffer[] {
   const bytes = Buffer.from(value);
   const strings = [bytes.subarray(0, TXT_STRING)];
@@ -98,9 +97,9 @@ function nameIn(record: ZoneRecord, text: string): string {
   return name;
 }
 
-function numberIn(record: ZoneRecord, text: string | number | undefined, most = 0xffff_ffff): number {
+function numberIn(record: ZoneRecord, text: string | number | undefined, max = 0xffff_ffff): number {
   const number = /^\d+$/.test(String(text)) ? Number(text) : Number.NaN;
-  if (!(number <= most)) throw malformed(record);
+  if (!(number <= max)) throw malformed(record);
   return number;
 }
 

@@ -1,15 +1,15 @@
 import { canonicalName, isWithin, parentOf } from './names.ts';
 import type { ZoneRecord } from './zone-record.ts';
 
-/** Where a nameserver finds its records: any store that can tell what is at a name. Names are canonical. */
+/** The records of a name server. Names are canonical. */
 export interface Zone {
-  /** [] when the name exists without records, or only as part of a longer one (RFC 8020); undefined when not. */
+  /** [] for a name without records, or above a name with records (RFC 8020); undefined: the name does not exist. */
   find(name: string): readonly ZoneRecord[] | undefined;
 }
 
 /**
- * A zone over a list. `list` is called for every question and is indexed again only when it returns another
- * array, so it should return the same one until something changes.
+ * A zone from a list of records. `list` is called for every query; its result is indexed again only when it is another
+ * array, so it should return the same array until a record changes.
  */
 export function zoneOfList(list: () => readonly ZoneRecord[], origins: readonly string[]): Zone {
   let indexed: readonly ZoneRecord[] | null = null;
@@ -30,9 +30,9 @@ function index(records: readonly ZoneRecord[], origins: readonly string[]): Map<
   const names = new Map<string, ZoneRecord[]>();
   for (const record of records) {
     const name = canonicalName(record.name);
-    if (name === null || !origins.some((origin) => isWithin(name, origin))) continue; // never asked for
-    const here = names.get(name);
-    if (here) here.push(record);
+    if (name === null || !origins.some((origin) => isWithin(name, origin))) continue; // outside of the zones
+    const existing = names.get(name);
+    if (existing) existing.push(record);
     else names.set(name, [record]);
     for (let up = parentOf(name); origins.some((origin) => isWithin(up, origin)); up = parentOf(up)) {
       if (!names.has(up)) names.set(up, []);

@@ -6,46 +6,45 @@ import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
 /**
- * Domain groups: an account's own order among its domains. Every domain is in one; the default group is made
- * with the account and stays as long as it.
+ * Domain groups: an account's classification of its domains. Every domain is in one group; the default group is
+ * created and deleted with the account.
  */
-export interface GroupFields {
+export interface DomainGroupInput {
   name: string;
   description: string | null;
   color: string | null;
   icon: string | null;
 }
 
+export type DomainGroupPatch = Partial<DomainGroupInput>;
+
 export interface DomainGroups {
   /** Oldest first. */
   list(accountId: string): CountedDomainGroup[];
   get(accountId: string, groupId: string): CountedDomainGroup | Refusal;
-  create(accountId: string, fields: GroupFields): Promise<CountedDomainGroup>;
-  /** Changes the fields that are given. */
-  update(
-    accountId: string,
-    groupId: string,
-    fields: Partial<GroupFields>,
-  ): Promise<CountedDomainGroup | Refusal>;
-  /** Refused as long as a domain is in it, and for the default group. */
+  create(accountId: string, input: DomainGroupInput): Promise<CountedDomainGroup>;
+  /** Changes the fields of the patch. */
+  update(accountId: string, groupId: string, patch: DomainGroupPatch): Promise<CountedDomainGroup | Refusal>;
+  /** Refused for a group with domains, and for the default group. */
   remove(accountId: string, groupId: string): Promise<Refusal | null>;
 }
 
-export function createDomainGroups(house: {
+export interface DomainGroupsDeps {
   tables: Tables;
   writer: Writer;
   clock: Clock;
   ids: Ids;
-}): DomainGroups {
-  const { tables, writer, clock, ids } = house;
+}
+
+export function createDomainGroups({ tables, writer, clock, ids }: DomainGroupsDeps): DomainGroups {
   return {
     list: (accountId) => tables.domainGroups.list(accountId),
     get: (accountId, groupId) => findGroup(tables, accountId, groupId),
-    create: (accountId, fields) =>
+    create: (accountId, input) =>
       writer.run(({ domainGroups }) => {
         const now = clock.now();
         const row = {
-          ...fields,
+          ...input,
           group_id: ids.make('dgroup'),
           account_id: accountId,
           is_default: 0 as const,
@@ -55,13 +54,13 @@ export function createDomainGroups(house: {
         domainGroups.insert(row);
         return { ...row, domain_count: 0 };
       }),
-    update: (accountId, groupId, fields) =>
+    update: (accountId, groupId, patch) =>
       writer.run((tables) => {
         const group = findGroup(tables, accountId, groupId);
         if (isRefusal(group)) return group;
-        const changed = { ...group, ...fields, updated_at: clock.now() };
-        tables.domainGroups.update(changed);
-        return changed;
+        const updated = { ...group, ...patch, updated_at: clock.now() };
+        tables.domainGroups.update(updated);
+        return updated;
       }),
     remove: (accountId, groupId) =>
       writer.run((tables) => {
@@ -70,13 +69,13 @@ export function createDomainGroups(house: {
         if (group.is_default === 1) {
           return refuse(
             'GROUP_NOT_EMPTY',
-            'the default group cannot be deleted: domains registered without a group go there',
+            'the default group cannot be deleted: domains registered without a group are added to it',
           );
         }
         if (group.domain_count > 0) {
           return refuse(
             'GROUP_NOT_EMPTY',
-            `the group still holds ${group.domain_count} domain${group.domain_count === 1 ? '' : 's'}: move them to another group first`,
+            `the group still has ${group.domain_count} domain${group.domain_count === 1 ? '' : 's'}: move them to another group first`,
           );
         }
         tables.domainGroups.remove(accountId, groupId);

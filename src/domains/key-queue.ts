@@ -2,24 +2,24 @@ import type { KeyObject } from 'node:crypto';
 import { type Refusal, refuse } from '../core/refusal.ts';
 
 /**
- * Generation of DKIM keys, one at a time: an RSA key takes a processor and a thread of libuv's pool for 100 ms and
- * more, and anybody with a setup key can ask for one. Accounts take turns, so that one account's many requests
- * delay another account's by one key at most, and the background by as much.
+ * Generates DKIM keys, one at a time: an RSA key occupies a processor and a thread of libuv's pool for at least 100 ms,
+ * and anyone with a setup key can request one. Accounts take turns, so that many requests of one account delay another
+ * account, and background work, by one key at most.
  */
 export interface KeyQueue {
-  /** Resolves with a new private key, or immediately with a refusal when too many wait already. */
+  /** Resolves with a new private key, or immediately with a refusal when too many requests are waiting. */
   generate(accountId: string): Promise<KeyObject | Refusal>;
-  /** For work that nobody waits for; its callers bound their number themselves. */
+  /** For background work; the callers limit the number of requests. */
   generateInBackground(): Promise<KeyObject>;
 }
 
-/** Keys of one account that are being generated or wait for it. */
+/** Keys of one account that are being generated or waiting. */
 export const MAX_KEYS_PER_ACCOUNT = 8;
-/** The same of all accounts: some ten seconds on a slow machine, less than clients wait for an answer. */
+/** Of all accounts: about ten seconds on a slow machine, less than the timeout of clients. */
 export const MAX_KEYS = 64;
 const RETRY_AFTER_SECONDS = 5;
 
-/** Takes its turns like an account. */
+/** Background work takes turns like an account. */
 const BACKGROUND = null;
 type Owner = string | typeof BACKGROUND;
 
@@ -29,10 +29,10 @@ interface Waiting {
 }
 
 export function createKeyQueue(generateKey: () => Promise<KeyObject>): KeyQueue {
-  /** In the order of their turns. */
+  /** In the order of turns. */
   const waiting = new Map<Owner, Waiting[]>();
-  /** Waiting or under way, by account. */
-  const held = new Map<string, number>();
+  /** Keys waiting or being generated, by account. */
+  const counts = new Map<string, number>();
   let total = 0;
   let running = false;
 
@@ -53,7 +53,7 @@ export function createKeyQueue(generateKey: () => Promise<KeyObject>): KeyQueue 
     running = false;
   }
 
-  /** The first of the owner whose turn it is; the owner goes to the end of the line. */
+  /** The first request of the owner whose turn it is; the owner moves to the end of the order. */
   function takeNext(): Waiting | null {
     for (const [owner, queue] of waiting) {
       waiting.delete(owner);
@@ -66,14 +66,14 @@ export function createKeyQueue(generateKey: () => Promise<KeyObject>): KeyQueue 
 
   function release(accountId: string): void {
     total--;
-    const left = (held.get(accountId) ?? 0) - 1;
-    if (left > 0) held.set(accountId, left);
-    else held.delete(accountId);
+    const remaining = (counts.get(accountId) ?? 0) - 1;
+    if (remaining > 0) counts.set(accountId, remaining);
+    else counts.delete(accountId);
   }
 
   return {
     generate: async (accountId) => {
-      const own = held.get(accountId) ?? 0;
+      const own = counts.get(accountId) ?? 0;
       if (own >= MAX_KEYS_PER_ACCOUNT) {
         return refuse(
           'RATE_LIMITED',
@@ -88,7 +88,7 @@ export function createKeyQueue(generateKey: () => Promise<KeyObject>): KeyQueue 
           { retryAfter: RETRY_AFTER_SECONDS },
         );
       }
-      held.set(accountId, own + 1);
+      counts.set(accountId, own + 1);
       total++;
       try {
         return await enqueue(accountId);

@@ -1,29 +1,31 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import type { Ids } from '../core/ids.ts';
 import type { Seal } from '../core/seal.ts';
-import type { DkimKeyRow, DkimKeyState, Lane, SigningKeyRow } from '../store/domains/domains.ts';
+import { publicKeyRecordValue } from '../mail/dkim.ts';
+import type { DkimKeyRow, DkimKeyState, DomainRow, Lane, SigningKeyRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
- * DKIM keys: sealed here, opened here for signing, and nowhere written out. A private key leaves this file only
- * as a KeyObject.
+ * DKIM keys: sealed in the database, opened for signing, published in DNS. A private key leaves this file only as a
+ * KeyObject.
  */
-export interface NewKey {
+export interface DkimKeyAttributes {
   selector: string;
   lane: Lane;
   state: DkimKeyState;
 }
 
-export type UnsavedKey = Omit<DkimKeyRow, 'key_id'>;
+export type NewDkimKeyRow = Omit<DkimKeyRow, 'key_id'>;
 
-/** A generated private key as the row of a domain: sealed, with its public half beside it. */
+/** The row of a generated private key, sealed. */
 export function sealKey(
   seal: Seal,
   key: KeyObject,
   domainId: string,
-  attributes: NewKey,
+  attributes: DkimKeyAttributes,
   now: number,
-): UnsavedKey {
+): NewDkimKeyRow {
   const secret = key.export({ type: 'pkcs8', format: 'der' });
   return {
     ...attributes,
@@ -38,6 +40,32 @@ function sealContext(domainId: string, selector: string): string {
   return `dkim:${domainId}:${selector}`;
 }
 
+/** A random selector for a new primary key. */
+export function newSelector(ids: Ids): string {
+  return `pr${ids.label(8)}`;
+}
+
+/** The secondary selector derives from the id, because its record is shown before the key exists. */
+export function secondarySelector(domain: Pick<DomainRow, 'alt_domain_id'>): string {
+  return `ps${domain.alt_domain_id.slice(-8)}`;
+}
+
+export interface DkimKeyName {
+  domain: string;
+  selector: string;
+}
+
+/** The name of a key's record (RFC 6376 §3.6.2.1). */
+export function keyRecordName({ domain, selector }: DkimKeyName): string {
+  return `${selector}._domainkey.${domain}`;
+}
+
+/** The value of a key's record. `publicKey` is a SubjectPublicKeyInfo in base64; throws when it is not. */
+export function keyRecordValue(publicKey: string): string {
+  const key = createPublicKey({ key: Buffer.from(publicKey, 'base64'), format: 'der', type: 'spki' });
+  return publicKeyRecordValue(key);
+}
+
 export interface SigningKey {
   /** `d=` */
   domain: string;
@@ -46,24 +74,23 @@ export interface SigningKey {
   key: KeyObject;
 }
 
-/** What signs for a domain in a lane now: one key, or none where there is no such domain or lane yet. */
+/** The active keys of a domain's lane: one, or none when the domain or the lane does not exist. */
 export type SigningKeys = (domainId: string, lane: Lane) => SigningKey[];
 
-/** Opened keys that are kept, 2 KiB each. */
-const KEPT = 5000;
+/** Opened keys in memory, 2 KiB each. */
+const MAX_OPENED_KEYS = 5000;
 
 /**
- * Which key signs is read from the database every time, so that a rotation or a deletion holds at once; only
- * the opened key is kept, under everything that identifies it (a key_id alone may come again after a
- * deletion).
+ * Reads the database at every call, so that a rotation or a deletion takes effect immediately. Only opened keys are
+ * cached, by key_id, domain and selector: a key_id alone may be reused after a deletion.
  */
 export function createSigningKeys({ tables, seal }: { tables: Tables; seal: Seal }): SigningKeys {
-  const opened = new LRUCache<string, KeyObject>({ max: KEPT });
+  const opened = new LRUCache<string, KeyObject>({ max: MAX_OPENED_KEYS });
 
   function open(row: SigningKeyRow): KeyObject {
     const id = `${row.key_id}:${row.domain_id}:${row.selector}`;
-    const known = opened.get(id);
-    if (known !== undefined) return known;
+    const cached = opened.get(id);
+    if (cached !== undefined) return cached;
     const secret = seal.open(row.private_key, sealContext(row.domain_id, row.selector));
     const key = createPrivateKey({ key: secret, format: 'der', type: 'pkcs8' });
     opened.set(id, key);

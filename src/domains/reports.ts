@@ -1,13 +1,14 @@
+import { DAY } from '../core/clock.ts';
 import type { DmarcReportRow, DmarcSourceSum, ReportPeriod } from '../store/domains/dmarc-reports.ts';
 import type { TlsFailureRow, TlsReportRow } from '../store/domains/tls-reports.ts';
 import { readQuery } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
 import { returnPathHost } from './names.ts';
 
-/** Reports on a domain in a period, and what they add up to. */
+/** The reports on a domain in a period, with their totals. */
 export interface DomainReports {
   dmarc: {
-    /** Of all sources, also those beyond the limit. */
+    /** Of all sources, including those beyond the limit. */
     total: { messages: number; passed: number };
     /** Most mail first. */
     sources: DmarcSourceSum[];
@@ -23,7 +24,7 @@ export interface DomainReports {
   };
 }
 
-/** The reports on a domain of this name, as reader threads read them. */
+/** The reports on a domain of this name; runs in reader threads. */
 export const domainReports = readQuery(
   'domainReports',
   ({ dmarcReports, tlsReports }: Tables, name: string, period: ReportPeriod): DomainReports => {
@@ -42,3 +43,30 @@ export const domainReports = readQuery(
     };
   },
 );
+
+export interface DmarcHistory {
+  /** Start of the first report, epoch ms; null without reports. */
+  firstAt: number | null;
+  /** End of the last report with mail that failed both DKIM and SPF, epoch ms; null: none. */
+  lastFailureAt: number | null;
+}
+
+const CLEAN_PERIOD_MS = 14 * DAY;
+
+/**
+ * When the DMARC policy may be raised, in a sentence: after two weeks of reports without unauthenticated mail from
+ * p=none to p=quarantine, and again to p=reject.
+ */
+export function dmarcProgress({ firstAt, lastFailureAt }: DmarcHistory, now: number): string {
+  if (firstAt === null) return 'No DMARC reports yet: they arrive a day after the first mail.';
+  const cleanSince = Math.max(firstAt, lastFailureAt ?? firstAt);
+  const raiseAt = cleanSince + CLEAN_PERIOD_MS;
+  const since = `DMARC reports show no unauthenticated mail since ${day(cleanSince)}`;
+  return raiseAt <= now
+    ? `${since}: a p=none policy may be raised to p=quarantine, and p=quarantine to p=reject.`
+    : `${since}: raise the policy after ${day(raiseAt)} if there is none until then.`;
+}
+
+function day(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}

@@ -3,13 +3,13 @@ import type { DkimKeyRow } from '../store/domains/domains.ts';
 import type { Tables } from '../store/tables.ts';
 
 /**
- * The change of a primary DKIM key: pending (made, announced, not seen) → active (seen by a check; signs) →
- * retiring (its record still stands, for mail that is under way) → gone. The old key signs until the very
- * check that has seen the new one.
+ * Rotation of a primary DKIM key: pending (created and announced) → active (a check found its record; it signs) →
+ * retiring (its record stays published for mail in transit) → deleted. The old key signs until the check that finds
+ * the new one.
  */
 
-/** How long mail that a retired key has signed may still be under way or looked at again. */
-export const GRACE = 7 * DAY;
+/** How long mail signed with a retired key may still be in transit or be verified again. */
+export const RETIREMENT_MS = 7 * DAY;
 
 export function pendingKey(keys: readonly DkimKeyRow[]): DkimKeyRow | undefined {
   return keys.find((key) => key.lane === 'primary' && key.state === 'pending');
@@ -22,8 +22,13 @@ export function activeKey(
   return keys.find((key) => key.lane === lane && key.state === 'active');
 }
 
-/** Puts the pending key in the place of the active one; does nothing when it is not pending any more. */
-export function promote(tables: Tables, domainId: string, keyId: number, now: number): boolean {
+/** The primary key whose record the owner of the domain publishes: during a rotation the pending one. */
+export function announcedKey(keys: readonly DkimKeyRow[]): DkimKeyRow | undefined {
+  return pendingKey(keys) ?? activeKey(keys);
+}
+
+/** Activates the pending key and retires the active one. False, without effect, when the key is no longer pending. */
+export function promoteKey(tables: Tables, domainId: string, keyId: number, now: number): boolean {
   const keys = tables.dkimKeys.of(domainId);
   const next = pendingKey(keys);
   if (next?.key_id !== keyId) return false;
@@ -33,9 +38,9 @@ export function promote(tables: Tables, domainId: string, keyId: number, now: nu
   return true;
 }
 
-/** Forgets keys that were retired long enough ago. */
-export function dropRetired(tables: Tables, domainId: string, now: number): void {
+/** Deletes the keys that were retired RETIREMENT_MS ago or earlier. */
+export function deleteRetiredKeys(tables: Tables, domainId: string, now: number): void {
   for (const key of tables.dkimKeys.of(domainId)) {
-    if (key.state === 'retiring' && now - key.created_at >= GRACE) tables.dkimKeys.remove(key.key_id);
+    if (key.state === 'retiring' && now - key.created_at >= RETIREMENT_MS) tables.dkimKeys.remove(key.key_id);
   }
 }

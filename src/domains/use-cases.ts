@@ -1,8 +1,8 @@
 import { type Refusal, refuse } from '../core/refusal.ts';
-import type { DomainRow, UseCase } from '../store/domains/domains.ts';
+import type { UseCase } from '../store/domains/domains.ts';
 
 /**
- * Use cases: what a domain sends, in which region. Two for every region of the configuration; their ids are
+ * Use cases: what a domain sends, and in which region. Two for each region of the configuration, with the ids
  * `<use case>-<region code>`.
  */
 export interface RegionSetting {
@@ -23,7 +23,7 @@ const KINDS: Record<UseCase, { name: string; description: string; icon: string }
   tx: {
     name: 'Transactional',
     description:
-      'Messages that one person awaits: password resets, order confirmations, invoices, system notifications.',
+      'Messages that one person expects: password resets, order confirmations, invoices, system notifications.',
     icon: '🔔',
   },
   mk: {
@@ -41,7 +41,7 @@ export function useCaseId(useCase: UseCase, region: string): string {
   return `${useCase}-${region}`;
 }
 
-/** All that may be asked for, transactional first, regions in the order of the configuration. */
+/** All use cases; transactional first in each region, regions in the order of the configuration. */
 export function offeredUseCases(regions: readonly RegionSetting[]): OfferedUseCase[] {
   return regions.flatMap(({ code, name }) =>
     (['tx', 'mk'] as const).map((useCase) => ({
@@ -61,12 +61,7 @@ export function findUseCase(regions: readonly RegionSetting[], id: string): Offe
     offered.find((useCase) => useCase.id === id) ??
     refuse(
       'USE_CASE_NOT_FOUND',
-      `there is no use case "${id}"; there are ${offered.map((useCase) => useCase.id).join(', ')}`,
+      `there is no use case "${id}"; available: ${offered.map((useCase) => useCase.id).join(', ')}`,
     )
   );
-}
-
-/** Whether mail may be sent from a domain in this status. */
-export function maySend(status: DomainRow['status']): boolean {
-  return status === 'SUCCESS' || status === 'TEMPORARY_FAILURE';
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { renewalTime, waitAfter } from '../../src/certificates/pace.ts';
+import { renewalTime, retryDelay } from '../../src/certificates/pace.ts';
 import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
 
-describe('a name is tried again', () => {
+describe('retryDelay', () => {
   it.each([
     [1, 10 * MINUTE],
     [2, HOUR],
@@ -11,24 +11,24 @@ describe('a name is tried again', () => {
     [7, DAY],
     [1000, DAY],
   ])('after %i failures', (failures, wait) => {
-    expect(waitAfter(failures)).toBe(wait);
+    expect(retryDelay(failures)).toBe(wait);
   });
 
-  it('never as often as five times in an hour', () => {
+  it('allows fewer than five orders per hour', () => {
     for (let failures = 1; failures < 50; failures++) {
-      const fourWaits = [0, 1, 2, 3].reduce((sum, more) => sum + waitAfter(failures + more), 0);
+      const fourWaits = [0, 1, 2, 3].reduce((sum, more) => sum + retryDelay(failures + more), 0);
       expect(fourWaits).toBeGreaterThan(HOUR);
     }
   });
 });
 
-describe('a certificate is renewed', () => {
+describe('renewalTime', () => {
   it.each([
     ['90 days', 90, 60],
     ['a year', 365, 335],
     ['45 days', 45, 30],
     ['6 days', 6, 4],
-  ])('of %s, after %i days: on day %i', (_, lifetime, day) => {
+  ])('with a lifetime of %s (%i days): day %i', (_, lifetime, day) => {
     const notBefore = Date.UTC(2026, 0, 1);
     const renewal = renewalTime({ notBefore, notAfter: notBefore + lifetime * DAY });
     expect((renewal - notBefore) / DAY).toBe(day);

@@ -133,7 +133,7 @@ describe('postrider domain', () => {
 
   it.each([
     ['example.org', 'nobody', 'tx-local', 'there is no account nobody'],
-    ['example.org', 'one', 'tx-mars', 'there is no use case "tx-mars"; there are tx-local, mk-local'],
+    ['example.org', 'one', 'tx-mars', 'there is no use case "tx-mars"; available: tx-local, mk-local'],
     ['co.uk', 'one', 'tx-local', 'is a public suffix'],
   ])('does not add %s for %s with %s', async (name, account, useCase, why) => {
     expect(await add(name, account, useCase)).toEqual({

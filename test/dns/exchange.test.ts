@@ -3,7 +3,7 @@ import { encode } from 'dns-packet';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemRandom } from '../../src/core/random.ts';
 import { createExchange, type Exchange } from '../../src/dns/exchange.ts';
-import type { Outcome } from '../../src/dns/outcome.ts';
+import type { QueryResult } from '../../src/dns/query-result.ts';
 import { parseServer } from '../../src/dns/transport.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 
@@ -30,59 +30,61 @@ function between(servers: string[], timeoutMs: number): Exchange {
   return exchange;
 }
 
-/** The addresses of an outcome, or the code of its trouble. */
-function summary(outcome: Outcome): unknown {
-  if (outcome.kind === 'records') return outcome.records.map((record) => 'data' in record && record.data);
-  return outcome.kind === 'alias' ? outcome.target : outcome.code;
+/** The addresses of a result, or its error code. */
+function summary(result: QueryResult): unknown {
+  if (result.kind === 'records') return result.records.map((record) => 'data' in record && record.data);
+  return result.kind === 'alias' ? result.target : result.code;
 }
 
 describe('several servers', () => {
-  it('the first alone is asked while it answers', async () => {
+  it('queries only the first while it answers', async () => {
     first.set('host.test', 'A', ['192.0.2.1']);
     const exchange = between([first.address, second.address], 2000);
-    expect(summary(await exchange.ask(HOST))).toEqual(['192.0.2.1']);
+    expect(summary(await exchange.query(HOST))).toEqual(['192.0.2.1']);
     expect(second.questions).toEqual([]);
   });
 
   it.each(['SERVFAIL', 'REFUSED', 'FORMERR', 'bad bytes', 'referral'] as const)(
     'after %s the next one is asked',
-    async (behaviour) => {
-      first.set('host.test', 'A', behaviour);
+    async (behavior) => {
+      first.set('host.test', 'A', behavior);
       second.set('host.test', 'A', ['192.0.2.2']);
-      expect(summary(await between([first.address, second.address], 2000).ask(HOST))).toEqual(['192.0.2.2']);
+      expect(summary(await between([first.address, second.address], 2000).query(HOST))).toEqual([
+        '192.0.2.2',
+      ]);
     },
   );
 
-  it('a no of the first is final', async () => {
+  it('accepts a negative answer of the first', async () => {
     second.set('host.test', 'A', ['192.0.2.2']);
-    expect(summary(await between([first.address, second.address], 2000).ask(HOST))).toBe('ENOTFOUND');
+    expect(summary(await between([first.address, second.address], 2000).query(HOST))).toBe('ENOTFOUND');
     expect(second.questions).toEqual([]);
   });
 
-  it('a silent server is passed over, and comes last from then on', async () => {
+  it('skips a server that does not answer, and uses it last afterwards', async () => {
     first.set('*', '*', 'silent');
     second.set('*', 'A', ['192.0.2.2']);
     const exchange = between([first.address, second.address], 1000);
-    expect(summary(await exchange.ask(HOST))).toEqual(['192.0.2.2']);
+    expect(summary(await exchange.query(HOST))).toEqual(['192.0.2.2']);
     const before = first.questions.length;
-    expect(summary(await exchange.ask({ name: 'other.test', type: 'A' }))).toEqual(['192.0.2.2']);
+    expect(summary(await exchange.query({ name: 'other.test', type: 'A' }))).toEqual(['192.0.2.2']);
     expect(first.questions).toHaveLength(before);
   });
 
-  it('a server that is not there is passed over', async () => {
+  it('skips a server that refuses the connection', async () => {
     second.set('host.test', 'A', ['192.0.2.2']);
     const gone = await startDnsServer();
     await gone.close();
-    expect(summary(await between([gone.address, second.address], 5000).ask(HOST))).toEqual(['192.0.2.2']);
+    expect(summary(await between([gone.address, second.address], 5000).query(HOST))).toEqual(['192.0.2.2']);
   });
 
-  it('a server that answers SERVFAIL stays the first for other questions', async () => {
+  it('keeps a server that answers SERVFAIL first for other queries', async () => {
     first.set('host.test', 'A', 'SERVFAIL');
     first.set('other.test', 'A', ['192.0.2.1']);
     second.set('host.test', 'A', ['192.0.2.2']);
     const exchange = between([first.address, second.address], 2000);
-    await exchange.ask(HOST);
-    expect(summary(await exchange.ask({ name: 'other.test', type: 'A' }))).toEqual(['192.0.2.1']);
+    await exchange.query(HOST);
+    expect(summary(await exchange.query({ name: 'other.test', type: 'A' }))).toEqual(['192.0.2.1']);
   });
 
   it.each([
@@ -91,15 +93,15 @@ describe('several servers', () => {
     ['silent', 'SERVFAIL', 'ESERVFAIL'],
     ['SERVFAIL', 'silent', 'ESERVFAIL'],
     ['silent', 'silent', 'ETIMEOUT'],
-  ] as const)('%s and %s make %s', async (one, other, code) => {
+  ] as const)('with %s and %s the result is %s', async (one, other, code) => {
     first.set('host.test', 'A', one);
     second.set('host.test', 'A', other);
-    expect(summary(await between([first.address, second.address], 600).ask(HOST))).toBe(code);
+    expect(summary(await between([first.address, second.address], 600).query(HOST))).toBe(code);
   });
 
-  it('the trouble names the server and what it said', async () => {
+  it('names the server and its response code in a failure', async () => {
     first.set('host.test', 'A', 'SERVFAIL');
-    expect(await between([first.address], 2000).ask(HOST)).toMatchObject({
+    expect(await between([first.address], 2000).query(HOST)).toMatchObject({
       kind: 'failed',
       detail: `SERVFAIL from ${first.address}`,
     });
@@ -107,31 +109,31 @@ describe('several servers', () => {
 });
 
 describe('one server', () => {
-  it('is asked again when it stays silent, three times in all', async () => {
+  it('receives the query three times when it does not answer', async () => {
     first.set('host.test', 'A', 'silent');
-    expect(summary(await between([first.address], 200).ask(HOST))).toBe('ETIMEOUT');
+    expect(summary(await between([first.address], 200).query(HOST))).toBe('ETIMEOUT');
     await expect.poll(() => first.asked('host.test', 'A')).toBe(3);
   });
 
-  it('may answer the first question after the second was sent', async () => {
+  it('may answer the first transmission after the second', async () => {
     first.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 300 });
     const exchange = between([first.address], 800);
-    expect(summary(await exchange.ask(HOST))).toEqual(['192.0.2.1']);
+    expect(summary(await exchange.query(HOST))).toEqual(['192.0.2.1']);
     expect(first.questions.length).toBeGreaterThan(1);
   });
 
-  it('that is too old for EDNS is asked without', async () => {
+  it('without EDNS support receives the query without EDNS', async () => {
     first.set('host.test', 'A', { values: ['192.0.2.1'], withoutEdns: true });
-    expect(summary(await between([first.address], 2000).ask(HOST))).toEqual(['192.0.2.1']);
+    expect(summary(await between([first.address], 2000).query(HOST))).toEqual(['192.0.2.1']);
     expect(first.asked('host.test', 'A')).toBe(2);
   });
 });
 
-describe('more questions than are asked at one time', () => {
-  it('all end in time when nobody answers, and the next ones are answered', async () => {
+describe('more queries than the limit', () => {
+  it('time out without answers, and do not block later queries', async () => {
     const many = (domain: string) =>
       Promise.all(
-        Array.from({ length: 300 }, (_, at) => exchange.ask({ name: `h${at}.${domain}`, type: 'A' })),
+        Array.from({ length: 300 }, (_, at) => exchange.query({ name: `h${at}.${domain}`, type: 'A' })),
       );
     const exchange = between([first.address], 1500);
     first.set('*', '*', 'silent');
@@ -141,45 +143,45 @@ describe('more questions than are asked at one time', () => {
   });
 });
 
-describe('answers that are none', () => {
+describe('forged answers', () => {
   it.each(['wrong id', 'wrong question'] as const)(
-    '%s is passed over for the true answer',
+    'with %s are ignored in favor of the real one',
     async (forgery) => {
       first.set('host.test', 'A', { values: ['192.0.2.1'], forgery });
-      expect(summary(await between([first.address], 2000).ask(HOST))).toEqual(['192.0.2.1']);
+      expect(summary(await between([first.address], 2000).query(HOST))).toEqual(['192.0.2.1']);
     },
   );
 
-  it.each(['wrong id', 'wrong question'] as const)('%s alone is silence', async (behaviour) => {
-    first.set('host.test', 'A', behaviour);
-    expect(summary(await between([first.address], 200).ask(HOST))).toBe('ETIMEOUT');
+  it.each(['wrong id', 'wrong question'] as const)('with %s alone are a timeout', async (behavior) => {
+    first.set('host.test', 'A', behavior);
+    expect(summary(await between([first.address], 200).query(HOST))).toBe('ETIMEOUT');
   });
 
-  it('another sender is not heard, even with the right id and question', async () => {
+  it('of another sender are ignored, even with the correct id and question', async () => {
     first.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 150 });
-    const answer = between([first.address], 5000).ask(HOST);
+    const answer = between([first.address], 5000).query(HOST);
     await expect.poll(() => first.questions).toHaveLength(1);
-    const seen = first.questions[0];
-    if (!seen) throw new Error('no question was seen');
+    const [received] = first.questions;
+    if (!received) throw new Error('the server received no query');
     const forger = createSocket('udp4');
     const answers = [{ type: 'A', name: 'host.test', ttl: 60, data: '192.0.2.66' } as const];
-    const forged = encode({ type: 'response', id: seen.id, questions: [HOST], answers });
-    await new Promise((sent) => forger.send(forged, seen.port, '127.0.0.1', sent));
+    const forged = encode({ type: 'response', id: received.id, questions: [HOST], answers });
+    await new Promise((sent) => forger.send(forged, received.port, '127.0.0.1', sent));
     forger.close();
     expect(summary(await answer)).toEqual(['192.0.2.1']);
   });
 });
 
 describe('closing', () => {
-  it('ends what is open and what waits for its turn', async () => {
+  it('ends queries in progress and waiting ones', async () => {
     first.set('*', '*', 'silent');
     const exchange = between([first.address], 60_000);
-    const asking = Array.from({ length: 300 }, (_, at) =>
-      exchange.ask({ name: `host${at}.test`, type: 'A' }),
+    const queries = Array.from({ length: 300 }, (_, at) =>
+      exchange.query({ name: `host${at}.test`, type: 'A' }),
     );
     exchange.close();
-    const outcomes = await Promise.all([...asking, exchange.ask(HOST)]);
-    expect(new Set(outcomes.map(summary))).toEqual(new Set(['ECANCELLED']));
+    const results = await Promise.all([...queries, exchange.query(HOST)]);
+    expect(new Set(results.map(summary))).toEqual(new Set(['ECANCELLED']));
   });
 });
 

@@ -24,7 +24,7 @@ afterEach(async () => {
   await dns.close();
 });
 
-describe('the form mailauth asks for', () => {
+describe('forMailauth', () => {
   it.each([
     ['A', ['192.0.2.1'], ['192.0.2.1']],
     ['AAAA', ['2001:db8::1'], ['2001:db8::1']],
@@ -51,20 +51,20 @@ describe('the form mailauth asks for', () => {
     ['NODATA', 'ENODATA'],
     ['SERVFAIL', 'ESERVFAIL'],
     ['silent', 'ETIMEOUT'],
-  ] as const)('%s rejects with %s', async (behaviour, code) => {
-    dns.set('shop.test', 'TXT', behaviour);
+  ] as const)('%s rejects with %s', async (behavior, code) => {
+    dns.set('shop.test', 'TXT', behavior);
     await expect(forMailauth(resolver)('shop.test', 'TXT')).rejects.toMatchObject({ code });
   });
 
-  it('what is no name has no records', async () => {
+  it('rejects an invalid name with ENOTFOUND', async () => {
     await expect(forMailauth(resolver)('a..b', 'TXT')).rejects.toMatchObject({ code: 'ENOTFOUND' });
   });
 
-  it('a type it has no use for is a fault', async () => {
+  it('throws for an unexpected record type', async () => {
     await expect(forMailauth(resolver)('shop.test', 'SRV')).rejects.toThrow(TypeError);
   });
 
-  it('fresh asks the servers each time', async () => {
+  it('bypasses the cache with fresh', async () => {
     dns.set('shop.test', 'A', ['192.0.2.1']);
     const fresh = forMailauth(resolver, { fresh: true });
     await fresh('shop.test', 'A');
@@ -73,7 +73,7 @@ describe('the form mailauth asks for', () => {
   });
 });
 
-describe('SPF by mailauth over our resolver', () => {
+describe('SPF of mailauth with our resolver', () => {
   const check = async (ip: string) => {
     const result = await spf({
       sender: 'postmaster@shop.test',
@@ -101,8 +101,8 @@ describe('SPF by mailauth over our resolver', () => {
     ['NXDOMAIN', 'none'],
     ['SERVFAIL', 'temperror'],
     ['silent', 'temperror'],
-  ] as const)('a record that is %s: %s', async (behaviour, result) => {
-    dns.set('shop.test', 'TXT', behaviour);
+  ] as const)('a record that is %s: %s', async (behavior, result) => {
+    dns.set('shop.test', 'TXT', behavior);
     expect(await check('192.0.2.1')).toBe(result);
   });
 });

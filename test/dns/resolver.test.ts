@@ -29,8 +29,8 @@ const codeOf = (lookup: Promise<unknown>) =>
     (error: unknown) => (error instanceof DnsError ? error.code : error),
   );
 
-describe('what comes back', () => {
-  it('addresses, of both kinds', async () => {
+describe('a lookup returns', () => {
+  it('addresses of both families', async () => {
     dns.set('host.test', 'A', ['192.0.2.1', '192.0.2.2']);
     dns.set('host.test', 'AAAA', ['2001:db8::1']);
     expect((await resolver.a('host.test')).records).toEqual(['192.0.2.1', '192.0.2.2']);
@@ -75,7 +75,7 @@ describe('what comes back', () => {
     ]);
   });
 
-  it('TXT, in the strings in which it was published', async () => {
+  it('TXT in the published strings', async () => {
     const long = 'k'.repeat(600);
     dns.set('many.test', 'TXT', ['v=spf1 -all', ['one ', 'record'], '']);
     dns.set('long.test', 'TXT', [long]);
@@ -85,34 +85,34 @@ describe('what comes back', () => {
     ]);
   });
 
-  it('TXT as UTF-8, also when a character is cut in two', async () => {
+  it('TXT as UTF-8, also when a character is split', async () => {
     const split = `${'a'.repeat(254)}ü and more`;
     dns.set('utf8.test', 'TXT', [split]);
     const { records } = await resolver.txt('utf8.test');
     expect(records[0]?.join('')).toBe(split);
   });
 
-  it('what does not fit a datagram, by TCP', async () => {
+  it('answers that exceed a datagram, over TCP', async () => {
     const values = Array.from({ length: 40 }, (_, at) => `record ${at} ${'x'.repeat(60)}`);
     dns.set('large.test', 'TXT', values);
     expect((await resolver.txt('large.test')).records.flat()).toEqual(values);
     expect(dns.questions.map(({ via }) => via)).toEqual(['udp', 'tcp']);
   });
 
-  it.each([{ truncate: true }, { cut: true }])('a truncated answer again by TCP: %o', async (how) => {
-    dns.set('host.test', 'A', { values: ['192.0.2.1'], ...how });
+  it.each([{ truncate: true }, { cut: true }])('truncated answers, over TCP: %o', async (behavior) => {
+    dns.set('host.test', 'A', { values: ['192.0.2.1'], ...behavior });
     expect((await resolver.a('host.test')).records).toEqual(['192.0.2.1']);
     expect(dns.questions.map(({ via }) => via)).toEqual(['udp', 'tcp']);
   });
 
-  it.each([true, false])('whether the resolver has validated it: %s', async (authenticated) => {
+  it.each([true, false])('whether the resolver validated the answer: %s', async (authenticated) => {
     dns.set('signed.test', 'A', { values: ['192.0.2.1'], authenticated });
     expect((await resolver.a('signed.test')).authenticated).toBe(authenticated);
-    expect((await resolver.a('signed.test')).authenticated).toBe(authenticated); // from the cache too
+    expect((await resolver.a('signed.test')).authenticated).toBe(authenticated); // also from the cache
   });
 });
 
-describe('names asked for', () => {
+describe('names', () => {
   it.each([
     ['Host.TEST', 'host.test'],
     ['host.test.', 'host.test'],
@@ -120,10 +120,10 @@ describe('names asked for', () => {
     ['_dmarc.BÜCHER.test', '_dmarc.xn--bcher-kva.test'],
     ['0/25.2.0.192.in-addr.arpa', '0/25.2.0.192.in-addr.arpa'],
     ['localhost', 'localhost'],
-  ])('%s is asked as %s', async (given, asked) => {
-    dns.set(asked, 'A', ['192.0.2.1']);
-    await resolver.a(given);
-    expect(dns.asked(asked, 'A')).toBe(1);
+  ])('%s is queried as %s', async (name, queried) => {
+    dns.set(queried, 'A', ['192.0.2.1']);
+    await resolver.a(name);
+    expect(dns.asked(queried, 'A')).toBe(1);
   });
 
   it.each([
@@ -138,14 +138,14 @@ describe('names asked for', () => {
     'ü%2etest',
     'ü/x.test',
     `${'ü'.repeat(64)}.test`,
-  ])('%j is no name, and nobody is asked', async (name) => {
+  ])('%j is rejected as invalid, without a query', async (name) => {
     expect(await codeOf(resolver.a(name))).toBe('EBADNAME');
     expect(dns.questions).toEqual([]);
   });
 });
 
 describe('aliases', () => {
-  it('are followed within the answer', async () => {
+  it('are followed in the answer', async () => {
     dns.set('www.test', 'CNAME', { values: ['edge.test'], ttl: 90 });
     dns.set('edge.test', 'CNAME', ['host.test']);
     dns.set('host.test', 'A', ['192.0.2.1']);
@@ -153,7 +153,7 @@ describe('aliases', () => {
     expect(dns.questions).toHaveLength(1);
   });
 
-  it('are followed by further questions where the answer ends early', async () => {
+  it('are followed by further queries after an incomplete answer', async () => {
     dns.set('www.test', 'CNAME', { values: ['edge.test'], bare: true });
     dns.set('edge.test', 'CNAME', { values: ['host.test'], bare: true });
     dns.set('host.test', 'A', { values: ['192.0.2.1'], ttl: 120 });
@@ -161,7 +161,7 @@ describe('aliases', () => {
     expect(dns.questions.map(({ name }) => name)).toEqual(['www.test', 'edge.test', 'host.test']);
   });
 
-  it('are validated only when every step is', async () => {
+  it('are authenticated only when every step is', async () => {
     dns.set('www.test', 'CNAME', { values: ['host.test'], bare: true, authenticated: true });
     dns.set('host.test', 'A', { values: ['192.0.2.1'], authenticated: false });
     expect((await resolver.a('www.test')).authenticated).toBe(false);
@@ -174,30 +174,30 @@ describe('aliases', () => {
   it.each([
     ['in one answer', false],
     ['over several', true],
-  ])('in a circle end as trouble, %s', async (_, bare) => {
+  ])('in a loop fail: %s', async (_, bare) => {
     dns.set('a.test', 'CNAME', { values: ['b.test'], bare });
     dns.set('b.test', 'CNAME', { values: ['a.test'], bare });
     expect(await codeOf(resolver.a('a.test'))).toBe('EBADRESP');
     expect(dns.questions.length).toBeLessThan(10);
   });
 
-  it('to a name that does not exist do not exist', async () => {
+  it('to a nonexistent name are ENOTFOUND', async () => {
     dns.set('www.test', 'CNAME', ['gone.test']);
     expect(await codeOf(resolver.a('www.test'))).toBe('ENOTFOUND');
     expect(dns.asked('gone.test')).toBe(1);
     dns.set('gone.test', '*', 'NXDOMAIN');
     expect(await codeOf(resolver.a('www.test', { fresh: true }))).toBe('ENOTFOUND');
-    expect(dns.asked('gone.test')).toBe(1); // this time it was in the answer
+    expect(dns.asked('gone.test')).toBe(1); // the second time from the answer
   });
 
-  it('to a name without such a record have none', async () => {
+  it('to a name without the record are ENODATA', async () => {
     dns.set('www.test', 'CNAME', ['host.test']);
     dns.set('host.test', 'AAAA', ['2001:db8::1']);
     expect(await codeOf(resolver.a('www.test'))).toBe('ENODATA');
   });
 });
 
-describe('no and not known are different things', () => {
+describe('negative answers and failures', () => {
   it.each([
     ['NXDOMAIN', 'ENOTFOUND', true],
     ['NODATA', 'ENODATA', true],
@@ -206,14 +206,14 @@ describe('no and not known are different things', () => {
     ['FORMERR', 'EBADRESP', false],
     ['referral', 'EBADRESP', false],
     ['bad bytes', 'EBADRESP', false],
-  ] as const)('%s is %s, absent: %s', async (behaviour, code, absent) => {
-    dns.set('shop.test', 'MX', behaviour);
+  ] as const)('%s is %s, absent: %s', async (behavior, code, absent) => {
+    dns.set('shop.test', 'MX', behavior);
     const error: unknown = await resolver.mx('shop.test').catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(DnsError);
     expect(error).toMatchObject({ code, absent, message: expect.stringContaining('MX shop.test') });
   });
 
-  it('a record that makes no sense is left out, and alone is not a no', async () => {
+  it('skip an invalid record; alone it is a failure', async () => {
     const mx = (exchange: string) =>
       ({ type: 'MX', name: 'shop.test', ttl: 300, data: { preference: 10, exchange } }) as const;
     dns.set('shop.test', 'MX', { values: [], raw: [mx('not a name.test'), mx('mx.test')] });
@@ -245,8 +245,8 @@ describe('the cache', () => {
     ['NXDOMAIN', 86_400, 300],
     ['NXDOMAIN', 0, 0],
     ['NODATA', null, 0],
-  ] as const)('keeps %s with an SOA minimum of %s for %i s', async (behaviour, negativeTtl, kept) => {
-    const other = await startDnsServer({ negativeTtl, behaviours: [['gone.test', 'A', behaviour]] });
+  ] as const)('keeps %s with an SOA minimum of %s for %i s', async (behavior, negativeTtl, kept) => {
+    const other = await startDnsServer({ negativeTtl, behaviors: [['gone.test', 'A', behavior]] });
     const clock = { now: () => now };
     const asking = createResolver({
       resolvers: [other.address],
@@ -268,7 +268,7 @@ describe('the cache', () => {
     }
   });
 
-  it('remembers a failure for five seconds only', async () => {
+  it('keeps a failure for five seconds', async () => {
     dns.set('broken.test', 'MX', 'SERVFAIL');
     expect(await codeOf(resolver.mx('broken.test'))).toBe('ESERVFAIL');
     dns.set('broken.test', 'MX', ['10 mx.test']);
@@ -278,7 +278,7 @@ describe('the cache', () => {
     expect(await codeOf(resolver.mx('broken.test'))).toBe('answered');
   });
 
-  it('is not read by a fresh look-up, but filled by it', async () => {
+  it('is bypassed and filled by a fresh lookup', async () => {
     dns.set('host.test', 'A', ['192.0.2.1']);
     await resolver.a('host.test');
     dns.set('host.test', 'A', ['192.0.2.2']);
@@ -288,7 +288,7 @@ describe('the cache', () => {
     expect(dns.asked('host.test')).toBe(2);
   });
 
-  it('keeps an answer that still holds when a fresh look-up fails', async () => {
+  it('keeps a valid answer when a fresh lookup fails', async () => {
     dns.set('host.test', 'A', ['192.0.2.1']);
     await resolver.a('host.test');
     dns.set('host.test', 'A', 'SERVFAIL');
@@ -296,7 +296,7 @@ describe('the cache', () => {
     expect((await resolver.a('host.test')).records).toEqual(['192.0.2.1']);
   });
 
-  it('keeps types apart, and forgets when told', async () => {
+  it('distinguishes types, and can be cleared', async () => {
     dns.set('host.test', 'A', ['192.0.2.1']);
     await resolver.a('host.test');
     expect(await codeOf(resolver.aaaa('host.test'))).toBe('ENODATA');
@@ -305,7 +305,7 @@ describe('the cache', () => {
     expect(dns.asked('host.test', 'A')).toBe(2);
   });
 
-  it('is bounded: the least used answer gives way', async () => {
+  it('evicts the least recently used answer', async () => {
     const clock = { now: () => now };
     const small = createResolver({
       resolvers: [dns.address],
@@ -322,15 +322,15 @@ describe('the cache', () => {
   });
 });
 
-describe('many at once', () => {
-  it('a thousand who ask the same ask once', async () => {
+describe('many lookups', () => {
+  it('of the same name send one query', async () => {
     dns.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 20 });
     const answers = await Promise.all(Array.from({ length: 1000 }, () => resolver.a('host.test')));
     expect(new Set(answers.map(({ records }) => records.join()))).toEqual(new Set(['192.0.2.1']));
     expect(dns.asked('host.test')).toBe(1);
   });
 
-  it('a thousand names are all answered, each from a port of its own', async () => {
+  it('of different names use different source ports', async () => {
     dns.set('*', 'A', ['192.0.2.1']);
     const names = Array.from({ length: 1000 }, (_, at) => `host${at}.test`);
     const answers = await Promise.all(names.map((name) => resolver.a(name)));
@@ -341,20 +341,20 @@ describe('many at once', () => {
   });
 });
 
-describe('settings', () => {
-  const world = { timeoutMs: 2000, clock: { now: () => 0 }, random: systemRandom };
+describe('createResolver', () => {
+  const deps = { timeoutMs: 2000, clock: { now: () => 0 }, random: systemRandom };
 
-  it("no resolvers: the system's", () => {
-    expect(() => createResolver({ resolvers: [], ...world })).not.toThrow();
+  it('uses the resolvers of the system by default', () => {
+    expect(() => createResolver({ resolvers: [], ...deps })).not.toThrow();
   });
 
-  it('a resolver by name is refused', () => {
-    expect(() => createResolver({ resolvers: ['resolver.test'], ...world })).toThrow('resolver.test');
+  it('rejects a resolver given by name', () => {
+    expect(() => createResolver({ resolvers: ['resolver.test'], ...deps })).toThrow('resolver.test');
   });
 });
 
-describe('giving up', () => {
-  it('an aborted caller leaves, the others get their answer', async () => {
+describe('cancellation', () => {
+  it('rejects the aborted lookup, not others of the same name', async () => {
     dns.set('host.test', 'A', { values: ['192.0.2.1'], delayMs: 50 });
     const impatience = new AbortController();
     const leaving = resolver.a('host.test', { signal: impatience.signal });
@@ -365,7 +365,7 @@ describe('giving up', () => {
     expect(dns.asked('host.test')).toBe(1);
   });
 
-  it('a signal aborted beforehand is obeyed, one never aborted changes nothing', async () => {
+  it('rejects immediately with an aborted signal', async () => {
     dns.set('host.test', 'A', ['192.0.2.1']);
     await expect(
       resolver.a('host.test', { signal: AbortSignal.abort(new Error('too late')) }),
@@ -374,7 +374,7 @@ describe('giving up', () => {
     expect((await resolver.a('host.test', { signal })).records).toEqual(['192.0.2.1']);
   });
 
-  it('close settles what is pending and refuses what comes later', async () => {
+  it('rejects lookups in progress and later ones after close', async () => {
     dns.set('silent.test', 'A', 'silent');
     dns.set('host.test', 'A', ['192.0.2.1']);
     await resolver.a('host.test');

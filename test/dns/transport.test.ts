@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { askUdp } from '../../src/dns/transport.ts';
+import { queryUdp } from '../../src/dns/transport.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 
 const udpSockets = () => process.getActiveResourcesInfo().filter((name) => /^udp/i.test(name)).length;
@@ -9,7 +9,7 @@ it('closes the socket of a query that is cancelled before the socket is bound', 
   const [address = '', port] = dns.address.split(':');
   const before = udpSockets();
   const cancel = new AbortController();
-  const answer = askUdp({ address, port: Number(port) }, Buffer.alloc(12), () => true, cancel.signal);
+  const answer = queryUdp({ address, port: Number(port) }, Buffer.alloc(12), () => true, cancel.signal);
   cancel.abort(new Error('cancelled'));
   await expect(answer).rejects.toThrow('cancelled');
   await expect.poll(udpSockets).toBe(before);

@@ -1,14 +1,14 @@
 import { decode, encode } from 'dns-packet';
 import { array, assert, nat, oneof, property, tuple, uint8Array } from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { respondTo } from '../../src/dns/authority.ts';
-import { encodeQuery, type Question, readReply } from '../../src/dns/wire.ts';
+import { respondTo } from '../../src/dns/authoritative.ts';
+import { encodeQuery, type Question, readResponse } from '../../src/dns/wire.ts';
 import { zoneOfList } from '../../src/dns/zone.ts';
 
 const QUESTION: Question = { name: 'host.test', type: 'A' };
 
-describe('a question', () => {
-  it('asks for recursion, with EDNS, 1232 bytes, DO and AD', () => {
+describe('a query', () => {
+  it('requests recursion, with EDNS of 1232 bytes, DO and AD', () => {
     const packet = decode(encodeQuery(QUESTION, 4711, true));
     expect(packet).toMatchObject({
       id: 4711,
@@ -20,12 +20,12 @@ describe('a question', () => {
     });
   });
 
-  it('is plain without EDNS', () => {
+  it('has no OPT record without EDNS', () => {
     expect(decode(encodeQuery(QUESTION, 4711, false))).toMatchObject({ flag_ad: false, additionals: [] });
   });
 });
 
-describe('bytes from strangers', () => {
+describe('damaged messages', () => {
   const answer = encode({
     type: 'response',
     id: 7,
@@ -37,7 +37,7 @@ describe('bytes from strangers', () => {
     ],
   });
   const query = encodeQuery(QUESTION, 7, true);
-  const authority = { zone: zoneOfList(() => [], ['test']), origins: ['test'], serial: 1 };
+  const data = { zone: zoneOfList(() => [], ['test']), origins: ['test'], serial: 1 };
   const damaged = (bytes: Buffer) =>
     array(tuple(nat(bytes.length - 1), nat(255)), { minLength: 1, maxLength: 8 }).chain((changes) =>
       nat(bytes.length).map((length) => {
@@ -47,17 +47,17 @@ describe('bytes from strangers', () => {
       }),
     );
 
-  it('make no reply, a broken one or a readable one, and nothing throws', () => {
+  it('never make the response parser throw', () => {
     assert(
       property(damaged(answer), (bytes) => {
-        const reply = readReply(bytes, QUESTION, 7);
-        expect(typeof reply === 'object' || reply === 'other' || reply === 'broken').toBe(true);
+        const response = readResponse(bytes, QUESTION, 7);
+        expect(typeof response === 'object' || ['unrelated', 'malformed'].includes(response)).toBe(true);
       }),
       { numRuns: 2000 },
     );
   });
 
-  it('make the nameserver say something short or nothing, and nothing throws', () => {
+  it('never make the name server throw or send a long answer', () => {
     assert(
       property(
         oneof(
@@ -65,8 +65,8 @@ describe('bytes from strangers', () => {
           uint8Array({ maxLength: 100 }).map((bytes) => Buffer.from(bytes)),
         ),
         (bytes) => {
-          const said = respondTo(bytes, 'udp', authority);
-          expect(said === null || said.length <= 512).toBe(true);
+          const answer = respondTo(bytes, 'udp', data);
+          expect(answer === null || answer.length <= 512).toBe(true);
         },
       ),
       { numRuns: 2000 },

@@ -47,18 +47,18 @@ describe('a line for each record', () => {
     expect(toZoneFile([given])).toBe(`${line}\n`);
   });
 
-  it('long TXT in strings of 255 bytes', () => {
+  it('formats long TXT in strings of 255 bytes', () => {
     const line = toZoneFile([record('TXT', 'x'.repeat(600))]);
     expect(line).toContain(`TXT\t"${'x'.repeat(255)}" "${'x'.repeat(255)}" "${'x'.repeat(90)}"\n`);
   });
 
-  it('in the order given; nothing for nothing', () => {
+  it('keeps the order', () => {
     expect(toZoneFile([record('NS', 'b.test'), record('A', '192.0.2.1')])).toMatch(/^.*NS.*\n.*A.*\n$/);
     expect(toZoneFile([])).toBe('');
   });
 });
 
-describe('a malformed record is a fault, never half a line or two', () => {
+describe('a malformed record throws', () => {
   it.each([
     record('A', '2001:db8::1'),
     record('A', '192.0.2.1\nevil.test. 60 IN A 192.0.2.66'),
@@ -82,7 +82,7 @@ describe('a malformed record is a fault, never half a line or two', () => {
   });
 });
 
-/** The strings of a TXT line, as RFC 1035 §5.1 reads them. */
+/** Parses the strings of a TXT line (RFC 1035 §5.1). */
 function readStrings(line: string): Buffer {
   const strings = line.matchAll(/"((?:[^"\\]|\\\d{3}|\\\D)*)"/g);
   const bytes = [...strings].map(([, inside = '']) => {
@@ -95,8 +95,8 @@ function readStrings(line: string): Buffer {
   return Buffer.concat(bytes);
 }
 
-describe('read back', () => {
-  it('any TXT value is what it was, on one line of ASCII', () => {
+describe('parsed again', () => {
+  it('any TXT value is unchanged, on one line of ASCII', () => {
     assert(
       property(string({ unit: 'binary', maxLength: 700 }), (value) => {
         const line = toZoneFile([record('TXT', value)]);

@@ -1,14 +1,11 @@
-import { describe, expect, it, vi } from 'vitest';
-import { accepted, startHouse } from './setup.ts';
-
-/** Every test makes RSA keys, which takes seconds on a busy machine. */
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+import { describe, expect, it } from 'vitest';
+import { accepted, startDomains } from './setup.ts';
 
 const SHOPS = { name: 'Shops', description: null, color: '#2563eb', icon: null };
 
 describe('domain groups', () => {
-  it('are made, changed and deleted', async () => {
-    const { domains, clock } = await startHouse();
+  it('are created, updated and deleted', async () => {
+    const { domains, clock } = await startDomains();
     const { groups } = domains;
     const group = await groups.create('acct_one', SHOPS);
     expect(group).toMatchObject({
@@ -28,8 +25,8 @@ describe('domain groups', () => {
     expect(groups.list('acct_one').map(({ group_id }) => group_id)).toEqual(['dgroup_acct_one']);
   });
 
-  it('hold domains, and are not deleted while they do', async () => {
-    const { domains, register } = await startHouse();
+  it('are not deleted while they have domains', async () => {
+    const { domains, register } = await startDomains();
     const { group_id: groupId } = await domains.groups.create('acct_one', SHOPS);
     const moved = await register('one.example');
     accepted(await domains.assignGroup('acct_one', moved.domain_id, groupId));
@@ -44,22 +41,25 @@ describe('domain groups', () => {
     expect(await domains.groups.remove('acct_one', groupId)).toBeNull();
   });
 
-  it('keep the default one, also when it is empty', async () => {
-    const { domains } = await startHouse();
+  it('include an undeletable default group', async () => {
+    const { domains } = await startDomains();
     expect(await domains.groups.remove('acct_one', 'dgroup_acct_one')).toMatchObject({
       code: 'GROUP_NOT_EMPTY',
     });
     expect(domains.groups.list('acct_one')).toHaveLength(1);
   });
 
-  it.each(['dgroup_acct_two', 'dgroup_0_never'])('of others are unknown: %s', async (groupId) => {
-    const { domains, register } = await startHouse();
-    const domain = await register('one.example');
-    const unknown = { code: 'GROUP_NOT_FOUND', message: `there is no domain group ${groupId}` };
-    expect(domains.groups.get('acct_one', groupId)).toMatchObject(unknown);
-    expect(await domains.groups.update('acct_one', groupId, { name: 'mine' })).toMatchObject(unknown);
-    expect(await domains.groups.remove('acct_one', groupId)).toMatchObject(unknown);
-    expect(await domains.assignGroup('acct_one', domain.domain_id, groupId)).toMatchObject(unknown);
-    expect(domains.groups.list('acct_two').map(({ name }) => name)).toEqual(['Default']);
-  });
+  it.each(['dgroup_acct_two', 'dgroup_0_never'])(
+    'of other accounts are refused like unknown ones: %s',
+    async (groupId) => {
+      const { domains, register } = await startDomains();
+      const domain = await register('one.example');
+      const unknown = { code: 'GROUP_NOT_FOUND', message: `there is no domain group ${groupId}` };
+      expect(domains.groups.get('acct_one', groupId)).toMatchObject(unknown);
+      expect(await domains.groups.update('acct_one', groupId, { name: 'mine' })).toMatchObject(unknown);
+      expect(await domains.groups.remove('acct_one', groupId)).toMatchObject(unknown);
+      expect(await domains.assignGroup('acct_one', domain.domain_id, groupId)).toMatchObject(unknown);
+      expect(domains.groups.list('acct_two').map(({ name }) => name)).toEqual(['Default']);
+    },
+  );
 });

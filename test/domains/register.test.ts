@@ -1,14 +1,11 @@
 import { createPublicKey, sign, verify } from 'node:crypto';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { enqueue } from '../support/store.ts';
-import { accepted, startHouse } from './setup.ts';
-
-/** Every test makes RSA keys, which takes seconds on a busy machine. */
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+import { accepted, startDomains } from './setup.ts';
 
 describe('registering a domain', () => {
-  it('gives the six records of the interface, in order', async () => {
-    const { domains } = await startHouse();
+  it('returns the required records in the documented order', async () => {
+    const { domains } = await startDomains();
     const { domain, created } = accepted(
       await domains.register('acct_one', { domain: 'Example.org.', useCaseId: 'tx-eu' }),
     );
@@ -80,18 +77,18 @@ describe('registering a domain', () => {
     ]);
   });
 
-  it('twice gives one domain', async () => {
-    const { domains } = await startHouse();
-    const wish = { domain: 'example.org', useCaseId: 'tx-local' };
-    const first = accepted(await domains.register('acct_one', wish));
-    const second = accepted(await domains.register('acct_one', { ...wish, domain: 'EXAMPLE.org.' }));
+  it('returns the existing domain the second time', async () => {
+    const { domains } = await startDomains();
+    const options = { domain: 'example.org', useCaseId: 'tx-local' };
+    const first = accepted(await domains.register('acct_one', options));
+    const second = accepted(await domains.register('acct_one', { ...options, domain: 'EXAMPLE.org.' }));
     expect(second).toEqual({ domain: first.domain, created: false });
   });
 
-  it('many times at once gives one domain, and one of the answers says that it is new', async () => {
-    const { domains, tables } = await startHouse();
-    const wish = { domain: 'example.org', useCaseId: 'tx-local' };
-    const answers = await Promise.all(Array.from({ length: 8 }, () => domains.register('acct_one', wish)));
+  it('creates one domain for simultaneous requests', async () => {
+    const { domains, tables } = await startDomains();
+    const options = { domain: 'example.org', useCaseId: 'tx-local' };
+    const answers = await Promise.all(Array.from({ length: 8 }, () => domains.register('acct_one', options)));
     const results = answers.map(accepted);
     expect(new Set(results.map(({ domain }) => domain.domain_id)).size).toBe(1);
     expect(results.filter(({ created }) => created)).toHaveLength(1);
@@ -100,8 +97,8 @@ describe('registering a domain', () => {
     expect(tables.dkimKeys.of(domain?.domain_id ?? '')).toHaveLength(1);
   });
 
-  it('once for each use case and each account, each with keys of its own', async () => {
-    const { domains, register } = await startHouse();
+  it('creates a domain with separate keys for each use case and account', async () => {
+    const { domains, register } = await startDomains();
     const all = [
       await register('example.org', 'acct_one', 'tx-local'),
       await register('example.org', 'acct_one', 'mk-local'),
@@ -125,20 +122,20 @@ describe('registering a domain', () => {
     [{ domain: 'example.org', useCaseId: 'tx-mars' }, 'USE_CASE_NOT_FOUND'],
     [{ domain: 'example.org', useCaseId: 'tx-local', groupId: 'dgroup_0_nothing' }, 'GROUP_NOT_FOUND'],
     [{ domain: 'example.org', useCaseId: 'tx-local', groupId: 'dgroup_acct_two' }, 'GROUP_NOT_FOUND'],
-  ])('refuses %o', async (wish, code) => {
-    const { domains, tables } = await startHouse();
-    expect(await domains.register('acct_one', wish)).toMatchObject({ code });
+  ])('refuses %o', async (options, code) => {
+    const { domains, tables } = await startDomains();
+    expect(await domains.register('acct_one', options)).toMatchObject({ code });
     expect(tables.domains.list(null)).toEqual([]);
   });
 });
 
 describe('the secondary lane', () => {
-  it('is set up in the background, also after a restart, and only once', async () => {
-    const { domains, tables } = await startHouse();
+  it('is provisioned in the background, once, also after a restart', async () => {
+    const { domains, tables } = await startDomains();
     const { domain } = accepted(
       await domains.register('acct_one', { domain: 'example.org', useCaseId: 'tx-local' }),
     );
-    await Promise.all([domains.background.tick(), domains.provision(domain.domain_id)]);
+    await Promise.all([domains.jobs.runDue(), domains.provisionSecondary(domain.domain_id)]);
     const row = accepted(domains.get('acct_one', domain.domain_id));
     expect(domains.records(row).dnsRecords[5]).toMatchObject({
       value: `${domain.alt_domain_id}.dkim.mail.example.net`,
@@ -152,8 +149,8 @@ describe('the secondary lane', () => {
 });
 
 describe('signing keys', () => {
-  it('are those whose public half is published', async () => {
-    const { domains, register } = await startHouse();
+  it('are the private keys of the published records', async () => {
+    const { domains, register } = await startDomains();
     const domain = await register('example.org');
     for (const [lane, record] of [
       ['primary', 0],
@@ -179,8 +176,8 @@ describe('signing keys', () => {
     }
   });
 
-  it('are none for a domain that is gone, though its row number comes again', async () => {
-    const { domains, register } = await startHouse();
+  it('are none for a deleted domain whose key id is reused', async () => {
+    const { domains, register } = await startDomains();
     const first = await register('example.org');
     const [old] = domains.signingKeys(first.domain_id, 'primary');
     accepted(await domains.remove('acct_one', first.domain_id));
@@ -192,9 +189,9 @@ describe('signing keys', () => {
 });
 
 describe('deleting a domain', () => {
-  it('drops its mail, its keys and itself in one unit', async () => {
+  it('deletes its queued mail and its keys in the same unit of work', async () => {
     const dropped: [string, number][] = [];
-    const { domains, register, tables, clock } = await startHouse({
+    const { domains, register, tables, clock } = await startDomains({
       dropQueued: (tables, domainId, at) => {
         for (const seq of tables.queue.ofDomain(domainId, 10)) tables.queue.remove(seq);
         dropped.push([domainId, at]);
@@ -209,8 +206,8 @@ describe('deleting a domain', () => {
     expect(domains.get('acct_one', domain.domain_id)).toMatchObject({ code: 'DOMAIN_NOT_FOUND' });
   });
 
-  it('leaves everything as it was when the mail cannot be dropped', async () => {
-    const { domains, register } = await startHouse({
+  it('changes nothing when the mail cannot be dropped', async () => {
+    const { domains, register } = await startDomains({
       dropQueued: () => {
         throw new Error('no');
       },
@@ -222,8 +219,8 @@ describe('deleting a domain', () => {
 });
 
 describe("another account's domain", () => {
-  it('is as unknown as one that never was', async () => {
-    const { domains, register } = await startHouse();
+  it('is refused like an unknown domain', async () => {
+    const { domains, register } = await startDomains();
     const { domain_id: id } = await register('example.org');
     const attempts = [
       (id: string) => domains.get('acct_two', id),
@@ -247,8 +244,8 @@ describe("another account's domain", () => {
 });
 
 describe('use cases', () => {
-  it('can send once a domain of theirs is verified', async () => {
-    const { domains, register, tables } = await startHouse();
+  it('can send when one of their domains is verified', async () => {
+    const { domains, register, tables } = await startDomains();
     const domain = await register('example.org', 'acct_one', 'mk-eu');
     const ready = (accountId: string) =>
       domains.useCases(accountId).flatMap(({ id, canSendEmail }) => (canSendEmail ? [id] : []));
@@ -272,11 +269,11 @@ describe('use cases', () => {
 });
 
 describe('the limit on domains', () => {
-  it('refuses one more than the account may have, but not a name it has', async () => {
-    const { domains } = await startHouse({ limits: { domains: 2 } });
+  it('refuses a domain beyond the limit, except an existing name', async () => {
+    const { domains } = await startDomains({ limits: { domains: 2 } });
     const register = (domain: string, accountId = 'acct_one') =>
       domains.register(accountId, { domain, useCaseId: 'tx-local' });
-    // Three at the same time: the check counts in the unit of work that inserts.
+    // Three simultaneous requests: the unit of work that inserts the row checks the limit.
     const results = await Promise.all(['a.example', 'b.example', 'c.example'].map((name) => register(name)));
     const made = results.flatMap((result) => ('domain' in result ? [result.domain.name] : []));
     expect(made).toHaveLength(2);

@@ -6,26 +6,26 @@ import { systemRandom } from '../../src/core/random.ts';
 import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { createSeal } from '../../src/core/seal.ts';
 import { createResolver } from '../../src/dns/resolver.ts';
-import type { PlatformSettings } from '../../src/domains/platform/platform.ts';
-import type { DnsRecord } from '../../src/domains/records.ts';
-import { createDomains, type DomainsHouse } from '../../src/domains/service.ts';
+import type { DnsRecord } from '../../src/domains/dns-record.ts';
+import type { PlatformOptions } from '../../src/domains/platform/platform.ts';
+import { createDomains, type DomainsDeps } from '../../src/domains/service.ts';
 import type { DomainRow } from '../../src/store/domains/domains.ts';
 import { startDnsServer } from '../support/dns-server.ts';
+import { fixedKey } from '../support/rsa-keys.ts';
 import { heldClock, insertAccount, startStore } from '../support/store.ts';
 
 /**
- * The domains room as the daemon has it: a real database, a real resolver, and a DNS server on a socket that
- * says what the test wants. Two accounts, acct_one and acct_two; the platform is mail.example.net and sends
- * from 192.0.2.25.
+ * Domains as in the daemon: a real database, a real resolver, and a DNS server with the records that the test
+ * publishes. Two accounts, acct_one and acct_two; the platform is mail.example.net and sends from 192.0.2.25.
  */
-export async function startHouse(
-  wish: Partial<DomainsHouse> & {
-    settings?: Partial<PlatformSettings>;
+export async function startDomains(
+  options: Partial<DomainsDeps> & {
+    platform?: Partial<PlatformOptions>;
     timeoutMs?: number;
     limits?: AccountLimitDefaults;
   } = {},
 ) {
-  const { settings, timeoutMs = 1000, limits = {}, ...parts } = wish;
+  const { platform, timeoutMs = 1000, limits = {}, ...deps } = options;
   const clock = heldClock();
   const store = startStore(clock, limits);
   const { tables, writer, ids } = store;
@@ -44,8 +44,9 @@ export async function startHouse(
       { code: 'local', name: 'This server' },
       { code: 'eu', name: 'Europe' },
     ],
-    ...settings,
+    ...platform,
   };
+  let generated = 0;
   const domains = createDomains({
     config,
     tables,
@@ -59,10 +60,11 @@ export async function startHouse(
     recordDomainEvent: (_, { kind, domain, data }) => events.push({ kind, domain: domain.name, data }),
     dropQueued: () => {},
     mayAdd: store.limits.mayAdd.domains,
-    ...parts,
+    generateKey: () => Promise.resolve(fixedKey(generated++)),
+    ...deps,
   });
   onTestFinished(async () => {
-    await domains.background.stop();
+    await domains.jobs.stop();
     resolver.close();
     await dns.close();
   });
@@ -73,36 +75,36 @@ export async function startHouse(
     dns,
     resolver,
     events,
-    /** The platform's own records as they are now, in place of those before. */
+    /** Publishes the platform's own records in place of the previous ones. */
     publishPlatform: async () => {
       const records = await domains.zone();
       for (const { name } of records) dns.remove(name);
       dns.publish(records);
     },
-    /** A new domain with its secondary lane set up. */
+    /** Registers a domain and provisions its secondary lane. */
     register: async (domain: string, accountId = 'acct_one', useCaseId = 'tx-local'): Promise<DomainRow> => {
       const result = accepted(await domains.register(accountId, { domain, useCaseId }));
-      await domains.provision(result.domain.domain_id);
+      await domains.provisionSecondary(result.domain.domain_id);
       return accepted(domains.get(accountId, result.domain.domain_id));
     },
-    /** Puts the domain's records into DNS, as a customer does who follows the list. */
-    publish: (domain: DomainRow, wanted: (record: DnsRecord) => boolean = () => true) => {
-      dns.publish(domains.records(domain).dnsRecords.filter(wanted));
+    /** Publishes the domain's required records. */
+    publish: (domain: DomainRow, filter: (record: DnsRecord) => boolean = () => true) => {
+      dns.publish(domains.records(domain).dnsRecords.filter(filter));
     },
     verify: async (domain: DomainRow) => accepted(await domains.verify(domain.account_id, domain.domain_id)),
     row: (domain: DomainRow): DomainRow => accepted(domains.get(domain.account_id, domain.domain_id)),
   };
 }
 
-export type House = Awaited<ReturnType<typeof startHouse>>;
+export type DomainsSetup = Awaited<ReturnType<typeof startDomains>>;
 
-/** The value, or the test fails with what was refused. */
+/** The value; throws for a refusal. */
 export function accepted<T>(value: T | Refusal): T {
   if (isRefusal(value)) throw new Error(`refused: ${value.code} ${value.message}`);
   return value;
 }
 
-/** The four flags, as letters: `D` DKIM, `S` SPF, `M` DMARC, `X` MX; `-` where one does not pass. */
+/** The four required flags as letters: `D` DKIM, `S` SPF, `M` DMARC, `X` MX; `-` for a check that does not pass. */
 export function flagsOf(row: DomainRow): string {
   const flags = [row.dkim_enabled, row.spf_configured, row.dmarc_configured, row.mx_configured];
   return flags.map((flag, at) => (flag === 1 ? 'DSMX'.charAt(at) : '-')).join('');

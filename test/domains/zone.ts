@@ -1,11 +1,10 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { DnsError, type DnsErrorCode } from '../../src/dns/dns-error.ts';
+import { createDnsView, type DnsView } from '../../src/dns/dns-view.ts';
 import type { DnsAnswer, Resolver } from '../../src/dns/resolver.ts';
-import { createDnsView, type DnsView } from '../../src/domains/verification/dns-view.ts';
 
 /**
- * DNS as a table, for checks that are pure over its answers: `{ 'TXT example.com': ['v=spf1 -all'] }`. A name
- * with any record exists; CNAMEs are followed; an error code stands for a question that fails.
+ * DNS as a table, for checks without sockets: `{ 'TXT example.com': ['v=spf1 -all'] }`. A name with any record exists;
+ * CNAMEs are followed; an error code is a failed query.
  */
 export type Zone = Record<string, readonly string[] | DnsErrorCode>;
 
@@ -14,37 +13,31 @@ export function viewOf(zone: Zone): DnsView {
 }
 
 export function resolverOf(zone: Zone): Resolver {
-  async function ask<T>(type: string, name: string, read: (value: string) => T): Promise<DnsAnswer<T>> {
-    const there = zone[`${type} ${name}`];
-    if (typeof there === 'string') throw new DnsError(there, `${type} ${name}`, 'as the test says');
-    if (there !== undefined) return { records: there.map(read), ttl: 60, authenticated: false };
+  async function lookup<T>(type: string, name: string, read: (value: string) => T): Promise<DnsAnswer<T>> {
+    const found = zone[`${type} ${name}`];
+    if (typeof found === 'string') throw new DnsError(found, `${type} ${name}`, 'set by the test');
+    if (found !== undefined) return { records: found.map(read), ttl: 60, authenticated: false };
     const [alias] = zone[`CNAME ${name}`] ?? [];
-    if (alias !== undefined && type !== 'CNAME') return ask(type, alias, read);
+    if (alias !== undefined && type !== 'CNAME') return lookup(type, alias, read);
     const exists = Object.keys(zone).some((key) => key.endsWith(` ${name}`) || key.endsWith(`.${name}`));
     throw new DnsError(exists ? 'ENODATA' : 'ENOTFOUND', `${type} ${name}`, 'no record');
   }
-  const nobodyAsks = () => Promise.reject(new Error('no check asks for this'));
+  const unexpected = () => Promise.reject(new Error('no check uses this type'));
   return {
-    a: (name) => ask('A', name, String),
-    aaaa: (name) => ask('AAAA', name, String),
-    cname: (name) => ask('CNAME', name, String),
-    ns: (name) => ask('NS', name, String),
-    ptr: (name) => ask('PTR', name, String),
-    txt: (name) => ask('TXT', name, (value) => value.split('|')),
+    a: (name) => lookup('A', name, String),
+    aaaa: (name) => lookup('AAAA', name, String),
+    cname: (name) => lookup('CNAME', name, String),
+    ns: (name) => lookup('NS', name, String),
+    ptr: (name) => lookup('PTR', name, String),
+    txt: (name) => lookup('TXT', name, (value) => value.split('|')),
     mx: (name) =>
-      ask('MX', name, (value) => {
+      lookup('MX', name, (value) => {
         const [preference, exchange = ''] = value.split(' ');
         return { preference: Number(preference), exchange: exchange === '.' ? '' : exchange };
       }),
-    soa: nobodyAsks,
-    tlsa: nobodyAsks,
+    soa: unexpected,
+    tlsa: unexpected,
     clear: () => {},
     close: () => {},
   };
-}
-
-/** The `p=` of a fresh key. */
-export function freshPublicKey(): string {
-  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-  return publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
 }

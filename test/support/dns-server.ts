@@ -6,14 +6,14 @@ import {
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
-import { bareAnswer, type Query, readQuery } from '../../src/dns/authority.ts';
+import { headerOnly, type Query, readQuery } from '../../src/dns/authoritative.ts';
 import { listenDns, type Peer } from '../../src/dns/listener.ts';
 import { canonicalName } from '../../src/dns/names.ts';
 import { optRecord, RCODE } from '../../src/dns/wire.ts';
 import { toAnswer, type ZoneRecord, type ZoneRecordType } from '../../src/dns/zone-record.ts';
 
 /**
- * A recursive resolver on 127.0.0.1 that a test makes say whatever it likes, over real UDP and TCP sockets:
+ * A programmable recursive resolver on 127.0.0.1, over real UDP and TCP sockets:
  *
  *   const dns = await startDnsServer();
  *   dns.set('example.test', 'MX', ['10 mx.example.test', '20 mx2.example.test']);
@@ -23,49 +23,49 @@ import { toAnswer, type ZoneRecord, type ZoneRecordType } from '../../src/dns/zo
  *   dns.publish(response.dnsRecords);
  *   createResolver({ resolvers: [dns.address], ... });
  *
- * A name that was never set does not exist (NXDOMAIN); one with other types has no such record (NODATA).
- * CNAMEs are answered with the chain as far as their targets were set.
+ * A name that is not set does not exist (NXDOMAIN); a name with other types has no such record (NODATA).
+ * CNAMEs are answered with the chain as far as their targets are set.
  */
-export type DnsBehaviour =
+export type DnsBehavior =
   | 'NXDOMAIN'
   | 'NODATA'
   | 'SERVFAIL'
   | 'REFUSED'
   | 'FORMERR'
-  /** NOERROR with nothing at all, as a server answers that does not recurse. */
+  /** NOERROR without records, as from a server that is not recursive. */
   | 'referral'
   /** Never answers. */
   | 'silent'
-  /** Right id, then rubbish. */
+  /** The correct id, then invalid bytes. */
   | 'bad bytes'
-  /** Answers a question that nobody asked. */
+  /** Answers another query. */
   | 'wrong id'
   | 'wrong question'
   | DnsRecords;
 
 export interface DnsRecords {
-  /** As in a zone file, TXT without quotes; a list is one TXT record in the strings given. */
+  /** As in a zone file, TXT without quotes; a list is one TXT record of these strings. */
   values: readonly (string | readonly string[])[];
-  /** Instead of values: records in dns-packet's form, for what no zone file would hold. */
+  /** Instead of values: records for dns-packet, which a zone file cannot represent. */
   raw?: readonly Answer[];
-  /** Seconds, 300 unless told. */
+  /** Seconds. Default: 300. */
   ttl?: number;
   /** Sets the AD bit. */
   authenticated?: boolean;
   delayMs?: number;
-  /** Over UDP only TC, so that the asker must come by TCP. */
+  /** Over UDP only TC, so that the client must use TCP. */
   truncate?: boolean;
-  /** As `truncate`, cut in the middle of a record. */
+  /** Like `truncate`, in the middle of a record. */
   cut?: boolean;
   /** Sends a forged answer first. */
   forgery?: 'wrong id' | 'wrong question';
-  /** FORMERR to every question with EDNS. */
+  /** FORMERR for every query with EDNS. */
   withoutEdns?: boolean;
-  /** A CNAME alone, without what its target has. */
+  /** A CNAME without the records of its target. */
   bare?: boolean;
 }
 
-export interface DnsQuestionSeen extends Peer {
+export interface ReceivedQuestion extends Peer {
   name: string;
   type: string;
   id: number;
@@ -79,32 +79,32 @@ export type PublishedRecord = Pick<ZoneRecord, 'name' | 'value' | 'priority'> & 
 
 export interface DnsServerOptions {
   records?: readonly PublishedRecord[];
-  behaviours?: readonly [name: string, type: ZoneRecordType | '*', behaviour: DnsBehaviour][];
-  /** SOA minimum of every "no", in seconds; 60 unless told, null for answers without SOA. */
+  behaviors?: readonly [name: string, type: ZoneRecordType | '*', behavior: DnsBehavior][];
+  /** SOA minimum of negative answers, in seconds; null: answers without SOA. Default: 60. */
   negativeTtl?: number | null;
 }
 
 export interface DnsServer {
-  /** `127.0.0.1:port`, as `dns.resolvers` takes it. */
+  /** `127.0.0.1:port`, for `dns.resolvers`. */
   address: string;
   port: number;
-  /** In the order in which they came. */
-  questions: DnsQuestionSeen[];
-  /** How often this was asked, over UDP and TCP together. */
+  /** In the order of arrival. */
+  questions: ReceivedQuestion[];
+  /** The number of queries for a name, over UDP and TCP. */
   asked(name: string, type?: string): number;
-  /** Replaces what was there; throws at a malformed record. Name '*' speaks for every name that was not set, type '*' for every other type. */
-  set(name: string, type: ZoneRecordType | '*', behaviour: DnsBehaviour | Values): void;
-  /** Adds records to those there are; a CNAME whose value is still a placeholder text is left out. */
+  /** Replaces a behavior; throws for a malformed record. Name '*': every name that is not set; type '*': every other type. */
+  set(name: string, type: ZoneRecordType | '*', behavior: DnsBehavior | Values): void;
+  /** Adds records; a CNAME whose value is a placeholder text is skipped. */
   publish(records: readonly PublishedRecord[]): void;
   /** Without a type: all of the name. */
   remove(name: string, type?: ZoneRecordType | '*'): void;
   close(): Promise<void>;
 }
 
-interface Said {
+interface Resolution {
   rcode: number;
   answers: Answer[];
-  /** A "no": with SOA. */
+  /** A negative answer, with SOA. */
   absent: boolean;
   authenticated: boolean;
   recursive: boolean;
@@ -116,41 +116,41 @@ const DEFAULT_TTL = 300;
 
 export async function startDnsServer(options: DnsServerOptions = {}): Promise<DnsServer> {
   const { negativeTtl = 60 } = options;
-  const names = new Map<string, Map<string, DnsBehaviour>>();
-  const questions: DnsQuestionSeen[] = [];
+  const names = new Map<string, Map<string, DnsBehavior>>();
+  const questions: ReceivedQuestion[] = [];
   const delayed = new Set<NodeJS.Timeout>();
 
-  const behaviourAt = (name: string, type: string): DnsBehaviour => {
+  const behaviorAt = (name: string, type: string): DnsBehavior => {
     const types = names.get(name) ?? names.get('*');
-    const behaviour = types?.get(type) ?? types?.get('*');
-    return behaviour ?? (types ? 'NODATA' : 'NXDOMAIN');
+    const behavior = types?.get(type) ?? types?.get('*');
+    return behavior ?? (types ? 'NODATA' : 'NXDOMAIN');
   };
 
-  /** The answer to a question for `name`, its CNAMEs followed as far as they are known. */
-  const say = (name: string, type: string, hops = 0): Said | 'silent' => {
-    const behaviour = behaviourAt(name, type);
-    if (typeof behaviour === 'object') {
+  /** The answer for `name`, with its CNAMEs followed as far as their targets are set. */
+  const resolve = (name: string, type: string, hops = 0): Resolution | 'silent' => {
+    const behavior = behaviorAt(name, type);
+    if (typeof behavior === 'object') {
       const answers =
-        behaviour.raw?.slice() ?? behaviour.values.map((value) => answerOf(name, type, value, behaviour.ttl));
-      return { ...SAID, answers, authenticated: behaviour.authenticated ?? false };
+        behavior.raw?.slice() ?? behavior.values.map((value) => answerOf(name, type, value, behavior.ttl));
+      return { ...NO_RECORDS, answers, authenticated: behavior.authenticated ?? false };
     }
-    const alias = behaviour === 'NODATA' ? behaviourAt(name, 'CNAME') : behaviour;
+    const alias = behavior === 'NODATA' ? behaviorAt(name, 'CNAME') : behavior;
     if (typeof alias === 'object') {
       const [answer] = alias.values.map((value) => answerOf(name, 'CNAME', value, alias.ttl));
       const target = answer?.type === 'CNAME' ? answer.data : '';
       const known = !alias.bare && hops < 3 && (names.has(target) || names.has('*'));
-      const rest = known ? say(target, type, hops + 1) : { ...SAID, authenticated: true };
+      const rest = known ? resolve(target, type, hops + 1) : { ...NO_RECORDS, authenticated: true };
       if (rest === 'silent') return rest;
       const authenticated = rest.authenticated && (alias.authenticated ?? false);
       return { ...rest, answers: answer ? [answer, ...rest.answers] : rest.answers, authenticated };
     }
-    if (behaviour === 'silent') return 'silent';
-    const absent = behaviour === 'NXDOMAIN' || behaviour === 'NODATA';
+    if (behavior === 'silent') return 'silent';
+    const absent = behavior === 'NXDOMAIN' || behavior === 'NODATA';
     return {
-      ...SAID,
-      rcode: RCODES[behaviour] ?? RCODE.NOERROR,
+      ...NO_RECORDS,
+      rcode: RCODES[behavior] ?? RCODE.NOERROR,
       absent,
-      recursive: behaviour !== 'referral',
+      recursive: behavior !== 'referral',
     };
   };
 
@@ -162,23 +162,23 @@ export async function startDnsServer(options: DnsServerOptions = {}): Promise<Dn
     const name = key(query.question.name);
     questions.push({ ...peer, name, type, id: bytes.readUInt16BE(0) });
 
-    const behaviour = behaviourAt(name, type);
-    if (behaviour === 'bad bytes') return reply(Buffer.concat([bytes.subarray(0, 2), RUBBISH]));
-    if (behaviour === 'wrong id' || behaviour === 'wrong question') return reply(forged(query, behaviour));
-    const said = say(name, type);
-    if (said === 'silent') return;
+    const behavior = behaviorAt(name, type);
+    if (behavior === 'bad bytes') return reply(Buffer.concat([bytes.subarray(0, 2), INVALID]));
+    if (behavior === 'wrong id' || behavior === 'wrong question') return reply(forged(query, behavior));
+    const resolution = resolve(name, type);
+    if (resolution === 'silent') return;
 
-    const how = typeof behaviour === 'object' ? behaviour : null;
+    const records = typeof behavior === 'object' ? behavior : null;
     const answer = () => {
-      if (how?.forgery) reply(forged(query, how.forgery));
-      if (how?.withoutEdns && query.edns) return reply(bareAnswer(bytes, RCODE.FORMERR));
-      reply(message(query, said, negativeTtl, peer.via, how));
+      if (records?.forgery) reply(forged(query, records.forgery));
+      if (records?.withoutEdns && query.edns) return reply(headerOnly(bytes, RCODE.FORMERR));
+      reply(message(query, resolution, negativeTtl, peer.via, records));
     };
-    if (how?.delayMs === undefined) return answer();
+    if (records?.delayMs === undefined) return answer();
     const timer = setTimeout(() => {
       delayed.delete(timer);
       answer();
-    }, how.delayMs);
+    }, records.delayMs);
     delayed.add(timer);
   };
 
@@ -188,21 +188,22 @@ export async function startDnsServer(options: DnsServerOptions = {}): Promise<Dn
     port: listener.port,
     questions,
     asked: (name, type) =>
-      questions.filter((seen) => seen.name === key(name) && (type === undefined || seen.type === type))
-        .length,
-    set: (name, type, behaviour) => {
-      const said = isValues(behaviour) ? { values: behaviour } : behaviour;
-      if (typeof said === 'object' && type !== '*') {
-        for (const value of said.values) answerOf(name === '*' ? 'any.test' : name, type, value);
+      questions.filter(
+        (question) => question.name === key(name) && (type === undefined || question.type === type),
+      ).length,
+    set: (name, type, behavior) => {
+      const normalized = isValues(behavior) ? { values: behavior } : behavior;
+      if (typeof normalized === 'object' && type !== '*') {
+        for (const value of normalized.values) answerOf(name === '*' ? 'any.test' : name, type, value);
       }
-      const types = names.get(key(name)) ?? new Map<string, DnsBehaviour>();
-      names.set(key(name), types.set(type, said));
+      const types = names.get(key(name)) ?? new Map<string, DnsBehavior>();
+      names.set(key(name), types.set(type, normalized));
     },
     publish: (records) => {
       for (const { name, type, value, priority, ttl } of records) {
         if (type === 'CNAME' && value.includes(' ')) continue;
-        const there = names.get(key(name))?.get(type);
-        const values = typeof there === 'object' ? there.values : [];
+        const existing = names.get(key(name))?.get(type);
+        const values = typeof existing === 'object' ? existing.values : [];
         const whole = priority === undefined ? value : `${priority} ${value}`;
         // The API's types are among ours.
         server.set(name, type as ZoneRecordType, { values: [...values, whole], ttl: ttl ?? DEFAULT_TTL });
@@ -219,11 +220,11 @@ export async function startDnsServer(options: DnsServerOptions = {}): Promise<Dn
     },
   };
   server.publish(options.records ?? []);
-  for (const [name, type, behaviour] of options.behaviours ?? []) server.set(name, type, behaviour);
+  for (const [name, type, behavior] of options.behaviors ?? []) server.set(name, type, behavior);
   return server;
 }
 
-const SAID: Said = {
+const NO_RECORDS: Resolution = {
   rcode: RCODE.NOERROR,
   answers: [],
   absent: false,
@@ -239,37 +240,37 @@ const RCODES: Record<string, number> = {
 };
 
 /** An answer's flags and counts, then names that point to themselves. */
-const RUBBISH = Buffer.from('81800001000100000000c00cc00cffffffff', 'hex');
+const INVALID = Buffer.from('81800001000100000000c00cc00cffffffff', 'hex');
 
 function message(
   { packet, question, edns }: Query,
-  said: Said,
+  resolution: Resolution,
   negativeTtl: number | null,
   via: Peer['via'],
-  how: DnsRecords | null,
+  records: DnsRecords | null,
 ): Buffer {
-  const build = (cut: boolean) =>
+  const build = (truncated: boolean) =>
     encode({
       type: 'response',
       id: packet.id ?? 0,
       flags:
-        said.rcode |
-        (said.recursive ? RECURSION_AVAILABLE : 0) |
+        resolution.rcode |
+        (resolution.recursive ? RECURSION_AVAILABLE : 0) |
         (packet.flag_rd ? RECURSION_DESIRED : 0) |
-        (said.authenticated ? AUTHENTIC_DATA : 0) |
-        (cut ? TRUNCATED_RESPONSE : 0),
+        (resolution.authenticated ? AUTHENTIC_DATA : 0) |
+        (truncated ? TRUNCATED_RESPONSE : 0),
       questions: [question],
-      answers: cut ? [] : said.answers,
-      authorities: said.absent && negativeTtl !== null && !cut ? [soa(negativeTtl)] : [],
+      answers: truncated ? [] : resolution.answers,
+      authorities: resolution.absent && negativeTtl !== null && !truncated ? [soa(negativeTtl)] : [],
       additionals: edns ? [optRecord(false)] : [],
     });
   const whole = build(false);
   if (via === 'tcp') return whole;
-  if (how?.cut) {
+  if (records?.cut) {
     whole.writeUInt16BE(whole.readUInt16BE(2) | TRUNCATED_RESPONSE, 2);
     return whole.subarray(0, whole.length - 20);
   }
-  return how?.truncate || whole.length > (edns?.size ?? 512) ? build(true) : whole;
+  return records?.truncate || whole.length > (edns?.size ?? 512) ? build(true) : whole;
 }
 
 function forged({ packet, question }: Query, how: 'wrong id' | 'wrong question'): Buffer {
@@ -286,7 +287,7 @@ function forged({ packet, question }: Query, how: 'wrong id' | 'wrong question')
 
 function answerOf(name: string, type: string, value: string | readonly string[], ttl = DEFAULT_TTL): Answer {
   if (typeof value !== 'string') return { type: 'TXT', name, ttl, data: [...value] };
-  return toAnswer({ name, type: type as ZoneRecordType, value, ttl }); // toAnswer throws at any other type
+  return toAnswer({ name, type: type as ZoneRecordType, value, ttl }); // toAnswer throws for any other type
 }
 
 function soa(minimum: number): Answer {
@@ -303,6 +304,6 @@ function key(name: string): string {
   return name === '*' ? name : (canonicalName(name) ?? name);
 }
 
-function isValues(behaviour: DnsBehaviour | Values): behaviour is Values {
-  return Array.isArray(behaviour);
+function isValues(behavior: DnsBehavior | Values): behavior is Values {
+  return Array.isArray(behavior);
 }

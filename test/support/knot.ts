@@ -9,25 +9,24 @@ import { freePort } from './free-port.ts';
 import { findProgram } from './missing-parts.ts';
 
 /**
- * A real authoritative name server (Knot DNS) on a loopback address, with a folder and a control socket of
- * its own. It serves the records in the form in which the product prints them, so a record that no real
- * server would take fails here:
+ * A real authoritative name server (Knot DNS) on a loopback address, with its own folder and control socket. It serves
+ * the records in the form that the product prints, so that a record that is invalid for real servers fails here:
  *
  *     const knot = await startKnot();
  *     await knot.serve('kunde.example', answer.data.dnsRecords);
  *     await knot.serve('example', []);            // a parent zone, so that its other names do not exist
  *     … POSTRIDER_DNS__RESOLVERS=["<knot.address>"] …
  *
- * It knows its zones and refuses everything else, as an authoritative server does.
+ * It refuses queries for names outside of its zones.
  */
 export interface Knot {
-  /** `127.0.0.1:port`, as `dns.resolvers` takes it. */
+  /** `127.0.0.1:port`, for `dns.resolvers`. */
   address: string;
   host: string;
   port: number;
-  /** Serves a zone, or a new version of it, and returns when it does. */
+  /** Serves a zone, or a new version of it; resolves when it is loaded. */
   serve(zone: string, records: readonly PrintedRecord[]): Promise<void>;
-  /** The same with the lines of a zone file; SOA and NS are added. */
+  /** Serves a zone from the lines of a zone file; SOA and NS are added. */
   serveLines(zone: string, lines: readonly string[]): Promise<void>;
   stop(): Promise<void>;
 }
@@ -43,7 +42,7 @@ export interface PrintedRecord {
   chunks?: string[];
 }
 
-/** A second, so that a test that changes a zone need not wait for caches. */
+/** One second, so that tests that change a zone need not wait for caches. */
 const DEFAULT_TTL = 1;
 
 const run = promisify(execFile);
@@ -77,7 +76,7 @@ export async function startKnot(): Promise<Knot> {
     await writeFile(file, `${[...apex(zone, serial), ...lines].join('\n')}\n`);
     zones.set(zone, { serial });
     if (!known) await writeConfig();
-    // Knot would serve the version before: a zone that an operator could not load must fail the test.
+    // Knot would continue to serve the previous version: an invalid zone must fail the test.
     await run(program('knotc'), ['--config', config, 'zone-check', zone]);
     if (!known) await control('reload');
     await control('zone-reload', zone);
@@ -96,7 +95,7 @@ export async function startKnot(): Promise<Knot> {
   };
 }
 
-/** A line of a zone file. A TXT value goes in one string unless the record says in which. */
+/** A line of a zone file. A TXT value is one string unless the record has `chunks`. */
 function zoneLine({ type, name, value, ttl = DEFAULT_TTL, priority, chunks }: PrintedRecord): string {
   const data = {
     TXT: () => (chunks ?? [value]).map((string) => `"${string.replace(/["\\]/g, '\\$&')}"`).join(' '),
@@ -119,14 +118,14 @@ function absolute(name: string): string {
   return name.endsWith('.') ? name : `${name}.`;
 }
 
-function configuration(settings: {
+function configuration(options: {
   dir: string;
   host: string;
   port: number;
   socket: string;
   zones: string[];
 }): string {
-  const { dir, host, port, socket, zones } = settings;
+  const { dir, host, port, socket, zones } = options;
   return `
 server:
     rundir: "${dir}"

@@ -9,9 +9,8 @@ import { visitHttps } from './https-visit.ts';
 import { findProgram } from './missing-parts.ts';
 
 /**
- * A real certificate authority (Pebble, the test server of Let's Encrypt's makers): strict, and unkind on purpose.
- * It looks names up at the name server given, looks for challenges at the port given, and refuses some
- * good nonces.
+ * A real certificate authority (Pebble, the test server of Let's Encrypt), which is deliberately strict. It uses the
+ * given name server, requests challenges at the given port, and rejects some valid nonces.
  *
  *     const pebble = await startPebble({ dns: dns.address, httpPort: publicPort });
  *     … public.tls.directory = pebble.directory, public.tls.directoryCaFile = pebble.caFile …
@@ -19,23 +18,23 @@ import { findProgram } from './missing-parts.ts';
  */
 export interface Pebble {
   directory: string;
-  /** PEM file of what vouches for the directory. */
+  /** PEM file of the authority of the directory's certificate. */
   caFile: string;
-  /** PEM of the root that it issues under; another after every start. */
+  /** PEM of its root certificate; another after every start. */
   root(): Promise<string>;
-  /** Everything it said. */
+  /** Its complete output. */
   log(): string;
-  /** The names of all orders so far, in order. */
+  /** The names of all orders, in order. */
   orders(): string[];
   kill(): Promise<void>;
-  /** Starts it again after `kill`: it has forgotten everything, accounts too. */
+  /** Starts it again after `kill`, without its former state and accounts. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
 const HOST = '127.0.0.1';
 
-export async function startPebble(world: { dns: string; httpPort: number }): Promise<Pebble> {
+export async function startPebble(options: { dns: string; httpPort: number }): Promise<Pebble> {
   const dir = await mkdtemp(join(tmpdir(), 'postrider-pebble-'));
   const [port, managementPort] = [await freePort(HOST), await freePort(HOST)];
   const authority = createAuthority('Pebble directory');
@@ -53,7 +52,7 @@ export async function startPebble(world: { dns: string; httpPort: number }): Pro
         managementListenAddress: `${HOST}:${managementPort}`,
         certificate: await file('cert.pem', cert),
         privateKey: await file('key.pem', key),
-        httpPort: world.httpPort,
+        httpPort: options.httpPort,
         tlsPort: 1,
       },
     }),
@@ -63,7 +62,7 @@ export async function startPebble(world: { dns: string; httpPort: number }): Pro
 
   const start = async (): Promise<Child> => {
     const env = { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '15', PEBBLE_AUTHZREUSE: '0' };
-    const child = startChild(program, ['-config', config, '-strict', '-dnsserver', world.dns], {
+    const child = startChild(program, ['-config', config, '-strict', '-dnsserver', options.dns], {
       env,
       cwd: dir,
     });
@@ -77,8 +76,8 @@ export async function startPebble(world: { dns: string; httpPort: number }): Pro
     return child;
   };
   let child = await start();
-  let said = '';
-  const log = () => said + child.output;
+  let output = '';
+  const log = () => output + child.output;
   return {
     directory: `https://${HOST}:${port}/dir`,
     caFile: await file('ca.pem', authority.cert),
@@ -88,7 +87,7 @@ export async function startPebble(world: { dns: string; httpPort: number }): Pro
     orders: () => [...log().matchAll(/Pulled a task[^\n]*?Value:"([^"]+)"/g)].map(([, name = '']) => name),
     kill: async () => {
       await child.kill('SIGKILL');
-      said += child.output;
+      output += child.output;
     },
     restart: async () => {
       child = await start();

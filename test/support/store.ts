@@ -11,7 +11,7 @@ import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { mergeContent } from '../../src/mail/shared-content.ts';
 import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import type { DomainRow } from '../../src/store/domains/domains.ts';
+import { checkColumns, type DomainRow } from '../../src/store/domains/domains.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
@@ -88,10 +88,7 @@ export function insertDomain(tables: Tables, wish: DomainWish, now: number): Dom
     use_case: 'tx',
     region: 'local',
     status: 'SUCCESS',
-    dkim_enabled: 1,
-    spf_configured: 1,
-    dmarc_configured: 1,
-    mx_configured: 1,
+    ...checkColumns(1),
     return_path: 'customer',
     tracking_domain: null,
     tracking_host: null,

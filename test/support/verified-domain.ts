@@ -3,19 +3,19 @@ import type { RunningDaemon } from './daemon.ts';
 import type { DnsServer } from './dns-server.ts';
 import type { PrintedRecord } from './knot.ts';
 
-/** The platform's own zone as `postrider zone` prints it for an operator. */
+/** The platform's own zone, from `postrider zone`. */
 async function platformZone(daemon: Pick<RunningDaemon, 'cli'>): Promise<PrintedRecord[]> {
   return JSON.parse(await daemon.cli('zone', '--json'));
 }
 
-/** Publishes it in place of what stood under its names. */
+/** Publishes the platform's zone in place of the former records of its names. */
 export async function publishPlatform(daemon: Pick<RunningDaemon, 'cli'>, dns: DnsServer): Promise<void> {
   const records = await platformZone(daemon);
   for (const { name } of records) dns.remove(name);
   dns.publish(records);
 }
 
-/** A domain that is registered, published as the API says, and verified: what most tests begin with. */
+/** Registers a domain, publishes the records that the API returns, and verifies it. */
 export async function verifiedDomain(
   daemon: Pick<RunningDaemon, 'api' | 'cli'>,
   dns: DnsServer,

@@ -1,16 +1,16 @@
 import { isIPv6 } from 'node:net';
-import { addressesOf, type DnsView } from '../verification/dns-view.ts';
+import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 
 /**
- * Which addresses our mail leaves from, as the world sees them: the set that a customer's SPF must let pass
- * and that our own `spf.<hostname>` lists.
+ * The addresses that mail is sent from, as receivers see them: the SPF of a domain must pass for them, and
+ * `spf.<hostname>` lists them.
  */
 export interface EgressSetting {
   address?: string | undefined;
   address6?: string | undefined;
-  /** What the world sees behind NAT. */
+  /** The address outside of the NAT. */
   publicAddress?: string | undefined;
-  /** Its name in EHLO, when not the platform's. */
+  /** Name in EHLO, if not the platform's. */
   hostname?: string | undefined;
   pools: readonly string[];
 }
@@ -21,15 +21,14 @@ export type SecondarySetting =
 
 export interface EgressSet {
   addresses: string[];
-  /** Set when an address could not be found out just now: nothing may be concluded from the rest alone. */
+  /** Why an address could not be looked up; the other addresses alone are not conclusive. Null: all are known. */
   unknown: string | null;
 }
 
 /**
- * The addresses of the entries of `pool`, of all with null. Per entry (contract §13.2): its public address,
- * else its own ones, else those of the platform's host name. A public address stands in for the entry's
- * own address of the same family only: an entry behind IPv4 NAT still sends IPv6 from its `address6`. Empty
- * when nothing is known.
+ * The addresses of the entries of `pool`, or of all entries (null). For each entry: its public address, else its own
+ * addresses, else those of the platform's host name. A public address replaces only the entry's address of the same
+ * family: an entry behind IPv4 NAT sends IPv6 from its `address6`. Empty when no address is known.
  */
 export async function egressSet(
   view: DnsView,
@@ -37,16 +36,16 @@ export async function egressSet(
   pool: string | null,
 ): Promise<EgressSet> {
   const own = platform.egress.filter((entry) => pool === null || entry.pools.includes(pool));
-  // No entry at all is one entry that the system chooses the address of.
+  // Without entries the system chooses the address.
   const entries = own.length > 0 ? own.map(configuredAddresses) : [[]];
   const addresses = new Set(entries.flat());
   if (entries.every((known) => known.length > 0)) return { addresses: [...addresses], unknown: null };
   const host = await addressesOf(view, platform.hostname);
   if (host.kind === 'records') for (const address of host.records) addresses.add(address);
-  return { addresses: [...addresses], unknown: host.kind === 'unknown' ? host.why : null };
+  return { addresses: [...addresses], unknown: host.kind === 'unknown' ? host.reason : null };
 }
 
-/** Without asking anybody; empty when the system chooses. */
+/** Without DNS; empty when the system chooses the address. */
 export function configuredAddresses(entry: EgressSetting): string[] {
   const { address, address6, publicAddress } = entry;
   if (publicAddress === undefined) return [address, address6].filter((one) => one !== undefined);

@@ -1,65 +1,62 @@
 import ipaddr from 'ipaddr.js';
 import { type Config, type ListenAddress, parseListen } from '../../config/schema.ts';
+import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
-import { addressesOf, type DnsView } from '../verification/dns-view.ts';
 import { configuredAddresses } from './egress-addresses.ts';
 
-/**
- * What of the configured host will not work on the Internet, one warning for each, with the key and the remedy. The
- * daemon logs them when it starts; nothing depends on them.
- */
+/** A problem of the configured host on the Internet, with its remedy. The daemon logs the warnings at start. */
 export interface HostWarning {
-  /** The key of the configuration that the warning is about. */
+  /** The configuration key. */
   key: string;
   message: string;
 }
 
-export type HostSettings = Pick<Config, 'hostname' | 'public' | 'mx' | 'delivery'>;
+export type HostConfig = Pick<Config, 'hostname' | 'public' | 'mx' | 'delivery'>;
 
-/** What can be seen without DNS. */
-export function checkSettings(settings: HostSettings): HostWarning[] {
-  const warnings = helloNames(settings)
+/** Checks without DNS. */
+export function checkHostConfig(config: HostConfig): HostWarning[] {
+  const warnings = helloNames(config)
     .filter(({ name }) => !isFullyQualified(name))
     .map(({ key, name }) => ({
       key,
-      message: `${key} "${name}" is not a fully qualified domain name: many servers refuse mail from a host that introduces itself so. Set it to a name that DNS resolves to this server, such as mail.example.com`,
+      message: `${key} "${name}" is not a fully qualified domain name: many servers refuse mail from such a host. Set it to a name that DNS resolves to this server, such as mail.example.com`,
     }));
-  const { url } = settings.public;
+  const { url } = config.public;
   if (url.startsWith('http:') && !isLocalUrl(url)) {
     warnings.push({
       key: 'public.url',
-      message: `public.url is ${url}: one-click unsubscribe needs https (RFC 8058), so marketing mail goes without List-Unsubscribe-Post, which large receivers require. Set public.url to an https address`,
+      message: `public.url is ${url}: one-click unsubscribe needs https (RFC 8058), so marketing mail has no List-Unsubscribe-Post, which large receivers require. Set public.url to an https address`,
     });
   }
   return warnings;
 }
 
-/** What DNS says about the host. Never rejects for a failed lookup: that is a warning too. */
-export async function checkHostDns(view: DnsView, settings: HostSettings): Promise<HostWarning[]> {
-  const names = helloNames(settings).filter(({ name }) => isFullyQualified(name));
+/** Checks with DNS. A failed lookup is a warning, not an error. */
+export async function checkHostDns(view: DnsView, config: HostConfig): Promise<HostWarning[]> {
+  const names = helloNames(config).filter(({ name }) => isFullyQualified(name));
   const hosts = await Promise.all(
     names.map(async ({ key, name }) => ({ key, name, found: await addressesOf(view, name) })),
   );
   const unresolved = hosts.flatMap(({ key, name, found }) => {
     if (found.kind === 'records') return [];
     const problem =
-      found.kind === 'absent' ? 'has no address in DNS' : `could not be looked up: ${found.why}`;
+      found.kind === 'absent' ? 'has no address in DNS' : `could not be looked up: ${found.reason}`;
     return [{ key, message: `${key} ${name} ${problem}. Publish its A and AAAA records` }];
   });
   const own = hosts.find(({ key }) => key === 'hostname')?.found;
   const addresses = own?.kind === 'records' ? own.records : [];
   return [
     ...unresolved,
-    ...loopbackWarnings(settings, addresses),
-    ...(await pointerWarnings(view, settings, addresses)),
+    ...loopbackWarnings(config, addresses),
+    ...(await pointerWarnings(view, config, addresses)),
   ];
 }
 
-/** The names that the host introduces itself with in EHLO. */
-function helloNames({ hostname, delivery }: HostSettings): { key: string; name: string }[] {
-  const names = new Map([[hostname.toLowerCase(), 'hostname']]);
+/** The names in EHLO. */
+function helloNames({ hostname, delivery }: HostConfig): { key: string; name: string }[] {
+  const names = new Map([[hostname, 'hostname']]);
   for (const entry of delivery.egress) {
-    const name = entry.hostname?.toLowerCase();
+    const name = entry.hostname;
     if (name !== undefined && !names.has(name)) names.set(name, `delivery.egress "${entry.name}", hostname`);
   }
   return [...names].map(([name, key]) => ({ key, name }));
@@ -67,18 +64,18 @@ function helloNames({ hostname, delivery }: HostSettings): { key: string; name: 
 
 const LOCAL_NAME = /(?:^|\.)(?:localhost|localdomain|local|lan|internal|home\.arpa)$/;
 
-/** At least two labels, the last with a letter in it (RFC 3696 §2), under no suffix of private networks. */
+/** At least two labels, the last one with a letter (RFC 3696 §2), and no suffix of private networks. */
 function isFullyQualified(name: string): boolean {
   return /\.[a-z0-9-]*[a-z][a-z0-9-]*$/.test(name) && !LOCAL_NAME.test(name);
 }
 
-/** Listeners that only this machine reaches although the host name leads other machines here. */
-function loopbackWarnings({ hostname, mx, public: pages }: HostSettings, addresses: string[]): HostWarning[] {
+/** Listeners that only this machine reaches, although the host name leads other machines here. */
+function loopbackWarnings({ hostname, mx, public: pages }: HostConfig, addresses: string[]): HostWarning[] {
   const outside = addresses.filter((address) => !isLoopback(address));
   if (outside.length === 0) return [];
   const leadsTo = `${hostname} resolves to ${outside.join(', ')}`;
   const warnings: HostWarning[] = [];
-  // A proxy that announces clients connects from this machine.
+  // A reverse proxy with the PROXY protocol connects from this machine.
   if (isLoopbackListener(mx.listen) && mx.proxyProtocol.length === 0) {
     warnings.push({
       key: 'mx.listen',
@@ -102,22 +99,18 @@ function loopbackWarnings({ hostname, mx, public: pages }: HostSettings, address
   return warnings;
 }
 
-/** The listener that `public.url` names directly; null when a reverse proxy must be in between. */
-function servingListener({
-  url,
-  listen,
-  tls,
-}: HostSettings['public']): { key: string; listen: string } | null {
+/** The listener that `public.url` addresses directly; null when there must be a reverse proxy. */
+function servingListener({ url, listen, tls }: HostConfig['public']): { key: string; listen: string } | null {
   const { protocol, port } = new URL(url);
   if (protocol === 'https:')
     return tls.listen === 'off' ? null : { key: 'public.tls.listen', listen: tls.listen };
   return parseListen(listen)?.port === Number(port || 80) ? { key: 'public.listen', listen } : null;
 }
 
-/** Source addresses without reverse DNS that leads back to them (RFC 1912 §2.1): large receivers refuse their mail. */
+/** Source addresses without forward-confirmed reverse DNS (RFC 1912 §2.1): large receivers refuse their mail. */
 async function pointerWarnings(
   view: DnsView,
-  { hostname, delivery }: HostSettings,
+  { hostname, delivery }: HostConfig,
   hostAddresses: readonly string[],
 ): Promise<HostWarning[]> {
   const configured = delivery.egress.flatMap((entry) =>
@@ -144,7 +137,7 @@ async function pointerProblem(view: DnsView, address: string): Promise<string | 
   const pointers = await view.ptr(reverseName(address));
   if (pointers.kind === 'absent') return `the source address ${address} has no PTR record`;
   if (pointers.kind === 'unknown')
-    return `the PTR record of the source address ${address} could not be looked up (${pointers.why}); without one`;
+    return `the PTR record of the source address ${address} could not be looked up (${pointers.reason}); without one`;
   const forward = await Promise.all(pointers.records.map((name) => addressesOf(view, name)));
   const same = ipaddr.parse(address).toString();
   const confirmed = forward.some(
@@ -185,7 +178,7 @@ const LOCAL_RANGES: ReadonlySet<string> = new Set([
   'carrierGradeNat',
 ]);
 
-/** Has no reverse DNS that others could see: an address translator stands in front of it. */
+/** Without public reverse DNS: the address is behind NAT. */
 function isLocalNetwork(address: string): boolean {
   return LOCAL_RANGES.has(ipaddr.process(address).range());
 }

@@ -3,23 +3,21 @@ import { isIP } from 'node:net';
 import { SECOND } from '../../core/clock.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 
-/**
- * Whether a customer's link host answers over HTTPS with a certificate that is valid for its name: what every
- * recipient's browser will ask for. Only that an answer comes counts, not what it says.
- */
-const PATIENCE = 5 * SECOND;
+const PROBE_TIMEOUT_MS = 5 * SECOND;
 /** Answered with an image, whatever its token. */
 const PATH = '/o/probe.gif';
 
 /**
- * `port` is that of `public.url`; addresses are looked up by our own resolver. `trusted` are authorities in
- * PEM in place of the usual ones.
+ * Returns a function that finds out whether a link host answers over HTTPS, on the port of `publicUrl`, with a
+ * certificate that is valid for its name, as browsers require. Any response below 500 counts. `trusted` replaces the
+ * default certificate authorities (PEM).
  */
 export function createHttpsProbe(
   resolver: Resolver,
-  port: number,
+  publicUrl: string,
   trusted?: string,
 ): (host: string) => Promise<boolean> {
+  const port = Number(new URL(publicUrl).port || 443);
   return async (host) => {
     const address = await firstAddress(resolver, host);
     return address !== null && answers(host, address, port, trusted);
@@ -27,34 +25,34 @@ export function createHttpsProbe(
 }
 
 async function firstAddress(resolver: Resolver, host: string): Promise<string | null> {
-  const asked = await Promise.allSettled([resolver.a(host), resolver.aaaa(host)]);
-  // No address, whatever the reason: then nobody's browser gets there either.
-  const addresses = asked.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value.records : []));
+  const results = await Promise.allSettled([resolver.a(host), resolver.aaaa(host)]);
+  // Without an address, for whatever reason, browsers cannot connect either.
+  const addresses = results.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value.records : []));
   return addresses[0] ?? null;
 }
 
 function answers(host: string, address: string, port: number, trusted?: string): Promise<boolean> {
   return new Promise((resolve) => {
-    const asked = request({
+    const probe = request({
       host,
       port,
       path: PATH,
       servername: host,
       agent: false,
       ...(trusted === undefined ? {} : { ca: trusted }),
-      signal: AbortSignal.timeout(PATIENCE),
+      signal: AbortSignal.timeout(PROBE_TIMEOUT_MS),
       lookup: (_name, options, done) => {
         const family = isIP(address);
         if (options.all === true) done(null, [{ address, family }]);
         else done(null, address, family);
       },
     });
-    asked.on('response', (response) => {
+    probe.on('response', (response) => {
       response.destroy();
       resolve((response.statusCode ?? 500) < 500);
     });
-    // Certificate, connection, time: all of them mean that a link would not work.
-    asked.on('error', () => resolve(false));
-    asked.end();
+    // An invalid certificate, a failed connection, a timeout: the link would not work.
+    probe.on('error', () => resolve(false));
+    probe.end();
   });
 }

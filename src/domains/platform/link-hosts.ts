@@ -1,17 +1,20 @@
+import type { Clock } from '../../core/clock.ts';
+import type { Resolver } from '../../dns/resolver.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { Tables } from '../../store/tables.ts';
-import { linkHost } from '../names.ts';
-import { type Platform, trackHost } from './platform.ts';
+import { linkHostDomain } from '../names.ts';
+import { createHostLocator } from './host-locator.ts';
+import { type Platform, type PlatformOptions, platformOf, publicHost, trackHost } from './platform.ts';
 
 /**
- * own: a host of the platform itself. proven: the link host of a domain whose DKIM key was found in DNS, so that
- * whoever registered it here controls it. registered: of a domain that anybody may have registered.
+ * own: a host of the platform itself. proven: a link host of a domain whose DKIM key was found in DNS, so its owner
+ * registered it here. registered: a link host of a domain that anyone may have registered.
  */
 export type LinkHostStanding = 'own' | 'proven' | 'registered';
 
 /**
- * The standing of a host name that may lead recipients to the public pages: the platform's own, and for each
- * registered domain its usual and its custom link host. Null for any other name. Asks no DNS.
+ * The standing of a host name that may lead recipients to the public pages: the platform's own hosts, and the default
+ * and the custom link host of each registered domain. Null for any other name. Does not use DNS.
  */
 export function linkHostStanding(
   tables: Tables,
@@ -21,12 +24,37 @@ export function linkHostStanding(
   const host = normalizeDomain(text);
   if (host === null) return null;
   if (host === trackHost(platform) || host === new URL(platform.publicUrl).hostname) return 'own';
-  const usualPrefix = linkHost('');
-  const domain = host.startsWith(usualPrefix) ? host.slice(usualPrefix.length) : '';
-  return tables.domains.linkHostStanding(host, domain);
+  return tables.domains.linkHostStanding(host, linkHostDomain(host) ?? '');
 }
 
-/** The host of `public.url`; null when it is no name that a certificate can be for. */
-export function publicHost({ publicUrl }: Pick<Platform, 'publicUrl'>): string | null {
-  return normalizeDomain(new URL(publicUrl).hostname);
+export interface LinkHosts {
+  /** The host of `public.url`; null when it is not a name that can have a certificate. */
+  publicHost: string | null;
+  standingOf(host: string): LinkHostStanding | null;
+  /** Whether a link host leads here. `isRenewal`: the host has a certificate. Limits its lookups; never rejects. */
+  leadsHere(host: string, isRenewal: boolean): Promise<boolean>;
+  /** Cancels lookups in progress and waiting ones. */
+  close(): void;
+}
+
+export interface LinkHostsDeps {
+  config: PlatformOptions;
+  tables: Tables;
+  resolver: Resolver;
+  clock: Clock;
+}
+
+export function createLinkHosts({ config, tables, resolver, clock }: LinkHostsDeps): LinkHosts {
+  const platform = platformOf(config);
+  const locator = createHostLocator({ resolver, clock, platform });
+  const standingOf = (host: string) => linkHostStanding(tables, platform, host);
+  return {
+    publicHost: publicHost(platform),
+    standingOf,
+    leadsHere: async (host, isRenewal) => {
+      const lookup = standingOf(host) === 'registered' ? 'registered' : 'proven';
+      return (await locator.locate(host, isRenewal ? 'renewal' : lookup)) === 'here';
+    },
+    close: locator.close,
+  };
 }

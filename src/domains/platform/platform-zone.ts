@@ -1,25 +1,22 @@
 import { isIP, isIPv6 } from 'node:net';
+import { addressesOf, type DnsView } from '../../dns/dns-view.ts';
 import { reverseName } from '../../dns/names.ts';
 import type { ZoneRecord } from '../../dns/zone-record.ts';
-import { keyRecordValue } from '../key-record.ts';
-import { addressesOf, type DnsView } from '../verification/dns-view.ts';
+import { keyRecordValue } from '../keys.ts';
 import { configuredAddresses } from './egress-addresses.ts';
 import { altDkimHost, type Platform, spfHost, trackHost } from './platform.ts';
 
-/**
- * The platform's own records, on which all customers' records rely: what `postrider zone` prints and the
- * built-in name server serves.
- */
+/** The platform's own records, which the records of all domains refer to; `postrider zone` prints them. */
 export interface PlatformKey {
   alt_domain_id: string;
   public_key: string;
 }
 
 const TTL = 3600;
-/** Keys come and go with domains. */
+/** Keys are added and removed with domains. */
 const KEY_TTL = 300;
 
-/** What an operator cannot read from the records alone, one sentence each. */
+/** Notes for the operator that the records alone do not show. */
 export function platformNotes(platform: Platform, records: readonly ZoneRecord[]): string[] {
   const { hostname, egress } = platform;
   const notes: string[] = [];
@@ -40,7 +37,7 @@ export function platformNotes(platform: Platform, records: readonly ZoneRecord[]
   return notes;
 }
 
-/** In the order in which an operator checks them: the hosts, then SPF, then one key for each domain, then PTR. */
+/** The records in order: hosts, SPF, one key for each domain, PTR. */
 export async function platformZone(
   view: DnsView,
   platform: Platform,
@@ -52,11 +49,11 @@ export async function platformZone(
     ...addresses.map((address) => addressRecord(hostname, address)),
     ...trackRecords(platform, addresses),
     { name: hostname, type: 'MX', value: hostname, ttl: TTL, priority: 10 },
-    // The default return path is at the host name itself: its SPF is what receivers evaluate for that.
+    // The platform's own return path is the host name itself, whose SPF receivers evaluate.
     txt(hostname, `v=spf1 include:${spfHost(platform)} ~all`, TTL),
     txt(spfHost(platform), `v=spf1 ${spfTerms(platform).join(' ')} ~all`, TTL),
-    // Domains whose DMARC record names `dmarc@<hostname>` are others than this one, so this one has to say that
-    // it takes their reports (RFC 9990 §4). Where it names `return-a.<domain>`, as ours do, nobody asks.
+    // Authorizes reports on domains whose DMARC record has `dmarc@<hostname>` (RFC 9990 §4). Reports to the return path
+    // of the domain itself need no authorization.
     txt(`*._report._dmarc.${hostname}`, 'v=DMARC1', TTL),
     ...keys.map(({ alt_domain_id, public_key }) =>
       txt(altDkimHost(platform, alt_domain_id), keyRecordValue(public_key), KEY_TTL),
@@ -66,22 +63,20 @@ export async function platformZone(
   ];
 }
 
-/** The hosts that egress entries introduce themselves as (EHLO), each with its addresses and SPF (RFC 7208 §2.3). */
+/** The EHLO names of egress entries, each with its addresses and SPF (RFC 7208 §2.3). */
 function egressHostRecords({ hostname, egress }: Platform): ZoneRecord[] {
   return egress.flatMap((entry) => {
-    const name = entry.hostname?.toLowerCase();
+    const name = entry.hostname;
     const addresses = configuredAddresses(entry);
     if (name === undefined || name === hostname || addresses.length === 0) return [];
     return [...addresses.map((address) => addressRecord(name, address)), txt(name, 'v=spf1 a -all', TTL)];
   });
 }
 
-/** Reverse DNS of every source address, to the name that it introduces itself with (RFC 1912 §2.1). */
+/** Reverse DNS of every source address, to its name in EHLO (RFC 1912 §2.1). */
 function pointerRecords({ hostname, egress }: Platform, hostAddresses: readonly string[]): ZoneRecord[] {
   const configured = egress.flatMap((entry) =>
-    configuredAddresses(entry).map(
-      (address) => [address, entry.hostname?.toLowerCase() ?? hostname] as const,
-    ),
+    configuredAddresses(entry).map((address) => [address, entry.hostname ?? hostname] as const),
   );
   const known =
     configured.length > 0 ? configured : hostAddresses.map((address) => [address, hostname] as const);
@@ -94,19 +89,17 @@ function pointerRecords({ hostname, egress }: Platform, hostAddresses: readonly 
 }
 
 /**
- * Where the platform is reached: what DNS says already, because an address translator or a proxy may stand
- * before it; else the addresses it sends from under its own name.
+ * The addresses of the platform: those in DNS, because there may be a NAT or a proxy; else the addresses that it sends
+ * from under its own name.
  */
 async function hostAddresses(view: DnsView, { hostname, egress }: Platform): Promise<string[]> {
   const known = await addressesOf(view, hostname);
   if (known.kind === 'records') return known.records;
-  const own = egress.find(
-    (entry) => entry.hostname === undefined || entry.hostname.toLowerCase() === hostname,
-  );
+  const own = egress.find((entry) => entry.hostname === undefined || entry.hostname === hostname);
   return own === undefined ? [] : configuredAddresses(own);
 }
 
-/** The link host leads to where `public.url` does, when that is another name; else to the platform itself. */
+/** The link host leads to the host of `public.url`, if that is another name; else to the platform itself. */
 function trackRecords(platform: Platform, addresses: readonly string[]): ZoneRecord[] {
   const name = trackHost(platform);
   const { hostname } = new URL(platform.publicUrl);
@@ -119,8 +112,8 @@ function trackRecords(platform: Platform, addresses: readonly string[]): ZoneRec
 }
 
 /**
- * The senders: configured addresses, the platform's own name for entries without one, and what a relay of the
- * secondary lane asks to be included.
+ * The senders: configured addresses, the platform's own name for entries without one, and the include of the secondary
+ * lane's relay.
  */
 function spfTerms({ hostname, egress, secondary }: Platform): string[] {
   const sets = egress.map(configuredAddresses);

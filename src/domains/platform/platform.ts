@@ -1,9 +1,7 @@
+import { normalizeDomain } from '../../mail/address.ts';
 import type { EgressSetting, SecondarySetting } from './egress-addresses.ts';
 
-/**
- * What domains need to know of the platform they are set up on: the part of the configuration that shows in
- * DNS, and the names that follow from it.
- */
+/** The part of the configuration that affects the DNS records of domains, and the platform's host names. */
 export interface Platform {
   hostname: string;
   egress: readonly EgressSetting[];
@@ -11,15 +9,15 @@ export interface Platform {
   returnPath: 'customer' | 'auto' | 'platform';
   /** Base address of links. */
   publicUrl: string;
-  /** Which DMARC policies count as set up. */
+  /** Which DMARC policies pass. */
   dmarcPolicy: DmarcRequirement;
 }
 
-/** `enforced`: p=quarantine or p=reject. `any`: p=none as well, when it names an address for reports. */
+/** `enforced`: p=quarantine or p=reject. `any`: also p=none if it has an address for reports. */
 export type DmarcRequirement = 'enforced' | 'any';
 
-/** The settings as config/schema.ts has them. */
-export interface PlatformSettings {
+/** The options of the configuration (config/schema.ts). */
+export interface PlatformOptions {
   hostname: string;
   delivery: { egress: readonly EgressSetting[]; returnPath: Platform['returnPath'] };
   secondary: SecondarySetting;
@@ -27,28 +25,33 @@ export interface PlatformSettings {
   verification: { dmarcPolicy: DmarcRequirement };
 }
 
-export function platformOf(settings: PlatformSettings): Platform {
+export function platformOf(options: PlatformOptions): Platform {
   return {
-    hostname: settings.hostname.toLowerCase().replace(/\.$/, ''),
-    egress: settings.delivery.egress,
-    secondary: settings.secondary,
-    returnPath: settings.delivery.returnPath,
-    publicUrl: settings.public.url,
-    dmarcPolicy: settings.verification.dmarcPolicy,
+    hostname: options.hostname,
+    egress: options.delivery.egress,
+    secondary: options.secondary,
+    returnPath: options.delivery.returnPath,
+    publicUrl: options.public.url,
+    dmarcPolicy: options.verification.dmarcPolicy,
   };
 }
 
-/** Lists every address we send from. */
+/** Lists every address that mail is sent from. */
 export function spfHost({ hostname }: Pick<Platform, 'hostname'>): string {
   return `spf.${hostname}`;
 }
 
-/** Where customers' link hosts point. */
+/** The target of the domains' link hosts. */
 export function trackHost({ hostname }: Pick<Platform, 'hostname'>): string {
   return `track.${hostname}`;
 }
 
-/** Holds the key of one customer's secondary lane. */
+/** Has the key of one domain's secondary lane. */
 export function altDkimHost({ hostname }: Pick<Platform, 'hostname'>, altDomainId: string): string {
   return `${altDomainId}.dkim.${hostname}`;
+}
+
+/** The host of `public.url`; null when it is not a name that can have a certificate. */
+export function publicHost({ publicUrl }: Pick<Platform, 'publicUrl'>): string | null {
+  return normalizeDomain(new URL(publicUrl).hostname);
 }

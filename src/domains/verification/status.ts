@@ -1,27 +1,26 @@
 import { DAY, HOUR, MINUTE } from '../../core/clock.ts';
 import type { DomainEventKind } from '../../events/event-types.ts';
 import type { DomainRow, DomainStatus } from '../../store/domains/domains.ts';
+import { REQUIRED_CHECKS } from './checks.ts';
+
+/** The status of a domain as a table, and the schedule of its checks. Pure functions. */
+
+/** How long a verified domain may fail before mail from it stops. */
+export const FAILURE_GRACE_MS = 72 * HOUR;
 
 /**
- * The life of a domain as a table, and when it is looked at again. Pure: what the checks found comes in, the
- * next state goes out.
- */
-/** A domain that was in order may be out of order this long before its sending stops. */
-export const PATIENCE = 72 * HOUR;
-
-/**
- * What a round of checks came to. passing: all that must pass passes. failing: something does not. overdue:
- * something does not pass, DNS says so just now, and it has been so for longer than PATIENCE. That DNS must
- * say so just now keeps a breakdown of our own resolver from ever stopping anybody's mail.
+ * The overall result of a round of checks. passing: all required checks pass. failing: at least one does not. overdue:
+ * failing for FAILURE_GRACE_MS, and confirmed by an answer of this round, so that a breakdown of our own resolver never
+ * stops mail.
  */
 export type Round = 'passing' | 'failing' | 'overdue';
 
-interface Move {
+interface Transition {
   to: DomainStatus;
   event: DomainEventKind | null;
 }
 
-export const MOVES: Record<DomainStatus, Record<Round, Move>> = {
+export const TRANSITIONS: Record<DomainStatus, Record<Round, Transition>> = {
   PENDING: {
     passing: { to: 'SUCCESS', event: 'domain_verified' },
     failing: { to: 'PENDING', event: null },
@@ -44,63 +43,67 @@ export const MOVES: Record<DomainStatus, Record<Round, Move>> = {
   },
 };
 
-/** `certain`: at least one of the failing checks has an answer of just now behind it. */
-export function roundOf(row: DomainRow, certain: boolean, now: number): Round {
-  const flags = [row.dkim_enabled, row.spf_configured, row.dmarc_configured, row.mx_configured];
-  if (flags.every((flag) => flag === 1)) return 'passing';
-  const overdue = row.failing_since !== null && now - row.failing_since >= PATIENCE;
-  return overdue && certain ? 'overdue' : 'failing';
+/** `isConfirmed`: DNS answered for at least one of the failing required checks in this round. */
+export function roundOf(row: DomainRow, isConfirmed: boolean, now: number): Round {
+  if (REQUIRED_CHECKS.every(({ column }) => row[column] === 1)) return 'passing';
+  const isOverdue = row.failing_since !== null && now - row.failing_since >= FAILURE_GRACE_MS;
+  return isOverdue && isConfirmed ? 'overdue' : 'failing';
 }
 
-interface Pace {
-  first: number;
-  /** Each wait is twice the one before, up to this. */
-  most: number;
+/** Whether mail may be sent from a domain in this status. */
+export function maySend(status: DomainStatus): boolean {
+  return status === 'SUCCESS' || status === 'TEMPORARY_FAILURE';
 }
 
-const PACES: Record<DomainStatus, Pace> = {
-  PENDING: { first: MINUTE, most: HOUR },
-  SUCCESS: { first: DAY, most: DAY },
-  // Whoever mends it should not wait long for the good news.
-  TEMPORARY_FAILURE: { first: 10 * MINUTE, most: HOUR },
-  FAILED: { first: HOUR, most: DAY },
+interface CheckInterval {
+  firstMs: number;
+  /** Each interval is twice the previous one, up to this. */
+  maxMs: number;
+}
+
+const INTERVALS: Record<DomainStatus, CheckInterval> = {
+  PENDING: { firstMs: MINUTE, maxMs: HOUR },
+  SUCCESS: { firstMs: DAY, maxMs: DAY },
+  // A correction should be noticed soon.
+  TEMPORARY_FAILURE: { firstMs: 10 * MINUTE, maxMs: HOUR },
+  FAILED: { firstMs: HOUR, maxMs: DAY },
 };
 
-/** After this a record that was never published is looked for daily. */
-const ABANDONED = 14 * DAY;
+/** After this time without its records a domain is checked daily. */
+const ABANDONED_MS = 14 * DAY;
 
-export interface Outlook {
-  /** DNS did not answer to something. */
-  undecided: boolean;
-  /** When the key that is not seen yet was made; null: no key is awaited. */
-  rotationSince: number | null;
+export interface RoundDetails {
+  /** DNS gave no answer to at least one check. */
+  hasUnknown: boolean;
+  /** When the pending DKIM key was created; null: no key is pending. */
+  pendingKeySince: number | null;
 }
 
-/** When the next automatic check is due, epoch ms; `row` has its new status and check count. */
-export function nextCheckAt(row: DomainRow, outlook: Outlook, now: number): number {
-  const { first, most } = PACES[row.status];
-  const young = now - row.created_at < ABANDONED;
-  const abandoned = row.status === 'PENDING' && !young;
-  const waits = [abandoned ? DAY : doubling(first, most, row.check_count)];
-  if (outlook.undecided && !abandoned) waits.push(HOUR);
-  if (row.alt_status === 'PENDING' && young) waits.push(HOUR);
-  if (outlook.rotationSince !== null) waits.push(waitForKey(now - outlook.rotationSince));
-  // The end of the patience is looked at when it comes, not up to an hour later.
+/** When the next scheduled check is due, epoch ms; `row` has its new status and check count. */
+export function nextCheckAt(row: DomainRow, details: RoundDetails, now: number): number {
+  const { firstMs, maxMs } = INTERVALS[row.status];
+  const isYoung = now - row.created_at < ABANDONED_MS;
+  const isAbandoned = row.status === 'PENDING' && !isYoung;
+  const waits = [isAbandoned ? DAY : doubled(firstMs, maxMs, row.check_count)];
+  if (details.hasUnknown && !isAbandoned) waits.push(HOUR);
+  if (row.alt_status === 'PENDING' && isYoung) waits.push(HOUR);
+  if (details.pendingKeySince !== null) waits.push(waitForKey(now - details.pendingKeySince));
+  // The end of the grace period is checked exactly, not up to an hour later.
   if (row.status === 'TEMPORARY_FAILURE' && row.failing_since !== null) {
-    const left = row.failing_since + PATIENCE - now;
+    const left = row.failing_since + FAILURE_GRACE_MS - now;
     if (left > 0) waits.push(left);
   }
   return now + Math.min(...waits);
 }
 
-function doubling(first: number, most: number, times: number): number {
-  // 2^40 minutes is beyond every `most`; the bound keeps the number a number.
-  return Math.min(first * 2 ** Math.min(times, 40), most);
+function doubled(firstMs: number, maxMs: number, times: number): number {
+  // 2^40 minutes exceed every `maxMs`; the limit keeps the number finite.
+  return Math.min(firstMs * 2 ** Math.min(times, 40), maxMs);
 }
 
-/** A new key's record is published soon or not for days. */
+/** A new key's record is published soon or only after days. */
 function waitForKey(age: number): number {
   if (age < 10 * MINUTE) return MINUTE;
   if (age < 2 * HOUR) return 5 * MINUTE;
-  return age < ABANDONED ? HOUR : DAY;
+  return age < ABANDONED_MS ? HOUR : DAY;
 }

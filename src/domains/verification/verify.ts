@@ -1,6 +1,9 @@
 import { setMaxListeners } from 'node:events';
-import { type Clock, SECOND } from '../../core/clock.ts';
+import { LRUCache } from 'lru-cache';
+import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
+import { type Refusal, refuse } from '../../core/refusal.ts';
+import { createDnsView } from '../../dns/dns-view.ts';
 import type { Resolver } from '../../dns/resolver.ts';
 import type { DomainEventKind } from '../../events/event-types.ts';
 import type { DomainEventFields } from '../../events/record.ts';
@@ -8,14 +11,14 @@ import type { DomainRow } from '../../store/domains/domains.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { Platform } from '../platform/platform.ts';
-import { dropRetired, pendingKey, promote } from '../rotation.ts';
-import { createDnsView } from './dns-view.ts';
-import { examine, type Findings } from './findings.ts';
-import { type Check, concluded } from './outcome.ts';
+import { failingRequired } from '../present.ts';
+import { deleteRetiredKeys, pendingKey, promoteKey } from '../rotation.ts';
+import { applyResults, type CheckReport } from './apply-results.ts';
+import { CHECK_NAMES, type CheckResults, runChecks } from './checks.ts';
 
 /**
- * One verification of one domain: look at DNS without holding anything, then write what follows in one unit,
- * against the row as it is by then. Two at once do no harm: each applies what it saw.
+ * Verification of one domain: runs the checks without a transaction, then applies the results in one unit of work to
+ * the row as it is then. Two verifications of one domain may run at the same time: each applies its own results.
  */
 export interface DomainEvent {
   domain: DomainRow;
@@ -24,24 +27,24 @@ export interface DomainEvent {
   data: DomainEventFields;
 }
 
-/** Records an event inside the unit that changes the state it tells of. */
+/** Records an event inside the unit of work that changes the status. */
 export type RecordDomainEvent = (tables: Tables, event: DomainEvent) => void;
 
-export interface Verified {
+export interface Verification {
   domain: DomainRow;
-  checks: Check[];
+  checks: CheckReport[];
 }
 
 export interface VerifyOptions {
-  /** Asks past our DNS caches. */
+  /** Bypasses our DNS caches. */
   fresh: boolean;
-  /** By the clock, not by hand. */
+  /** Whether the check was scheduled. */
   automatic: boolean;
-  /** Gives up, and writes nothing. */
+  /** Cancels the verification; nothing is written. */
   signal?: AbortSignal;
 }
 
-export interface VerifierHouse {
+export interface VerifierDeps {
   tables: Tables;
   writer: Writer;
   clock: Clock;
@@ -52,37 +55,36 @@ export interface VerifierHouse {
   recordDomainEvent: RecordDomainEvent;
 }
 
-/** All checks together; a caller waits for it. */
-const MAX_DURATION = 20 * SECOND;
+/** For all checks of a domain; the caller waits for them. */
+const VERIFICATION_TIMEOUT_MS = 20 * SECOND;
 
-export type Verifier = (domainId: string, options: VerifyOptions) => Promise<Verified | null>;
+/** Resolves with null when the domain does not exist, was deleted meanwhile, or the verification was canceled. */
+export type Verifier = (domainId: string, options: VerifyOptions) => Promise<Verification | null>;
 
-/** Resolves to null when the domain is gone, before or meanwhile, and when it was given up. */
-export function createVerifier(house: VerifierHouse): Verifier {
-  const { tables, writer, clock, log, resolver, platform, answersHttps, recordDomainEvent } = house;
+export function createVerifier(deps: VerifierDeps): Verifier {
+  const { tables, writer, clock, log, resolver, platform, answersHttps, recordDomainEvent } = deps;
 
-  function conclude(domainId: string, findings: Findings, automatic: boolean): Promise<Verified | null> {
+  function apply(domainId: string, results: CheckResults, automatic: boolean): Promise<Verification | null> {
     return writer.run((tables) => {
       const before = tables.domains.byId(domainId);
       if (before === null) return null;
       const now = clock.now();
-      if (findings.seenKey !== null && promote(tables, domainId, findings.seenKey, now)) {
-        log.info(
-          { domainId, domain: before.name },
-          'DKIM key changed: the new one is in DNS and signs from now on',
-        );
+      for (const name of CHECK_NAMES) {
+        const { promotedKey } = results[name];
+        if (promotedKey !== undefined && promoteKey(tables, domainId, promotedKey, now))
+          log.info({ domainId, domain: before.name }, 'DKIM key rotated: the new key is in DNS and signs');
       }
-      dropRetired(tables, domainId, now);
-      const rotationSince = pendingKey(tables.dkimKeys.of(domainId))?.created_at ?? null;
-      const { row, checks, event } = concluded(before, findings, { now, automatic, rotationSince });
+      deleteRetiredKeys(tables, domainId, now);
+      const pendingKeySince = pendingKey(tables.dkimKeys.of(domainId))?.created_at ?? null;
+      const { row, checks, event } = applyResults(before, results, { now, automatic, pendingKeySince });
       tables.domains.update(row);
       if (event !== null) {
-        recordDomainEvent(tables, {
-          domain: row,
-          kind: event,
-          at: now,
-          data: eventData(before, row, checks),
-        });
+        const data = {
+          status: row.status,
+          previousStatus: before.status,
+          failing: failingRequired(checks).map(({ check, hint }) => ({ check, hint })),
+        };
+        recordDomainEvent(tables, { domain: row, kind: event, at: now, data });
         log.info(
           { domainId, domain: row.name, before: before.status, status: row.status },
           'domain status changed',
@@ -95,26 +97,43 @@ export function createVerifier(house: VerifierHouse): Verifier {
   return async (domainId, { fresh, automatic, signal }) => {
     const domain = tables.domains.byId(domainId);
     if (domain === null) return null;
-    const bound = AbortSignal.any([
-      AbortSignal.timeout(MAX_DURATION),
+    const limit = AbortSignal.any([
+      AbortSignal.timeout(VERIFICATION_TIMEOUT_MS),
       ...(signal === undefined ? [] : [signal]),
     ]);
-    // One listener for each question under way is no leak.
-    setMaxListeners(0, bound);
-    const view = createDnsView(resolver, { fresh, signal: bound });
-    const findings = await examine({ view, platform, answersHttps }, domain, tables.dkimKeys.of(domainId));
-    return signal?.aborted === true ? null : conclude(domainId, findings, automatic);
+    // Every query in progress adds a listener: that is not a leak.
+    setMaxListeners(0, limit);
+    const view = createDnsView(resolver, { fresh, signal: limit });
+    const keys = tables.dkimKeys.of(domainId);
+    const results = await runChecks({ view, platform, domain, keys, answersHttps });
+    return signal?.aborted === true ? null : apply(domainId, results, automatic);
   };
 }
 
-/** What the event says besides the domain: the state, and what stands in the way. */
-function eventData(before: DomainRow, after: DomainRow, checks: readonly Check[]): DomainEventFields {
-  const failing = checks.filter(
-    ({ check, passed }) => !passed && ['dkim', 'spf', 'dmarc', 'mx'].includes(check),
-  );
-  return {
-    status: after.status,
-    previousStatus: before.status,
-    failing: failing.map(({ check, hint }) => ({ check, hint })),
+/** A requested verification bypasses all caches and sends about twenty queries. */
+const MAX_PER_WINDOW = 10;
+const WINDOW_MS = MINUTE;
+const MAX_LIMITED_DOMAINS = 10_000;
+
+/** Counts a requested verification of the domain, or refuses it. */
+export function createVerifyLimit(clock: Clock): (domainId: string) => Refusal | null {
+  const recent = new LRUCache<string, number[]>({ max: MAX_LIMITED_DOMAINS });
+  return (domainId) => {
+    const now = clock.now();
+    const times = (recent.get(domainId) ?? []).filter((at) => at > now - WINDOW_MS);
+    const [oldest] = times;
+    if (oldest !== undefined && times.length >= MAX_PER_WINDOW) {
+      const retryAfter = Math.max(1, Math.ceil((oldest + WINDOW_MS - now) / SECOND));
+      return refuse(
+        'RATE_LIMITED',
+        `a domain may be verified ${MAX_PER_WINDOW} times a minute; try again in ${retryAfter} s`,
+        {
+          retryAfter,
+          limit: { name: 'verification', calls: MAX_PER_WINDOW, seconds: WINDOW_MS / SECOND },
+        },
+      );
+    }
+    recent.set(domainId, [...times, now]);
+    return null;
   };
 }

@@ -2,14 +2,12 @@ import { callerBlock } from '../../accounts/caller-addresses.ts';
 import type { Clock } from '../../core/clock.ts';
 import { refuse } from '../../core/refusal.ts';
 import { createTokenBuckets } from '../../core/token-bucket.ts';
+import type { LinkHosts } from '../../domains/platform/link-hosts.ts';
 import type { OpenRoute } from '../route.ts';
 
 export interface TlsCheckDeps {
   clock: Clock;
-  /** Null: no link host of this platform. `registered`: the account has not proven control of the domain. */
-  standingOf(host: string): 'own' | 'proven' | 'registered' | null;
-  /** Whether its DNS record points to this server. The lookup bounds its own cost. */
-  leadsHere(host: string): Promise<boolean>;
+  linkHosts: Pick<LinkHosts, 'standingOf' | 'leadsHere'>;
 }
 
 /** Rate of lookups by caller: a proxy sends one request for each new name that is visited. */
@@ -17,7 +15,7 @@ const LOOKUP_RATE = { burst: 60, perSecond: 1 };
 const MAX_CALLERS = 10_000;
 
 /** Request of a proxy that terminates TLS for the public pages, before it obtains a certificate for a name. */
-export function tlsCheckRoute({ clock, standingOf, leadsHere }: TlsCheckDeps): OpenRoute {
+export function tlsCheckRoute({ clock, linkHosts }: TlsCheckDeps): OpenRoute {
   const lookups = createTokenBuckets(clock, LOOKUP_RATE, MAX_CALLERS);
   return {
     path: '/tls-check',
@@ -37,7 +35,7 @@ export function tlsCheckRoute({ clock, standingOf, leadsHere }: TlsCheckDeps): O
     refusals: ['NOT_FOUND', 'RATE_LIMITED'],
     handle: async ({ query, from }) => {
       const host = query.get('domain') ?? '';
-      const standing = standingOf(host);
+      const standing = linkHosts.standingOf(host);
       if (standing === 'registered') {
         const { allowed, retryAfterSeconds: retryAfter } = lookups.of(callerBlock(from.address)).take();
         if (!allowed) return refuse('RATE_LIMITED', 'too many names that require a lookup', { retryAfter });
@@ -45,7 +43,7 @@ export function tlsCheckRoute({ clock, standingOf, leadsHere }: TlsCheckDeps): O
       if (
         standing === 'own' ||
         standing === 'proven' ||
-        (standing === 'registered' && (await leadsHere(host)))
+        (standing === 'registered' && (await linkHosts.leadsHere(host, false)))
       )
         return { status: 200, contentType: 'text/plain; charset=utf-8', body: 'yes\n' };
       return refuse('NOT_FOUND', 'not a link host of this platform whose DNS record points here');

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, SECOND } from '../../core/clock.ts';
+import { returnPathDomain } from '../../domains/names.ts';
 import { normalizeDomain } from '../../mail/address.ts';
 import type { Tokens } from '../../mail/tokens.ts';
 
@@ -36,7 +37,6 @@ export interface RcptPolicyDeps {
   senderDomain(messageId: string): string | null;
 }
 
-const RETURN_PREFIX = 'return-a.';
 /** Cache of registered domains. */
 const CACHE_MS = 10 * SECOND;
 const MAX_CACHED_DOMAINS = 1000;
@@ -89,8 +89,8 @@ export function createRcptPolicy(deps: RcptPolicyDeps): RcptPolicy {
       const local = address.slice(0, at);
       const host = normalizeDomain(address.slice(at + 1)) ?? address.slice(at + 1).toLowerCase();
       const isOwn = host === hostname;
-      if (!isOwn && !host.startsWith(RETURN_PREFIX)) return 'not-ours';
-      const domain = isOwn ? null : host.slice(RETURN_PREFIX.length);
+      const domain = isOwn ? null : returnPathDomain(host);
+      if (!isOwn && domain === null) return 'not-ours';
       const signed = signedFor(local);
       const purpose = signed ?? named(local, domain);
       if (purpose === null) return 'no-such-address';

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { DAY } from '../../core/clock.ts';
+import { returnPathDomain } from '../../domains/names.ts';
 import type { AggregateReport } from '../../mail/incoming/reports/aggregate-report.ts';
 import type { TlsReport } from '../../mail/incoming/reports/tls-report.ts';
 import type { DmarcSourceRow } from '../../store/domains/dmarc-reports.ts';
@@ -66,9 +67,10 @@ export function storeAggregate(
 export function storeTls(context: ReportContext, report: TlsReport): StoreResult {
   const { tables, now, hostname, network, signer } = context;
   const { begin, end } = period(report, now);
-  const isOurs = (host: string) =>
-    host === hostname ||
-    (host.startsWith('return-a.') && tables.domains.isRegistered(host.slice('return-a.'.length)));
+  const isOurs = (host: string) => {
+    const domain = returnPathDomain(host);
+    return host === hostname || (domain !== null && tables.domains.isRegistered(domain));
+  };
   const policies = report.policies.filter(({ domain }) => isOurs(domain));
   const news = policies.filter((policy) => {
     const head = {

@@ -5,7 +5,26 @@ export type UseCase = 'tx' | 'mk';
 export type DomainStatus = 'PENDING' | 'SUCCESS' | 'TEMPORARY_FAILURE' | 'FAILED';
 type Flag = 0 | 1;
 
-export interface DomainRow {
+/** Columns that hold the last result of a DNS check: 1 where it passed. */
+export const CHECK_COLUMNS = [
+  'dkim_enabled',
+  'spf_configured',
+  'dmarc_configured',
+  'mx_configured',
+  'alt_dkim_enabled',
+  'alt_spf_configured',
+  'alt_dmarc_configured',
+] as const;
+export type CheckColumn = (typeof CHECK_COLUMNS)[number];
+export type CheckFlags = Record<CheckColumn, Flag>;
+
+/** One value for each check column. */
+export function checkColumns<T>(value: T): Record<CheckColumn, T> {
+  const entries = CHECK_COLUMNS.map((column) => [column, value]);
+  return Object.fromEntries(entries) as Record<CheckColumn, T>; // the keys are CHECK_COLUMNS
+}
+
+export interface DomainRow extends CheckFlags {
   domain_id: string;
   account_id: string;
   group_id: string;
@@ -13,19 +32,12 @@ export interface DomainRow {
   use_case: UseCase;
   region: string;
   status: DomainStatus;
-  dkim_enabled: Flag;
-  spf_configured: Flag;
-  dmarc_configured: Flag;
-  mx_configured: Flag;
   return_path: 'customer' | 'platform';
   tracking_domain: string | null;
   tracking_host: string | null;
   alt_domain_id: string;
   alt_status: 'PENDING' | 'ACTIVE';
   alt_provisioned: Flag;
-  alt_dkim_enabled: Flag;
-  alt_spf_configured: Flag;
-  alt_dmarc_configured: Flag;
   last_checked_at: number | null;
   next_check_at: number;
   check_count: number;
@@ -34,23 +46,38 @@ export interface DomainRow {
   updated_at: number;
 }
 
+/** Every column of the table, and whether `update` writes it. */
+const COLUMNS: Record<keyof DomainRow, 'fixed' | 'updated'> = {
+  domain_id: 'fixed',
+  account_id: 'fixed',
+  group_id: 'updated',
+  name: 'fixed',
+  use_case: 'fixed',
+  region: 'fixed',
+  status: 'updated',
+  ...checkColumns('updated' as const),
+  return_path: 'updated',
+  tracking_domain: 'updated',
+  tracking_host: 'updated',
+  alt_domain_id: 'fixed',
+  alt_status: 'updated',
+  alt_provisioned: 'updated',
+  last_checked_at: 'updated',
+  next_check_at: 'updated',
+  check_count: 'updated',
+  failing_since: 'updated',
+  created_at: 'fixed',
+  updated_at: 'updated',
+};
+
 export function domainTable(db: Database) {
+  const columns = Object.keys(COLUMNS);
+  const updated = Object.entries(COLUMNS).flatMap(([column, kind]) => (kind === 'updated' ? [column] : []));
   const insert = db.prepare<DomainRow>(`
-    INSERT INTO domains (domain_id, account_id, group_id, name, use_case, region, status, dkim_enabled, spf_configured,
-      dmarc_configured, mx_configured, return_path, tracking_domain, tracking_host, alt_domain_id, alt_status, alt_provisioned,
-      alt_dkim_enabled, alt_spf_configured, alt_dmarc_configured, last_checked_at, next_check_at, check_count, failing_since,
-      created_at, updated_at)
-    VALUES (@domain_id, @account_id, @group_id, @name, @use_case, @region, @status, @dkim_enabled, @spf_configured,
-      @dmarc_configured, @mx_configured, @return_path, @tracking_domain, @tracking_host, @alt_domain_id, @alt_status,
-      @alt_provisioned, @alt_dkim_enabled, @alt_spf_configured, @alt_dmarc_configured, @last_checked_at, @next_check_at,
-      @check_count, @failing_since, @created_at, @updated_at)`);
+    INSERT INTO domains (${columns.join(', ')})
+    VALUES (${columns.map((column) => `@${column}`).join(', ')})`);
   const update = db.prepare<DomainRow>(`
-    UPDATE domains SET group_id = @group_id, status = @status, dkim_enabled = @dkim_enabled, spf_configured = @spf_configured,
-      dmarc_configured = @dmarc_configured, mx_configured = @mx_configured, return_path = @return_path,
-      tracking_domain = @tracking_domain, tracking_host = @tracking_host, alt_status = @alt_status,
-      alt_provisioned = @alt_provisioned, alt_dkim_enabled = @alt_dkim_enabled, alt_spf_configured = @alt_spf_configured,
-      alt_dmarc_configured = @alt_dmarc_configured, last_checked_at = @last_checked_at, next_check_at = @next_check_at,
-      check_count = @check_count, failing_since = @failing_since, updated_at = @updated_at
+    UPDATE domains SET ${updated.map((column) => `${column} = @${column}`).join(', ')}
     WHERE domain_id = @domain_id`);
   const byId = db.prepare<[string], DomainRow>('SELECT * FROM domains WHERE domain_id = ?');
   const get = db.prepare<[string, string], DomainRow>(

@@ -1,4 +1,4 @@
-import type { DnsBehaviour } from '../../support/dns-server.ts';
+import type { DnsBehavior } from '../../support/dns-server.ts';
 import { publishMailHost } from '../../support/recipients.ts';
 import type { Scenario } from '../scenario.ts';
 import { pause } from '../stage.ts';
@@ -9,7 +9,7 @@ import { DOMAINS, startWorld } from '../world.ts';
  * mail waits, none bounces.
  */
 const TIMEOUT_MS = 1000;
-const FAULTS: Record<string, DnsBehaviour> = {
+const FAULTS: Record<string, DnsBehavior> = {
   dead: 'silent',
   servfail: 'SERVFAIL',
   refused: 'REFUSED',

@@ -2,9 +2,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadConfig } from '../../../src/config/load.ts';
 import { systemClock } from '../../../src/core/clock.ts';
 import { systemRandom } from '../../../src/core/random.ts';
+import { createDnsView } from '../../../src/dns/dns-view.ts';
 import { createResolver } from '../../../src/dns/resolver.ts';
-import { checkHostDns, checkSettings } from '../../../src/domains/platform/host-checks.ts';
-import { createDnsView } from '../../../src/domains/verification/dns-view.ts';
+import { checkHostConfig, checkHostDns } from '../../../src/domains/platform/host-checks.ts';
 import { startDnsServer } from '../../support/dns-server.ts';
 
 const HOST = 'mail.example.net';
@@ -34,7 +34,7 @@ async function startDns() {
 
 const REACHABLE = { 'mx.listen': '0.0.0.0:25', 'public.url': `https://track.${HOST}` };
 
-describe('settings that will not work', () => {
+describe('checkHostConfig', () => {
   it.each([
     ['mail', true],
     ['192.0.2.1', true],
@@ -43,21 +43,21 @@ describe('settings that will not work', () => {
     ['mail.example.net', false],
     ['mail.xn--p1ai', false],
   ])('hostname %s: %s', (hostname, warned) => {
-    const keys = checkSettings(settings({ hostname, 'public.url': 'https://track.example.net' })).map(
+    const keys = checkHostConfig(settings({ hostname, 'public.url': 'https://track.example.net' })).map(
       ({ key }) => key,
     );
     expect(keys).toEqual(warned ? ['hostname'] : []);
   });
 
-  it('include an http public.url, unless it is that of a trial on this machine', () => {
-    const keysOf = (url: string) => checkSettings(settings({ 'public.url': url })).map(({ key }) => key);
+  it('warns of an http public.url, except on loopback', () => {
+    const keysOf = (url: string) => checkHostConfig(settings({ 'public.url': url })).map(({ key }) => key);
     expect(keysOf('http://track.example.net')).toEqual(['public.url']);
     expect(keysOf('http://127.0.0.1:8081')).toEqual([]);
   });
 });
 
-describe('what DNS says about the host', () => {
-  it('is nothing when all is well', async () => {
+describe('checkHostDns', () => {
+  it('returns no warnings for a correct host', async () => {
     const { dns, view } = await startDns();
     dns.set(HOST, 'A', ['192.0.2.1']);
     dns.set(HOST, 'AAAA', ['2001:db8::1']);
@@ -66,7 +66,7 @@ describe('what DNS says about the host', () => {
     expect(await checkHostDns(view, settings(REACHABLE))).toEqual([]);
   });
 
-  it('is a warning when the name does not resolve, and another text when DNS failed', async () => {
+  it('warns of a name without an address and of a failed lookup', async () => {
     const { dns, view } = await startDns();
     dns.set('failing.example.net', 'A', 'SERVFAIL');
     dns.set('failing.example.net', 'AAAA', 'SERVFAIL');
@@ -76,7 +76,7 @@ describe('what DNS says about the host', () => {
     expect(failing?.message).toMatch(/could not be looked up: the DNS server answered SERVFAIL/);
   });
 
-  it('is a warning for listeners on loopback when the name leads here from outside', async () => {
+  it('warns of listeners on loopback when the name has a public address', async () => {
     const { dns, view } = await startDns();
     dns.set(HOST, 'A', ['192.0.2.1']);
     dns.set('1.2.0.192.in-addr.arpa', 'PTR', [HOST]);
@@ -85,7 +85,7 @@ describe('what DNS says about the host', () => {
     expect(await keysOf({})).toEqual(['mx.listen', 'public.url']);
     expect(await keysOf({ ...REACHABLE, 'mx.listen': '[::1]:25' })).toEqual(['mx.listen']);
     expect(await keysOf({ ...REACHABLE, 'public.url': `http://${HOST}:8081` })).toEqual(['public.listen']);
-    // Behind proxies.
+    // Behind reverse proxies.
     expect(
       await keysOf({ ...REACHABLE, 'mx.listen': '127.0.0.1:2525', 'mx.proxyProtocol': '["127.0.0.1"]' }),
     ).toEqual([]);
@@ -93,13 +93,13 @@ describe('what DNS says about the host', () => {
     dns.set(HOST, 'A', ['127.0.0.1']);
   });
 
-  it('is no warning about loopback where the name leads to loopback', async () => {
+  it('accepts listeners on loopback when the name leads to loopback', async () => {
     const { dns, view } = await startDns();
     dns.set(HOST, 'A', ['127.0.0.1']);
     expect(await checkHostDns(view, settings())).toEqual([]);
   });
 
-  it('is a warning for a source address without reverse DNS that leads back', async () => {
+  it('warns of a source address without forward-confirmed reverse DNS', async () => {
     const { dns, view } = await startDns();
     dns.set(HOST, 'A', ['192.0.2.1']);
     dns.set('3.2.0.192.in-addr.arpa', 'PTR', ['other.example.net']);

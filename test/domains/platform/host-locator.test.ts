@@ -43,25 +43,25 @@ it.each([
   expect(await locator.locate('link.customer.example', 'proven')).toBe(location);
 });
 
-it('is not known while our own addresses are not', async () => {
+it('returns unknown while our own addresses are unknown', async () => {
   const { dns, locator, clock } = await start();
   dns.set(OURS, 'A', 'SERVFAIL');
   dns.set('link.customer.example', 'A', ['192.0.2.9']);
   expect(await locator.locate('link.customer.example', 'proven')).toBe('unknown');
-  // That is not held against the customer.
+  // That causes no pause for the host's domain.
   dns.set(OURS, 'A', ['192.0.2.9']);
   clock.advance(6000);
   expect(await locator.locate('link.customer.example', 'proven')).toBe('here');
 });
 
-it('is known as soon as one address is ours, though the other family is never answered', async () => {
+it('returns as soon as one address is ours, without the answer for the other family', async () => {
   const { dns, locator } = await start({ timeoutMs: 60_000 });
   dns.set('link.customer.example', 'A', ['192.0.2.1']);
   dns.set('link.customer.example', 'AAAA', 'silent');
   expect(await locator.locate('link.customer.example', 'proven')).toBe('here');
 });
 
-it('looks a host up again after a minute, then after longer and longer while it leads elsewhere', async () => {
+it('repeats lookups at growing intervals while a host leads elsewhere', async () => {
   const { dns, locator, clock } = await start();
   dns.set('link.customer.example', 'A', ['192.0.2.9']);
   const lookups: number[] = [];
@@ -74,7 +74,7 @@ it('looks a host up again after a minute, then after longer and longer while it 
   expect(lookups).toEqual([0, 1, 3, 7, 15, 25]);
 });
 
-it('asks a domain whose nameservers do not answer less and less, whichever of its hosts is asked for', async () => {
+it('pauses lookups of a domain whose name servers do not answer, for all its hosts', async () => {
   const { dns, locator, clock } = await start({ timeoutMs: 50 });
   const hosts = Array.from({ length: 50 }, (_, n) => `t${n}.dead.example`);
   for (const host of hosts) dns.set(host, '*', 'silent');
@@ -92,7 +92,7 @@ it('asks a domain whose nameservers do not answer less and less, whichever of it
   expect(await locator.locate('t1.dead.example', 'proven')).toBe('here');
 });
 
-it('lets domains whose nameservers never answer hold up neither another class nor the rest of their own', async () => {
+it('delays no other class and no other domain while name servers do not answer', async () => {
   const { dns, locator } = await start({ timeoutMs: 60_000 });
   const dead = Array.from({ length: 20 }, (_, n) => `link.dead${n}.example`);
   for (const host of dead) dns.set(host, '*', 'silent');
@@ -100,7 +100,7 @@ it('lets domains whose nameservers never answer hold up neither another class no
   const stuck = dead.map((host) => locator.locate(host, 'registered'));
   expect(await locator.locate('link.one.example', 'proven')).toBe('here');
   expect(await locator.locate('link.two.example', 'renewal')).toBe('here');
-  // Of one domain, one at a time.
+  // One at a time for a domain.
   const same = Array.from({ length: 20 }, (_, n) => `t${n}.dead.example`);
   for (const host of [...same, 't.three.example']) dns.set(host, '*', 'silent');
   const more = same.map((host) => locator.locate(host, 'proven'));
@@ -111,7 +111,7 @@ it('lets domains whose nameservers never answer hold up neither another class no
   expect(new Set(await Promise.all([...stuck, ...more]))).toEqual(new Set(['unknown', 'busy']));
 });
 
-it('makes so many lookups a minute for one domain', async () => {
+it('limits the lookups per minute for one domain', async () => {
   const { dns, locator, clock } = await start();
   const hosts = Array.from({ length: 60 }, (_, n) => `t${n}.customer.example`);
   for (const host of hosts) dns.set(host, 'A', ['192.0.2.9']);

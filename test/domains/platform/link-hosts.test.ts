@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
-import { linkHostStanding, publicHost } from '../../../src/domains/platform/link-hosts.ts';
+import { type LinkHostStanding, linkHostStanding } from '../../../src/domains/platform/link-hosts.ts';
+import { publicHost } from '../../../src/domains/platform/platform.ts';
 import { insertAccount, insertDomain, startStore } from '../../support/store.ts';
 
-it.each([
+const STANDINGS: [string, LinkHostStanding | null][] = [
   ['link.example.com', 'proven'],
   ['LINK.Example.COM', 'proven'],
   ['link.example.com.', 'proven'],
@@ -24,7 +25,9 @@ it.each([
   ['link.example.com:443', null],
   ['192.0.2.1', null],
   ['link.example.com, evil.example', null],
-])('%s: %s', (host, standing) => {
+];
+
+it('linkHostStanding classifies hosts by the registered domains', () => {
   const { tables, clock } = startStore();
   const now = clock.now();
   insertAccount(tables, 'acct_two', now);
@@ -42,7 +45,7 @@ it.each([
     },
     now,
   );
-  // Registered by two accounts: one of them has proved it.
+  // Registered by two accounts, one of which is verified.
   const both = { name: 'both.example', tracking_domain: null };
   insertDomain(tables, { ...both, account_id: 'acct_one', domain_id: 'domain_five', dkim_enabled: 0 }, now);
   insertDomain(tables, { ...both, account_id: 'acct_two', domain_id: 'domain_six', dkim_enabled: 1 }, now);
@@ -59,15 +62,16 @@ it.each([
     now,
   );
   const platform = { hostname: 'mail.example.net', publicUrl: 'https://mail-links.example.net:8443/x' };
-  expect(linkHostStanding(tables, platform, host)).toBe(standing);
+  expect(STANDINGS.map(([host]) => [host, linkHostStanding(tables, platform, host)])).toEqual(STANDINGS);
 });
 
-it.each([
-  ['https://track.example.net', 'track.example.net'],
-  ['https://Track.Example.net:8443/x', 'track.example.net'],
-  ['http://127.0.0.1:8081', null],
-  ['https://[2001:db8::1]', null],
-  ['http://localhost:8081', null],
-])('the host of %s that a certificate can be for: %s', (publicUrl, host) => {
-  expect(publicHost({ publicUrl })).toBe(host);
+it('publicHost returns the host of public.url if it can have a certificate', () => {
+  const hosts = [
+    ['https://track.example.net', 'track.example.net'],
+    ['https://Track.Example.net:8443/x', 'track.example.net'],
+    ['http://127.0.0.1:8081', null],
+    ['https://[2001:db8::1]', null],
+    ['http://localhost:8081', null],
+  ] as const;
+  expect(hosts.map(([publicUrl]) => [publicUrl, publicHost({ publicUrl })])).toEqual(hosts);
 });

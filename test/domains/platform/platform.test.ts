@@ -3,13 +3,14 @@ import { toZoneFile } from '../../../src/dns/zone-file.ts';
 import { type EgressSetting, egressSet } from '../../../src/domains/platform/egress-addresses.ts';
 import type { Platform } from '../../../src/domains/platform/platform.ts';
 import { platformZone } from '../../../src/domains/platform/platform-zone.ts';
-import { freshPublicKey, viewOf, type Zone } from '../zone.ts';
+import { fixedPublicKey } from '../../support/rsa-keys.ts';
+import { viewOf, type Zone } from '../zone.ts';
 
 const HOST: Zone = { 'A mail.example.net': ['192.0.2.25'], 'AAAA mail.example.net': ['2001:db8::25'] };
 
-const entry = (wish: Partial<EgressSetting>): EgressSetting => ({ pools: ['default'], ...wish });
+const entry = (options: Partial<EgressSetting>): EgressSetting => ({ pools: ['default'], ...options });
 
-describe('the addresses that mail leaves from', () => {
+describe('egressSet', () => {
   it.each<[string, EgressSetting[], string[]]>([
     ['without entries: those of the host name', [], ['192.0.2.25', '2001:db8::25']],
     ['an address', [entry({ address: '198.51.100.1' })], ['198.51.100.1']],
@@ -25,7 +26,7 @@ describe('the addresses that mail leaves from', () => {
       ['198.51.100.9', '2001:db8::1'],
     ],
     [
-      'an entry that leaves it to the system',
+      'an entry whose address the system chooses',
       [entry({ address: '198.51.100.1' }), entry({})],
       ['198.51.100.1', '192.0.2.25', '2001:db8::25'],
     ],
@@ -49,8 +50,8 @@ describe('the addresses that mail leaves from', () => {
   });
 
   it.each<[string, Zone, string | null]>([
-    ['not there', {}, null],
-    ['not known for now', { 'A mail.example.net': 'ETIMEOUT' }, expect.stringContaining('time-out')],
+    ['missing', {}, null],
+    ['unknown', { 'A mail.example.net': 'ETIMEOUT' }, expect.stringContaining('timeout')],
   ])('are none when the host name is %s', async (_, zone, unknown) => {
     expect(await egressSet(viewOf(zone), { hostname: 'mail.example.net', egress: [] }, null)).toEqual({
       addresses: [],
@@ -73,7 +74,7 @@ describe("the platform's own zone", () => {
   };
 
   it('lists hosts, senders and keys', async () => {
-    const p = freshPublicKey();
+    const p = fixedPublicKey(0);
     const records = await platformZone(viewOf({}), platform, [{ alt_domain_id: 'alt_1', public_key: p }]);
     expect(records.map(({ name, type, value, priority }) => [name, type, value, priority])).toEqual([
       ['mail.example.net', 'A', '192.0.2.25', undefined],
@@ -96,7 +97,7 @@ describe("the platform's own zone", () => {
     expect(toZoneFile(records).trim().split('\n')).toHaveLength(11);
   });
 
-  it('names the host itself where no address is set', async () => {
+  it('uses the host name for an entry without an address', async () => {
     const bare: Platform = { ...platform, egress: [], secondary: { type: 'builtin', pool: 'secondary' } };
     const records = await platformZone(viewOf({}), bare, []);
     expect(records.map(({ name, type, value }) => [name, type, value])).toEqual([

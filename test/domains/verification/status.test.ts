@@ -1,17 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { DAY, HOUR, MINUTE } from '../../../src/core/clock.ts';
 import {
-  MOVES,
+  FAILURE_GRACE_MS,
   nextCheckAt,
-  PATIENCE,
   type Round,
   roundOf,
 } from '../../../src/domains/verification/status.ts';
-import type { DomainRow, DomainStatus } from '../../../src/store/domains/domains.ts';
+import type { DomainRow } from '../../../src/store/domains/domains.ts';
 
 const NOW = Date.UTC(2026, 0, 15);
 
-function domain(wish: Partial<DomainRow>): DomainRow {
+function domain(columns: Partial<DomainRow>): DomainRow {
   return {
     status: 'PENDING',
     dkim_enabled: 1,
@@ -22,48 +21,39 @@ function domain(wish: Partial<DomainRow>): DomainRow {
     check_count: 0,
     failing_since: null,
     created_at: NOW,
-    ...wish,
-  } as DomainRow; // what these functions read
+    ...columns,
+  } as DomainRow; // the columns that these functions read
 }
-
-describe('the life of a domain', () => {
-  it.each<[DomainStatus, Round, DomainStatus, string | null]>([
-    ['PENDING', 'passing', 'SUCCESS', 'domain_verified'],
-    ['PENDING', 'failing', 'PENDING', null],
-    ['PENDING', 'overdue', 'PENDING', null],
-    ['SUCCESS', 'passing', 'SUCCESS', null],
-    ['SUCCESS', 'failing', 'TEMPORARY_FAILURE', 'domain_failing'],
-    ['SUCCESS', 'overdue', 'TEMPORARY_FAILURE', 'domain_failing'],
-    ['TEMPORARY_FAILURE', 'passing', 'SUCCESS', 'domain_verified'],
-    ['TEMPORARY_FAILURE', 'failing', 'TEMPORARY_FAILURE', null],
-    ['TEMPORARY_FAILURE', 'overdue', 'FAILED', 'domain_failed'],
-    ['FAILED', 'passing', 'SUCCESS', 'domain_verified'],
-    ['FAILED', 'failing', 'FAILED', null],
-    ['FAILED', 'overdue', 'FAILED', null],
-  ])('%s, %s: %s', (from, round, to, event) => {
-    expect(MOVES[from][round]).toEqual({ to, event });
-  });
-});
 
 describe('a round of checks', () => {
   it.each<[string, Partial<DomainRow>, boolean, Round]>([
     ['all four pass', {}, true, 'passing'],
-    ['one does not', { mx_configured: 0 }, true, 'failing'],
-    ['long enough', { mx_configured: 0, failing_since: NOW - PATIENCE }, true, 'overdue'],
-    ['not quite long enough', { mx_configured: 0, failing_since: NOW - PATIENCE + 1 }, true, 'failing'],
+    ['one fails', { mx_configured: 0 }, true, 'failing'],
     [
-      'long enough, but DNS does not answer now',
-      { mx_configured: 0, failing_since: NOW - PATIENCE },
+      'failing for the grace period',
+      { mx_configured: 0, failing_since: NOW - FAILURE_GRACE_MS },
+      true,
+      'overdue',
+    ],
+    [
+      'failing for less than the grace period',
+      { mx_configured: 0, failing_since: NOW - FAILURE_GRACE_MS + 1 },
+      true,
+      'failing',
+    ],
+    [
+      'failing for the grace period, without a DNS answer now',
+      { mx_configured: 0, failing_since: NOW - FAILURE_GRACE_MS },
       false,
       'failing',
     ],
-  ])('%s', (_, wish, certain, round) => {
-    expect(roundOf(domain(wish), certain, NOW)).toBe(round);
+  ])('%s', (_, columns, certain, round) => {
+    expect(roundOf(domain(columns), certain, NOW)).toBe(round);
   });
 });
 
 describe('the next check of a domain', () => {
-  const QUIET = { undecided: false, rotationSince: null };
+  const ROUTINE = { hasUnknown: false, pendingKeySince: null };
   const OLD = NOW - 20 * DAY;
 
   it.each<[string, Partial<DomainRow>, number]>([
@@ -73,29 +63,30 @@ describe('the next check of a domain', () => {
     ['pending, after six and more', { check_count: 6 }, HOUR],
     ['pending, after very many', { check_count: 10_000 }, HOUR],
     ['pending for two weeks', { check_count: 300, created_at: NOW - 14 * DAY }, DAY],
-    ['in order', { status: 'SUCCESS', created_at: OLD }, DAY],
-    ['in order, the secondary lane awaited', { status: 'SUCCESS', alt_status: 'PENDING' }, HOUR],
+    ['verified', { status: 'SUCCESS', created_at: OLD }, DAY],
+    ['verified, the secondary lane pending', { status: 'SUCCESS', alt_status: 'PENDING' }, HOUR],
     [
-      'in order, the secondary lane never set up',
+      'verified, the secondary lane abandoned',
       { status: 'SUCCESS', alt_status: 'PENDING', created_at: OLD },
       DAY,
     ],
     ['just failing', { status: 'TEMPORARY_FAILURE', failing_since: NOW }, 10 * MINUTE],
     ['failing for long', { status: 'TEMPORARY_FAILURE', check_count: 20, failing_since: NOW - DAY }, HOUR],
     [
-      'failing, its time nearly over',
-      { status: 'TEMPORARY_FAILURE', check_count: 80, failing_since: NOW - PATIENCE + MINUTE },
+      'failing, at the end of the grace period',
+      { status: 'TEMPORARY_FAILURE', check_count: 80, failing_since: NOW - FAILURE_GRACE_MS + MINUTE },
       MINUTE,
     ],
     ['just failed', { status: 'FAILED' }, HOUR],
     ['failed long ago', { status: 'FAILED', check_count: 9 }, DAY],
-  ])('%s', (_, wish, wait) => {
-    expect(nextCheckAt(domain(wish), QUIET, NOW) - NOW).toBe(wait);
+  ])('%s', (_, columns, wait) => {
+    expect(nextCheckAt(domain(columns), ROUTINE, NOW) - NOW).toBe(wait);
   });
 
-  it('comes within the hour when DNS did not answer', () => {
+  it('is due within an hour when DNS did not answer', () => {
     expect(
-      nextCheckAt(domain({ status: 'SUCCESS', created_at: OLD }), { ...QUIET, undecided: true }, NOW) - NOW,
+      nextCheckAt(domain({ status: 'SUCCESS', created_at: OLD }), { ...ROUTINE, hasUnknown: true }, NOW) -
+        NOW,
     ).toBe(HOUR);
   });
 
@@ -104,8 +95,8 @@ describe('the next check of a domain', () => {
     [HOUR, 5 * MINUTE],
     [DAY, HOUR],
     [30 * DAY, DAY],
-  ])('with a new key of age %i ms comes after %i ms', (age, wait) => {
-    const outlook = { ...QUIET, rotationSince: NOW - age };
-    expect(nextCheckAt(domain({ status: 'SUCCESS', created_at: OLD }), outlook, NOW) - NOW).toBe(wait);
+  ])('of a new key of age %i ms is due after %i ms', (age, wait) => {
+    const details = { ...ROUTINE, pendingKeySince: NOW - age };
+    expect(nextCheckAt(domain({ status: 'SUCCESS', created_at: OLD }), details, NOW) - NOW).toBe(wait);
   });
 });

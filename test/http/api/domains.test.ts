@@ -1,20 +1,17 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { DnsRecord } from '../../../src/domains/records.ts';
-import type { ShownGroup } from '../../../src/domains/shown.ts';
-import type { Check } from '../../../src/domains/verification/outcome.ts';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { DnsRecord } from '../../../src/domains/dns-record.ts';
+import type { DomainGroup } from '../../../src/domains/present.ts';
+import type { CheckReport } from '../../../src/domains/verification/apply-results.ts';
 import { domainGroupRoutes } from '../../../src/http/api/domains/domain-groups.ts';
 import { domainRoutes } from '../../../src/http/api/domains/domains.ts';
 import { useCaseRoutes } from '../../../src/http/api/domains/use-cases.ts';
-import { startHouse } from '../../domains/setup.ts';
+import { startDomains } from '../../domains/setup.ts';
 import { insertAccount } from '../../support/store.ts';
 import { startApi } from '../harness.ts';
 
-/** Every test makes RSA keys, which takes seconds on a busy machine. */
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
-
-/** The API with the domains module. */
+/** The API with domains, as a client sees it. */
 async function start() {
-  const setup = await startHouse();
+  const setup = await startDomains();
   const deps = { domains: setup.domains };
   const routes = [...useCaseRoutes(deps), ...domainRoutes(deps), ...domainGroupRoutes(deps)];
   const api = await startApi({ routes });
@@ -43,7 +40,7 @@ async function start() {
   return { setup, accountId, call };
 }
 
-/** All fields of the responses. */
+/** The fields of the responses; each response has some of them. */
 interface Answered {
   success: boolean;
   data: {
@@ -53,9 +50,9 @@ interface Answered {
     trackingDomain: string | null;
     dnsRecords: DnsRecord[];
     recommendedDnsRecords: DnsRecord[];
-    checks: Check[];
+    checks: CheckReport[];
     useCases: { id: string; canSendEmail: boolean }[];
-    domainGroup: ShownGroup;
+    domainGroup: DomainGroup;
   };
   error?: { code: string; details?: { field: string }[] };
 }
@@ -84,7 +81,7 @@ const ALT_FLAGS = { altDkimEnabled: false, altSpfConfigured: false, altDmarcConf
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 describe('use cases', () => {
-  it('has two for every region', async () => {
+  it('are two for each region', async () => {
     const { call } = await start();
     const { status, data } = await call('GET', '/use-cases');
     expect(status).toBe(200);
@@ -102,11 +99,11 @@ describe('use cases', () => {
 });
 
 describe('a domain', () => {
-  it('is registered, read, listed, moved and deleted', async () => {
+  it('is registered, returned, listed, moved and deleted', async () => {
     const { call, accountId } = await start();
-    const made = await call('PUT', '/domains', INPUT);
-    expect(made.status).toBe(201);
-    expect(made.data).toEqual({
+    const created = await call('PUT', '/domains', INPUT);
+    expect(created.status).toBe(201);
+    expect(created.data).toEqual({
       message: expect.stringContaining('example.org is registered'),
       domain: 'example.org',
       domainId: expect.stringMatching(/^domain_\d+_[a-z0-9]{12}$/),
@@ -117,12 +114,12 @@ describe('a domain', () => {
       altDomainId: expect.stringMatching(/^alt_\d+_[a-z0-9]{12}$/),
       altStatus: 'PENDING',
     });
-    const { domainId, altDomainId } = made.data;
+    const { domainId, altDomainId } = created.data;
     const again = await call('PUT', '/domains', INPUT);
     expect(again.status).toBe(200);
-    expect(again.data).toEqual({ ...made.data, message: expect.stringContaining('registered before') });
+    expect(again.data).toEqual({ ...created.data, message: expect.stringContaining('already registered') });
 
-    const shown = {
+    const presented = {
       domain: 'example.org',
       domainId,
       groupId: `dgroup_${accountId}`,
@@ -135,13 +132,13 @@ describe('a domain', () => {
       trackingDomain: null,
       lastCheckedAt: null,
     };
-    expect((await call('GET', '/domains')).data).toEqual({ domains: [shown], total: 1 });
-    expect((await call('GET', `/domains/${domainId}`)).data).toEqual(shown);
+    expect((await call('GET', '/domains')).data).toEqual({ domains: [presented], total: 1 });
+    expect((await call('GET', `/domains/${domainId}`)).data).toEqual(presented);
     expect((await call('GET', `/domains/${domainId}/dns-records`)).data).toEqual({
       domain: 'example.org',
       domainId,
-      dnsRecords: made.data.dnsRecords,
-      recommendedDnsRecords: made.data.recommendedDnsRecords,
+      dnsRecords: created.data.dnsRecords,
+      recommendedDnsRecords: created.data.recommendedDnsRecords,
       status: 'PENDING',
       ...FLAGS,
       altDomainId,
@@ -165,7 +162,7 @@ describe('a domain', () => {
     });
   });
 
-  it('is verified, with the missing records', async () => {
+  it('is verified; the report lists what is missing', async () => {
     const { call, setup } = await start();
     const { domainId } = (await call('PUT', '/domains', INPUT)).data;
     const { status, data } = await call('POST', `/domains/${domainId}/verify`);
@@ -206,7 +203,7 @@ describe('a domain', () => {
     expect(useCases.filter(({ canSendEmail }) => canSendEmail).map(({ id }) => id)).toEqual(['tx-local']);
   });
 
-  it('is verified at most ten times per minute', async () => {
+  it('is verified at most ten times a minute', async () => {
     const { call } = await start();
     const { domainId } = (await call('PUT', '/domains', INPUT)).data;
     for (let count = 0; count < 10; count++)
@@ -219,20 +216,20 @@ describe('a domain', () => {
 
   it('rotates its DKIM key', async () => {
     const { call } = await start();
-    const made = (await call('PUT', '/domains', INPUT)).data;
-    const path = `/domains/${made.domainId}/rotate-dkim`;
+    const created = (await call('PUT', '/domains', INPUT)).data;
+    const path = `/domains/${created.domainId}/rotate-dkim`;
     const first = await call('POST', path);
     expect(first.status).toBe(200);
-    expect(first.data.dnsRecords[0]).not.toEqual(made.dnsRecords[0]);
+    expect(first.data.dnsRecords[0]).not.toEqual(created.dnsRecords[0]);
     expect(first.data.recommendedDnsRecords[0]).toMatchObject({
-      name: made.dnsRecords[0]?.name,
-      value: made.dnsRecords[0]?.value,
-      description: expect.stringContaining('keep it until the change is done'),
+      name: created.dnsRecords[0]?.name,
+      value: created.dnsRecords[0]?.value,
+      description: expect.stringContaining('keep it until the rotation is complete'),
     });
     expect((await call('POST', path)).data.dnsRecords).toEqual(first.data.dnsRecords);
   });
 
-  it('sets the host of tracked links', async () => {
+  it('has a custom host for tracked links', async () => {
     const { call } = await start();
     const { domainId } = (await call('PUT', '/domains', INPUT)).data;
     const path = `/domains/${domainId}`;
@@ -256,14 +253,14 @@ describe('a domain', () => {
     [{ ...INPUT, domain: 7 }, 400, 'VALIDATION_ERROR', 'domain'],
     [{ ...INPUT, useCaseId: 'tx-mars' }, 404, 'USE_CASE_NOT_FOUND', undefined],
     [{ ...INPUT, groupId: 'dgroup_acct_two' }, 404, 'GROUP_NOT_FOUND', undefined],
-  ])('is not registered with %o', async (body, status, code, field) => {
+  ])('is refused with %o', async (body, status, code, field) => {
     const { call } = await start();
     const refused = await call('PUT', '/domains', body);
     expect(refused).toMatchObject({ status, code });
     expect(refused.json.error?.details?.[0]?.field).toBe(field);
   });
 
-  it('of another account gets the same response as an unknown one', async () => {
+  it('of another account is refused like an unknown one', async () => {
     const { call, setup } = await start();
     const { domain_id: theirs } = await setup.register('example.com', 'acct_two');
     for (const id of [theirs, 'domain_0_never']) {
@@ -287,12 +284,12 @@ describe('a domain', () => {
 });
 
 describe('domain groups', () => {
-  it('are created, read, updated and deleted', async () => {
+  it('are created, returned, updated and deleted', async () => {
     const { call, accountId, setup } = await start();
     setup.clock.advance(1000);
-    const made = await call('POST', '/domain-groups', { name: ' Shops ', color: '#2563eb' });
-    expect(made.status).toBe(201);
-    const { domainGroup } = made.data;
+    const created = await call('POST', '/domain-groups', { name: ' Shops ', color: '#2563eb' });
+    expect(created.status).toBe(201);
+    const { domainGroup } = created.data;
     expect(domainGroup).toEqual({
       groupId: expect.stringMatching(/^dgroup_\d+_[a-z0-9]{12}$/),
       name: 'Shops',
@@ -337,7 +334,7 @@ describe('domain groups', () => {
     expect(await call(method, `/domain-groups${path}`, body)).toMatchObject({ status, code });
   });
 
-  it('are deleted only if empty and not the default', async () => {
+  it('are not deleted with domains in them; the default one never', async () => {
     const { call, accountId } = await start();
     const path = `/domain-groups/dgroup_${accountId}`;
     expect(await call('DELETE', path)).toMatchObject({ status: 409, code: 'GROUP_NOT_EMPTY' });

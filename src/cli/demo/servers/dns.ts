@@ -37,7 +37,7 @@ export async function startPrivateDns(): Promise<PrivateDns> {
     },
     origins: ['.'],
     listen: { host: LOOPBACK, port: 0 },
-    onFault: (fault) => console.error('private DNS server failed:', fault),
+    onError: (error) => console.error('private DNS server failed:', error),
   });
   return { address: `${server.host}:${server.port}`, publish, close: () => server.close() };
 }

@@ -1,40 +1,51 @@
-/**
- * What a check finds. A check asks a DNS view and judges what it says; it changes nothing and knows nothing of
- * the database. Its hint speaks to whoever has the zone open in another window: what is wrong and what to
- * write there instead.
- */
-export type CheckName = 'dkim' | 'spf' | 'dmarc' | 'mx' | 'tracking' | 'altDkim' | 'returnPathSpf';
+import type { DnsView } from '../../../dns/dns-view.ts';
+import type { DkimKeyRow, DomainRow } from '../../../store/domains/domains.ts';
+import type { Platform } from '../../platform/platform.ts';
 
-/** `unknown`: DNS did not say. Then the last finding stands, whichever it was. */
+/** `unknown`: DNS gave no usable answer, and the last result stays. */
 export type Verdict = 'pass' | 'fail' | 'unknown';
 
-export interface Finding {
-  check: CheckName;
+/** The result of one DNS check of one domain. The check itself changes nothing. */
+export interface CheckResult {
   verdict: Verdict;
-  /** The record that would pass; where the name has a record of the kind already, merged with that. */
+  /** The record that passes; where the name already has a record of the kind, merged with it. */
   expected: string;
-  /** What is there, several records one a line; null: nothing. */
+  /** The published records, one per line; null: none. */
   found: string | null;
-  /** What to do, '' when there is nothing to do. */
+  /** What is wrong and how to correct it, for the person who edits the zone; '' when nothing needs to be done. */
   hint: string;
+  /** Columns that follow from the result; a column that is not listed stays as it is. */
+  changes?: Partial<Pick<DomainRow, 'tracking_host' | 'return_path'>>;
+  /** The pending DKIM key whose record was found (its key_id). */
+  promotedKey?: number;
 }
 
-/** A finding without the name of its check. */
-export type Judgement = Omit<Finding, 'check' | 'expected'>;
+/** A result before its expected record is known. */
+export type Judgment = Pick<CheckResult, 'verdict' | 'found' | 'hint'>;
 
-export function pass(found: string | null, hint = ''): Judgement {
+export interface CheckContext {
+  /** Answers each query once, so that all checks of a verification see the same zone. */
+  view: DnsView;
+  platform: Platform;
+  domain: DomainRow;
+  keys: readonly DkimKeyRow[];
+  /** Whether a host answers over HTTPS with a certificate that is valid for its name. */
+  answersHttps: (host: string) => Promise<boolean>;
+}
+
+export function pass(found: string | null, hint = ''): Judgment {
   return { verdict: 'pass', found, hint };
 }
 
-export function fail(found: string | null, hint: string): Judgement {
+export function fail(found: string | null, hint: string): Judgment {
   return { verdict: 'fail', found, hint };
 }
 
-export function unknown(why: string): Judgement {
+export function unknown(reason: string): Judgment {
   return {
     verdict: 'unknown',
     found: null,
-    hint: `Nothing can be said at present: ${why}. The last result stands, and the check is made again soon.`,
+    hint: `No result at present: ${reason}. The last result is kept, and the check is repeated soon.`,
   };
 }
 

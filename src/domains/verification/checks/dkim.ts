@@ -1,112 +1,203 @@
-import { type KeyName, keyRecordName, keyRecordValue } from '../../key-record.ts';
-import type { DnsView, Seen } from '../dns-view.ts';
-import { fail, type Judgement, pass, unknown } from './check.ts';
-import { delegation, whereabouts } from './misplaced.ts';
+import type { DnsView, LookupResult } from '../../../dns/dns-view.ts';
+import { type DnsRecord, type RecordContext, txtRecord } from '../../dns-record.ts';
+import { type DkimKeyName, keyRecordName, keyRecordValue, secondarySelector } from '../../keys.ts';
+import { altDkimHost } from '../../platform/platform.ts';
+import { activeKey, announcedKey, pendingKey } from '../../rotation.ts';
+import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown } from './check.ts';
+import { findDelegation, findMisplaced } from './misplaced.ts';
 
 /**
- * Whether the key at a selector is ours (RFC 6376 §3.6.1, §3.6.2). Passing means that every verifier will find
- * our key there, not that some lenient one may: white space and split strings are no fault, a second key
- * record beside ours is (§3.6.2.2: the result is undefined).
+ * Whether the published key of a selector is ours (RFC 6376 §3.6.1, §3.6.2). A key passes only when every verifier
+ * finds it: white space and split strings are allowed, a second key record is not (§3.6.2.2: the result is undefined).
  */
-export interface PublishedKey extends KeyName {
+export interface PublishedKey extends DkimKeyName {
   /** SubjectPublicKeyInfo DER in base64. */
   publicKey: string;
 }
 
-/** Asks and judges. */
-export async function checkKey(view: DnsView, key: PublishedKey): Promise<Judgement> {
-  const name = keyRecordName(key);
-  const judgement = judgeKey(name, key.publicKey, await view.txt(name));
-  if (judgement.found !== null || judgement.verdict === 'unknown') return judgement;
-  const whereToLook =
-    (await whereabouts(view, name, key.domain, looksLikeKey)) ||
-    (await delegation(view, `_domainkey.${key.domain}`));
-  return whereToLook === '' ? judgement : fail(null, whereToLook);
+export function dkimRecord({ domain, keys }: RecordContext): DnsRecord {
+  const key = announcedKey(keys);
+  if (key === undefined) throw new Error(`domain ${domain.domain_id} has no DKIM key`);
+  return txtRecord({
+    name: keyRecordName({ domain: domain.name, selector: key.selector }),
+    value: keyRecordValue(key.public_key),
+    description: 'DKIM public key: receivers verify the signature of your mail with it.',
+  });
 }
 
-/** The verdict over the TXT records at the name. */
-export function judgeKey(name: string, publicKey: string, answer: Seen<string>): Judgement {
-  if (answer.kind === 'unknown') return unknown(answer.why);
+/** During a rotation either key passes; the expected record is that of the new key. */
+export async function checkDkim(context: CheckContext): Promise<CheckResult> {
+  const { view, domain, keys } = context;
+  const active = activeKey(keys);
+  if (active === undefined) throw new Error(`domain ${domain.domain_id} has no active DKIM key`);
+  const checkRow = (row: typeof active) =>
+    checkKey(view, { domain: domain.name, selector: row.selector, publicKey: row.public_key });
+  const expected = dkimRecord(context).value;
+  const pending = pendingKey(keys);
+  if (pending === undefined) return { ...(await checkRow(active)), expected };
+  const [next, current] = await Promise.all([checkRow(pending), checkRow(active)]);
+  if (next.verdict === 'pass') return { ...next, expected, promotedKey: pending.key_id };
+  const hint = `The key is being rotated and the new one is not found yet: ${next.hint}`;
+  return { ...current, expected, hint: current.verdict === 'pass' ? hint : `${hint} ${current.hint}` };
+}
+
+/** The value of the secondary record until the lane is provisioned. */
+export const IN_PROGRESS = 'Creation in progress';
+const SECONDARY_TTL = 300;
+
+export function secondaryDkimRecord({ domain, platform }: RecordContext): DnsRecord {
+  return {
+    type: 'CNAME',
+    name: keyRecordName({ domain: domain.name, selector: secondarySelector(domain) }),
+    value: domain.alt_provisioned === 1 ? altDkimHost(platform, domain.alt_domain_id) : IN_PROGRESS,
+    description: 'DKIM of the secondary lane, which is used while the primary lane is blocked.',
+    purpose: 'Secondary DKIM',
+    ttl: SECONDARY_TTL,
+  };
+}
+
+export async function checkSecondaryDkim({
+  view,
+  platform,
+  domain,
+  keys,
+}: CheckContext): Promise<CheckResult> {
+  const target = altDkimHost(platform, domain.alt_domain_id);
+  const key = activeKey(keys, 'secondary');
+  const published =
+    key === undefined ? null : { domain: domain.name, selector: key.selector, publicKey: key.public_key };
+  return { ...(await checkSecondaryKey(view, published, target)), expected: `CNAME ${target}` };
+}
+
+/**
+ * Whether the secondary selector leads to its key. The owner of the domain publishes a CNAME and the platform's zone
+ * the key: the hint states which of the two is missing.
+ */
+export async function checkSecondaryKey(
+  view: DnsView,
+  key: PublishedKey | null,
+  target: string,
+): Promise<Judgment> {
+  if (key === null)
+    return fail(null, 'The secondary lane is not set up yet; its record is available afterwards.');
+  const judgment = await checkKey(view, key);
+  if (judgment.verdict !== 'fail') return judgment;
+  const name = keyRecordName(key);
+  const alias = await view.cname(name);
+  if (alias.kind === 'records' && alias.records.includes(target)) {
+    return fail(
+      judgment.found ?? `CNAME ${target}`,
+      `The CNAME is correct, but its target has no key yet: the operator of this platform must publish the records of "postrider zone".`,
+    );
+  }
+  if (alias.kind === 'records') {
+    return fail(
+      `CNAME ${alias.records[0]}`,
+      `${name} leads to ${alias.records[0]}. Change it to: CNAME ${target}`,
+    );
+  }
+  return judgment.found === null
+    ? fail(null, `There is no record at ${name}. Publish: CNAME ${target}`)
+    : fail(
+        judgment.found,
+        `${judgment.hint} Better: publish the CNAME to ${target}, which follows every change of the key.`,
+      );
+}
+
+/** Looks up and judges the key; where its record is missing, the hint states where it was found instead. */
+export async function checkKey(view: DnsView, key: PublishedKey): Promise<Judgment> {
+  const name = keyRecordName(key);
+  const judgment = judgeKey(name, key.publicKey, await view.txt(name));
+  if (judgment.found !== null || judgment.verdict === 'unknown') return judgment;
+  const hint =
+    (await findMisplaced(view, name, key.domain, looksLikeKey)) ||
+    (await findDelegation(view, `_domainkey.${key.domain}`));
+  return hint === '' ? judgment : fail(null, hint);
+}
+
+/** The judgment on the TXT records at the name. */
+function judgeKey(name: string, publicKey: string, answer: LookupResult<string>): Judgment {
+  if (answer.kind === 'unknown') return unknown(answer.reason);
   const expected = keyRecordValue(publicKey);
   if (answer.kind === 'absent') {
     return fail(null, `There is no TXT record at ${name} yet. Publish: ${expected}`);
   }
-  // A set has no duplicates, yet some servers send them.
+  // A record set has no duplicates, but some servers send them.
   const records = [...new Set(answer.records)];
   const found = records.join('\n');
   const keys = records.filter(looksLikeKey);
   const [only] = keys;
-  if (isSplit(records, publicKey)) return fail(found, TWO_HALVES);
+  if (isSplit(records, publicKey)) return fail(found, SPLIT);
   if (only === undefined)
-    return fail(found, `What stands at ${name} is no DKIM key. Replace it by: ${expected}`);
-  if (keys.length > 1) return fail(found, severalKeys(name, keys, publicKey));
-  const fault = faultOf(only, publicKey);
+    return fail(found, `The record at ${name} is not a DKIM key. Replace it with: ${expected}`);
+  if (keys.length > 1) return fail(found, severalKeysHint(name, keys, publicKey));
+  const fault = keyFault(only, publicKey);
   if (fault !== null) return fail(found, fault);
   if (records.length > 1)
     return fail(
       found,
-      `${name} has another TXT record beside the key, and receivers may take either: remove it.`,
+      `${name} has another TXT record in addition to the key, and receivers may use either: remove it.`,
     );
   return pass(found, isTesting(only) ? TESTING : '');
 }
 
-const TWO_HALVES =
-  'The key is published in two TXT records. It must be one record made of two strings: in most consoles, paste the whole value into one field.';
-const TESTING = 'The record says t=y (testing), so receivers may ignore the signature: remove that tag.';
+const SPLIT =
+  'The key is published in two TXT records. It must be one record of two strings: in most consoles, paste the whole value into one field.';
+const TESTING = 'The record has t=y (testing), so receivers may ignore the signature: remove that tag.';
 
-function severalKeys(name: string, keys: string[], publicKey: string): string {
-  return keys.some((key) => faultOf(key, publicKey) === null)
-    ? `${name} has ${keys.length} key records; receivers may take any of them. Keep ours and remove the rest.`
-    : `${name} has ${keys.length} key records, and none of them is ours. Replace them all by: ${keyRecordValue(publicKey)}`;
+function severalKeysHint(name: string, keys: string[], publicKey: string): string {
+  return keys.some((key) => keyFault(key, publicKey) === null)
+    ? `${name} has ${keys.length} key records; receivers may use any of them. Keep ours and remove the rest.`
+    : `${name} has ${keys.length} key records, and none of them is ours. Replace all of them with: ${keyRecordValue(publicKey)}`;
 }
 
-/** Why a record does not serve as our key; null when it does. */
-function faultOf(record: string, publicKey: string): string | null {
+/** Why a record is not valid as our key; null when it is. */
+function keyFault(record: string, publicKey: string): string | null {
   const expected = keyRecordValue(publicKey);
   if (/\\;/.test(record))
-    return `The record holds backslashes before its semicolons; publish it without them: ${expected}`;
-  if (record.includes('"')) return `The record holds quotation marks; publish it without them: ${expected}`;
+    return `The record has backslashes before its semicolons; publish it without them: ${expected}`;
+  if (record.includes('"')) return `The record has quotation marks; publish it without them: ${expected}`;
   const tags = parseTags(record);
-  if (tags === null) return `The record is no list of tags (RFC 6376 §3.2). Replace it by: ${expected}`;
+  if (tags === null) return `The record is not a list of tags (RFC 6376 §3.2). Replace it with: ${expected}`;
   const version = tags.get('v');
   if (version !== undefined && (version !== 'DKIM1' || tags.keys().next().value !== 'v')) {
-    return `The record must begin with v=DKIM1. Replace it by: ${expected}`;
+    return `The record must begin with v=DKIM1. Replace it with: ${expected}`;
   }
   const published = tags.get('p')?.replace(/\s/g, '');
   if (published === '') return `The record's "p=" is empty, which revokes the key. Publish: ${expected}`;
   const type = tags.get('k') ?? 'rsa';
   if (type !== 'rsa')
-    return `The record says k=${type}, but our key is an RSA key. Replace it by: ${expected}`;
-  if (published === undefined) return `The record has no "p=", which holds the key. Publish: ${expected}`;
-  if (published !== publicKey) return differentKey(published, publicKey, expected);
+    return `The record has k=${type}, but our key is an RSA key. Replace it with: ${expected}`;
+  if (published === undefined) return `The record has no "p=" with the key. Publish: ${expected}`;
+  if (published !== publicKey) return differentKeyHint(published, publicKey, expected);
   const hashes = tags.get('h');
   if (hashes !== undefined && !split(hashes).includes('sha256')) {
-    return `The record allows the hashes "${hashes}" only, and we sign with sha256: remove the "h=" tag.`;
+    return `The record allows only the hashes "${hashes}", but we sign with sha256: remove the "h=" tag.`;
   }
   const services = tags.get('s');
   if (services !== undefined && !split(services).some((service) => service === '*' || service === 'email')) {
-    return `The record is for the service "${services}" only, not for email: remove the "s=" tag.`;
+    return `The record is only for the service "${services}", not for email: remove the "s=" tag.`;
   }
   return null;
 }
 
-function differentKey(published: string, publicKey: string, expected: string): string {
+function differentKeyHint(published: string, publicKey: string, expected: string): string {
   if (publicKey.startsWith(published)) {
-    return `The key is cut off after ${published.length} of ${publicKey.length} characters. This DNS console takes at most 255 characters at once: enter the value as the strings given in "chunks", in one record.`;
+    return `The key is cut off after ${published.length} of ${publicKey.length} characters. This DNS console accepts at most 255 characters per string: enter the value as the strings given in "chunks", in one record.`;
   }
-  return `Another key is published under this selector. Replace it by: ${expected}`;
+  return `Another key is published under this selector. Replace it with: ${expected}`;
 }
 
 function isTesting(record: string): boolean {
   return split(parseTags(record)?.get('t') ?? '').includes('y');
 }
 
-/** Whether it takes two records together to hold our key: one value spread over two records. */
+/** Whether one value with our key was split over two records. */
 function isSplit(records: string[], publicKey: string): boolean {
-  const holds = (text: string) => parseTags(text)?.get('p')?.replace(/\s/g, '') === publicKey;
+  const isOurs = (text: string) => parseTags(text)?.get('p')?.replace(/\s/g, '') === publicKey;
   const [one, two, ...more] = records;
-  if (one === undefined || two === undefined || more.length > 0 || holds(one) || holds(two)) return false;
-  return holds(one + two) || holds(two + one);
+  if (one === undefined || two === undefined || more.length > 0 || isOurs(one) || isOurs(two)) return false;
+  return isOurs(one + two) || isOurs(two + one);
 }
 
 function looksLikeKey(record: string): boolean {
@@ -117,7 +208,7 @@ function split(value: string): string[] {
   return value.split(':').map((item) => item.trim());
 }
 
-/** A tag list (RFC 6376 §3.2); null when it is none or names a tag twice. */
+/** Parses a tag list (RFC 6376 §3.2); null when it is malformed or has a tag twice. */
 function parseTags(text: string): Map<string, string> | null {
   const tags = new Map<string, string>();
   const parts = text.split(';');

@@ -1,42 +1,42 @@
-import type { DnsView } from '../dns-view.ts';
+import type { DnsView } from '../../../dns/dns-view.ts';
 
 /**
- * DMARC policy records: reading one (RFC 9989 §4.7), finding the one that holds for a domain (§4.10), and
- * writing our report address into one that is there already.
+ * DMARC policy records: parsing (RFC 9989 §4.7), discovery of the policy of a domain (§4.10), and adding our report
+ * address to an existing record.
  */
 export type Policy = 'none' | 'quarantine' | 'reject';
 
 export interface DmarcRecord {
   /** As published. */
   text: string;
-  /** Tag names in lower case, values as they stand, in order. */
+  /** Tag names in lower case, values as published, in order. */
   tags: Map<string, string>;
 }
 
-export interface FoundPolicy {
+export interface DiscoveredPolicy {
   record: DmarcRecord;
-  /** The domain whose `_dmarc` name holds it. */
+  /** The domain whose `_dmarc` name has the record. */
   at: string;
-  /** What it asks for mail from our domain. */
+  /** The policy for mail from the domain in question. */
   policy: Policy;
-  /** Which tag said so. */
+  /** The tag with that policy. */
   tag: 'p' | 'sp' | 'np';
 }
 
 export interface Discovery {
-  found: FoundPolicy | null;
-  /** DMARC records at the domain's own `_dmarc` name, as published, however many. */
+  found: DiscoveredPolicy | null;
+  /** All DMARC records at the domain's own `_dmarc` name, as published. */
   own: string[];
-  /** Whether a record that would count is too many or is not usable, in words; null when nothing is. */
+  /** A sentence on records that receivers ignore because a name has several; null: none. */
   fault: string | null;
-  /** Why the policy is not known, null when it is. */
+  /** Why the policy is not known; null when it is. */
   unknown: string | null;
 }
 
-/** An author domain of eight labels or more goes straight to seven (RFC 9989 §4.10 step 4). */
-const MOST_LABELS = 7;
+/** From an author domain of eight labels or more the walk continues at seven (RFC 9989 §4.10 step 4). */
+const MAX_LABELS = 7;
 
-/** RFC 9989 §4.7: the version comes first and in this letter case. */
+/** RFC 9989 §4.7: the version is first, and its value is case-sensitive. */
 export function isDmarc(text: string): boolean {
   return /^\s*[vV][ \t]*=[ \t]*DMARC1[ \t]*(?:;|$)/.test(text);
 }
@@ -50,7 +50,7 @@ export function parseDmarc(text: string): DmarcRecord {
   return { text, tags };
 }
 
-/** The value of a policy tag; null when the tag is missing or says something else. */
+/** The value of a policy tag; null when the tag is missing or not a policy. */
 export function policyTag(record: DmarcRecord, tag: 'p' | 'sp' | 'np'): Policy | null {
   const value = record.tags.get(tag)?.toLowerCase();
   return isPolicy(value) ? value : null;
@@ -65,14 +65,14 @@ function isPolicy(value: string | undefined): value is Policy {
  * up the tree (RFC 9989 §4.10). Several records at one name count as none there (§4.10 step 2).
  */
 export async function discoverPolicy(view: DnsView, domain: string): Promise<Discovery> {
-  const walked = await walk(view, domain);
+  const walked = await walkTree(view, domain);
   const { found, own, several } = walked;
   const fault =
     several.length === 0
       ? null
       : `There are several DMARC records at ${several.map((name) => `_dmarc.${name}`).join(' and ')}, so receivers ignore all of them.`;
   const first = found[0];
-  // Its own record holds whatever is above it, also when that could not be seen.
+  // The domain's own record applies even when the names above it could not be looked up.
   if (first?.at === domain) {
     return { found: { ...first, ...ownPolicy(first.record) }, own, fault, unknown: null };
   }
@@ -80,7 +80,7 @@ export async function discoverPolicy(view: DnsView, domain: string): Promise<Dis
   const organizational = organizationalRecord(domain, found);
   if (organizational === null) return { found: null, own, fault, unknown: null };
   const inherited = await inheritedPolicy(view, domain, organizational.record);
-  if (inherited.kind === 'unknown') return { found: null, own, fault, unknown: inherited.why };
+  if (inherited.kind === 'unknown') return { found: null, own, fault, unknown: inherited.reason };
   return {
     found: { ...organizational, policy: inherited.policy, tag: inherited.tag },
     own,
@@ -89,25 +89,25 @@ export async function discoverPolicy(view: DnsView, domain: string): Promise<Dis
   };
 }
 
-interface Step {
+interface WalkStep {
   at: string;
   record: DmarcRecord;
 }
 
-interface Walk {
-  found: Step[];
+interface TreeWalk {
+  found: WalkStep[];
   own: string[];
   several: string[];
   unknown: string | null;
 }
 
-async function walk(view: DnsView, domain: string): Promise<Walk> {
-  const result: Walk = { found: [], own: [], several: [], unknown: null };
+async function walkTree(view: DnsView, domain: string): Promise<TreeWalk> {
+  const result: TreeWalk = { found: [], own: [], several: [], unknown: null };
   let labels = domain.split('.');
   while (labels.length > 0) {
     const at = labels.join('.');
     const answer = await view.txt(`_dmarc.${at}`);
-    if (answer.kind === 'unknown') return { ...result, unknown: answer.why };
+    if (answer.kind === 'unknown') return { ...result, unknown: answer.reason };
     const records = answer.kind === 'records' ? answer.records.filter(isDmarc) : [];
     if (at === domain) result.own = records;
     if (records.length > 1) result.several.push(at);
@@ -117,13 +117,13 @@ async function walk(view: DnsView, domain: string): Promise<Walk> {
       result.found.push({ at, record });
       if (/^[yn]$/i.test(record.tags.get('psd') ?? '')) break;
     }
-    labels = labels.length > MOST_LABELS ? labels.slice(-MOST_LABELS) : labels.slice(1);
+    labels = labels.length > MAX_LABELS ? labels.slice(-MAX_LABELS) : labels.slice(1);
   }
   return result;
 }
 
 /** The record of the organizational domain, else of the public suffix domain above it (RFC 9989 §4.10.1, §4.10.2). */
-function organizationalRecord(domain: string, found: Step[]): Step | null {
+function organizationalRecord(domain: string, found: WalkStep[]): WalkStep | null {
   const last = found.at(-1);
   if (last === undefined) return null;
   const marked = found.find(({ record }) => record.tags.get('psd')?.toLowerCase() === 'n');
@@ -136,21 +136,23 @@ function organizationalRecord(domain: string, found: Step[]): Step | null {
   return found.find(({ at }) => at === below) ?? last;
 }
 
-/** A record without a usable policy asks for nothing but reports (RFC 9989 §4.10.1). */
+/** A record without a valid policy counts as p=none (RFC 9989 §4.10.1). */
 function ownPolicy(record: DmarcRecord): { policy: Policy; tag: 'p' } {
-  return { policy: isUsable(record) ? (policyTag(record, 'p') ?? 'none') : 'none', tag: 'p' };
+  return { policy: isValid(record) ? (policyTag(record, 'p') ?? 'none') : 'none', tag: 'p' };
 }
 
-type Inherited = { kind: 'known'; policy: Policy; tag: 'p' | 'sp' | 'np' } | { kind: 'unknown'; why: string };
+type Inherited =
+  | { kind: 'known'; policy: Policy; tag: 'p' | 'sp' | 'np' }
+  | { kind: 'unknown'; reason: string };
 
 /** `np` for a name that does not exist, else `sp`, else `p` (RFC 9989 §4.7). */
 async function inheritedPolicy(view: DnsView, domain: string, record: DmarcRecord): Promise<Inherited> {
-  if (!isUsable(record)) return { kind: 'known', policy: 'none', tag: 'p' };
+  if (!isValid(record)) return { kind: 'known', policy: 'none', tag: 'p' };
   const np = policyTag(record, 'np');
   if (np !== null) {
     const [address, alias] = await Promise.all([view.a(domain), view.cname(domain)]);
     if (address.kind === 'unknown') return address;
-    // A CNAME whose target is gone exists all the same (RFC 6604 §3).
+    // A CNAME exists even if its target does not (RFC 6604 §3).
     const exists = address.kind === 'records' || address.nameExists || alias.kind === 'records';
     if (!exists) return { kind: 'known', policy: np, tag: 'np' };
   }
@@ -160,25 +162,25 @@ async function inheritedPolicy(view: DnsView, domain: string, record: DmarcRecor
     : { kind: 'known', policy: sp, tag: 'sp' };
 }
 
-/** Whether `p` is valid and neither `sp` nor `np` is misspelt. */
-export function isUsable(record: DmarcRecord): boolean {
-  const misspelt = (['sp', 'np'] as const).some(
+/** Whether `p` is a policy, and `sp` and `np` are policies or missing. */
+export function isValid(record: DmarcRecord): boolean {
+  const misspelled = (['sp', 'np'] as const).some(
     (tag) => record.tags.has(tag) && policyTag(record, tag) === null,
   );
-  return policyTag(record, 'p') !== null && !misspelt;
+  return policyTag(record, 'p') !== null && !misspelled;
 }
 
 /** The record for a domain without one. Never `aspf=s`: our return path is a subdomain. */
-export function ownDmarc(reportTo: string): string {
+export function newDmarc(reportTo: string): string {
   return `v=DMARC1; p=reject; rua=mailto:${reportTo}`;
 }
 
 /**
- * One record that keeps what theirs say, asks for quarantine at least, and sends the reports to us too. Of
- * several records the first to set a tag wins; report addresses are put together.
+ * One record with the tags of `records`, a policy of at least quarantine, and our report address. Of several records
+ * the first with a tag determines its value; report addresses are combined.
  */
 export function mergedDmarc(records: readonly string[], reportTo: string): string {
-  if (records.length === 0) return ownDmarc(reportTo);
+  if (records.length === 0) return newDmarc(reportTo);
   const parsed = records.map(parseDmarc);
   const tags = new Map(parsed.toReversed().flatMap(({ tags }) => [...tags]));
   const ours = `mailto:${reportTo}`;

@@ -1,15 +1,30 @@
+import type { DnsView } from '../../../dns/dns-view.ts';
+import { type DnsRecord, type RecordContext, txtRecord } from '../../dns-record.ts';
+import { reportAddress } from '../../names.ts';
 import type { DmarcRequirement } from '../../platform/platform.ts';
-import type { DnsView } from '../dns-view.ts';
-import { fail, type Judgement, pass, unknown } from './check.ts';
-import { type Discovery, discoverPolicy, type FoundPolicy, isUsable, mergedDmarc } from './dmarc-record.ts';
-import { whereabouts } from './misplaced.ts';
+import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown } from './check.ts';
+import {
+  type DiscoveredPolicy,
+  type Discovery,
+  discoverPolicy,
+  isValid,
+  mergedDmarc,
+  newDmarc,
+} from './dmarc-record.ts';
+import { findMisplaced } from './misplaced.ts';
 
-/**
- * Whether receivers find a DMARC policy for the domain, its own or inherited from the organizational domain
- * (RFC 9989), that fulfills the requirement.
- */
-export interface DmarcJudgement extends Judgement {
-  expected: string;
+export function dmarcRecord({ domain: { name } }: RecordContext): DnsRecord {
+  return txtRecord({
+    name: `_dmarc.${name}`,
+    value: newDmarc(reportAddress(name)),
+    description:
+      'DMARC, strict policy (supports BIMI): receivers reject mail in your name that is not authenticated. If other systems send for this domain, start with p=none and raise the policy after two weeks of clean reports.',
+    purpose: 'DMARC',
+  });
+}
+
+export function checkDmarc({ view, platform, domain: { name } }: CheckContext): Promise<CheckResult> {
+  return checkPolicy(view, { domain: name, reportTo: reportAddress(name), policy: platform.dmarcPolicy });
 }
 
 export interface DmarcSubject {
@@ -19,25 +34,29 @@ export interface DmarcSubject {
   policy: DmarcRequirement;
 }
 
-export async function checkDmarc(view: DnsView, subject: DmarcSubject): Promise<DmarcJudgement> {
+/**
+ * Whether receivers find a DMARC policy for the domain, its own or inherited from the organizational domain
+ * (RFC 9989), that fulfills the requirement.
+ */
+export async function checkPolicy(view: DnsView, subject: DmarcSubject): Promise<CheckResult> {
   const { domain, reportTo } = subject;
   const discovery = await discoverPolicy(view, domain);
   const expected = mergedDmarc(discovery.own, reportTo);
-  const judgement = judge(discovery, subject, expected);
-  if (judgement.verdict !== 'fail' || discovery.own.length > 0 || discovery.found !== null)
-    return { ...judgement, expected };
-  const elsewhere = await whereabouts(view, `_dmarc.${domain}`, domain, (value) =>
+  const judgment = judge(discovery, subject, expected);
+  if (judgment.verdict !== 'fail' || discovery.own.length > 0 || discovery.found !== null)
+    return { ...judgment, expected };
+  const hint = await findMisplaced(view, `_dmarc.${domain}`, domain, (value) =>
     /^\W*v\s*=\s*DMARC1/i.test(value),
   );
-  return { ...judgement, hint: elsewhere === '' ? judgement.hint : elsewhere, expected };
+  return { ...judgment, hint: hint === '' ? judgment.hint : hint, expected };
 }
 
 function judge(
-  { found, own, fault, unknown: why }: Discovery,
+  { found, own, fault, unknown: reason }: Discovery,
   { domain, reportTo, policy }: DmarcSubject,
   expected: string,
-): Judgement {
-  if (why !== null) return unknown(why);
+): Judgment {
+  if (reason !== null) return unknown(reason);
   if (own.length > 1) {
     return fail(
       own.join('\n'),
@@ -45,48 +64,48 @@ function judge(
     );
   }
   if (found === null) {
-    const reason = fault ?? `There is no DMARC record at _dmarc.${domain}, nor at a domain above it.`;
-    return fail(null, `${reason} Publish: ${expected}`);
+    const problem = fault ?? `There is no DMARC record at _dmarc.${domain} or at a domain above it.`;
+    return fail(null, `${problem} Publish: ${expected}`);
   }
   if (found.policy === 'none') {
-    if (policy === 'any' && isUsable(found.record) && found.record.tags.has('rua'))
+    if (policy === 'any' && isValid(found.record) && found.record.tags.has('rua'))
       return pass(found.record.text, monitoringAdvice(found, domain, reportTo));
     return fail(found.record.text, weakHint(found, domain, expected));
   }
   return pass(found.record.text, advice(found, domain, reportTo));
 }
 
-function weakHint(found: FoundPolicy, domain: string, expected: string): string {
+function weakHint(found: DiscoveredPolicy, domain: string, expected: string): string {
   const where = `_dmarc.${found.at}`;
-  if (!isUsable(found.record)) {
-    return `The record at ${where} has no valid policy (p, sp and np take none, quarantine or reject), so it asks receivers for nothing. Publish at _dmarc.${domain}: ${expected}`;
+  if (!isValid(found.record)) {
+    return `The record at ${where} has no valid policy (p, sp and np take none, quarantine or reject), so receivers apply none. Publish at _dmarc.${domain}: ${expected}`;
   }
   if (found.at !== domain) {
-    return `The policy that ${domain} inherits from ${where} is ${found.tag}=none. Publish a record of its own at _dmarc.${domain}: ${expected}`;
+    return `The policy that ${domain} inherits from ${where} is ${found.tag}=none. Publish a separate record at _dmarc.${domain}: ${expected}`;
   }
-  return `The policy is p=none, which asks receivers for nothing; p=quarantine is the least that counts. Change the record to: ${expected}`;
+  return `The policy is p=none, which has no effect on delivery; at least p=quarantine is required. Change the record to: ${expected}`;
 }
 
-function monitoringAdvice(found: FoundPolicy, domain: string, reportTo: string): string {
-  const raise = `The policy is ${found.tag}=none, which asks receivers for reports only. After two weeks of reports without failures of your own mail, change it to p=quarantine, then to p=reject.`;
+function monitoringAdvice(found: DiscoveredPolicy, domain: string, reportTo: string): string {
+  const raise = `The policy is ${found.tag}=none, which only requests reports. After two weeks of reports without failures of your own mail, change it to p=quarantine, then to p=reject.`;
   return [raise, advice(found, domain, reportTo)].filter((note) => note !== '').join(' ');
 }
 
-/** What is worth saying although the check passes. */
-function advice(found: FoundPolicy, domain: string, reportTo: string): string {
+/** Recommendations for a policy that passes. */
+function advice(found: DiscoveredPolicy, domain: string, reportTo: string): string {
   const { tags } = found.record;
   const notes = [
     found.at === domain
       ? ''
       : `The policy is inherited from _dmarc.${found.at} (${found.tag}=${found.policy}).`,
     tags.get('t')?.toLowerCase() === 'y'
-      ? 'The record says t=y (testing), so receivers apply one step less than the policy.'
+      ? 'The record has t=y (testing), so receivers apply one step less than the policy.'
       : '',
     /^\d+$/.test(tags.get('pct') ?? '') && tags.get('pct') !== '100'
-      ? 'The record has a pct tag, which older receivers apply to a part of the mail only.'
+      ? 'The record has a pct tag, which older receivers apply to only a part of the mail.'
       : '',
     tags.get('aspf')?.toLowerCase() === 's'
-      ? 'With aspf=s the SPF of the return path does not count for DMARC, and everything rests on DKIM: remove that tag.'
+      ? 'With aspf=s the SPF of the return path does not count for DMARC, so only DKIM does: remove that tag.'
       : '',
     tags.get('rua')?.toLowerCase().includes(reportTo)
       ? ''

@@ -1,37 +1,32 @@
-import type { DnsView } from '../dns-view.ts';
+import type { DnsView } from '../../../dns/dns-view.ts';
 
-/**
- * Where a record that is missing may have ended up: the two slips that DNS consoles invite. Asked only after
- * the record was not found at its place.
- */
+/** Where a missing record was published instead: the common mistakes in DNS consoles. */
 
-/**
- * A sentence about the record's whereabouts, '' when there is no trace of it. `looksRight` recognises it.
- */
-export async function whereabouts(
+/** A hint on where the record is, '' when it is not found anywhere. `isMatch` recognizes the record. */
+export async function findMisplaced(
   view: DnsView,
   name: string,
   domain: string,
-  looksRight: (value: string) => boolean,
+  isMatch: (value: string) => boolean,
 ): Promise<string> {
   const doubled = `${name}.${domain}`;
   const [elsewhere, alias] = await Promise.all([view.txt(doubled), view.cname(name)]);
-  if (elsewhere.kind === 'records' && elsewhere.records.some(looksRight))
-    return doubledName(doubled, name, domain);
+  if (elsewhere.kind === 'records' && elsewhere.records.some(isMatch))
+    return doubledNameHint(doubled, name, domain);
   if (alias.kind === 'records') {
-    return `${name} is a CNAME to ${alias.records[0]}, and there is no such record there: publish it at that name, or replace the CNAME by the record itself.`;
+    return `${name} is a CNAME to ${alias.records[0]}, which has no such record: publish it at that name, or replace the CNAME with the record itself.`;
   }
   return '';
 }
 
-/** The console appended the zone's name to a name that had it already. */
-export function doubledName(doubled: string, name: string, domain: string): string {
+/** The console appended the domain to a name that already ended with it. */
+export function doubledNameHint(doubled: string, name: string, domain: string): string {
   const relative = name === domain ? '@' : name.slice(0, -domain.length - 1);
-  return `The record stands at ${doubled}, with the domain twice: this DNS console adds the domain itself, so enter the name as "${relative}".`;
+  return `The record is at ${doubled}, with the domain twice: this DNS console appends the domain itself, so enter the name as "${relative}".`;
 }
 
-/** The zone cut above `name`, when the part of the zone that holds it is served by other name servers. */
-export async function delegation(view: DnsView, name: string): Promise<string> {
+/** A hint when `name` is delegated to other name servers, else ''. */
+export async function findDelegation(view: DnsView, name: string): Promise<string> {
   const servers = await view.ns(name);
   return servers.kind === 'records'
     ? `${name} is delegated to ${servers.records.join(', ')}: publish the record there, not in the parent zone.`

@@ -1,52 +1,50 @@
 import { isIP } from 'node:net';
 
-/**
- * SPF records as text (RFC 7208 §4.5, §4.6, §12): recognising them, and writing our include into one that is
- * there already. Evaluates nothing.
- */
+/** SPF records as text (RFC 7208 §4.5, §4.6, §12): recognizing them and adding our include. Evaluates nothing. */
+
 const VERSION = 'v=spf1';
 const ALL = /^[-~?+]?all$/i;
 const REDIRECT = /^redirect=/i;
 
-/** RFC 7208 §4.5: the version, then a blank or the end. */
+/** RFC 7208 §4.5: the version, then a space or the end. */
 export function isSpf(text: string): boolean {
   return /^v=spf1(?: |$)/i.test(text);
 }
 
-/** What someone meant to be one: blanks or quotes before the version, another separator after it. */
+/** A record intended as SPF: with spaces or quotes before the version, or another separator after it. */
 export function looksLikeSpf(text: string): boolean {
   return /^[\s"']*v\s*=\s*spf1\b/i.test(text);
 }
 
 /** The record for a name without one. */
-export function ownSpf(include: string): string {
+export function newSpf(include: string): string {
   return `${VERSION} include:${include} ~all`;
 }
 
 /**
- * One record that says what `records` say and includes us: the include stands before the final `all`, because
- * whatever follows that is never looked at (RFC 7208 §5.1), and before a `redirect`. Of several records the
- * mechanisms are put together; of their `all`s the mildest stays, `+all` excepted, which lets anybody pass.
+ * One record with the terms of `records` and our include. The include is before the final `all`, because terms after
+ * it are never evaluated (RFC 7208 §5.1), and before a `redirect`. The mechanisms of several records are combined; of
+ * their `all` terms the least strict one is used, except `+all`, which allows everyone.
  */
 export function mergedSpf(records: readonly string[], include: string): string {
   const terms = records.flatMap((record) => termsOf(record));
-  if (terms.length === 0) return ownSpf(include);
+  if (terms.length === 0) return newSpf(include);
   const ours = `include:${include}`.toLowerCase();
   const kept = terms.filter((term) => !ALL.test(term) && term.toLowerCase().replace(/^\+/, '') !== ours);
   const mechanisms = [...new Set(kept.filter((term) => !isModifier(term)))];
   // Each modifier once (RFC 7208 §6).
   const modifiers = kept.filter(isModifier).filter(isFirstOfItsName);
   const all = terms.filter((term) => ALL.test(term)).map((term) => term.toLowerCase());
-  // A redirect counts only where there is no `all` (RFC 7208 §6.1), and only once.
+  // A redirect applies only without an `all` (RFC 7208 §6.1), and only once.
   const redirect = all.length === 0 ? modifiers.filter((term) => REDIRECT.test(term)).slice(0, 1) : [];
   const rest = modifiers.filter((term) => !REDIRECT.test(term));
-  const end = all.length > 0 ? [mildest(all)] : redirect;
+  const end = all.length > 0 ? [leastStrict(all)] : redirect;
   return [VERSION, ...mechanisms, `include:${include}`, ...end, ...rest].join(' ');
 }
 
 /**
- * A term with its usual typing errors corrected (RFC 7208 §4.6.1, §5), null when nothing sensible is left of it.
- * Whether the result is valid is not checked.
+ * A term with common typing errors corrected (RFC 7208 §4.6.1, §5), null when it cannot be corrected. The result is
+ * not validated.
  */
 export function correctedTerm(term: string): string | null {
   const plain = term.replace(/^[\u2010-\u2015\u2212]/, '-').replace(/,+$/, '');
@@ -62,7 +60,7 @@ export function correctedTerm(term: string): string | null {
   return plain;
 }
 
-/** `include=name`: valid as an unknown modifier, so receivers ignore it (RFC 7208 §6), but meant as a mechanism. */
+/** `include=name`: valid as an unknown modifier, which receivers ignore (RFC 7208 §6), but meant as a mechanism. */
 export function isMistypedMechanism(term: string): boolean {
   return /^[-~?+]?(?:include|exists|a|mx|ptr|ip4|ip6)=/i.test(term);
 }
@@ -73,13 +71,13 @@ function ipKind(text: string): 'ip4' | 'ip6' | null {
   return version === 0 ? null : version === 4 ? 'ip4' : 'ip6';
 }
 
-/** The record with our include first: no term can decide before it (RFC 7208 §4.6.2). */
+/** The record with our include first, so that no term matches before it (RFC 7208 §4.6.2). */
 export function withIncludeFirst(record: string, include: string): string {
   const terms = termsOf(record).filter((term) => term !== `include:${include}`);
   return [VERSION, `include:${include}`, ...terms].join(' ');
 }
 
-/** The terms of several records, without duplicates; "include: name" was meant to be one term. */
+/** The terms of several records, without duplicates; "include: name" counts as one term. */
 export function termsOfAll(records: readonly string[]): string[] {
   const joined = records.map((record) =>
     record.replace(/(include|ip[46]|a|mx|redirect)([:=])\s+(?=\S)/gi, '$1$2'),
@@ -95,8 +93,8 @@ export function includedNames(record: string): string[] {
   });
 }
 
-/** Whether the record lets everybody pass. */
-export function passesEverybody(record: string): boolean {
+/** Whether the record has `+all`. */
+export function passesEveryone(record: string): boolean {
   return termsOf(record).some((term) => /^\+?all$/i.test(term));
 }
 
@@ -118,6 +116,6 @@ function isFirstOfItsName(modifier: string, at: number, all: readonly string[]):
   return all.findIndex((other) => nameOf(other) === nameOf(modifier)) === at;
 }
 
-function mildest(all: string[]): string {
+function leastStrict(all: string[]): string {
   return ['?all', '~all', '-all'].find((term) => all.includes(term)) ?? '~all';
 }

@@ -1,8 +1,8 @@
 import { spf } from 'mailauth/lib/spf/index.js';
+import type { DnsView, LookupResult } from '../../../dns/dns-view.ts';
 import type { EgressSet } from '../../platform/egress-addresses.ts';
-import type { DnsView, Seen } from '../dns-view.ts';
-import { fail, type Judgement, listed, pass, unknown } from './check.ts';
-import { whereabouts } from './misplaced.ts';
+import { type CheckResult, fail, type Judgment, listed, pass, unknown } from './check.ts';
+import { findMisplaced } from './misplaced.ts';
 import {
   correctedTerm,
   includedNames,
@@ -10,16 +10,13 @@ import {
   isSpf,
   looksLikeSpf,
   mergedSpf,
-  ownSpf,
-  passesEverybody,
+  newSpf,
+  passesEveryone,
   termsOfAll,
   withIncludeFirst,
 } from './spf-record.ts';
 
-/**
- * Whether receivers let mail from our addresses pass: the SPF of a name is evaluated (RFC 7208) once for
- * every address, as a receiver would.
- */
+/** Whether our mail passes SPF: the record of a name is evaluated (RFC 7208) for every egress address. */
 export interface SpfSubject {
   /** The name in the envelope sender. */
   domain: string;
@@ -31,44 +28,40 @@ export interface SpfSubject {
   helo: string;
 }
 
-export interface SpfJudgement extends Judgement {
-  expected: string;
-}
-
-/** Milliseconds for the evaluation of one address; DNS is asked once for all of them. */
-const MAX_EVALUATION = 15_000;
+/** For one address; the addresses share their lookups. */
+const EVALUATION_TIMEOUT_MS = 15_000;
 /** RFC 7208 §4.6.4. */
 const MAX_LOOKUPS = 10;
 
-export async function checkSpf(view: DnsView, subject: SpfSubject): Promise<SpfJudgement> {
+export async function checkSpf(view: DnsView, subject: SpfSubject): Promise<CheckResult> {
   const { domain } = subject;
   const answer = await view.txt(domain);
   const expected = await expectedSpf(view, subject, answer);
-  const judgement = await judge(view, subject, answer, expected);
-  return { ...judgement, expected };
+  const judgment = await judge(view, subject, answer, expected);
+  return { ...judgment, expected };
 }
 
 async function judge(
   view: DnsView,
   subject: SpfSubject,
-  answer: Seen<string>,
+  answer: LookupResult<string>,
   expected: string,
-): Promise<Judgement> {
+): Promise<Judgment> {
   const { domain, egress } = subject;
-  if (answer.kind === 'unknown') return unknown(answer.why);
+  if (answer.kind === 'unknown') return unknown(answer.reason);
   const records = answer.kind === 'records' ? answer.records.filter(isSpf) : [];
   const found = records.length > 0 ? records.join('\n') : null;
   if (records.length > 1) {
     return fail(
       found,
-      `There are ${records.length} SPF records at ${domain}; receivers treat that as an error. Merge them into one: ${expected}`,
+      `There are ${records.length} SPF records at ${domain}, which receivers treat as an error. Merge them into one: ${expected}`,
     );
   }
   const [record] = records;
   if (record === undefined) return missing(view, subject, answer, expected);
 
   const results = await evaluateAll(view, subject);
-  if ('why' in results) return unknown(results.why);
+  if ('kind' in results) return unknown(results.reason);
   const broken = results.find(({ result }) => result === 'permerror');
   if (broken) return fail(found, errorHint(broken, subject, expected));
   const refused = results.filter(({ result }) => !['pass', 'temperror'].includes(result));
@@ -78,38 +71,42 @@ async function judge(
   if (egress.unknown !== null) return unknown(egress.unknown);
   return pass(
     found,
-    passesEverybody(record)
-      ? 'The record ends with "+all", which lets anybody send in your name: use "~all".'
+    passesEveryone(record)
+      ? 'The record ends with "+all", which allows everyone to send in your name: use "~all".'
       : '',
   );
 }
 
-/** Terms of existing records that are tried one by one; a longer record is replaced by ours. */
+/** Terms of existing records that are evaluated one by one; a longer record is replaced by ours. */
 const MAX_TERMS = 100;
 
 /**
  * The record to publish: ours, or the existing one with our include, corrected until it passes for our addresses.
- * Terms are corrected or, when they make the record an error, removed; our include goes first where another
- * term would decide before it.
+ * Terms are corrected or, when they make the record an error, removed; our include is first where another term would
+ * match before it.
  */
-async function expectedSpf(view: DnsView, subject: SpfSubject, answer: Seen<string>): Promise<string> {
+async function expectedSpf(
+  view: DnsView,
+  subject: SpfSubject,
+  answer: LookupResult<string>,
+): Promise<string> {
   const { include } = subject;
   const existing = answer.kind === 'records' ? answer.records.filter(looksLikeSpf) : [];
-  if (existing.length === 0) return ownSpf(include);
+  if (existing.length === 0) return newSpf(include);
   const merged = mergedSpf(existing, include);
-  // Our include is the platform operator's to repair: no wording of this record helps.
-  if (!(await passesWith(view, subject, ownSpf(include)))) return merged;
+  // Only the operator of the platform can correct our include: no change of this record helps.
+  if (!(await passesWith(view, subject, newSpf(include)))) return merged;
   const terms = termsOfAll(existing);
   if (!terms.some(isMistypedMechanism) && (await passesWith(view, subject, merged))) return merged;
-  if (terms.length > MAX_TERMS) return ownSpf(include);
+  if (terms.length > MAX_TERMS) return newSpf(include);
   const kept = await Promise.all(terms.map((term) => validTerm(view, subject, term)));
   const corrected = mergedSpf([`v=spf1 ${kept.filter((term) => term !== null).join(' ')}`], include);
   for (const candidate of [corrected, withIncludeFirst(corrected, include)])
     if (await passesWith(view, subject, candidate)) return candidate;
-  return ownSpf(include);
+  return newSpf(include);
 }
 
-/** The term, corrected where need be; null when a record with it alone is an error. */
+/** The term, corrected if necessary; null when a record with this term alone is an error. */
 async function validTerm(view: DnsView, subject: SpfSubject, term: string): Promise<string | null> {
   for (const candidate of [correctedTerm(term), term]) {
     if (candidate === null) continue;
@@ -120,11 +117,11 @@ async function validTerm(view: DnsView, subject: SpfSubject, term: string): Prom
   return null;
 }
 
-/** Whether the domain with this record passes for every address of ours; a temporary DNS error counts as yes. */
+/** Whether the domain with this record passes for every egress address; a temporary DNS error counts as a pass. */
 async function passesWith(view: DnsView, subject: SpfSubject, record: string): Promise<boolean> {
   const resolve = withRecord(view.resolve, subject.domain, record);
   const results = await evaluateAll({ ...view, resolve }, subject);
-  if ('why' in results) return true;
+  if ('kind' in results) return true;
   return results.every(({ result }) => result === 'pass' || result === 'temperror');
 }
 
@@ -137,48 +134,47 @@ function withRecord(resolve: DnsView['resolve'], domain: string, record: string)
 async function missing(
   view: DnsView,
   { domain, zone }: SpfSubject,
-  answer: Seen<string>,
+  answer: LookupResult<string>,
   expected: string,
-): Promise<Judgement> {
+): Promise<Judgment> {
   const malformed = answer.kind === 'records' ? answer.records.filter(looksLikeSpf) : [];
   if (malformed.length > 0) {
     return fail(
       malformed.join('\n'),
-      `The record at ${domain} must begin with "v=spf1" and a blank, without quotation marks, or receivers do not see it. Publish: ${expected}`,
+      `The record at ${domain} must begin with "v=spf1" and a space, without quotation marks, or receivers ignore it. Publish: ${expected}`,
     );
   }
-  const elsewhere = await whereabouts(view, domain, zone, looksLikeSpf);
-  return fail(
-    null,
-    elsewhere === '' ? `There is no SPF record at ${domain}. Publish: ${expected}` : elsewhere,
-  );
+  const hint = await findMisplaced(view, domain, zone, looksLikeSpf);
+  return fail(null, hint === '' ? `There is no SPF record at ${domain}. Publish: ${expected}` : hint);
 }
 
 interface Evaluation {
   address: string;
   result: string;
-  /** mailauth's words for an error, '' otherwise. */
+  /** mailauth's error message, '' otherwise. */
   reason: string;
   lookups: number;
 }
 
 /**
- * Stands for our addresses where none is known: of a block that nobody will ever use (RFC 1112 §4), so that
- * only a term that lets everybody pass takes it by chance.
+ * Replaces our addresses where none is known: from a reserved block (RFC 1112 §4), so that only a term that matches
+ * every address matches it by chance.
  */
 const STAND_IN = '240.0.0.1';
 
 /**
- * For every address of ours. With none known, the record counts when it includes ours (contract §13.2): it is
- * evaluated as if our record listed the stand-in, so that an include behind `all`, or in a record that is an
- * error, does not count.
+ * For every egress address. When none is known, the record passes if it includes ours: it is evaluated as if our
+ * record listed the stand-in, so that an include after `all`, or in a record that is an error, does not count.
  */
-async function evaluateAll(view: DnsView, subject: SpfSubject): Promise<Evaluation[] | { why: string }> {
+async function evaluateAll(
+  view: DnsView,
+  subject: SpfSubject,
+): Promise<Evaluation[] | { kind: 'unknown'; reason: string }> {
   const { include, egress } = subject;
   if (egress.addresses.length > 0) {
     return Promise.all(egress.addresses.map((address) => evaluate(view.resolve, subject, address)));
   }
-  if (egress.unknown !== null) return { why: egress.unknown };
+  if (egress.unknown !== null) return { kind: 'unknown', reason: egress.unknown };
   const ours = await view.txt(include);
   if (ours.kind === 'unknown') return ours;
   const resolve: DnsView['resolve'] = (name, type) =>
@@ -199,9 +195,9 @@ async function evaluate(
     ip: address,
     helo,
     mta: helo,
-    // Exactly RFC 7208: what only a lenient receiver accepts must not count as set up.
+    // Exactly RFC 7208: a record that only lenient receivers accept must not pass.
     strict: true,
-    maxElapsedTime: MAX_EVALUATION,
+    maxElapsedTime: EVALUATION_TIMEOUT_MS,
   });
   const { result, comment } = response.status;
   const reason =
@@ -220,7 +216,7 @@ function errorHint(
   expected: string,
 ): string {
   if (lookups > MAX_LOOKUPS || /too many dns/i.test(reason)) {
-    return `Evaluating the SPF of ${domain} takes more than ${MAX_LOOKUPS} DNS look-ups, so receivers treat it as an error (RFC 7208 §4.6.4). Remove includes that are no longer needed, or write their addresses as ip4: and ip6: terms.`;
+    return `Evaluating the SPF of ${domain} requires more than ${MAX_LOOKUPS} DNS lookups, so receivers treat it as an error (RFC 7208 §4.6.4). Remove includes that are no longer needed, or list their addresses as ip4: and ip6: terms.`;
   }
   if (/void/i.test(reason)) {
     return `The SPF of ${domain} names more than two hosts that do not exist, so receivers treat it as an error. Remove those terms.`;
@@ -245,6 +241,6 @@ function refusedHint(
   }
   const still = `The record includes ${include}, but mail from ${whose} still gets "${result}"`;
   return known.length === 0
-    ? `${still}: a term before the include decides. Change it to: ${expected}`
-    : `${still}. Either a term before the include decides, or ${include} does not list that address: the operator of this platform must publish the records of "postrider zone".`;
+    ? `${still}: a term before the include matches first. Change it to: ${expected}`
+    : `${still}. Either a term before the include matches first, or ${include} does not list that address: the operator of this platform must publish the records of "postrider zone".`;
 }

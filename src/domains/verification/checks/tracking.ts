@@ -1,45 +1,74 @@
-import { addressesOf, type DnsView } from '../dns-view.ts';
-import { fail, type Judgement, pass, unknown } from './check.ts';
+import { addressesOf, type DnsView } from '../../../dns/dns-view.ts';
+import type { DnsRecord, RecordContext } from '../../dns-record.ts';
+import { linkHost } from '../../names.ts';
+import { trackHost } from '../../platform/platform.ts';
+import { type CheckContext, type CheckResult, fail, type Judgment, pass, unknown } from './check.ts';
 
-/**
- * Which host tracked links may name: the domain's own one when it leads to us, so that no recipient ever gets
- * a link that does not work.
- */
-export interface TrackingSubject {
-  /** Tried first; null when there is none. */
+/** Which host tracked links use: the domain's own only while it leads to us, so that no link is ever broken. */
+
+export function trackingRecord({ domain, platform }: RecordContext): DnsRecord {
+  return {
+    type: 'CNAME',
+    name: linkHost(domain.name),
+    value: trackHost(platform),
+    description: 'Open and click tracking under your own name.',
+    purpose: 'Tracking',
+  };
+}
+
+export async function checkTracking(context: CheckContext): Promise<CheckResult> {
+  const { view, platform, domain, answersHttps } = context;
+  const target = trackHost(platform);
+  const { host, ...judgment } = await chooseLinkHost(view, {
+    custom: domain.tracking_domain,
+    standard: linkHost(domain.name),
+    target,
+    answersHttps: platform.publicUrl.startsWith('https:') ? answersHttps : null,
+  });
+  return {
+    ...judgment,
+    expected: `CNAME ${target}`,
+    changes: host === undefined ? {} : { tracking_host: host },
+  };
+}
+
+export interface LinkHostCandidates {
+  /** Preferred; null: none. */
   custom: string | null;
   /** `link.<domain>` */
-  usual: string;
+  standard: string;
   /** `track.<hostname>` */
   target: string;
-  /** Whether the host answers over valid HTTPS; null where links are http anyway. */
+  /** Whether the host answers over valid HTTPS; null where links use http. */
   answersHttps: ((host: string) => Promise<boolean>) | null;
 }
 
-export interface TrackingJudgement extends Judgement {
-  /** The host for links, null for the platform's own; undefined: not known, whatever was stays. */
+export interface LinkHostChoice extends Judgment {
+  /** The host for links, null for the platform's own; undefined: not known. */
   host: string | null | undefined;
 }
 
-/** Judges the host that is wanted; `host` is the best that works. */
-export async function checkTracking(view: DnsView, subject: TrackingSubject): Promise<TrackingJudgement> {
-  const usual = checkHost(view, subject.usual, subject);
-  if (subject.custom === null) {
-    const judgement = await usual;
-    return { ...judgement, host: hostBy([[subject.usual, judgement]]) };
+/** Judges the preferred host; `host` is the first candidate that passes. */
+export async function chooseLinkHost(view: DnsView, candidates: LinkHostCandidates): Promise<LinkHostChoice> {
+  const { custom } = candidates;
+  const standard = checkHost(view, candidates.standard, candidates);
+  if (custom === null) {
+    const judgment = await standard;
+    return { ...judgment, host: firstPassing([[candidates.standard, judgment]]) };
   }
-  const [wanted, fallback] = await Promise.all([checkHost(view, subject.custom, subject), usual]);
-  const host = hostBy([
-    [subject.custom, wanted],
-    [subject.usual, fallback],
+  const [preferred, fallback] = await Promise.all([checkHost(view, custom, candidates), standard]);
+  const host = firstPassing([
+    [custom, preferred],
+    [candidates.standard, fallback],
   ]);
-  const meanwhile = host === null ? "the platform's own address" : host;
-  const hint = wanted.verdict === 'fail' ? `${wanted.hint} Until then links use ${meanwhile}.` : wanted.hint;
-  return { ...wanted, hint, host };
+  const current = host === null ? "the platform's own address" : host;
+  const hint =
+    preferred.verdict === 'fail' ? `${preferred.hint} Until then links use ${current}.` : preferred.hint;
+  return { ...preferred, hint, host };
 }
 
-/** The first that passes; undefined as soon as one before it is not known. */
-function hostBy(hosts: [string, Judgement][]): string | null | undefined {
+/** The first host that passes; undefined when the result of one before it is unknown. */
+function firstPassing(hosts: [string, Judgment][]): string | null | undefined {
   for (const [host, { verdict }] of hosts) {
     if (verdict === 'unknown') return undefined;
     if (verdict === 'pass') return host;
@@ -50,15 +79,15 @@ function hostBy(hosts: [string, Judgement][]): string | null | undefined {
 async function checkHost(
   view: DnsView,
   host: string,
-  { target, answersHttps }: TrackingSubject,
-): Promise<Judgement> {
+  { target, answersHttps }: LinkHostCandidates,
+): Promise<Judgment> {
   const [alias, addresses, ours] = await Promise.all([
     view.cname(host),
     addressesOf(view, host),
     addressesOf(view, target),
   ]);
-  const unsure = [alias, addresses, ours].find((answer) => answer.kind === 'unknown');
-  if (unsure) return unknown(unsure.why);
+  const failed = [alias, addresses, ours].find((answer) => answer.kind === 'unknown');
+  if (failed) return unknown(failed.reason);
   const found =
     alias.kind === 'records'
       ? `CNAME ${alias.records[0]}`
@@ -71,11 +100,11 @@ async function checkHost(
     return pointsHere
       ? fail(
           found,
-          `The CNAME is right, but ${target} has no address yet: the operator of this platform must publish the records of "postrider zone".`,
+          `The CNAME is correct, but ${target} has no address yet: the operator of this platform must publish the records of "postrider zone".`,
         )
       : fail(found, `${host} does not lead to this platform. Publish: CNAME ${target}`);
   }
-  // By address, so that a longer chain, or a zone that cannot hold the CNAME, may lead here too.
+  // By address, so that a longer chain of CNAMEs, or a zone that cannot have one, may lead here too.
   const reached =
     addresses.kind === 'records' && addresses.records.some((address) => ours.records.includes(address));
   if (!pointsHere && !reached)
@@ -83,7 +112,7 @@ async function checkHost(
   if (answersHttps !== null && !(await answersHttps(host))) {
     return fail(
       found,
-      `${host} leads here, but does not answer over HTTPS with a valid certificate for that name: have the proxy in front obtain one, or verify again in a minute where this platform does that by itself.`,
+      `${host} leads here, but does not answer over HTTPS with a valid certificate for that name: let the reverse proxy obtain one, or verify again in a minute if this platform obtains certificates itself.`,
     );
   }
   return pass(found);

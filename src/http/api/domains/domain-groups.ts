@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isRefusal, refuse } from '../../../core/refusal.ts';
+import { type DomainGroup, presentDomainGroup } from '../../../domains/present.ts';
 import type { Domains } from '../../../domains/service.ts';
-import { shownGroup } from '../../../domains/shown.ts';
 import { type Route, route } from '../../route.ts';
 import { definedFields } from '../fields.ts';
 import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
@@ -11,7 +11,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
   const listed = (accountId: string, query: { limit: number; lastKey?: string | undefined }) => {
     const page = pageOfAll('domain-groups', groups.list(accountId), query, ({ group_id }) => group_id);
     if (isRefusal(page)) return page;
-    return { status: 200, data: { domainGroups: page.rows.map(shownGroup), ...page.end } };
+    return { status: 200, data: { domainGroups: page.rows.map(presentDomainGroup), ...page.end } };
   };
   return [
     route({
@@ -46,7 +46,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       handle: async ({ caller, body }) => {
         const { description = null, color = null, icon = null } = body;
         const group = await groups.create(caller.accountId, { name: body.name, description, color, icon });
-        return { status: 201, data: { domainGroup: shownGroup(group) } };
+        return { status: 201, data: { domainGroup: presentDomainGroup(group) } };
       },
     }),
     route({
@@ -84,7 +84,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       refusals: ['GROUP_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const group = groups.get(caller.accountId, params.groupId);
-        return isRefusal(group) ? group : { status: 200, data: { domainGroup: shownGroup(group) } };
+        return isRefusal(group) ? group : { status: 200, data: { domainGroup: presentDomainGroup(group) } };
       },
     }),
     route({
@@ -104,7 +104,7 @@ export function domainGroupRoutes({ domains: { groups } }: { domains: Domains })
       refusals: ['GROUP_NOT_FOUND'],
       handle: async ({ caller, params, body }) => {
         const group = await groups.update(caller.accountId, params.groupId, definedFields(body));
-        return isRefusal(group) ? group : { status: 200, data: { domainGroup: shownGroup(group) } };
+        return isRefusal(group) ? group : { status: 200, data: { domainGroup: presentDomainGroup(group) } };
       },
     }),
     route({
@@ -161,7 +161,7 @@ const one = z.object({ domainGroup: group }).meta({ id: 'DomainGroupResult' });
 const list = z.object({ domainGroups: z.array(group), ...pageEndFields }).meta({ id: 'DomainGroupList' });
 
 const EXAMPLE_ID = 'dgroup_1769860800000_4k2m9x7q1zab';
-const EXAMPLE: z.output<typeof group> = {
+const EXAMPLE: DomainGroup = {
   groupId: EXAMPLE_ID,
   name: 'Shops',
   description: 'Domains of the web shops',

@@ -183,8 +183,8 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
             ...(proven
               ? {}
               : { message: `Reports are shown once the DKIM record of ${domain.name} is verified.` }),
-            dmarc: dmarcOf(dmarc),
-            tls: tlsOf(tls),
+            dmarc: presentDmarc(dmarc),
+            tls: presentTls(tls),
           },
         };
       },
@@ -192,7 +192,7 @@ export function domainReportRoutes({ domains, reader, clock }: DomainReportDeps)
   ];
 }
 
-function dmarcOf({ total, sources, reports }: DomainReports['dmarc']) {
+function presentDmarc({ total, sources, reports }: DomainReports['dmarc']) {
   return {
     ...total,
     sources: sources.map((row) => ({
@@ -222,7 +222,7 @@ function policyOf({ policy }: DmarcReportRow): string {
   return published.p;
 }
 
-function tlsOf({ total, failures, reports }: DomainReports['tls']) {
+function presentTls({ total, failures, reports }: DomainReports['tls']) {
   return {
     ...total,
     failures: failures.map((row) => ({

@@ -1,17 +1,9 @@
 import { z } from 'zod';
+import { mapFlags, REPORTED_CHECKS } from '../../../domains/verification/checks.ts';
 
 /** Domains and DNS records in responses, and examples for the documentation. */
-const flags = {
-  dkimEnabled: z.boolean(),
-  spfConfigured: z.boolean(),
-  dmarcConfigured: z.boolean(),
-  mxConfigured: z.boolean(),
-};
-const altFlags = {
-  altDkimEnabled: z.boolean(),
-  altSpfConfigured: z.boolean(),
-  altDmarcConfigured: z.boolean(),
-};
+const flags = mapFlags('primary', () => z.boolean());
+const altFlags = mapFlags('secondary', () => z.boolean());
 const status = z.enum(['PENDING', 'SUCCESS', 'TEMPORARY_FAILURE', 'FAILED']).meta({ id: 'DomainStatus' });
 const altStatus = z.enum(['PENDING', 'ACTIVE']);
 const altDomainId = z.string().describe('Id of the domain on the secondary lane.');
@@ -75,7 +67,7 @@ export const recordsOfDomain = z
 
 const check = z
   .object({
-    check: z.enum(['dkim', 'spf', 'dmarc', 'mx', 'tracking', 'altDkim', 'returnPathSpf']),
+    check: z.enum(REPORTED_CHECKS),
     passed: z.boolean(),
     result: z
       .enum(['ok', 'missing', 'wrong', 'unknown'])
@@ -106,8 +98,8 @@ const ID = 'domain_1769860800000_8m2k4x7q1zab';
 const ALT_ID = 'alt_1769860800000_5c9d3e7f1abz';
 const GROUP_ID = 'dgroup_1769860800000_4k2m9x7q1zab';
 const TIME = '2026-01-31T12:00:00.000Z';
-const NO_FLAGS = { dkimEnabled: false, spfConfigured: false, dmarcConfigured: false, mxConfigured: false };
-const NO_ALT_FLAGS = { altDkimEnabled: false, altSpfConfigured: false, altDmarcConfigured: false };
+const NO_FLAGS = mapFlags('primary', () => false);
+const NO_ALT_FLAGS = mapFlags('secondary', () => false);
 
 const RECORDS: z.output<typeof dnsRecord>[] = [
   {

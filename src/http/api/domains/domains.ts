@@ -1,8 +1,12 @@
 import { z } from 'zod';
 import { isRefusal } from '../../../core/refusal.ts';
+import {
+  presentDomain,
+  presentFlags,
+  presentSecondaryFlags,
+  verificationMessage,
+} from '../../../domains/present.ts';
 import type { Domains } from '../../../domains/service.ts';
-import { shownAltFlags, shownDomain, shownFlags } from '../../../domains/shown.ts';
-import { verificationMessage } from '../../../domains/verification/messages.ts';
 import type { DomainRow } from '../../../store/domains/domains.ts';
 import { type Route, type RouteDescription, route } from '../../route.ts';
 import { pageEndFields, pageOfAll, pagingWide } from '../paging.ts';
@@ -42,7 +46,7 @@ function collectionRoutes(domains: Domains): Route[] {
         const page = pageOfAll('domains', all, query, ({ domain_id }) => domain_id);
         if (isRefusal(page)) return page;
         const { count: _, ...end } = page.end;
-        return { status: 200, data: { domains: page.rows.map(shownDomain), total: all.length, ...end } };
+        return { status: 200, data: { domains: page.rows.map(presentDomain), total: all.length, ...end } };
       },
     }),
     route({
@@ -106,7 +110,7 @@ function memberRoutes(domains: Domains): Route[] {
       refusals: ['DOMAIN_NOT_FOUND'],
       handle: ({ caller, params }) => {
         const domain = domains.get(caller.accountId, params.domainId);
-        return isRefusal(domain) ? domain : { status: 200, data: shownDomain(domain) };
+        return isRefusal(domain) ? domain : { status: 200, data: presentDomain(domain) };
       },
     }),
     route({
@@ -138,7 +142,7 @@ function memberRoutes(domains: Domains): Route[] {
             ? domains.get(caller.accountId, params.domainId)
             : await domains.setTrackingDomain(caller.accountId, params.domainId, body.trackingDomain);
         if (isRefusal(domain)) return domain;
-        return { status: 200, data: { message: trackingMessage(domain, domains), ...shownDomain(domain) } };
+        return { status: 200, data: { message: trackingMessage(domain, domains), ...presentDomain(domain) } };
       },
     }),
     route({
@@ -226,10 +230,10 @@ function dnsRoutes(domains: Domains): Route[] {
             ...namesOf(domain),
             ...domains.records(domain),
             status: domain.status,
-            ...shownFlags(domain),
+            ...presentFlags(domain),
             altDomainId: domain.alt_domain_id,
             altStatus: domain.alt_status,
-            ...shownAltFlags(domain),
+            ...presentSecondaryFlags(domain),
           },
         };
       },
@@ -257,9 +261,9 @@ function dnsRoutes(domains: Domains): Route[] {
             message: verificationMessage(domain, checks),
             ...namesOf(domain),
             status: domain.status,
-            ...shownFlags(domain),
+            ...presentFlags(domain),
             altStatus: domain.alt_status,
-            ...shownAltFlags(domain),
+            ...presentSecondaryFlags(domain),
             checks,
           },
         };

@@ -60,7 +60,7 @@ const EXAMPLE = {
       useCase: 'tx',
       useCaseName: 'Transactional',
       description:
-        'Messages that one person awaits: password resets, order confirmations, invoices, system notifications.',
+        'Messages that one person expects: password resets, order confirmations, invoices, system notifications.',
       icon: '🔔',
       region: { code: 'local', name: 'This server' },
       canSendEmail: true,

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { checkKey } from '../../../../src/domains/verification/checks/dkim.ts';
-import { freshPublicKey, viewOf, type Zone } from '../../zone.ts';
+import { fixedPublicKey } from '../../../support/rsa-keys.ts';
+import { viewOf, type Zone } from '../../zone.ts';
 
-const P = freshPublicKey();
-const OTHER = freshPublicKey();
+const P = fixedPublicKey(0);
+const OTHER = fixedPublicKey(1);
 const NAME = 'pr1._domainkey.example.com';
 const RIGHT = `v=DKIM1; k=rsa; p=${P}`;
 
@@ -13,17 +14,17 @@ function check(zone: Zone) {
 
 describe('a key passes', () => {
   it.each<[string, string[]]>([
-    ['as we say it', [RIGHT]],
+    ['as published by us', [RIGHT]],
     ['in two strings', [`v=DKIM1; k=rsa; p=${P.slice(0, 200)}|${P.slice(200)}`]],
     [
-      'with blanks in the key',
+      'with spaces in the key',
       [`v=DKIM1; k=rsa; p=${P.slice(0, 100)} ${P.slice(100, 200)}\t${P.slice(200)}`],
     ],
     ['without v= and k=, which have defaults', [`p=${P}`]],
-    ['without blanks and with a last semicolon', [`v=DKIM1;k=rsa;p=${P};`]],
-    ['with blanks around everything', [` v = DKIM1 ; k = rsa ; p = ${P} ; `]],
+    ['without spaces and with a last semicolon', [`v=DKIM1;k=rsa;p=${P};`]],
+    ['with spaces around everything', [` v = DKIM1 ; k = rsa ; p = ${P} ; `]],
     ['with other tags', [`v=DKIM1; k=rsa; n=our mail; h=sha1:sha256; s=email; t=s; p=${P}`]],
-    ['sent twice by a careless server', [RIGHT, RIGHT]],
+    ['sent twice by the server', [RIGHT, RIGHT]],
   ])('%s', async (_, records) => {
     expect(await check({ [`TXT ${NAME}`]: records })).toEqual({
       verdict: 'pass',
@@ -37,7 +38,7 @@ describe('a key passes', () => {
     expect(await check(zone)).toMatchObject({ verdict: 'pass' });
   });
 
-  it('but is told about t=y', async () => {
+  it('with t=y, with a hint', async () => {
     expect(await check({ [`TXT ${NAME}`]: [`v=DKIM1; t=y; p=${P}`] })).toMatchObject({
       verdict: 'pass',
       hint: expect.stringContaining('t=y'),
@@ -48,9 +49,9 @@ describe('a key passes', () => {
 describe('a key does not pass', () => {
   it.each<[string, string[], string]>([
     [
-      'of somebody else',
+      'of another owner',
       [`v=DKIM1; k=rsa; p=${OTHER}`],
-      `Another key is published under this selector. Replace it by: ${RIGHT}`,
+      `Another key is published under this selector. Replace it with: ${RIGHT}`,
     ],
     ['cut off', [`v=DKIM1; k=rsa; p=${P.slice(0, 238)}`], 'cut off after 238 of 392 characters'],
     ['revoked', ['v=DKIM1; k=rsa; p='], 'revokes the key'],
@@ -59,23 +60,23 @@ describe('a key does not pass', () => {
     ['for another hash', [`v=DKIM1; h=sha1; p=${P}`], 'remove the "h=" tag'],
     ['for another service', [`v=DKIM1; s=chat; p=${P}`], 'remove the "s=" tag'],
     ['with the version in the middle', [`k=rsa; v=DKIM1; p=${P}`], 'must begin with v=DKIM1'],
-    ['with a tag twice', [`v=DKIM1; p=${P}; p=${P}`], 'no list of tags'],
-    ['with the quotation marks', [`"v=DKIM1; k=rsa; p=${P}"`], 'quotation marks'],
-    ['with the backslashes', [`v=DKIM1\\; k=rsa\\; p=${P}`], 'backslashes'],
+    ['with a tag twice', [`v=DKIM1; p=${P}; p=${P}`], 'not a list of tags'],
+    ['with quotation marks', [`"v=DKIM1; k=rsa; p=${P}"`], 'quotation marks'],
+    ['with backslashes', [`v=DKIM1\\; k=rsa\\; p=${P}`], 'backslashes'],
     [
       'in two records',
       [`v=DKIM1; k=rsa; p=${P.slice(0, 200)}`, P.slice(200)],
       'published in two TXT records',
     ],
     [
-      'in two records, the other way round',
+      'in two records in reverse order',
       [P.slice(200), `v=DKIM1; k=rsa; p=${P.slice(0, 200)}`],
       'published in two TXT records',
     ],
-    ['beside another key', [RIGHT, `v=DKIM1; k=rsa; p=${OTHER}`], 'Keep ours and remove the rest'],
-    ['among strangers', [`v=DKIM1; p=${OTHER}`, 'v=DKIM1; p='], 'none of them is ours'],
-    ['beside another text', [RIGHT, 'verification=123'], 'another TXT record beside the key'],
-    ['when there is only another text', ['v=spf1 -all'], 'is no DKIM key'],
+    ['with another key record', [RIGHT, `v=DKIM1; k=rsa; p=${OTHER}`], 'Keep ours and remove the rest'],
+    ['with two other keys', [`v=DKIM1; p=${OTHER}`, 'v=DKIM1; p='], 'none of them is ours'],
+    ['with another TXT record', [RIGHT, 'verification=123'], 'another TXT record in addition to the key'],
+    ['with only another TXT record', ['v=spf1 -all'], 'is not a DKIM key'],
   ])('%s', async (_, records, hint) => {
     expect(await check({ [`TXT ${NAME}`]: records })).toEqual({
       verdict: 'fail',
@@ -85,7 +86,7 @@ describe('a key does not pass', () => {
   });
 
   it.each<[string, Zone, string]>([
-    ['when nothing is there', {}, `There is no TXT record at ${NAME} yet. Publish: ${RIGHT}`],
+    ['without a record', {}, `There is no TXT record at ${NAME} yet. Publish: ${RIGHT}`],
     [
       'when the console doubled the name',
       { [`TXT ${NAME}.example.com`]: [RIGHT] },
@@ -106,16 +107,16 @@ describe('a key does not pass', () => {
   });
 });
 
-describe('nothing is said about a key', () => {
+describe('a key is unknown', () => {
   it.each([
-    ['ETIMEOUT', 'time-out'],
+    ['ETIMEOUT', 'timeout'],
     ['ESERVFAIL', 'SERVFAIL'],
     ['EREFUSED', 'refused'],
-  ] as const)('when DNS answers with %s', async (code, why) => {
+  ] as const)('when DNS answers with %s', async (code, reason) => {
     expect(await check({ [`TXT ${NAME}`]: code })).toEqual({
       verdict: 'unknown',
       found: null,
-      hint: expect.stringContaining(why),
+      hint: expect.stringContaining(reason),
     });
   });
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { dmarc } from 'mailauth/lib/dmarc/index.js';
 import { describe, expect, it } from 'vitest';
 import type { DmarcRequirement } from '../../../../src/domains/platform/platform.ts';
-import { checkDmarc } from '../../../../src/domains/verification/checks/dmarc.ts';
+import { checkPolicy } from '../../../../src/domains/verification/checks/dmarc.ts';
 import { discoverPolicy, mergedDmarc } from '../../../../src/domains/verification/checks/dmarc-record.ts';
 import { viewOf, type Zone } from '../../zone.ts';
 
@@ -12,7 +12,7 @@ const AT = 'TXT _dmarc.shop.example.com';
 const ABOVE = 'TXT _dmarc.example.com';
 
 function check(zone: Zone, policy: DmarcRequirement = 'enforced') {
-  return checkDmarc(viewOf(zone), { domain: 'shop.example.com', reportTo: US, policy });
+  return checkPolicy(viewOf(zone), { domain: 'shop.example.com', reportTo: US, policy });
 }
 
 describe('with verification.dmarcPolicy = "any"', () => {
@@ -38,9 +38,9 @@ describe('with verification.dmarcPolicy = "any"', () => {
 
 describe('DMARC passes', () => {
   it.each<[string, Zone, string]>([
-    ['as we say it', { [AT]: [OURS] }, ''],
-    ['with quarantine, and is told of reports', { [AT]: ['v=DMARC1; p=quarantine'] }, `add mailto:${US}`],
-    ['in capitals and blanks', { [AT]: [`v = DMARC1 ;P=REJECT; rua=mailto:${US}`] }, ''],
+    ['as published by us', { [AT]: [OURS] }, ''],
+    ['with quarantine, with a hint on reports', { [AT]: ['v=DMARC1; p=quarantine'] }, `add mailto:${US}`],
+    ['with capitals and spaces', { [AT]: [`v = DMARC1 ;P=REJECT; rua=mailto:${US}`] }, ''],
     ['among other texts', { [AT]: ['verification=1', OURS] }, ''],
     ['whatever is above', { [AT]: [OURS], [ABOVE]: ['v=DMARC1; p=none; sp=none'] }, ''],
     ['although what is above does not answer', { [AT]: [OURS], [ABOVE]: 'ESERVFAIL' }, ''],
@@ -64,9 +64,9 @@ describe('DMARC passes', () => {
       { [ABOVE]: ['v=DMARC1; p=reject; np=none'], 'A shop.example.com': ['192.0.2.1'] },
       'p=reject',
     ],
-    ['with t=y, and is told so', { [AT]: ['v=DMARC1; p=reject; t=y'] }, 't=y (testing)'],
-    ['with pct, and is told so', { [AT]: ['v=DMARC1; p=reject; pct=20'] }, 'pct tag'],
-    ['with aspf=s, and is told so', { [AT]: ['v=DMARC1; p=reject; aspf=s'] }, 'remove that tag'],
+    ['with t=y, with a hint', { [AT]: ['v=DMARC1; p=reject; t=y'] }, 't=y (testing)'],
+    ['with pct, with a hint', { [AT]: ['v=DMARC1; p=reject; pct=20'] }, 'pct tag'],
+    ['with aspf=s, with a hint', { [AT]: ['v=DMARC1; p=reject; aspf=s'] }, 'remove that tag'],
   ])('%s', async (_, zone, hint) => {
     const found = await check(zone);
     expect(found).toMatchObject({ verdict: 'pass', hint: expect.stringContaining(hint) });
@@ -80,13 +80,13 @@ describe('DMARC does not pass', () => {
       'when there is none anywhere',
       {},
       OURS,
-      `There is no DMARC record at _dmarc.shop.example.com, nor at a domain above it. Publish: ${OURS}`,
+      `There is no DMARC record at _dmarc.shop.example.com or at a domain above it. Publish: ${OURS}`,
     ],
     [
       'with p=none',
       { [AT]: ['v=DMARC1; p=none; rua=mailto:a@example.com,mailto:b@example.org'] },
       `v=DMARC1; p=reject; rua=mailto:a@example.com,mailto:b@example.org,mailto:${US}`,
-      'p=quarantine is the least that counts',
+      'at least p=quarantine is required',
     ],
     [
       'with sp=none above',
@@ -134,7 +134,7 @@ describe('DMARC does not pass', () => {
   });
 });
 
-describe('nothing is said about DMARC', () => {
+describe('DMARC is unknown', () => {
   it.each<[string, Zone]>([
     ['when its own name does not answer', { [AT]: 'ETIMEOUT', [ABOVE]: [OURS] }],
     ['when a name above does not answer', { [ABOVE]: 'ESERVFAIL' }],
@@ -147,7 +147,7 @@ describe('nothing is said about DMARC', () => {
   });
 });
 
-describe('merging DMARC records', () => {
+describe('mergedDmarc', () => {
   it.each<[string, string[], string]>([
     ['nothing', [], OURS],
     ['ours already there', [OURS], OURS],
@@ -168,7 +168,7 @@ describe('merging DMARC records', () => {
   });
 });
 
-describe('the policy that is found', () => {
+describe('discoverPolicy', () => {
   const record = fc
     .record({
       p: fc.constantFrom('none', 'quarantine', 'reject', 'oops', null),
@@ -197,7 +197,7 @@ describe('the policy that is found', () => {
     { maxKeys: 4 },
   );
 
-  it('is the one that an independent implementation of RFC 9989 finds', async () => {
+  it('agrees with an independent implementation of RFC 9989', async () => {
     await fc.assert(
       fc.asyncProperty(zone, fc.constantFrom(...names.slice(0, 5)), async (zone, domain) => {
         const view = viewOf(zone);
@@ -208,7 +208,7 @@ describe('the policy that is found', () => {
           resolver: view.resolve,
         });
         const { found } = await discoverPolicy(view, domain);
-        // Theirs says "none" instead of a policy where a record asks for nothing at all.
+        // The other implementation returns "none" for a record without a policy.
         const policy = theirs && theirs.status.result !== 'none' ? theirs.policy : 'none';
         expect(found?.policy ?? 'none').toBe(policy);
       }),

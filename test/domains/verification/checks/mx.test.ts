@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkMx } from '../../../../src/domains/verification/checks/mx.ts';
+import { checkReturnPath } from '../../../../src/domains/verification/checks/mx.ts';
 import { viewOf, type Zone } from '../../zone.ts';
 
 const HOST = 'return-a.example.com';
@@ -7,7 +7,7 @@ const HOST = 'return-a.example.com';
 const PLATFORM: Zone = { 'A mail.example.net': ['192.0.2.25'] };
 
 function check(zone: Zone, hasKnownAddress = true, platform = PLATFORM) {
-  return checkMx(viewOf({ ...platform, ...zone }), {
+  return checkReturnPath(viewOf({ ...platform, ...zone }), {
     domain: 'example.com',
     host: HOST,
     hostname: 'mail.example.net',
@@ -20,9 +20,9 @@ describe('the return path', () => {
     ['passes with our host', ['10 mail.example.net'], ''],
     ['passes with our host first among others', ['20 backup.example.org', '10 mail.example.net'], ''],
     [
-      'passes with others before ours, and is told so',
+      'passes with a preferred other host, with a hint',
       ['5 other.example.org', '10 mail.example.net'],
-      'other.example.org comes before mail.example.net',
+      'other.example.org is preferred to mail.example.net',
     ],
   ])('%s', async (_, records, hint) => {
     expect(await check({ [`MX ${HOST}`]: records })).toMatchObject({
@@ -39,7 +39,7 @@ describe('the return path', () => {
       '10 mx.example.org',
       'goes to mx.example.org',
     ],
-    ['with a null MX', { [`MX ${HOST}`]: ['0 .'] }, '0 .', 'no mail wanted'],
+    ['with a null MX', { [`MX ${HOST}`]: ['0 .'] }, '0 .', 'no mail accepted'],
     [
       'under a doubled name',
       { [`MX ${HOST}.example.com`]: ['10 mail.example.net'] },
@@ -50,7 +50,7 @@ describe('the return path', () => {
       'as a CNAME',
       { [`CNAME ${HOST}`]: ['example.org'] },
       null,
-      'Replace the CNAME by: MX 10 mail.example.net',
+      'Replace the CNAME with: MX 10 mail.example.net',
     ],
   ])('fails %s', async (_, zone, found, hint) => {
     expect(await check(zone)).toEqual({ verdict: 'fail', found, hint: expect.stringContaining(hint) });
@@ -62,12 +62,12 @@ describe('the return path', () => {
     ['passes when no address of the platform is known at all', {}, false, 'pass'],
     ['is open when the address is not known', { 'A mail.example.net': 'ESERVFAIL' }, true, 'unknown'],
   ])('%s', async (_, platform, hasKnownAddress, verdict) => {
-    const judgement = await check({ [`MX ${HOST}`]: ['10 mail.example.net'] }, hasKnownAddress, platform);
-    expect(judgement.verdict).toBe(verdict);
-    if (Object.keys(platform).length === 0) expect(judgement.hint).toContain('has no A or AAAA record');
+    const judgment = await check({ [`MX ${HOST}`]: ['10 mail.example.net'] }, hasKnownAddress, platform);
+    expect(judgment.verdict).toBe(verdict);
+    if (Object.keys(platform).length === 0) expect(judgment.hint).toContain('has no A or AAAA record');
   });
 
-  it('is left open when DNS does not answer', async () => {
+  it('is unknown when DNS does not answer', async () => {
     expect(await check({ [`MX ${HOST}`]: 'ETIMEOUT' })).toMatchObject({ verdict: 'unknown' });
   });
 });

@@ -41,10 +41,10 @@ describe('SPF passes', () => {
     expect(await check(zone)).toMatchObject({ verdict: 'pass' });
   });
 
-  it('with +all, and is told so', async () => {
+  it('with +all, with a hint', async () => {
     expect(await check({ 'TXT example.com': ['v=spf1 +all'] })).toMatchObject({
       verdict: 'pass',
-      hint: expect.stringContaining('lets anybody send'),
+      hint: expect.stringContaining('allows everyone to send'),
     });
   });
 });
@@ -68,7 +68,7 @@ describe('SPF does not pass', () => {
       'with two records',
       { 'TXT example.com': ['v=spf1 include:i0.example.org -all', OURS], ...included(1) },
       'v=spf1 include:i0.example.org include:spf.mail.example.net ~all',
-      'There are 2 SPF records at example.com; receivers treat that as an error. Merge them into one: v=spf1 include:i0',
+      'There are 2 SPF records at example.com, which receivers treat as an error. Merge them into one: v=spf1 include:i0',
     ],
     [
       'with the include behind all',
@@ -78,13 +78,13 @@ describe('SPF does not pass', () => {
         'A mx.example.com': ['198.51.100.1'],
       },
       'v=spf1 mx include:spf.mail.example.net -all',
-      'a term before the include decides',
+      'a term before the include matches first',
     ],
     [
       'with too many look-ups',
       { 'TXT example.com': [`v=spf1 ${lookups(11)} include:spf.mail.example.net -all`], ...included(11) },
       `v=spf1 include:spf.mail.example.net ${lookups(11)} -all`,
-      'more than 10 DNS look-ups',
+      'more than 10 DNS lookups',
     ],
     [
       'with too many hosts that do not exist',
@@ -125,7 +125,7 @@ describe('SPF does not pass', () => {
   });
 });
 
-describe('nothing is said about SPF', () => {
+describe('SPF is unknown', () => {
   it.each<[string, Zone, EgressSet]>([
     ['when the name itself is silent', { 'TXT example.com': 'ETIMEOUT' }, KNOWN],
     [
@@ -166,7 +166,7 @@ describe('SPF without a known address of ours', () => {
       'fails with it behind all',
       { 'TXT example.com': ['v=spf1 -all include:spf.mail.example.net'] },
       'fail',
-      'a term before the include decides',
+      'a term before the include matches first',
     ],
     [
       'fails with it in a record that is an error',
@@ -250,7 +250,7 @@ describe('the suggested record', () => {
     expect(expected).toBe(`${begins} include:spf.mail.example.net -all`);
   });
 
-  it('passes when it is published, whatever was there before', async () => {
+  it('passes when published in place of any record', async () => {
     const term = fc.oneof(fc.constantFrom(...BROKEN_AND_SOUND_TERMS), fc.string({ maxLength: 12 }));
     const record = fc
       .tuple(
@@ -275,7 +275,7 @@ describe('the suggested record', () => {
   });
 });
 
-describe('merging SPF records', () => {
+describe('mergedSpf', () => {
   it.each<[string, string[], string]>([
     ['nothing', [], 'v=spf1 include:us ~all'],
     ['an include before the final all', ['v=spf1 mx -all'], 'v=spf1 mx include:us -all'],
@@ -286,7 +286,7 @@ describe('merging SPF records', () => {
     ['the include already there', ['v=spf1 mx +include:US ?all'], 'v=spf1 mx include:us ?all'],
     ['two records: the milder end', ['v=spf1 a -all', 'v=spf1 mx ~all'], 'v=spf1 a mx include:us ~all'],
     ['the same term twice', ['v=spf1 mx -all', 'v=spf1 mx -all'], 'v=spf1 mx include:us -all'],
-    ['+all, which lets anybody pass', ['v=spf1 +all'], 'v=spf1 include:us ~all'],
+    ['+all, which allows everyone', ['v=spf1 +all'], 'v=spf1 include:us ~all'],
     ['an exp, which stays', ['v=spf1 mx exp=why.x -all'], 'v=spf1 mx include:us -all exp=why.x'],
     ['quotation marks', ['"v=spf1 mx -all"'], 'v=spf1 mx include:us -all'],
   ])('%s', (_, records, merged) => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkTracking } from '../../../../src/domains/verification/checks/tracking.ts';
+import { chooseLinkHost } from '../../../../src/domains/verification/checks/tracking.ts';
 import { viewOf, type Zone } from '../../zone.ts';
 
 const US: Zone = { 'A track.mail.example.net': ['192.0.2.25'] };
@@ -7,9 +7,9 @@ const LINK: Zone = { 'CNAME link.example.com': ['track.mail.example.net'] };
 const CUSTOM: Zone = { 'CNAME eu.example.com': ['track.mail.example.net'] };
 
 function check(zone: Zone, { custom = false, https = null as ((host: string) => boolean) | null } = {}) {
-  return checkTracking(viewOf(zone), {
+  return chooseLinkHost(viewOf(zone), {
     custom: custom ? 'eu.example.com' : null,
-    usual: 'link.example.com',
+    standard: 'link.example.com',
     target: 'track.mail.example.net',
     answersHttps: https === null ? null : (host) => Promise.resolve(https(host)),
   });

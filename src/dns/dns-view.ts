@@ -1,0 +1,108 @@
+import { DnsError } from './dns-error.ts';
+import { forMailauth } from './mailauth.ts';
+import type { DnsAnswer, LookupOptions, MxRecord, Resolver } from './resolver.ts';
+
+/** The result of a lookup as a value, for callers that treat "no record" and "no answer" as regular results. */
+export type LookupResult<T> =
+  | { kind: 'records'; records: T[] }
+  /** An authoritative negative answer; `nameExists`: the name has records of other types, or names below it. */
+  | { kind: 'absent'; nameExists: boolean }
+  /** No usable answer; `reason` is a phrase for people. */
+  | { kind: 'unknown'; reason: string };
+
+/**
+ * DNS during one piece of work, such as the verification of a domain. Each query is sent once, however many callers
+ * need its answer, so that all of them see the same state of the zone.
+ */
+export interface DnsView {
+  /** Each record as one text, its strings joined (RFC 7208 §3.3, RFC 6376 §3.6.2.2). */
+  txt(name: string): Promise<LookupResult<string>>;
+  mx(name: string): Promise<LookupResult<MxRecord>>;
+  /** The CNAME at the name itself. */
+  cname(name: string): Promise<LookupResult<string>>;
+  ns(name: string): Promise<LookupResult<string>>;
+  a(name: string): Promise<LookupResult<string>>;
+  aaaa(name: string): Promise<LookupResult<string>>;
+  ptr(name: string): Promise<LookupResult<string>>;
+  /** The same answers for mailauth. */
+  resolve: ReturnType<typeof forMailauth>;
+}
+
+/** `fresh` bypasses our caches; after `signal` is aborted, further results are unknown. */
+export function createDnsView(resolver: Resolver, options: LookupOptions = {}): DnsView {
+  const once: Resolver = {
+    ...resolver,
+    a: memoized((name) => resolver.a(name, options)),
+    aaaa: memoized((name) => resolver.aaaa(name, options)),
+    mx: memoized((name) => resolver.mx(name, options)),
+    txt: memoized((name) => resolver.txt(name, options)),
+    cname: memoized((name) => resolver.cname(name, options)),
+    ns: memoized((name) => resolver.ns(name, options)),
+    ptr: memoized((name) => resolver.ptr(name, options)),
+  };
+  return {
+    txt: (name) => toResult(once.txt(name).then(({ records }) => records.map((strings) => strings.join('')))),
+    mx: (name) => toResult(recordsOf(once.mx(name))),
+    cname: (name) => toResult(recordsOf(once.cname(name))),
+    ns: (name) => toResult(recordsOf(once.ns(name))),
+    a: (name) => toResult(recordsOf(once.a(name))),
+    aaaa: (name) => toResult(recordsOf(once.aaaa(name))),
+    ptr: (name) => toResult(recordsOf(once.ptr(name))),
+    resolve: forMailauth(once),
+  };
+}
+
+/** The IPv4 and IPv6 addresses of a name; unknown when neither lookup found any and one of them is unknown. */
+export async function addressesOf(view: DnsView, name: string): Promise<LookupResult<string>> {
+  const answers = await Promise.all([view.a(name), view.aaaa(name)]);
+  const records = answers.flatMap((answer) => (answer.kind === 'records' ? answer.records : []));
+  if (records.length > 0) return { kind: 'records', records };
+  const unknown = answers.find((answer) => answer.kind === 'unknown');
+  return (
+    unknown ?? {
+      kind: 'absent',
+      nameExists: answers.some((answer) => answer.kind === 'absent' && answer.nameExists),
+    }
+  );
+}
+
+function memoized<T>(
+  lookup: (name: string) => Promise<DnsAnswer<T>>,
+): (name: string) => Promise<DnsAnswer<T>> {
+  const answers = new Map<string, Promise<DnsAnswer<T>>>();
+  return (name) => {
+    const key = name.toLowerCase();
+    const answer = answers.get(key) ?? lookup(key);
+    answers.set(key, answer);
+    return answer;
+  };
+}
+
+async function recordsOf<T>(answer: Promise<DnsAnswer<T>>): Promise<T[]> {
+  return (await answer).records;
+}
+
+async function toResult<T>(records: Promise<T[]>): Promise<LookupResult<T>> {
+  try {
+    return { kind: 'records', records: await records };
+  } catch (error) {
+    // An impossible name, such as a doubled one of more than 253 characters, has no records.
+    if (error instanceof DnsError && error.code === 'EBADNAME') return { kind: 'absent', nameExists: false };
+    if (error instanceof DnsError && error.absent)
+      return { kind: 'absent', nameExists: error.code === 'ENODATA' };
+    if (error instanceof DnsError) return { kind: 'unknown', reason: reasonOf(error) };
+    if (error instanceof DOMException) return { kind: 'unknown', reason: 'the check timed out' };
+    throw error;
+  }
+}
+
+const REASONS: Partial<Record<DnsError['code'], string>> = {
+  ETIMEOUT: 'the DNS server did not answer (timeout)',
+  ESERVFAIL: 'the DNS server answered SERVFAIL: it could not resolve the name',
+  EREFUSED: 'the DNS server refused to answer',
+};
+
+/** Accounts read it; the error's own message names our resolvers. */
+function reasonOf(error: DnsError): string {
+  return REASONS[error.code] ?? 'the DNS server sent an answer that cannot be used';
+}

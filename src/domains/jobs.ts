@@ -1,0 +1,133 @@
+import PQueue from 'p-queue';
+import { type Clock, HOUR, SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import type { ProvisionSecondary } from './secondary.ts';
+import type { Verifier } from './verification/verify.ts';
+
+/**
+ * Background work on domains: scheduled checks, and provisioning of secondary lanes. The database has what is due, so
+ * a restart loses nothing, and domains that another process registers are found too.
+ */
+export interface DomainJobs {
+  /** Starts due work within the concurrency limits; resolves when all work in progress has ended. */
+  runDue(): Promise<void>;
+  /** Begins to start due work periodically. */
+  start(): void;
+  /** Cancels the work in progress; resolves when it has ended. */
+  stop(): Promise<void>;
+}
+
+export interface DomainJobsDeps {
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  log: Log;
+  verify: Verifier;
+  provisionSecondary: ProvisionSecondary;
+}
+
+/** Domains verified at the same time; each sends about twenty queries. */
+const VERIFY_CONCURRENCY = 8;
+const INTERVAL_MS = SECOND;
+/** Until work that threw an error is tried again: the error is ours, and would repeat every second. */
+const RETRY_MS = HOUR;
+
+export function createDomainJobs(deps: DomainJobsDeps): DomainJobs {
+  const { tables, writer, clock, log, verify, provisionSecondary } = deps;
+  const checks = new PQueue({ concurrency: VERIFY_CONCURRENCY });
+  /** One at a time, separate from the checks: each waits for its turn in the key queue. */
+  const provisions = new PQueue({ concurrency: 1 });
+  const stopping = new AbortController();
+  /** Work in progress or queued, by kind and domain. */
+  const busy = new Set<string>();
+  /** Domains whose secondary lane could not be provisioned, and when that is tried again, epoch ms. */
+  const failed = new Map<string, number>();
+  const loop = createLoop({
+    name: 'domains',
+    run: startDue,
+    firstMs: INTERVAL_MS,
+    intervalMs: INTERVAL_MS,
+    log,
+  });
+
+  function enqueue(
+    queue: PQueue,
+    id: string,
+    work: () => Promise<unknown>,
+    onError: () => Promise<unknown> | void,
+  ): void {
+    if (busy.has(id)) return;
+    busy.add(id);
+    const run = async () => {
+      try {
+        await work();
+      } catch (error) {
+        if (stopping.signal.aborted) return;
+        log.error({ err: error, work: id }, 'background work on a domain failed; trying again later');
+        await onError();
+      } finally {
+        busy.delete(id);
+      }
+    };
+    queue
+      .add(run)
+      .catch((error: unknown) =>
+        log.error({ err: error, work: id }, 'failed work on a domain could not be postponed'),
+      );
+  }
+
+  function startDue(): void {
+    // Bounds the number of domains read and queued.
+    if (stopping.signal.aborted || checks.size > 0) return;
+    const now = clock.now();
+    for (const [domainId, until] of failed) if (until <= now) failed.delete(domainId);
+    for (const { domain_id } of tables.domains.unprovisioned()) {
+      if (failed.has(domain_id)) continue;
+      enqueue(
+        provisions,
+        `provision ${domain_id}`,
+        () => provisionSecondary(domain_id),
+        () => void failed.set(domain_id, now + RETRY_MS),
+      );
+    }
+    // Domains whose check is in progress are still due, and come first.
+    for (const { domain_id } of tables.domains.dueForCheck(now, VERIFY_CONCURRENCY + busy.size)) {
+      const options = { fresh: false, automatic: true, signal: stopping.signal };
+      enqueue(
+        checks,
+        `check ${domain_id}`,
+        () => verify(domain_id, options),
+        () => postpone(domain_id),
+      );
+    }
+  }
+
+  function postpone(domainId: string): Promise<void> {
+    return writer.run(({ domains }) => {
+      const row = domains.byId(domainId);
+      if (row !== null) domains.update({ ...row, next_check_at: clock.now() + RETRY_MS });
+    });
+  }
+
+  async function idle(): Promise<void> {
+    await Promise.all([checks.onIdle(), provisions.onIdle()]);
+  }
+
+  return {
+    runDue: () => {
+      startDue();
+      return idle();
+    },
+    start: loop.start,
+    stop: async () => {
+      stopping.abort();
+      await loop.stop();
+      checks.clear();
+      provisions.clear();
+      await idle();
+    },
+  };
+}

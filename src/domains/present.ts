@@ -1,0 +1,100 @@
+import { iso } from '../core/clock.ts';
+import type { CountedDomainGroup } from '../store/domains/domain-groups.ts';
+import type { DomainRow, DomainStatus, UseCase } from '../store/domains/domains.ts';
+import { useCaseLabel } from './use-cases.ts';
+import type { CheckReport } from './verification/apply-results.ts';
+import { listed } from './verification/checks/check.ts';
+import {
+  CHECKS,
+  type DomainFlags,
+  mapFlags,
+  REQUIRED_CHECKS,
+  type SecondaryFlags,
+} from './verification/checks.ts';
+
+/** Domains and domain groups as the API and the command line return them. */
+export interface Domain extends DomainFlags {
+  domain: string;
+  domainId: string;
+  groupId: string;
+  status: DomainStatus;
+  useCase: UseCase;
+  useCaseLabel: string;
+  createdAt: string;
+  updatedAt: string;
+  trackingDomain: string | null;
+  lastCheckedAt: string | null;
+}
+
+export interface DomainGroup {
+  groupId: string;
+  name: string;
+  description: string | null;
+  color: string | null;
+  icon: string | null;
+  ownerId: string;
+  isDefault: boolean;
+  domainCount: number;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export function presentFlags(row: DomainRow): DomainFlags {
+  return mapFlags('primary', (column) => row[column] === 1);
+}
+
+export function presentSecondaryFlags(row: DomainRow): SecondaryFlags {
+  return mapFlags('secondary', (column) => row[column] === 1);
+}
+
+export function presentDomain(row: DomainRow): Domain {
+  return {
+    domain: row.name,
+    domainId: row.domain_id,
+    groupId: row.group_id,
+    status: row.status,
+    ...presentFlags(row),
+    useCase: row.use_case,
+    useCaseLabel: useCaseLabel(row.use_case),
+    createdAt: iso(row.created_at),
+    updatedAt: iso(row.updated_at),
+    trackingDomain: row.tracking_domain,
+    lastCheckedAt: row.last_checked_at === null ? null : iso(row.last_checked_at),
+  };
+}
+
+export function presentDomainGroup(row: CountedDomainGroup): DomainGroup {
+  return {
+    groupId: row.group_id,
+    name: row.name,
+    description: row.description,
+    color: row.color,
+    icon: row.icon,
+    ownerId: row.account_id,
+    isDefault: row.is_default === 1,
+    domainCount: row.domain_count,
+    createdAt: iso(row.created_at),
+    updatedAt: iso(row.updated_at),
+  };
+}
+
+const MESSAGES: Record<DomainStatus, (name: string, problem: string) => string> = {
+  PENDING: (name, problem) => `The verification of ${name} is still pending: ${problem} yet.`,
+  SUCCESS: (name) => `${name} is verified: mail may be sent from it.`,
+  TEMPORARY_FAILURE: (name, problem) =>
+    `${name} was verified, but ${problem} any more. Mail is still sent; it stops after 72 hours of failures.`,
+  FAILED: (name, problem) =>
+    `${name} has failed: ${problem}, and no mail is sent from it. It may send again as soon as all checks pass.`,
+};
+
+/** The result of a verification in a sentence or two. */
+export function verificationMessage(domain: DomainRow, checks: readonly CheckReport[]): string {
+  const failing = failingRequired(checks).map(({ check }) => CHECKS[check].label);
+  const problem = `${listed(failing)} ${failing.length === 1 ? 'does' : 'do'} not pass`;
+  return MESSAGES[domain.status](domain.name, problem);
+}
+
+/** The required checks that do not pass. */
+export function failingRequired(checks: readonly CheckReport[]): CheckReport[] {
+  return checks.filter(({ check, passed }) => !passed && REQUIRED_CHECKS.some(({ name }) => name === check));
+}

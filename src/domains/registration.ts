@@ -1,0 +1,137 @@
+import { type Clock, MINUTE } from '../core/clock.ts';
+import type { Ids } from '../core/ids.ts';
+import type { Log } from '../core/log.ts';
+import { isRefusal, type Refusal } from '../core/refusal.ts';
+import type { Seal } from '../core/seal.ts';
+import { checkColumns, type DomainRow } from '../store/domains/domains.ts';
+import type { MayAdd, Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import { findGroup } from './groups.ts';
+import type { KeyQueue } from './key-queue.ts';
+import { newSelector, sealKey } from './keys.ts';
+import { registrableDomain } from './names.ts';
+import type { Platform } from './platform/platform.ts';
+import { findUseCase, type OfferedUseCase, type RegionSetting } from './use-cases.ts';
+
+export interface DomainInput {
+  domain: string;
+  useCaseId: string;
+  groupId?: string | undefined;
+}
+
+export interface RegistrationDeps {
+  regions: readonly RegionSetting[];
+  platform: Platform;
+  tables: Tables;
+  writer: Writer;
+  clock: Clock;
+  ids: Ids;
+  log: Log;
+  seal: Seal;
+  keyQueue: KeyQueue;
+  /** The limit on the number of an account's domains. */
+  mayAdd: MayAdd;
+}
+
+/** `created` is false when the account had registered the name for the use case; that domain is unchanged. */
+export type RegisterDomain = (
+  accountId: string,
+  input: DomainInput,
+) => Promise<{ domain: DomainRow; created: boolean } | Refusal>;
+
+/** Until the first scheduled check of a new domain or key. */
+export const FIRST_CHECK_MS = MINUTE;
+
+export function createRegistration(deps: RegistrationDeps): RegisterDomain {
+  const { regions, tables, writer, ids, log, seal, keyQueue, mayAdd } = deps;
+  return async (accountId, input) => {
+    const name = registrableDomain(input.domain);
+    if (isRefusal(name)) return name;
+    const useCase = findUseCase(regions, input.useCaseId);
+    if (isRefusal(useCase)) return useCase;
+    const groupId = groupFor(tables, accountId, input.groupId);
+    if (isRefusal(groupId)) return groupId;
+    const existing = findRegistered(tables, accountId, name, useCase);
+    if (existing !== undefined) return { domain: existing, created: false };
+    // Before the expensive key; the unit of work checks it again, with exact numbers.
+    const refusal = mayAdd(tables, accountId);
+    if (refusal !== null) return refusal;
+
+    const row = newRow(deps, { accountId, groupId, name, useCase });
+    // Outside the unit of work, which must not wait; unused when another request was faster.
+    const generated = await keyQueue.generate(accountId);
+    if (isRefusal(generated)) return generated;
+    const attributes = { selector: newSelector(ids), lane: 'primary', state: 'active' } as const;
+    const key = sealKey(seal, generated, row.domain_id, attributes, row.created_at);
+    return writer.run((tables): { domain: DomainRow; created: boolean } | Refusal => {
+      const existing = findRegistered(tables, accountId, name, useCase);
+      if (existing !== undefined) return { domain: existing, created: false };
+      const currentGroup = groupFor(tables, accountId, input.groupId);
+      if (isRefusal(currentGroup)) return currentGroup;
+      const refusal = mayAdd(tables, accountId);
+      if (refusal !== null) return refusal;
+      tables.domains.insert(row);
+      tables.dkimKeys.insert(key);
+      log.info(
+        { domainId: row.domain_id, domain: name, accountId, useCase: useCase.id },
+        'domain registered',
+      );
+      return { domain: row, created: true };
+    });
+  };
+}
+
+function findRegistered(
+  tables: Tables,
+  accountId: string,
+  name: string,
+  { useCase, region }: OfferedUseCase,
+): DomainRow | undefined {
+  return tables.domains
+    .named(accountId, name)
+    .find((domain) => domain.use_case === useCase && domain.region === region.code);
+}
+
+/** The id of the requested group, or of the account's default group. */
+function groupFor(tables: Tables, accountId: string, groupId: string | undefined): string | Refusal {
+  if (groupId !== undefined) {
+    const group = findGroup(tables, accountId, groupId);
+    return isRefusal(group) ? group : group.group_id;
+  }
+  const group = tables.domainGroups.defaultOf(accountId);
+  if (group === null) throw new Error(`account ${accountId} has no default domain group`);
+  return group.group_id;
+}
+
+interface NewDomain {
+  accountId: string;
+  groupId: string;
+  name: string;
+  useCase: OfferedUseCase;
+}
+
+function newRow({ platform, ids, clock }: RegistrationDeps, domain: NewDomain): DomainRow {
+  const now = clock.now();
+  return {
+    domain_id: ids.make('domain'),
+    account_id: domain.accountId,
+    group_id: domain.groupId,
+    name: domain.name,
+    use_case: domain.useCase.useCase,
+    region: domain.useCase.region.code,
+    status: 'PENDING',
+    ...checkColumns(0 as const),
+    return_path: platform.returnPath === 'platform' ? 'platform' : 'customer',
+    tracking_domain: null,
+    tracking_host: null,
+    alt_domain_id: ids.make('alt'),
+    alt_status: 'PENDING',
+    alt_provisioned: 0,
+    last_checked_at: null,
+    next_check_at: now + FIRST_CHECK_MS,
+    check_count: 0,
+    failing_since: null,
+    created_at: now,
+    updated_at: now,
+  };
+}
