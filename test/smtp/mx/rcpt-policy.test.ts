@@ -16,7 +16,7 @@ const clock = heldClock();
 let lookups = 0;
 const policy = createRcptPolicy({
   clock,
-  hostname: 'MX.Postrider.example.',
+  hostname: 'mx.postrider.example',
   tokens,
   isRegistered: (domain) => {
     lookups++;
