@@ -141,12 +141,12 @@ describe('a submitted mail as a request', () => {
 
   it.each<[string, Partial<SubmittedMail>, 'tx' | 'mk', RegExp]>([
     ['no From', { from: [] }, 'tx', /From: is required/],
-    ['two From', { from: [box('a@example.com'), box('b@example.com')] }, 'tx', /From: must hold one/],
+    ['two From', { from: [box('a@example.com'), box('b@example.com')] }, 'tx', /From: must have one/],
     [
       'two Reply-To',
       { replyTo: [box('a@example.com'), box('b@example.com')] },
       'tx',
-      /Reply-To: must hold one/,
+      /Reply-To: must have one/,
     ],
     [
       'a campaign on transactional mail',
