@@ -32,7 +32,7 @@ describe('the report page', () => {
     const rig = await startPublic();
     const { message, mail } = await delivered(rig, 'mk');
     expect((await report(rig, mail, 'reason=fraud')).body).toContain('Your report was recorded.');
-    expect((await report(rig, mail)).body).toContain('This mail was reported before.');
+    expect((await report(rig, mail)).body).toContain('You have already reported this mail.');
     expect(rig.events()).toMatchObject([
       {
         event: 'email_complained',
@@ -52,7 +52,7 @@ describe('the report page', () => {
   it('never blocks transactional mail', async () => {
     const rig = await startPublic();
     const { mail } = await delivered(rig, 'tx');
-    expect((await report(rig, mail)).body).toContain('are not blocked by this');
+    expect((await report(rig, mail)).body).toContain('does not block messages about your orders');
     expect(rig.suppressions(mail)).toEqual(['complaint mk']);
   });
 
