@@ -18,7 +18,7 @@ import { createIds } from './core/ids.ts';
 import { type AddressHasher, LOG_KEY_PURPOSE, type Log } from './core/log.ts';
 import type { Random } from './core/random.ts';
 import { eventLoopTurns } from './core/slices.ts';
-import { createDeliveryEngine, type DeliveryEngine } from './delivery/engine.ts';
+import { createDelivery, type Delivery } from './delivery/delivery.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
@@ -380,7 +380,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       labelNames: ['purpose', 'result'],
       registers: [registry],
     });
-    const engine = createDeliveryEngine({
+    const delivery = createDelivery({
       config,
       clock,
       monotonic: world.monotonic ?? monotonicClock,
@@ -398,14 +398,14 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       workerScript: world.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {
-      unrecorded = await engine.stop();
+      unrecorded = await delivery.stop();
     });
 
     const pressure = createPressure({
       tables,
       log,
       dir: config.data.dir,
-      unrecorded: engine.unrecorded,
+      unrecorded: delivery.unrecorded,
       ...config.limits,
     });
     await pressure.start();
@@ -420,7 +420,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       limits,
       simulatorDomain: simulatorDomain(config.hostname),
       expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
-      announce: engine.announce,
+      announce: delivery.announce,
     };
     const oneClick = createOneClickNotice({ publicUrl: publicSide.url(), log });
     const acceptance = createAcceptance({
@@ -463,7 +463,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           });
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
-    registerGauges(registry, { reader, engine });
+    registerGauges(registry, { reader, delivery });
     const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {
@@ -508,7 +508,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     const sends = {
       acceptance,
       account: tables.accounts.get,
-      firstOutcome: engine.firstOutcome,
+      firstOutcome: delivery.firstOutcome,
       statusOf: (messageId: string) => tables.messages.byId(messageId)?.status ?? 'queued',
     };
     const http = createHttpServer({
@@ -533,8 +533,8 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
             writer,
             clock,
             recorder,
-            announce: engine.announce,
-            obstacle: engine.obstacle,
+            announce: delivery.announce,
+            obstacle: delivery.obstacle,
           }),
         }),
         ...templateRoutes({
@@ -580,13 +580,13 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         { name: 'sends', check: () => pressure.refusal()?.message ?? null },
         {
           name: 'queue',
-          check: engine.stalled,
+          check: delivery.stalled,
           details: () => {
-            const parked = engine.parked();
+            const parked = delivery.parked();
             return parked.length === 0 ? null : { parked };
           },
         },
-        { name: 'outcomes', check: engine.unrecorded },
+        { name: 'outcomes', check: delivery.unrecorded },
         {
           name: 'public',
           check: () => (publicSide.address() === null ? 'the listener is not up' : null),
@@ -625,7 +625,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     undo.push(() => retention.stop());
     domains.background.start();
     undo.push(() => domains.background.stop());
-    engine.start();
+    delivery.start();
     campaignRunner.start();
     webhookSender.start();
 
@@ -685,8 +685,8 @@ function gaugesOf(
   };
 }
 
-function registerGauges(registry: Registry, read: { reader: ReaderPool; engine: DeliveryEngine }): void {
-  const { reader, engine } = read;
+function registerGauges(registry: Registry, read: { reader: ReaderPool; delivery: Delivery }): void {
+  const { reader, delivery } = read;
   collectDefaultMetrics({ register: registry });
   const gauge = gaugesOf(registry);
   let queued = 0;
@@ -705,19 +705,23 @@ function registerGauges(registry: Registry, read: { reader: ReaderPool; engine: 
   );
   gauge('postrider_reader_threads', 'Reader threads that work.', () => reader.state().threads);
   gauge('postrider_reader_threads_busy', 'Reader threads at work at the moment.', () => reader.state().busy);
-  gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', engine.inFlight);
+  gauge(
+    'postrider_deliveries_in_flight',
+    'Messages with a delivery worker at the moment.',
+    delivery.inFlight,
+  );
   gauge(
     'postrider_delivery_bytes_in_flight',
     'Contents of those messages, in bytes, without the first 64 KB of each.',
-    engine.octetsInFlight,
+    delivery.bytesInFlight,
   );
   gauge('postrider_delivery_unrecorded', '1 while outcomes cannot be recorded.', () =>
-    engine.unrecorded() === null ? 0 : 1,
+    delivery.unrecorded() === null ? 0 : 1,
   );
   gauge(
     'postrider_delivery_unreadable',
     'Queues and rows that cannot be read and are tried again later.',
-    engine.unreadable,
+    delivery.unreadable,
   );
   const parked = new Gauge({
     name: 'postrider_delivery_parked',
@@ -725,7 +729,7 @@ function registerGauges(registry: Registry, read: { reader: ReaderPool; engine: 
     labelNames: ['kind'],
     registers: [],
     collect() {
-      for (const kind of ['domain', 'account'] as const) this.set({ kind }, engine.parkedCount(kind));
+      for (const kind of ['domain', 'account'] as const) this.set({ kind }, delivery.parkedCount(kind));
     },
   });
   registry.registerMetric(parked);

@@ -5,7 +5,7 @@ import type { Recorder } from '../events/record.ts';
 import { createHtmlReader } from '../sending/html-reader.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
-import { MARKETING_LANE, type Stream } from '../store/messages/queue.ts';
+import { MARKETING_PRIORITY, type QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { BATCH, type BatchMeans, isThrough, queueBatch } from './batch.ts';
@@ -32,7 +32,7 @@ export interface CampaignRunnerSettings extends Omit<BatchMeans, 'html'> {
   writer: Writer;
   recorder: Recorder;
   pressure: Pick<Pressure, 'refusal' | 'room'>;
-  announce(lane: 0 | 1, stream: Stream): void;
+  announce(key: QueueKey): void;
 }
 
 /** A campaign's messages that may wait to be sent. */
@@ -152,7 +152,7 @@ export function createCampaignRunner(settings: CampaignRunnerSettings): Campaign
       log.warn({ campaignId: send.campaign_id, reason: batch }, 'a campaign was paused');
     } else if (batch !== null) {
       for (const destination of batch)
-        settings.announce(MARKETING_LANE, { account_id: send.account_id, destination });
+        settings.announce({ priority: MARKETING_PRIORITY, account_id: send.account_id, destination });
     }
     return 0;
   }
@@ -165,8 +165,7 @@ export function createCampaignRunner(settings: CampaignRunnerSettings): Campaign
       const now = clock.now();
       return all.campaignSends.release(seq, now, now + settings.expire.mk, AT_ONCE);
     });
-    for (const { account_id, destination } of released)
-      settings.announce(MARKETING_LANE, { account_id, destination });
+    for (const key of released) settings.announce(key);
     return true;
   }
 

@@ -8,7 +8,7 @@ import { domainOf } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import { MAX_SLOTS } from '../mail/template.ts';
 import type { UseCase } from '../store/domains/domains.ts';
-import type { Stream } from '../store/messages/queue.ts';
+import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type Wording, wordingOf } from '../templates/source.ts';
@@ -18,8 +18,8 @@ import {
   countedCopies,
   type Draft,
   encodeContents,
-  LANES,
   makeDraft,
+  PRIORITIES,
   type SendResult,
   storeDraft,
 } from './draft.ts';
@@ -81,7 +81,7 @@ export interface AcceptanceSettings {
   publicUrl: string;
   /** How long a message is tried, ms. */
   expire: Record<UseCase, number>;
-  announce(lane: 0 | 1, stream: Stream): void;
+  announce(key: QueueKey): void;
 }
 
 /** Transactional mail is answered as sent, marketing mail as taken on. */
@@ -200,7 +200,11 @@ export function createAcceptance(settings: AcceptanceSettings): Acceptance {
   function announce({ sender, send, now, dueAt }: Draft): void {
     if (dueAt > now) return;
     for (const destination of new Set(send.recipients.map(({ mailbox }) => domainOf(mailbox.address)))) {
-      settings.announce(LANES[sender.useCase], { account_id: sender.account.account_id, destination });
+      settings.announce({
+        priority: PRIORITIES[sender.useCase],
+        account_id: sender.account.account_id,
+        destination,
+      });
     }
   }
 

@@ -2,7 +2,7 @@ import { type Clock, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import type { ListedMessage } from '../store/messages/messages.ts';
-import { HELD, type QueuedMessage, type QueueRow, type Stream } from '../store/messages/queue.ts';
+import { HELD, type QueuedMessage, type QueueKey, type QueueRow } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
@@ -29,7 +29,7 @@ export interface QueuedMailHouse {
   clock: Clock;
   recorder: Recorder;
   /** Tells delivery of mail that is due (committed); without it, delivery finds it within a second or so. */
-  announce?: (lane: 0 | 1, stream: Stream) => void;
+  announce?: (key: QueueKey) => void;
   /** Why delivery does not send a message although it is due, in words; null: nothing is known against it. */
   obstacle?: (message: QueuedMessage) => string | null;
 }
@@ -57,7 +57,7 @@ export function createQueuedMail(house: QueuedMailHouse): QueuedMail {
         return queued;
       });
       if (isRefusal(retried)) return retried;
-      announce?.(retried.lane, retried);
+      announce?.(retried);
       const message = findMessage(tables, accountId, messageId);
       if (isRefusal(message)) return message;
       const due = { ...message, ...retried, due_at: clock.now(), lease: null };

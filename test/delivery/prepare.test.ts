@@ -5,7 +5,7 @@ import { createSeal } from '../../src/core/seal.ts';
 import { createPrepare, linkBase } from '../../src/delivery/prepare.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
 import { enqueue, insertDomain, startStore } from '../support/store.ts';
-import { jsonContent } from './worker/rig.ts';
+import { jsonContent } from './worker/setup.ts';
 
 describe('where links lead', () => {
   it.each([
@@ -43,7 +43,7 @@ describe('what a worker is told of a message', () => {
 
   it("leads its pages to the domain's host, with all that they must know", () => {
     const groupId = 'sgroup_1700000000000_abcdefghijkl';
-    const { message, copy } = prepared({ lane: 1, subscription_group_id: groupId, simulated: 0 });
+    const { message, copy } = prepared({ priority: 1, subscription_group_id: groupId, simulated: 0 });
     const [, token = ''] = /^https:\/\/link\.example\.org\/u\/(.*)$/.exec(copy.unsubscribeUrl) ?? [];
     expect(tokens.unsubscribeUrl.read(token)).toEqual({
       messageId: message.message_id,
@@ -61,19 +61,19 @@ describe('what a worker is told of a message', () => {
   it.each([
     [
       'a campaign',
-      { lane: 1, campaign_id: 'campaign_1', subscription_group_id: groupId },
+      { priority: 1, campaign_id: 'campaign_1', subscription_group_id: groupId },
       'campaign_1',
       'mk',
     ],
-    ['a group', { lane: 1, subscription_group_id: groupId }, groupId, 'mk'],
-    ['neither, marketing', { lane: 1 }, 'mk', 'mk'],
+    ['a group', { priority: 1, subscription_group_id: groupId }, groupId, 'mk'],
+    ['neither, marketing', { priority: 1 }, 'mk', 'mk'],
     ['neither, transactional', {}, 'tx', 'tx'],
   ] as const)('names %s first in Feedback-ID', (_, wish, first, stream) => {
     expect(prepared(wish).copy.feedbackId).toBe(`${first}:acct_one:${stream}:postrider`);
   });
 
   it.each([
-    [{ lane: 1 }, 'marketing'],
+    [{ priority: 1 }, 'marketing'],
     [{}, 'transactional'],
     [{ essential: 1 }, 'essential'],
   ] as const)('says what kind of mail it is: %j, %s', (wish, kind) => {

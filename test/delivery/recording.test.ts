@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { monotonicClock } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
-import type { Outcome } from '../../src/delivery/outcome.ts';
+import type { DeliveryOutcome } from '../../src/delivery/attempt-result.ts';
 import { createRecording } from '../../src/delivery/recording.ts';
 import { startStore } from '../support/store.ts';
 
-const OUTCOME: Outcome = {
+const OUTCOME: DeliveryOutcome = {
   status: 'delivered',
   reply: { code: 250, enhanced: null, text: '' },
   nextAttemptAt: null,
@@ -22,7 +22,7 @@ function start(onRecorded: () => void = () => {}) {
       { level: 'info', hashAddresses: true },
       { write: (line) => void lines.push(String(JSON.parse(line).msg)) },
     ),
-    recorded: (seq) => {
+    onOutcome: (seq) => {
       recorded.push(seq);
       onRecorded();
     },
@@ -57,7 +57,7 @@ describe('an outcome', () => {
     await expect.poll(() => recording.pending()).toBe(0);
     expect(units).toBe(1);
     expect(recorded).toEqual([1]);
-    expect(lines).toContain('outcome recorded, but not announced');
+    expect(lines).toContain('outcome was recorded, but not announced');
   });
 
   it('that fails alone does not count as a failure of the database', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
-import { retryWait } from '../../src/delivery/retry.ts';
+import { retryWait } from '../../src/delivery/attempt-result.ts';
 
 const schedule = {
   first: 5 * MINUTE,

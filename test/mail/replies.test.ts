@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type Classification, classify, enhancedCode, type Scope } from '../../src/mail/classify/classify.ts';
-import type { Stage } from '../../src/mail/reply.ts';
+import type { SmtpPhase } from '../../src/mail/reply.ts';
 
 /** Replies as large providers and common servers give them, and what they mean: one line, one verdict. */
-const REPLIES: [line: string, classification: Classification, scope: Scope, at?: Stage, mx?: string][] = [
+const REPLIES: [line: string, classification: Classification, scope: Scope, at?: SmtpPhase, mx?: string][] = [
   // Gmail
   [
     "550 5.1.1 The email account that you tried to reach does not exist. Please try 5.1.1 double-checking the recipient's email address for typos or 5.1.1 unnecessary spaces. Learn more at 5.1.1 https://support.google.com/mail/?p=NoSuchUser",

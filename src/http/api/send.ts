@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../core/refusal.ts';
-import type { Outcome } from '../../delivery/outcome.ts';
+import type { DeliveryOutcome } from '../../delivery/attempt-result.ts';
 import type { Acceptance, Accepted, AcceptRequest } from '../../sending/accept.ts';
 import { parseIdempotencyKey } from '../../sending/idempotency.ts';
 import type { AccountRow } from '../../store/accounts.ts';
@@ -23,7 +23,7 @@ import {
 export interface SendRouteSettings {
   acceptance: Acceptance;
   account(accountId: string): AccountRow | null;
-  firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<Outcome | null>;
+  firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<DeliveryOutcome | null>;
   /** Where a message stands now. */
   statusOf(messageId: string): MessageStatus;
 }
@@ -89,7 +89,7 @@ function transactionalSend(settings: SendRouteSettings): Route {
       const request = acceptRequest(settings, call, 'tx', 'transactional/send');
       if (isRefusal(request)) return request;
       const waitMs = preferredWait(call.headers['prefer']);
-      const waiting: { outcome?: Promise<Outcome | null> } = {};
+      const waiting: { outcome?: Promise<DeliveryOutcome | null> } = {};
       const accepted = await settings.acceptance.accept(request, (seq) => {
         if (waitMs > 0) waiting.outcome = settings.firstOutcome(seq, waitMs, call.signal);
       });
@@ -158,7 +158,7 @@ function answerOf(accepted: Accepted): Answer {
 function withDelivery(
   { statusOf }: SendRouteSettings,
   accepted: Extract<Accepted, { kind: 'accepted' }>,
-  outcome: Outcome | null,
+  outcome: DeliveryOutcome | null,
   ignored: readonly string[],
 ): Answer {
   const delivery =

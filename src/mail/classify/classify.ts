@@ -1,4 +1,4 @@
-import type { Reply, Stage } from '../reply.ts';
+import type { SmtpPhase, SmtpReply } from '../reply.ts';
 import { FILTER_RULES } from './filter.ts';
 import { MAILBOX_RULES } from './mailbox.ts';
 import { MESSAGE_RULES } from './message.ts';
@@ -44,8 +44,8 @@ export interface Verdict {
 }
 
 export interface Judged {
-  stage: Stage | 'dsn';
-  reply: Reply;
+  stage: SmtpPhase | 'dsn';
+  reply: SmtpReply;
   /** The host that gave the reply, when known: some wording means something only from its provider. */
   mxHost?: string | null;
 }
@@ -92,7 +92,7 @@ const FINAL_BEFORE_MAIL: ReadonlySet<Classification> = new Set([
   'policy-block',
   'invalid-domain',
 ]);
-const BEFORE_MAIL: ReadonlySet<Stage | 'dsn'> = new Set([
+const BEFORE_MAIL: ReadonlySet<SmtpPhase | 'dsn'> = new Set([
   'dns',
   'connect',
   'greeting',
@@ -101,7 +101,7 @@ const BEFORE_MAIL: ReadonlySet<Stage | 'dsn'> = new Set([
   'auth',
 ]);
 
-function verdict(found: Outcome, reply: Reply, stage: Stage | 'dsn'): Verdict {
+function verdict(found: Outcome, reply: SmtpReply, stage: SmtpPhase | 'dsn'): Verdict {
   const { classification, scope } = found;
   // A refused login is a fault of the operator's settings, whatever the words: no message may bounce for it.
   const early = BEFORE_MAIL.has(stage) && (stage === 'auth' || !FINAL_BEFORE_MAIL.has(classification));
@@ -121,7 +121,7 @@ function verdict(found: Outcome, reply: Reply, stage: Stage | 'dsn'): Verdict {
  * A 5xx without known words is hard, but may have been a filter: it suppresses only when seen again. In a
  * report the words are second-hand and often lost, so there it is soft.
  */
-function unmatched(stage: Stage | 'dsn'): Outcome {
+function unmatched(stage: SmtpPhase | 'dsn'): Outcome {
   const scope = SCOPE_AT[stage];
   return {
     classification: 'unclassified',
@@ -131,7 +131,7 @@ function unmatched(stage: Stage | 'dsn'): Outcome {
   };
 }
 
-const SCOPE_AT: Record<Stage | 'dsn', Scope> = {
+const SCOPE_AT: Record<SmtpPhase | 'dsn', Scope> = {
   dns: 'site',
   connect: 'site',
   greeting: 'site',
@@ -178,7 +178,7 @@ export type LocalFailure =
 const NO_MAIL_SERVICE = 'The domain does not accept mail: it has neither an MX record nor an address';
 
 /** Each with the reply that we write in its place (RFC 3463 codes) and its outcome. */
-const LOCAL: Record<LocalFailure, { reply: Reply; outcome: Outcome }> = {
+const LOCAL: Record<LocalFailure, { reply: SmtpReply; outcome: Outcome }> = {
   'no-such-domain': local(550, '5.1.2', 'The domain does not exist', OUTCOMES['no such domain']),
   'no-mail-service': local(450, '4.1.2', NO_MAIL_SERVICE, OUTCOMES['no such domain']),
   /** Found again on another day. */
@@ -233,7 +233,7 @@ const LOCAL: Record<LocalFailure, { reply: Reply; outcome: Outcome }> = {
 };
 
 /** Judges a failure that no server replied to; `reply` is ours, to be recorded in place of one. */
-export function classifyLocal(failure: LocalFailure): { verdict: Verdict; reply: Reply } {
+export function classifyLocal(failure: LocalFailure): { verdict: Verdict; reply: SmtpReply } {
   const { reply, outcome } = LOCAL[failure];
   return { verdict: verdict(outcome, reply, 'rcpt'), reply };
 }
@@ -243,7 +243,7 @@ function local(
   enhanced: string,
   text: string,
   outcome: Outcome,
-): { reply: Reply; outcome: Outcome } {
+): { reply: SmtpReply; outcome: Outcome } {
   return { reply: { code, enhanced, text }, outcome };
 }
 

@@ -1,4 +1,4 @@
-import type { Stage } from '../reply.ts';
+import type { SmtpPhase } from '../reply.ts';
 
 /**
  * The language that the classifier's rules are written in: what a rule may ask of a reply, and what it may
@@ -97,15 +97,15 @@ export interface Rule {
   /** Only from hosts that are, or are below, one of these names. */
   mx?: readonly string[];
   /** Only at one of these stages. */
-  at?: readonly (Stage | 'dsn')[];
+  at?: readonly (SmtpPhase | 'dsn')[];
   means: OutcomeName;
   /** A reply that this rule, and none above it, judges. The row's test. */
-  example: { text: string; code: number; enhanced?: string; mx?: string; at?: Stage | 'dsn' };
+  example: { text: string; code: number; enhanced?: string; mx?: string; at?: SmtpPhase | 'dsn' };
 }
 
 /** A reply as rules see it. */
 export interface Evidence {
-  stage: Stage | 'dsn';
+  stage: SmtpPhase | 'dsn';
   code: number;
   enhanced: string | null;
   /** The phrases of all rules that the text holds. */

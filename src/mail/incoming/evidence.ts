@@ -1,4 +1,4 @@
-import type { Stage } from '../reply.ts';
+import type { SmtpPhase } from '../reply.ts';
 
 /**
  * Finds the SMTP reply inside the words of a report: its codes, its text, and the command that it answered.
@@ -8,7 +8,7 @@ export interface QuotedReply {
   /** 0 when none is quoted. */
   code: number;
   enhanced: string | null;
-  stage: Stage | 'dsn';
+  stage: SmtpPhase | 'dsn';
 }
 
 /** Reply codes in use (RFC 5321 §4.2.3 and its extensions); other numbers of this size are ports and sizes. */
@@ -58,7 +58,7 @@ export function isGeneric(status: string): boolean {
 }
 
 /** Phrases by which servers name the command that was answered; in order of how sure they are. */
-const STAGES: readonly [Stage, readonly string[]][] = [
+const STAGES: readonly [SmtpPhase, readonly string[]][] = [
   [
     'dot',
     [
@@ -148,7 +148,7 @@ const STAGES: readonly [Stage, readonly string[]][] = [
   ],
 ];
 
-export function stageIn(text: string): Stage | 'dsn' {
+export function stageIn(text: string): SmtpPhase | 'dsn' {
   const lower = text.toLowerCase().replaceAll(/\s+/g, ' ');
   return STAGES.find(([, phrases]) => phrases.some((phrase) => includesWords(lower, phrase)))?.[0] ?? 'dsn';
 }

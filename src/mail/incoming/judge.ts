@@ -1,5 +1,5 @@
 import { type Classification, classify, explain, type Verdict } from '../classify/classify.ts';
-import type { Stage } from '../reply.ts';
+import type { SmtpPhase } from '../reply.ts';
 import type { StatusGroup } from './delivery-status.ts';
 import { isGeneric, preferred, quotedReply, replyText } from './evidence.ts';
 import { type IncomingReport, NO_BOUNCE } from './report.ts';
@@ -104,12 +104,12 @@ const KEEPS_ADDRESS: ReadonlySet<Classification> = new Set([
   'message-too-large',
 ]);
 
-function isAfterData(stage: Stage | 'dsn'): boolean {
+function isAfterData(stage: SmtpPhase | 'dsn'): boolean {
   return stage === 'data' || stage === 'dot';
 }
 
 interface Codes {
-  stage: Stage | 'dsn';
+  stage: SmtpPhase | 'dsn';
   code: number;
   enhanced: string | null;
   mxHost: string | null;

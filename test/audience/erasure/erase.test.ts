@@ -127,7 +127,7 @@ describe('erasing', () => {
     );
     const [first] = await send([ADA]);
     await bounce(first?.seq ?? 0);
-    await send([ADA], { lane: 1 });
+    await send([ADA], { priority: 1 });
     await writer.run((all) => {
       const refused = {
         reasonCode: 'RECIPIENT_SUPPRESSED',

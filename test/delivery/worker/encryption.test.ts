@@ -4,7 +4,7 @@ import { type Dial, dialTcp } from '../../../src/delivery/worker/wire.ts';
 import { createAuthority, selfSigned } from '../../support/certificates.ts';
 import type { Sink, SinkOptions } from '../../support/smtp-sink.ts';
 import type { SessionSettings } from '../../support/smtp-sink-session.ts';
-import { client, deliver, gist, host, job, lastError, sink, sinks } from './rig.ts';
+import { client, deliver, host, job, lastError, sink, sinks, summary } from './setup.ts';
 
 const authority = createAuthority();
 const NAME = 'mx1.example.test';
@@ -105,14 +105,14 @@ describe('STARTTLS by mode and by what the server has', () => {
         if (sent instanceof RegExp) {
           expect(report).toMatchObject({
             conclusion: 'refused-locally',
-            stage: 'starttls',
+            phase: 'starttls',
             reply: { code: 454, enhanced: '4.7.5', text: last?.error },
           });
           expect(last?.error).toMatch(sent);
           expect(last?.reply).toBeNull();
           expect(to.count).toBe(0);
         } else {
-          expect(gist(report)).toBe('replied dot 250');
+          expect(summary(report)).toBe('replied dot 250');
           expect(to.messages[0]?.tls !== null).toBe(sent !== 'plain');
           expect(last?.tls ?? null).toEqual(
             sent === 'plain'
@@ -166,8 +166,8 @@ describe('a handshake that fails', () => {
     const to = await sink({ tls: 'garbage' });
     const report = await deliver(trusting(), job(to));
     expect(report.sessions).toMatchObject([
-      { stage: 'starttls', error: 'TLS handshake failed: wrong version number', tls: null },
-      { stage: 'dot', error: null, tls: null },
+      { phase: 'starttls', error: 'TLS handshake failed: wrong version number', tls: null },
+      { phase: 'dot', error: null, tls: null },
     ]);
     expect(to.sessions[1]?.commands).not.toContain('STARTTLS');
   });
@@ -183,20 +183,20 @@ describe('a handshake that fails', () => {
   it('opportunistic: it does not use up a session', async () => {
     const all = await sinks({ tls: 'garbage', script: { rcpt: '450 later' } }, { tls: 'garbage' });
     const report = await deliver(trusting(), job(all));
-    expect(gist(report)).toBe('replied dot 250');
+    expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions).toHaveLength(4);
   });
 
   it('required: the next host', async () => {
     const [one, two] = await sinks({ tls: 'garbage' }, { tls: SELF_SIGNED });
     const report = await deliver(trusting(), job([one!, two!], { tls: 'required' }));
-    expect(gist(report)).toBe('replied dot 250');
+    expect(summary(report)).toBe('replied dot 250');
     expect(one?.count).toBe(0);
   });
 
   it('required: a real deferral counts for more', async () => {
     const all = await sinks({ tls: 'garbage' }, { tls: VALID, script: { rcpt: '450 4.2.1 later' } });
-    expect(gist(await deliver(trusting(), job(all, { tls: 'required' })))).toBe('replied rcpt 450');
+    expect(summary(await deliver(trusting(), job(all, { tls: 'required' })))).toBe('replied rcpt 450');
   });
 });
 
@@ -205,14 +205,14 @@ describe('STARTTLS refused', () => {
 
   it('opportunistic: goes on in plain text over the same connection', async () => {
     const to = await sink(REFUSES);
-    expect(gist(await deliver(trusting(), job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(trusting(), job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(1);
   });
 
   it.each(['required', 'verified'] as const)('%s: not sent', async (tls) => {
     const to = await sink(REFUSES);
     const report = await deliver(trusting(), job(to, { tls }));
-    expect(gist(report)).toBe('refused-locally starttls 454');
+    expect(summary(report)).toBe('refused-locally starttls 454');
     expect(lastError(report)).toBe('mx1.example.test refuses STARTTLS: 454 no certificate today');
   });
 });
@@ -224,7 +224,7 @@ describe('what is said before the handshake', () => {
     const report = await deliver(trusting(), job(to, { tls: 'verified' }));
     expect(report).toMatchObject({
       conclusion: 'replied',
-      stage: 'rcpt',
+      phase: 'rcpt',
       reply: { code: 550, text: 'nobody' },
     });
   });
@@ -233,7 +233,7 @@ describe('what is said before the handshake', () => {
     const ahead = '250-sink\r\n250 STARTTLS\r\n220 2.0.0 ready\r\n250 AUTH PLAIN';
     const to = await sink({ tls: VALID, script: { ehlo: (session) => (session.tls ? undefined : ahead) } });
     const report = await deliver(trusting(), job(to, { tls: 'required' }));
-    expect(gist(report)).toBe('unreachable starttls');
+    expect(summary(report)).toBe('unreachable starttls');
     expect(to.count).toBe(0);
   });
 
@@ -242,7 +242,7 @@ describe('what is said before the handshake', () => {
       tls: VALID,
       script: { starttls: '454 4.7.0 not today\r\n250 evil\r\nnonsense' },
     });
-    expect(gist(await deliver(trusting(), job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(trusting(), job(to)))).toBe('replied dot 250');
   });
 
   it.each(['250-SIZE 1', 'nonsense'])(
@@ -253,7 +253,7 @@ describe('what is said before the handshake', () => {
         script: { starttls: `220 2.0.0 ready\r\n250-PIPELINING\r\n${half}` },
       });
       const report = await deliver(trusting(), job(to, { tls: 'verified' }));
-      expect(gist(report)).toBe('replied dot 250');
+      expect(summary(report)).toBe('replied dot 250');
     },
   );
 });
@@ -338,14 +338,14 @@ describe('AUTH and TLS', () => {
     const report = await deliver(by, job(to, { auth, tls: 'required', idleMs: 0 }));
     expect(to.sessions.map(({ tls }) => tls?.resumed)).toEqual([false, true]);
     expect(heard(to)).not.toContain('AUTH');
-    expect(gist(report)).toBe('refused-locally auth 454');
+    expect(summary(report)).toBe('refused-locally auth 454');
   });
 
   it('sends none where the connection of a job without a login is still open', async () => {
     const to = await sink({ tls: SELF_SIGNED, keywords });
     const by = trusting();
     await deliver(by, job(to, { tls: 'required' }));
-    expect(gist(await deliver(by, job(to, { auth, tls: 'required' })))).toBe('refused-locally auth 454');
+    expect(summary(await deliver(by, job(to, { auth, tls: 'required' })))).toBe('refused-locally auth 454');
     expect(heard(to)).not.toContain('AUTH');
   });
 
@@ -357,7 +357,7 @@ describe('AUTH and TLS', () => {
       const hosts = [host('relay.example.test', '192.0.2.25')];
       const allowing = { ...auth, allowUnverified: true };
       const report = await deliver(client({}, { dial }), job(to, { auth: allowing, hosts, tls }));
-      expect(gist(report)).toBe('refused-locally auth 454');
+      expect(summary(report)).toBe('refused-locally auth 454');
       expect(lastError(report)).toBe(
         'no password is sent to relay.example.test: the connection is not encrypted',
       );
@@ -368,7 +368,7 @@ describe('AUTH and TLS', () => {
   it('logs in to a server without a valid certificate where that is allowed', async () => {
     const to = await sink({ tls: SELF_SIGNED, keywords });
     const allowing = { ...auth, allowUnverified: true };
-    expect(gist(await deliver(trusting(), job(to, { auth: allowing, tls: 'required' })))).toBe(
+    expect(summary(await deliver(trusting(), job(to, { auth: allowing, tls: 'required' })))).toBe(
       'replied dot 250',
     );
     expect(to.sessions[0]?.login).toBe('relay:secret');
@@ -376,7 +376,7 @@ describe('AUTH and TLS', () => {
 
   it('logs in behind the handshake', async () => {
     const to = await sink({ tls: VALID, keywords: ['AUTH PLAIN'] });
-    expect(gist(await deliver(trusting(), job(to, { auth, tls: 'verified' })))).toBe('replied dot 250');
+    expect(summary(await deliver(trusting(), job(to, { auth, tls: 'verified' })))).toBe('replied dot 250');
     expect(to.sessions[0]?.login).toBe('relay:secret');
     expect(to.sessions[0]?.commands.slice(0, 3)).toEqual([
       'EHLO out.example.org',
@@ -394,7 +394,7 @@ describe('AUTH and TLS', () => {
       },
     });
     const report = await deliver(trusting(), job(to, { auth, tls: 'verified' }));
-    expect(gist(report)).toBe('replied auth 535');
+    expect(summary(report)).toBe('replied auth 535');
     for (const secret of SECRETS) expect(JSON.stringify(report)).not.toContain(secret);
   });
 });

@@ -1,12 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { runJob } from '../../../src/delivery/worker/job.ts';
+import { createSharedContents, runJob } from '../../../src/delivery/worker/job.ts';
 import type { DeliveryJob, SharedReference } from '../../../src/delivery/worker/protocol.ts';
-import { createSharedContents } from '../../../src/delivery/worker/shared-contents.ts';
+
 import { MARKS, type MessageContent } from '../../../src/mail/content.ts';
 import type { SharedContent } from '../../../src/mail/shared-content.ts';
 import { packContent } from '../../../src/mail/stored-content.ts';
-import { client, gist, job, jsonContent, sink } from './rig.ts';
+import { client, job, jsonContent, sink, summary } from './setup.ts';
 
 const CONTENT: MessageContent = {
   from: { name: 'Shop', address: 'shop@example.org' },
@@ -33,7 +33,7 @@ describe('a job', () => {
       { domain: 'example.net', selector: 'two', key },
     ];
     const report = await runJob(job(to, { content: content(), signers }), client(), createSharedContents());
-    expect(report && gist(report)).toBe('replied dot 250');
+    expect(report && summary(report)).toBe('replied dot 250');
     const raw = to.messages[0]?.raw ?? '';
     expect(raw).toMatch(
       /^DKIM-Signature: [^]+ d=example\.org; s=one;[^]+^DKIM-Signature: [^]+ d=example\.net; s=two;/m,
@@ -65,8 +65,21 @@ describe('a job', () => {
 
   const BROKEN: [name: string, changes: Partial<DeliveryJob>, why: RegExp][] = [
     ['content that is no JSON', { content: jsonContent('{') }, /^the message cannot be composed: .*JSON/],
-    ['content of another shape', { content: jsonContent('{}') }, /^the message cannot be composed: /],
-    ['content that is null', { content: jsonContent('null') }, /^the message cannot be composed: /],
+    [
+      'content of another shape',
+      { content: jsonContent('{}') },
+      /^the message cannot be composed: the stored content has no field from, to, subject, html, messageId$/,
+    ],
+    [
+      'content without a sender',
+      { content: jsonContent(JSON.stringify({ ...CONTENT, from: undefined })) },
+      /^the message cannot be composed: the stored content has no field from$/,
+    ],
+    [
+      'content that is null',
+      { content: jsonContent('null') },
+      /^the message cannot be composed: the stored content is not an object$/,
+    ],
     [
       'a recipient that would be a command',
       { envelope: { from: '', to: 'ann@example.test>\r\nRCPT TO:<bob@example.test' } },

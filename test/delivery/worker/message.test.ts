@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BODY, client, deliver, gist, job, lastError, sink, sinks } from './rig.ts';
+import { BODY, client, deliver, job, lastError, sink, sinks, summary } from './setup.ts';
 
 const HEADER = 'Subject: x\r\n\r\n';
 
@@ -54,7 +54,7 @@ describe('the message on the wire', () => {
   it('arrives whole when it is far larger than one block, with dots across the blocks', async () => {
     const octets = Buffer.from(HEADER + '.a line\r\n..another\r\n'.repeat(400_000));
     const to = await sink({ bodyBytesPerSecond: 40_000_000 });
-    expect(gist(await deliver(client(), job(to), { octets }))).toBe('replied dot 250');
+    expect(summary(await deliver(client(), job(to), { octets }))).toBe('replied dot 250');
     expect(to.messages[0]?.raw === octets.toString('latin1')).toBe(true);
   });
 });
@@ -75,14 +75,14 @@ describe('a server that refuses in the middle of the message', () => {
     const to = await sink({
       body: { afterOctets: 1_000_000, answer: { reply: '421 4.3.0 going down', close: true } },
     });
-    expect(gist(await deliver(client(), job(to), { octets }))).toBe('unreachable data 421');
+    expect(summary(await deliver(client(), job(to), { octets }))).toBe('unreachable data 421');
   });
 
   it('without a word: the next host, for the final dot was never sent', async () => {
     const [one, two] = await sinks({ body: { afterOctets: 1_000_000, answer: 'drop' } }, {});
     const report = await deliver(client(), job([one!, two!]), { octets });
-    expect(gist(report)).toBe('replied dot 250');
-    expect(report.sessions[0]).toMatchObject({ stage: 'data', error: expect.stringMatching(/during DATA$/) });
+    expect(summary(report)).toBe('replied dot 250');
+    expect(report.sessions[0]).toMatchObject({ phase: 'data', error: expect.stringMatching(/during DATA$/) });
   });
 });
 
@@ -117,7 +117,7 @@ describe('SIZE (RFC 1870)', () => {
 
   it('does not ask the next host: a message too large is too large', async () => {
     const [one, two] = await sinks({ keywords: ['SIZE 10'] }, {});
-    expect(gist(await deliver(client(), job([one!, two!]), { octets }))).toBe('refused-locally ehlo 552');
+    expect(summary(await deliver(client(), job([one!, two!]), { octets }))).toBe('refused-locally ehlo 552');
     expect(two?.sessions).toHaveLength(0);
   });
 
@@ -125,7 +125,7 @@ describe('SIZE (RFC 1870)', () => {
     const to = await sink({ keywords: ['SIZE 60'] });
     const by = client();
     await deliver(by, job(to), { octets });
-    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(1);
   });
 });
@@ -145,7 +145,7 @@ describe('SMTPUTF8 (RFC 6531)', () => {
 
   it('not offered: the next host', async () => {
     const [one, two] = await sinks({ keywords: [] }, { keywords: ['SMTPUTF8'] });
-    expect(gist(await deliver(client(), job([one!, two!], { envelope }), { octets, utf8: true }))).toBe(
+    expect(summary(await deliver(client(), job([one!, two!], { envelope }), { octets, utf8: true }))).toBe(
       'replied dot 250',
     );
     expect(one?.sessions[0]?.commands).not.toContain('DATA');

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { DeliveryJob } from '../../../src/delivery/worker/protocol.ts';
-import { client, deliver, gist, host, job, sink, sinks } from './rig.ts';
+import { client, deliver, host, job, sink, sinks, summary } from './setup.ts';
 
 describe('the open connection of a slot', () => {
   it('serves the next job without RSET', async () => {
     const to = await sink();
     const by = client();
-    for (let round = 0; round < 3; round++) expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    for (let round = 0; round < 3; round++)
+      expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(1);
     expect(to.sessions[0]?.commands.map((line) => line.slice(0, 4))).toEqual([
       'EHLO',
@@ -23,12 +24,12 @@ describe('the open connection of a slot', () => {
     expect(to.open).toBe(2);
   });
 
-  it.each(['mail', 'rcpt', 'data'] as const)('is reset after a refusal at %s', async (stage) => {
-    const to = await sink({ script: { [stage]: '550 5.7.1 no' } });
+  it.each(['mail', 'rcpt', 'data'] as const)('is reset after a refusal at %s', async (phase) => {
+    const to = await sink({ script: { [phase]: '550 5.7.1 no' } });
     const by = client();
     await deliver(by, job(to));
     to.program({ script: {} });
-    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(1);
     const commands = to.sessions[0]?.commands.map((line) => line.slice(0, 4)) ?? [];
     expect(commands.slice(-4)).toEqual(['RSET', 'MAIL', 'RCPT', 'DATA']);
@@ -40,7 +41,7 @@ describe('the open connection of a slot', () => {
     const by = client();
     await deliver(by, job(to));
     to.program({ script: {} });
-    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toMatchObject([{ pipelined: 0 }]);
   });
 
@@ -88,7 +89,7 @@ describe('the open connection of a slot', () => {
     const [one, two] = await sinks({ keywords: ['AUTH PLAIN'] }, {});
     const by = client();
     await deliver(by, job(one!));
-    expect(gist(await deliver(by, job(one!, changes)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(one!, changes)))).toBe('replied dot 250');
     expect(one!.sessions.length + two!.sessions.length).toBe(2);
     await expect.poll(() => one?.sessions[0]?.closed).toBe(true);
   });
@@ -120,7 +121,7 @@ describe('the open connection of a slot', () => {
     await deliver(by, job([one!, two!]));
     one?.program({ script: { rcpt: '451 4.7.1 greylisted' } });
     const report = await deliver(by, job([one!, two!]));
-    expect(gist(report)).toBe('replied dot 250');
+    expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions.map(({ host }) => host)).toEqual(['mx1.example.test', 'mx2.example.test']);
     expect(one?.sessions).toHaveLength(1);
   });
@@ -149,7 +150,7 @@ describe('an open connection that proves dead', () => {
   it('left when the server said more than was asked', async () => {
     const to = await sink({ script: { dot: '250 2.0.0 taken\r\n421 4.3.2 and now go' } });
     const by = client();
-    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     await expect.poll(() => by.open.size).toBe(0);
   });
 
@@ -163,8 +164,8 @@ describe('an open connection that proves dead', () => {
     await deliver(by, job(to));
     to.program({ script: { mail: (session) => (session.number === 1 ? mail : undefined) } });
     const report = await deliver(by, job(to));
-    expect(gist(report)).toBe('replied dot 250');
-    expect(report.sessions).toMatchObject([{ error: null, stage: 'dot' }]);
+    expect(summary(report)).toBe('replied dot 250');
+    expect(report.sessions).toMatchObject([{ error: null, phase: 'dot' }]);
     expect(to.sessions).toHaveLength(2);
   });
 
@@ -181,7 +182,7 @@ describe('an open connection that proves dead', () => {
     const by = client();
     await deliver(by, job(to));
     to.program({ script: { rset: '500 5.5.1 what?' } });
-    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(2);
   });
 
@@ -192,7 +193,7 @@ describe('an open connection that proves dead', () => {
     one?.program({ script: { rcpt: 'drop' } });
     const report = await deliver(by, job([one!, two!]));
     expect(report.sessions).toMatchObject([
-      { host: 'mx1.example.test', stage: 'rcpt' },
+      { host: 'mx1.example.test', phase: 'rcpt' },
       { host: 'mx2.example.test' },
     ]);
   });
@@ -202,7 +203,7 @@ describe('an open connection that proves dead', () => {
     const by = client();
     await deliver(by, job(to));
     to.program({ script: { dot: 'drop' } });
-    expect(gist(await deliver(by, job(to)))).toBe('unanswered dot');
+    expect(summary(await deliver(by, job(to)))).toBe('unanswered dot');
     expect(to.sessions).toHaveLength(1);
   });
 });

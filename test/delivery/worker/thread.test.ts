@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads';
 import { expect, it, onTestFinished } from 'vitest';
 import type { FromWorker, ToWorker, WorkerSetup } from '../../../src/delivery/worker/protocol.ts';
 import { createAuthority } from '../../support/certificates.ts';
-import { job, jsonContent, sink } from './rig.ts';
+import { job, jsonContent, sink } from './setup.ts';
 
 /** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
 const START = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
@@ -36,7 +36,7 @@ it('the thread: says ready, delivers over TLS, reports, and ends when told to st
   const signers = [{ domain: 'example.org', selector: 's', key: createPrivateKey(pem) }];
 
   const begun = new SharedArrayBuffer(4);
-  const workerData: WorkerSetup = { begun, restingConnections: 10 };
+  const workerData: WorkerSetup = { begun, idleConnections: 10 };
   const worker = new Worker(START, { eval: true, workerData });
   onTestFinished(async () => void (await worker.terminate()));
   const said: FromWorker[] = [];
@@ -54,7 +54,7 @@ it('the thread: says ready, delivers over TLS, reports, and ends when told to st
   expect(new Set(reports().map(({ id }) => id)).size).toBe(10);
   expect(new Int32Array(begun)[0]).toBe(10);
   for (const report of reports()) {
-    expect(report).toMatchObject({ conclusion: 'replied', stage: 'dot', reply: { code: 250 } });
+    expect(report).toMatchObject({ conclusion: 'replied', phase: 'dot', reply: { code: 250 } });
     expect(report.sessions[0]?.tls).toMatchObject({
       protocol: 'TLSv1.3',
       verified: false,

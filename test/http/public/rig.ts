@@ -56,7 +56,7 @@ export async function startPublic(
     base: side.url(),
     /** A message that was sent, as its links know it. */
     sent: (wish: Partial<MessageRow> = {}): { message: MessageRow; mail: SentMail } => {
-      const message = enqueue(tables, clock.now(), { lane: wish.use_case === 'mk' ? 1 : 0, ...wish });
+      const message = enqueue(tables, clock.now(), { priority: wish.use_case === 'mk' ? 1 : 0, ...wish });
       return { message, mail: sentMailOf(message) };
     },
     /** As if it had arrived. */

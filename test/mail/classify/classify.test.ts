@@ -8,15 +8,15 @@ import {
 } from '../../../src/mail/classify/classify.ts';
 import { SHORTEST_PHRASE } from '../../../src/mail/classify/phrases.ts';
 import { OUTCOMES, type Rule } from '../../../src/mail/classify/rules.ts';
-import type { Reply, Stage } from '../../../src/mail/reply.ts';
+import type { SmtpPhase, SmtpReply } from '../../../src/mail/reply.ts';
 
-function reply(line: string): Reply {
+function reply(line: string): SmtpReply {
   const [, code = '0', text = ''] = /^(\d{3}) (.*)$/s.exec(line) ?? [];
   const enhanced = enhancedCode(text);
   return { code: Number(code), enhanced, text: enhanced ? text.replace(enhanced, '').trim() : text };
 }
 
-const at = (stage: Stage | 'dsn', line: string, mxHost?: string) =>
+const at = (stage: SmtpPhase | 'dsn', line: string, mxHost?: string) =>
   classify({ stage, reply: reply(line), ...(mxHost && { mxHost }) });
 const atRcpt = (line: string, mxHost?: string) => at('rcpt', line, mxHost);
 

@@ -33,7 +33,7 @@ describe('a mail handed in over SMTP', () => {
       },
     });
     expect(message?.content.html).toContain('Example Ltd');
-    expect(house.tables.queue.get(message?.seq ?? 0)).toMatchObject({ lane: 0, ready: 1 });
+    expect(house.tables.queue.get(message?.seq ?? 0)).toMatchObject({ priority: 0, ready: 1 });
   });
 
   it('is one message for each recipient of the envelope', async () => {
