@@ -6,18 +6,19 @@ import type { DomainRow, Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { DeliveryJob, Signer } from './worker/protocol.ts';
 
+/** What of a domain appears in its mail. */
+type SendingDomain = Pick<DomainRow, 'name' | 'return_path' | 'tracking_host'>;
+
 /**
  * Collects what a worker needs to compose and sign one copy: the sender, the return path, the recipient's links. Pure:
  * it reads no table and decides nothing.
  */
-export interface Prepare {
-  (
-    message: MessageRow,
-    domain: DomainRow,
-    content: DeliveryJob['content'],
-    signers: Signer[],
-  ): Pick<DeliveryJob, 'content' | 'copy' | 'envelope' | 'signers'>;
-}
+export type Prepare = (
+  message: MessageRow,
+  domain: SendingDomain,
+  content: DeliveryJob['content'],
+  signers: Signer[],
+) => Pick<DeliveryJob, 'content' | 'copy' | 'envelope' | 'signers'>;
 
 /** The host of a domain's return path: its `return-a.` host, or the platform's, by configuration and SPF. */
 export function returnHost(config: Config, domain: Pick<DomainRow, 'name' | 'return_path'>): string {

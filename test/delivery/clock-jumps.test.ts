@@ -39,9 +39,9 @@ function start() {
   return { ...store, rebase, put, dueIn, expiresIn, set, clock, monotonic };
 }
 
-describe('the clock set back', () => {
+describe('a clock that is set back', () => {
   it.each([30_000, HOUR, 400 * DAY])(
-    'by %s ms: deferred mail keeps the wait and the life it had left',
+    'by %s ms leaves deferred mail its remaining wait and lifetime',
     async (back) => {
       const { rebase, put, dueIn, expiresIn, set, tables, clock } = start();
       await rebase.run();
@@ -60,14 +60,14 @@ describe('the clock set back', () => {
       expect(dueIn(postponed)).toBe(10 * MINUTE);
       expect(expiresIn(soon)).toBe(LIFE.tx);
       expect(expiresIn(waiting)).toBe(LIFE.tx);
-      // What is held, and what its sender wanted at a date, stays.
+      // Held mail and mail that is scheduled for a date stay.
       expect(tables.queue.get(held)?.due_at).toBe(HELD);
       expect(tables.queue.get(scheduled)?.due_at).toBe(date);
       expect(tables.messages.bySeq(scheduled)?.expires_at).toBe(date + LIFE.mk);
     },
   );
 
-  it('is done although the monotonic clock has fractions of a millisecond', async () => {
+  it('is detected although the monotonic clock has fractions of a millisecond', async () => {
     const { rebase, put, dueIn, set, monotonic } = start();
     await rebase.run();
     const seq = put('deferred', HOUR);
@@ -77,7 +77,7 @@ describe('the clock set back', () => {
     expect(Math.abs(dueIn(seq) - HOUR)).toBeLessThanOrEqual(1);
   });
 
-  it('is done once', async () => {
+  it('is applied once', async () => {
     const { rebase, put, dueIn, set, monotonic } = start();
     await rebase.run();
     const seq = put('deferred', HOUR);
@@ -88,7 +88,7 @@ describe('the clock set back', () => {
     expect(dueIn(seq)).toBe(59 * MINUTE);
   });
 
-  it('is done in the end when the database fails meanwhile', async () => {
+  it('is applied in a later run when the database fails', async () => {
     const { rebase, put, dueIn, set, tables } = start();
     await rebase.run();
     const seq = put('deferred', HOUR);
@@ -103,7 +103,7 @@ describe('the clock set back', () => {
     expect(dueIn(seq)).toBe(HOUR);
   });
 
-  it('before the start: no mail waits longer than any deferral can', async () => {
+  it('before the start leaves no mail with a wait longer than any deferral', async () => {
     const { rebase, put, dueIn } = start();
     const stuck = put('deferred', 300 * DAY);
     const usual = put('deferred', 4 * HOUR);
@@ -113,8 +113,8 @@ describe('the clock set back', () => {
   });
 });
 
-describe('the clock set forward', () => {
-  it('expires nothing: what waits keeps the life it had left', async () => {
+describe('a clock that is set forward', () => {
+  it('expires no mail: it keeps its remaining lifetime', async () => {
     const { rebase, put, expiresIn, dueIn, set } = start();
     await rebase.run();
     const seq = put('deferred', HOUR);
@@ -128,8 +128,8 @@ describe('the clock set forward', () => {
   });
 });
 
-describe('no jump', () => {
-  it('is time that passes, or a clock that is slewed', async () => {
+describe('a clock that is not set', () => {
+  it('moves no times while it advances or is slewed', async () => {
     const { rebase, put, dueIn, set, monotonic } = start();
     await rebase.run();
     const seq = put('deferred', HOUR);

@@ -4,7 +4,7 @@ import { createLog } from '../../src/core/log.ts';
 import { publishMailHost } from '../support/recipients.ts';
 import { insertAccount } from '../support/store.ts';
 import { threadFromSource } from '../support/thread-from-source.ts';
-import { GOOD, newSink, startEngine, users } from './setup.ts';
+import { createTestDelivery, GOOD, newSink, users } from './setup.ts';
 
 const corrupt = (): never => {
   throw new Error('database disk image is malformed');
@@ -12,46 +12,46 @@ const corrupt = (): never => {
 const WAIT = { timeout: 20_000 };
 
 describe('a domain whose DKIM key cannot be read', { timeout: 30_000 }, () => {
-  it('is parked; the mail of others flows, and its own is sent when the key can be read again', async () => {
+  it('is parked while the mail of others is sent, and its mail is sent when the key can be read again', async () => {
     let broken = true;
-    const rig = await startEngine({
-      engine: {
+    const env = await createTestDelivery({
+      deps: {
         signersOf: (domain) => {
           if (broken && domain.domain_id === 'domain_bad') corrupt();
           return [];
         },
       },
     });
-    const { engine, put, sink, clock, status, leases, lines } = rig;
-    rig.addDomain('domain_bad');
+    const { delivery, put, sink, clock, status, leases, lines } = env;
+    env.addDomain('domain_bad');
     const bad = put(users(5, `bad.${GOOD}`), { domain_id: 'domain_bad' });
-    publishMailHost(rig.dns, `bad.${GOOD}`, sink.host);
+    publishMailHost(env.dns, `bad.${GOOD}`, sink.host);
     put(users(20));
-    engine.start();
+    delivery.start();
     await expect.poll(() => sink.count, WAIT).toBe(20);
     await expect
-      .poll(() => engine.parked(), WAIT)
+      .poll(() => delivery.parked(), WAIT)
       .toMatchObject([{ kind: 'domain', id: 'domain_bad', reason: 'database disk image is malformed' }]);
-    await expect.poll(engine.inFlight, WAIT).toBe(0);
-    expect(engine.bytesInFlight()).toBe(0);
+    await expect.poll(delivery.inFlight, WAIT).toBe(0);
+    expect(delivery.bytesInFlight()).toBe(0);
     expect(leases()).toBe(0);
     expect(bad.map(status)).toEqual(bad.map(() => 'queued'));
     expect(lines.map(({ msg }) => msg)).toContain('message cannot be prepared');
-    expect(rig.tables.events.ofMessage(bad[0]?.seq ?? 0)).toEqual([]);
+    expect(env.tables.events.ofMessage(bad[0]?.seq ?? 0)).toEqual([]);
 
     broken = false;
     clock.advance(2 * MINUTE);
     await expect.poll(() => bad.map(status), WAIT).toEqual(bad.map(() => 'delivered'));
-    expect(engine.parked()).toEqual([]);
+    expect(delivery.parked()).toEqual([]);
   });
 
-  it('fails as expired when the time of the message is over', async () => {
-    const rig = await startEngine({ engine: { signersOf: corrupt } });
-    const [message] = rig.put(users(1), { expires_at: rig.clock.now() + 30_000 });
+  it('fails its message as expired when its time is over', async () => {
+    const env = await createTestDelivery({ deps: { signersOf: corrupt } });
+    const [message] = env.put(users(1), { expires_at: env.clock.now() + 30_000 });
     if (message === undefined) throw new Error('no message');
-    rig.engine.start();
-    await expect.poll(() => rig.status(message), WAIT).toBe('failed');
-    const [event] = rig.tables.events.ofMessage(message.seq);
+    env.delivery.start();
+    await expect.poll(() => env.status(message), WAIT).toBe('failed');
+    const [event] = env.tables.events.ofMessage(message.seq);
     expect(JSON.parse(event?.data ?? '')).toEqual({
       reason: 'expired',
       attempts: 0,
@@ -61,11 +61,11 @@ describe('a domain whose DKIM key cannot be read', { timeout: 30_000 }, () => {
 });
 
 describe('content that cannot be composed', { timeout: 30_000 }, () => {
-  it('is an immediate permanent failure of this side, logged as an error', async () => {
-    const { engine, put, sink, status, tables, lines } = await startEngine();
+  it('fails immediately and permanently, and is logged as an error', async () => {
+    const { delivery, put, sink, status, tables, lines } = await createTestDelivery();
     const [bad] = put(['bad@empfang.example'], { body: '{}' });
     put(users(3));
-    engine.start();
+    delivery.start();
     if (bad === undefined) throw new Error('no message');
     await expect.poll(() => status(bad), WAIT).toBe('failed');
     await expect.poll(() => sink.count, WAIT).toBe(3);
@@ -88,32 +88,32 @@ describe('content that cannot be composed', { timeout: 30_000 }, () => {
 });
 
 describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
-  it('nothing is sent and no claim is kept; it is sent when they can be again', async () => {
-    const { engine, put, sink, status, leases, tables } = await startEngine();
+  it('sends nothing and leases nothing; sends the mail when they can be recorded again', async () => {
+    const { delivery, put, sink, status, leases, tables } = await createTestDelivery();
     const { insert } = tables.events;
     tables.events.insert = corrupt;
     const messages = put(users(10));
-    engine.start();
-    await expect.poll(engine.unrecorded, WAIT).toMatch(/^outcomes cannot be recorded since/);
+    delivery.start();
+    await expect.poll(delivery.unrecorded, WAIT).toMatch(/^outcomes cannot be recorded since/);
     expect(sink.count).toBe(0);
     expect(leases()).toBe(0);
-    expect(engine.inFlight()).toBe(0);
+    expect(delivery.inFlight()).toBe(0);
     expect(messages.map(status)).toEqual(messages.map(() => 'queued'));
     tables.events.insert = insert;
     await expect.poll(() => messages.map(status), WAIT).toEqual(messages.map(() => 'delivered'));
-    expect(engine.unrecorded()).toBeNull();
+    expect(delivery.unrecorded()).toBeNull();
     expect(sink.count).toBe(10);
   });
 
-  it('a stop keeps trying until its time is over, and says how many are left', async () => {
-    const { engine, put, sink, stop, tables, lines } = await startEngine();
+  it('retries during a stop until its time is over and returns how many are left', async () => {
+    const { delivery, put, sink, stop, tables, lines } = await createTestDelivery();
     let tries = 0;
     tables.messages.insertAttempt = () => {
       tries++;
       return corrupt();
     };
     put(users(5));
-    engine.start();
+    delivery.start();
     await expect.poll(() => sink.count, WAIT).toBe(5);
     await expect.poll(() => tries, WAIT).toBeGreaterThanOrEqual(5);
     const before = tries;
@@ -122,8 +122,10 @@ describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
     expect(lines.at(-1)).toMatchObject({ level: 'error', messages: 5 });
   });
 
-  it('a stop ends at once when they can be recorded in time', async () => {
-    const { engine, put, sink, stop, tables, status } = await startEngine({ engine: { graceMs: 600_000 } });
+  it('ends a stop as soon as they are recorded', async () => {
+    const { delivery, put, sink, stop, tables, status } = await createTestDelivery({
+      deps: { graceMs: 600_000 },
+    });
     const { insertAttempt } = tables.messages;
     let tries = 0;
     tables.messages.insertAttempt = () => {
@@ -131,7 +133,7 @@ describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
       return corrupt();
     };
     const messages = put(users(5));
-    engine.start();
+    delivery.start();
     await expect.poll(() => sink.count, WAIT).toBe(5);
     await expect.poll(() => tries, WAIT).toBeGreaterThanOrEqual(5);
     const left = stop();
@@ -141,17 +143,17 @@ describe('while outcomes cannot be recorded', { timeout: 40_000 }, () => {
   });
 });
 
-describe('workers that die at random', { timeout: 120_000 }, () => {
-  it('lose no message and no slot, and the stop is in time', async () => {
-    // Dies within two seconds of being ready.
+describe('workers that die at random times', { timeout: 120_000 }, () => {
+  it('lose no message and no slot, and do not delay the stop', async () => {
+    // Exits within two seconds after it is ready.
     const mortal = 'setTimeout(() => process.exit(1), 300 + Math.random() * 1700);';
-    const { engine, put, sink, status, stop, leases, lines } = await startEngine({
-      settings: { 'delivery.retry.first': '300ms', 'delivery.retry.factor': 1 },
+    const { delivery, put, sink, status, stop, leases, lines } = await createTestDelivery({
+      config: { 'delivery.retry.first': '300ms', 'delivery.retry.factor': 1 },
       sink: { script: { dot: { reply: '250 2.0.0 taken', delayMs: 40 } } },
-      engine: { workerScript: threadFromSource('delivery/worker/main.ts', mortal) },
+      deps: { workerScript: threadFromSource('delivery/worker/main.ts', mortal) },
     });
     const messages = put(users(560));
-    engine.start();
+    delivery.start();
     await expect
       .poll(() => messages.filter((message) => status(message) !== 'delivered').length, { timeout: 90_000 })
       .toBe(0);
@@ -159,32 +161,32 @@ describe('workers that die at random', { timeout: 120_000 }, () => {
     expect(got.size).toBe(560);
     const deaths = lines.filter(({ msg }) => String(msg).startsWith('delivery worker ended;'));
     expect(deaths.length).toBeGreaterThan(1);
-    await expect.poll(engine.inFlight).toBe(0);
-    expect(engine.bytesInFlight()).toBe(0);
+    await expect.poll(delivery.inFlight).toBe(0);
+    expect(delivery.bytesInFlight()).toBe(0);
     expect(leases()).toBe(0);
     expect(await stop()).toBe(0);
   });
 
-  it('do not keep a stop from ending', async () => {
-    const { engine, put, stop, leases, status } = await startEngine({
-      engine: { workerScript: new URL('data:text/javascript,process.exit(1)') },
+  it('do not prevent the stop from ending', async () => {
+    const { delivery, put, stop, leases, status } = await createTestDelivery({
+      deps: { workerScript: new URL('data:text/javascript,process.exit(1)') },
     });
     const messages = put(users(5));
-    engine.start();
-    await expect.poll(engine.inFlight, WAIT).toBe(5);
+    delivery.start();
+    await expect.poll(delivery.inFlight, WAIT).toBe(5);
     expect(await stop()).toBe(0);
     expect(leases()).toBe(0);
     expect(messages.map(status)).toEqual(messages.map(() => 'queued'));
   });
 });
 
-describe('the limits of the engine', { timeout: 60_000 }, () => {
-  it('bound the octets in flight to hosts that stall, and leave room for other accounts', async () => {
+describe('the budgets', { timeout: 60_000 }, () => {
+  it('bound the bytes in flight to hosts that stall and admit mail of other accounts', async () => {
     const LIMIT = 8 << 20;
-    const rig = await startEngine({ settings: { 'delivery.inFlightBytes': LIMIT } });
-    const { engine, put, sink, dns } = rig;
-    insertAccount(rig.tables, 'acct_two', rig.clock.now());
-    rig.addDomain('domain_two', 'acct_two');
+    const env = await createTestDelivery({ config: { 'delivery.inFlightBytes': LIMIT } });
+    const { delivery, put, sink, dns } = env;
+    insertAccount(env.tables, 'acct_two', env.clock.now());
+    env.addDomain('domain_two', 'acct_two');
     for (let n = 0; n < 20; n++) {
       const stalled = await newSink({ host: `127.0.1.${n + 1}`, port: sink.port, script: { dot: 'silent' } });
       publishMailHost(dns, `stall${n}.example`, stalled.host);
@@ -192,10 +194,10 @@ describe('the limits of the engine', { timeout: 60_000 }, () => {
     }
     let most = 0;
     const watch = setInterval(() => {
-      most = Math.max(most, engine.bytesInFlight());
+      most = Math.max(most, delivery.bytesInFlight());
     }, 5);
-    engine.start();
-    await expect.poll(engine.inFlight, WAIT).toBeGreaterThan(8);
+    delivery.start();
+    await expect.poll(delivery.inFlight, WAIT).toBeGreaterThan(8);
     put(users(20), { account_id: 'acct_two', domain_id: 'domain_two', bytes: 100_000 });
     await expect.poll(() => sink.count, WAIT).toBe(20);
     clearInterval(watch);
@@ -203,26 +205,28 @@ describe('the limits of the engine', { timeout: 60_000 }, () => {
     expect(most).toBeGreaterThan(LIMIT / 2);
   });
 
-  it("let an account's ordinary mail out while hosts that stall have its large mail", async () => {
-    const { engine, put, sink, dns } = await startEngine({ settings: { 'delivery.inFlightBytes': 2 << 20 } });
+  it("admit an account's ordinary mail while hosts that stall have its large mail", async () => {
+    const { delivery, put, sink, dns } = await createTestDelivery({
+      config: { 'delivery.inFlightBytes': 2 << 20 },
+    });
     const stalled = await newSink({ host: '127.0.1.31', port: sink.port, script: { dot: 'silent' } });
     publishMailHost(dns, 'stall.example', stalled.host);
     put(users(10, 'stall.example'), { bytes: 800_000 });
-    engine.start();
+    delivery.start();
     await expect.poll(() => stalled.open, WAIT).toBeGreaterThan(0);
-    // One that is refused does not hold back the smaller ones behind it.
+    // A refused message does not block the smaller ones behind it.
     put(['large@empfang.example'], { bytes: 1_900_000 });
     put(users(20), { bytes: 20_000 });
     await expect.poll(() => sink.count, WAIT).toBe(20);
-    expect(engine.inFlight()).toBe(stalled.open);
+    await expect.poll(delivery.inFlight, WAIT).toBe(stalled.open);
   });
 
-  it('bound the sessions over all sites', async () => {
-    const rig = await startEngine({
-      settings: { 'delivery.connections': 6 },
+  it('bound the sessions of all sites together', async () => {
+    const env = await createTestDelivery({
+      config: { 'delivery.connections': 6 },
       sink: { script: { dot: { reply: '250 2.0.0 taken', delayMs: 10 } } },
     });
-    const { engine, put, sink, dns } = rig;
+    const { delivery, put, sink, dns } = env;
     const sinks = [sink];
     for (let n = 1; n < 4; n++) {
       const other = await newSink({
@@ -237,9 +241,9 @@ describe('the limits of the engine', { timeout: 60_000 }, () => {
     put(users(30));
     let most = 0;
     const watch = setInterval(() => {
-      most = Math.max(most, engine.inFlight());
+      most = Math.max(most, delivery.inFlight());
     }, 2);
-    engine.start();
+    delivery.start();
     await expect.poll(() => sinks.reduce((sum, { count }) => sum + count, 0), WAIT).toBe(120);
     clearInterval(watch);
     expect(most).toBeLessThanOrEqual(6);
@@ -248,30 +252,32 @@ describe('the limits of the engine', { timeout: 60_000 }, () => {
 });
 
 describe('a short outage', { timeout: 60_000 }, () => {
-  it('delays mail for about as long as it lasts, and leaves what was not attempted as it was', async () => {
-    const rig = await startEngine({ settings: { 'delivery.retry.first': '1s', 'delivery.retry.factor': 1 } });
-    const { engine, put, sink, status, clock } = rig;
+  it('delays mail for about as long as it lasts and leaves messages without an attempt in their state', async () => {
+    const env = await createTestDelivery({
+      config: { 'delivery.retry.first': '1s', 'delivery.retry.factor': 1 },
+    });
+    const { delivery, put, sink, status, clock } = env;
     sink.program({ script: { greeting: 'drop' } });
     const messages = put(users(60));
-    engine.start();
+    delivery.start();
     await expect
       .poll(() => messages.filter((message) => status(message) === 'deferred').length, WAIT)
       .toBe(10);
     expect(messages.filter((message) => status(message) === 'queued')).toHaveLength(50);
     const waiting = messages.find((message) => status(message) === 'queued');
-    const queued = waiting && rig.tables.queue.ready(waiting.seq);
-    expect(queued && engine.obstacle(queued)).toMatch(
+    const queued = waiting && env.tables.queue.ready(waiting.seq);
+    expect(queued && delivery.obstacle(queued)).toMatch(
       /^the mail hosts of empfang\.example cannot be reached/,
     );
     sink.program({ script: {} });
     const since = clock.now();
     await expect.poll(() => messages.map(status), WAIT).toEqual(messages.map(() => 'delivered'));
-    // Ten failures in a row would have been half an hour.
+    // Ten failures in a row would mean a wait of half an hour.
     expect(clock.now() - since).toBeLessThan(5 * MINUTE);
   });
 });
 
-/** A log at level info whose lines are kept. */
+/** A log at level info that stores its lines. */
 function infoLog() {
   const lines: Record<string, unknown>[] = [];
   const log = createLog(
@@ -283,17 +289,17 @@ function infoLog() {
 }
 
 describe('a domain with neither MX nor address', { timeout: 30_000 }, () => {
-  it('defers mail on the first day, and bounces it with 5.1.2 when it is the same on another day', async () => {
+  it('defers mail on the first day and bounces it with 5.1.2 when the result is the same on another day', async () => {
     const { log, attempts } = infoLog();
-    const rig = await startEngine({ engine: { log } });
-    rig.dns.set('textonly.example', 'TXT', ['nothing else']);
-    const [message] = rig.put(['ada@textonly.example']);
+    const env = await createTestDelivery({ deps: { log } });
+    env.dns.set('textonly.example', 'TXT', ['nothing else']);
+    const [message] = env.put(['ada@textonly.example']);
     if (message === undefined) throw new Error('nothing was queued');
-    rig.engine.start();
-    await expect.poll(() => rig.status(message), { timeout: 10_000 }).toBe('deferred');
-    rig.clock.advance(DAY);
-    await expect.poll(() => rig.status(message), { timeout: 10_000 }).toBe('bounced');
-    const bounce = rig.tables.events.ofMessage(message.seq).at(-1);
+    env.delivery.start();
+    await expect.poll(() => env.status(message), { timeout: 10_000 }).toBe('deferred');
+    env.clock.advance(DAY);
+    await expect.poll(() => env.status(message), { timeout: 10_000 }).toBe('bounced');
+    const bounce = env.tables.events.ofMessage(message.seq).at(-1);
     expect(JSON.parse(bounce?.data ?? '')).toMatchObject({
       smtpCode: 550,
       enhancedCode: '5.1.2',
@@ -308,14 +314,14 @@ describe('a domain with neither MX nor address', { timeout: 30_000 }, () => {
 });
 
 describe('the log of delivery attempts', { timeout: 30_000 }, () => {
-  it('has account, domain, site, codes and reply of each, look-ups that failed included', async () => {
+  it('has account, domain, site, codes and reply of each attempt, failed lookups included', async () => {
     const { log, attempts } = infoLog();
-    const rig = await startEngine({ engine: { log } });
-    rig.dns.set('broken.example', 'MX', 'SERVFAIL');
-    const messages = rig.put([`ada@${GOOD}`, 'ada@broken.example', 'ada@nowhere.example']);
-    rig.engine.start();
+    const env = await createTestDelivery({ deps: { log } });
+    env.dns.set('broken.example', 'MX', 'SERVFAIL');
+    const messages = env.put([`ada@${GOOD}`, 'ada@broken.example', 'ada@nowhere.example']);
+    env.delivery.start();
     await expect
-      .poll(() => messages.map(rig.status), { timeout: 10_000 })
+      .poll(() => messages.map(env.status), { timeout: 10_000 })
       .toEqual(['delivered', 'deferred', 'bounced']);
     const byDomain = attempts().toSorted((a, b) =>
       String(a['recipientDomain']).localeCompare(String(b['recipientDomain'])),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { SharedContent } from '../../src/mail/shared-content.ts';
 import { packContent } from '../../src/mail/stored-content.ts';
 import { enqueue } from '../support/store.ts';
-import { startEngine, users } from './setup.ts';
+import { createTestDelivery, users } from './setup.ts';
 
 const SHARED: SharedContent = {
   from: { name: 'News', address: 'news@example.com' },
@@ -15,10 +15,10 @@ const SHARED: SharedContent = {
 };
 
 describe('copies of a campaign', () => {
-  it('go out of both worker threads, each with its own values, and their body is read once', {
+  it('are sent by both worker threads with their values, and the shared content is read once', {
     timeout: 30_000,
   }, async () => {
-    const { engine, tables, clock, sink, db } = await startEngine();
+    const { delivery, tables, clock, sink, db } = await createTestDelivery();
     let reads = 0;
     const { get } = tables.sharedContents;
     tables.sharedContents.get = (id) => {
@@ -36,7 +36,7 @@ describe('copies of a campaign', () => {
       }
       tables.sharedContents.addCopies(sharedId, recipients.length);
     })();
-    engine.start();
+    delivery.start();
     await expect.poll(() => sink.count, { timeout: 20_000 }).toBe(recipients.length);
     for (const { to, raw } of sink.messages) {
       const [recipient = ''] = [to].flat();

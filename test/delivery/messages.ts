@@ -1,12 +1,14 @@
+import { emailIdentifier } from '../../src/mail/identifier.ts';
 import type { ReadyMessage } from '../../src/store/messages/queue.ts';
 
 const NOW = Date.UTC(2026, 0, 15, 12);
 
 /** A message that is ready to be sent, outside of any database. */
 export function readyMessage(seq: number, columns: Partial<ReadyMessage> = {}): ReadyMessage {
+  const recipient = columns.recipient ?? `a${seq}@one.test`;
   return {
     seq,
-    message_id: `msg_${seq}`,
+    message_id: `msg_1768478400000_${String(seq).padStart(12, '0')}`,
     account_id: 'acct_one',
     content_id: seq,
     use_case: 'tx',
@@ -15,8 +17,8 @@ export function readyMessage(seq: number, columns: Partial<ReadyMessage> = {}): 
     campaign_id: null,
     subscription_group_id: null,
     from_address: 'shop@example.com',
-    recipient: `a${seq}@one.test`,
-    recipient_hash: 'hash',
+    recipient,
+    recipient_hash: emailIdentifier(recipient),
     role: 'to',
     subject: 'Hello',
     status: 'queued',

@@ -35,7 +35,7 @@ const fails = () => {
 };
 
 describe('an outcome', () => {
-  it('is tried again until it is recorded', async () => {
+  it('is retried until it is recorded', async () => {
     const { recording, recorded } = start();
     let tries = 0;
     recording.persist(1, () => (++tries < 3 ? fails() : OUTCOME));
@@ -45,7 +45,7 @@ describe('an outcome', () => {
     expect(recording.pending()).toBe(0);
   }, 15_000);
 
-  it('is recorded once although what follows from it fails', async () => {
+  it('is recorded once although its announcement fails', async () => {
     const { recording, recorded, lines } = start(() => {
       throw new Error('a defect');
     });
@@ -92,14 +92,14 @@ describe('outcomes cannot be recorded', () => {
     expect(lines).toEqual(['outcomes cannot be recorded', 'outcomes are recorded again']);
   });
 
-  it('while the newest event cannot be read, though nothing is sent', async () => {
+  it('while the newest event cannot be read, although nothing is sent', async () => {
     const { recording, tables } = start();
     tables.events.checkReadable = fails;
     await recording.check();
     expect(recording.unrecorded()).not.toBeNull();
   });
 
-  it('while several fail and none succeeds, though events can be inserted', async () => {
+  it('while several fail and none succeeds, although events can be inserted', async () => {
     const { recording, recorded } = start();
     let broken = true;
     for (const seq of [1, 2, 3]) recording.persist(seq, () => (broken ? fails() : OUTCOME));
@@ -111,7 +111,7 @@ describe('outcomes cannot be recorded', () => {
     expect(recording.unrecorded()).toBeNull();
   }, 15_000);
 
-  it('and trying leaves no trace', async () => {
+  it('and the check inserts nothing', async () => {
     const { recording, tables } = start();
     recording.suspect(new Error('first'));
     await recording.check();
@@ -120,7 +120,7 @@ describe('outcomes cannot be recorded', () => {
 });
 
 describe('at the end', () => {
-  it('keeps trying until the time is over, and says how many are left', async () => {
+  it('retries until the time is over and returns how many are left', async () => {
     const { recording } = start();
     const tries = new Map<number, number>();
     for (const seq of [1, 2])

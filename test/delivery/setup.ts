@@ -1,4 +1,3 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import { loadConfig } from '../../src/config/load.ts';
 import { createLog } from '../../src/core/log.ts';
@@ -13,21 +12,22 @@ import { openSeal } from '../../src/store/master-key.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { publishMailHost } from '../support/recipients.ts';
+import { RSA_KEY } from '../support/rsa-key.ts';
 import { type Sink, type SinkOptions, startSink } from '../support/smtp-sink.ts';
 import { enqueue, insertDomain, startStore } from '../support/store.ts';
 import { threadFromSource } from '../support/thread-from-source.ts';
 
-/** The engine with real threads and sockets, over a store in a temporary directory and a clock that can be set. */
-export interface RigOptions {
-  settings?: Record<string, string | number>;
+export interface TestDeliveryOptions {
+  /** Configuration keys with their values. */
+  config?: Record<string, string | number>;
   sink?: SinkOptions;
-  engine?: Partial<DeliveryDeps>;
+  deps?: Partial<DeliveryDeps>;
 }
 
-const { privateKey: key } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 export const GOOD = 'empfang.example';
 
-export async function startEngine(options: RigOptions = {}) {
+/** Delivery with real threads and sockets, over a store in a temporary directory and a clock that can be set. */
+export async function createTestDelivery(options: TestDeliveryOptions = {}) {
   const time = { ahead: 0 };
   const clock = { now: () => Date.now() + time.ahead, advance: (ms: number) => void (time.ahead += ms) };
   const monotonic = { now: () => performance.now() + time.ahead };
@@ -41,7 +41,7 @@ export async function startEngine(options: RigOptions = {}) {
     'delivery.allowPrivateNetworks': true,
     'delivery.workers': 2,
     'mx.listen': 'off',
-    ...options.settings,
+    ...options.config,
   };
   const env = Object.entries(settings).map(([path, value]) => [
     `POSTRIDER_${path.replaceAll('.', '__').toUpperCase()}`,
@@ -52,7 +52,7 @@ export async function startEngine(options: RigOptions = {}) {
   const resolver = createResolver({ resolvers: [dns.address], timeoutMs: 5000, clock, random: systemRandom });
   onTestFinished(() => resolver.close());
   const lines: Record<string, unknown>[] = [];
-  const engine = createDelivery({
+  const delivery = createDelivery({
     config,
     clock,
     monotonic,
@@ -66,25 +66,25 @@ export async function startEngine(options: RigOptions = {}) {
     recorder,
     resolver,
     prepare: createPrepare({ config, tokens: createTokens(seal), publicUrl: 'https://track.example' }),
-    signersOf: (domain) => [{ domain: domain.name, selector: 's', key }],
+    signersOf: (domain) => [{ domain: domain.name, selector: 's', key: RSA_KEY }],
     stillAllowed: () => null,
     generation: 1,
     observe: () => {},
     workerScript: threadFromSource('delivery/worker/main.ts'),
     graceMs: 5000,
-    ...options.engine,
+    ...options.deps,
   });
   let stopped: Promise<number> | null = null;
-  const stop = () => (stopped ??= engine.stop());
+  const stop = () => (stopped ??= delivery.stop());
   onTestFinished(async () => void (await stop()));
   publishMailHost(dns, GOOD, sink.host);
 
-  /** Puts mail into the queue, all in one commit. */
+  /** Puts messages into the queue in one commit. */
   const put = (
     recipients: readonly string[],
-    wish: Partial<MessageRow> & { bytes?: number; body?: string } = {},
+    options: Partial<MessageRow> & { bytes?: number; body?: string } = {},
   ) => {
-    const { bytes = 0, body, ...columns } = wish;
+    const { bytes = 0, body, ...columns } = options;
     return db.transaction(() =>
       recipients.map((recipient) => {
         const content = tables.messages.insertContent(
@@ -105,7 +105,7 @@ export async function startEngine(options: RigOptions = {}) {
   const leases = () => db.prepare('SELECT count(*) FROM queue WHERE lease IS NOT NULL').pluck().get();
   const addDomain = (id: string, accountId = 'acct_one') =>
     insertDomain(tables, { account_id: accountId, domain_id: id, name: `${id}.example` }, clock.now());
-  return { ...store, clock, dns, sink, engine, stop, put, status, leases, addDomain, lines, config };
+  return { ...store, clock, dns, sink, delivery, stop, put, status, leases, addDomain, lines, config };
 }
 
 export async function newSink(options: SinkOptions = {}): Promise<Sink> {

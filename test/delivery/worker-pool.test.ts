@@ -6,8 +6,8 @@ import { createWorkerPool, type WorkerPoolOptions } from '../../src/delivery/wor
 import { job, jsonContent } from './worker/setup.ts';
 
 /**
- * A worker that does what the recipient says: `die@` ends the thread when its job begins, `hang@` is never
- * reported, everything else is reported at once.
+ * A worker whose behavior depends on the recipient: `die@` ends the thread when its job begins, `hang@` is never
+ * reported, all others are reported immediately.
  */
 const SCRIPT = `
 import { parentPort, workerData } from 'node:worker_threads';
@@ -65,7 +65,7 @@ function to(user: string): DeliveryJob {
 }
 
 describe('a job', () => {
-  it('takes its content along: nothing of it stays in this thread', async () => {
+  it('transfers the memory of its content to the worker', async () => {
     const { pool, reports } = start();
     const each = job([], { content: jsonContent('0123456789') });
     pool.send(0, each);
@@ -74,7 +74,7 @@ describe('a job', () => {
     expect(each.content.octets.byteLength).toBe(0);
   });
 
-  it('that cannot be cloned comes back alone; its neighbours are sent', async () => {
+  it('that cannot be cloned comes back alone; the others of its batch are sent', async () => {
     const { pool, reported, unsendable, send } = start();
     const before = send('a');
     const bad = Object.assign(to('bad'), { toString: () => 'a function cannot be cloned' });
@@ -86,7 +86,7 @@ describe('a job', () => {
 });
 
 describe('a worker that dies', () => {
-  it('loses what it had begun, and gives back what it had not', async () => {
+  it('loses the jobs it had begun and returns the others', async () => {
     const { lost, returned, reported, send } = start();
     const [done, hanging, fatal, ...others] = send('a', 'hang', 'die', 'b', 'c');
     await expect.poll(() => lost.length).toBe(2);
@@ -95,7 +95,7 @@ describe('a worker that dies', () => {
     expect(returned).toEqual(others);
   });
 
-  it('is replaced, and jobs that were sent meanwhile are done by the next one', async () => {
+  it('is replaced, and the next one runs the jobs that were sent meanwhile', async () => {
     const { pool, lost, reported, send } = start();
     const [fatal] = send('die');
     await expect.poll(() => lost).toEqual([fatal]);
@@ -105,7 +105,7 @@ describe('a worker that dies', () => {
     expect(lost).toEqual([fatal]);
   });
 
-  it('before it has done anything is replaced more slowly each time', async () => {
+  it('before it has reported anything is replaced more slowly each time', async () => {
     const pauses: number[] = [];
     const log = createLog(
       { level: 'error', hashAddresses: true },
@@ -123,7 +123,7 @@ describe('a worker that dies', () => {
 });
 
 describe('a stop', () => {
-  it('right after the death of a worker ends, and gives back what waited for the next', async () => {
+  it('directly after the death of a worker ends and returns the jobs that waited for the next one', async () => {
     const { pool, lost, returned, send } = start();
     send('die');
     await expect.poll(() => lost.length).toBe(1);
@@ -133,7 +133,7 @@ describe('a stop', () => {
     expect(pool.running()).toBe(0);
   });
 
-  it('gives back what no host was offered', async () => {
+  it('returns jobs that no host was offered', async () => {
     const { pool, lost, returned, reported, send } = start();
     const [hanging, done] = send('hang', 'a');
     await expect.poll(reported).toEqual([done]);
@@ -142,7 +142,7 @@ describe('a stop', () => {
     expect(lost).toEqual([]);
   });
 
-  it('of a thread that does not answer terminates it; what it had begun is lost', async () => {
+  it('terminates a thread that does not reply; the jobs it had begun are lost', async () => {
     const deaf = SCRIPT.replace("message.kind === 'stop'", 'false');
     const { pool, lost, send, reported } = start({
       script: script(deaf.replaceAll('of message.jobs', 'of message.jobs ?? []')),
@@ -155,7 +155,7 @@ describe('a stop', () => {
   }, 20_000);
 });
 
-it('a thread that holds a job for far too long is terminated', async () => {
+it('terminates a thread that exceeds the time limit of a job', async () => {
   let now = 0;
   const { pool, lost, send, reported } = start({ monotonic: { now: () => now } });
   const [hanging, done] = send('hang', 'a');

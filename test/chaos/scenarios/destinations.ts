@@ -70,7 +70,7 @@ export const DESTINATIONS: Scenario[] = [
       await world.destination([REFUSES], { host: refusing.host });
       for (const sink of bad) {
         sink.program(WILLING);
-        sink.hangUp();
+        sink.disconnect();
       }
       world.heal();
       return world.result([healthy, unlucky], {

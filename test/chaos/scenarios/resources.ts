@@ -58,7 +58,7 @@ export const RESOURCES: Scenario[] = [
       const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${world.daemon.pid}/status`, 'utf8'))?.[1];
       world.note(`${large.refusals.size === 0 ? 'all accepted' : 'some refused'}; peak ${peak} KiB`);
       stalled.program({ script: {} });
-      stalled.hangUp();
+      stalled.disconnect();
       world.heal();
       return world.result([traffic, large]);
     },

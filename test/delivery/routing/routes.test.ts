@@ -75,7 +75,7 @@ function find(
 const names = (where: RouteResult) =>
   where.kind === 'hosts' ? where.hosts.map(({ name }) => name) : where.failure;
 
-describe('where mail goes', () => {
+describe('the route of a destination', () => {
   it.each<[string, string, unknown]>([
     ['MX hosts by preference', 'one.test', ['mx1.one.test', 'mx2.one.test']],
     ['the name itself where there is no MX', 'implicit.test', ['implicit.test']],
@@ -127,14 +127,14 @@ describe('where mail goes', () => {
     expect(await find(destination, { ipv6 })).toMatchObject(expected as object);
   });
 
-  it('asks for IPv6 only where a host has no other address', async () => {
+  it('looks IPv6 addresses up only for a host without another address', async () => {
     const where = await find('one.test', { ipv6: 'if-need-be' });
     expect(
       where.kind === 'hosts' && where.hosts[0]?.addresses.every((address) => !address.includes(':')),
     ).toBe(true);
   });
 
-  it('prefers a fixed route, the exact one to "*", private or not', async () => {
+  it('prefers a configured route, the exact one to "*", also to a private address', async () => {
     const base = { port: 2525, tls: 'none' as const, allowUnverifiedAuth: false };
     const routes: DeliveryRoute[] = [
       { match: '*', host: '10.9.9.9', ...base },
@@ -146,14 +146,14 @@ describe('where mail goes', () => {
 });
 
 describe('the private-network guard', () => {
-  it('refuses what is not public, unless private networks are allowed', () => {
+  it('refuses addresses that are not public unless private networks are allowed', () => {
     expect(guard.judge('10.1.2.3', 25)).toBe('private-network');
     expect(guard.judge('169.254.169.254', 25)).toBe('private-network');
     expect(guard.judge('::a01:203', 25)).toBe('private-network');
     expect(guard.judge('8.8.8.8', 25)).toBe('allowed');
   });
 
-  it('knows our own listeners, also behind a wildcard', () => {
+  it('recognizes the listeners of this daemon, also behind a wildcard', () => {
     const own = createGuard({ allowPrivateNetworks: true, ownListeners: ['0.0.0.0:25', '127.0.0.5:26'] });
     expect(own.judge('127.0.0.1', 25)).toBe('own-address');
     expect(own.judge('127.0.0.5', 26)).toBe('own-address');
@@ -169,7 +169,7 @@ describe('the private-network guard', () => {
     },
   );
 
-  it('knows our own listener by every spelling of its address', () => {
+  it('recognizes a listener in every notation of its address', () => {
     const ownListeners = ['127.0.0.5:25', '[fd00::5]:25', 'localhost:26'];
     const own = createGuard({ allowPrivateNetworks: true, ownListeners });
     expect(own.judge('::ffff:127.0.0.5', 25)).toBe('own-address');

@@ -17,7 +17,7 @@ const share = (account: string, changes: Partial<BudgetShare> = {}): BudgetShare
   ...changes,
 });
 
-/** Takes as many claims as are admitted, at most `limit`; each at a site of its own unless told otherwise. */
+/** Takes as many shares as are admitted, at most `limit`; each at a different site unless the site has a `#`. */
 function fill(budget: ReturnType<typeof createBudget>, of: BudgetShare, limit = 10_000): number {
   for (let n = 0; n < limit; n++) {
     const next = { ...of, site: of.site.includes('#') ? of.site : `${of.site} ${n}` };
@@ -28,7 +28,7 @@ function fill(budget: ReturnType<typeof createBudget>, of: BudgetShare, limit = 
 }
 
 describe('a budget', () => {
-  it('is never exceeded, whoever asks', () => {
+  it('is never exceeded', () => {
     const budget = createBudget(100);
     for (let n = 0; n < 50; n++) fill(budget, share(`a${n}`));
     expect(budget.used()).toBeLessThanOrEqual(100);
@@ -53,14 +53,14 @@ describe('a budget', () => {
     expect(budget.admits(share('one', { site: '#other' }))).toBe(true);
   });
 
-  it('keeps a part for transactional mail, however many accounts send marketing', () => {
+  it('reserves a part for transactional mail, with any number of accounts that send marketing', () => {
     const budget = createBudget(100);
     for (let n = 0; n < 200; n++) fill(budget, share(`a${n}`, { priority: 1 }));
     expect(budget.used()).toBeLessThanOrEqual(90);
     expect(budget.admits(share('reset', { priority: 0 }))).toBe(true);
   });
 
-  it('lets a claim larger than the whole go alone', () => {
+  it('admits a share larger than the whole alone', () => {
     const budget = createBudget(10);
     const large = share('one', { size: 50 });
     expect(budget.admits(large)).toBe(true);
@@ -71,14 +71,14 @@ describe('a budget', () => {
     expect(budget.admits(share('two'))).toBe(true);
   });
 
-  it('admits what takes nothing of it, even when it is full', () => {
+  it('admits a share of size 0 even when it is full', () => {
     const budget = createBudget(100);
     fill(budget, share('one'));
     budget.take(share('two', { size: 100 - budget.used() }));
     expect(budget.admits(share('one', { size: 0 }))).toBe(true);
   });
 
-  it('of one is used by one at a time', () => {
+  it('of size 1 admits one share at a time', () => {
     const budget = createBudget(1);
     expect(fill(budget, share('one', { priority: 1 }), 5)).toBe(1);
     expect(budget.admits(share('two'))).toBe(false);

@@ -35,7 +35,7 @@ describe('a domain whose mail cannot be prepared', () => {
     expect(parking.accountWait('acct_one')).toBe(0);
   });
 
-  it('is not parked when others of its messages work in between', () => {
+  it('is not parked when others of its messages succeed in between', () => {
     const { parking, fail, of } = start();
     for (let n = 0; n < 10; n++) {
       fail(2);
@@ -44,7 +44,7 @@ describe('a domain whose mail cannot be prepared', () => {
     expect(parking.domainWait('domain_one')).toBe(0);
   });
 
-  it('is tried again by one message, later each time; what was taken before counts once', () => {
+  it('is tried again with one message, later each time; messages taken before count once', () => {
     const { parking, fail, clock } = start();
     const waits: number[] = [];
     fail(3);
@@ -72,14 +72,14 @@ describe('a domain whose mail cannot be prepared', () => {
 });
 
 describe('an account', () => {
-  it('is parked when the mail of several of its domains fails, and none works', () => {
+  it('is parked when the mail of several of its domains fails and none succeeds', () => {
     const { parking, fail, of } = start();
     for (const domain of ['a', 'b', 'c']) fail(4, of(domain));
     expect(parking.accountWait('acct_one')).toBe(MINUTE);
     expect(parking.list()[0]).toMatchObject({ kind: 'account', id: 'acct_one' });
   });
 
-  it('is not parked for one domain, however often that fails', () => {
+  it('is not parked for one domain, with any number of failures', () => {
     const { parking, fail } = start();
     fail(100);
     expect(parking.accountWait('acct_one')).toBe(0);

@@ -11,10 +11,10 @@ const NOTHING: ServerExtensions = {
   auth: [],
 };
 
-describe('what a reply to EHLO offers', () => {
+describe('the extensions in a reply to EHLO', () => {
   const CASES: [lines: string[], offers: Partial<ServerExtensions>][] = [
     [['mx.example.test'], {}],
-    // The first line is a greeting, whatever it says.
+    // The first line is a greeting with any text.
     [['PIPELINING'], {}],
     [['hi', 'PIPELINING'], { pipelining: true }],
     [['hi', 'pipelining', 'StartTLS '], { pipelining: true, startTls: true }],

@@ -4,7 +4,7 @@ import { BODY, client, deliver, job, lastError, sink, sinks, summary } from './s
 
 const HEADER = 'Subject: x\r\n\r\n';
 
-describe('the message on the wire', () => {
+describe('the message as received', () => {
   const CASES: [name: string, sent: string, received?: string][] = [
     ['as it is', BODY],
     ['with a line that is a dot', `${HEADER}a\r\n.\r\nb\r\n`],
@@ -23,7 +23,7 @@ describe('the message on the wire', () => {
     expect(to.messages).toMatchObject([{ raw: received }]);
   });
 
-  it('arrives whatever its octets are, and its dots never end it early', async () => {
+  it('arrives with any octets, and its dots never end it early', async () => {
     const to = await sink();
     const by = client();
     const pieces = fc.constantFrom(
@@ -64,21 +64,21 @@ describe('a server that refuses in the middle of the message', () => {
   it.each([
     ['and hangs up', { reply: '552 5.3.4 too large after all', close: true as const }],
     ['and goes on reading', '552 5.3.4 too large after all'],
-  ])('%s: that is its verdict', async (_, answer) => {
+  ])('decides with its reply: %s', async (_, answer) => {
     const to = await sink({ body: { afterOctets: 1_000_000, answer } });
     const report = await deliver(client(), job(to), { octets });
     expect(report).toMatchObject({ conclusion: 'replied', reply: { code: 552, enhanced: '5.3.4' } });
     await expect.poll(() => to.open).toBe(0);
   });
 
-  it('with 421: a session failure, nothing was taken', async () => {
+  it('fails the session with 421, and nothing was accepted', async () => {
     const to = await sink({
       body: { afterOctets: 1_000_000, answer: { reply: '421 4.3.0 going down', close: true } },
     });
     expect(summary(await deliver(client(), job(to), { octets }))).toBe('unreachable data 421');
   });
 
-  it('without a word: the next host, for the final dot was never sent', async () => {
+  it('is followed by the next host when it closes without a reply: the final dot was never sent', async () => {
     const [one, two] = await sinks({ body: { afterOctets: 1_000_000, answer: 'drop' } }, {});
     const report = await deliver(client(), job([one!, two!]), { octets });
     expect(summary(report)).toBe('replied dot 250');
@@ -109,19 +109,19 @@ describe('SIZE (RFC 1870)', () => {
     }
   });
 
-  it('says the size where the server wants to know, in octets without the doubled dots', async () => {
+  it('sends SIZE without doubled dots when the server supports it', async () => {
     const to = await sink({ keywords: ['SIZE 1000'] });
     await deliver(client(), job(to), { octets: Buffer.from(`${HEADER}.\r\n`) });
     expect(to.messages[0]?.parameters).toBe(`SIZE=${HEADER.length + 3}`);
   });
 
-  it('does not ask the next host: a message too large is too large', async () => {
+  it('does not try the next host after a message that is too large', async () => {
     const [one, two] = await sinks({ keywords: ['SIZE 10'] }, {});
     expect(summary(await deliver(client(), job([one!, two!]), { octets }))).toBe('refused-locally ehlo 552');
     expect(two?.sessions).toHaveLength(0);
   });
 
-  it('leaves the connection to smaller messages', async () => {
+  it('reuses the connection for smaller messages', async () => {
     const to = await sink({ keywords: ['SIZE 60'] });
     const by = client();
     await deliver(by, job(to), { octets });
@@ -134,7 +134,7 @@ describe('SMTPUTF8 (RFC 6531)', () => {
   const envelope = { from: 'b-1@return-a.example.org', to: 'jörg@example.test' };
   const octets = Buffer.from('To: jörg@example.test\r\n\r\nhello\r\n');
 
-  it('is asked for only where the message needs it', async () => {
+  it('is requested only when the message needs it', async () => {
     const to = await sink({ keywords: ['SMTPUTF8', '8BITMIME'] });
     await deliver(client(), job(to));
     await deliver(client(), job(to, { envelope }), { octets, utf8: true });
@@ -143,7 +143,7 @@ describe('SMTPUTF8 (RFC 6531)', () => {
     expect(to.messages[1]?.raw).toBe(octets.toString('latin1'));
   });
 
-  it('not offered: the next host', async () => {
+  it('tries the next host when it is not offered', async () => {
     const [one, two] = await sinks({ keywords: [] }, { keywords: ['SMTPUTF8'] });
     expect(summary(await deliver(client(), job([one!, two!], { envelope }), { octets, utf8: true }))).toBe(
       'replied dot 250',
@@ -151,7 +151,7 @@ describe('SMTPUTF8 (RFC 6531)', () => {
     expect(one?.sessions[0]?.commands).not.toContain('DATA');
   });
 
-  it('offered by none: refused by us', async () => {
+  it('refuses the message locally when no host offers it', async () => {
     const all = await sinks({ keywords: [] }, { keywords: [] });
     const report = await deliver(client(), job(all, { envelope }), { octets, utf8: true });
     expect(report).toMatchObject({ conclusion: 'refused-locally', reply: { code: 553, enhanced: '5.6.7' } });

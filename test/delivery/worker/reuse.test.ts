@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { DeliveryJob } from '../../../src/delivery/worker/protocol.ts';
 import { client, deliver, host, job, sink, sinks, summary } from './setup.ts';
 
-describe('the open connection of a slot', () => {
-  it('serves the next job without RSET', async () => {
+describe('the idle connection of a slot', () => {
+  it('is reused for the next job without RSET', async () => {
     const to = await sink();
     const by = client();
     for (let round = 0; round < 3; round++)
@@ -15,7 +15,7 @@ describe('the open connection of a slot', () => {
     ]);
   });
 
-  it('belongs to that slot alone', async () => {
+  it('is not used for another slot', async () => {
     const to = await sink();
     const by = client();
     await deliver(by, job(to, { slot: 'a' }));
@@ -36,7 +36,7 @@ describe('the open connection of a slot', () => {
     expect(to.sessions[0]?.pipelined).toBe(2 + 3);
   });
 
-  it('is reset step by step where pipelining is not offered', async () => {
+  it('is reset command by command without pipelining', async () => {
     const to = await sink({ keywords: [], script: { rcpt: '550 5.1.1 no' } });
     const by = client();
     await deliver(by, job(to));
@@ -64,14 +64,14 @@ describe('the open connection of a slot', () => {
       .toEqual(['QUIT', 'QUIT', 'DATA']);
   });
 
-  it('is closed with QUIT when it rested too long', async () => {
+  it('is closed with QUIT when it was idle for too long', async () => {
     const to = await sink();
     await deliver(client(), job(to, { idleMs: 20 }));
     await expect.poll(() => to.sessions[0]?.commands.at(-1)).toBe('QUIT');
     await expect.poll(() => to.open).toBe(0);
   });
 
-  it('is not kept at all with idleMs 0', async () => {
+  it('is closed immediately with idleMs 0', async () => {
     const to = await sink();
     await deliver(client(), job(to, { idleMs: 0 }));
     await expect.poll(() => to.open).toBe(0);
@@ -94,7 +94,7 @@ describe('the open connection of a slot', () => {
     await expect.poll(() => one?.sessions[0]?.closed).toBe(true);
   });
 
-  it('is closed when the next job logs in as somebody else', async () => {
+  it('is closed when the next job logs in as another user', async () => {
     const to = await sink({ keywords: ['AUTH PLAIN'] });
     const by = client();
     for (const password of ['old', 'new', 'new']) {
@@ -106,7 +106,7 @@ describe('the open connection of a slot', () => {
     ]);
   });
 
-  it('serves a job that would rather have asked another of the same hosts first', async () => {
+  it('is reused for a job that has the same hosts in another order', async () => {
     const [one, two] = await sinks({}, {});
     const by = client();
     const hosts = [host('a', one!.host), host('b', two!.host)];
@@ -115,7 +115,7 @@ describe('the open connection of a slot', () => {
     expect([one?.count, two?.count]).toEqual([2, 0]);
   });
 
-  it('leads to the next host when its own defers, and is not asked twice', async () => {
+  it('is followed by the next host when its host defers, which is not tried twice', async () => {
     const [one, two] = await sinks({}, {});
     const by = client();
     await deliver(by, job([one!, two!]));
@@ -127,27 +127,27 @@ describe('the open connection of a slot', () => {
   });
 });
 
-describe('an open connection that proves dead', () => {
-  it('closed by the server while at rest: a new one, and nothing in the record', async () => {
+describe('an idle connection that is dead', () => {
+  it('is replaced without a record when the server closed it while idle', async () => {
     const to = await sink();
     const by = client();
     await deliver(by, job(to));
-    to.hangUp();
+    to.disconnect();
     await expect.poll(() => by.open.size).toBe(0);
     expect((await deliver(by, job(to))).sessions).toHaveLength(1);
     expect(to.count).toBe(2);
   });
 
-  it('left as soon as the server speaks unasked while it rests', async () => {
+  it('is closed as soon as the server sends anything while idle', async () => {
     const to = await sink();
     const by = client();
     await deliver(by, job(to));
-    to.say('421 4.4.2 idle for too long\r\n');
+    to.send('421 4.4.2 idle for too long\r\n');
     await expect.poll(() => to.sessions[0]?.commands.at(-1)).toBe('QUIT');
     await expect.poll(() => by.open.size).toBe(0);
   });
 
-  it('left when the server said more than was asked', async () => {
+  it('is closed when the server has sent unsolicited replies', async () => {
     const to = await sink({ script: { dot: '250 2.0.0 taken\r\n421 4.3.2 and now go' } });
     const by = client();
     expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
@@ -158,7 +158,7 @@ describe('an open connection that proves dead', () => {
     ['closes', 'drop'],
     ['resets', 'reset'],
     ['ends the session with 421', { reply: '421 4.4.2 idle for too long', close: true as const }],
-  ])('%s in answer to MAIL: a new one, and no failed session', async (_, mail) => {
+  ])('is replaced without a failed session when the reply to MAIL is: %s', async (_, mail) => {
     const to = await sink();
     const by = client();
     await deliver(by, job(to));
@@ -169,7 +169,7 @@ describe('an open connection that proves dead', () => {
     expect(to.sessions).toHaveLength(2);
   });
 
-  it('closes in answer to RSET: the same', async () => {
+  it('is replaced when the server closes it after RSET', async () => {
     const to = await sink({ script: { rcpt: '550 5.1.1 no' } });
     const by = client();
     await deliver(by, job(to));
@@ -177,7 +177,7 @@ describe('an open connection that proves dead', () => {
     expect((await deliver(by, job(to))).sessions).toHaveLength(1);
   });
 
-  it('refuses RSET: the same', async () => {
+  it('is replaced when the server refuses RSET', async () => {
     const to = await sink({ script: { rcpt: '550 5.1.1 no' } });
     const by = client();
     await deliver(by, job(to));
@@ -186,7 +186,7 @@ describe('an open connection that proves dead', () => {
     expect(to.sessions).toHaveLength(2);
   });
 
-  it('after it answered MAIL, it is a session like any other', async () => {
+  it('counts as a session after the reply to MAIL', async () => {
     const [one, two] = await sinks({}, {});
     const by = client();
     await deliver(by, job([one!, two!]));

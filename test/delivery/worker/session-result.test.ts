@@ -27,7 +27,7 @@ const noUtf8: SessionResult = {
   nextHost: true,
 };
 
-describe('after an outcome', () => {
+describe('the step after a result', () => {
   const CASES: [outcome: SessionResult, next: NextStep][] = [
     [answered('dot', 250), 'conclude'],
     [answered('greeting', 554), 'next-host'],
@@ -55,7 +55,7 @@ describe('after an outcome', () => {
   });
 });
 
-describe('which of two outcomes counts', () => {
+describe('the more significant of two results', () => {
   /** From the one that counts most to the one that counts least. */
   const ORDER: SessionResult[] = [
     answered('rcpt', 450),
@@ -73,7 +73,7 @@ describe('which of two outcomes counts', () => {
     },
   );
 
-  it('the later of equals', () => {
+  it('is the later of equals', () => {
     const [one, two] = [answered('rcpt', 450), answered('dot', 452)];
     expect(moreSignificant(one, two)).toBe(two);
     expect(moreSignificant(null, one)).toBe(one);

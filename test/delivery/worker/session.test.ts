@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { SinkStage } from '../../support/smtp-sink-session.ts';
-import type { Answer } from '../../support/smtp-sink-voice.ts';
+import type { Answer } from '../../support/smtp-sink-replies.ts';
+import type { SinkPhase } from '../../support/smtp-sink-session.ts';
 import { client, deliver, job, lastError, sink, summary } from './setup.ts';
 
 const KEYWORDS = ['SIZE 1000000', 'ENHANCEDSTATUSCODES'];
@@ -10,7 +10,7 @@ const LINE_UP: [name: string, keywords: string[]][] = [
 ];
 
 interface Case {
-  phase: SinkStage;
+  phase: SinkPhase;
   answer: Answer;
   summary: string;
   error?: RegExp;
@@ -19,7 +19,7 @@ interface Case {
 const CLOSED = 'server (closed|reset) the connection';
 
 const CASES: Case[] = [
-  // Any 2xx will do (RFC 5321 §4.2.1: the first digit decides), but DATA wants its 354.
+  // Each 2xx is positive (RFC 5321 §4.2.1: the first digit decides), but DATA requires 354.
   { phase: 'greeting', answer: '250 odd but willing', summary: 'replied dot 250' },
   { phase: 'ehlo', answer: '251 odd but willing', summary: 'replied dot 250' },
   { phase: 'mail', answer: '252 odd but willing', summary: 'replied dot 250' },
@@ -48,7 +48,7 @@ const CASES: Case[] = [
   { phase: 'data', answer: '554 5.5.1 no', summary: 'replied data 554' },
   { phase: 'dot', answer: '554 5.6.0 no', summary: 'replied dot 554' },
 
-  // 421 ends the session, it is no verdict; its text is kept.
+  // 421 ends the session and does not decide; its text is reported.
   ...(['greeting', 'ehlo', 'mail', 'rcpt', 'data', 'dot'] as const).map((phase) => ({
     phase,
     answer: { reply: '421 4.7.0 too much from you', close: true as const },
@@ -144,7 +144,7 @@ describe.each(LINE_UP)('a session, %s', (_, keywords) => {
     expect(to.count).toBe(summary(report) === 'replied dot 250' ? 1 : 0);
   });
 
-  it('reads replies of many lines', async () => {
+  it('reads replies with many lines', async () => {
     const to = await sink({
       keywords,
       recipients: { 'ann@': ['550-5.1.1 There is', '550 5.1.1 no such person'] },
@@ -160,7 +160,7 @@ describe.each(LINE_UP)('a session, %s', (_, keywords) => {
       { reply: '550 5.7.1 no', close: true as const },
       'replied dot 550',
     ],
-  ])('believes a reply in spite of %s', async (_, dot, expected) => {
+  ])('accepts a reply in spite of %s', async (_, dot, expected) => {
     const to = await sink({ keywords, script: { dot } });
     expect(summary(await deliver(client(), job(to)))).toBe(expected);
   });
@@ -173,19 +173,19 @@ describe.each(LINE_UP)('a session, %s', (_, keywords) => {
 });
 
 describe('pipelining (RFC 2920)', () => {
-  it('sends MAIL, RCPT and DATA in one go where it is offered', async () => {
+  it('sends MAIL, RCPT and DATA in one write when the server offers it', async () => {
     const to = await sink({ keywords: ['PIPELINING'] });
     await deliver(client(), job(to));
     expect(to.sessions[0]).toMatchObject({ pipelined: 2 });
   });
 
-  it('waits for every reply where it is not', async () => {
+  it('waits for each reply when the server does not offer it', async () => {
     const to = await sink({ keywords: [] });
     await deliver(client(), job(to));
     expect(to.sessions[0]).toMatchObject({ pipelined: 0 });
   });
 
-  it('sends an empty message to a server that wants data though it refused the recipient', async () => {
+  it('sends an empty message to a server that accepts DATA after it refused the recipient', async () => {
     const to = await sink({ script: { rcpt: '550 5.1.1 nobody', data: '354 never mind' } });
     const by = client();
     const report = await deliver(by, job(to));
@@ -197,30 +197,30 @@ describe('pipelining (RFC 2920)', () => {
     expect(to.sessions).toHaveLength(1);
   });
 
-  it('takes the verdict at RCPT even when the connection is lost behind it', async () => {
+  it('reports the reply to RCPT although the connection is lost after it', async () => {
     const to = await sink({ script: { rcpt: '550 5.1.1 nobody', data: 'drop' } });
     expect(summary(await deliver(client(), job(to)))).toBe('replied rcpt 550');
   });
 
-  it('does not let a server hold the slot with replies that no longer matter', async () => {
+  it('bounds the wait for replies that do not matter any more', async () => {
     const to = await sink({ script: { mail: '550 5.7.1 not you', rcpt: 'silent' } });
     expect(summary(await deliver(client({ trailing: 50 }), job(to)))).toBe('replied mail 550');
   });
 
-  it('does not mistake a reply to nothing for the reply to the message', async () => {
+  it('does not take an unsolicited reply for the reply to the message', async () => {
     const to = await sink({ script: { data: '354 go ahead\r\n250 2.0.0 taken, honestly' } });
     const report = await deliver(client(), job(to));
     expect(summary(report)).toBe('unreachable data');
     expect(lastError(report)).toMatch(/^the server replied before it had the whole message: 250/);
   });
 
-  it('hangs up on a server that cannot stop replying', async () => {
+  it('closes the connection to a server that does not stop replying', async () => {
     const to = await sink({ script: { ehlo: Array.from({ length: 20 }, () => '250 hi') } });
     expect(lastError(await deliver(client(), job(to)))).toBe('the server sends replies to nothing');
   });
 });
 
-describe('a server that replies before it is asked', () => {
+describe('a server that sends unsolicited replies', () => {
   it.each(['greeting', 'ehlo', 'mail', 'rcpt'] as const)(
     'at %s, one command at a time: is left',
     async (phase) => {
@@ -235,7 +235,7 @@ describe('a server that replies before it is asked', () => {
     },
   );
 
-  it('with 421: the session is over', async () => {
+  it('ends the session with 421', async () => {
     const to = await sink({ keywords: [], script: { ehlo: '250 hello\r\n421 4.3.2 going down' } });
     expect(summary(await deliver(client(), job(to)))).toBe('unreachable mail 421');
   });
@@ -252,12 +252,12 @@ describe('greeting', () => {
     ]);
   });
 
-  it('gives up when HELO is refused too', async () => {
+  it('ends when HELO is refused, too', async () => {
     const to = await sink({ script: { ehlo: '500 no', helo: '504 5.5.2 not you either' } });
     expect(summary(await deliver(client(), job(to)))).toBe('replied ehlo 504');
   });
 
-  it('takes no offer from a reply to HELO', async () => {
+  it('reads no extensions from a reply to HELO', async () => {
     const to = await sink({
       script: { ehlo: '500 no', helo: ['250-hello', '250-PIPELINING', '250 SIZE 1'] },
     });
@@ -265,7 +265,7 @@ describe('greeting', () => {
     expect(to.sessions[0]).toMatchObject({ pipelined: 0 });
   });
 
-  it('takes leave with QUIT where it was refused', async () => {
+  it('sends QUIT after a refused greeting', async () => {
     const to = await sink({ script: { greeting: '554 5.7.1 not you' } });
     await deliver(client(), job(to));
     await expect.poll(() => to.sessions[0]?.commands).toEqual(['QUIT']);
@@ -276,7 +276,7 @@ describe('AUTH', () => {
   const auth = { user: 'relay', password: 'päss', allowUnverified: true };
 
   it.each(['AUTH PLAIN LOGIN', 'AUTH LOGIN', 'AUTH=LOGIN PLAIN'])(
-    'logs in where the server says %s',
+    'logs in to a server that announces %s',
     async (offer) => {
       const to = await sink({ keywords: [offer] });
       expect(summary(await deliver(client(), job(to, { auth })))).toBe('replied dot 250');
@@ -289,7 +289,7 @@ describe('AUTH', () => {
     expect(summary(await deliver(client(), job(to, { auth })))).toBe('replied auth 535');
   });
 
-  it('needs a mechanism that both know', async () => {
+  it('requires a mechanism that both sides support', async () => {
     const to = await sink({ keywords: ['AUTH CRAM-MD5'] });
     const report = await deliver(client(), job(to, { auth }));
     expect(lastError(report)).toBe('server offers neither AUTH PLAIN nor LOGIN');

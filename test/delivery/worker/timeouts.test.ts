@@ -1,17 +1,17 @@
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { SMTP_TIMEOUTS, type SmtpTimeouts } from '../../../src/delivery/worker/timeouts.ts';
-import type { SinkStage } from '../../support/smtp-sink-session.ts';
+import type { SinkPhase } from '../../support/smtp-sink-session.ts';
 import { client, deliver, job, lastError, sink, sinks, summary } from './setup.ts';
 
-/** Larger than all the buffers between two sockets of one machine. */
+/** Larger than all buffers between two sockets of one machine. */
 const HUGE = Buffer.concat([
   Buffer.from('Subject: huge\r\n\r\n'),
   Buffer.alloc(24_000_000, 'lorem ipsum dolor sit\r\n'),
 ]);
 
 describe('a silent server', () => {
-  const CASES: [phase: SinkStage, limit: keyof SmtpTimeouts, summary: string, waiting: string][] = [
+  const CASES: [phase: SinkPhase, limit: keyof SmtpTimeouts, summary: string, waiting: string][] = [
     ['greeting', 'greeting', 'unreachable greeting', 'the greeting'],
     ['ehlo', 'command', 'unreachable ehlo', 'the reply to EHLO'],
     ['mail', 'command', 'unreachable mail', 'the reply to MAIL'],
@@ -19,7 +19,7 @@ describe('a silent server', () => {
     ['data', 'data', 'unreachable data', 'the reply to DATA'],
     ['dot', 'dot', 'unanswered dot', 'the reply to the message'],
   ];
-  it.each(CASES)('at %s: limit %s, %s', async (phase, limit, expected, waiting) => {
+  it.each(CASES)('at %s: timeout %s, %s', async (phase, limit, expected, waiting) => {
     const to = await sink({ script: { [phase]: 'silent' } });
     const report = await deliver(client({ [limit]: 150 }), job(to));
     expect(summary(report)).toBe(expected);
@@ -27,7 +27,7 @@ describe('a silent server', () => {
     await expect.poll(() => to.open).toBe(0);
   });
 
-  it('gives way to the next host, unless it may have the message', async () => {
+  it('is followed by the next host unless it may have the message', async () => {
     const [one, two] = await sinks({ script: { mail: 'silent' } }, {});
     expect(summary(await deliver(client({ command: 150 }), job([one!, two!])))).toBe('replied dot 250');
     one?.program({ script: { dot: 'silent' } });
@@ -36,21 +36,21 @@ describe('a silent server', () => {
   });
 });
 
-it('an address that never answers is given up after the connect limit', async () => {
+it('connecting to an address that never answers ends after the connect timeout', async () => {
   const to = await sink();
   const report = await deliver(client({ connect: 150 }, { dial: () => new Socket() }), job(to));
   expect(summary(report)).toBe('unreachable connect');
   expect(lastError(report)).toBe('timed out after 150 ms waiting for the connection');
 });
 
-describe('a server that dribbles', () => {
-  it('does not renew a limit with every byte', async () => {
+describe('a server that replies byte by byte', () => {
+  it('does not restart a timeout with each byte', async () => {
     const to = await sink({ script: { mail: { reply: `250 ${'x'.repeat(400)}`, bytesPerSecond: 200 } } });
     const report = await deliver(client({ command: 150 }), job(to));
     expect(lastError(report)).toBe('timed out after 150 ms waiting for the reply to MAIL');
   });
 
-  it('comes up against the bound of the message, though it keeps every limit', async () => {
+  it('is ended by the time limit of the message although it meets each timeout', async () => {
     const late = { reply: '250 ok', delayMs: 100 };
     const [one, two] = await sinks({ script: { ehlo: late, mail: late, rcpt: late } }, {});
     const report = await deliver(client({ message: 250 }), job([one!, two!]));
@@ -61,14 +61,14 @@ describe('a server that dribbles', () => {
     expect(two?.sessions).toHaveLength(0);
   });
 
-  it('after the final dot the bound leaves the message unanswered', async () => {
+  it('leaves the message unanswered when the time limit ends after the final dot', async () => {
     const to = await sink({ script: { dot: { reply: '250 ok', bytesPerSecond: 1 } } });
     const report = await deliver(client({ message: 500 }), job(to));
     expect(summary(report)).toBe('unanswered dot');
     expect(lastError(report)).toBe('gave up after 500 ms in all, while waiting for the reply to the message');
   });
 
-  it('each message on a kept connection has a bound of its own', async () => {
+  it('has a separate time limit for each message on a reused connection', async () => {
     const to = await sink({ script: { dot: { reply: '250 ok', delayMs: 100 } } });
     const by = client({ message: 450 });
     for (let round = 0; round < 6; round++)
@@ -78,21 +78,21 @@ describe('a server that dribbles', () => {
 });
 
 describe('a server that does not read the message', () => {
-  it('is left after the limit of one block', async () => {
+  it('is closed after the timeout of one block', async () => {
     const to = await sink({ bodyBytesPerSecond: 1 });
     const report = await deliver(client({ block: 50 }), job(to), { octets: HUGE });
     expect(summary(report)).toBe('unreachable data');
     expect(lastError(report)).toBe('timed out after 50 ms in which the server took no data');
   });
 
-  it('comes up against the bound when it reads a little now and then', async () => {
+  it('is ended by the time limit of the message when it reads too slowly', async () => {
     const to = await sink({ bodyBytesPerSecond: 1_000_000 });
     const report = await deliver(client({ message: 300 }), job(to), { octets: HUGE });
     expect(summary(report)).toBe('unreachable data');
     expect(lastError(report)).toBe('gave up after 300 ms in all, while waiting for the reply to DATA');
   });
 
-  it('is served to the end when it is merely slow', async () => {
+  it('gets the whole message when it is merely slow', async () => {
     const octets = HUGE.subarray(0, 8_000_000);
     const to = await sink({ bodyBytesPerSecond: 16_000_000 });
     expect(summary(await deliver(client(), job(to), { octets }))).toBe('replied dot 250');
@@ -100,7 +100,7 @@ describe('a server that does not read the message', () => {
   });
 });
 
-it('the standard limits keep the minimum waits of RFC 5321 §4.5.3.2', () => {
+it('the default timeouts are not below the minimums of RFC 5321 §4.5.3.2', () => {
   const minute = 60_000;
   expect(SMTP_TIMEOUTS).toMatchObject({
     command: 5 * minute,
