@@ -123,7 +123,7 @@ async function authenticate(
   if (extensions.auth.includes('PLAIN'))
     return withoutSecrets(await command('auth', `AUTH PLAIN ${plain}`), secrets);
   if (!extensions.auth.includes('LOGIN'))
-    throw new SmtpSessionError('auth', 'server extensions neither AUTH PLAIN nor LOGIN');
+    throw new SmtpSessionError('auth', 'server offers neither AUTH PLAIN nor LOGIN');
   let reply = await command('auth', 'AUTH LOGIN');
   for (const answer of [user, password]) {
     if (reply.code === 334) reply = await command('auth', base64(answer));

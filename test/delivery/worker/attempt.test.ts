@@ -131,7 +131,7 @@ describe('addresses', () => {
     const report = await deliver(client(), job(to, { hosts }));
     expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions).toMatchObject([
-      { host: 'six', address: '', error: 'six has IPv6 addresses only, and this egress has none' },
+      { host: 'six', address: '', error: 'six has only IPv6 addresses, and this egress has none' },
       { host: 'both', address: to.host },
     ]);
   });

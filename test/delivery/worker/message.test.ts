@@ -155,6 +155,8 @@ describe('SMTPUTF8 (RFC 6531)', () => {
     const all = await sinks({ keywords: [] }, { keywords: [] });
     const report = await deliver(client(), job(all, { envelope }), { octets, utf8: true });
     expect(report).toMatchObject({ conclusion: 'refused-locally', reply: { code: 553, enhanced: '5.6.7' } });
-    expect(lastError(report)).toBe('mx2.example.test does not take internationalised addresses (SMTPUTF8)');
+    expect(lastError(report)).toBe(
+      'mx2.example.test does not support internationalized addresses (SMTPUTF8)',
+    );
   });
 });

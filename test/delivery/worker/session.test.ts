@@ -216,20 +216,20 @@ describe('pipelining (RFC 2920)', () => {
 
   it('closes the connection to a server that does not stop replying', async () => {
     const to = await sink({ script: { ehlo: Array.from({ length: 20 }, () => '250 hi') } });
-    expect(lastError(await deliver(client(), job(to)))).toBe('the server sends replies to nothing');
+    expect(lastError(await deliver(client(), job(to)))).toBe('the server sends unsolicited replies');
   });
 });
 
 describe('a server that sends unsolicited replies', () => {
   it.each(['greeting', 'ehlo', 'mail', 'rcpt'] as const)(
-    'at %s, one command at a time: is left',
+    'at %s, one command at a time: is closed',
     async (phase) => {
       const early = `250 2.0.0 yes\r\n250 2.0.0 and whatever comes next, yes`;
       const to = await sink({ keywords: [], script: { [phase]: early } });
       const report = await deliver(client(), job(to));
       expect(report.conclusion).toBe('unreachable');
       expect(lastError(report)).toMatch(
-        /^(the server sends replies to nothing|unexpected reply to DATA: 250)$/,
+        /^(the server sends unsolicited replies|unexpected reply to DATA: 250)$/,
       );
       expect(to.count).toBe(0);
     },

@@ -7,28 +7,27 @@ import { join } from 'node:path';
 type Undo = () => unknown;
 
 /**
- * Everything a scenario started, and how to undo it. `clear` runs the undo steps in reverse order, each of them
- * even when another one failed, and can be called more than once: at the end of a scenario, after a failure, on
- * Ctrl-C.
+ * The resources of a running scenario. `clear` runs the deferred steps in reverse order, each although another one
+ * failed, and can be called more than once: at the end of a scenario, after a failure, on Ctrl-C.
  */
-export interface Stage {
+export interface ScenarioContext {
   readonly name: string;
   /** A temporary directory that is removed at the end. */
   readonly dir: string;
-  /** Aborted when the scenario is over or has run out of time. */
+  /** Aborted when the scenario has ended or its time limit is over. */
   readonly signal: AbortSignal;
   /** The short variant, as CI runs it. */
   readonly short: boolean;
-  /** How long something lasts that takes so long in the full run. */
+  /** A duration of the full run; shorter in the short variant. */
   lasting(ms: number): number;
   defer(undo: Undo): void;
   clear(): Promise<void>;
 }
 
-export function createStage(name: string, short: boolean): Stage {
+export function createContext(name: string, short: boolean): ScenarioContext {
   const dir = mkdtempSync(join(tmpdir(), `postrider-chaos-${name}-`));
   const ending = new AbortController();
-  // Every request under way listens.
+  // Every request in progress has a listener.
   setMaxListeners(0, ending.signal);
   const undo: Undo[] = [() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 })];
   return {
