@@ -34,13 +34,17 @@ import { createSites } from './scheduling/sites.ts';
  * Delivers the mail in the queue. A message is delivered at least once: a crash sends it twice only between the
  * destination's 250 and the commit of that outcome.
  *
- * The modules, each of which uses only those before it:
+ * The modules; each uses only those before it:
  *
- *   routing/     where a destination's mail goes: routes, MX hosts, addresses, source addresses
- *   recording    commits outcomes, with retries
- *   leases       takes messages from the queue and returns them
- *   flights      messages that have a slot: job, worker, result
- *   scheduling/  which message gets a slot next: sites, queue reader, scheduler, scan of the queue
+ *   routing/        routes, MX hosts and addresses of destinations; source addresses
+ *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
+ *   recording       commits outcomes, with retries
+ *   leases          takes messages from the queue and returns them
+ *   local-attempts  ends messages without a connection
+ *   flights         messages that have a slot: job, worker, result
+ *   scheduling/     decisions: queue-reader, scheduler, queue-scan
+ *
+ * Two callbacks lead back to the scheduler: a slot was released, and a message was put back.
  */
 export interface Delivery {
   start(): void;

@@ -7,7 +7,7 @@ import { type LocalAttempts, MIN_UNPREPARED_WAIT_MS } from './local-attempts.ts'
 import type { Recording } from './recording.ts';
 import { type BudgetShare, createBudget } from './scheduling/budget.ts';
 import type { Parking } from './scheduling/parking.ts';
-import type { Reservation, ReservedMessage, Site } from './scheduling/site.ts';
+import type { ReservedMessage, Site, SlotReservation } from './scheduling/site.ts';
 import type { AttemptReport, DeliveryJob } from './worker/protocol.ts';
 import { createWorkerPool, type WorkerPool, type WorkerPoolOptions } from './worker-pool.ts';
 
@@ -55,7 +55,7 @@ const UNCOUNTED_BYTES = 64 * 1024;
 
 interface Flight {
   message: QueuedMessage;
-  reservation: Reservation;
+  reservation: SlotReservation;
   session: BudgetShare;
   bytes: BudgetShare;
 }
@@ -117,7 +117,7 @@ export function createFlights(deps: FlightsDeps): Flights {
     else lease(message, reservation, job);
   }
 
-  function lease(message: QueuedMessage, reservation: Reservation, job: DeliveryJob): void {
+  function lease(message: QueuedMessage, reservation: SlotReservation, job: DeliveryJob): void {
     leases.take(
       message,
       (taken) => {
@@ -129,7 +129,7 @@ export function createFlights(deps: FlightsDeps): Flights {
     );
   }
 
-  function post({ site, slot }: Reservation, job: DeliveryJob): void {
+  function post({ site, slot }: SlotReservation, job: DeliveryJob): void {
     pool.send(site.number + slot, job);
   }
 

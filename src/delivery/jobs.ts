@@ -5,7 +5,7 @@ import { fileFault } from '../core/operator-fault.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Prepare, SignersOf } from './prepare.ts';
 import type { EgressPools } from './routing/egress.ts';
-import type { Assignment, Reservation } from './scheduling/site.ts';
+import type { Assignment, SlotReservation } from './scheduling/site.ts';
 import type { DeliveryJob, SharedReference } from './worker/protocol.ts';
 
 /**
@@ -13,7 +13,7 @@ import type { DeliveryJob, SharedReference } from './worker/protocol.ts';
  * something that the message needs cannot be read.
  */
 export type BuildJob = (
-  reservation: Reservation,
+  reservation: SlotReservation,
   assignment: Assignment,
 ) => DeliveryJob | 'domain_deleted' | 'content_invalid';
 

@@ -10,8 +10,9 @@ import type { OutcomeUnit, Recording } from './recording.ts';
 import type { Claims } from './scheduling/claims.ts';
 
 /**
- * Takes messages from the queue and returns them to it. Each function commits one unit of work and then ends the claim
- * on the message. A unit that fails leaves the message in the queue, and the message is skipped for a while.
+ * Takes messages from the queue and returns them to it. The functions for messages without a lease commit one unit of
+ * work and then end the claim on the message; if it fails, the message stays in the queue and is skipped for a while. The
+ * functions for leased messages (`putBack`, `failLeased`) are retried until they are recorded.
  */
 export interface Leases {
   /**

@@ -4,7 +4,7 @@ import { sentMailOf } from '../mail/sent-mail.ts';
 import type { Tokens } from '../mail/tokens.ts';
 import type { DomainRow, Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
-import type { DeliveryJob, Signer } from './worker/protocol.ts';
+import type { DeliveryJob, DkimSigner } from './worker/protocol.ts';
 
 /** What of a domain appears in its mail. */
 type SendingDomain = Pick<DomainRow, 'name' | 'return_path' | 'tracking_host'>;
@@ -17,7 +17,7 @@ export type Prepare = (
   message: MessageRow,
   domain: SendingDomain,
   content: DeliveryJob['content'],
-  signers: Signer[],
+  signers: DkimSigner[],
 ) => Pick<DeliveryJob, 'content' | 'copy' | 'envelope' | 'signers'>;
 
 /** The host of a domain's return path: its `return-a.` host, or the platform's, by configuration and SPF. */
@@ -93,4 +93,4 @@ function feedbackIdOf({ campaign_id, subscription_group_id, account_id, use_case
 }
 
 /** The keys that sign a domain's mail in a lane; empty when there are none yet. */
-export type SignersOf = (domain: DomainRow, lane: Lane) => Signer[];
+export type SignersOf = (domain: DomainRow, lane: Lane) => DkimSigner[];

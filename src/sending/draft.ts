@@ -7,7 +7,7 @@ import type { MessageContent } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import { type PackedContent, packContent, packLongContent, plainContent } from '../mail/stored-content.ts';
 import type { UseCase } from '../store/domains/domains.ts';
-import { MARKETING_PRIORITY, type Priority, TRANSACTIONAL_PRIORITY } from '../store/messages/queue.ts';
+import { MARKETING_PRIORITY, type QueuePriority, TRANSACTIONAL_PRIORITY } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Checked, Sender } from './checks.ts';
 import type { ParsedSend, Recipient } from './request.ts';
@@ -64,7 +64,10 @@ export interface Draft {
   dueAt: number;
 }
 
-export const PRIORITIES: Record<UseCase, Priority> = { tx: TRANSACTIONAL_PRIORITY, mk: MARKETING_PRIORITY };
+export const PRIORITIES: Record<UseCase, QueuePriority> = {
+  tx: TRANSACTIONAL_PRIORITY,
+  mk: MARKETING_PRIORITY,
+};
 
 export function makeDraft(
   sender: Sender,

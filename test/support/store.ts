@@ -13,7 +13,7 @@ import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import type { DomainRow } from '../../src/store/domains/domains.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
-import type { Priority } from '../../src/store/messages/queue.ts';
+import type { QueuePriority } from '../../src/store/messages/queue.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 
@@ -117,7 +117,7 @@ let made = 0;
 export function enqueue(
   tables: Tables,
   now: number,
-  wish: Partial<MessageRow> & { priority?: Priority; dueAt?: number } = {},
+  wish: Partial<MessageRow> & { priority?: QueuePriority; dueAt?: number } = {},
 ): MessageRow {
   const { priority = 0, dueAt = now, ...columns } = wish;
   const recipient = columns.recipient ?? 'ada@example.net';

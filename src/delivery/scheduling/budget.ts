@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Priority } from '../../store/messages/queue.ts';
+import type { QueuePriority } from '../../store/messages/queue.ts';
 
 /**
  * A limit on all deliveries (sessions, content bytes in flight) that accounts and sites share. There are no fixed
@@ -20,7 +20,7 @@ export interface Budget {
 export interface BudgetShare {
   account: string;
   site: string;
-  priority: Priority;
+  priority: QueuePriority;
   size: number;
 }
 

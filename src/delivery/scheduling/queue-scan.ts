@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
-import type { Priority, QueueKey } from '../../store/messages/queue.ts';
+import type { QueueKey, QueuePriority } from '../../store/messages/queue.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Writer } from '../../store/writer.ts';
 import type { Claims } from './claims.ts';
@@ -92,7 +92,7 @@ export function createQueueScan(deps: QueueScanDeps): QueueScan {
   }
 
   /** Requests the next keys of a priority. True when it reached the end. */
-  function requestKeys(priority: Priority): boolean {
+  function requestKeys(priority: QueuePriority): boolean {
     let key = cursors[priority];
     // The next run continues where this one stops; after an error it starts at the first key.
     cursors[priority] = null;

@@ -1,5 +1,5 @@
 import { type Clock, SECOND } from '../../core/clock.ts';
-import type { Priority, QueueKey } from '../../store/messages/queue.ts';
+import type { QueueKey, QueuePriority } from '../../store/messages/queue.ts';
 import { queueKeyText } from '../../store/messages/queue.ts';
 import type { Flights } from '../flights.ts';
 import type { Leases } from '../leases.ts';
@@ -47,7 +47,7 @@ const READ_BATCH_SIZE = 500;
 const STALE_MS = 2 * SECOND;
 /** Blocked sites that are tried when something they all wait for is released. */
 const WAKE_BATCH_SIZE = 8;
-const PRIORITIES: readonly Priority[] = [0, 1];
+const PRIORITIES: readonly QueuePriority[] = [0, 1];
 
 export function createScheduler(deps: SchedulerDeps): Scheduler {
   const { clock, sites, claims, reader, flights, leases, defer = setImmediate } = deps;

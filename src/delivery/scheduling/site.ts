@@ -1,6 +1,11 @@
 import type { DeliveryRoute } from '../../config/schema.ts';
 import { type Clock, MINUTE, SECOND } from '../../core/clock.ts';
-import { type Priority, type QueueKey, queueKeyText, type ReadyMessage } from '../../store/messages/queue.ts';
+import {
+  type QueueKey,
+  type QueuePriority,
+  queueKeyText,
+  type ReadyMessage,
+} from '../../store/messages/queue.ts';
 import type { TargetHost, TlsMode } from '../worker/protocol.ts';
 
 /**
@@ -23,8 +28,8 @@ export interface Site {
   /** How many messages of a priority may wait in memory for a slot. */
   lookahead(): number;
   /** How many more messages of a priority the site accepts now; 0 while it is suspended. */
-  capacity(priority: Priority): number;
-  backlogSize(priority: Priority): number;
+  capacity(priority: QueuePriority): number;
+  backlogSize(priority: QueuePriority): number;
   /** Adds a message that was read from the queue to the backlog. */
   add(assignment: Assignment): void;
 
@@ -34,7 +39,7 @@ export interface Site {
   /** A copy. */
   waitingKeys(): QueueKey[];
   /** Removes and returns the keys of a priority that have waited longest, at most `count`. */
-  takeWaiting(priority: Priority, count: number): QueueKey[];
+  takeWaiting(priority: QueuePriority, count: number): QueueKey[];
 
   /**
    * Reserves a slot for the first message that `admits` accepts, transactional before marketing. `full`: the site has
@@ -43,7 +48,7 @@ export interface Site {
   reserve(admits: (assignment: Assignment) => boolean): ReservedMessage | 'full' | 'none' | 'refused';
   hasFreeSlot(): boolean;
   /** Frees the slot. Call exactly once for each reservation. */
-  release(reservation: Reservation): void;
+  release(reservation: SlotReservation): void;
 
   /**
    * The next message to lease before a slot is free for it, so that the slot need not wait for a commit; null: none.
@@ -62,9 +67,9 @@ export interface Site {
   drop(readBefore: number): { unleased: ReadyMessage[]; leased: ReadyMessage[] };
 
   /** A session ended with a reply that decides about the message. */
-  answered(reservation: Reservation): void;
+  answered(reservation: SlotReservation): void;
   /** No host of the site could be reached. Returns for how many ms the site is suspended because of it; 0: not. */
-  unreachable(reservation: Reservation): number;
+  unreachable(reservation: SlotReservation): number;
   isSuspended(): boolean;
   /** Milliseconds until a suspended site is probed; 0: it is not suspended. */
   suspendedMs(): number;
@@ -85,7 +90,7 @@ export interface Assignment {
 }
 
 /** A slot that a message holds while it is sent. */
-export interface Reservation {
+export interface SlotReservation {
   readonly site: Site;
   readonly slot: number;
   /** The number of suspensions of the site when the session began. */
@@ -93,7 +98,7 @@ export interface Reservation {
 }
 
 export interface ReservedMessage {
-  reservation: Reservation;
+  reservation: SlotReservation;
   assignment: Assignment;
   /** The message was leased ahead. */
   leased: boolean;

@@ -22,7 +22,7 @@ export interface TargetHost {
  */
 export type TlsMode = 'none' | 'opportunistic' | 'required' | 'verified';
 
-export interface Signer {
+export interface DkimSigner {
   /** `d=` */
   domain: string;
   /** `s=` */
@@ -54,7 +54,7 @@ export interface DeliveryJob {
   copy: CopyDetails;
   /** `to` is the only recipient. */
   envelope: { from: string; to: string };
-  signers: Signer[];
+  signers: DkimSigner[];
   hosts: TargetHost[];
   port: number;
   tls: TlsMode;

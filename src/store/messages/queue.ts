@@ -11,7 +11,7 @@ import type { MessageRow } from './messages.ts';
  */
 export interface QueueRow {
   seq: number;
-  priority: Priority;
+  priority: QueuePriority;
   account_id: string;
   domain_id: string;
   destination: string;
@@ -29,13 +29,13 @@ export interface QueueRow {
 export const HELD = 253_402_300_799_999;
 
 /** 0: transactional mail, which is sent first; 1: marketing mail. The column `lane` of the queue. */
-export type Priority = 0 | 1;
+export type QueuePriority = 0 | 1;
 export const TRANSACTIONAL_PRIORITY = 0;
 export const MARKETING_PRIORITY = 1;
 
 /** One account's mail to one destination at one priority: the unit of fairness. */
 export interface QueueKey {
-  priority: Priority;
+  priority: QueuePriority;
   account_id: string;
   destination: string;
 }
@@ -47,7 +47,7 @@ export function queueKeyText({ priority, account_id, destination }: QueueKey): s
 
 export type QueuedMessage = MessageRow & {
   destination: string;
-  priority: Priority;
+  priority: QueuePriority;
   lease: number | null;
   due_at: number;
 };
@@ -232,7 +232,7 @@ export function queueTable(db: Database) {
       return { ...row, account_id: account.id(accountNumber), domain_id: domain.id(domainNumber) };
     },
     /** The first key of a priority with ready mail, or the first after `after`; null: no more. */
-    keyAfter: (priority: Priority, after: QueueKey | null): QueueKey | null => {
+    keyAfter: (priority: QueuePriority, after: QueueKey | null): QueueKey | null => {
       const found =
         after === null
           ? firstKey.get(priority)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE, SECOND } from '../../../src/core/clock.ts';
-import { type Assignment, createSite, type Reservation } from '../../../src/delivery/scheduling/site.ts';
-import type { Priority, QueueKey } from '../../../src/store/messages/queue.ts';
+import { type Assignment, createSite, type SlotReservation } from '../../../src/delivery/scheduling/site.ts';
+import type { QueueKey, QueuePriority } from '../../../src/store/messages/queue.ts';
 import { heldClock } from '../../support/store.ts';
 import { readyMessage } from '../messages.ts';
 
@@ -25,8 +25,8 @@ function createTestSite({ messages = 100, connections = 10 } = {}) {
   });
   for (let seq = 1; seq <= messages; seq++) site.add(assignment(seq));
   /** Reserves as many slots as the site allows. */
-  const reserveAll = (): Reservation[] => {
-    const reservations: Reservation[] = [];
+  const reserveAll = (): SlotReservation[] => {
+    const reservations: SlotReservation[] = [];
     for (;;) {
       const next = site.reserve(() => true);
       if (typeof next === 'string') return reservations;
@@ -159,7 +159,7 @@ describe('a site whose hosts cannot be reached', () => {
 describe('a reservation', () => {
   it('is for transactional mail first, and mail that is leased ahead before other mail of its priority', () => {
     const { site, assignment, reserve, reserveAll } = createTestSite({ messages: 0, connections: 2 });
-    const add = (seq: number, priority: Priority) => site.add(assignment(seq, { priority }));
+    const add = (seq: number, priority: QueuePriority) => site.add(assignment(seq, { priority }));
     const sent: [number, boolean][] = [];
     const takeNext = () => {
       const next = reserve();
@@ -253,7 +253,7 @@ describe('messages that are dropped', () => {
 });
 
 describe('waiting keys', () => {
-  const key = (n: number, priority: Priority = 0): QueueKey => ({
+  const key = (n: number, priority: QueuePriority = 0): QueueKey => ({
     priority,
     account_id: `acct_${n}`,
     destination: 'one.test',
