@@ -35,6 +35,8 @@ export interface RecordingDeps {
   log: Log;
   /** Called after each commit. */
   onOutcome(seq: number, outcome: DeliveryOutcome | null): void;
+  /** Pause before the first retry, ms; it doubles up to 5 s. Default: 1 s. */
+  firstRetryMs?: number;
 }
 
 const FIRST_RETRY_MS = SECOND;
@@ -47,7 +49,7 @@ const READ_CHECK_INTERVAL_MS = 5 * SECOND;
 const LOG_INTERVAL_MS = SECOND;
 
 export function createRecording(deps: RecordingDeps): Recording {
-  const { writer, tables, recorder, monotonic, log } = deps;
+  const { writer, tables, recorder, monotonic, log, firstRetryMs = FIRST_RETRY_MS } = deps;
   const pending = new Map<number, Promise<void>>();
   /** Outcomes that failed since the last one was recorded, with the time of their first failure. */
   const failing = new Map<number, number>();
@@ -91,7 +93,7 @@ export function createRecording(deps: RecordingDeps): Recording {
         void check(true);
         if (dropped) return;
         await pause(
-          draining.signal.aborted ? SECOND : Math.min(FIRST_RETRY_MS * 2 ** (tries - 1), MAX_RETRY_MS),
+          draining.signal.aborted ? firstRetryMs : Math.min(firstRetryMs * 2 ** (tries - 1), MAX_RETRY_MS),
         );
         if (dropped) return;
         continue;

@@ -18,6 +18,7 @@ function start(onRecorded: () => void = () => {}) {
   const recording = createRecording({
     ...store,
     monotonic: monotonicClock,
+    firstRetryMs: 10,
     log: createLog(
       { level: 'info', hashAddresses: true },
       { write: (line) => void lines.push(String(JSON.parse(line).msg)) },
@@ -129,7 +130,7 @@ describe('at the end', () => {
         return fails();
       });
     await expect.poll(() => tries.size).toBe(2);
-    expect(await recording.drain(monotonicClock.now() + 1500)).toBe(2);
+    expect(await recording.drain(monotonicClock.now() + 100)).toBe(2);
     for (const count of tries.values()) expect(count).toBeGreaterThan(1);
   });
 
