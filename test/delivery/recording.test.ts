@@ -68,7 +68,7 @@ describe('an outcome', () => {
       tries++;
       return fails();
     });
-    await expect.poll(() => tries).toBe(1);
+    await expect.poll(() => tries).toBeGreaterThan(0);
     await recording.check();
     expect(recording.unrecorded()).toBeNull();
     expect(await recording.drain(monotonicClock.now())).toBe(1);
