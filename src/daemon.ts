@@ -16,7 +16,7 @@ import { createIds } from './core/ids.ts';
 import { type AddressHasher, LOG_KEY_PURPOSE, type Log } from './core/log.ts';
 import type { Random } from './core/random.ts';
 import { eventLoopTurns } from './core/slices.ts';
-import { createDeliveryEngine, type DeliveryEngine } from './delivery/engine.ts';
+import { createDelivery, type Delivery } from './delivery/delivery.ts';
 import { createPrepare } from './delivery/prepare.ts';
 import { simulatorDomain } from './delivery/simulator.ts';
 import { createResolver, type Resolver } from './dns/resolver.ts';
@@ -329,7 +329,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       labelNames: ['purpose', 'result'],
       registers: [registry],
     });
-    const engine = createDeliveryEngine({
+    const delivery = createDelivery({
       config,
       clock,
       monotonic: world.monotonic ?? monotonicClock,
@@ -347,14 +347,14 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       workerScript: world.workerScript ?? new URL('./delivery/worker/main.js', import.meta.url),
     });
     undo.push(async () => {
-      unrecorded = await engine.stop();
+      unrecorded = await delivery.stop();
     });
 
     const pressure = createPressure({
       tables,
       log,
       dir: config.data.dir,
-      unrecorded: engine.unrecorded,
+      unrecorded: delivery.unrecorded,
       ...config.limits,
     });
     await pressure.start();
@@ -369,7 +369,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       limits,
       simulatorDomain: simulatorDomain(config.hostname),
       expire: { tx: config.delivery.retry.expireTransactional, mk: config.delivery.retry.expireMarketing },
-      announce: engine.announce,
+      announce: delivery.announce,
     };
     const oneClick = createOneClickNotice({ publicUrl: publicSide.url(), log });
     const acceptance = createAcceptance({
@@ -402,7 +402,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           });
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
-    registerGauges(registry, { reader, engine });
+    registerGauges(registry, { reader, delivery });
     const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {
@@ -458,14 +458,14 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
         acceptance,
         oneClick,
         campaignSystem,
-        engine,
+        delivery,
         onSuppressionChange,
       }),
       openRoutes: [tlsCheckRoute({ clock, linkHosts })],
       health: readinessChecks({
         database: databaseProbe,
         pressure,
-        engine,
+        delivery,
         public: publicSide,
         mx,
         submission,
@@ -494,7 +494,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     undo.push(() => retention.stop());
     domains.jobs.start();
     undo.push(() => domains.jobs.stop());
-    engine.start();
+    delivery.start();
     campaignSystem.runner.start();
     webhookSender.start();
 
@@ -554,8 +554,8 @@ function gaugesOf(
   };
 }
 
-function registerGauges(registry: Registry, read: { reader: ReaderPool; engine: DeliveryEngine }): void {
-  const { reader, engine } = read;
+function registerGauges(registry: Registry, read: { reader: ReaderPool; delivery: Delivery }): void {
+  const { reader, delivery } = read;
   collectDefaultMetrics({ register: registry });
   const gauge = gaugesOf(registry);
   let queued = 0;
@@ -574,19 +574,23 @@ function registerGauges(registry: Registry, read: { reader: ReaderPool; engine: 
   );
   gauge('postrider_reader_threads', 'Reader threads that work.', () => reader.state().threads);
   gauge('postrider_reader_threads_busy', 'Reader threads at work at the moment.', () => reader.state().busy);
-  gauge('postrider_deliveries_in_flight', 'Messages with a delivery worker at the moment.', engine.inFlight);
+  gauge(
+    'postrider_deliveries_in_flight',
+    'Messages with a delivery worker at the moment.',
+    delivery.inFlight,
+  );
   gauge(
     'postrider_delivery_bytes_in_flight',
     'Contents of those messages, in bytes, without the first 64 KB of each.',
-    engine.octetsInFlight,
+    delivery.bytesInFlight,
   );
   gauge('postrider_delivery_unrecorded', '1 while outcomes cannot be recorded.', () =>
-    engine.unrecorded() === null ? 0 : 1,
+    delivery.unrecorded() === null ? 0 : 1,
   );
   gauge(
     'postrider_delivery_unreadable',
     'Queues and rows that cannot be read and are tried again later.',
-    engine.unreadable,
+    delivery.unreadable,
   );
   const parked = new Gauge({
     name: 'postrider_delivery_parked',
@@ -594,7 +598,7 @@ function registerGauges(registry: Registry, read: { reader: ReaderPool; engine: 
     labelNames: ['kind'],
     registers: [],
     collect() {
-      for (const kind of ['domain', 'account'] as const) this.set({ kind }, engine.parkedCount(kind));
+      for (const kind of ['domain', 'account'] as const) this.set({ kind }, delivery.parkedCount(kind));
     },
   });
   registry.registerMetric(parked);

@@ -6,7 +6,7 @@ import type { Recorder } from '../events/record.ts';
 import { createHtmlReader } from '../sending/html-reader.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import type { CampaignSend } from '../store/campaigns/campaign-sends.ts';
-import { MARKETING_LANE, type Stream } from '../store/messages/queue.ts';
+import { MARKETING_PRIORITY, type QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { type BatchDeps, isComplete, MEMBER_BATCH_SIZE, queueBatch } from './batch.ts';
@@ -31,7 +31,7 @@ export interface CampaignRunnerDeps extends Omit<BatchDeps, 'html'> {
   writer: Writer;
   recorder: Recorder;
   pressure: Pick<Pressure, 'refusal' | 'capacity'>;
-  announce(lane: 0 | 1, stream: Stream): void;
+  announce(key: QueueKey): void;
 }
 
 /** Messages of a campaign that may wait to be sent. */
@@ -126,7 +126,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
       log.warn({ campaignId: send.campaign_id, reason: batch }, 'campaign paused');
     } else if (batch !== null) {
       for (const destination of batch)
-        deps.announce(MARKETING_LANE, { account_id: send.account_id, destination });
+        deps.announce({ priority: MARKETING_PRIORITY, account_id: send.account_id, destination });
     }
     return 0;
   }
@@ -139,8 +139,7 @@ export function createCampaignRunner(deps: CampaignRunnerDeps): CampaignRunner {
       const now = clock.now();
       return all.campaignSends.release(seq, now, now + deps.expire.mk, MESSAGE_BATCH_SIZE);
     });
-    for (const { account_id, destination } of released)
-      deps.announce(MARKETING_LANE, { account_id, destination });
+    for (const key of released) deps.announce(key);
     return true;
   }
 

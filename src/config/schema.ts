@@ -484,7 +484,7 @@ export const configSchema = z.strictObject({
 });
 
 export type RawConfig = z.output<typeof configSchema>;
-export type Route = z.output<typeof route>;
+export type DeliveryRoute = z.output<typeof route>;
 
 export type ShapingProfile = z.output<typeof shapingProfile>;
 

@@ -5,25 +5,26 @@ import { sentMailOf } from '../mail/sent-mail.ts';
 import type { Tokens } from '../mail/tokens.ts';
 import type { DomainRow, Lane } from '../store/domains/domains.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
-import type { DeliveryJob, Signer } from './worker/protocol.ts';
+import type { DeliveryJob, DkimSigner } from './worker/protocol.ts';
+
+/** What of a domain appears in its mail. */
+type SendingDomain = Pick<DomainRow, 'name' | 'return_path' | 'tracking_host'>;
 
 /**
- * What a worker needs to know to compose and sign one copy: whose name it carries, where replies to the
- * envelope go, and the recipient's own links. Nothing here reads the queue or decides anything.
+ * Collects what a worker needs to compose and sign one copy: the sender, the return path, the recipient's links. Pure:
+ * it reads no table and decides nothing.
  */
-export interface Prepare {
-  (
-    message: MessageRow,
-    domain: DomainRow,
-    content: DeliveryJob['content'],
-    signers: Signer[],
-  ): Pick<DeliveryJob, 'content' | 'copy' | 'envelope' | 'signers'>;
-}
+export type Prepare = (
+  message: MessageRow,
+  domain: SendingDomain,
+  content: DeliveryJob['content'],
+  signers: DkimSigner[],
+) => Pick<DeliveryJob, 'content' | 'copy' | 'envelope' | 'signers'>;
 
-/** The host of a domain's return path: its own, or ours where SPF says so (contract §9). */
+/** The host of a domain's return path: its `return-a.` host, or the platform's, by configuration and SPF. */
 export function returnHost(config: Config, domain: Pick<DomainRow, 'name' | 'return_path'>): string {
-  const wanted = config.delivery.returnPath === 'auto' ? domain.return_path : config.delivery.returnPath;
-  return wanted === 'platform' ? config.hostname : customerReturnHost(domain);
+  const configured = config.delivery.returnPath === 'auto' ? domain.return_path : config.delivery.returnPath;
+  return configured === 'platform' ? config.hostname : customerReturnHost(domain);
 }
 
 function customerReturnHost(domain: Pick<DomainRow, 'name'>): string {
@@ -31,8 +32,8 @@ function customerReturnHost(domain: Pick<DomainRow, 'name'>): string {
 }
 
 /**
- * Where the links of a domain's mail lead: to its own host, where that was seen to lead to us, else to
- * `publicUrl`. The host comes with the scheme and the port of `publicUrl`, but without a path.
+ * The base URL of the links in a domain's mail: the domain's tracking host if it was verified to lead to this server,
+ * else `publicUrl`. The tracking host gets the scheme and the port of `publicUrl`, but no path.
  */
 export function linkBase(publicUrl: string, domain: Pick<DomainRow, 'tracking_host'>): string {
   if (domain.tracking_host === null) return publicUrl;
@@ -40,14 +41,14 @@ export function linkBase(publicUrl: string, domain: Pick<DomainRow, 'tracking_ho
   return `${protocol}//${domain.tracking_host}${port === '' ? '' : `:${port}`}`;
 }
 
-export interface PrepareSettings {
+export interface PrepareDeps {
   config: Config;
   tokens: Tokens;
   /** `public.url`, its port resolved. */
   publicUrl: string;
 }
 
-export function createPrepare({ config, tokens, publicUrl }: PrepareSettings): Prepare {
+export function createPrepare({ config, tokens, publicUrl }: PrepareDeps): Prepare {
   const trackingOf = (message: MessageRow, base: string): Tracking => ({
     linkPrefix: `${base}/c/`,
     clickKey: message.track_clicks === 1 ? tokens.clickKey : null,
@@ -87,10 +88,10 @@ function kindOf({ use_case, essential }: MessageRow): MailKind {
   return essential === 1 ? 'essential' : 'transactional';
 }
 
-/** What the first field names is what the large receivers report complaint rates for. */
+/** Feedback-ID: the large receivers report complaint rates for its first field. */
 function feedbackIdOf({ campaign_id, subscription_group_id, account_id, use_case }: MessageRow): string {
   return `${campaign_id ?? subscription_group_id ?? use_case}:${account_id}:${use_case}:postrider`;
 }
 
-/** Finds the keys that sign a domain's mail in a lane; empty when there is none yet. */
-export type SignersOf = (domain: DomainRow, lane: Lane) => Signer[];
+/** The keys that sign a domain's mail in a lane; empty when there are none yet. */
+export type SignersOf = (domain: DomainRow, lane: Lane) => DkimSigner[];

@@ -3,30 +3,29 @@ import type { Log } from '../core/log.ts';
 import type { Recorder } from '../events/record.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
-import type { Outcome } from './outcome.ts';
+import type { DeliveryOutcome } from './attempt-result.ts';
 
 /**
- * Records what happened to messages. An outcome that was forgotten would be a message sent twice, so a unit of
- * work that fails (a full disk, an unreadable table) is kept and tried again until it is recorded or the
- * shutdown's time is over. It also knows whether events can be recorded at all: no mail is accepted or started
- * while they cannot.
+ * Records outcomes. A message whose outcome is lost would be sent twice, so a unit of work that fails (a full disk, an
+ * unreadable table) is retried until it is recorded or the grace period of the shutdown is over. The module also knows
+ * whether events can be recorded at all: while they cannot, no mail is accepted or started.
  */
 export interface Recording {
-  /** Commits `unit`, however many tries it takes, and then calls `then`. */
+  /** Commits `unit`, with as many retries as it takes, and then calls `then`. */
   persist(seq: number, unit: OutcomeUnit, then?: () => void): void;
-  /** Something else that records events failed: finds out whether it was the database. */
+  /** Another unit of work that records events failed, or may fail: checks whether the database accepts events. */
   suspect(error: unknown): void;
-  /** Null while outcomes can be recorded, else since when they cannot, and why. */
+  /** Null while outcomes can be recorded, else for how long they have not been, and why. */
   unrecorded(): string | null;
-  /** Outcomes that wait to be recorded. */
+  /** Number of outcomes that wait to be recorded. */
   pending(): number;
-  /** Verifies that events can be recorded. Call every second or so. */
+  /** Checks that events can be recorded. Call about once per second. */
   check(): Promise<void>;
-  /** Waits until all are recorded, until `until` (monotonic) at most. Returns how many are not; they are given up. */
+  /** Waits until all are recorded or it is `until` (monotonic). Resolves with the number of those that are not; they are dropped. */
   drain(until: number): Promise<number>;
 }
 
-export type OutcomeUnit = (tables: Tables) => Outcome | null;
+export type OutcomeUnit = (tables: Tables) => DeliveryOutcome | null;
 
 export interface RecordingDeps {
   writer: Writer;
@@ -34,21 +33,23 @@ export interface RecordingDeps {
   recorder: Recorder;
   monotonic: Clock;
   log: Log;
-  /** Called with each recorded outcome. */
-  recorded(seq: number, outcome: Outcome | null): void;
+  /** Called after each commit. */
+  onOutcome(seq: number, outcome: DeliveryOutcome | null): void;
+  /** Pause before the first retry, ms; it doubles up to 5 s. Default: 1 s. */
+  firstRetryMs?: number;
 }
 
 const FIRST_RETRY_MS = SECOND;
-const LONGEST_RETRY_MS = 5 * SECOND;
-/** So many outcomes that failed, and none that was recorded in between: it is not the messages. */
-const FAILING_OUTCOMES = 3;
-/** An outcome that fails for longer is a case of its own. */
-const FAILING_MS = 60 * SECOND;
-const READ_CHECK_MS = 5 * SECOND;
-const LOG_MS = SECOND;
+const MAX_RETRY_MS = 5 * SECOND;
+/** When so many outcomes failed and none was recorded in between, the database is the cause, not a message. */
+const MIN_FAILING_OUTCOMES = 3;
+/** An outcome that has failed for longer does not count: its message is the cause. */
+const FAILING_PERIOD_MS = 60 * SECOND;
+const READ_CHECK_INTERVAL_MS = 5 * SECOND;
+const LOG_INTERVAL_MS = SECOND;
 
 export function createRecording(deps: RecordingDeps): Recording {
-  const { writer, tables, recorder, monotonic, log } = deps;
+  const { writer, tables, recorder, monotonic, log, firstRetryMs = FIRST_RETRY_MS } = deps;
   const pending = new Map<number, Promise<void>>();
   /** Outcomes that failed since the last one was recorded, with the time of their first failure. */
   const failing = new Map<number, number>();
@@ -57,21 +58,21 @@ export function createRecording(deps: RecordingDeps): Recording {
   let readAt = Number.NEGATIVE_INFINITY;
   let loggedAt = Number.NEGATIVE_INFINITY;
   let notLogged = 0;
-  /** Ends the pauses between tries when it is time to hurry. */
+  /** Ends the pauses between retries when the daemon stops. */
   const draining = new AbortController();
-  let givenUp = false;
+  let dropped = false;
 
-  function fails(reason: string): void {
+  function markFailing(reason: string): void {
     if (failure === null) log.error({ reason }, 'outcomes cannot be recorded');
     failure = { since: failure?.since ?? monotonic.now(), reason };
   }
 
   function manyFail(): boolean {
-    const since = monotonic.now() - FAILING_MS;
-    return [...failing.values()].filter((at) => at > since).length >= FAILING_OUTCOMES;
+    const since = monotonic.now() - FAILING_PERIOD_MS;
+    return [...failing.values()].filter((at) => at > since).length >= MIN_FAILING_OUTCOMES;
   }
 
-  function works(): void {
+  function markWorking(): void {
     if (failure === null) return;
     log.info(
       { seconds: Math.round((monotonic.now() - failure.since) / SECOND) },
@@ -82,35 +83,35 @@ export function createRecording(deps: RecordingDeps): Recording {
 
   async function commit(seq: number, unit: OutcomeUnit, then?: () => void): Promise<void> {
     for (let tries = 1; ; tries++) {
-      let outcome: Outcome | null;
+      let outcome: DeliveryOutcome | null;
       try {
         outcome = await writer.run(unit);
       } catch (error) {
         failing.set(seq, failing.get(seq) ?? monotonic.now());
-        if (manyFail()) fails(messageOf(error));
+        if (manyFail()) markFailing(messageOf(error));
         logFailure(error, seq, tries);
         void check(true);
-        if (givenUp) return;
+        if (dropped) return;
         await pause(
-          draining.signal.aborted ? SECOND : Math.min(FIRST_RETRY_MS * 2 ** (tries - 1), LONGEST_RETRY_MS),
+          draining.signal.aborted ? firstRetryMs : Math.min(firstRetryMs * 2 ** (tries - 1), MAX_RETRY_MS),
         );
-        if (givenUp) return;
+        if (dropped) return;
         continue;
       }
       failing.clear();
-      works();
+      markWorking();
       announce(seq, outcome, then);
       return;
     }
   }
 
-  /** It is on disk: what fails from here on must not record it again. */
-  function announce(seq: number, outcome: Outcome | null, then?: () => void): void {
+  /** The outcome is on disk: an error from here on must not record it again. */
+  function announce(seq: number, outcome: DeliveryOutcome | null, then?: () => void): void {
     try {
-      deps.recorded(seq, outcome);
+      deps.onOutcome(seq, outcome);
       then?.();
     } catch (error) {
-      log.error({ err: error, message: seq }, 'outcome recorded, but not announced');
+      log.error({ err: error, message: seq }, 'outcome was recorded, but not announced');
     }
   }
 
@@ -126,9 +127,9 @@ export function createRecording(deps: RecordingDeps): Recording {
     });
   }
 
-  /** A full disk fails every outcome: one line a second is enough. */
+  /** A full disk fails every outcome: at most one line per second. */
   function logFailure(error: unknown, seq: number, tries: number): void {
-    if (monotonic.now() - loggedAt < LOG_MS) {
+    if (monotonic.now() - loggedAt < LOG_INTERVAL_MS) {
       notLogged++;
       return;
     }
@@ -139,26 +140,26 @@ export function createRecording(deps: RecordingDeps): Recording {
 
   async function check(suspected: boolean): Promise<void> {
     if (checking !== null) return checking;
-    checking = look(suspected).finally(() => {
+    checking = checkOnce(suspected).finally(() => {
       checking = null;
     });
     return checking;
   }
 
-  async function look(suspected: boolean): Promise<void> {
+  async function checkOnce(suspected: boolean): Promise<void> {
     try {
       if (!suspected && failure === null) {
-        // A write would cost a flush: while nothing is wrong the table is only read.
-        if (monotonic.now() - readAt < READ_CHECK_MS) return;
+        // A write would cost a flush: while nothing fails the table is only read.
+        if (monotonic.now() - readAt < READ_CHECK_INTERVAL_MS) return;
         readAt = monotonic.now();
         tables.events.checkReadable();
         return;
       }
       await writer.run(recorder.tryInsert);
-      // That an event can be inserted says little about the rest of an outcome while all of those fail.
-      if (!manyFail()) works();
+      // An event that can be inserted proves little about outcomes while all of those fail.
+      if (!manyFail()) markWorking();
     } catch (error) {
-      fails(messageOf(error));
+      markFailing(messageOf(error));
     }
   }
 
@@ -189,7 +190,7 @@ export function createRecording(deps: RecordingDeps): Recording {
       };
       await Promise.race([all(), over]);
       clearTimeout(timer);
-      givenUp = true;
+      dropped = true;
       return pending.size;
     },
   };

@@ -1,14 +1,13 @@
-import type { Clock } from '../core/clock.ts';
 import type { Recorder } from '../events/record.ts';
 import { type Classification, classify } from '../mail/classify/classify.ts';
 import type { SmtpReply } from '../mail/reply.ts';
 import type { MessageRow } from '../store/messages/messages.ts';
 import type { Tables } from '../store/tables.ts';
-import type { Judgement, Outcome, Outcomes } from './outcome.ts';
+import type { AttemptResult, AttemptResults, DeliveryOutcome } from './attempt-result.ts';
 
 /**
- * Recipients at `simulator.<hostname>`: they play out an outcome without leaving the machine, so that a
- * caller can try every event. They count in no statistics and suppress nobody.
+ * Recipients at `simulator.<hostname>`: each address has a fixed result, without any connection, so that a caller can
+ * try every event. Simulated messages count in no statistics and suppress no address.
  */
 export function simulatorDomain(hostname: string): string {
   return `simulator.${hostname}`;
@@ -16,7 +15,7 @@ export function simulatorDomain(hostname: string): string {
 
 const DELIVERED: SmtpReply = { code: 250, enhanced: '2.0.0', text: 'OK, simulated' };
 
-/** What each address answers; `deferred@` changes its mind at the second try. */
+/** The reply of each address; `deferred@` accepts the second attempt. */
 const REPLIES: Record<string, SmtpReply> = {
   delivered: DELIVERED,
   deferred: { code: 451, enhanced: '4.7.1', text: 'Simulated: please try again later' },
@@ -37,38 +36,43 @@ const UNKNOWN: SmtpReply = {
   text: `Simulated: there is no such address; try ${Object.keys(REPLIES).join(', ')}`,
 };
 
-/** The second try of `deferred@` comes soon: nobody wants to wait five minutes for a simulation. */
-const RETRY_MS = 2000;
+/** The wait of `deferred@`: much shorter than the schedule, because a person waits for the simulation. */
+const RETRY_WAIT_MS = 2000;
 
-/** What the simulator's address answers to this attempt. */
-export function simulate(message: MessageRow): Judgement {
+/** The result of this attempt at a simulator address. */
+function simulate(message: MessageRow): AttemptResult {
   const reply =
-    message.attempts > 0 && part(message) === 'deferred' ? DELIVERED : (REPLIES[part(message)] ?? UNKNOWN);
-  const verdict: Classification = { ...classify({ phase: 'rcpt', reply }), retryAfterMs: RETRY_MS };
-  return { verdict, reply, source: 'smtp' };
+    message.attempts > 0 && localPart(message) === 'deferred'
+      ? DELIVERED
+      : (REPLIES[localPart(message)] ?? UNKNOWN);
+  const classification: Classification = {
+    ...classify({ phase: 'rcpt', reply }),
+    retryAfterMs: RETRY_WAIT_MS,
+  };
+  return { classification, reply, source: 'smtp' };
 }
 
-/** Plays one attempt in full, in a unit of work: the outcome, and what comes after a delivery. */
+/** Records one simulated attempt, inside a unit of work, and the events that follow a delivery. */
 export function playSimulation(
-  settings: { outcomes: Outcomes; recorder: Recorder; clock: Clock },
+  deps: { results: AttemptResults; recorder: Recorder },
   tables: Tables,
   seq: number,
-): Outcome | null {
-  const { outcomes, recorder } = settings;
+): DeliveryOutcome | null {
+  const { results, recorder } = deps;
   const message = tables.messages.bySeq(seq);
   if (message === null) return null;
-  const outcome = outcomes.record(tables, seq, simulate(message), {
+  const outcome = results.record(tables, seq, simulate(message), {
     lane: 'simulator',
     conclusion: 'replied',
     sessions: [],
   });
   const after = tables.messages.bySeq(seq);
-  if (outcome?.status === 'delivered' && after !== null) playAftermath(recorder, tables, after);
+  if (outcome?.status === 'delivered' && after !== null) recordFollowUp(recorder, tables, after);
   return outcome;
 }
 
-function playAftermath(recorder: Recorder, tables: Tables, message: MessageRow): void {
-  switch (part(message)) {
+function recordFollowUp(recorder: Recorder, tables: Tables, message: MessageRow): void {
+  switch (localPart(message)) {
     case 'complained':
       recorder.message(tables, message, {
         kind: 'email_complained',
@@ -109,7 +113,7 @@ function playAftermath(recorder: Recorder, tables: Tables, message: MessageRow):
   }
 }
 
-/** The local part without `+anything`. */
-function part(message: MessageRow): string {
+/** The local part without `+tag`. */
+function localPart(message: MessageRow): string {
   return message.recipient.slice(0, message.recipient.lastIndexOf('@')).split('+')[0]?.toLowerCase() ?? '';
 }

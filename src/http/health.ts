@@ -1,7 +1,7 @@
 import type { Log } from '../core/log.ts';
 import { createLoop } from '../core/loop.ts';
 import { refuse } from '../core/refusal.ts';
-import type { DeliveryEngine } from '../delivery/engine.ts';
+import type { Delivery } from '../delivery/delivery.ts';
 import type { Pressure } from '../sending/pressure.ts';
 import { storageFailure } from '../store/failure.ts';
 import { mayReadMetrics } from './metrics.ts';
@@ -36,7 +36,7 @@ export interface ReadinessResult {
 export interface ReadinessDeps {
   database: Pick<Probe, 'check'>;
   pressure: Pick<Pressure, 'refusal'>;
-  engine: Pick<DeliveryEngine, 'stalled' | 'parked' | 'unrecorded'>;
+  delivery: Pick<Delivery, 'stalled' | 'parked' | 'unrecorded'>;
   public: BoundListener;
   mx: BoundListener | null;
   submission: BoundListener | null;
@@ -48,7 +48,7 @@ interface BoundListener {
 
 /** What `/readyz` examines. */
 export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
-  const { database, pressure, engine } = deps;
+  const { database, pressure, delivery } = deps;
   const listening = (name: 'public' | 'mx' | 'submission'): ReadinessCheck => ({
     name,
     check: () => (deps[name]?.address() === null ? 'the listener is not up' : null),
@@ -58,13 +58,13 @@ export function readinessChecks(deps: ReadinessDeps): ReadinessCheck[] {
     { name: 'sends', check: () => pressure.refusal()?.message ?? null },
     {
       name: 'queue',
-      check: engine.stalled,
+      check: delivery.stalled,
       details: () => {
-        const parked = engine.parked();
+        const parked = delivery.parked();
         return parked.length === 0 ? null : { parked };
       },
     },
-    { name: 'outcomes', check: engine.unrecorded },
+    { name: 'outcomes', check: delivery.unrecorded },
     listening('public'),
     listening('mx'),
     listening('submission'),

@@ -8,7 +8,7 @@ import { domainOf } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import { MAX_SLOTS } from '../mail/template.ts';
 import type { UseCase } from '../store/domains/domains.ts';
-import type { Stream } from '../store/messages/queue.ts';
+import type { QueueKey } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import { isRecipientDetail } from '../suppression/suppression.ts';
@@ -20,7 +20,7 @@ import {
   createDraft,
   type Draft,
   encodeContents,
-  LANES,
+  PRIORITIES,
   type SendResult,
   storeDraft,
 } from './draft.ts';
@@ -82,7 +82,7 @@ export interface AcceptanceDeps {
   publicUrl: string;
   /** Ms after which a message expires, by stream. */
   expire: Record<UseCase, number>;
-  announce(lane: 0 | 1, stream: Stream): void;
+  announce(key: QueueKey): void;
 }
 
 /** 200 for transactional mail, 202 for marketing mail. */
@@ -196,7 +196,11 @@ export function createAcceptance(deps: AcceptanceDeps): Acceptance {
   function announce({ sender, send, now, dueAt }: Draft): void {
     if (dueAt > now) return;
     for (const destination of new Set(send.recipients.map(({ mailbox }) => domainOf(mailbox.address)))) {
-      deps.announce(LANES[sender.useCase], { account_id: sender.account.account_id, destination });
+      deps.announce({
+        priority: PRIORITIES[sender.useCase],
+        account_id: sender.account.account_id,
+        destination,
+      });
     }
   }
 

@@ -7,7 +7,7 @@ import type { MessageContent } from '../mail/content.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import { type PackedContent, packContent, packLongContent, plainContent } from '../mail/stored-content.ts';
 import type { UseCase } from '../store/domains/domains.ts';
-import { MARKETING_LANE, TRANSACTIONAL_LANE } from '../store/messages/queue.ts';
+import { MARKETING_PRIORITY, type QueuePriority, TRANSACTIONAL_PRIORITY } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Checked, Sender } from './checks.ts';
 import type { ParsedSend, Recipient } from './request.ts';
@@ -65,7 +65,10 @@ export interface Draft {
   dueAt: number;
 }
 
-export const LANES: Record<UseCase, 0 | 1> = { tx: TRANSACTIONAL_LANE, mk: MARKETING_LANE };
+export const PRIORITIES: Record<UseCase, QueuePriority> = {
+  tx: TRANSACTIONAL_PRIORITY,
+  mk: MARKETING_PRIORITY,
+};
 
 export function createDraft(
   sender: Sender,
@@ -200,7 +203,7 @@ export function storeMessage(tables: Tables, mail: NewMail, options: StoreOption
   });
   tables.queue.insert({
     seq,
-    lane: LANES[useCase],
+    priority: PRIORITIES[useCase],
     account_id: accountId,
     domain_id: domainId,
     destination,

@@ -2,7 +2,7 @@ import { type Clock, iso } from '../core/clock.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import type { Recorder } from '../events/record.ts';
 import type { ListedMessage } from '../store/messages/messages.ts';
-import { HELD, type QueuedMessage, type QueueRow, type Stream } from '../store/messages/queue.ts';
+import { HELD, type QueuedMessage, type QueueKey, type QueueRow } from '../store/messages/queue.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 
@@ -26,7 +26,7 @@ export interface QueuedMailDeps {
   clock: Clock;
   recorder: Recorder;
   /** Notifies delivery of mail that is due and committed; without it, delivery finds it within about a second. */
-  announce?: (lane: 0 | 1, stream: Stream) => void;
+  announce?: (key: QueueKey) => void;
   /** Why delivery does not send a due message, a clause; null: no reason is known. */
   obstacle?: (message: QueuedMessage) => string | null;
 }
@@ -54,7 +54,7 @@ export function createQueuedMail(deps: QueuedMailDeps): QueuedMail {
         return queued;
       });
       if (isRefusal(retried)) return retried;
-      announce?.(retried.lane, retried);
+      announce?.(retried);
       const message = findMessage(tables, accountId, messageId);
       if (isRefusal(message)) return message;
       const due = { ...message, ...retried, due_at: clock.now(), lease: null };

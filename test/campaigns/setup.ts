@@ -12,7 +12,7 @@ import { isRefusal, type Refusal } from '../../src/core/refusal.ts';
 import { createRecorder } from '../../src/events/record.ts';
 import type { CampaignRow } from '../../src/store/campaigns/campaigns.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
-import { TRANSACTIONAL_LANE } from '../../src/store/messages/queue.ts';
+import { TRANSACTIONAL_PRIORITY } from '../../src/store/messages/queue.ts';
 import { exampleEvent } from '../support/events.ts';
 import { eventually } from '../support/eventually.ts';
 import { contentOf, heldClock, insertDomain, startStore } from '../support/store.ts';
@@ -66,7 +66,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
-    announce: (_lane: 0 | 1, { destination }: { destination: string }) => announced.push(destination),
+    announce: ({ destination }: { destination: string }) => announced.push(destination),
   };
   const runner = createCampaignRunner(deps);
   onTestFinished(() => runner.stop());
@@ -148,7 +148,7 @@ export async function startCampaigns(defaults: AccountLimitDefaults = {}) {
     deliverAll: () =>
       writer.run((all) => {
         for (const row of all.queue.list({}, 10_000)) {
-          if (row.lane === TRANSACTIONAL_LANE || !all.queue.lease(row.seq, 1)) continue;
+          if (row.priority === TRANSACTIONAL_PRIORITY || !all.queue.lease(row.seq, 1)) continue;
           const message = all.messages.bySeq(row.seq);
           if (message === null) continue;
           recorder.message(all, message, exampleEvent('email_sent'));

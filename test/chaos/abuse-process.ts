@@ -4,11 +4,11 @@ import { ABUSES_SMTP } from './abuses-smtp.ts';
 import type { Listener } from './daemon.ts';
 
 /**
- * The abusive clients of one scenario, as a process of their own:
+ * The abusive clients of one scenario, as a separate process:
  *
  *     node --import tsx test/chaos/abuse-process.ts '{"kind":"unread","ports":{…},"accounts":[…],"addresses":[…]}'
  *
- * Prints what it did and what it was answered twice a second, as a line of JSON. Runs until it is killed.
+ * Prints its counts twice per second as a line of JSON. Runs until it is killed.
  */
 export interface AbuseJob {
   kind: AbuseKind;
@@ -27,7 +27,7 @@ export interface Attacker extends Credentials {
 export type AbuseKind = keyof typeof ABUSES_HTTP | keyof typeof ABUSES_SMTP;
 
 export type Count = (what: string | number) => void;
-/** Begins and goes on until the process ends. */
+/** Runs until the process ends. */
 export type Attack = (job: AbuseJob, count: Count) => void;
 
 const [argument] = process.argv.slice(2);
@@ -38,7 +38,7 @@ if (argument !== undefined) {
   const count: Count = (what) => {
     counts[what] = (counts[what] ?? 0) + 1;
   };
-  // The daemon closes connections at any time; Node reports some of those to nobody, after the response.
+  // The daemon closes connections at any time; some of these errors have no listener, after the response.
   process.on('uncaughtException', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') throw error;
     count('broken');

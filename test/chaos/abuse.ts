@@ -1,22 +1,22 @@
 import { startChild } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import type { AbuseJob } from './abuse-process.ts';
-import type { Stage } from './stage.ts';
+import type { ScenarioContext } from './context.ts';
 
-/** Starts abuse-process.ts at the lowest priority, so that its own work does not slow down what it attacks. */
+/** abuse-process.ts at the lowest priority, so that its work does not slow the daemon down. */
 export interface Abuse {
-  /** What it did so far, and what it was answered: `{ requests: 120, 503: 80 }`. */
+  /** Number of its actions and of the responses: `{ requests: 120, 503: 80 }`. */
   readonly counts: Record<string, number>;
   stop(): Promise<void>;
 }
 
 const PROGRAM = new URL('abuse-process.ts', import.meta.url).pathname;
 
-/** Resolves once it is at work. */
-export async function startAbuse(stage: Stage, job: AbuseJob): Promise<Abuse> {
+/** Resolves when it has begun. */
+export async function startAbuse(context: ScenarioContext, job: AbuseJob): Promise<Abuse> {
   const args = ['-n', '19', process.execPath, '--import', 'tsx', PROGRAM, JSON.stringify(job)];
   const child = startChild('nice', args);
-  stage.defer(() => child.kill('SIGKILL'));
+  context.defer(() => child.kill('SIGKILL'));
   let counts: Record<string, number> = {};
   child.onLine((line) => {
     if (line.startsWith('{')) counts = JSON.parse(line);

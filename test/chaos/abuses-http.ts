@@ -2,9 +2,9 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import type { AbuseJob, Attack, Attacker, Count } from './abuse-process.ts';
 
-/** Abuse of the HTTP listeners, by strangers and by accounts with valid keys. */
+/** Abuse of the HTTP listeners, by clients without and with valid keys. */
 
-/** What abusive accounts send to: the ledger does not count it. */
+/** The domain that abusive accounts send to: the ledger does not count it. */
 export const ATTACKED_DOMAIN = 'attacked.example';
 
 const FLOOD_CONNECTIONS = 300;
@@ -15,7 +15,7 @@ export function attackerAddress(n: number): string {
   return `127.66.${n % 4}.1`;
 }
 
-/** Connections that send a header byte by byte, and others that come and go without a word. */
+/** Connections that send a header byte by byte, and others that send nothing. */
 function slowHeaders(port: number, count: Count): void {
   const slow = (n: number) => {
     const socket = connect({ port, host: '127.0.0.1', localAddress: attackerAddress(n) });
@@ -40,7 +40,7 @@ function slowHeaders(port: number, count: Count): void {
   for (let n = 0; n < FLOOD_CONNECTIONS / 3; n++) brief(n);
 }
 
-/** Requests without end whose responses are never read. */
+/** Endless requests whose responses are never read. */
 function unread({ ports }: AbuseJob, count: Count): void {
   const requests = 'GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'.repeat(100);
   const begin = (n: number) => {
@@ -62,7 +62,7 @@ function unread({ ports }: AbuseJob, count: Count): void {
   for (let n = 0; n < FLOOD_CONNECTIONS; n++) begin(n);
 }
 
-/** One request of an account; the answer is counted by its status, its content thrown away. */
+/** One request of an account; the response is counted by its status, its body is discarded. */
 function call(
   job: AbuseJob,
   account: Attacker,
@@ -101,7 +101,7 @@ function call(
   });
 }
 
-/** Every account does the same, so many times at once, without end. */
+/** Each account repeats the same request endlessly, so many concurrently. */
 function withoutEnd(
   job: AbuseJob,
   atOnce: number,
@@ -120,11 +120,11 @@ function withoutEnd(
 const MB = 1024 * 1024;
 const BATCH = '/transactional/send-batch';
 const SINGLE = '/transactional/send';
-/** The account may send from its domain, so that nothing is refused before it is validated and rendered. */
+/** The account has a verified domain, so that nothing is refused before it is validated and rendered. */
 const mail = ({ domain }: Attacker) => `"from":"a@${domain}","to":"b@${ATTACKED_DOMAIN}","subject":"s"`;
 
 const json = (text: string) => Buffer.from(text);
-/** As many copies of a text as go into so many bytes. */
+/** As many copies of a text as fit into so many bytes. */
 const filled = (bytes: number, part: (n: number) => string) => {
   const length = part(100_000).length + 1;
   return Array.from({ length: Math.floor(bytes / length) }, (_, n) => part(n)).join(',');
@@ -136,13 +136,13 @@ function forEach(job: AbuseJob, build: (from: Attacker) => Buffer): (account: At
   return ({ domain }) => bodies.get(domain) ?? json('');
 }
 
-/** Small schemas, large answers: every attachment of a batch is invalid in several ways. */
+/** Large error responses: each attachment of a batch is invalid in several ways. */
 const invalidAttachments = (from: Attacker) =>
   json(
     `{"messages":[{${mail(from)},"html":"h","attachments":[${filled(31 * MB, () => '{"name":1,"contentType":2,"content":3}')}]}]}`,
   );
 
-/** Bodies that are valid JSON and expensive to look at. */
+/** Bodies that are valid JSON and expensive to check. */
 const HOSTILE_BODIES: [path: string, body: (from: Attacker) => Buffer][] = [
   [BATCH, () => json(`{${filled(31 * MB, (n) => `"field${n}":1`)},"messages":[]}`)],
   [SINGLE, (from) => json(`{${mail(from)},"html":"h",${filled(3.9 * MB, (n) => `"field${n}":1`)}}`)],
@@ -169,7 +169,7 @@ const LARGE = 32 * MB - 1;
 const LARGE_UPLOADS = 9;
 const SMALL_UPLOADS = 30;
 
-/** A body that comes in at once but for its last bytes, and stays like that. */
+/** A body that is sent immediately except for its last bytes, which never follow. */
 function slowUpload(job: AbuseJob, account: Attacker, bytes: number, count: Count): void {
   const socket = connect({ port: job.ports.api, host: '127.0.0.1', localAddress: attackerAddress(0) });
   socket.write(
@@ -187,7 +187,7 @@ function slowUpload(job: AbuseJob, account: Attacker, bytes: number, count: Coun
   });
 }
 
-/** Large ones, and small ones for what is left of a shared budget. */
+/** Large bodies, and small ones for the rest of a shared budget. */
 function slowUploads(job: AbuseJob, count: Count): void {
   for (let n = 0; n < LARGE_UPLOADS + SMALL_UPLOADS; n++) {
     const account = job.accounts[n % job.accounts.length];

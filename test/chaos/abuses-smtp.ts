@@ -3,14 +3,14 @@ import { gzipSync } from 'node:zlib';
 import { type ClientOptions, type SmtpClient, smtpClient } from '../support/smtp-client.ts';
 import type { AbuseJob, Attack, Count } from './abuse-process.ts';
 import { attackerAddress } from './abuses-http.ts';
-import { pause } from './stage.ts';
+import { pause } from './context.ts';
 
 /** Abuse of the MX and the submission listener. */
 
 const AGAIN_MS = 200;
 const MB = 1024 * 1024;
 
-/** Goes through the same dialogue again and again, on a new connection whenever the last one ended. */
+/** Repeats the same dialogue, on a new connection when the last one ended. */
 function sessions(
   port: number,
   connections: number,
@@ -26,7 +26,7 @@ function sessions(
         await dialogue(client, n);
         client.destroy();
       } catch {
-        count('broken'); // The server hung up or refused the connection.
+        count('broken'); // The server closed or refused the connection.
       }
       await pause(AGAIN_MS);
     }
@@ -34,7 +34,7 @@ function sessions(
   for (let n = 0; n < connections; n++) void again(n);
 }
 
-/** Keeps a connection with as little as it takes. */
+/** Holds a connection open with a minimum of commands. */
 async function hold(client: SmtpClient, count: Count): Promise<void> {
   await client.say('EHLO hostile.example');
   for (;;) {
@@ -44,7 +44,7 @@ async function hold(client: SmtpClient, count: Count): Promise<void> {
   }
 }
 
-/** Transactions without end and without mail, as fast as the server reads them. */
+/** Endless transactions without mail, as fast as the server reads them. */
 function recipients({ ports, addresses }: AbuseJob, count: Count): void {
   const [address = 'nobody@mx.postrider.example'] = addresses;
   const turn = `MAIL FROM:<>\r\n${`RCPT TO:<${address}>\r\n`.repeat(90)}RSET\r\n`;
@@ -72,7 +72,7 @@ const LARGEST = 20 * MB;
 const LARGE_UPLOADS = 8;
 const SMALL_UPLOADS = 30;
 
-/** A mail whose final dot never comes. */
+/** A mail whose final dot is never sent. */
 async function holdUpload(client: SmtpClient, address: string, bytes: number, count: Count): Promise<void> {
   await client.say('EHLO hostile.example');
   await client.say('MAIL FROM:<>');
@@ -87,14 +87,14 @@ async function holdUpload(client: SmtpClient, address: string, bytes: number, co
   }
 }
 
-/** Large ones, and small ones for what is left of a shared budget. */
+/** Large mails, and small ones for the rest of a shared budget. */
 function holdUploads({ ports, addresses }: AbuseJob, count: Count): void {
   sessions(ports.mx, LARGE_UPLOADS + SMALL_UPLOADS, count, (client, n) =>
     holdUpload(client, addresses[n % addresses.length] ?? '', n < LARGE_UPLOADS ? LARGEST : 2000, count),
   );
 }
 
-/** A mail with a small attachment that looks like a report and unpacks to 10 MB of tiny XML elements. */
+/** A mail with a small attachment like a report that unpacks to 10 MB of tiny XML elements. */
 function reportBomb(): string {
   const xml = `<?xml version="1.0"?><feedback><report_metadata>${'<a>1</a>'.repeat((10 * MB) / 8)}</report_metadata></feedback>`;
   return [

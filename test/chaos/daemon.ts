@@ -6,46 +6,46 @@ import { type ApiClient, type Credentials, createApiClient } from '../support/ap
 import { type Child, type Exit, startChild } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { pause, type Stage, within } from './stage.ts';
+import { pause, type ScenarioContext, within } from './context.ts';
 
 /**
- * The built program under a supervisor, as an operator runs it: configured by a TOML file, started again when it
- * dies. Deaths that the scenario did not cause are kept in `crashes`.
+ * The built program under a supervisor, as an operator runs it: configured by a TOML file, restarted when it exits.
+ * `crashes` has the exits that the scenario did not cause.
  */
 export interface Daemon {
   readonly baseUrl: string;
   readonly dataDir: string;
   readonly ports: Record<Listener, number>;
-  /** With the keys of the first account. */
+  /** A client with the keys of the first account. */
   readonly api: ApiClient;
   readonly running: boolean;
   readonly pid: number;
   readonly crashes: Crash[];
   cli(...args: string[]): Promise<string>;
-  /** Another account, and a client with its keys. */
+  /** Creates another account; returns a client with its keys. */
   account(name: string): Promise<ApiClient>;
-  /** What was logged since the last start. */
+  /** The log since the last start. */
   log(): string;
   /** A value of `/metrics`; null when it cannot be read. */
   metric(name: string): Promise<number | null>;
-  /** Status of an HTTP path; null when there was no answer within `ms`. */
+  /** Status of an HTTP path; null: no response within `ms`. */
   probe(path: string, ms?: number): Promise<number | null>;
   /** kill -9. */
   kill(): Promise<void>;
-  /** SIGTERM; kill -9, and null, when it has not ended within `ms`. */
+  /** SIGTERM; kill -9 and null when it has not exited within `ms`. */
   terminate(ms?: number): Promise<Exit | null>;
   /** Starts it under the supervisor. */
   launch(): void;
-  /** The same, and waits until it is ready; fails when it is not. */
+  /** Starts it under the supervisor and waits until it is ready; throws when it is not. */
   start(): Promise<void>;
-  /** Starts it without a supervisor and waits for its end; kill -9, and null, when it keeps running. */
+  /** Starts it without a supervisor and waits for its exit; kill -9 and null when it runs longer than `ms`. */
   tryStart(ms: number): Promise<{ exit: Exit | null; output: string }>;
 }
 
 export type Listener = 'api' | 'public' | 'mx' | 'submission';
 
 export interface Crash extends Exit {
-  /** The end of what it logged. */
+  /** The end of its log. */
   log: string;
 }
 
@@ -61,27 +61,27 @@ export interface DaemonOptions {
   env?: Record<string, string>;
   /** Of node. */
   nodeArgs?: readonly string[];
-  /** Turns the command line into another one that runs it: `['prlimit', …, ...command]`. */
+  /** Wraps the command line in another one: `['prlimit', …, ...command]`. */
   wrap?: (command: readonly string[]) => readonly string[];
 }
 
-/** A directory that keeps what every daemon logged. */
+/** The environment variable with the directory for the logs of all daemons. */
 export const LOGS = 'POSTRIDER_CHAOS_LOGS';
 
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
 const READY_MS = 30_000;
 const STOP_MS = 45_000;
-/** What a supervisor waits before it starts a dead service again, and how often it does so. */
+/** The pause of the supervisor before a restart, and the maximum number of restarts. */
 const RESTART_MS = 300;
 const RESTARTS = 20;
-/** Characters of a crashed daemon's log that are kept. */
-const LOG_END = 10_000;
-/** The slowest retry schedule under which every scenario ends in time; suspensions begin with `first`, too. */
+/** Characters of a crashed daemon's log that are stored. */
+const MAX_CRASH_LOG = 10_000;
+/** The slowest retry schedule under which each scenario ends in time; the first suspension of a site is `first`, too. */
 const RETRY = { first: '1s', greylisted: '1s', factor: 1.5, max: '3s' };
 
-export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Promise<Daemon> {
+export async function startDaemon(context: ScenarioContext, options: DaemonOptions = {}): Promise<Daemon> {
   const {
-    dataDir = join(stage.dir, 'data'),
+    dataDir = join(context.dir, 'data'),
     env: extra = {},
     nodeArgs = [],
     wrap = (same) => same,
@@ -92,7 +92,7 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
     mx: await freePort(),
     submission: await freePort(),
   };
-  const configFile = join(stage.dir, 'postrider.toml');
+  const configFile = join(context.dir, 'postrider.toml');
   const config = merge(
     {
       hostname: 'mx.postrider.example',
@@ -107,7 +107,7 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
         egress: [{ name: 'main', publicAddress: '192.0.2.25' }],
         retry: RETRY,
       },
-      // The scenarios fill disks of a few megabytes to the last byte.
+      // The scenarios fill disks of a few megabytes completely.
       limits: { freeDiskBytes: 0 },
       log: { level: 'warn' },
     },
@@ -125,11 +125,11 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
 
   const spawn = () => {
     const [command = '', ...args] = wrap([...program, 'serve']);
-    const started = startChild(command, args, { env: { ...plainEnv, ...extra }, cwd: stage.dir });
+    const started = startChild(command, args, { env: { ...plainEnv, ...extra }, cwd: context.dir });
     const logs = process.env[LOGS];
     if (logs !== undefined)
       void started.exited.then((exit) =>
-        appendFileSync(join(logs, `${stage.name}.log`), `${started.output}\n== ${JSON.stringify(exit)}\n`),
+        appendFileSync(join(logs, `${context.name}.log`), `${started.output}\n== ${JSON.stringify(exit)}\n`),
       );
     return started;
   };
@@ -138,9 +138,9 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
     child = spawn();
     void child.exited.then(async (exit) => {
       if (!supervised) return;
-      crashes.push({ ...exit, log: child.output.slice(-LOG_END) });
-      await pause(RESTART_MS, stage.signal);
-      if (supervised && !stage.signal.aborted && crashes.length <= RESTARTS) supervise();
+      crashes.push({ ...exit, log: child.output.slice(-MAX_CRASH_LOG) });
+      await pause(RESTART_MS, context.signal);
+      if (supervised && !context.signal.aborted && crashes.length <= RESTARTS) supervise();
     });
   };
   const probe = async (path: string, ms = 2000) => {
@@ -149,7 +149,7 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
       await response.arrayBuffer();
       return response.status;
     } catch {
-      return null; // Refused, reset or late: no answer.
+      return null; // Refused, reset or late.
     }
   };
   const start = async () => {
@@ -159,7 +159,7 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
       'the daemon to be ready',
       async () => {
         const crash = crashes[before + 2];
-        if (crash !== undefined) throw new Error(`the daemon dies while starting: ${crash.log}`);
+        if (crash !== undefined) throw new Error(`the daemon exits while it starts: ${crash.log}`);
         return (await probe('/readyz')) === 200;
       },
       { ms: READY_MS, everyMs: 50 },
@@ -174,7 +174,7 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
   const cli = async (...args: string[]) =>
     new Promise<string>((resolve, reject) => {
       const [command = '', ...rest] = [...program, ...args];
-      execFile(command, rest, { env: plainEnv, cwd: stage.dir }, (error, stdout, stderr) =>
+      execFile(command, rest, { env: plainEnv, cwd: context.dir }, (error, stdout, stderr) =>
         error === null
           ? resolve(stdout)
           : reject(new Error(`postrider ${args.join(' ')}: ${stdout}${stderr}`)),
@@ -187,7 +187,7 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
     return createApiClient(baseUrl, credentials);
   };
 
-  stage.defer(async () => {
+  context.defer(async () => {
     supervised = false;
     if (child?.running) await child.kill('SIGKILL');
   });
@@ -215,7 +215,7 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
         const value = new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1];
         return value === undefined ? null : Number(value);
       } catch {
-        return null; // Not running or not answering.
+        return null; // Not running or not responding.
       }
     },
     probe,
@@ -232,7 +232,7 @@ export async function startDaemon(stage: Stage, options: DaemonOptions = {}): Pr
   };
 }
 
-/** Sections of `over` are merged into those of `base`, everything else replaces. */
+/** Merges the sections of `over` into those of `base`; other values replace those of `base`. */
 export function merge(base: Section, over: Section): Section {
   const merged = { ...base };
   for (const [key, value] of Object.entries(over)) {

@@ -1,27 +1,27 @@
 import type { ApiClient, MessageSummary } from '../support/api-client.ts';
 
 /**
- * Both ends' account of every message: what the API accepted, and what the destinations took. Every message has
- * a recipient of its own, so that the recipient names it on both sides.
+ * The messages that the API accepted and those that the destinations accepted. Each message has a different recipient,
+ * which identifies it on both sides.
  */
 export interface Ledger {
   readonly accepted: ReadonlyMap<string, Accepted>;
-  /** A send was answered with 200. */
+  /** Adds a send that was answered with 200. */
   accept(recipient: string, messageId: string): void;
-  /** A destination took a message: it answered the final dot with 250. */
-  take(recipient: string, envelopeSender: string): void;
-  /** The envelope sender that it came with: where its bounce goes to. */
+  /** Adds a message that a destination accepted: the reply to its final dot was 250. */
+  receive(recipient: string, envelopeSender: string): void;
+  /** The envelope sender of the received message, to which a bounce is sent. */
   senderOf(recipient: string): string | undefined;
-  /** When a destination took it, epoch ms; empty: not yet. */
-  taken(recipient: string): readonly number[];
-  /** Different messages that destinations took. */
+  /** When destinations received it, epoch ms; empty: not yet. */
+  received(recipient: string): readonly number[];
+  /** Number of different messages that destinations received. */
   distinct(): number;
   duplicates(): number;
-  /** Messages that were accepted so long ago and are not at the destination. */
+  /** Messages that were accepted more than `forMs` ago and were not received. */
   waiting(forMs: number, of?: (recipient: string) => boolean): number;
-  /** The judgement when the API gives no account: all that no destination took is stuck. */
-  unlisted(): Judgement;
-  judge(apis: readonly ApiClient[], mayFail: (recipient: string) => boolean): Promise<Judgement>;
+  /** The comparison when the API cannot list messages: all that no destination received are stuck. */
+  unlisted(): Comparison;
+  compare(apis: readonly ApiClient[], mayFail: (recipient: string) => boolean): Promise<Comparison>;
 }
 
 export interface Accepted {
@@ -29,8 +29,8 @@ export interface Accepted {
   at: number;
 }
 
-export interface Judgement {
-  /** Accepted when the books were closed. */
+export interface Comparison {
+  /** Accepted when the comparison began. */
   accepted: number;
   delivered: number;
   returned: number;
@@ -46,41 +46,41 @@ export function createLedger(): Ledger {
   const accepted = new Map<string, Accepted>();
   const receipts = new Map<string, number[]>();
   const senders = new Map<string, string>();
-  const taken = (recipient: string) => receipts.get(recipient) ?? [];
+  const received = (recipient: string) => receipts.get(recipient) ?? [];
 
   return {
     accepted,
     accept: (recipient, messageId) => {
       const known = accepted.get(recipient);
       if (known !== undefined && known.messageId !== messageId)
-        throw new Error(`one Idempotency-Key made two messages: ${known.messageId} and ${messageId}`);
+        throw new Error(`one Idempotency-Key created two messages: ${known.messageId} and ${messageId}`);
       accepted.set(recipient, { messageId, at: Date.now() });
     },
-    take: (recipient, envelopeSender) => {
-      receipts.set(recipient, [...taken(recipient), Date.now()]);
+    receive: (recipient, envelopeSender) => {
+      receipts.set(recipient, [...received(recipient), Date.now()]);
       senders.set(recipient, envelopeSender);
     },
     senderOf: (recipient) => senders.get(recipient),
-    taken,
+    received,
     distinct: () => receipts.size,
     duplicates: () => [...receipts.values()].reduce((sum, times) => sum + times.length - 1, 0),
     waiting: (forMs, of = () => true) =>
       [...accepted].filter(
-        ([recipient, { at }]) => of(recipient) && at < Date.now() - forMs && taken(recipient).length === 0,
+        ([recipient, { at }]) => of(recipient) && at < Date.now() - forMs && received(recipient).length === 0,
       ).length,
     unlisted: () => {
-      const open = [...accepted.keys()].filter((recipient) => taken(recipient).length === 0);
+      const open = [...accepted.keys()].filter((recipient) => received(recipient).length === 0);
       const delivered = accepted.size - open.length;
       return { accepted: accepted.size, delivered, returned: 0, lost: [], stuck: open, faults: [] };
     },
-    judge: async (apis, mayFail) => {
-      // What is accepted while the pages are read would be missing on them.
+    compare: async (apis, mayFail) => {
+      // Messages that are accepted while the pages are read would be missing.
       const before = [...accepted];
       const listed = new Map<string, MessageSummary>();
       for (const api of apis) {
         for (const message of await api.allMessages()) listed.set(message.messageId, message);
       }
-      const judgement: Judgement = {
+      const comparison: Comparison = {
         accepted: before.length,
         delivered: 0,
         returned: 0,
@@ -91,18 +91,18 @@ export function createLedger(): Ledger {
       for (const [recipient, { messageId }] of before) {
         const message = listed.get(messageId);
         const state = message?.status ?? 'unknown to the API';
-        const wasTaken = taken(recipient).length > 0;
+        const wasReceived = received(recipient).length > 0;
         const due = message?.nextAttemptAt === undefined ? '' : ` until ${message.nextAttemptAt}`;
-        const line = `${messageId} to ${recipient} is ${state}${due}, ${wasTaken ? '' : 'not '}at the destination`;
+        const line = `${messageId} to ${recipient} is ${state}${due}, ${wasReceived ? '' : 'not '}at the destination`;
         // A message that was taken may bounce later, by a DSN.
-        if (wasTaken && (DELIVERED.has(state) || state === 'bounced')) judgement.delivered++;
-        else if (!wasTaken && RETURNED.has(state) && mayFail(recipient)) judgement.returned++;
-        else if (wasTaken && RETURNED.has(state)) judgement.faults.push(line);
+        if (wasReceived && (DELIVERED.has(state) || state === 'bounced')) comparison.delivered++;
+        else if (!wasReceived && RETURNED.has(state) && mayFail(recipient)) comparison.returned++;
+        else if (wasReceived && RETURNED.has(state)) comparison.faults.push(line);
         else if (DELIVERED.has(state) || RETURNED.has(state) || message === undefined)
-          judgement.lost.push(line);
-        else judgement.stuck.push(line);
+          comparison.lost.push(line);
+        else comparison.stuck.push(line);
       }
-      return judgement;
+      return comparison;
     },
   };
 }

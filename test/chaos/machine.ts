@@ -2,17 +2,17 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { findProgram } from '../support/missing-parts.ts';
+import type { ScenarioContext } from './context.ts';
 import type { Need } from './scenario.ts';
-import type { Stage } from './stage.ts';
 
-/** What the machine offers to the scenarios, and the file systems that they break. */
+/** The features of the machine that scenarios need, and the file systems that they break. */
 
-/** Debian's package faketime; the directory carries the architecture. */
+/** From Debian's package faketime; the directory depends on the architecture. */
 const FAKETIME_FILES = ['x86_64', 'aarch64'].map(
   (machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketimeMT.so.1`,
 );
 
-/** Why the machine cannot give this; null: it can. */
+/** Why the machine does not have a feature; null: it has it. */
 export function needFault(need: Need): string | null {
   return FAULTS[need]();
 }
@@ -20,44 +20,44 @@ export function needFault(need: Need): string | null {
 const FAULTS: Record<Need, () => string | null> = {
   mounts: rootFault,
   loop: () => {
-    if (!existsSync('/dev/loop-control')) return 'there are no loop devices here';
+    if (!existsSync('/dev/loop-control')) return 'this machine has no loop devices';
     if (findProgram('mkfs.ext4') === null) return 'mkfs.ext4 (package e2fsprogs) is not installed';
     return rootFault();
   },
   faketime: () => (faketimeLibrary() === null ? 'libfaketime (package faketime) is not installed' : null),
 };
 
-/** Why this process cannot have a mount namespace of its own; null: it can. */
+/** Why this process cannot have a separate mount namespace; null: it can. */
 export function rootFault(): string | null {
   if (process.getuid?.() !== 0) return 'mounting file systems needs root';
   const { status } = spawnSync('unshare', ['--mount', 'true']);
-  return status === 0 ? null : 'this machine does not let root mount file systems';
+  return status === 0 ? null : 'root cannot mount file systems on this machine';
 }
 
 export function faketimeLibrary(): string | null {
   return FAKETIME_FILES.find(existsSync) ?? null;
 }
 
-/** Runs a program and returns what it printed; throws when it fails. */
+/** Runs a program and returns its output; throws when it fails. */
 export function run(command: string, ...args: string[]): string {
   return execFileSync(findProgram(command) ?? command, args, { encoding: 'utf8', stdio: 'pipe' });
 }
 
-/** A file system of its own that a scenario can fill or break. */
+/** A separate file system that a scenario can fill. */
 export interface Volume {
   dir: string;
-  /** Takes every free byte, also those that become free later; ends with the returned function. */
+  /** Fills all free space, also space that becomes free later, until the returned function is called. */
   fill(): () => void;
-  /** Takes every free inode. */
+  /** Uses all free inodes until the returned function is called. */
   fillInodes(): () => void;
 }
 
-/** `options` as mount takes them: `size=40m,nr_inodes=64`. */
-export function mountTmpfs(stage: Stage, options: string): Volume {
-  const dir = join(stage.dir, 'volume');
+/** `options`: those of mount, `size=40m,nr_inodes=64`. */
+export function mountTmpfs(context: ScenarioContext, options: string): Volume {
+  const dir = join(context.dir, 'volume');
   mkdirSync(dir);
   run('mount', '-t', 'tmpfs', '-o', `${options},mode=0700`, 'chaos', dir);
-  stage.defer(() => run('umount', '--lazy', dir));
+  context.defer(() => run('umount', '--lazy', dir));
   return {
     dir,
     fill: () => {
@@ -65,7 +65,7 @@ export function mountTmpfs(stage: Stage, options: string): Volume {
       const top = () => untilFull(() => writeSync(ballast, Buffer.alloc(4096)));
       top();
       const timer = setInterval(top, 50);
-      stage.defer(() => clearInterval(timer));
+      context.defer(() => clearInterval(timer));
       return () => {
         clearInterval(timer);
         closeSync(ballast);
@@ -93,27 +93,27 @@ function untilFull(take: () => unknown): void {
   }
 }
 
-/** An ext4 file system in a file that turns read-only as it does after an I/O error. */
+/** An ext4 file system in a file that can become read-only as after an I/O error. */
 export interface FragileVolume {
   dir: string;
-  /** The kernel finds an error: every write fails from now on. */
-  turnReadOnly(): void;
-  /** What an administrator does; nothing may have a file open there. */
+  /** Makes the kernel detect an error: all writes fail from now on. */
+  makeReadOnly(): void;
+  /** Repairs it as an administrator would; no process may have a file open in it. */
   repair(): void;
 }
 
-export function mountFragile(stage: Stage): FragileVolume {
-  const image = join(stage.dir, 'image');
-  const dir = join(stage.dir, 'volume');
+export function mountFragile(context: ScenarioContext): FragileVolume {
+  const image = join(context.dir, 'image');
+  const dir = join(context.dir, 'volume');
   mkdirSync(dir);
   run('truncate', '--size', '128M', image);
   run('mkfs.ext4', '-q', image);
   const mount = () => run('mount', '-o', 'loop,errors=remount-ro', image, dir);
   mount();
-  stage.defer(() => run('umount', '--lazy', dir));
+  context.defer(() => run('umount', '--lazy', dir));
   return {
     dir,
-    turnReadOnly: () => {
+    makeReadOnly: () => {
       const device = basename(run('findmnt', '-no', 'SOURCE', dir).trim());
       writeFileSync(`/sys/fs/ext4/${device}/trigger_fs_error`, '1');
     },

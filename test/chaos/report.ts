@@ -1,4 +1,4 @@
-import { failuresOf, type Outcome, type Result } from './scenario.ts';
+import { failuresOf, type Result, type ScenarioOutcome } from './scenario.ts';
 
 type Column = [title: string, cell: (result: Result) => string];
 
@@ -12,8 +12,8 @@ const COLUMNS: Column[] = [
   ['recovery', ({ recoveryMs }) => (recoveryMs === null ? 'never' : `${(recoveryMs / 1000).toFixed(1)} s`)],
 ];
 
-/** The table of all scenarios, then the first reason of each that failed or was skipped. */
-export function printReport(outcomes: readonly Outcome[]): string {
+/** The table of all scenarios, then the first failure of each that failed, and why others were skipped. */
+export function printReport(outcomes: readonly ScenarioOutcome[]): string {
   const titles = ['scenario', ...COLUMNS.map(([title]) => title), 'result'];
   const rows = outcomes.map((outcome) => [
     outcome.scenario.name,

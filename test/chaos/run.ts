@@ -2,22 +2,22 @@ import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { createContext, type ScenarioContext, within } from './context.ts';
 import { LOGS } from './daemon.ts';
 import { needFault, rootFault } from './machine.ts';
 import { printReport } from './report.ts';
-import { failuresOf, type Outcome, type Scenario } from './scenario.ts';
+import { failuresOf, type Scenario, type ScenarioOutcome } from './scenario.ts';
 import { SCENARIOS } from './scenarios/index.ts';
-import { createStage, type Stage, within } from './stage.ts';
 
 const USAGE = `Usage: npm run chaos -- [options]
 
-Runs the built daemon under faults and abuse, keeps a ledger per scenario, and exits with 1 when a message was
-lost or stuck, or when anything else was not as it must be. Takes about 10 minutes; needs root for some of it.
+Runs the built daemon under faults and abuse, compares the ledgers of each scenario, and exits with 1 when a message
+was lost or stuck or a scenario reported another fault. Takes about 10 minutes; some scenarios need root.
 
 Options:
-  --only NAME[,NAME]  run the scenarios whose names are or begin with NAME
+  --only NAME[,NAME]  run the scenarios whose names begin with NAME
   --short             run the short variant: fewer scenarios, each for half the time
-  --logs DIRECTORY    keep what the daemons log there
+  --logs DIRECTORY    store the logs of the daemons there
   --list              list the scenarios
   --help              show this help
 
@@ -27,7 +27,7 @@ Examples:
   npm run chaos -- --only kill-9-storm,dead-workers`;
 
 const LIMIT_SECONDS = 90;
-/** Set in the process that runs in a mount namespace of its own. */
+/** Set in the process that runs in a separate mount namespace. */
 const NAMESPACE = 'POSTRIDER_CHAOS_NAMESPACE';
 
 process.exitCode = await main();
@@ -42,44 +42,45 @@ async function main(): Promise<number> {
       help: { type: 'boolean', default: false },
     },
   });
-  if (values.help) return say(USAGE);
+  if (values.help) return print(USAGE);
   const { only, short, logs } = values;
   if (logs !== undefined) {
     mkdirSync(logs, { recursive: true });
     process.env[LOGS] = resolve(logs);
   }
-  const wanted = only?.split(',').map((name) => name.trim());
+  const prefixes = only?.split(',').map((name) => name.trim());
   const chosen = SCENARIOS.filter(
     (scenario) =>
-      (!short || scenario.short === true) && (wanted?.some((name) => scenario.name.startsWith(name)) ?? true),
+      (!short || scenario.short === true) &&
+      (prefixes?.some((prefix) => scenario.name.startsWith(prefix)) ?? true),
   );
   if (chosen.length === 0) {
-    console.error(`no scenario is called ${only}; see --list`);
+    console.error(`no scenario has the name ${only}; see --list`);
     return 2;
   }
-  if (values.list) return say(listing(chosen));
-  // Mounts made in a namespace of its own end with its last process, whatever happens to this one.
+  if (values.list) return print(listing(chosen));
+  // The mounts of a separate namespace end with its last process, even if this one is killed.
   if (process.env[NAMESPACE] === undefined && rootFault() === null) return inNamespace();
   return runAll(chosen, short);
 }
 
 async function runAll(chosen: readonly Scenario[], short: boolean): Promise<number> {
-  let stage: Stage | null = null;
+  let context: ScenarioContext | null = null;
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
       console.error(`${signal}: cleaning up`);
-      void (stage?.clear() ?? Promise.resolve()).finally(() => process.exit(1));
+      void (context?.clear() ?? Promise.resolve()).finally(() => process.exit(1));
     });
   }
-  const outcomes: Outcome[] = [];
+  const outcomes: ScenarioOutcome[] = [];
   for (const scenario of chosen) {
     const reason = scenario.needs?.map(needFault).find((fault) => fault !== null) ?? null;
     if (reason !== null) {
       outcomes.push({ scenario, kind: 'skipped', reason });
       continue;
     }
-    stage = createStage(scenario.name, short);
-    const outcome = await runOne(scenario, stage);
+    context = createContext(scenario.name, short);
+    const outcome = await runOne(scenario, context);
     outcomes.push(outcome);
     progress(outcome);
   }
@@ -88,22 +89,22 @@ async function runAll(chosen: readonly Scenario[], short: boolean): Promise<numb
   return skippedInCi || outcomes.some((outcome) => failuresOf(outcome).length > 0) ? 1 : 0;
 }
 
-async function runOne(scenario: Scenario, stage: Stage): Promise<Outcome> {
+async function runOne(scenario: Scenario, context: ScenarioContext): Promise<ScenarioOutcome> {
   const began = performance.now();
   const seconds = () => (performance.now() - began) / 1000;
   const limit = scenario.limitSeconds ?? LIMIT_SECONDS;
   try {
-    const result = await within(limit * 1000, scenario.run(stage));
-    if (result === null) throw new Error(`not at its end after ${limit} s`);
+    const result = await within(limit * 1000, scenario.run(context));
+    if (result === null) throw new Error(`not finished after ${limit} s`);
     return { scenario, kind: 'ran', result, seconds: seconds() };
   } catch (error) {
     return { scenario, kind: 'broke', error, seconds: seconds() };
   } finally {
-    await stage.clear();
+    await context.clear();
   }
 }
 
-function progress(outcome: Outcome): void {
+function progress(outcome: ScenarioOutcome): void {
   if (outcome.kind === 'skipped') return;
   const failures = failuresOf(outcome);
   const notes = outcome.kind === 'ran' ? outcome.result.notes : [];
@@ -123,7 +124,7 @@ function listing(scenarios: readonly Scenario[]): string {
     .join('\n');
 }
 
-/** Runs the same command line in a mount namespace of its own. */
+/** Runs the same command line in a separate mount namespace. */
 function inNamespace(): Promise<number> {
   const child = spawn(
     'unshare',
@@ -137,7 +138,7 @@ function inNamespace(): Promise<number> {
   });
 }
 
-function say(text: string): number {
+function print(text: string): number {
   console.log(text);
   return 0;
 }

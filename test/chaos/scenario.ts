@@ -1,17 +1,17 @@
-import type { Stage } from './stage.ts';
+import type { ScenarioContext } from './context.ts';
 
-/** One fault or abuse, and what must be true of the mail that was accepted meanwhile. */
+/** One kind of fault or abuse; all mail that is accepted meanwhile must be delivered or returned. */
 export interface Scenario {
   name: string;
   /** One line for `--list`. */
   summary: string;
   /** Part of the short variant that runs with `npm test`. */
   short?: true;
-  /** What the machine must offer; the scenario is skipped, with the reason, where it does not. */
+  /** Features of the machine; without them the scenario is skipped with the reason. */
   needs?: readonly Need[];
   /** Hard limit, default 90 s. */
   limitSeconds?: number;
-  run(stage: Stage): Promise<Result>;
+  run(context: ScenarioContext): Promise<Result>;
 }
 
 /** mounts: root and a mount namespace. loop: loop devices and mkfs.ext4. faketime: Debian's libfaketime. */
@@ -21,42 +21,42 @@ export type Need = 'mounts' | 'loop' | 'faketime';
 export interface Result {
   /** Sends answered with 200. */
   accepted: number;
-  /** Accepted messages that the destination took and that the API calls delivered. */
+  /** Accepted messages that the destination accepted and whose status is delivered. */
   delivered: number;
-  /** Accepted messages that the API calls bounced or failed, where the scenario expects that. */
+  /** Accepted messages whose status is bounced or failed, where the scenario expects it. */
   returned: number;
-  /** Accepted messages that the destination never took although nothing will be tried any more. */
+  /** Accepted messages that the destination never accepted although their status is final. */
   lost: number;
-  /** Messages that the destination took again after it had taken them. */
+  /** Messages that the destination accepted more than once. */
   duplicated: number;
   duplicatesAtMost: number;
-  /** What the bound is made of: `3 kills: 14 messages taken, not yet recorded`. */
+  /** The causes of the allowed duplicates: `14 accepted but not recorded at a kill`. */
   duplicatesBecause: string;
-  /** Accepted messages without a final state within the bound after healing. */
+  /** Accepted messages without a final status within the time limit after healing. */
   stuck: number;
-  /** From healing until the backlog was gone and new mail was delivered; null when that never happened. */
+  /** From healing until the backlog and new mail were delivered; null: never. */
   recoveryMs: number | null;
-  /** Figures worth seeing in the table. */
+  /** Figures for the report. */
   notes: string[];
-  /** Everything else that was not as it must be; each makes the scenario fail. */
+  /** Other faults; each fails the scenario. */
   faults: string[];
 }
 
-export type Outcome =
+export type ScenarioOutcome =
   | { scenario: Scenario; kind: 'ran'; result: Result; seconds: number }
   | { scenario: Scenario; kind: 'broke'; error: unknown; seconds: number }
   | { scenario: Scenario; kind: 'skipped'; reason: string };
 
-/** Of an error's message in the report. */
-const LONGEST = 600;
+/** Characters of an error message in the report. */
+const MAX_ERROR_TEXT = 600;
 
-/** Why an outcome is a failure; empty: it passed. */
-export function failuresOf(outcome: Outcome): string[] {
+/** The failures of a scenario; empty: it passed. */
+export function failuresOf(outcome: ScenarioOutcome): string[] {
   if (outcome.kind === 'skipped') return [];
   if (outcome.kind === 'broke') {
     const { error } = outcome;
     const message = error instanceof Error ? error.message : String(error);
-    return [`the scenario did not complete: ${message.slice(0, LONGEST)}`];
+    return [`the scenario did not complete: ${message.slice(0, MAX_ERROR_TEXT)}`];
   }
   const { accepted, lost, stuck, duplicated, duplicatesAtMost, duplicatesBecause, faults } = outcome.result;
   return [

@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import type { ApiClient, SendBody } from '../support/api-client.ts';
 import { SHORT_MAIL } from '../support/recipients.ts';
+import { pause } from './context.ts';
 import type { Ledger } from './ledger.ts';
-import { pause } from './stage.ts';
 
 /**
- * An ordinary client: sends at a steady rate, each message to a recipient of its own and with an Idempotency-Key
- * of its own. A refusal or a dead connection is answered by asking again with the same key. When it is told to
- * stop it gives up what was refused, and goes on asking where the outcome is unknown.
+ * An ordinary client: sends at a steady rate, each message to a different recipient and with a different Idempotency-Key.
+ * After a refusal or a failed connection it sends again with the same key. After `stop` it drops sends that were refused
+ * and repeats those whose outcome is unknown.
  */
 export interface Traffic {
-  /** How long each send took that the first request settled, ms, with the time at which it was due. */
+  /** The duration of the first request of each send, ms, with the time at which it began. */
   readonly latencies: { at: number; ms: number }[];
-  /** Answers other than 200, by status; 0: no answer. */
+  /** Responses other than 200, by status; 0: no response. */
   readonly refusals: Map<number, number>;
-  /** Sends without an answer that settles them. */
+  /** Sends without a conclusive response. */
   readonly unsettled: number;
-  /** Begins no more sends. */
+  /** Starts no more sends. */
   stop(): void;
-  /** Resolves once every send's outcome is known. */
+  /** Resolves when the outcome of each send is known. */
   settled(): Promise<void>;
 }
 
@@ -33,18 +33,18 @@ export interface TrafficOptions {
   body?: SendBody;
   /** Ends with this many messages. */
   count?: number;
-  /** Gives up everything. */
+  /** Ends all sends. */
   signal: AbortSignal;
 }
 
-/** Refusals that say: not now. 409 answers a key whose first request is still at work. */
+/** Temporary refusals. 409: the first request with the key is still in progress. */
 export const TRANSIENT: ReadonlySet<number> = new Set([409, 429]);
 
 const TICK_MS = 10;
-/** Requests at once: a real client has a pool of connections, too. */
-const AT_ONCE = 20;
-const ANSWER_MS = 15_000;
-const AGAIN_MS = 150;
+/** Concurrent requests: a real client has a pool of connections, too. */
+const MAX_CONCURRENT = 20;
+const RESPONSE_TIMEOUT_MS = 15_000;
+const RETRY_INTERVAL_MS = 150;
 
 export function startTraffic(options: TrafficOptions): Traffic {
   const { api, ledger, from, perSecond, to, body = {}, count = Number.POSITIVE_INFINITY, signal } = options;
@@ -60,12 +60,12 @@ export function startTraffic(options: TrafficOptions): Traffic {
       const answer = await api.call<{ messageId: string }>('POST', '/transactional/send', {
         body: { ...SHORT_MAIL, ...body, from, to: recipient },
         headers: { 'Idempotency-Key': key },
-        signal: AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]),
+        signal: AbortSignal.any([signal, AbortSignal.timeout(RESPONSE_TIMEOUT_MS)]),
       });
       if (answer.status === 200) ledger.accept(recipient, answer.data.messageId);
       return answer.status;
     } catch (error) {
-      // fetch failed, or was given up: whether the message was accepted, the key will tell.
+      // The request failed or timed out: a repetition with the key shows whether the message was accepted.
       if (error instanceof TypeError || (error instanceof DOMException && error.name !== 'SyntaxError'))
         return 0;
       throw error;
@@ -74,25 +74,25 @@ export function startTraffic(options: TrafficOptions): Traffic {
   const sendOne = async (recipient: string) => {
     const key = randomUUID();
     const at = Date.now();
-    const asked = performance.now();
+    const requestedAt = performance.now();
     let unknown = false;
     for (let tries = 1; !signal.aborted; tries++) {
       const status = await post(recipient, key);
-      if (tries === 1) latencies.push({ at, ms: performance.now() - asked });
+      if (tries === 1) latencies.push({ at, ms: performance.now() - requestedAt });
       if (status === 200) return;
       refusals.set(status, (refusals.get(status) ?? 0) + 1);
-      // 500 does not say that nothing was stored, neither does no answer at all.
+      // Neither 500 nor a missing response proves that nothing was stored.
       unknown ||= status === 0 || status === 500;
       const mayChange = status === 0 || status >= 500 || TRANSIENT.has(status);
       if (!mayChange || (stopped && !unknown)) return;
-      await pause(AGAIN_MS, signal);
+      await pause(RETRY_INTERVAL_MS, signal);
     }
   };
   const tick = () => {
     const due = Math.min(count, Math.floor(((performance.now() - began) / 1000) * perSecond));
     for (; next < due; next++) {
-      // A client without a free connection does not queue: what was due is left out.
-      if (open.size >= AT_ONCE) continue;
+      // A client without a free connection does not queue: the send is skipped.
+      if (open.size >= MAX_CONCURRENT) continue;
       const send = sendOne(to(next)).finally(() => open.delete(send));
       open.add(send);
     }

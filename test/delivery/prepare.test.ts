@@ -4,10 +4,10 @@ import { systemRandom } from '../../src/core/random.ts';
 import { createSeal } from '../../src/core/seal.ts';
 import { createPrepare, linkBase } from '../../src/delivery/prepare.ts';
 import { createTokens } from '../../src/mail/tokens.ts';
-import { enqueue, insertDomain, startStore } from '../support/store.ts';
-import { jsonContent } from './worker/rig.ts';
+import { readyMessage } from './messages.ts';
+import { jsonContent } from './worker/setup.ts';
 
-describe('where links lead', () => {
+describe('the base URL of links', () => {
   it.each([
     ['https://track.example.net', null, 'https://track.example.net'],
     ['https://track.example.net', 'link.example.com', 'https://link.example.com'],
@@ -20,30 +20,32 @@ describe('where links lead', () => {
   });
 });
 
-describe('what a worker is told of a message', () => {
+describe('the details of a copy', () => {
   const tokens = createTokens(createSeal(Buffer.alloc(32, 1), systemRandom));
   const prepared = (
-    wish: Parameters<typeof enqueue>[2],
+    columns: Parameters<typeof readyMessage>[1],
     trackingHost: string | null = 'link.example.org',
   ) => {
-    const { tables, clock } = startStore();
-    const domain = insertDomain(
-      tables,
-      { account_id: 'acct_one', domain_id: 'domain_two', name: 'example.org', tracking_host: trackingHost },
-      clock.now(),
-    );
-    const message = enqueue(tables, clock.now(), wish);
+    const message = readyMessage(1, columns);
     const prepare = createPrepare({
       config: loadConfig({ env: {} }),
       tokens,
       publicUrl: 'https://track.example.net',
     });
-    return { message, copy: prepare(message, domain, jsonContent('{}'), []).copy };
+    return {
+      message,
+      copy: prepare(
+        message,
+        { name: 'example.org', return_path: 'customer', tracking_host: trackingHost },
+        jsonContent('{}'),
+        [],
+      ).copy,
+    };
   };
 
-  it("leads its pages to the domain's host, with all that they must know", () => {
+  it("has links to the domain's host, with tokens that identify the recipient", () => {
     const groupId = 'sgroup_1700000000000_abcdefghijkl';
-    const { message, copy } = prepared({ lane: 1, subscription_group_id: groupId, simulated: 0 });
+    const { message, copy } = prepared({ use_case: 'mk', subscription_group_id: groupId });
     const [, token = ''] = /^https:\/\/link\.example\.org\/u\/(.*)$/.exec(copy.unsubscribeUrl) ?? [];
     expect(tokens.unsubscribeUrl.read(token)).toEqual({
       messageId: message.message_id,
@@ -61,26 +63,26 @@ describe('what a worker is told of a message', () => {
   it.each([
     [
       'a campaign',
-      { lane: 1, campaign_id: 'campaign_1', subscription_group_id: groupId },
+      { use_case: 'mk', campaign_id: 'campaign_1', subscription_group_id: groupId },
       'campaign_1',
       'mk',
     ],
-    ['a group', { lane: 1, subscription_group_id: groupId }, groupId, 'mk'],
-    ['neither, marketing', { lane: 1 }, 'mk', 'mk'],
+    ['a group', { use_case: 'mk', subscription_group_id: groupId }, groupId, 'mk'],
+    ['neither, marketing', { use_case: 'mk' }, 'mk', 'mk'],
     ['neither, transactional', {}, 'tx', 'tx'],
-  ] as const)('names %s first in Feedback-ID', (_, wish, first, stream) => {
-    expect(prepared(wish).copy.feedbackId).toBe(`${first}:acct_one:${stream}:postrider`);
+  ] as const)('has Feedback-ID fields for %s', (_, columns, first, stream) => {
+    expect(prepared(columns).copy.feedbackId).toBe(`${first}:acct_one:${stream}:postrider`);
   });
 
   it.each([
-    [{ lane: 1 }, 'marketing'],
+    [{ use_case: 'mk' }, 'marketing'],
     [{}, 'transactional'],
     [{ essential: 1 }, 'essential'],
-  ] as const)('says what kind of mail it is: %j, %s', (wish, kind) => {
-    expect(prepared(wish).copy.kind).toBe(kind);
+  ] as const)('has the kind of mail: %j, %s', (columns, kind) => {
+    expect(prepared(columns).copy.kind).toBe(kind);
   });
 
-  it('leads them to the platform while the domain has no host that works', () => {
+  it('has links to the platform while the domain has no verified tracking host', () => {
     expect(prepared({}, null).copy.unsubscribeUrl).toMatch(/^https:\/\/track\.example\.net\/u\/[\w-]+$/);
   });
 
@@ -89,7 +91,7 @@ describe('what a worker is told of a message', () => {
     [1, 0, true, false],
     [0, 1, false, true],
     [1, 1, true, true],
-  ] as const)('asks for clicks %s, openings %s', (track_clicks, track_opens, clicks, opens) => {
+  ] as const)('tracks clicks %s, opens %s', (track_clicks, track_opens, clicks, opens) => {
     const { message, copy } = prepared({ track_clicks, track_opens });
     expect(copy.tracking !== undefined).toBe(clicks || opens);
     if (copy.tracking === undefined) return;

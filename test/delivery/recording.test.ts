@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { monotonicClock } from '../../src/core/clock.ts';
 import { createLog } from '../../src/core/log.ts';
-import type { Outcome } from '../../src/delivery/outcome.ts';
+import type { DeliveryOutcome } from '../../src/delivery/attempt-result.ts';
 import { createRecording } from '../../src/delivery/recording.ts';
 import { startStore } from '../support/store.ts';
 
-const OUTCOME: Outcome = {
+const OUTCOME: DeliveryOutcome = {
   status: 'delivered',
   reply: { code: 250, enhanced: null, text: '' },
   nextAttemptAt: null,
@@ -18,11 +18,12 @@ function start(onRecorded: () => void = () => {}) {
   const recording = createRecording({
     ...store,
     monotonic: monotonicClock,
+    firstRetryMs: 10,
     log: createLog(
       { level: 'info', hashAddresses: true },
       { write: (line) => void lines.push(String(JSON.parse(line).msg)) },
     ),
-    recorded: (seq) => {
+    onOutcome: (seq) => {
       recorded.push(seq);
       onRecorded();
     },
@@ -35,7 +36,7 @@ const fails = () => {
 };
 
 describe('an outcome', () => {
-  it('is tried again until it is recorded', async () => {
+  it('is retried until it is recorded', async () => {
     const { recording, recorded } = start();
     let tries = 0;
     recording.persist(1, () => (++tries < 3 ? fails() : OUTCOME));
@@ -45,7 +46,7 @@ describe('an outcome', () => {
     expect(recording.pending()).toBe(0);
   }, 15_000);
 
-  it('is recorded once although what follows from it fails', async () => {
+  it('is recorded once although its announcement fails', async () => {
     const { recording, recorded, lines } = start(() => {
       throw new Error('a defect');
     });
@@ -57,7 +58,7 @@ describe('an outcome', () => {
     await expect.poll(() => recording.pending()).toBe(0);
     expect(units).toBe(1);
     expect(recorded).toEqual([1]);
-    expect(lines).toContain('outcome recorded, but not announced');
+    expect(lines).toContain('outcome was recorded, but not announced');
   });
 
   it('that fails alone does not count as a failure of the database', async () => {
@@ -67,7 +68,7 @@ describe('an outcome', () => {
       tries++;
       return fails();
     });
-    await expect.poll(() => tries).toBe(1);
+    await expect.poll(() => tries).toBeGreaterThan(0);
     await recording.check();
     expect(recording.unrecorded()).toBeNull();
     expect(await recording.drain(monotonicClock.now())).toBe(1);
@@ -92,14 +93,14 @@ describe('outcomes cannot be recorded', () => {
     expect(lines).toEqual(['outcomes cannot be recorded', 'outcomes are recorded again']);
   });
 
-  it('while the newest event cannot be read, though nothing is sent', async () => {
+  it('while the newest event cannot be read, although nothing is sent', async () => {
     const { recording, tables } = start();
     tables.events.checkReadable = fails;
     await recording.check();
     expect(recording.unrecorded()).not.toBeNull();
   });
 
-  it('while several fail and none succeeds, though events can be inserted', async () => {
+  it('while several fail and none succeeds, although events can be inserted', async () => {
     const { recording, recorded } = start();
     let broken = true;
     for (const seq of [1, 2, 3]) recording.persist(seq, () => (broken ? fails() : OUTCOME));
@@ -111,7 +112,7 @@ describe('outcomes cannot be recorded', () => {
     expect(recording.unrecorded()).toBeNull();
   }, 15_000);
 
-  it('and trying leaves no trace', async () => {
+  it('and the check inserts nothing', async () => {
     const { recording, tables } = start();
     recording.suspect(new Error('first'));
     await recording.check();
@@ -120,7 +121,7 @@ describe('outcomes cannot be recorded', () => {
 });
 
 describe('at the end', () => {
-  it('keeps trying until the time is over, and says how many are left', async () => {
+  it('retries until the time is over and returns how many are left', async () => {
     const { recording } = start();
     const tries = new Map<number, number>();
     for (const seq of [1, 2])
@@ -129,7 +130,7 @@ describe('at the end', () => {
         return fails();
       });
     await expect.poll(() => tries.size).toBe(2);
-    expect(await recording.drain(monotonicClock.now() + 1500)).toBe(2);
+    expect(await recording.drain(monotonicClock.now() + 100)).toBe(2);
     for (const count of tries.values()) expect(count).toBeGreaterThan(1);
   });
 

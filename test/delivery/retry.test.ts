@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { HOUR, MINUTE, SECOND } from '../../src/core/clock.ts';
-import { retryWait } from '../../src/delivery/retry.ts';
+import { retryWait } from '../../src/delivery/attempt-result.ts';
 
 const schedule = {
   first: 5 * MINUTE,
@@ -29,12 +29,12 @@ describe('the retry schedule', () => {
     expect(retryWait(schedule, attempts, plain, latest)).toBe(Math.round(expected * 1.1));
   });
 
-  it('comes back sooner to a greylisting host, the first time', () => {
+  it('retries sooner at a greylisting host, the first time', () => {
     expect(retryWait(schedule, 1, { ...plain, greylisted: true }, middle)).toBe(2 * MINUTE);
     expect(retryWait(schedule, 2, { ...plain, greylisted: true }, middle)).toBe(10 * MINUTE);
   });
 
-  it('waits what the reply asks for, and never less', () => {
+  it('waits as long as the reply names, and never less', () => {
     const named = { retryAfterMs: 90 * SECOND, greylisted: true };
     expect(retryWait(schedule, 1, named, earliest)).toBe(90 * SECOND);
     expect(retryWait(schedule, 1, named, latest)).toBe(99 * SECOND);

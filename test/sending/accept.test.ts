@@ -28,12 +28,12 @@ describe('an accepted send', () => {
       recipient_hash: emailIdentifier('ada@example.net'),
     });
     expect(tables.queue.get(message?.seq ?? 0)).toMatchObject({
-      lane: 0,
+      priority: 0,
       destination: 'example.net',
       ready: 1,
       lease: null,
     });
-    expect(announced).toEqual([{ account_id: 'acct_one', destination: 'example.net' }]);
+    expect(announced).toEqual([{ priority: 0, account_id: 'acct_one', destination: 'example.net' }]);
   });
 
   it('stores escaped values in html and marks for the parts that differ between copies', async () => {

@@ -8,7 +8,7 @@ import type { TransactionalResult } from '../../src/sending/draft.ts';
 import { createIdempotencyKeys } from '../../src/sending/idempotency.ts';
 import { createOneClickNotice } from '../../src/sending/one-click.ts';
 import type { SendRequest } from '../../src/sending/request.ts';
-import type { Stream } from '../../src/store/messages/queue.ts';
+import type { QueueKey } from '../../src/store/messages/queue.ts';
 import { contentOf, heldClock, startStore } from '../support/store.ts';
 
 export const HTML = '<p>Hello {{name}}</p>{{company_address_html}}{{unsubscribe_email_html}}';
@@ -24,7 +24,7 @@ export const BODY: SendRequest = {
 export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl = 'https://track.mail.test') {
   const store = startStore(heldClock(), defaults);
   const { tables, writer, recorder, ids, clock } = store;
-  const announced: Stream[] = [];
+  const announced: QueueKey[] = [];
   let pressed: Refusal | null = null;
   const logged: string[] = [];
   const log = createLog(
@@ -44,7 +44,7 @@ export function startAcceptance(defaults: AccountLimitDefaults = {}, publicUrl =
     simulatorDomain: 'simulator.mail.test',
     publicUrl: 'https://mail.test',
     expire: { tx: 2 * DAY, mk: 4 * DAY },
-    announce: (_lane, stream) => announced.push(stream),
+    announce: (key) => announced.push(key),
   });
   const send = (
     changes: Partial<SendRequest> = {},

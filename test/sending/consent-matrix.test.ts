@@ -258,7 +258,7 @@ describe('when it leaves the queue', () => {
         const message = enqueue(env.tables, now, {
           account_id: client.accountId,
           domain_id: `domain_1_${stream}`,
-          lane: stream === 'tx' ? 0 : 1,
+          priority: stream === 'tx' ? 0 : 1,
           from_address: stream === 'tx' ? 'a@shop.test' : 'a@news.test',
           recipient: addressOf(index, asked),
           subscription_group_id: groups[asked],

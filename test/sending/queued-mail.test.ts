@@ -3,17 +3,17 @@ import { HOUR } from '../../src/core/clock.ts';
 import { isRefusal } from '../../src/core/refusal.ts';
 import { createQueuedMail } from '../../src/sending/queued-mail.ts';
 import type { MessageRow, MessageStatus } from '../../src/store/messages/messages.ts';
-import { HELD, type Stream } from '../../src/store/messages/queue.ts';
+import { HELD, type QueueKey } from '../../src/store/messages/queue.ts';
 import { enqueue, insertAccount, startStore } from '../support/store.ts';
 
 function start(obstacle?: () => string | null) {
   const store = startStore();
   const { tables, clock } = store;
   insertAccount(tables, 'acct_two', clock.now());
-  const announced: Stream[] = [];
+  const announced: QueueKey[] = [];
   const mail = createQueuedMail({
     ...store,
-    announce: (_, stream) => announced.push(stream),
+    announce: (key) => announced.push(key),
     ...(obstacle === undefined ? {} : { obstacle }),
   });
   /** A message in a state, with the queue row that belongs to it. */

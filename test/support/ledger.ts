@@ -1,13 +1,13 @@
 import type { ApiClient } from './api-client.ts';
 
-/** Our end's account of what became of everything it accepted, as callers see it. */
+/** Number of accepted messages by state, as the API presents it. */
 export interface Ledger {
   accepted: number;
   delivered: number;
   bounced: number;
-  /** Given up or dropped. */
+  /** Expired or canceled. */
   failed: number;
-  /** Waiting, under way, or to be tried again. */
+  /** Waiting, in progress, or deferred. */
   queued: number;
 }
 
@@ -27,7 +27,7 @@ const COLUMN: Record<string, keyof Ledger> = {
   failed: 'failed',
 };
 
-/** Faults in the order of events: `email_sent` not exactly once, or an outcome before it or twice. */
+/** Messages whose events are out of order: `email_sent` not exactly once, an outcome before it, or two deliveries. */
 export async function faultsInEvents(api: ApiClient): Promise<string[]> {
   const kinds = new Map<string, string[]>();
   for (const { messageId, event } of await api.allEvents()) {
@@ -37,7 +37,7 @@ export async function faultsInEvents(api: ApiClient): Promise<string[]> {
   return [...kinds].flatMap(([messageId, events]) => {
     const sent = events.filter((event) => event === 'email_sent').length;
     const delivered = events.filter((event) => event === 'email_delivered').length;
-    const sound = sent === 1 && events[0] === 'email_sent' && delivered <= 1;
-    return sound ? [] : [`${messageId}: ${events.join(', ')}`];
+    const valid = sent === 1 && events[0] === 'email_sent' && delivered <= 1;
+    return valid ? [] : [`${messageId}: ${events.join(', ')}`];
   });
 }

@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import type { MessageStatus } from '../../src/store/messages/messages.ts';
 import { STATUS_CODES } from '../../src/store/rows/row-keys.ts';
 
-/** How far the dead daemon's messages had come by its own account. Looks at a copy. */
+/** Delivered and sending messages in the database of a daemon that was killed. Reads a copy. */
 export function onDisk(dataDir: string): { delivered: number; sending: number } {
   const copy = mkdtempSync(join(tmpdir(), 'postrider-copy-'));
   try {

@@ -1,6 +1,6 @@
 import { startChild } from './child.ts';
 
-/** The sink of smtp-sink-process.ts as a test sees it: it goes on whatever becomes of the sender. */
+/** The sink of smtp-sink-process.ts: it continues when the sender dies. */
 export interface SinkProcess {
   host: string;
   port: number;
@@ -12,10 +12,10 @@ export interface SinkCounts {
   messages: number;
   /** Distinct X-Postrider-Id fields. */
   ids: number;
-  /** Messages whose id had come before. */
+  /** Messages with the id of an earlier one. */
   duplicates: number;
   recipients: number;
-  /** Connections at this moment, and the most at any one time. */
+  /** Open connections, and their maximum so far. */
   open: number;
   peak: number;
 }

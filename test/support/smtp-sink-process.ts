@@ -3,13 +3,13 @@ import { parseArgs } from 'node:util';
 import { startSink } from './smtp-sink.ts';
 
 /**
- * The sink as a process of its own, for benchmarks and for tests that kill the sender: what it took survives.
+ * The sink as a separate process, for benchmarks and for tests that kill the sender: its counts survive.
  *
  *     node --import tsx test/support/smtp-sink-process.ts --port 2500 --reply bounce@='550 5.1.1 nobody here'
  *
- * Prints `{"port":2500}` when it listens. A line `counts` on stdin, or SIGUSR2, makes it print a line of
+ * Prints `{"port":2500}` when it listens. A line `counts` on stdin, or SIGUSR2, prints a line of
  * `{"messages","ids","duplicates","recipients","open","peak"}`: `ids` are distinct X-Postrider-Id fields,
- * `duplicates` messages whose id had come before. The end of stdin or SIGTERM ends it.
+ * `duplicates` messages with the id of an earlier one. The end of stdin or SIGTERM ends the process.
  */
 const { values } = parseArgs({
   options: {
@@ -42,13 +42,13 @@ const sink = await startSink({
   },
 });
 
-function parseReply(setting: string): [recipient: string, reply: string] {
-  const equals = setting.indexOf('=');
-  if (equals === -1) throw new Error(`--reply wants <recipient>=<reply>, not ${setting}`);
-  return [setting.slice(0, equals), setting.slice(equals + 1)];
+function parseReply(option: string): [recipient: string, reply: string] {
+  const equals = option.indexOf('=');
+  if (equals === -1) throw new Error(`--reply requires <recipient>=<reply>, not ${option}`);
+  return [option.slice(0, equals), option.slice(equals + 1)];
 }
 
-/** The field's value, unfolded. */
+/** The unfolded value of the field. */
 function idOf(raw: string): string | null {
   const header = raw.slice(0, raw.indexOf('\r\n\r\n'));
   const value = /^X-Postrider-Id:((?:.|\r\n[ \t])*)/im.exec(header)?.[1];
@@ -61,12 +61,12 @@ function printCounts(): void {
   console.log(JSON.stringify(counts));
 }
 
-const leave = () => process.exit(0);
+const exit = () => process.exit(0);
 process.on('SIGUSR2', printCounts);
-process.on('SIGTERM', leave);
+process.on('SIGTERM', exit);
 createInterface({ input: process.stdin })
   .on('line', (line) => {
     if (line.trim() === 'counts') printCounts();
   })
-  .on('close', leave);
+  .on('close', exit);
 console.log(JSON.stringify({ port: sink.port }));

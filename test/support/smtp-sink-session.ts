@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { Certificate } from './certificates.ts';
-import { type Answer, createVoice } from './smtp-sink-voice.ts';
+import { type Answer, createReplyWriter } from './smtp-sink-replies.ts';
 
 /**
- * One connection to the sink: an SMTP server (RFC 5321) that answers what its script says. It takes pipelined
- * commands, and writes the replies to those that came together in one go, as real servers do.
+ * One connection to the sink: an SMTP server (RFC 5321) that replies as its script states. It supports pipelined commands
+ * and sends the replies to commands of one packet in one write, as real servers do.
  */
-export type SinkStage =
+export type SinkPhase =
   | 'greeting'
   | 'ehlo'
   | 'helo'
@@ -20,15 +20,15 @@ export type SinkStage =
   | 'rset'
   | 'quit';
 
-/** `undefined` = what a willing server answers. `argument`: the address at MAIL and RCPT, else the line. */
+/** Undefined: the positive reply. `argument`: the address at MAIL and RCPT, else the line. */
 export type Script = Answer | ((session: SinkSession, argument: string) => Answer | undefined);
 
-/** What is known about a connection; grows while it lasts. */
+/** What is known about a connection so far. */
 export interface SinkSession {
   /** 1 for the sink's first connection. */
   readonly number: number;
   readonly remoteAddress: string;
-  /** Every line received outside the messages; empty when only counting. */
+  /** All lines received outside of messages; empty with `countOnly`. */
   readonly commands: string[];
   hello: string;
   /** `user:password`. */
@@ -36,9 +36,9 @@ export interface SinkSession {
   tls: { protocol: string; servername: string | null; resumed: boolean } | null;
   from: string;
   to: string[];
-  /** Messages taken. */
+  /** Messages accepted. */
   messages: number;
-  /** Commands that came in one packet with the one before them. */
+  /** Commands that arrived in one packet with the one before them. */
   pipelined: number;
   closed: boolean;
 }
@@ -46,27 +46,27 @@ export interface SinkSession {
 export interface SinkMessage {
   from: string;
   to: string[];
-  /** MAIL's parameters as they came, `SIZE=123 SMTPUTF8`. */
+  /** The parameters of MAIL as received: `SIZE=123 SMTPUTF8`. */
   parameters: string;
-  /** Octets as latin1, dots undone, up to and with the last CRLF; as they came when only counting. */
+  /** Octets as Latin-1, doubled dots removed, up to and including the last CRLF; as received with `countOnly`. */
   raw: string;
   tls: SinkSession['tls'];
   connection: number;
   remoteAddress: string;
 }
 
-export interface SessionSettings {
+export interface SinkBehavior {
   keywords: string[];
-  script: Partial<Record<SinkStage, Script>>;
+  script: Partial<Record<SinkPhase, Script>>;
   /** By recipient: a whole address, `local@` or `@domain`. */
   recipients: Record<string, Script>;
-  /** Offers STARTTLS; the words say what follows its 220 instead of a handshake. */
+  /** Offers STARTTLS; a word names what follows the 220 instead of a handshake. */
   tls: Certificate | 'garbage' | 'drop' | 'silent' | null;
-  /** In the middle of a message, once so many octets of it are there. */
+  /** Sent in the middle of a message, once so many octets of it were received. */
   body: { afterOctets: number; answer: Answer } | null;
-  /** How fast message data is read; 0 = as fast as it comes. */
+  /** How fast message data is read; 0: as fast as it arrives. */
   bodyBytesPerSecond: number;
-  /** Keeps neither messages nor commands. */
+  /** Counts messages and stores neither messages nor commands. */
   countOnly: boolean;
   onMessage: (message: SinkMessage) => void;
 }
@@ -74,25 +74,25 @@ export interface SessionSettings {
 interface Incoming {
   parts: string[];
   octets: number;
-  /** The last four octets, in case the end is cut across two packets. */
+  /** The last four octets: the end may be split across two packets. */
   tail: string;
 }
 
-export function runSession(accepted: Socket, session: SinkSession, settings: SessionSettings): void {
-  const voice = createVoice(accepted, work);
+export function runSession(accepted: Socket, session: SinkSession, behavior: SinkBehavior): void {
+  const replies = createReplyWriter(accepted, work);
   let socket = accepted;
   let input = '';
   let parameters = '';
-  let logsIn = false;
-  /** MAIL was taken. */
+  let authenticating = false;
+  /** MAIL was accepted. */
   let begun = false;
-  /** The message being received; null = commands. */
+  /** The message that is being received; null: commands. */
   let incoming: Incoming | null = null;
 
-  const answer = (stage: SinkStage, argument: string, usual: Answer, then?: (code: number) => void) => {
+  const answer = (phase: SinkPhase, argument: string, usual: Answer, then?: (code: number) => void) => {
     const script =
-      (stage === 'rcpt' && forRecipient(settings.recipients, argument)) || settings.script[stage];
-    voice.perform((typeof script === 'function' ? script(session, argument) : script) ?? usual, then);
+      (phase === 'rcpt' && forRecipient(behavior.recipients, argument)) || behavior.script[phase];
+    replies.write((typeof script === 'function' ? script(session, argument) : script) ?? usual, then);
   };
   const newTransaction = () => {
     begun = false;
@@ -101,8 +101,8 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
   };
 
   const verbs: Record<string, (line: string) => void> = {
-    EHLO: (line) => hello('ehlo', line.slice(5)),
-    HELO: (line) => hello('helo', line.slice(5)),
+    EHLO: (line) => greet('ehlo', line.slice(5)),
+    HELO: (line) => greet('helo', line.slice(5)),
     MAIL: (line) =>
       answer('mail', pathOf(line), '250 2.1.0 sender ok', (code) => {
         if (!(code < 300)) return;
@@ -125,23 +125,23 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
         },
       ),
     STAR: (line) => answer('starttls', line, '220 2.0.0 ready for TLS', startTls),
-    AUTH: logIn,
+    AUTH: authenticate,
     RSET: (line) => answer('rset', line, '250 2.0.0 reset', newTransaction),
     QUIT: (line) => answer('quit', line, { reply: '221 2.0.0 bye', close: true }),
   };
 
-  function hello(stage: 'ehlo' | 'helo', name: string): void {
-    const offersTls = settings.tls !== null && session.tls === null;
-    const lines = ['sink greets you', ...settings.keywords, ...(offersTls ? ['STARTTLS'] : [])];
+  function greet(phase: 'ehlo' | 'helo', name: string): void {
+    const offersTls = behavior.tls !== null && session.tls === null;
+    const lines = ['sink greets you', ...behavior.keywords, ...(offersTls ? ['STARTTLS'] : [])];
     const usual = lines.map((line, index) => `250${index < lines.length - 1 ? '-' : ' '}${line}`);
-    answer(stage, name, stage === 'helo' ? '250 sink' : usual, () => {
+    answer(phase, name, phase === 'helo' ? '250 sink' : usual, () => {
       session.hello = name;
       newTransaction();
     });
   }
 
   /** PLAIN in one line, LOGIN in three. */
-  function logIn(line: string): void {
+  function authenticate(line: string): void {
     const [verb, mechanism, initial] = line.split(' ');
     if (verb === 'AUTH' && mechanism === 'PLAIN') {
       const [, user = '', password = ''] = decoded(initial).split('\0');
@@ -149,22 +149,22 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
     } else if (verb !== 'AUTH') session.login += `${session.login === '' ? '' : ':'}${decoded(verb)}`;
     const wantsMore = mechanism === 'LOGIN' || (verb !== 'AUTH' && !session.login.includes(':'));
     answer('auth', line, wantsMore ? '334 VXNlcm5hbWU6' : '235 2.7.0 welcome', (code) => {
-      logsIn = code === 334;
+      authenticating = code === 334;
     });
   }
 
   function startTls(code: number): void {
     if (code !== 220) return;
-    voice.flush();
-    // What was pipelined behind STARTTLS is thrown away (RFC 3207 §4.2).
+    replies.flush();
+    // Input that was pipelined behind STARTTLS is discarded (RFC 3207 §4.2).
     input = '';
-    const { tls } = settings;
+    const { tls } = behavior;
     if (tls === 'garbage') {
-      voice.deafen();
+      replies.silence();
       const plain = socket;
       plain.once('data', () => plain.write('this is no handshake\r\n'.repeat(20)));
     } else if (tls === 'drop') socket.destroy();
-    else if (tls === 'silent' || tls === null) voice.deafen();
+    else if (tls === 'silent' || tls === null) replies.silence();
     else encrypt(tls);
   }
 
@@ -177,18 +177,18 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
     encrypted.on('secure', () => {
       session.tls = {
         protocol: encrypted.getProtocol() ?? '',
-        // Node keeps the name that the client asked for here; its types do not say so.
+        // Node stores the requested name here; its types do not declare it.
         servername: Reflect.get(encrypted, 'servername') || null,
         resumed: encrypted.isSessionReused(),
       };
       newTransaction();
     });
     socket = encrypted;
-    voice.moveTo(encrypted);
+    replies.moveTo(encrypted);
     attach();
   }
 
-  /** Takes message data from the input. */
+  /** Removes message data from the input. */
   function receive(message: Incoming): void {
     const seen = message.tail + input;
     const end = seen.indexOf('\r\n.\r\n');
@@ -197,29 +197,29 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
     message.octets += upTo;
     message.tail = seen.slice(-4);
     input = input.slice(upTo);
-    const { body } = settings;
+    const { body } = behavior;
     if (body && message.octets >= body.afterOctets) {
-      settings.body = null;
-      voice.perform(body.answer);
+      behavior.body = null;
+      replies.write(body.answer);
     }
-    if (end !== -1 && !voice.deaf()) {
+    if (end !== -1 && !replies.isSilent()) {
       incoming = null;
-      answer('dot', '', '250 2.0.0 taken', (code) => taken(code, message.parts.join('')));
+      answer('dot', '', '250 2.0.0 taken', (code) => accept(code, message.parts.join('')));
     }
   }
 
-  function taken(code: number, data: string): void {
+  function accept(code: number, data: string): void {
     const { from, to, tls, number, remoteAddress } = session;
     newTransaction();
     if (code !== 250) return;
     session.messages++;
-    const raw = settings.countOnly ? data : unstuffed(data);
-    settings.onMessage({ from, to, parameters, raw, tls, connection: number, remoteAddress });
+    const raw = behavior.countOnly ? data : unstuffed(data);
+    behavior.onMessage({ from, to, parameters, raw, tls, connection: number, remoteAddress });
   }
 
   function work(): void {
     let lines = 0;
-    while (input !== '' && !voice.busy() && !voice.deaf()) {
+    while (input !== '' && !replies.busy() && !replies.isSilent()) {
       if (incoming) {
         receive(incoming);
         continue;
@@ -229,24 +229,24 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
       const line = input.slice(0, end).replace(/\r$/, '');
       input = input.slice(end + 1);
       if (lines++ > 0) session.pipelined++;
-      if (!settings.countOnly) session.commands.push(line);
-      const perform = logsIn ? logIn : verbs[line.slice(0, 4).toUpperCase()];
+      if (!behavior.countOnly) session.commands.push(line);
+      const perform = authenticating ? authenticate : verbs[line.slice(0, 4).toUpperCase()];
       if (perform) perform(line);
-      else voice.perform('500 5.5.2 what was that?');
+      else replies.write('500 5.5.2 unknown command');
     }
-    voice.flush();
+    replies.flush();
   }
 
   function attach(): void {
     const own = socket;
     own.on('data', (chunk: Buffer) => {
-      if (voice.deaf()) return;
+      if (replies.isSilent()) return;
       input += chunk.toString('latin1');
-      const slow = incoming !== null && settings.bodyBytesPerSecond > 0;
+      const slow = incoming !== null && behavior.bodyBytesPerSecond > 0;
       work();
       if (!slow) return;
       own.pause();
-      setTimeout(() => own.resume(), (chunk.length * 1000) / settings.bodyBytesPerSecond);
+      setTimeout(() => own.resume(), (chunk.length * 1000) / behavior.bodyBytesPerSecond);
     });
     own.on('error', () => own.destroy());
     own.on('close', () => {
@@ -256,10 +256,10 @@ export function runSession(accepted: Socket, session: SinkSession, settings: Ses
 
   attach();
   answer('greeting', '', '220 sink ESMTP');
-  voice.flush();
+  replies.flush();
 }
 
-/** One context a certificate: with a new one for each connection no TLS session could be resumed. */
+/** One context for each certificate: with a new one for each connection no TLS session could be resumed. */
 const contexts = new WeakMap<Certificate, SecureContext>();
 
 function contextOf(certificate: Certificate): SecureContext {

@@ -1,17 +1,17 @@
 import { createServer, type Socket } from 'node:net';
-import { runSession, type SessionSettings, type SinkMessage, type SinkSession } from './smtp-sink-session.ts';
+import { runSession, type SinkBehavior, type SinkMessage, type SinkSession } from './smtp-sink-session.ts';
 
 /**
- * A programmable SMTP receiver for tests: answers what the test tells it to at every stage, keeps or counts
- * the messages it took. The other end's program may not assume that it behaves.
+ * A programmable SMTP receiver for tests: replies to each command as the test states, and stores or counts the messages
+ * that it accepts.
  *
  *     const sink = await startSink({ recipients: { 'bounce@': '550 5.1.1 nobody here' } });
  *     … deliver to sink.host, sink.port …
  *     const [message] = await sink.waitFor(1);
  *     await sink.close();
  */
-export interface SinkOptions extends Partial<SessionSettings> {
-  /** Default 127.0.0.1; any other loopback address will do, so several sinks can share a port. */
+export interface SinkOptions extends Partial<SinkBehavior> {
+  /** Default: 127.0.0.1. With other loopback addresses several sinks can share a port. */
   host?: string;
   /** Default: a free one. */
   port?: number;
@@ -20,30 +20,30 @@ export interface SinkOptions extends Partial<SessionSettings> {
 export interface Sink {
   readonly host: string;
   readonly port: number;
-  /** Taken so far; empty with `countOnly`. */
+  /** Accepted so far; empty with `countOnly`. */
   readonly messages: SinkMessage[];
-  /** How many were taken, counted in either mode. */
+  /** How many were accepted, in either mode. */
   readonly count: number;
-  /** Every connection so far, in order. */
+  /** All connections so far, in order. */
   readonly sessions: SinkSession[];
-  /** Connections open now, and the most at any one time. */
+  /** Open connections, and their maximum so far. */
   readonly open: number;
   readonly peak: number;
-  /** Changes the behaviour from now on, also for connections already open. */
-  program(changes: Partial<SessionSettings>): void;
-  /** Resolves once `count` messages have been taken since the start. */
+  /** Changes the behavior from now on, also of open connections. */
+  program(changes: Partial<SinkBehavior>): void;
+  /** Resolves when `count` messages have been accepted since the start. */
   waitFor(count: number): Promise<SinkMessage[]>;
-  /** Says something unasked on every open connection that is not encrypted. */
-  say(text: string): void;
-  /** Closes every open connection, the sink goes on. */
-  hangUp(): void;
+  /** Sends an unsolicited text on each open connection that is not encrypted. */
+  send(text: string): void;
+  /** Closes all open connections; the sink continues. */
+  disconnect(): void;
   close(): Promise<void>;
 }
 
 const USUAL_KEYWORDS = ['PIPELINING', 'SIZE 52428800', '8BITMIME', 'ENHANCEDSTATUSCODES', 'SMTPUTF8'];
 
 export async function startSink(options: SinkOptions = {}): Promise<Sink> {
-  const { host = '127.0.0.1', port = 0, onMessage, ...behaviour } = options;
+  const { host = '127.0.0.1', port = 0, onMessage, ...changes } = options;
   const messages: SinkMessage[] = [];
   const sessions: SinkSession[] = [];
   const sockets = new Set<Socket>();
@@ -52,7 +52,7 @@ export async function startSink(options: SinkOptions = {}): Promise<Sink> {
   let connections = 0;
   let peak = 0;
 
-  const settings: SessionSettings = {
+  const behavior: SinkBehavior = {
     keywords: USUAL_KEYWORDS,
     script: {},
     recipients: {},
@@ -60,10 +60,10 @@ export async function startSink(options: SinkOptions = {}): Promise<Sink> {
     body: null,
     bodyBytesPerSecond: 0,
     countOnly: false,
-    ...behaviour,
+    ...changes,
     onMessage: (message) => {
       count++;
-      if (!settings.countOnly) messages.push(message);
+      if (!behavior.countOnly) messages.push(message);
       onMessage?.(message);
       for (const check of waiting) check();
     },
@@ -74,8 +74,8 @@ export async function startSink(options: SinkOptions = {}): Promise<Sink> {
     socket.on('close', () => sockets.delete(socket));
     peak = Math.max(peak, sockets.size);
     const session = newSession(++connections, socket.remoteAddress ?? '');
-    if (!settings.countOnly) sessions.push(session);
-    runSession(socket, session, settings);
+    if (!behavior.countOnly) sessions.push(session);
+    runSession(socket, session, behavior);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -84,7 +84,7 @@ export async function startSink(options: SinkOptions = {}): Promise<Sink> {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the sink has no port');
 
-  const hangUp = () => {
+  const disconnect = () => {
     for (const socket of sockets) socket.destroy();
   };
   return {
@@ -101,23 +101,23 @@ export async function startSink(options: SinkOptions = {}): Promise<Sink> {
     get peak() {
       return peak;
     },
-    program: (changes) => void Object.assign(settings, changes),
-    waitFor: (wanted) =>
+    program: (changes) => void Object.assign(behavior, changes),
+    waitFor: (target) =>
       new Promise((resolve) => {
         const check = () => {
-          if (count < wanted) return;
+          if (count < target) return;
           waiting.delete(check);
           resolve(messages);
         };
         waiting.add(check);
         check();
       }),
-    say: (text) => {
+    send: (text) => {
       for (const socket of sockets) socket.write(text);
     },
-    hangUp,
+    disconnect,
     close: () => {
-      hangUp();
+      disconnect();
       return new Promise((resolve) => server.close(() => resolve()));
     },
   };

@@ -13,6 +13,7 @@ import { packContent, unpackContent } from '../../src/mail/stored-content.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { checkColumns, type DomainRow } from '../../src/store/domains/domains.ts';
 import type { MessageRow } from '../../src/store/messages/messages.ts';
+import type { QueuePriority } from '../../src/store/messages/queue.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 
@@ -116,16 +117,16 @@ let made = 0;
 export function enqueue(
   tables: Tables,
   now: number,
-  wish: Partial<MessageRow> & { lane?: 0 | 1; dueAt?: number } = {},
+  wish: Partial<MessageRow> & { priority?: QueuePriority; dueAt?: number } = {},
 ): MessageRow {
-  const { lane = 0, dueAt = now, ...columns } = wish;
+  const { priority = 0, dueAt = now, ...columns } = wish;
   const recipient = columns.recipient ?? 'ada@example.net';
   const contentId = tables.messages.insertContent(packContent('{}'), now);
   const seq = tables.messages.insert({
     message_id: `msg_${now}_${String(made++).padStart(12, '0')}`,
     account_id: 'acct_one',
     content_id: contentId,
-    use_case: lane === 0 ? 'tx' : 'mk',
+    use_case: priority === 0 ? 'tx' : 'mk',
     domain_id: 'domain_one',
     job_id: null,
     campaign_id: null,
@@ -145,7 +146,7 @@ export function enqueue(
   });
   tables.queue.insert({
     seq,
-    lane,
+    priority,
     account_id: columns.account_id ?? 'acct_one',
     domain_id: columns.domain_id ?? 'domain_one',
     destination: recipient.slice(recipient.lastIndexOf('@') + 1),

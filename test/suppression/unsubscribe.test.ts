@@ -61,7 +61,7 @@ async function setting(useCase: UseCase, groupState: GroupState = 'none') {
     const message = enqueue(all, now, {
       recipient: ADA,
       use_case: useCase,
-      lane: useCase === 'mk' ? 1 : 0,
+      priority: useCase === 'mk' ? 1 : 0,
       subscription_group_id: groupState === 'none' ? null : groupId,
     });
     if (groupState === 'deleted group') all.subscriptionGroups.markDeleted(groupSeq, now);

@@ -1,66 +1,65 @@
 import type { Clock } from '../../core/clock.ts';
-import type { ConnectionNeeds } from './connection.ts';
-import { createDeadlines } from './deadlines.ts';
+import type { ConnectionDeps } from './connection.ts';
 import { createEncryption } from './encryption.ts';
-import type { Limits } from './limits.ts';
-import { createSlots, type Slots } from './slots.ts';
+import { createIdleConnections, type IdleConnections } from './idle-connections.ts';
+import { createDeadlines, type SmtpTimeouts } from './timeouts.ts';
 import type { Dial } from './wire.ts';
 
-/** What all sessions of one worker share. */
-export interface Client extends ConnectionNeeds {
-  /** Epoch ms, for the record. */
+/** The SMTP client of one worker: what all its sessions share. */
+export interface Client extends ConnectionDeps {
+  /** Epoch ms, for the session records. */
   clock: Clock;
-  slots: Slots;
-  /** True once `abort` was called: nothing new is begun. */
+  idle: IdleConnections;
+  /** True once `abort` was called: no session begins any more. */
   aborted(): boolean;
-  /** Cuts every connection; waits under way end with trouble. */
+  /** Closes every connection; waits in progress throw `SmtpSessionError`. */
   abort(): void;
-  /** Says goodbye on the connections at rest and ends when all sockets are closed, soon in any case. */
+  /** Sends QUIT on idle connections; resolves when all sockets are closed, after `QUIT_TIMEOUT_MS` in any case. */
   close(): Promise<void>;
 }
 
-export interface ClientWorld {
+export interface ClientOptions {
   clock: Clock;
-  /** Never steps; its zero is of no matter. */
+  /** Never steps; its origin does not matter. */
   monotonic: Clock;
   dial: Dial;
-  limits: Limits;
-  /** Idle connections that are kept open at most; default: no limit. */
-  restingConnections?: number;
-  /** PEM certificates trusted beside the built-in ones. */
+  timeouts: SmtpTimeouts;
+  /** Idle connections at most. Default: no limit. */
+  idleConnections?: number;
+  /** PEM certificates to trust in addition to the built-in ones. */
   authorities?: readonly string[];
 }
 
-/** How long servers may take to answer QUIT when the worker ends. */
-const GOODBYE_MS = 1000;
+/** How long servers may take to reply to QUIT when the worker ends. */
+const QUIT_TIMEOUT_MS = 1000;
 
-export function createClient(world: ClientWorld): Client {
-  const { clock, dial, limits } = world;
-  const deadlines = createDeadlines(world.monotonic, limits.tick);
-  const slots = createSlots(world.restingConnections);
+export function createClient(options: ClientOptions): Client {
+  const { clock, dial, timeouts } = options;
+  const deadlines = createDeadlines(options.monotonic, timeouts.tick);
+  const idle = createIdleConnections(options.idleConnections);
   const open: Client['open'] = new Set();
-  const cutAll = (words: string) => {
-    for (const wire of open) wire.cut(words);
+  const closeAll = (reason: string) => {
+    for (const wire of open) wire.close(reason);
   };
   let aborted = false;
   return {
     clock,
     dial,
-    limits,
+    timeouts,
     deadlines,
-    slots,
+    idle,
     open,
-    encryption: createEncryption(world.authorities),
+    encryption: createEncryption(options.authorities),
     aborted: () => aborted,
     abort: () => {
       aborted = true;
-      cutAll('the delivery worker was stopped');
+      closeAll('the delivery worker was stopped');
     },
     close: async () => {
-      slots.closeAll();
-      const goodbyes = setTimeout(() => cutAll('the delivery worker has finished'), GOODBYE_MS);
+      idle.closeAll();
+      const timer = setTimeout(() => closeAll('the delivery worker has finished'), QUIT_TIMEOUT_MS);
       await Promise.all([...open].map((wire) => wire.closed));
-      clearTimeout(goodbyes);
+      clearTimeout(timer);
       deadlines.close();
     },
   };

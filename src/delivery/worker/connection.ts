@@ -1,106 +1,106 @@
 import type { SmtpPhase } from '../../mail/reply.ts';
 import type { Encryption } from './encryption.ts';
-import { type Offers, parseOffers } from './offers.ts';
-import { insecure, type Outcome } from './outcome.ts';
+import { SmtpSessionError } from './errors.ts';
 import type { DeliveryJob, SessionRecord, TlsRecord } from './protocol.ts';
 import { replyOf, type WireReply } from './reply-reader.ts';
-import { SessionTrouble } from './trouble.ts';
-import { openWire, type Wire, type WireNeeds } from './wire.ts';
+import { insecure, type SessionResult } from './session-result.ts';
+import { openWire, type Wire, type WireDeps } from './wire.ts';
 
-/**
- * From nothing to a server that is ready for MAIL: connect, greeting, EHLO, STARTTLS, AUTH. It sends no
- * message and tries no second address: which one, and what next, is decided in attempt.ts.
- */
+/** A connection whose server is ready for MAIL. */
 export interface Connection {
   readonly wire: Wire;
-  /** The host's name, and the address it was reached at. */
+  /** The host's name, and the address that the connection leads to. */
   readonly host: string;
   readonly address: string;
-  readonly offers: Offers;
+  readonly extensions: ServerExtensions;
   readonly tls: TlsRecord | null;
-  /** Transactions begun on it. */
+  /** Transactions begun so far. */
   transactions: number;
-  /** A transaction was left unfinished: RSET comes first. */
+  /** The last transaction did not end: RSET has to precede the next. */
   unfinished: boolean;
 }
 
-/** What a job asks of a connection. */
-export type Terms = Pick<DeliveryJob, 'port' | 'tls' | 'auth' | 'egress'>;
+/** What a job requires of a connection. */
+export type ConnectionTerms = Pick<DeliveryJob, 'port' | 'tls' | 'auth' | 'egress'>;
 
-export interface ConnectionNeeds extends WireNeeds {
+export interface ConnectionDeps extends WireDeps {
   encryption: Encryption;
 }
 
 /**
- * Opens a connection to `record.host` at `record.address`, or says how it failed. Throws `SessionTrouble`.
- * `record` is filled in as things become known. No wait outlasts `dueAt` (deadlines' clock).
+ * Opens a connection to `record.host` at `record.address` up to the point where MAIL can be sent: greeting, EHLO,
+ * STARTTLS, AUTH. Returns the result when the server or this side refuses; throws `SmtpSessionError`. Fills in `record`
+ * on the way. No wait ends after `dueAt` (clock of the deadlines).
  */
 export async function openConnection(
   record: SessionRecord,
-  terms: Terms,
+  terms: ConnectionTerms,
   dueAt: number,
-  needs: ConnectionNeeds,
-): Promise<Connection | Outcome> {
-  const { limits } = needs;
+  deps: ConnectionDeps,
+): Promise<Connection | SessionResult> {
+  const { timeouts } = deps;
   const localAddress = localAddressFor(record.address, terms.egress);
   const { host, address, port } = record;
   const wire = await openWire(
     { host: address, port, ...(localAddress ? { localAddress } : {}) },
     dueAt,
-    needs,
+    deps,
   );
   record.localAddress = wire.localAddress;
-  const refused = (outcome: Outcome) => {
+  const refused = (outcome: SessionResult) => {
     wire.quit();
     return outcome;
   };
-  const ask = (stage: SmtpPhase, command: string) => {
-    wire.write(`${command}\r\n`);
-    return wire.next(stage, limits.command);
+  const command: SendCommand = (phase: SmtpPhase, line) => {
+    wire.write(`${line}\r\n`);
+    return wire.next(phase, timeouts.command);
   };
 
-  const greeting = await wire.next('greeting', limits.greeting);
+  const greeting = await wire.next('greeting', timeouts.greeting);
   if (!isOk(greeting)) return refused(answered('greeting', greeting));
-  let hello = await sayHello(ask, terms.egress.hostname);
+  let hello = await sendEhlo(command, terms.egress.hostname);
   if (!isOk(hello)) return refused(answered('ehlo', hello));
-  let offers = parseOffers(hello.lines);
+  let extensions = parseExtensions(hello.lines);
 
   if (terms.tls !== 'none') {
-    const go = offers.startTls ? await ask('starttls', 'STARTTLS') : null;
-    if (go && isOk(go)) {
-      record.tls = await needs.encryption.begin(wire, host, port, terms.tls);
-      // RFC 3207 §4.2: nothing that was said before counts.
-      hello = await sayHello(ask, terms.egress.hostname);
+    const reply = extensions.startTls ? await command('starttls', 'STARTTLS') : null;
+    if (reply && isOk(reply)) {
+      record.tls = await deps.encryption.begin(wire, host, port, terms.tls);
+      // RFC 3207 §4.2: replies from before the handshake are void.
+      hello = await sendEhlo(command, terms.egress.hostname);
       if (!isOk(hello)) return refused(answered('ehlo', hello));
-      offers = parseOffers(hello.lines);
+      extensions = parseExtensions(hello.lines);
     } else if (terms.tls !== 'opportunistic') {
-      const why = go ? `refuses STARTTLS: ${go.code} ${replyOf(go).text}` : 'does not offer STARTTLS';
-      return refused(insecure('starttls', `${host} ${why}`));
+      const reason = reply
+        ? `refuses STARTTLS: ${reply.code} ${replyOf(reply).text}`
+        : 'does not offer STARTTLS';
+      return refused(insecure('starttls', `${host} ${reason}`));
     }
   }
 
   if (terms.auth) {
-    const unfit = whyNoPassword(record, terms.auth);
-    if (unfit !== null) return refused(insecure('auth', `no password is sent to ${host}: ${unfit}`));
-    const login = await logIn(ask, offers, terms.auth);
+    const reason = passwordObstacle(record, terms.auth);
+    if (reason !== null) return refused(insecure('auth', `no password is sent to ${host}: ${reason}`));
+    const login = await authenticate(command, extensions, terms.auth);
     if (login.code !== 235) return refused(answered('auth', login));
   }
-  return { wire, host, address, offers, tls: record.tls, transactions: 0, unfinished: false };
+  return { wire, host, address, extensions, tls: record.tls, transactions: 0, unfinished: false };
 }
 
-type Ask = (stage: SmtpPhase, command: string) => Promise<WireReply>;
+/** Sends a command and resolves with its reply. */
+type SendCommand = (phase: SmtpPhase, line: string) => Promise<WireReply>;
 
-/** EHLO, and HELO where EHLO is not known (RFC 5321 §3.2). */
-async function sayHello(ask: Ask, hostname: string): Promise<WireReply> {
-  const hello = await ask('ehlo', `EHLO ${hostname}`);
+/** Sends EHLO, then HELO if the server does not know EHLO (RFC 5321 §3.2). */
+async function sendEhlo(command: SendCommand, hostname: string): Promise<WireReply> {
+  const hello = await command('ehlo', `EHLO ${hostname}`);
   if (hello.code < 500) return hello;
-  const plain = await ask('ehlo', `HELO ${hostname}`);
-  // HELO's reply lists nothing, whatever it says (§4.1.1.1).
+  const plain = await command('ehlo', `HELO ${hostname}`);
+  // The reply to HELO lists no extensions (§4.1.1.1).
   return isOk(plain) ? { code: plain.code, lines: plain.lines.slice(0, 1) } : plain;
 }
 
-/** Why a password must not be sent over this connection; null when it may be. */
-function whyNoPassword(
+/** Why a password must not be sent over this connection; null: it may be sent. */
+function passwordObstacle(
   { address, tls }: Pick<SessionRecord, 'address' | 'tls'>,
   { allowUnverified }: Auth,
 ): string | null {
@@ -108,25 +108,30 @@ function whyNoPassword(
   return tls.verified || allowUnverified ? null : 'its certificate was not verified';
 }
 
-type Auth = NonNullable<Terms['auth']>;
+type Auth = NonNullable<ConnectionTerms['auth']>;
 
-/** RFC 4954 with PLAIN (RFC 4616), else LOGIN, which has no RFC but many servers. */
-async function logIn(ask: Ask, offers: Offers, { user, password }: Auth): Promise<WireReply> {
+/** RFC 4954 with PLAIN (RFC 4616), else LOGIN, which no RFC defines and many servers support. */
+async function authenticate(
+  command: SendCommand,
+  extensions: ServerExtensions,
+  { user, password }: Auth,
+): Promise<WireReply> {
   const plain = base64(`\0${user}\0${password}`);
-  // Replies are read as latin1.
+  // Replies are read as Latin-1.
   const raw = Buffer.from(password).toString('latin1');
   const secrets = [plain, base64(password), raw].filter((secret) => secret !== '');
-  if (offers.auth.includes('PLAIN')) return withoutSecrets(await ask('auth', `AUTH PLAIN ${plain}`), secrets);
-  if (!offers.auth.includes('LOGIN'))
-    throw new SessionTrouble('auth', 'server offers neither AUTH PLAIN nor LOGIN');
-  let reply = await ask('auth', 'AUTH LOGIN');
+  if (extensions.auth.includes('PLAIN'))
+    return withoutSecrets(await command('auth', `AUTH PLAIN ${plain}`), secrets);
+  if (!extensions.auth.includes('LOGIN'))
+    throw new SmtpSessionError('auth', 'server offers neither AUTH PLAIN nor LOGIN');
+  let reply = await command('auth', 'AUTH LOGIN');
   for (const answer of [user, password]) {
-    if (reply.code === 334) reply = await ask('auth', base64(answer));
+    if (reply.code === 334) reply = await command('auth', base64(answer));
   }
   return withoutSecrets(reply, secrets);
 }
 
-/** Replies are kept on record for the account; some servers repeat the command that they refuse. */
+/** Replies are stored for the account, and some servers repeat the command that they refuse. */
 function withoutSecrets({ code, lines }: WireReply, secrets: readonly string[]): WireReply {
   const hide = (line: string) => secrets.reduce((text, secret) => text.replaceAll(secret, '***'), line);
   return { code, lines: lines.map(hide) };
@@ -136,8 +141,8 @@ function base64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-/** IPv6 goes out from `address6` only; IPv4 from `address`, or wherever the system likes. */
-function localAddressFor(address: string, egress: Terms['egress']): string | undefined {
+/** The source address: `address6` for IPv6; `address` for IPv4, or undefined: the system chooses. */
+function localAddressFor(address: string, egress: ConnectionTerms['egress']): string | undefined {
   return address.includes(':') ? egress.address6 : egress.address;
 }
 
@@ -145,12 +150,51 @@ function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.');
 }
 
+/** Whether the reply is positive (2xx). */
 export function isOk(reply: WireReply): boolean {
   return reply.code < 300;
 }
 
-function answered(stage: SmtpPhase, reply: WireReply): Outcome {
+function answered(phase: SmtpPhase, reply: WireReply): SessionResult {
   if (reply.code < 400)
-    throw new SessionTrouble(stage, `unexpected reply: ${reply.code} ${replyOf(reply).text}`);
-  return { kind: 'answered', stage, reply: replyOf(reply) };
+    throw new SmtpSessionError(phase, `unexpected reply: ${reply.code} ${replyOf(reply).text}`);
+  return { kind: 'answered', phase, reply: replyOf(reply) };
+}
+
+/** The extensions that a server supports: the keywords of its reply to EHLO (RFC 5321 §4.1.1.1). */
+export interface ServerExtensions {
+  /** RFC 2920. */
+  pipelining: boolean;
+  /** RFC 1870. */
+  size: boolean;
+  /** Largest message in octets; `Infinity` when the server names no limit. */
+  maxSize: number;
+  /** RFC 3207. */
+  startTls: boolean;
+  /** RFC 6152. */
+  eightBitMime: boolean;
+  /** RFC 6531. */
+  smtpUtf8: boolean;
+  /** Mechanisms, upper case (RFC 4954). */
+  auth: string[];
+}
+
+/** `lines` of the reply; the first is the greeting, not a keyword. The reply to HELO has no others. */
+export function parseExtensions(lines: readonly string[]): ServerExtensions {
+  const keywords = new Map<string, string>();
+  for (const line of lines.slice(1)) {
+    // `AUTH=PLAIN` is a form for clients of the nineties that servers still send.
+    const [keyword = '', ...parameters] = line.trim().toUpperCase().split(/[ =]+/);
+    keywords.set(keyword, `${keywords.get(keyword) ?? ''} ${parameters.join(' ')}`.trim());
+  }
+  const maxSize = Number(keywords.get('SIZE') ?? 0);
+  return {
+    pipelining: keywords.has('PIPELINING'),
+    size: keywords.has('SIZE'),
+    maxSize: maxSize > 0 ? maxSize : Number.POSITIVE_INFINITY,
+    startTls: keywords.has('STARTTLS'),
+    eightBitMime: keywords.has('8BITMIME'),
+    smtpUtf8: keywords.has('SMTPUTF8'),
+    auth: keywords.get('AUTH')?.split(' ') ?? [],
+  };
 }

@@ -5,26 +5,25 @@ import type { TlsMode, TlsRecord } from './protocol.ts';
 import type { Wire } from './wire.ts';
 
 /**
- * STARTTLS (RFC 3207) as each mode wants it. One secure context for all connections, since loading the root
- * certificates costs milliseconds, and a small memory of TLS sessions, since resuming one saves both ends the
- * dear part of the handshake.
+ * STARTTLS (RFC 3207) by TLS mode. All connections share one secure context, because loading the root certificates takes
+ * milliseconds, and TLS sessions are cached, because resuming one saves both sides the expensive part of the handshake.
  */
 export interface Encryption {
-  /** Encrypts a wire whose server has just said yes to STARTTLS. Throws `HandshakeTrouble`. */
+  /** Encrypts a wire whose server has just accepted STARTTLS. Throws `TlsHandshakeError`. */
   begin(wire: Wire, hostname: string, port: number, mode: TlsMode): Promise<TlsRecord>;
 }
 
-interface KnownSession {
+interface CachedSession {
   session: Buffer;
-  /** A resumed session shows no certificate: what the first one proved is remembered with it. */
+  /** Whether the certificate of the first session was verified: a resumed session presents none. */
   verified: boolean;
 }
 
-const KNOWN_SESSIONS = 1000;
+const MAX_CACHED_SESSIONS = 1000;
 
-/** `authorities`: PEM certificates trusted beside the built-in ones. */
+/** `authorities`: PEM certificates to trust in addition to the built-in ones. */
 export function createEncryption(authorities: readonly string[] = []): Encryption {
-  const known = new LRUCache<string, KnownSession>({ max: KNOWN_SESSIONS });
+  const sessions = new LRUCache<string, CachedSession>({ max: MAX_CACHED_SESSIONS });
   let context: SecureContext | null = null;
   const sharedContext = () => {
     // RFC 8996: nothing older than TLS 1.2.
@@ -37,9 +36,9 @@ export function createEncryption(authorities: readonly string[] = []): Encryptio
   return {
     begin: async (wire, hostname, port, mode) => {
       const key = `${mode} ${hostname} ${port}`;
-      const earlier = known.get(key);
-      // A session is offered once; a server that refuses to go on with it must not refuse for ever.
-      known.delete(key);
+      const earlier = sessions.get(key);
+      // A session is offered once: a server that fails to resume it must not fail each time.
+      sessions.delete(key);
       const socket = await wire.encrypt({
         secureContext: sharedContext(),
         host: hostname,
@@ -49,8 +48,8 @@ export function createEncryption(authorities: readonly string[] = []): Encryptio
         ...(earlier ? { session: earlier.session } : {}),
       });
       const verified = socket.isSessionReused() ? (earlier?.verified ?? false) : socket.authorized;
-      socket.on('session', (session: Buffer) => known.set(key, { session, verified }));
-      if (socket.isSessionReused() && earlier) known.set(key, earlier);
+      socket.on('session', (session: Buffer) => sessions.set(key, { session, verified }));
+      if (socket.isSessionReused() && earlier) sessions.set(key, earlier);
       return {
         protocol: socket.getProtocol() ?? 'unknown',
         cipher: socket.getCipher().standardName,

@@ -1,24 +1,21 @@
+import { LRUCache } from 'lru-cache';
 import { inSlices } from '../../core/slices.ts';
 import { domainOf, needsSmtpUtf8 } from '../../mail/address.ts';
 import { type ComposedMessage, composing, messageBytes } from '../../mail/compose.ts';
 import type { MessageContent } from '../../mail/content.ts';
 import { signDkim } from '../../mail/dkim.ts';
-import { mergeContent, type OwnContent } from '../../mail/shared-content.ts';
+import { mergeContent, type OwnContent, type SharedContent } from '../../mail/shared-content.ts';
 import { type EncodedContent, unpackContent } from '../../mail/stored-content.ts';
 import { attempt } from './attempt.ts';
 import type { Client } from './client.ts';
-import type { AttemptReport, DeliveryJob } from './protocol.ts';
+import type { AttemptReport, DeliveryJob, SharedReference } from './protocol.ts';
 import type { OutgoingMessage } from './session.ts';
-import type { SharedContents } from './shared-contents.ts';
 
 /**
- * One job from content to report: compose, sign, deliver. A content that cannot be composed must not harm the
- * worker: it becomes a report that says so.
+ * Runs one job: compose, sign, deliver. A content that cannot be composed must not harm the worker: the report states it.
+ * Null: the worker was stopped before any host could have taken the message.
  */
 
-const NO_CONTENT: EncodedContent = { octets: new Uint8Array(0), encoding: 'json', size: 0 };
-
-/** `null`: the worker was stopped before anyone could have taken the message. */
 export async function runJob(
   job: DeliveryJob,
   client: Client,
@@ -28,28 +25,28 @@ export async function runJob(
   let composed: ComposedMessage;
   try {
     const content = contentOf(job, sharedContents);
-    // In turns of the sender's domain: large messages of one domain delay those of others by one step at a time.
+    // Sliced by the sender's domain: a large message of one domain delays those of others by one step at a time.
     composed = await inSlices(composing(content, job.copy), domainOf(content.from.address));
   } catch (error) {
     // RFC 3463 §3.7: 5.6.0, other or undefined media error.
     const reply = { code: 554, enhanced: '5.6.0', text: failureText('composed', error) };
-    return { id, slot, conclusion: 'not-composed', stage: 'connect', reply, sessions: [] };
+    return { id, slot, conclusion: 'not-composed', phase: 'connect', reply, sessions: [] };
   }
   let message: OutgoingMessage;
   try {
     message = sign(job, composed, client.clock.now());
   } catch (error) {
-    // A key can be replaced, so the message waits. RFC 3463 §3.4: 4.3.0, other or undefined mail system status.
+    // The key can be replaced, so the message is deferred. RFC 3463 §3.4: 4.3.0, other or undefined mail system status.
     const reply = { code: 451, enhanced: '4.3.0', text: failureText('signed', error) };
-    return { id, slot, conclusion: 'refused-locally', stage: 'connect', reply, sessions: [] };
+    return { id, slot, conclusion: 'refused-locally', phase: 'connect', reply, sessions: [] };
   }
-  // The composed octets replace the content: a session may last for minutes, and needs only one of them.
+  // A session may take minutes and needs only the composed octets: releases the content.
   job.content = NO_CONTENT;
   delete job.shared;
   return attempt(job, message, client);
 }
 
-/** Decodes once, however many hosts will be tried. Throws when the content cannot be sent. */
+/** Decodes the content, once for all hosts. Throws when it cannot be sent. */
 function contentOf({ envelope, content, shared, copy }: DeliveryJob, of: SharedContents): MessageContent {
   checkPath(envelope.from);
   checkPath(envelope.to);
@@ -81,12 +78,36 @@ function sign(job: DeliveryJob, composed: ComposedMessage, now: number): Outgoin
   };
 }
 
-/** The last check before the wire: a line break in an address would be a command of its own. */
+/** The last check before SMTP: a line break in an address would start another command. */
 function checkPath(path: string): void {
-  if (/\p{Cc}/u.test(path)) throw new Error('an envelope address holds a control character');
+  if (/\p{Cc}/u.test(path)) throw new Error('an envelope address has a control character');
 }
 
 function failureText(action: 'composed' | 'signed', error: unknown): string {
-  const why = error instanceof Error ? error.message : String(error);
-  return `the message cannot be ${action}: ${why}`.slice(0, 500);
+  const reason = error instanceof Error ? error.message : String(error);
+  return `the message cannot be ${action}: ${reason}`.slice(0, 500);
+}
+
+const NO_CONTENT: EncodedContent = { octets: new Uint8Array(0), encoding: 'json', size: 0 };
+
+/** Decodes the shared part of contents; caches those that were used last. */
+export type SharedContents = (reference: SharedReference) => SharedContent;
+
+/** JSON of shared contents in the cache, bytes. A longer one is decoded for each copy. */
+const MAX_CACHED_BYTES = 32 * 1024 * 1024;
+
+export function createSharedContents(): SharedContents {
+  const cache = new LRUCache<number, { content: SharedContent; size: number }>({
+    maxSize: MAX_CACHED_BYTES,
+    sizeCalculation: ({ size }) => size,
+  });
+  return (reference) => {
+    const { id, size } = reference;
+    const cached = cache.get(id);
+    if (cached !== undefined) return cached.content;
+    // Only campaigns/content.ts writes it.
+    const content = JSON.parse(unpackContent(reference)) as SharedContent;
+    cache.set(id, { content, size });
+    return content;
+  };
 }

@@ -2,21 +2,20 @@ import { performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../core/clock.ts';
 import { createClient } from './client.ts';
-import { runJob } from './job.ts';
-import { STANDARD_LIMITS } from './limits.ts';
+import { createSharedContents, runJob } from './job.ts';
 import type { FromWorker, ToWorker, WorkerSetup } from './protocol.ts';
 import { createRunner } from './runner.ts';
-import { createSharedContents } from './shared-contents.ts';
+import { SMTP_TIMEOUTS } from './timeouts.ts';
 import { dialTcp } from './wire.ts';
 
 /**
- * The delivery worker: a thread that composes, signs and speaks SMTP. What it is told and what it tells is in
- * protocol.ts; it knows nothing of the database, the queue or the events, and holds no state worth keeping.
+ * The program of a delivery worker: a thread that composes and signs messages and delivers them over SMTP. Its messages
+ * are in protocol.ts. It has no access to the database, the queue or the events.
  */
 const port = parentPort;
-if (port === null) throw new Error('this is a worker thread of postrider, not a program');
+if (port === null) throw new Error('this is a worker thread of Postrider, not a program');
 
-// Written by the pool, which starts this thread.
+// The type of what worker-pool.ts passes.
 const setup = workerData as WorkerSetup;
 const begun = new Int32Array(setup.begun);
 
@@ -24,8 +23,8 @@ const client = createClient({
   clock: systemClock,
   monotonic: { now: () => performance.now() },
   dial: dialTcp,
-  limits: STANDARD_LIMITS,
-  restingConnections: setup.restingConnections,
+  timeouts: SMTP_TIMEOUTS,
+  idleConnections: setup.idleConnections,
 });
 const sharedContents = createSharedContents();
 const send = (message: FromWorker) => port.postMessage(message);
@@ -33,10 +32,10 @@ const receive = createRunner({
   begin: () => void Atomics.add(begun, 0, 1),
   run: (job) => runJob(job, client, sharedContents),
   send,
-  closeIdle: () => client.slots.closeAll(),
+  closeIdle: () => client.idle.closeAll(),
   abort: () => client.abort(),
   finished: () => client.close(),
-  leave: () => port.close(),
+  exit: () => port.close(),
 });
 port.on('message', (message: ToWorker) => receive(message));
 send({ kind: 'ready' });

@@ -1,31 +1,31 @@
 import type { SmtpReply } from '../../mail/reply.ts';
 
 /**
- * Reads SMTP replies (RFC 5321 §4.2) from bytes as they come. Everything a peer sends is bounded here, so that
- * no server can make a worker hold more than a screenful of its talk.
+ * An SMTP reply as received (RFC 5321 §4.2). Lines, number of lines and total size are bounded, so that no server can fill
+ * the memory of a worker.
  */
 export interface WireReply {
   code: number;
-  /** Without the code and its separator; at least one. */
+  /** Without the code and its separator; at least one line. */
   lines: string[];
 }
 
 export interface ReplyReader {
-  /** Takes the next bytes (as latin1) and hands over the replies they complete. Throws `MalformedReply`. */
+  /** Adds received bytes (as Latin-1) and passes the replies that they complete to `take`. Throws `MalformedReply`. */
   push(chunk: string, take: (reply: WireReply) => void): void;
-  /** Forgets what was not yet a whole reply. */
+  /** Drops an incomplete reply. */
   clear(): void;
 }
 
-/** What came is no SMTP reply; the connection is of no further use. */
+/** The received bytes are no SMTP reply; the connection is unusable. */
 export class MalformedReply extends Error {}
 
-/** §4.5.3.1.5 allows 512 octets a line; longer ones are seen in the wild. */
+/** §4.5.3.1.5 allows 512 octets per line; some servers send longer ones. */
 const MAX_LINE = 8 * 1024;
 const MAX_LINES = 128;
 const MAX_TOTAL = 64 * 1024;
 
-/** Bare LF ends a line too: being strict here would only lose mail. */
+/** A bare LF ends a line, too: a strict reader would only lose mail. */
 export function createReplyReader(): ReplyReader {
   let rest = '';
   let lines: string[] = [];
@@ -38,7 +38,7 @@ export function createReplyReader(): ReplyReader {
     if (lines.length > MAX_LINES) throw new MalformedReply(`a reply of more than ${MAX_LINES} lines`);
     if (total > MAX_TOTAL) throw new MalformedReply(`a reply of more than ${MAX_TOTAL} octets`);
     if (line[3] === '-') return null;
-    // Where the lines' codes differ the last one counts, as other clients have it.
+    // If the codes of the lines differ, the last one counts, as in other clients.
     const reply = { code, lines };
     lines = [];
     total = 0;
@@ -73,13 +73,13 @@ function codeOf(line: string): number {
   return Number(code);
 }
 
-/** RFC 3463 §2; the `#` and the colon are habits of well-known appliances. */
+/** RFC 3463 §2; some appliances add `#` before it or a colon after it. */
 const ENHANCED = /^#?([245]\.[0-9]{1,3}\.[0-9]{1,3})(?:[\s:,]+|$)/;
 const MAX_TEXT = 2000;
 
 /**
- * The reply in the house's form. The enhanced code is that of the first line that has one, and only where its
- * class agrees with the code's (RFC 2034 §4); it is repeated on every line of a reply and taken out of each.
+ * The reply as one text. The enhanced code is that of the first line that has one whose class agrees with the code
+ * (RFC 2034 §4); servers repeat it on each line, and it is removed from each.
  */
 export function replyOf({ code, lines }: WireReply): SmtpReply {
   let enhanced: string | null = null;
@@ -92,7 +92,7 @@ export function replyOf({ code, lines }: WireReply): SmtpReply {
   return { code, enhanced, text: printable(texts.join(' ')).trim().slice(0, MAX_TEXT) };
 }
 
-/** Latin1 octets as text: UTF-8 where it is (RFC 6531 §3.7.4.3), no control characters. */
+/** Latin-1 octets as text: decoded as UTF-8 (RFC 6531 §3.7.4.3), without control characters. */
 function printable(octets: string): string {
   const text = /[\u0080-\u00ff]/.test(octets) ? Buffer.from(octets, 'latin1').toString('utf8') : octets;
   return text.replace(/\p{Cc}+/gu, ' ');

@@ -1,30 +1,30 @@
 import type { AttemptReport, DeliveryJob, FromWorker, ToWorker } from './protocol.ts';
 
 /**
- * The worker's own loop: starts jobs as they come, sends reports back in batches, and stops when told to.
- * Slots keep the number of jobs at once in bounds; that is the main thread's business, not checked here.
+ * Runs the jobs of a worker: starts them as they arrive, sends reports in batches, and stops on request. The main thread
+ * bounds the number of concurrent jobs by its slots.
  */
-export interface RunnerParts {
-  /** Called before each job, in the order in which they came. */
+export interface RunnerDeps {
+  /** Called before each job, in the order in which they arrived. */
   begin?(): void;
-  /** Does a whole job; `null` = abandoned because of a stop. */
+  /** Runs a job; null: it was aborted by a stop, and no host had the message. */
   run(job: DeliveryJob): Promise<AttemptReport | null>;
   send(message: FromWorker): void;
-  /** A stop begins: connections at rest are of no more use. */
+  /** A stop begins: idle connections are not needed any more. */
   closeIdle(): void;
-  /** The grace is over: what still runs ends now. */
+  /** The grace period is over: jobs that still run end now. */
   abort(): void;
-  /** All jobs are done: the connections may go. */
+  /** All jobs have ended: closes the connections. */
   finished(): Promise<void>;
-  /** Called last, when everything has been said. */
-  leave(): void;
+  /** Called last, after all messages were sent. */
+  exit(): void;
 }
 
-/** Composing and signing block the thread, so replies that wait on sockets get their turn in between. */
+/** Composing and signing block the thread; between batches it reads replies from sockets. */
 const STARTS_PER_TURN = 4;
 
-/** Takes messages from the main thread. */
-export function createRunner(parts: RunnerParts): (message: ToWorker) => void {
+/** Returns the handler of messages from the main thread. */
+export function createRunner(deps: RunnerDeps): (message: ToWorker) => void {
   let waiting: (DeliveryJob | undefined)[] = [];
   let next = 0;
   let running = 0;
@@ -34,7 +34,7 @@ export function createRunner(parts: RunnerParts): (message: ToWorker) => void {
   const startSome = () => {
     for (let started = 0; started < STARTS_PER_TURN && next < waiting.length; started++) {
       const job = waiting[next];
-      // Not kept until the last of its batch has begun.
+      // Releases the job before the last of its batch has begun.
       waiting[next++] = undefined;
       if (job) void start(job);
     }
@@ -47,19 +47,19 @@ export function createRunner(parts: RunnerParts): (message: ToWorker) => void {
 
   const start = async (job: DeliveryJob) => {
     running++;
-    parts.begin?.();
+    deps.begin?.();
     try {
-      const report = await parts.run(job);
+      const report = await deps.run(job);
       if (report) submit(report);
     } catch (error) {
-      // A fault of ours. Where the message was when it happened is not known, so nothing better can be said.
+      // An error of this program. How far the message came is unknown, so it may have been sent.
       const { id, slot } = job;
-      parts.send({
+      deps.send({
         kind: 'fault',
         id,
         error: error instanceof Error ? (error.stack ?? error.message) : String(error),
       });
-      submit({ id, slot, conclusion: 'unanswered', stage: 'dot', reply: null, sessions: [] });
+      submit({ id, slot, conclusion: 'unanswered', phase: 'dot', reply: null, sessions: [] });
     }
     running--;
     if (stopping && running === 0) await finish();
@@ -70,7 +70,7 @@ export function createRunner(parts: RunnerParts): (message: ToWorker) => void {
   };
   const sendReports = () => {
     if (reports.length === 0) return;
-    parts.send({ kind: 'reports', reports });
+    deps.send({ kind: 'reports', reports });
     reports = [];
   };
 
@@ -78,15 +78,15 @@ export function createRunner(parts: RunnerParts): (message: ToWorker) => void {
     stopping = true;
     waiting = [];
     next = 0;
-    parts.closeIdle();
+    deps.closeIdle();
     if (running === 0) await finish();
-    else setTimeout(() => parts.abort(), graceMs).unref();
+    else setTimeout(() => deps.abort(), graceMs).unref();
   };
   const finish = async () => {
     sendReports();
-    await parts.finished();
-    parts.send({ kind: 'stopped' });
-    parts.leave();
+    await deps.finished();
+    deps.send({ kind: 'stopped' });
+    deps.exit();
   };
 
   return (message) => {

@@ -1,50 +1,47 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import type { SmtpPhase } from '../../mail/reply.ts';
-import type { Deadlines } from './deadlines.ts';
-import type { Limits } from './limits.ts';
-import { createReplyReader, MalformedReply, type WireReply } from './reply-reader.ts';
 import {
-  blockStuck,
-  HandshakeTrouble,
-  hungUp,
+  closedByServer,
+  noProgress,
   outOfTime,
-  SessionTrouble,
-  socketTrouble,
+  SmtpSessionError,
+  socketErrorText,
+  TlsHandshakeError,
   timedOut,
-} from './trouble.ts';
+} from './errors.ts';
+import { createReplyReader, MalformedReply, type WireReply } from './reply-reader.ts';
+import type { Deadlines, SmtpTimeouts } from './timeouts.ts';
 
 /**
- * One TCP connection to a server: commands out, replies in, each wait with its limit. It knows when, never
- * what: which command follows which is the business of connection.ts and session.ts. Once anything goes wrong
- * the wire is dead for good and every wait throws the same `SessionTrouble`; replies that came before the end
- * are still given out first.
+ * One TCP connection to a server: sends commands, receives replies, each wait with a timeout. The order of the commands
+ * is decided in connection.ts and session.ts. After the first error the wire is dead and every wait throws that
+ * `SmtpSessionError`; replies that were received before it are still returned first.
  */
 export interface Wire {
   readonly localAddress: string | null;
-  /** Settles when the socket is closed. */
+  /** Resolves when the socket is closed. */
   readonly closed: Promise<void>;
-  /** Sends without waiting. It ends the wire when a reply is here that nobody asked for. */
+  /** Sends without waiting. An unsolicited reply that was received before it ends the wire. */
   write(commands: string): void;
-  /** Sends a piece of the message; resolves once the operating system has taken all of it. */
+  /** Sends a block of the message; resolves when the operating system has taken all of it. */
   writeBlock(octets: Buffer): Promise<void>;
-  /** The next reply. A 421 kills the wire and is thrown with its reply (RFC 5321 §3.8). */
-  next(stage: SmtpPhase, limitMs: number): Promise<WireReply>;
-  /** Takes a reply that is here before it was asked for. */
+  /** The next reply. A 421 ends the wire and is thrown with its reply (RFC 5321 §3.8). */
+  next(phase: SmtpPhase, limitMs: number): Promise<WireReply>;
+  /** A reply that was received already; null: none. */
   early(): WireReply | null;
-  /** TLS from here on; to be called right after `next('starttls')`. */
+  /** Starts TLS. Call directly after `next('starttls')`. */
   encrypt(options: ConnectionOptions): Promise<TLSSocket>;
-  /** From now on no wait outlasts `dueAt` (deadlines' clock): the bound of one message. */
-  bound(dueAt: number): void;
-  /** Nothing to do, for `idleMs` at most; then, or when the server stirs, it is closed and `gone` called. */
-  rest(idleMs: number, gone: () => void): void;
-  /** Ends a rest. */
-  wake(): void;
+  /** No wait from now on ends after `dueAt` (clock of the deadlines): the time limit of a message. */
+  limitUntil(dueAt: number): void;
+  /** Leaves the wire idle for `idleMs` at most; then, or when the server sends anything, it is closed and `onClosed` called. */
+  startIdle(idleMs: number, onClosed: () => void): void;
+  endIdle(): void;
   dead(): boolean;
-  /** QUIT, and an end to it soon, whatever the server does. */
+  /** Sends QUIT and closes the socket soon, whatever the server does. */
   quit(): void;
-  /** Ends it now; a wait under way throws `words`. */
-  cut(words: string): void;
+  /** Closes the socket now; a wait in progress throws an error with `reason`. */
+  close(reason: string): void;
 }
 
 export interface WireOptions {
@@ -55,100 +52,105 @@ export interface WireOptions {
 
 export type Dial = (options: WireOptions) => Socket;
 
-/** TCP_NODELAY: every write here is a whole group of commands, none should wait for an earlier one's ACK. */
+/** TCP_NODELAY: each write is a whole group of commands, and none should wait for the ACK of an earlier one. */
 export const dialTcp: Dial = (options) => connectTcp({ ...options, noDelay: true, autoSelectFamily: false });
 
-export interface WireNeeds {
+export interface WireDeps {
   dial: Dial;
-  limits: Limits;
+  timeouts: SmtpTimeouts;
   deadlines: Deadlines;
-  /** Every wire whose socket is still open, also those at rest or leaving. */
+  /** All wires whose socket is open, idle and closing ones included. */
   open: Set<Wire>;
 }
 
-/** More than a server may have to say unasked: three replies of a pipelined group and a 421. */
+/** A server may send four replies ahead: three of a pipelined group and a 421. */
 const MAX_WAITING_REPLIES = 8;
-type Words = (stage: SmtpPhase) => string;
-type TroubleAt = (stage: SmtpPhase) => SessionTrouble;
+type TextOfPhase = (phase: SmtpPhase) => string;
+type ErrorOfPhase = (phase: SmtpPhase) => SmtpSessionError;
 
-const UNASKED = 'the server sends replies to nothing';
+const UNSOLICITED = 'the server sends unsolicited replies';
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** Connects. Throws `SessionTrouble`. No wait outlasts `dueAt` (deadlines' clock). */
-export async function openWire(options: WireOptions, dueAt: number, needs: WireNeeds): Promise<Wire> {
-  const { limits, deadlines, open } = needs;
+/** Connects. Throws `SmtpSessionError`. No wait ends after `dueAt` (clock of the deadlines). */
+export async function openWire(options: WireOptions, dueAt: number, deps: WireDeps): Promise<Wire> {
+  const { timeouts, deadlines, open } = deps;
   const reader = createReplyReader();
   const replies: WireReply[] = [];
-  let socket = needs.dial(options);
-  let stage: SmtpPhase = 'connect';
-  let boundAt = dueAt;
-  /** Why it is dead, in words that say at which stage one met it. */
-  let trouble: TroubleAt | null = null;
-  let interrupt: ((trouble: SessionTrouble) => void) | null = null;
+  let socket = deps.dial(options);
+  let phase: SmtpPhase = 'connect';
+  let limitAt = dueAt;
+  /** Set when the wire is dead: the error, by the phase in which a wait meets it. */
+  let failure: ErrorOfPhase | null = null;
+  let interrupt: ((error: SmtpSessionError) => void) | null = null;
   let takeReply: ((reply: WireReply) => void) | null = null;
-  let gone: (() => void) | null = null;
-  let expiryWords: Words = () => '';
+  /** Set while the wire is idle. */
+  let onIdleClosed: (() => void) | null = null;
+  let expiryText: TextOfPhase = () => '';
   let handshaking = false;
-  /** What the server says is not heard. */
+  /** Received data is ignored. */
   let muted = false;
 
   let setClosed = () => {};
   const closed = new Promise<void>((resolve) => {
     setClosed = resolve;
   });
-  const watched = { dueAt: NEVER, expire };
-  deadlines.watch(watched);
+  const deadline = { dueAt: NEVER, expire };
+  deadlines.watch(deadline);
 
   function expire(): void {
-    if (trouble) socket.destroy();
-    else if (gone) quit();
-    else fail(expiryWords);
+    if (failure) socket.destroy();
+    else if (onIdleClosed) quit();
+    else fail(expiryText);
   }
 
-  function fail(words: Words): void {
-    const during = handshaking;
-    if (!trouble) {
+  function fail(text: TextOfPhase): void {
+    const isHandshake = handshaking;
+    if (!failure) {
       retire((at) =>
-        during
-          ? new HandshakeTrouble(at, `TLS handshake failed: ${words(at)}`)
-          : new SessionTrouble(at, words(at)),
+        isHandshake
+          ? new TlsHandshakeError(at, `TLS handshake failed: ${text(at)}`)
+          : new SmtpSessionError(at, text(at)),
       );
     }
     socket.destroy();
   }
 
-  /** Dead to everyone from here on; the socket is left to the caller. */
-  function retire(reason: TroubleAt): void {
-    trouble = reason;
-    watched.dueAt = NEVER;
-    interrupt?.(reason(stage));
+  /** Makes the wire dead; the caller ends the socket. */
+  function retire(reason: ErrorOfPhase): void {
+    failure = reason;
+    deadline.dueAt = NEVER;
+    interrupt?.(reason(phase));
     interrupt = null;
     takeReply = null;
-    gone?.();
-    gone = null;
+    onIdleClosed?.();
+    onIdleClosed = null;
   }
 
   function quit(): void {
-    if (trouble) return;
-    retire((at) => new SessionTrouble(at, 'the connection was closed by this side'));
-    watched.dueAt = deadlines.now() + limits.courtesy;
+    if (failure) return;
+    retire((at) => new SmtpSessionError(at, 'the connection was closed by this side'));
+    deadline.dueAt = deadlines.now() + timeouts.trailing;
     socket.end('QUIT\r\n');
   }
 
-  /** One wait: ends with `done`, with trouble, or at its limit. */
-  function wait<T>(limitMs: number, words: Words, start: (done: (value: T) => void) => void): Promise<T> {
+  /** One wait: ends with `done`, with the error of the wire, or at its timeout. */
+  function wait<T>(
+    timeoutMs: number,
+    text: TextOfPhase,
+    start: (done: (value: T) => void) => void,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (trouble) {
-        reject(trouble(stage));
+      if (failure) {
+        reject(failure(phase));
         return;
       }
-      const limitAt = deadlines.now() + limitMs;
-      watched.dueAt = Math.min(limitAt, boundAt);
-      expiryWords = limitAt <= boundAt ? words : (at) => outOfTime(at, limits.message);
+      const timeoutAt = deadlines.now() + timeoutMs;
+      deadline.dueAt = Math.min(timeoutAt, limitAt);
+      expiryText = timeoutAt <= limitAt ? text : (at) => outOfTime(at, timeouts.message);
       interrupt = reject;
       start((value) => {
-        if (trouble) return;
-        watched.dueAt = NEVER;
+        if (failure) return;
+        deadline.dueAt = NEVER;
         interrupt = null;
         resolve(value);
       });
@@ -159,14 +161,14 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
     if (muted) return;
     const take = takeReply;
     takeReply = null;
-    // Behind the reply to STARTTLS anyone may have slipped something in (CVE-2011-0411).
-    muted = stage === 'starttls';
+    // An attacker may have injected replies behind the one to STARTTLS (CVE-2011-0411).
+    muted = phase === 'starttls';
     if (take) take(reply);
     else replies.push(reply);
   };
   const onData = (chunk: Buffer) => {
-    if (trouble || muted) return;
-    if (gone) {
+    if (failure || muted) return;
+    if (onIdleClosed) {
       quit();
       return;
     }
@@ -177,14 +179,14 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
       if (!muted) fail(() => error.message);
     }
     if (muted) reader.clear();
-    if (replies.length > MAX_WAITING_REPLIES) fail(() => UNASKED);
+    if (replies.length > MAX_WAITING_REPLIES) fail(() => UNSOLICITED);
   };
   const onError = (error: NodeJS.ErrnoException) =>
-    fail((at) => socketTrouble(error, at, options.localAddress));
-  const onEnd = () => fail(hungUp);
+    fail((at) => socketErrorText(error, at, options.localAddress));
+  const onEnd = () => fail(closedByServer);
   const onClose = () => {
-    fail(hungUp);
-    deadlines.forget(watched);
+    fail(closedByServer);
+    deadlines.forget(deadline);
     open.delete(wire);
     setClosed();
   };
@@ -198,20 +200,20 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
       return localAddress;
     },
     write: (commands) => {
-      // A reply to nothing would be taken for the reply to this, and every later one with it.
+      // An unsolicited reply would be taken for the reply to this command, and each later one for the next.
       if (replies[0] && replies[0].code !== 421) {
         replies.length = 0;
-        fail(() => UNASKED);
+        fail(() => UNSOLICITED);
       }
-      if (!trouble) socket.write(commands);
+      if (!failure) socket.write(commands);
     },
     writeBlock: (octets) => {
-      stage = 'data';
+      phase = 'data';
       return wait<void>(
-        limits.block,
-        () => blockStuck(limits.block),
+        timeouts.block,
+        () => noProgress(timeouts.block),
         (done) => {
-          // A write's error is also the socket's own, and handled there.
+          // The error of a write is also an event of the socket, and handled there.
           socket.write(octets, (error) => {
             if (!error) done();
           });
@@ -219,7 +221,7 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
       );
     },
     next: async (now, limitMs) => {
-      stage = now;
+      phase = now;
       muted = false;
       const reply =
         replies.shift() ??
@@ -227,9 +229,9 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
           takeReply = done;
         }));
       if (reply.code !== 421) return reply;
-      // The end of the connection may have been noticed first, then without the reply.
+      // The wire may have failed before, without this reply.
       fail(() => 'the server ended the session');
-      throw new SessionTrouble(now, 'the server ended the session', reply);
+      throw new SmtpSessionError(now, 'the server ended the session', reply);
     },
     early: () => replies.shift() ?? null,
     encrypt: async (tlsOptions) => {
@@ -238,35 +240,35 @@ export async function openWire(options: WireOptions, dueAt: number, needs: WireN
       const encrypted = connectTls({ ...tlsOptions, socket: plain });
       socket = encrypted;
       attach();
-      await wait<void>(limits.handshake, timedOut(limits.handshake), (done) =>
+      await wait<void>(timeouts.handshake, timedOut(timeouts.handshake), (done) =>
         encrypted.once('secureConnect', done),
       );
       handshaking = false;
       return encrypted;
     },
-    bound: (at) => {
-      boundAt = at;
+    limitUntil: (at) => {
+      limitAt = at;
     },
-    rest: (idleMs, whenGone) => {
-      // A reply behind the last one is a 421, or a server that has lost count.
+    startIdle: (idleMs, onClosed) => {
+      // A further reply is a 421, or the server is out of step.
       if (replies.length > 0) quit();
-      if (trouble) {
-        whenGone();
+      if (failure) {
+        onClosed();
         return;
       }
-      gone = whenGone;
-      watched.dueAt = deadlines.now() + idleMs;
+      onIdleClosed = onClosed;
+      deadline.dueAt = deadlines.now() + idleMs;
     },
-    wake: () => {
-      gone = null;
-      watched.dueAt = NEVER;
+    endIdle: () => {
+      onIdleClosed = null;
+      deadline.dueAt = NEVER;
     },
-    dead: () => trouble !== null,
+    dead: () => failure !== null,
     quit,
-    cut: (words) => fail(() => words),
+    close: (reason) => fail(() => reason),
   };
   open.add(wire);
-  await wait<void>(limits.connect, timedOut(limits.connect), (done) => socket.once('connect', done));
+  await wait<void>(timeouts.connect, timedOut(timeouts.connect), (done) => socket.once('connect', done));
   localAddress = socket.localAddress ?? null;
   return wire;
 }

@@ -4,7 +4,7 @@ import type { Audience } from '../../audience/service.ts';
 import type { CampaignSystem } from '../../campaigns/system.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { Ids } from '../../core/ids.ts';
-import type { DeliveryEngine } from '../../delivery/engine.ts';
+import type { Delivery } from '../../delivery/delivery.ts';
 import type { Domains } from '../../domains/service.ts';
 import type { OnSuppressionChange, Recorder } from '../../events/record.ts';
 import type { Acceptance } from '../../sending/accept.ts';
@@ -54,20 +54,20 @@ export interface ApiDeps {
   acceptance: Acceptance;
   oneClick: OneClickNotice;
   campaignSystem: Pick<CampaignSystem, 'campaigns' | 'sending'>;
-  engine: Pick<DeliveryEngine, 'announce' | 'firstOutcome' | 'obstacle'>;
+  delivery: Pick<Delivery, 'announce' | 'firstOutcome' | 'obstacle'>;
   onSuppressionChange: OnSuppressionChange;
 }
 
 /** All operations that require a key, in the order of the documentation. */
 export function apiRoutes(deps: ApiDeps): Route[] {
-  const { acceptance, audience, domains, engine, limits, oneClick, reader, tables, webhooks } = deps;
+  const { acceptance, audience, delivery, domains, limits, oneClick, reader, tables, webhooks } = deps;
   const account = tables.accounts.get;
   const mayAdd = limits.mayAdd.templates;
   const complianceTemplates = createComplianceTemplates({ ...deps, mayAdd });
   const sends = {
     acceptance,
     account,
-    firstOutcome: engine.firstOutcome,
+    firstOutcome: delivery.firstOutcome,
     statusOf: (messageId: string) => tables.messages.byId(messageId)?.status ?? 'queued',
   };
   return [
@@ -79,7 +79,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...sendBatchRoutes(sends),
     ...messageRoutes({ tables, reader }),
     ...messageActionRoutes({
-      queuedMail: createQueuedMail({ ...deps, announce: engine.announce, obstacle: engine.obstacle }),
+      queuedMail: createQueuedMail({ ...deps, announce: delivery.announce, obstacle: delivery.obstacle }),
     }),
     ...templateRoutes({ templates: createTemplates({ ...deps, mayAdd }) }),
     ...complianceTemplateRoutes({

@@ -1,6 +1,6 @@
 import type { ContactRow } from '../contacts/contacts.ts';
 import type { Database } from '../database.ts';
-import { HELD, type Stream } from '../messages/queue.ts';
+import { HELD, MARKETING_PRIORITY, type QueueKey } from '../messages/queue.ts';
 import { idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import type { CampaignStatus } from './campaigns.ts';
 
@@ -175,12 +175,16 @@ export function campaignSendTable(db: Database) {
     waiting: (campaignSeq: number, limit: number): number[] => waiting.all(campaignSeq, limit),
     /**
      * Makes mail due that was held, at most `limit` messages, and lets it be tried until `expiresAt` at least.
-     * Returns the streams it is in, one for each message.
+     * Returns the queue keys it has, one for each message.
      */
-    release: (campaignSeq: number, at: number, expiresAt: number, limit: number): Stream[] => {
+    release: (campaignSeq: number, at: number, expiresAt: number, limit: number): QueueKey[] => {
       const released = release.all(at, campaignSeq, limit);
       for (const { seq } of released) extend.run(expiresAt, seq);
-      return released.map((row) => ({ account_id: account.id(row.account), destination: row.destination }));
+      return released.map((row) => ({
+        priority: MARKETING_PRIORITY,
+        account_id: account.id(row.account),
+        destination: row.destination,
+      }));
     },
   };
 }

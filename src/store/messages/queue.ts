@@ -12,7 +12,7 @@ import type { MessageRow } from './messages.ts';
  */
 export interface QueueRow {
   seq: number;
-  lane: 0 | 1;
+  priority: QueuePriority;
   account_id: string;
   domain_id: string;
   destination: string;
@@ -29,18 +29,26 @@ export interface QueueRow {
  */
 export const HELD = 253_402_300_799_999;
 
-export const TRANSACTIONAL_LANE = 0;
-export const MARKETING_LANE = 1;
+/** 0: transactional mail, which is sent first; 1: marketing mail. The column `lane` of the queue. */
+export type QueuePriority = 0 | 1;
+export const TRANSACTIONAL_PRIORITY = 0;
+export const MARKETING_PRIORITY = 1;
 
-/** One account's mail to one destination: the unit of fairness. */
-export interface Stream {
+/** One account's mail to one destination at one priority: the unit of fairness. */
+export interface QueueKey {
+  priority: QueuePriority;
   account_id: string;
   destination: string;
 }
 
+/** The key as text, for maps. */
+export function queueKeyText({ priority, account_id, destination }: QueueKey): string {
+  return `${priority} ${account_id} ${destination}`;
+}
+
 export type QueuedMessage = MessageRow & {
   destination: string;
-  lane: 0 | 1;
+  priority: QueuePriority;
   lease: number | null;
   due_at: number;
 };
@@ -49,12 +57,12 @@ export type QueuedMessage = MessageRow & {
 export type ReadyMessage = QueuedMessage & { content_bytes: number };
 
 /** What the queue adds to a message. */
-type QueueColumns = Pick<QueuedMessage, 'destination' | 'lane' | 'lease' | 'due_at'>;
+type QueueColumns = Pick<QueuedMessage, 'destination' | 'priority' | 'lease' | 'due_at'>;
 
 /** A row of the table: ids are numbers (id-numbers.ts). */
 type StoredQueueRow<Id = StoredId> = Omit<QueueRow, 'account_id' | 'domain_id'> & { account: Id; domain: Id };
 
-type StoredStream = Omit<Stream, 'account_id'> & { account: StoredId };
+type StoredQueueKey = Omit<QueueKey, 'account_id'> & { account: StoredId };
 
 /** How the expiry of waiting messages moves. */
 export interface ExpiryShift {
@@ -110,14 +118,15 @@ export function queueTable(db: Database) {
   const { toRow } = messageRows(db);
   const insert = db.prepare<StoredQueueRow<BoundId>>(`
     INSERT INTO queue (seq, lane, account, domain, destination, due_at, ready, lease, campaign_seq)
-    VALUES (@seq, @lane, @account, @domain, @destination, @due_at, @ready, @lease, @campaign_seq)`);
+    VALUES (@seq, @priority, @account, @domain, @destination, @due_at, @ready, @lease, @campaign_seq)`);
   const remove = db.prepare<[number]>('DELETE FROM queue WHERE seq = ?');
-  const get = db.prepare<[number], StoredQueueRow>('SELECT * FROM queue WHERE seq = ?');
-  const firstStream = db.prepare<[number], StoredStream>(`
-    SELECT account, destination FROM queue WHERE lane = ? AND ready = 1 AND lease IS NULL
+  const get = db.prepare<[number], StoredQueueRow>(`
+    SELECT seq, lane AS priority, account, domain, destination, due_at, ready, lease, campaign_seq FROM queue WHERE seq = ?`);
+  const firstKey = db.prepare<[number], StoredQueueKey>(`
+    SELECT lane AS priority, account, destination FROM queue WHERE lane = ? AND ready = 1 AND lease IS NULL
     ORDER BY account, destination LIMIT 1`);
-  const nextStream = db.prepare<[number, BoundId, string], StoredStream>(`
-    SELECT account, destination FROM queue
+  const nextKey = db.prepare<[number, BoundId, string], StoredQueueKey>(`
+    SELECT lane AS priority, account, destination FROM queue
     WHERE lane = ? AND ready = 1 AND lease IS NULL AND (account, destination) > (?, ?)
     ORDER BY account, destination LIMIT 1`);
   const readySeqs = db
@@ -127,7 +136,7 @@ export function queueTable(db: Database) {
       ORDER BY seq LIMIT +?`)
     .pluck();
   const ready = db.prepare<[number], StoredMessage & QueueColumns & { content_bytes: number }>(`
-    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane, q.lease, q.due_at,
+    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at,
       coalesce((SELECT coalesce(c.size, octet_length(c.body)) FROM contents c WHERE c.content_id = m.content_id), 0) AS content_bytes
     FROM queue q JOIN messages m USING (seq)
     WHERE q.seq = ? AND q.ready = 1 AND q.lease IS NULL`);
@@ -163,9 +172,9 @@ export function queueTable(db: Database) {
     'UPDATE messages SET expires_at = expires_at + ? WHERE seq = ?',
   );
   const freeLeases = db.prepare('UPDATE queue SET lease = NULL WHERE lease IS NOT NULL');
-  const promote = db.prepare<[number, number], StoredStream & { lane: 0 | 1 }>(`
+  const promote = db.prepare<[number, number], StoredQueueKey>(`
     UPDATE queue SET ready = 1 WHERE seq IN (SELECT seq FROM queue WHERE ready = 0 AND due_at <= ? ORDER BY due_at LIMIT +?)
-    RETURNING lane, account, destination`);
+    RETURNING lane AS priority, account, destination`);
   const nextDue = db.prepare<[], { due_at: number | null }>(
     'SELECT min(due_at) AS due_at FROM queue WHERE ready = 0',
   );
@@ -189,7 +198,7 @@ export function queueTable(db: Database) {
   type StoredInQueue = StoredMessage & QueueColumns & Pick<ListedInQueue, 'ready' | 'paused'>;
   const listed = preparedByText<StoredFilter & { limit: number }, StoredInQueue>(db);
   const oneListed = db.prepare<[number], StoredInQueue>(`
-    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
+    SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
     FROM queue q CROSS JOIN messages m USING (seq) WHERE q.seq = ?`);
   const counted = preparedByText<StoredFilter, QueueCounts>(db);
   const paged = preparedByText<
@@ -203,7 +212,8 @@ export function queueTable(db: Database) {
     ...(domainId === undefined ? {} : { domain: domain.find(domainId) }),
     ...(campaignId === undefined ? {} : { campaign: campaign.find(campaignId) }),
   });
-  const toStream = ({ account: number, destination }: StoredStream): Stream => ({
+  const toQueueKey = ({ priority, account: number, destination }: StoredQueueKey): QueueKey => ({
+    priority,
     account_id: account.id(number),
     destination,
   });
@@ -229,17 +239,17 @@ export function queueTable(db: Database) {
       const { account: accountNumber, domain: domainNumber, ...row } = found;
       return { ...row, account_id: account.id(accountNumber), domain_id: domain.id(domainNumber) };
     },
-    /** The first stream of a lane with ready mail, or the first after the given one; null: no more. */
-    streamAfter: (lane: number, after: Stream | null): Stream | null => {
+    /** The first key of a priority with ready mail, or the first after `after`; null: no more. */
+    keyAfter: (priority: QueuePriority, after: QueueKey | null): QueueKey | null => {
       const found =
         after === null
-          ? firstStream.get(lane)
-          : nextStream.get(lane, account.find(after.account_id), after.destination);
-      return found === undefined ? null : toStream(found);
+          ? firstKey.get(priority)
+          : nextKey.get(priority, account.find(after.account_id), after.destination);
+      return found === undefined ? null : toQueueKey(found);
     },
-    /** Ready mail of one stream, oldest first. Reads nothing but the index. */
-    readySeqs: (lane: number, stream: Stream, limit: number): number[] =>
-      readySeqs.all(lane, account.find(stream.account_id), stream.destination, limit),
+    /** Ready mail of one key, oldest first. Reads nothing but the index. */
+    readySeqs: ({ priority, account_id, destination }: QueueKey, limit: number): number[] =>
+      readySeqs.all(priority, account.find(account_id), destination, limit),
     /** Null when it is gone, deferred or held meanwhile. */
     ready: (seq: number): ReadyMessage | null => {
       const found = ready.get(seq);
@@ -278,9 +288,8 @@ export function queueTable(db: Database) {
     },
     /** At start, under the daemon lock: whoever held these is dead. */
     freeLeases: (): number => freeLeases.run().changes,
-    /** Makes ready what has come due, at most `limit`; returns the streams they are in. */
-    promote: (now: number, limit: number): (Stream & { lane: 0 | 1 })[] =>
-      promote.all(now, limit).map((row) => ({ lane: row.lane, ...toStream(row) })),
+    /** Makes ready what has come due, at most `limit`; returns the keys they have, one for each message. */
+    promote: (now: number, limit: number): QueueKey[] => promote.all(now, limit).map(toQueueKey),
     /** When the next deferred message comes due; null when none waits. */
     nextDue: (): number | null => nextDue.get()?.due_at ?? null,
     count: (): number => count.get()?.n ?? 0,
@@ -290,7 +299,7 @@ export function queueTable(db: Database) {
     /** Messages in the queue, the next due first, held ones last. */
     list: (filter: QueueFilter, limit: number): ListedInQueue[] =>
       listed(`
-        SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
+        SELECT ${MESSAGE_COLUMNS}, q.destination, q.lane AS priority, q.lease, q.due_at, q.ready, ${PAUSED} AS paused
         FROM queue q CROSS JOIN messages m USING (seq)
         WHERE ${conditions(filter)} ORDER BY q.due_at, q.seq LIMIT +@limit`)
         .all({ ...stored(filter), limit })

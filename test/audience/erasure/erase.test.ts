@@ -125,7 +125,7 @@ describe('an erasure', () => {
     );
     const [first] = await send([ADA]);
     await bounce(first?.seq ?? 0);
-    await send([ADA], { lane: 1 });
+    await send([ADA], { priority: 1 });
     await writer.run((all) => {
       const refused = {
         reasonCode: 'RECIPIENT_SUPPRESSED',

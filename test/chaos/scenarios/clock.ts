@@ -1,18 +1,18 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pause, type ScenarioContext } from '../context.ts';
+import { startEnvironment } from '../environment.ts';
 import { faketimeLibrary } from '../machine.ts';
 import type { Scenario } from '../scenario.ts';
-import { pause, type Stage } from '../stage.ts';
-import { startWorld } from '../world.ts';
 
 /**
- * The machine's clock jumps while mail is deferred. libfaketime shifts the wall clock of the daemon by what a file
- * says; the monotonic clock goes on, as it does in reality.
+ * The system clock jumps while mail is deferred. libfaketime shifts the wall clock of the daemon by an offset in a file;
+ * the monotonic clock advances normally, as it does in reality.
  */
-async function jump(stage: Stage, offset: string) {
-  const file = join(stage.dir, 'clock-offset');
+async function jump(context: ScenarioContext, offset: string) {
+  const file = join(context.dir, 'clock-offset');
   writeFileSync(file, '+0\n');
-  const world = await startWorld(stage, {
+  const env = await startEnvironment(context, {
     env: {
       LD_PRELOAD: faketimeLibrary() ?? '',
       FAKETIME_TIMESTAMP_FILE: file,
@@ -20,17 +20,17 @@ async function jump(stage: Stage, offset: string) {
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
     },
   });
-  const deferring = await world.destination(['later.example'], {
+  const deferring = await env.destination(['later.example'], {
     script: { rcpt: '451 4.3.0 try again later' },
   });
-  const traffic = world.traffic({ perSecond: 40 });
-  const deferred = world.traffic({ perSecond: 20, domains: ['later.example'] });
-  await world.baseline(traffic, 3);
+  const traffic = env.traffic({ perSecond: 40 });
+  const deferred = env.traffic({ perSecond: 20, domains: ['later.example'] });
+  await env.baseline(traffic, 3);
   writeFileSync(file, `${offset}\n`);
-  await pause(3000, stage.signal);
+  await pause(3000, context.signal);
   deferring.program({ script: {} });
-  world.heal();
-  return world.result([traffic, deferred]);
+  env.heal();
+  return env.result([traffic, deferred]);
 }
 
 export const CLOCK: Scenario[] = [
@@ -39,12 +39,12 @@ export const CLOCK: Scenario[] = [
     summary: 'the clock is set back by 6 hours while messages are deferred',
     short: true,
     needs: ['faketime'],
-    run: (stage) => jump(stage, '-6h'),
+    run: (context) => jump(context, '-6h'),
   },
   {
     name: 'clock-forward',
     summary: 'the clock is set forward by 6 hours while messages are deferred',
     needs: ['faketime'],
-    run: (stage) => jump(stage, '+6h'),
+    run: (context) => jump(context, '+6h'),
   },
 ];

@@ -2,21 +2,21 @@ import { closeSync, openSync, readFileSync, readSync, truncateSync, writeSync } 
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { verifiedDomain } from '../../support/verified-domain.ts';
+import { pause } from '../context.ts';
+import { type Environment, startEnvironment } from '../environment.ts';
 import type { Scenario } from '../scenario.ts';
-import { pause } from '../stage.ts';
-import { startWorld, type World } from '../world.ts';
 
-/** Bits that change while nobody looks. What they touch may fail; everything else goes on. */
+/** Bits of the database change. Mail that needs them may fail; other mail must be delivered. */
 const BROKEN_MS = 12_000;
-/** Mail that nothing is wrong with is delivered sooner. */
+/** Intact mail is delivered sooner. */
 const PATIENCE_MS = 4000;
 const VICTIM = 'victim.example';
 
-const databaseFile = (world: World) => join(world.daemon.dataDir, 'postrider.db');
+const databaseFile = (env: Environment) => join(env.daemon.dataDir, 'postrider.db');
 
-/** Changes one bit of the private key that signs a domain's mail; again, and it is as before. */
-function flipKey(world: World, domain: string): void {
-  const db = new Database(databaseFile(world));
+/** Flips one bit of the private key that signs a domain's mail; a second call restores it. */
+function flipKey(env: Environment, domain: string): void {
+  const db = new Database(databaseFile(env));
   const row = db
     .prepare<[string], { key_id: number; private_key: Buffer }>(
       `SELECT key_id, private_key FROM dkim_keys JOIN domains USING (domain_id)
@@ -30,16 +30,16 @@ function flipKey(world: World, domain: string): void {
   db.close();
 }
 
-/** Changes one bit in the header of a table's root page; again, and it is as before. */
-function flipTable(world: World, table: string): void {
-  const db = new Database(databaseFile(world), { readonly: true });
+/** Flips one bit in the header of a table's root page; a second call restores it. */
+function flipTable(env: Environment, table: string): void {
+  const db = new Database(databaseFile(env), { readonly: true });
   const page = db
     .prepare<[string], { rootpage: number }>('SELECT rootpage FROM sqlite_schema WHERE name = ?')
     .get(table);
   const size = Number(db.pragma('page_size', { simple: true }));
   db.close();
   if (page === undefined) throw new Error(`there is no table ${table}`);
-  const file = openSync(databaseFile(world), 'r+');
+  const file = openSync(databaseFile(env), 'r+');
   const at = (page.rootpage - 1) * size;
   const byte = Buffer.alloc(1);
   readSync(file, byte, 0, 1, at);
@@ -54,9 +54,9 @@ const FRAME_HEADER = 24;
 
 type Tear = 'cut' | 'garbage' | 'forged frame';
 
-/** Damages what follows the last commit in the write-ahead log, as a power cut leaves it. */
-function tearWal(world: World, tear: Tear): void {
-  const file = `${databaseFile(world)}-wal`;
+/** Damages the write-ahead log after the last commit, as a power failure does. */
+function tearWal(env: Environment, tear: Tear): void {
+  const file = `${databaseFile(env)}-wal`;
   const wal = readFileSync(file);
   if (wal.length < WAL_HEADER) return;
   const frame = FRAME_HEADER + wal.readUInt32BE(8);
@@ -82,33 +82,33 @@ function tearWal(world: World, tear: Tear): void {
 export const CORRUPTION: Scenario[] = [
   {
     name: 'bit-flip-dkim-key',
-    summary: "one bit of one domain's DKIM key flips; another domain's mail must go on",
+    summary: "one bit of a domain's DKIM key flips; another domain's mail must be delivered",
     limitSeconds: 150,
-    run: async (stage) => {
-      const world = await startWorld(stage);
-      await verifiedDomain(world.daemon, world.dns, VICTIM);
-      const healthy = world.traffic({ perSecond: 40 });
-      // To the same destinations: its failures hold slots that the other domain needs.
-      const victim = world.traffic({ perSecond: 20, recipients: 'victim', from: `a@${VICTIM}` });
-      await world.baseline(healthy);
-      world.sink.program({ script: { rcpt: '451 4.3.0 try again later' } });
-      await pause(1000, stage.signal);
-      await world.daemon.terminate();
-      world.sink.program({ script: {} });
-      flipKey(world, VICTIM);
-      world.daemon.launch();
-      const before = world.sink.count;
-      await pause(stage.lasting(BROKEN_MS), stage.signal);
-      const left = world.ledger.waiting(PATIENCE_MS, (recipient) => !recipient.startsWith('victim'));
-      world.note(`the other domain: ${world.sink.count - before} delivered while the key is broken`);
-      if (left > 0 || world.sink.count === before)
-        world.fault(`${left} messages of the other domain wait while the key is broken`);
-      await world.daemon.terminate();
-      flipKey(world, VICTIM);
-      world.heal();
-      await world.daemon.start();
+    run: async (context) => {
+      const env = await startEnvironment(context);
+      await verifiedDomain(env.daemon, env.dns, VICTIM);
+      const healthy = env.traffic({ perSecond: 40 });
+      // To the same destinations: its failures use slots that the other domain needs.
+      const victim = env.traffic({ perSecond: 20, recipients: 'victim', from: `a@${VICTIM}` });
+      await env.baseline(healthy);
+      env.sink.program({ script: { rcpt: '451 4.3.0 try again later' } });
+      await pause(1000, context.signal);
+      await env.daemon.terminate();
+      env.sink.program({ script: {} });
+      flipKey(env, VICTIM);
+      env.daemon.launch();
+      const before = env.sink.count;
+      await pause(context.lasting(BROKEN_MS), context.signal);
+      const left = env.ledger.waiting(PATIENCE_MS, (recipient) => !recipient.startsWith('victim'));
+      env.note(`the other domain: ${env.sink.count - before} delivered while the key is damaged`);
+      if (left > 0 || env.sink.count === before)
+        env.fault(`${left} messages of the other domain wait while the key is damaged`);
+      await env.daemon.terminate();
+      flipKey(env, VICTIM);
+      env.heal();
+      await env.daemon.start();
       // The domain stays parked for a minute.
-      return world.result([healthy, victim], {
+      return env.result([healthy, victim], {
         withinSeconds: 80,
         mayFail: (recipient) => recipient.startsWith('victim'),
       });
@@ -117,44 +117,44 @@ export const CORRUPTION: Scenario[] = [
   {
     name: 'bit-flip-events',
     summary: 'one bit of the events table flips: sends must not be answered with 200 until it is repaired',
-    run: async (stage) => {
-      const world = await startWorld(stage);
-      const traffic = world.traffic();
-      await world.baseline(traffic);
-      await world.daemon.terminate();
-      flipTable(world, 'events');
-      world.daemon.launch();
-      await pause(2000, stage.signal);
-      const before = world.ledger.accepted.size;
-      await pause(BROKEN_MS / 2, stage.signal);
-      const accepted = world.ledger.accepted.size - before;
-      const readyz = await world.daemon.probe('/readyz');
-      world.note(`${accepted} sends accepted while outcomes cannot be recorded, /readyz answers ${readyz}`);
+    run: async (context) => {
+      const env = await startEnvironment(context);
+      const traffic = env.traffic();
+      await env.baseline(traffic);
+      await env.daemon.terminate();
+      flipTable(env, 'events');
+      env.daemon.launch();
+      await pause(2000, context.signal);
+      const before = env.ledger.accepted.size;
+      await pause(BROKEN_MS / 2, context.signal);
+      const accepted = env.ledger.accepted.size - before;
+      const readyz = await env.daemon.probe('/readyz');
+      env.note(`${accepted} sends accepted while outcomes cannot be recorded, /readyz returns ${readyz}`);
       if (accepted > 0)
-        world.fault(`${accepted} sends were answered with 200 although outcomes cannot be recorded`);
-      if (readyz !== 503) world.fault(`/readyz must answer 503, not ${readyz}`);
-      await world.daemon.terminate();
-      flipTable(world, 'events');
-      world.heal();
-      await world.daemon.start();
-      return world.result(traffic);
+        env.fault(`${accepted} sends were answered with 200 although outcomes cannot be recorded`);
+      if (readyz !== 503) env.fault(`/readyz must return 503, not ${readyz}`);
+      await env.daemon.terminate();
+      flipTable(env, 'events');
+      env.heal();
+      await env.daemon.start();
+      return env.result(traffic);
     },
   },
   {
     name: 'torn-wal',
     summary: 'kill -9, then the unflushed end of the write-ahead log is cut off, garbage, or a forged frame',
-    run: async (stage) => {
-      const world = await startWorld(stage);
-      const traffic = world.traffic({ perSecond: 150 });
-      await world.baseline(traffic);
+    run: async (context) => {
+      const env = await startEnvironment(context);
+      const traffic = env.traffic({ perSecond: 150 });
+      await env.baseline(traffic);
       for (const tear of ['cut', 'garbage', 'forged frame'] as const) {
-        await pause(700, stage.signal);
-        await world.kill();
-        tearWal(world, tear);
-        world.heal();
-        await world.daemon.start();
+        await pause(700, context.signal);
+        await env.kill();
+        tearWal(env, tear);
+        env.heal();
+        await env.daemon.start();
       }
-      return world.result(traffic);
+      return env.result(traffic);
     },
   },
 ];

@@ -1,9 +1,9 @@
 import type { Sink, SinkOptions } from '../../support/smtp-sink.ts';
+import { pause } from '../context.ts';
+import { startEnvironment } from '../environment.ts';
 import type { Scenario } from '../scenario.ts';
-import { pause } from '../stage.ts';
-import { startWorld } from '../world.ts';
 
-/** Destinations that are broken or hostile, all at once, beside a healthy one that must not notice. */
+/** Broken and hostile destinations, all at the same time, next to a healthy one whose mail they must not delay. */
 const BAD: Record<string, SinkOptions> = {
   resets: { script: { greeting: 'reset' } },
   silent: { script: { greeting: 'silent' } },
@@ -18,62 +18,62 @@ const BAD: Record<string, SinkOptions> = {
   'tls-garbage': { tls: 'garbage' },
   dribbles: { script: { mail: { reply: `250 2.1.0 ${'ok '.repeat(40)}`, bytesPerSecond: 1 } } },
 };
-const WILLING: Partial<SinkOptions> = { script: {}, tls: null, body: null };
+const HEALTHY: Partial<SinkOptions> = { script: {}, tls: null, body: null };
 const REFUSES = 'refuses.example';
 const HEALTHY_PER_SECOND = 60;
 const PHASE_MS = 5000;
-/** Of the rate before the bad destinations were there. */
-const LEAST_RATIO = 0.9;
+/** Share of the rate without bad destinations. */
+const MIN_RATIO = 0.9;
 
 export const DESTINATIONS: Scenario[] = [
   {
     name: 'bad-destinations',
-    summary: `${Object.keys(BAD).length + 1} kinds of bad destination beside a healthy one, whose rate must not change`,
+    summary: `${Object.keys(BAD).length + 1} kinds of bad destinations next to a healthy one whose rate must not change`,
     short: true,
-    run: async (stage) => {
-      const world = await startWorld(stage);
+    run: async (context) => {
+      const env = await startEnvironment(context);
       const bad: Sink[] = [];
-      for (const [name, behaviour] of Object.entries(BAD)) {
-        const sink = await world.destination([`${name}.example`], behaviour);
-        // The sink breaks off one message only; each new one is to be broken off.
-        if (behaviour.body)
+      for (const [name, behavior] of Object.entries(BAD)) {
+        const sink = await env.destination([`${name}.example`], behavior);
+        // The sink interrupts one message only: programs it again for each message.
+        if (behavior.body)
           sink.program({
-            script: { data: () => sink.program({ body: behaviour.body ?? null }) ?? undefined },
+            script: { data: () => sink.program({ body: behavior.body ?? null }) ?? undefined },
           });
         bad.push(sink);
       }
-      const refusing = await world.destination([REFUSES]);
+      const refusing = await env.destination([REFUSES]);
       await refusing.close();
 
-      const healthy = world.traffic({ perSecond: HEALTHY_PER_SECOND, recipients: 'healthy' });
-      await world.baseline(healthy);
-      /** Delivered of what was accepted for the healthy destination: neither waits for the API. */
+      const healthy = env.traffic({ perSecond: HEALTHY_PER_SECOND, recipients: 'healthy' });
+      await env.baseline(healthy);
+      /** Share of the mail accepted for the healthy destination that was delivered. */
       const shareDelivered = async (ms: number) => {
         const accepted = () =>
-          [...world.ledger.accepted.keys()].filter((one) => one.startsWith('healthy')).length;
-        const before = [world.sink.count, accepted()] as const;
-        await pause(ms, stage.signal);
-        return (world.sink.count - before[0]) / Math.max(1, accepted() - before[1]);
+          [...env.ledger.accepted.keys()].filter((one) => one.startsWith('healthy')).length;
+        const before = [env.sink.count, accepted()] as const;
+        await pause(ms, context.signal);
+        return (env.sink.count - before[0]) / Math.max(1, accepted() - before[1]);
       };
-      const alone = await shareDelivered(stage.lasting(PHASE_MS));
+      const alone = await shareDelivered(context.lasting(PHASE_MS));
       const names = [...Object.keys(BAD).map((name) => `${name}.example`), REFUSES];
-      const unlucky = world.traffic({ perSecond: 60, domains: names });
-      const beside = await shareDelivered(stage.lasting(2 * PHASE_MS));
-      const ratio = beside / alone;
-      world.note(
-        `healthy destination, delivered per accepted: ${beside.toFixed(2)} beside, ${alone.toFixed(2)} alone`,
+      const unlucky = env.traffic({ perSecond: 60, domains: names });
+      const together = await shareDelivered(context.lasting(2 * PHASE_MS));
+      const ratio = together / alone;
+      env.note(
+        `healthy destination, delivered per accepted: ${together.toFixed(2)} together, ${alone.toFixed(2)} alone`,
       );
-      if (!(ratio >= LEAST_RATIO))
-        world.fault(`the healthy destination's rate fell to ${ratio.toFixed(2)} of what it was alone`);
+      if (!(ratio >= MIN_RATIO))
+        env.fault(`the healthy destination's rate fell to ${ratio.toFixed(2)} of its rate alone`);
 
       unlucky.stop();
-      await world.destination([REFUSES], { host: refusing.host });
+      await env.destination([REFUSES], { host: refusing.host });
       for (const sink of bad) {
-        sink.program(WILLING);
-        sink.hangUp();
+        sink.program(HEALTHY);
+        sink.disconnect();
       }
-      world.heal();
-      return world.result([healthy, unlucky], {
+      env.heal();
+      return env.result([healthy, unlucky], {
         mayFail: (recipient) => recipient.endsWith('@all-5xx.example'),
       });
     },

@@ -1,25 +1,25 @@
+import { pause } from '../context.ts';
+import { startEnvironment } from '../environment.ts';
 import type { Scenario } from '../scenario.ts';
-import { pause } from '../stage.ts';
-import { startWorld } from '../world.ts';
 
-/** The power goes off in the middle of sends, again and again. */
+/** The daemon is killed repeatedly in the middle of sends. */
 export const KILL: Scenario[] = [
   {
     name: 'kill-9-storm',
-    summary: 'kill -9 and restart eight times at irregular intervals while mail flows',
-    run: async (stage) => {
-      const world = await startWorld(stage, {
+    summary: 'kill -9 and restart eight times at irregular intervals during traffic',
+    run: async (context) => {
+      const env = await startEnvironment(context, {
         sink: { script: { dot: { reply: '250 2.0.0 taken', delayMs: 5 } } },
       });
-      const traffic = world.traffic({ perSecond: 200 });
-      await world.baseline(traffic);
-      for (let kill = 0; kill < stage.lasting(8); kill++) {
-        await pause(300 + 170 * (kill % 4), stage.signal);
-        await world.kill();
-        world.heal();
-        await world.daemon.start();
+      const traffic = env.traffic({ perSecond: 200 });
+      await env.baseline(traffic);
+      for (let kill = 0; kill < context.lasting(8); kill++) {
+        await pause(300 + 170 * (kill % 4), context.signal);
+        await env.kill();
+        env.heal();
+        await env.daemon.start();
       }
-      return world.result(traffic);
+      return env.result(traffic);
     },
   },
 ];

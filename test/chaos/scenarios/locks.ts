@@ -1,15 +1,15 @@
 import { join } from 'node:path';
 import { startChild } from '../../support/child.ts';
+import { pause } from '../context.ts';
+import { startEnvironment } from '../environment.ts';
 import type { Scenario } from '../scenario.ts';
-import { pause } from '../stage.ts';
-import { startWorld } from '../world.ts';
 
 /** Another process holds the database's write lock: a backup, a shell, a maintenance command. */
 const HOLDS = 3;
 const HELD_MS = 3000;
 const PAUSE_MS = 500;
 const PROBE_EVERY_MS = 50;
-/** Of the probes that are answered in quiet times. */
+/** Share of the probes that succeed without the lock. */
 const LEAST_RATIO = 0.7;
 
 const HOLDER = `
@@ -23,26 +23,26 @@ export const LOCKS: Scenario[] = [
   {
     name: 'foreign-locks',
     summary: `another process holds the write lock ${HOLDS} times for ${HELD_MS / 1000} s`,
-    run: async (stage) => {
-      const world = await startWorld(stage);
-      const traffic = world.traffic();
-      await world.baseline(traffic);
-      const file = join(world.daemon.dataDir, 'postrider.db');
+    run: async (context) => {
+      const env = await startEnvironment(context);
+      const traffic = env.traffic();
+      await env.baseline(traffic);
+      const file = join(env.daemon.dataDir, 'postrider.db');
       const hold = async (mode: string) => {
         const holder = startChild(process.execPath, ['-e', HOLDER, file, mode, String(HELD_MS)], {
           cwd: new URL('../../..', import.meta.url).pathname,
         });
-        stage.defer(() => holder.kill('SIGKILL'));
+        context.defer(() => holder.kill('SIGKILL'));
         await new Promise<void>((resolve) => holder.onLine(() => resolve()));
         return holder;
       };
-      /** How many requests that need no lock the daemon answers, one every 50 ms. */
+      /** Number of successful health checks, which need no lock, one every 50 ms. */
       const answered = async (ms: number) => {
         let count = 0;
         const until = Date.now() + ms;
-        while (Date.now() < until && !stage.signal.aborted) {
+        while (Date.now() < until && !context.signal.aborted) {
           const next = pause(PROBE_EVERY_MS);
-          if ((await world.daemon.probe('/healthz', ms)) === 200) count++;
+          if ((await env.daemon.probe('/healthz', ms)) === 200) count++;
           await next;
         }
         return count;
@@ -54,14 +54,14 @@ export const LOCKS: Scenario[] = [
         const holder = await hold(n % 2 === 0 ? 'IMMEDIATE' : 'EXCLUSIVE');
         locked += (await answered(HELD_MS - 300)) / HOLDS;
         await holder.exited;
-        await pause(PAUSE_MS, stage.signal);
+        await pause(PAUSE_MS, context.signal);
       }
-      world.heal();
+      env.heal();
       const ratio = (locked / quiet) * (HELD_MS / (HELD_MS - 300));
-      world.note(`health checks answered while locked: ${ratio.toFixed(2)} of the usual rate`);
+      env.note(`health checks answered while locked: ${ratio.toFixed(2)} of the usual rate`);
       if (ratio < LEAST_RATIO)
-        world.fault(`the event loop waits for the lock: only ${ratio.toFixed(2)} of health checks answered`);
-      return world.result(traffic);
+        env.fault(`the event loop waits for the lock: only ${ratio.toFixed(2)} of health checks answered`);
+      return env.result(traffic);
     },
   },
 ];

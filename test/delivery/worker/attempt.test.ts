@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { SinkOptions } from '../../support/smtp-sink.ts';
-import { client, DEAF_ADDRESS, deliver, gist, host, job, lastError, sink, sinks } from './rig.ts';
+import { CLOSED_ADDRESS, client, deliver, host, job, lastError, sink, sinks, summary } from './setup.ts';
 
 const hasIpv6 = Object.values(networkInterfaces()).some((each) =>
   each?.some(({ address }) => address === '::1'),
@@ -10,8 +10,8 @@ const hasIpv6 = Object.values(networkInterfaces()).some((each) =>
 const GREYLISTS: SinkOptions = { script: { rcpt: '451 4.7.1 greylisted' } };
 const WILLING: SinkOptions = {};
 
-describe('from host to host', () => {
-  /** What the first host does, and whether the second, a willing one, is asked. */
+describe('an attempt over several hosts', () => {
+  /** The behavior of the first host, and whether the second, which accepts, is tried. */
   const CASES: [name: string, first: SinkOptions, next: boolean][] = [
     ['refuses in its greeting', { script: { greeting: '554 5.7.1 not you' } }, true],
     ['is busy', { script: { greeting: { reply: '421 4.3.2 busy', close: true } } }, true],
@@ -32,56 +32,56 @@ describe('from host to host', () => {
     ['takes the message', WILLING, false],
   ];
 
-  it.each(CASES)('the first %s; second asked: %3$s', async (_, first, next) => {
+  it.each(CASES)('the first host %s; the second is tried: %3$s', async (_, first, next) => {
     const [one, two] = await sinks(first, WILLING);
-    const report = await deliver(client({ courtesy: 100 }), job([one!, two!]));
+    const report = await deliver(client({ trailing: 100 }), job([one!, two!]));
     expect(two?.count).toBe(next ? 1 : 0);
     expect(two?.sessions).toHaveLength(next ? 1 : 0);
     expect(report.sessions.map(({ host }) => host)).toEqual(
       next ? ['mx1.example.test', 'mx2.example.test'] : ['mx1.example.test'],
     );
-    if (next) expect(gist(report)).toBe('replied dot 250');
+    if (next) expect(summary(report)).toBe('replied dot 250');
   });
 
-  it('defers only once: the second reply stands', async () => {
+  it('tries one further host after a deferral; the second reply decides', async () => {
     const all = await sinks(GREYLISTS, { script: { rcpt: '450 4.2.0 me too' } }, WILLING);
     const report = await deliver(client(), job(all));
-    expect(report).toMatchObject({ conclusion: 'replied', stage: 'rcpt', reply: { text: 'me too' } });
+    expect(report).toMatchObject({ conclusion: 'replied', phase: 'rcpt', reply: { text: 'me too' } });
     expect(all[2]?.sessions).toHaveLength(0);
   });
 
-  it('has two full sessions at most, however they end', async () => {
+  it('has at most two sessions that reach MAIL', async () => {
     const all = await sinks({ script: { mail: '550 5.7.1 no' } }, { script: { mail: 'drop' } }, WILLING);
-    expect(gist(await deliver(client(), job(all)))).toBe('replied mail 550');
+    expect(summary(await deliver(client(), job(all)))).toBe('replied mail 550');
     expect(all[2]?.sessions).toHaveLength(0);
   });
 
-  it('does not count hosts that never came as far as MAIL', async () => {
+  it('does not count sessions that end before MAIL', async () => {
     const closed: SinkOptions = { script: { greeting: '554 5.3.2 closed' } };
     const all = await sinks(closed, closed, closed, closed, WILLING);
-    expect(gist(await deliver(client(), job(all)))).toBe('replied dot 250');
+    expect(summary(await deliver(client(), job(all)))).toBe('replied dot 250');
   });
 
-  it('asks five hosts at most', async () => {
+  it('tries at most five hosts', async () => {
     const closed: SinkOptions = { script: { greeting: '554 5.3.2 closed' } };
     const all = await sinks(closed, closed, closed, closed, closed, WILLING);
     const report = await deliver(client(), job(all));
-    expect(gist(report)).toBe('replied greeting 554');
+    expect(summary(report)).toBe('replied greeting 554');
     expect(report.sessions).toHaveLength(5);
   });
 
-  it('says QUIT to the host it leaves', async () => {
+  it('sends QUIT before it tries the next host', async () => {
     const [one, two] = await sinks(GREYLISTS, WILLING);
     await deliver(client(), job([one!, two!]));
     await expect.poll(() => one?.sessions[0]?.commands.at(-1)).toBe('QUIT');
   });
 });
 
-describe('which outcome counts when nobody took it', () => {
+describe('the deciding result when no host accepts', () => {
   const BLOCKS: SinkOptions = { script: { mail: '550 5.7.1 blocked' } };
   const BUSY: SinkOptions = { script: { greeting: { reply: '421 4.3.2 busy', close: true } } };
   const DROPS: SinkOptions = { script: { greeting: 'drop' } };
-  const CASES: [name: string, first: SinkOptions, second: SinkOptions, gist: string][] = [
+  const CASES: [name: string, first: SinkOptions, second: SinkOptions, summary: string][] = [
     ['a deferral before a dropped connection', GREYLISTS, DROPS, 'replied rcpt 451'],
     ['a deferral after a dropped connection', DROPS, GREYLISTS, 'replied rcpt 451'],
     ['a deferral before a block of the sender', GREYLISTS, BLOCKS, 'replied rcpt 451'],
@@ -92,59 +92,59 @@ describe('which outcome counts when nobody took it', () => {
     ['the later of two deferrals', GREYLISTS, { script: { rcpt: '452 4.2.2 full' } }, 'replied rcpt 452'],
   ];
   it.each(CASES)('%s', async (_, first, second, expected) => {
-    expect(gist(await deliver(client(), job(await sinks(first, second))))).toBe(expected);
+    expect(summary(await deliver(client(), job(await sinks(first, second))))).toBe(expected);
   });
 });
 
 describe('addresses', () => {
-  it('tries a host at its second address when the first cannot be reached', async () => {
+  it('tries the second address of a host when the first cannot be reached', async () => {
     const to = await sink();
     const report = await deliver(
       client(),
-      job(to, { hosts: [host('mx', DEAF_ADDRESS, to.host, '127.0.0.98')] }),
+      job(to, { hosts: [host('mx', CLOSED_ADDRESS, to.host, '127.0.0.98')] }),
     );
-    expect(gist(report)).toBe('replied dot 250');
+    expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions).toMatchObject([
-      { host: 'mx', address: DEAF_ADDRESS, stage: 'connect', reply: null, error: 'connection refused' },
-      { host: 'mx', address: to.host, stage: 'dot', error: null },
+      { host: 'mx', address: CLOSED_ADDRESS, phase: 'connect', reply: null, error: 'connection refused' },
+      { host: 'mx', address: to.host, phase: 'dot', error: null },
     ]);
   });
 
-  it('goes to the next host, not the next address, once it could connect', async () => {
+  it('tries the next host, not the next address, after a connection', async () => {
     const [one, two, three] = await sinks({ script: { greeting: '421 busy' } }, WILLING, WILLING);
     const hosts = [host('a', one!.host, two!.host), host('b', three!.host)];
     const report = await deliver(client(), job(one!, { hosts }));
     expect(report.sessions.map(({ address }) => address)).toEqual([one!.host, three!.host]);
   });
 
-  it('tries two addresses of a host at most', async () => {
+  it('tries at most two addresses of a host', async () => {
     const to = await sink();
-    const hosts = [host('a', DEAF_ADDRESS, '127.0.0.98', to.host)];
+    const hosts = [host('a', CLOSED_ADDRESS, '127.0.0.98', to.host)];
     const report = await deliver(client(), job(to, { hosts }));
-    expect(gist(report)).toBe('unreachable connect');
+    expect(summary(report)).toBe('unreachable connect');
     expect(report.sessions).toHaveLength(2);
   });
 
-  it('leaves IPv6 alone unless the egress has an address of that kind', async () => {
+  it('uses no IPv6 address without an IPv6 source address', async () => {
     const to = await sink();
     const hosts = [host('six', '::1'), host('both', '::1', '::1', to.host)];
     const report = await deliver(client(), job(to, { hosts }));
-    expect(gist(report)).toBe('replied dot 250');
+    expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions).toMatchObject([
-      { host: 'six', address: '', error: 'six has IPv6 addresses only, and this egress has none' },
+      { host: 'six', address: '', error: 'six has only IPv6 addresses, and this egress has none' },
       { host: 'both', address: to.host },
     ]);
   });
 
-  it.skipIf(!hasIpv6)('uses IPv6 from the egress address of that kind', async () => {
+  it.skipIf(!hasIpv6)('connects to IPv6 from the IPv6 source address', async () => {
     const to = await sink({ host: '::1' });
     const egress = { hostname: 'out.example.org', address: '127.0.0.7', address6: '::1' };
     const report = await deliver(client(), job(to, { egress }));
-    expect(gist(report)).toBe('replied dot 250');
+    expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions).toMatchObject([{ address: '::1', localAddress: '::1' }]);
   });
 
-  it('connects from the address of the egress', async () => {
+  it('connects from the source address of the egress', async () => {
     const to = await sink();
     const egress = { hostname: 'out2.example.org', address: '127.0.0.7' };
     const report = await deliver(client(), job(to, { egress }));
@@ -152,7 +152,7 @@ describe('addresses', () => {
     expect(to.sessions[0]).toMatchObject({ remoteAddress: '127.0.0.7', hello: 'out2.example.org' });
   });
 
-  it('says so when the address of the egress is not this machine’s', async () => {
+  it('reports a source address that this machine does not have', async () => {
     const to = await sink();
     const egress = { hostname: 'out.example.org', address: '192.0.2.1' };
     const report = await deliver(client(), job(to, { egress }));
@@ -166,7 +166,7 @@ describe('addresses', () => {
       sessions: [],
     });
     const report = await deliver(client(), job(to, { hosts: [host('mx')] }));
-    expect(gist(report)).toBe('unreachable connect');
+    expect(summary(report)).toBe('unreachable connect');
     expect(lastError(report)).toBe('mx has no usable address');
   });
 });

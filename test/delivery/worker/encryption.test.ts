@@ -3,8 +3,8 @@ import type { TlsMode } from '../../../src/delivery/worker/protocol.ts';
 import { type Dial, dialTcp } from '../../../src/delivery/worker/wire.ts';
 import { createAuthority, selfSigned } from '../../support/certificates.ts';
 import type { Sink, SinkOptions } from '../../support/smtp-sink.ts';
-import type { SessionSettings } from '../../support/smtp-sink-session.ts';
-import { client, deliver, gist, host, job, lastError, sink, sinks } from './rig.ts';
+import type { SinkBehavior } from '../../support/smtp-sink-session.ts';
+import { client, deliver, host, job, lastError, sink, sinks, summary } from './setup.ts';
 
 const authority = createAuthority();
 const NAME = 'mx1.example.test';
@@ -15,10 +15,10 @@ const SELF_SIGNED = selfSigned([NAME]);
 
 const trusting = () => client({ handshake: 500 }, { authorities: [authority.cert] });
 
-describe('STARTTLS by mode and by what the server has', () => {
-  /** sent: over TLS with a verified certificate, over TLS, in plain text, or not at all with these words. */
+describe('STARTTLS by TLS mode and server', () => {
+  /** sent: over TLS with a verified certificate, over TLS, in plain text, or not, with this error. */
   type Sent = 'verified' | 'tls' | 'plain' | RegExp;
-  const CASES: [has: string, tls: SessionSettings['tls'], sent: Record<TlsMode, Sent>][] = [
+  const CASES: [has: string, tls: SinkBehavior['tls'], sent: Record<TlsMode, Sent>][] = [
     [
       'a valid certificate',
       VALID,
@@ -105,14 +105,14 @@ describe('STARTTLS by mode and by what the server has', () => {
         if (sent instanceof RegExp) {
           expect(report).toMatchObject({
             conclusion: 'refused-locally',
-            stage: 'starttls',
+            phase: 'starttls',
             reply: { code: 454, enhanced: '4.7.5', text: last?.error },
           });
           expect(last?.error).toMatch(sent);
           expect(last?.reply).toBeNull();
           expect(to.count).toBe(0);
         } else {
-          expect(gist(report)).toBe('replied dot 250');
+          expect(summary(report)).toBe('replied dot 250');
           expect(to.messages[0]?.tls !== null).toBe(sent !== 'plain');
           expect(last?.tls ?? null).toEqual(
             sent === 'plain'
@@ -129,7 +129,7 @@ describe('STARTTLS by mode and by what the server has', () => {
     });
   }
 
-  it('greets again behind the handshake and forgets what was offered before it', async () => {
+  it('sends EHLO again after the handshake and drops the extensions announced before it', async () => {
     const to = await sink({
       tls: VALID,
       script: { ehlo: (session) => (session.tls ? '250 a new man' : undefined) },
@@ -144,7 +144,7 @@ describe('STARTTLS by mode and by what the server has', () => {
     ]);
   });
 
-  it('names the host in the handshake, but never an address (RFC 6066 §3)', async () => {
+  it('sends the host name in the handshake, but never an address (RFC 6066 §3)', async () => {
     const to = await sink({ tls: VALID });
     await deliver(trusting(), job(to));
     await deliver(trusting(), job(to, { hosts: [host('127.0.0.1', '127.0.0.1')] }));
@@ -162,17 +162,17 @@ describe('STARTTLS by mode and by what the server has', () => {
 });
 
 describe('a handshake that fails', () => {
-  it('opportunistic: one new connection, in plain text, both on record', async () => {
+  it('opportunistic: tries a new connection in plain text and records both', async () => {
     const to = await sink({ tls: 'garbage' });
     const report = await deliver(trusting(), job(to));
     expect(report.sessions).toMatchObject([
-      { stage: 'starttls', error: 'TLS handshake failed: wrong version number', tls: null },
-      { stage: 'dot', error: null, tls: null },
+      { phase: 'starttls', error: 'TLS handshake failed: wrong version number', tls: null },
+      { phase: 'dot', error: null, tls: null },
     ]);
     expect(to.sessions[1]?.commands).not.toContain('STARTTLS');
   });
 
-  it('opportunistic: the connection in plain text serves the next job too', async () => {
+  it('opportunistic: reuses the plain-text connection for the next job', async () => {
     const to = await sink({ tls: 'garbage' });
     const by = trusting();
     await deliver(by, job(to));
@@ -180,69 +180,69 @@ describe('a handshake that fails', () => {
     expect(to.sessions).toHaveLength(2);
   });
 
-  it('opportunistic: it does not use up a session', async () => {
+  it('opportunistic: does not count as a full session', async () => {
     const all = await sinks({ tls: 'garbage', script: { rcpt: '450 later' } }, { tls: 'garbage' });
     const report = await deliver(trusting(), job(all));
-    expect(gist(report)).toBe('replied dot 250');
+    expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions).toHaveLength(4);
   });
 
-  it('required: the next host', async () => {
+  it('required: tries the next host', async () => {
     const [one, two] = await sinks({ tls: 'garbage' }, { tls: SELF_SIGNED });
     const report = await deliver(trusting(), job([one!, two!], { tls: 'required' }));
-    expect(gist(report)).toBe('replied dot 250');
+    expect(summary(report)).toBe('replied dot 250');
     expect(one?.count).toBe(0);
   });
 
-  it('required: a real deferral counts for more', async () => {
+  it('required: reports a deferral by another host instead', async () => {
     const all = await sinks({ tls: 'garbage' }, { tls: VALID, script: { rcpt: '450 4.2.1 later' } });
-    expect(gist(await deliver(trusting(), job(all, { tls: 'required' })))).toBe('replied rcpt 450');
+    expect(summary(await deliver(trusting(), job(all, { tls: 'required' })))).toBe('replied rcpt 450');
   });
 });
 
 describe('STARTTLS refused', () => {
   const REFUSES: SinkOptions = { tls: VALID, script: { starttls: '454 4.7.0 no certificate today' } };
 
-  it('opportunistic: goes on in plain text over the same connection', async () => {
+  it('opportunistic: continues in plain text over the same connection', async () => {
     const to = await sink(REFUSES);
-    expect(gist(await deliver(trusting(), job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(trusting(), job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(1);
   });
 
   it.each(['required', 'verified'] as const)('%s: not sent', async (tls) => {
     const to = await sink(REFUSES);
     const report = await deliver(trusting(), job(to, { tls }));
-    expect(gist(report)).toBe('refused-locally starttls 454');
+    expect(summary(report)).toBe('refused-locally starttls 454');
     expect(lastError(report)).toBe('mx1.example.test refuses STARTTLS: 454 no certificate today');
   });
 });
 
-describe('what is said before the handshake', () => {
-  it('has no say behind it (CVE-2011-0411)', async () => {
+describe('data before the handshake', () => {
+  it('is ignored after it (CVE-2011-0411)', async () => {
     const injected = '220 2.0.0 ready\r\n250-evil\r\n250-SIZE 1\r\n250 AUTH PLAIN\r\n250 2.1.0 evil ok';
     const to = await sink({ tls: VALID, script: { starttls: injected, rcpt: '550 5.1.1 nobody' } });
     const report = await deliver(trusting(), job(to, { tls: 'verified' }));
     expect(report).toMatchObject({
       conclusion: 'replied',
-      stage: 'rcpt',
+      phase: 'rcpt',
       reply: { code: 550, text: 'nobody' },
     });
   });
 
-  it('also when it came ahead of the reply to STARTTLS', async () => {
+  it('is ignored when it precedes the reply to STARTTLS', async () => {
     const ahead = '250-sink\r\n250 STARTTLS\r\n220 2.0.0 ready\r\n250 AUTH PLAIN';
     const to = await sink({ tls: VALID, script: { ehlo: (session) => (session.tls ? undefined : ahead) } });
     const report = await deliver(trusting(), job(to, { tls: 'required' }));
-    expect(gist(report)).toBe('unreachable starttls');
+    expect(summary(report)).toBe('unreachable starttls');
     expect(to.count).toBe(0);
   });
 
-  it('is not heard either where STARTTLS was refused', async () => {
+  it('is ignored when STARTTLS is refused', async () => {
     const to = await sink({
       tls: VALID,
       script: { starttls: '454 4.7.0 not today\r\n250 evil\r\nnonsense' },
     });
-    expect(gist(await deliver(trusting(), job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(trusting(), job(to)))).toBe('replied dot 250');
   });
 
   it.each(['250-SIZE 1', 'nonsense'])(
@@ -253,7 +253,7 @@ describe('what is said before the handshake', () => {
         script: { starttls: `220 2.0.0 ready\r\n250-PIPELINING\r\n${half}` },
       });
       const report = await deliver(trusting(), job(to, { tls: 'verified' }));
-      expect(gist(report)).toBe('replied dot 250');
+      expect(summary(report)).toBe('replied dot 250');
     },
   );
 });
@@ -261,7 +261,7 @@ describe('what is said before the handshake', () => {
 describe('TLS sessions', () => {
   const noReuse = { idleMs: 0 };
 
-  it('are resumed, and what was verified stays verified', async () => {
+  it('are resumed and stay verified', async () => {
     const to = await sink({ tls: VALID });
     const by = trusting();
     const reports = [];
@@ -271,7 +271,7 @@ describe('TLS sessions', () => {
     expect(reports.map(({ sessions }) => sessions[0]?.tls?.verified)).toEqual([true, true, true]);
   });
 
-  it('are resumed, and what was not verified does not become so', async () => {
+  it('are resumed and stay unverified', async () => {
     const to = await sink({ tls: OTHER_NAME });
     const by = trusting();
     const reports = [];
@@ -294,23 +294,24 @@ describe('AUTH and TLS', () => {
     'secret',
     ...['\0relay\0secret', 'secret'].map((text) => Buffer.from(text).toString('base64')),
   ];
-  /** Everything that the server was sent outside of messages, on all connections. */
-  const heard = (to: Sink) => to.sessions.flatMap(({ commands, login }) => [...commands, login]).join('\n');
+  /** Everything that the server received outside of messages, on all connections. */
+  const received = (to: Sink) =>
+    to.sessions.flatMap(({ commands, login }) => [...commands, login]).join('\n');
   const expectNoPassword = (to: Sink) => {
     expect(to.sessions.length).toBeGreaterThan(0);
-    expect(heard(to)).not.toMatch(/AUTH/i);
-    for (const secret of SECRETS) expect(heard(to)).not.toContain(secret);
+    expect(received(to)).not.toMatch(/AUTH/i);
+    for (const secret of SECRETS) expect(received(to)).not.toContain(secret);
     expect(to.count).toBe(0);
   };
   const keywords = ['AUTH PLAIN LOGIN'];
 
-  it.each<[what: string, tls: SessionSettings['tls']]>([
+  it.each<[what: string, tls: SinkBehavior['tls']]>([
     ['a self-signed certificate', SELF_SIGNED],
     ['a certificate for another name', OTHER_NAME],
     ['an expired certificate', EXPIRED],
     ['garbage for a handshake', 'garbage'],
     ['no STARTTLS', null],
-  ])('sends no password to a server with %s, whatever the mode', async (_, tls) => {
+  ])('sends no password to a server with %s in any mode', async (_, tls) => {
     for (const mode of ['none', 'opportunistic', 'required', 'verified'] as const) {
       const to = await sink({ tls, keywords });
       const report = await deliver(trusting(), job(to, { auth, tls: mode }));
@@ -323,7 +324,7 @@ describe('AUTH and TLS', () => {
     }
   });
 
-  it('says why: the certificate', async () => {
+  it('reports the certificate as the reason', async () => {
     const to = await sink({ tls: SELF_SIGNED, keywords });
     const report = await deliver(trusting(), job(to, { auth, tls: 'required' }));
     expect(lastError(report)).toBe(
@@ -331,22 +332,22 @@ describe('AUTH and TLS', () => {
     );
   });
 
-  it('sends none over a resumed session that was not verified', async () => {
+  it('sends no password over a resumed session that was not verified', async () => {
     const to = await sink({ tls: SELF_SIGNED, keywords });
     const by = trusting();
     await deliver(by, job(to, { tls: 'required', idleMs: 0 }));
     const report = await deliver(by, job(to, { auth, tls: 'required', idleMs: 0 }));
     expect(to.sessions.map(({ tls }) => tls?.resumed)).toEqual([false, true]);
-    expect(heard(to)).not.toContain('AUTH');
-    expect(gist(report)).toBe('refused-locally auth 454');
+    expect(received(to)).not.toContain('AUTH');
+    expect(summary(report)).toBe('refused-locally auth 454');
   });
 
-  it('sends none where the connection of a job without a login is still open', async () => {
+  it('sends no password over an idle connection of a job without a login', async () => {
     const to = await sink({ tls: SELF_SIGNED, keywords });
     const by = trusting();
     await deliver(by, job(to, { tls: 'required' }));
-    expect(gist(await deliver(by, job(to, { auth, tls: 'required' })))).toBe('refused-locally auth 454');
-    expect(heard(to)).not.toContain('AUTH');
+    expect(summary(await deliver(by, job(to, { auth, tls: 'required' })))).toBe('refused-locally auth 454');
+    expect(received(to)).not.toContain('AUTH');
   });
 
   it.each(['none', 'opportunistic'] as const)(
@@ -357,7 +358,7 @@ describe('AUTH and TLS', () => {
       const hosts = [host('relay.example.test', '192.0.2.25')];
       const allowing = { ...auth, allowUnverified: true };
       const report = await deliver(client({}, { dial }), job(to, { auth: allowing, hosts, tls }));
-      expect(gist(report)).toBe('refused-locally auth 454');
+      expect(summary(report)).toBe('refused-locally auth 454');
       expect(lastError(report)).toBe(
         'no password is sent to relay.example.test: the connection is not encrypted',
       );
@@ -365,18 +366,18 @@ describe('AUTH and TLS', () => {
     },
   );
 
-  it('logs in to a server without a valid certificate where that is allowed', async () => {
+  it('logs in to a server without a valid certificate when the route allows it', async () => {
     const to = await sink({ tls: SELF_SIGNED, keywords });
     const allowing = { ...auth, allowUnverified: true };
-    expect(gist(await deliver(trusting(), job(to, { auth: allowing, tls: 'required' })))).toBe(
+    expect(summary(await deliver(trusting(), job(to, { auth: allowing, tls: 'required' })))).toBe(
       'replied dot 250',
     );
     expect(to.sessions[0]?.login).toBe('relay:secret');
   });
 
-  it('logs in behind the handshake', async () => {
+  it('logs in after the handshake', async () => {
     const to = await sink({ tls: VALID, keywords: ['AUTH PLAIN'] });
-    expect(gist(await deliver(trusting(), job(to, { auth, tls: 'verified' })))).toBe('replied dot 250');
+    expect(summary(await deliver(trusting(), job(to, { auth, tls: 'verified' })))).toBe('replied dot 250');
     expect(to.sessions[0]?.login).toBe('relay:secret');
     expect(to.sessions[0]?.commands.slice(0, 3)).toEqual([
       'EHLO out.example.org',
@@ -385,7 +386,7 @@ describe('AUTH and TLS', () => {
     ]);
   });
 
-  it.each(['AUTH PLAIN', 'AUTH LOGIN'])('keeps no password that the server repeats (%s)', async (offer) => {
+  it.each(['AUTH PLAIN', 'AUTH LOGIN'])('stores no password that the server repeats (%s)', async (offer) => {
     const to = await sink({
       tls: VALID,
       keywords: [offer],
@@ -394,7 +395,7 @@ describe('AUTH and TLS', () => {
       },
     });
     const report = await deliver(trusting(), job(to, { auth, tls: 'verified' }));
-    expect(gist(report)).toBe('replied auth 535');
+    expect(summary(report)).toBe('replied auth 535');
     for (const secret of SECRETS) expect(JSON.stringify(report)).not.toContain(secret);
   });
 });

@@ -1,12 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { runJob } from '../../../src/delivery/worker/job.ts';
+import { createSharedContents, runJob } from '../../../src/delivery/worker/job.ts';
 import type { DeliveryJob, SharedReference } from '../../../src/delivery/worker/protocol.ts';
-import { createSharedContents } from '../../../src/delivery/worker/shared-contents.ts';
 import { MARKS, type MessageContent } from '../../../src/mail/content.ts';
 import type { SharedContent } from '../../../src/mail/shared-content.ts';
 import { packContent } from '../../../src/mail/stored-content.ts';
-import { client, gist, job, jsonContent, sink } from './rig.ts';
+import { RSA_KEY as key } from '../../support/rsa-key.ts';
+import { client, job, jsonContent, sink, summary } from './setup.ts';
 
 const CONTENT: MessageContent = {
   from: { name: 'Shop', address: 'shop@example.org' },
@@ -21,7 +21,6 @@ const CONTENT: MessageContent = {
   messageId: '1@example.org',
   date: Date.UTC(2026, 0, 2, 3, 4, 5),
 };
-const { privateKey: key } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const content = (changes: Partial<MessageContent> = {}) =>
   jsonContent(JSON.stringify({ ...CONTENT, ...changes }));
 
@@ -33,7 +32,7 @@ describe('a job', () => {
       { domain: 'example.net', selector: 'two', key },
     ];
     const report = await runJob(job(to, { content: content(), signers }), client(), createSharedContents());
-    expect(report && gist(report)).toBe('replied dot 250');
+    expect(report && summary(report)).toBe('replied dot 250');
     const raw = to.messages[0]?.raw ?? '';
     expect(raw).toMatch(
       /^DKIM-Signature: [^]+ d=example\.org; s=one;[^]+^DKIM-Signature: [^]+ d=example\.net; s=two;/m,
@@ -42,7 +41,7 @@ describe('a job', () => {
     expect(raw).toContain('Hello ann@example.test.\r\n.\r\nLeave: https://track.example.test/u/1\r\n');
   });
 
-  it('of one domain does not wait until a large message of another one is composed', async () => {
+  it('of one domain does not wait for a large message of another domain to be composed', async () => {
     const to = await sink();
     const by = client();
     const run = (slot: string, changes: Partial<MessageContent>) =>
@@ -56,7 +55,7 @@ describe('a job', () => {
     expect(to.messages[0]?.connection).toBe(1);
   });
 
-  it('asks for SMTPUTF8 when a header needs it, though the envelope does not', async () => {
+  it('requests SMTPUTF8 when a header needs it and the envelope does not', async () => {
     const to = await sink({ keywords: [] });
     const cc = [{ name: '', address: 'jörg@example.test' }];
     const report = await runJob(job(to, { content: content({ cc }) }), client(), createSharedContents());
@@ -106,7 +105,7 @@ describe('a job', () => {
     });
   });
 
-  it('that cannot be signed is deferred: a key can be replaced', async () => {
+  it('that cannot be signed is deferred, because the key can be replaced', async () => {
     const to = await sink();
     const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const signers = [{ domain: 'example.org', selector: 's', key: publicKey }];
@@ -119,7 +118,7 @@ describe('a job', () => {
     expect(to.sessions).toHaveLength(0);
   });
 
-  it('gives its content up once the message is composed', async () => {
+  it('releases its content when the message is composed', async () => {
     const to = await sink({ script: { greeting: 'silent' } });
     const mine = job(to, { content: content() });
     const by = client();
@@ -129,7 +128,7 @@ describe('a job', () => {
   });
 });
 
-describe('a job whose content has its rest in common with others', () => {
+describe('a job with a shared content', () => {
   const shared: SharedContent = {
     from: CONTENT.from,
     fromDomain: 'example.com',
@@ -148,7 +147,7 @@ describe('a job whose content has its rest in common with others', () => {
   };
   const own = (...values: string[]) => jsonContent(JSON.stringify({ name: 'Ann', values }));
 
-  it('is composed of both, and decodes what is in common once', async () => {
+  it('is composed of both parts and decodes the shared one once', async () => {
     const to = await sink();
     const by = client();
     const sharedContents = createSharedContents();
@@ -170,7 +169,7 @@ describe('a job whose content has its rest in common with others', () => {
     expect(mails[1]).toContain('<p>&lt;Bob&gt;, &lt;Bob&gt;</p>');
   });
 
-  it('fails alone when what is in common is damaged', async () => {
+  it('fails when the shared content is damaged, and other jobs do not', async () => {
     const to = await sink();
     const report = await runJob(
       job(to, { content: own('Ann', 'Ann'), shared: reference('damaged') }),

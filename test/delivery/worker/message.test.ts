@@ -1,10 +1,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BODY, client, deliver, gist, job, lastError, sink, sinks } from './rig.ts';
+import { BODY, client, deliver, job, lastError, sink, sinks, summary } from './setup.ts';
 
 const HEADER = 'Subject: x\r\n\r\n';
 
-describe('the message on the wire', () => {
+describe('the message as received', () => {
   const CASES: [name: string, sent: string, received?: string][] = [
     ['as it is', BODY],
     ['with a line that is a dot', `${HEADER}a\r\n.\r\nb\r\n`],
@@ -23,7 +23,7 @@ describe('the message on the wire', () => {
     expect(to.messages).toMatchObject([{ raw: received }]);
   });
 
-  it('arrives whatever its octets are, and its dots never end it early', async () => {
+  it('arrives with any octets, and its dots never end it early', async () => {
     const to = await sink();
     const by = client();
     const pieces = fc.constantFrom(
@@ -54,7 +54,7 @@ describe('the message on the wire', () => {
   it('arrives whole when it is far larger than one block, with dots across the blocks', async () => {
     const octets = Buffer.from(HEADER + '.a line\r\n..another\r\n'.repeat(400_000));
     const to = await sink({ bodyBytesPerSecond: 40_000_000 });
-    expect(gist(await deliver(client(), job(to), { octets }))).toBe('replied dot 250');
+    expect(summary(await deliver(client(), job(to), { octets }))).toBe('replied dot 250');
     expect(to.messages[0]?.raw === octets.toString('latin1')).toBe(true);
   });
 });
@@ -64,25 +64,25 @@ describe('a server that refuses in the middle of the message', () => {
   it.each([
     ['and hangs up', { reply: '552 5.3.4 too large after all', close: true as const }],
     ['and goes on reading', '552 5.3.4 too large after all'],
-  ])('%s: that is its verdict', async (_, answer) => {
+  ])('decides with its reply: %s', async (_, answer) => {
     const to = await sink({ body: { afterOctets: 1_000_000, answer } });
     const report = await deliver(client(), job(to), { octets });
     expect(report).toMatchObject({ conclusion: 'replied', reply: { code: 552, enhanced: '5.3.4' } });
     await expect.poll(() => to.open).toBe(0);
   });
 
-  it('with 421: a session failure, nothing was taken', async () => {
+  it('fails the session with 421, and nothing was accepted', async () => {
     const to = await sink({
       body: { afterOctets: 1_000_000, answer: { reply: '421 4.3.0 going down', close: true } },
     });
-    expect(gist(await deliver(client(), job(to), { octets }))).toBe('unreachable data 421');
+    expect(summary(await deliver(client(), job(to), { octets }))).toBe('unreachable data 421');
   });
 
-  it('without a word: the next host, for the final dot was never sent', async () => {
+  it('is followed by the next host when it closes without a reply: the final dot was never sent', async () => {
     const [one, two] = await sinks({ body: { afterOctets: 1_000_000, answer: 'drop' } }, {});
     const report = await deliver(client(), job([one!, two!]), { octets });
-    expect(gist(report)).toBe('replied dot 250');
-    expect(report.sessions[0]).toMatchObject({ stage: 'data', error: expect.stringMatching(/during DATA$/) });
+    expect(summary(report)).toBe('replied dot 250');
+    expect(report.sessions[0]).toMatchObject({ phase: 'data', error: expect.stringMatching(/during DATA$/) });
   });
 });
 
@@ -109,23 +109,23 @@ describe('SIZE (RFC 1870)', () => {
     }
   });
 
-  it('says the size where the server wants to know, in octets without the doubled dots', async () => {
+  it('sends SIZE without doubled dots when the server supports it', async () => {
     const to = await sink({ keywords: ['SIZE 1000'] });
     await deliver(client(), job(to), { octets: Buffer.from(`${HEADER}.\r\n`) });
     expect(to.messages[0]?.parameters).toBe(`SIZE=${HEADER.length + 3}`);
   });
 
-  it('does not ask the next host: a message too large is too large', async () => {
+  it('does not try the next host after a message that is too large', async () => {
     const [one, two] = await sinks({ keywords: ['SIZE 10'] }, {});
-    expect(gist(await deliver(client(), job([one!, two!]), { octets }))).toBe('refused-locally ehlo 552');
+    expect(summary(await deliver(client(), job([one!, two!]), { octets }))).toBe('refused-locally ehlo 552');
     expect(two?.sessions).toHaveLength(0);
   });
 
-  it('leaves the connection to smaller messages', async () => {
+  it('reuses the connection for smaller messages', async () => {
     const to = await sink({ keywords: ['SIZE 60'] });
     const by = client();
     await deliver(by, job(to), { octets });
-    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(1);
   });
 });
@@ -134,7 +134,7 @@ describe('SMTPUTF8 (RFC 6531)', () => {
   const envelope = { from: 'b-1@return-a.example.org', to: 'jörg@example.test' };
   const octets = Buffer.from('To: jörg@example.test\r\n\r\nhello\r\n');
 
-  it('is asked for only where the message needs it', async () => {
+  it('is requested only when the message needs it', async () => {
     const to = await sink({ keywords: ['SMTPUTF8', '8BITMIME'] });
     await deliver(client(), job(to));
     await deliver(client(), job(to, { envelope }), { octets, utf8: true });
@@ -143,18 +143,20 @@ describe('SMTPUTF8 (RFC 6531)', () => {
     expect(to.messages[1]?.raw).toBe(octets.toString('latin1'));
   });
 
-  it('not offered: the next host', async () => {
+  it('tries the next host when it is not offered', async () => {
     const [one, two] = await sinks({ keywords: [] }, { keywords: ['SMTPUTF8'] });
-    expect(gist(await deliver(client(), job([one!, two!], { envelope }), { octets, utf8: true }))).toBe(
+    expect(summary(await deliver(client(), job([one!, two!], { envelope }), { octets, utf8: true }))).toBe(
       'replied dot 250',
     );
     expect(one?.sessions[0]?.commands).not.toContain('DATA');
   });
 
-  it('offered by none: refused by us', async () => {
+  it('refuses the message locally when no host offers it', async () => {
     const all = await sinks({ keywords: [] }, { keywords: [] });
     const report = await deliver(client(), job(all, { envelope }), { octets, utf8: true });
     expect(report).toMatchObject({ conclusion: 'refused-locally', reply: { code: 553, enhanced: '5.6.7' } });
-    expect(lastError(report)).toBe('mx2.example.test does not take internationalised addresses (SMTPUTF8)');
+    expect(lastError(report)).toBe(
+      'mx2.example.test does not support internationalized addresses (SMTPUTF8)',
+    );
   });
 });

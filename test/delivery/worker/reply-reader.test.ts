@@ -37,7 +37,7 @@ describe('replies (RFC 5321 §4.2)', () => {
     expect(read(wire)).toEqual(replies);
   });
 
-  it('are the same however the bytes are cut', () => {
+  it('are the same for any split of the bytes', () => {
     const wire = CASES.slice(0, -1)
       .map(([, text]) => text)
       .join('');
@@ -65,7 +65,7 @@ describe('replies (RFC 5321 §4.2)', () => {
     expect(() => read(`${line}\r\n`)).toThrow(MalformedReply);
   });
 
-  it('that were whole are handed over before the nonsense behind them is noticed', () => {
+  it('that are complete are returned before malformed data behind them is detected', () => {
     const replies: WireReply[] = [];
     expect(() => createReplyReader().push('250 a\r\nnonsense\r\n', (reply) => replies.push(reply))).toThrow(
       'not an SMTP reply: nonsense',
@@ -73,7 +73,7 @@ describe('replies (RFC 5321 §4.2)', () => {
     expect(replies).toEqual([{ code: 250, lines: ['a'] }]);
   });
 
-  it('half read are forgotten on demand', () => {
+  it('that are incomplete are dropped by clear', () => {
     const reader = createReplyReader();
     const replies: WireReply[] = [];
     reader.push('250-a\r\n250-b', () => undefined);
@@ -97,7 +97,7 @@ describe('bounds', () => {
     else expect(() => read(wire)).toThrow(MalformedReply);
   });
 
-  it('hold for each reply by itself', () => {
+  it('apply to each reply separately', () => {
     expect(read(`${'250-x\r\n'.repeat(127)}250 x\r\n`.repeat(3))).toHaveLength(3);
   });
 });
@@ -127,7 +127,7 @@ describe('code, enhanced code and text', () => {
     expect(replyOf({ code, lines })).toEqual({ code, enhanced, text });
   });
 
-  it('keep 2,000 characters of text', () => {
+  it('have at most 2,000 characters of text', () => {
     expect(replyOf({ code: 550, lines: ['x'.repeat(1500), 'y'.repeat(1500)] }).text).toHaveLength(2000);
   });
 });

@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { DeliveryJob } from '../../../src/delivery/worker/protocol.ts';
-import { client, deliver, gist, host, job, sink, sinks } from './rig.ts';
+import { client, deliver, host, job, sink, sinks, summary } from './setup.ts';
 
-describe('the open connection of a slot', () => {
-  it('serves the next job without RSET', async () => {
+describe('the idle connection of a slot', () => {
+  it('is reused for the next job without RSET', async () => {
     const to = await sink();
     const by = client();
-    for (let round = 0; round < 3; round++) expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    for (let round = 0; round < 3; round++)
+      expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(1);
     expect(to.sessions[0]?.commands.map((line) => line.slice(0, 4))).toEqual([
       'EHLO',
@@ -14,7 +15,7 @@ describe('the open connection of a slot', () => {
     ]);
   });
 
-  it('belongs to that slot alone', async () => {
+  it('is not used for another slot', async () => {
     const to = await sink();
     const by = client();
     await deliver(by, job(to, { slot: 'a' }));
@@ -23,24 +24,24 @@ describe('the open connection of a slot', () => {
     expect(to.open).toBe(2);
   });
 
-  it.each(['mail', 'rcpt', 'data'] as const)('is reset after a refusal at %s', async (stage) => {
-    const to = await sink({ script: { [stage]: '550 5.7.1 no' } });
+  it.each(['mail', 'rcpt', 'data'] as const)('is reset after a refusal at %s', async (phase) => {
+    const to = await sink({ script: { [phase]: '550 5.7.1 no' } });
     const by = client();
     await deliver(by, job(to));
     to.program({ script: {} });
-    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(1);
     const commands = to.sessions[0]?.commands.map((line) => line.slice(0, 4)) ?? [];
     expect(commands.slice(-4)).toEqual(['RSET', 'MAIL', 'RCPT', 'DATA']);
     expect(to.sessions[0]?.pipelined).toBe(2 + 3);
   });
 
-  it('is reset step by step where pipelining is not offered', async () => {
+  it('is reset command by command without pipelining', async () => {
     const to = await sink({ keywords: [], script: { rcpt: '550 5.1.1 no' } });
     const by = client();
     await deliver(by, job(to));
     to.program({ script: {} });
-    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toMatchObject([{ pipelined: 0 }]);
   });
 
@@ -63,14 +64,14 @@ describe('the open connection of a slot', () => {
       .toEqual(['QUIT', 'QUIT', 'DATA']);
   });
 
-  it('is closed with QUIT when it rested too long', async () => {
+  it('is closed with QUIT when it was idle for too long', async () => {
     const to = await sink();
     await deliver(client(), job(to, { idleMs: 20 }));
     await expect.poll(() => to.sessions[0]?.commands.at(-1)).toBe('QUIT');
     await expect.poll(() => to.open).toBe(0);
   });
 
-  it('is not kept at all with idleMs 0', async () => {
+  it('is closed immediately with idleMs 0', async () => {
     const to = await sink();
     await deliver(client(), job(to, { idleMs: 0 }));
     await expect.poll(() => to.open).toBe(0);
@@ -88,12 +89,12 @@ describe('the open connection of a slot', () => {
     const [one, two] = await sinks({ keywords: ['AUTH PLAIN'] }, {});
     const by = client();
     await deliver(by, job(one!));
-    expect(gist(await deliver(by, job(one!, changes)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(one!, changes)))).toBe('replied dot 250');
     expect(one!.sessions.length + two!.sessions.length).toBe(2);
     await expect.poll(() => one?.sessions[0]?.closed).toBe(true);
   });
 
-  it('is closed when the next job logs in as somebody else', async () => {
+  it('is closed when the next job logs in as another user', async () => {
     const to = await sink({ keywords: ['AUTH PLAIN'] });
     const by = client();
     for (const password of ['old', 'new', 'new']) {
@@ -105,7 +106,7 @@ describe('the open connection of a slot', () => {
     ]);
   });
 
-  it('serves a job that would rather have asked another of the same hosts first', async () => {
+  it('is reused for a job that has the same hosts in another order', async () => {
     const [one, two] = await sinks({}, {});
     const by = client();
     const hosts = [host('a', one!.host), host('b', two!.host)];
@@ -114,42 +115,42 @@ describe('the open connection of a slot', () => {
     expect([one?.count, two?.count]).toEqual([2, 0]);
   });
 
-  it('leads to the next host when its own defers, and is not asked twice', async () => {
+  it('is followed by the next host when its host defers, which is not tried twice', async () => {
     const [one, two] = await sinks({}, {});
     const by = client();
     await deliver(by, job([one!, two!]));
     one?.program({ script: { rcpt: '451 4.7.1 greylisted' } });
     const report = await deliver(by, job([one!, two!]));
-    expect(gist(report)).toBe('replied dot 250');
+    expect(summary(report)).toBe('replied dot 250');
     expect(report.sessions.map(({ host }) => host)).toEqual(['mx1.example.test', 'mx2.example.test']);
     expect(one?.sessions).toHaveLength(1);
   });
 });
 
-describe('an open connection that proves dead', () => {
-  it('closed by the server while at rest: a new one, and nothing in the record', async () => {
+describe('an idle connection that is dead', () => {
+  it('is replaced without a record when the server closed it while idle', async () => {
     const to = await sink();
     const by = client();
     await deliver(by, job(to));
-    to.hangUp();
+    to.disconnect();
     await expect.poll(() => by.open.size).toBe(0);
     expect((await deliver(by, job(to))).sessions).toHaveLength(1);
     expect(to.count).toBe(2);
   });
 
-  it('left as soon as the server speaks unasked while it rests', async () => {
+  it('is closed as soon as the server sends anything while idle', async () => {
     const to = await sink();
     const by = client();
     await deliver(by, job(to));
-    to.say('421 4.4.2 idle for too long\r\n');
+    to.send('421 4.4.2 idle for too long\r\n');
     await expect.poll(() => to.sessions[0]?.commands.at(-1)).toBe('QUIT');
     await expect.poll(() => by.open.size).toBe(0);
   });
 
-  it('left when the server said more than was asked', async () => {
+  it('is closed when the server has sent unsolicited replies', async () => {
     const to = await sink({ script: { dot: '250 2.0.0 taken\r\n421 4.3.2 and now go' } });
     const by = client();
-    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     await expect.poll(() => by.open.size).toBe(0);
   });
 
@@ -157,18 +158,18 @@ describe('an open connection that proves dead', () => {
     ['closes', 'drop'],
     ['resets', 'reset'],
     ['ends the session with 421', { reply: '421 4.4.2 idle for too long', close: true as const }],
-  ])('%s in answer to MAIL: a new one, and no failed session', async (_, mail) => {
+  ])('is replaced without a failed session when the reply to MAIL is: %s', async (_, mail) => {
     const to = await sink();
     const by = client();
     await deliver(by, job(to));
     to.program({ script: { mail: (session) => (session.number === 1 ? mail : undefined) } });
     const report = await deliver(by, job(to));
-    expect(gist(report)).toBe('replied dot 250');
-    expect(report.sessions).toMatchObject([{ error: null, stage: 'dot' }]);
+    expect(summary(report)).toBe('replied dot 250');
+    expect(report.sessions).toMatchObject([{ error: null, phase: 'dot' }]);
     expect(to.sessions).toHaveLength(2);
   });
 
-  it('closes in answer to RSET: the same', async () => {
+  it('is replaced when the server closes it after RSET', async () => {
     const to = await sink({ script: { rcpt: '550 5.1.1 no' } });
     const by = client();
     await deliver(by, job(to));
@@ -176,23 +177,23 @@ describe('an open connection that proves dead', () => {
     expect((await deliver(by, job(to))).sessions).toHaveLength(1);
   });
 
-  it('refuses RSET: the same', async () => {
+  it('is replaced when the server refuses RSET', async () => {
     const to = await sink({ script: { rcpt: '550 5.1.1 no' } });
     const by = client();
     await deliver(by, job(to));
     to.program({ script: { rset: '500 5.5.1 what?' } });
-    expect(gist(await deliver(by, job(to)))).toBe('replied dot 250');
+    expect(summary(await deliver(by, job(to)))).toBe('replied dot 250');
     expect(to.sessions).toHaveLength(2);
   });
 
-  it('after it answered MAIL, it is a session like any other', async () => {
+  it('counts as a session after the reply to MAIL', async () => {
     const [one, two] = await sinks({}, {});
     const by = client();
     await deliver(by, job([one!, two!]));
     one?.program({ script: { rcpt: 'drop' } });
     const report = await deliver(by, job([one!, two!]));
     expect(report.sessions).toMatchObject([
-      { host: 'mx1.example.test', stage: 'rcpt' },
+      { host: 'mx1.example.test', phase: 'rcpt' },
       { host: 'mx2.example.test' },
     ]);
   });
@@ -202,7 +203,7 @@ describe('an open connection that proves dead', () => {
     const by = client();
     await deliver(by, job(to));
     to.program({ script: { dot: 'drop' } });
-    expect(gist(await deliver(by, job(to)))).toBe('unanswered dot');
+    expect(summary(await deliver(by, job(to)))).toBe('unanswered dot');
     expect(to.sessions).toHaveLength(1);
   });
 });

@@ -8,43 +8,43 @@ import type {
   ToWorker,
 } from '../../../src/delivery/worker/protocol.ts';
 import { createRunner } from '../../../src/delivery/worker/runner.ts';
-import { client, gist, job, message, sink, sinks } from './rig.ts';
+import { client, job, message, sink, sinks, summary } from './setup.ts';
 
 type Run = (job: DeliveryJob) => Promise<AttemptReport | null>;
 
 function runner(by: Client, run: Run = (each) => attempt(each, message(each), by)) {
-  const said: FromWorker[] = [];
-  let leave = () => {};
-  const left = new Promise<void>((resolve) => {
-    leave = resolve;
+  const sent: FromWorker[] = [];
+  let exit = () => {};
+  const exited = new Promise<void>((resolve) => {
+    exit = resolve;
   });
-  const tell: (message: ToWorker) => void = createRunner({
+  const receive: (message: ToWorker) => void = createRunner({
     run,
-    send: (message) => void said.push(message),
-    closeIdle: () => by.slots.closeAll(),
+    send: (message) => void sent.push(message),
+    closeIdle: () => by.idle.closeAll(),
     abort: () => by.abort(),
     finished: () => by.close(),
-    leave,
+    exit,
   });
-  const reports = () => said.flatMap((each) => (each.kind === 'reports' ? each.reports : []));
-  return { tell, said, left, reports };
+  const reports = () => sent.flatMap((each) => (each.kind === 'reports' ? each.reports : []));
+  return { receive, sent, exited, reports };
 }
 
 const report = ({ id, slot }: DeliveryJob): AttemptReport => ({
   id,
   slot,
   conclusion: 'replied',
-  stage: 'dot',
+  phase: 'dot',
   reply: { code: 250, enhanced: null, text: '' },
   sessions: [],
 });
 
 describe('jobs', () => {
-  it('run at once, each in its slot', async () => {
+  it('run concurrently, each in its slot', async () => {
     const to = await sink({ script: { dot: { reply: '250 taken', delayMs: 30 } } });
-    const { tell, reports } = runner(client());
+    const { receive, reports } = runner(client());
     const jobs = Array.from({ length: 20 }, (_, index) => job(to, { slot: `slot ${index}` }));
-    tell({ kind: 'jobs', jobs });
+    receive({ kind: 'jobs', jobs });
     await expect.poll(() => reports().length).toBe(20);
     expect(new Set(reports().map(({ id }) => id))).toEqual(new Set(jobs.map(({ id }) => id)));
     expect(to.peak).toBe(20);
@@ -52,32 +52,32 @@ describe('jobs', () => {
 
   it('that end in the same turn are reported together', async () => {
     const to = await sink();
-    const { tell, said, reports } = runner(client(), (each) => Promise.resolve(report(each)));
-    tell({ kind: 'jobs', jobs: Array.from({ length: 4 }, () => job(to)) });
+    const { receive, sent, reports } = runner(client(), (each) => Promise.resolve(report(each)));
+    receive({ kind: 'jobs', jobs: Array.from({ length: 4 }, () => job(to)) });
     await expect.poll(() => reports().length).toBe(4);
-    expect(said).toHaveLength(1);
+    expect(sent).toHaveLength(1);
   });
 
-  it('let sockets have their turn: many are not started in one go', async () => {
+  it('start in batches so that sockets are read in between', async () => {
     const to = await sink();
     let started = 0;
-    const { tell, reports } = runner(client(), (each) => {
+    const { receive, reports } = runner(client(), (each) => {
       started++;
       return Promise.resolve(report(each));
     });
-    tell({ kind: 'jobs', jobs: Array.from({ length: 50 }, () => job(to)) });
-    tell({ kind: 'jobs', jobs: Array.from({ length: 50 }, () => job(to)) });
+    receive({ kind: 'jobs', jobs: Array.from({ length: 50 }, () => job(to)) });
+    receive({ kind: 'jobs', jobs: Array.from({ length: 50 }, () => job(to)) });
     expect(started).toBeLessThan(50);
     await expect.poll(() => reports().length).toBe(100);
   });
 
-  it('whose run is a fault of ours are reported as of unknown fate, and the fault is told', async () => {
+  it('that fail with an error of this program are reported as unanswered, and the error is reported', async () => {
     const to = await sink();
-    const { tell, said, reports } = runner(client(), () => Promise.reject(new Error('a bug')));
+    const { receive, sent, reports } = runner(client(), () => Promise.reject(new Error('a bug')));
     const broken = job(to);
-    tell({ kind: 'jobs', jobs: [broken] });
-    await expect.poll(() => reports().map(gist)).toEqual(['unanswered dot']);
-    expect(said[0]).toMatchObject({
+    receive({ kind: 'jobs', jobs: [broken] });
+    await expect.poll(() => reports().map(summary)).toEqual(['unanswered dot']);
+    expect(sent[0]).toMatchObject({
       kind: 'fault',
       id: broken.id,
       error: expect.stringMatching(/^Error: a bug\n/),
@@ -86,69 +86,68 @@ describe('jobs', () => {
 });
 
 describe('stop', () => {
-  it('without work: goodbye at once', async () => {
+  it('ends immediately without jobs', async () => {
     const to = await sink();
     const by = client();
-    const { tell, said, left, reports } = runner(by);
-    tell({ kind: 'jobs', jobs: [job(to)] });
+    const { receive, sent, exited, reports } = runner(by);
+    receive({ kind: 'jobs', jobs: [job(to)] });
     await expect.poll(() => reports().length).toBe(1);
-    tell({ kind: 'stop', graceMs: 60_000 });
-    await left;
-    expect(said.at(-1)).toEqual({ kind: 'stopped' });
+    receive({ kind: 'stop', graceMs: 60_000 });
+    await exited;
+    expect(sent.at(-1)).toEqual({ kind: 'stopped' });
     expect(to.sessions[0]?.commands.at(-1)).toBe('QUIT');
     expect(by.open.size).toBe(0);
   });
 
-  it('lets a message under way finish, and reports it before the goodbye', async () => {
+  it('lets a job in progress end and reports it first', async () => {
     const to = await sink({ script: { dot: { reply: '250 2.0.0 taken', delayMs: 100 } } });
-    const { tell, said, left, reports } = runner(client());
-    tell({ kind: 'jobs', jobs: [job(to)] });
+    const { receive, sent, exited, reports } = runner(client());
+    receive({ kind: 'jobs', jobs: [job(to)] });
     await expect.poll(() => to.sessions[0]?.commands.length).toBe(4);
-    tell({ kind: 'stop', graceMs: 60_000 });
-    await left;
-    expect(reports().map(gist)).toEqual(['replied dot 250']);
-    expect(said.map(({ kind }) => kind)).toEqual(['reports', 'stopped']);
+    receive({ kind: 'stop', graceMs: 60_000 });
+    await exited;
+    expect(reports().map(summary)).toEqual(['replied dot 250']);
+    expect(sent.map(({ kind }) => kind)).toEqual(['reports', 'stopped']);
     expect(to.sessions[0]?.commands.at(-1)).toBe('QUIT');
     expect(to.count).toBe(1);
   });
 
-  it('after the grace, cuts a message that is not yet sent, without a report and without another host', async () => {
+  it('aborts a message that is not sent after the grace period, without a report and without another host', async () => {
     const [one, two] = await sinks({ script: { rcpt: 'silent' } }, {});
-    const { tell, said, left } = runner(client());
-    tell({ kind: 'jobs', jobs: [job([one!, two!])] });
+    const { receive, sent, exited } = runner(client());
+    receive({ kind: 'jobs', jobs: [job([one!, two!])] });
     await expect.poll(() => one?.sessions[0]?.commands.length).toBe(3);
-    tell({ kind: 'stop', graceMs: 20 });
-    await left;
-    expect(said).toEqual([{ kind: 'stopped' }]);
+    receive({ kind: 'stop', graceMs: 20 });
+    await exited;
+    expect(sent).toEqual([{ kind: 'stopped' }]);
     expect(two?.sessions).toHaveLength(0);
   });
 
-  it('after the grace, tells of a message whose final dot is out', async () => {
+  it('reports a message whose final dot was sent when the grace period ends', async () => {
     const [one, two] = await sinks({ script: { dot: 'silent' } }, {});
-    const { tell, left, reports } = runner(client());
-    tell({ kind: 'jobs', jobs: [job([one!, two!])] });
+    const { receive, exited, reports } = runner(client());
+    receive({ kind: 'jobs', jobs: [job([one!, two!])] });
     await expect.poll(() => one?.sessions[0]?.commands.length).toBe(4);
-    tell({ kind: 'stop', graceMs: 20 });
-    await left;
+    receive({ kind: 'stop', graceMs: 20 });
+    await exited;
     expect(reports()).toMatchObject([
       { conclusion: 'unanswered', sessions: [{ error: 'the delivery worker was stopped' }] },
     ]);
     expect(two?.sessions).toHaveLength(0);
   });
 
-  it('begins nothing that was waiting, and nothing that comes later', async () => {
+  it('starts no waiting job, and none that arrives later', async () => {
     const to = await sink();
     const started: number[] = [];
-    const { tell, left } = runner(client(), (each) => {
+    const { receive, exited } = runner(client(), (each) => {
       started.push(each.id);
       return Promise.resolve(report(each));
     });
-    tell({ kind: 'jobs', jobs: Array.from({ length: 50 }, () => job(to)) });
+    receive({ kind: 'jobs', jobs: Array.from({ length: 50 }, () => job(to)) });
     const before = started.length;
-    tell({ kind: 'stop', graceMs: 60_000 });
-    tell({ kind: 'jobs', jobs: [job(to)] });
-    await left;
-    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+    receive({ kind: 'stop', graceMs: 60_000 });
+    receive({ kind: 'jobs', jobs: [job(to)] });
+    await exited;
     expect(started).toHaveLength(before);
   });
 });

@@ -1,10 +1,10 @@
-import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { expect, it, onTestFinished } from 'vitest';
 import type { FromWorker, ToWorker, WorkerSetup } from '../../../src/delivery/worker/protocol.ts';
 import { createAuthority } from '../../support/certificates.ts';
-import { job, jsonContent, sink } from './rig.ts';
+import { RSA_KEY } from '../../support/rsa-key.ts';
+import { job, jsonContent, sink } from './setup.ts';
 
 /** Node 20 gives threads no `--import`: the thread itself has to learn TypeScript first. */
 const START = `import(${JSON.stringify(import.meta.resolve('tsx/esm/api'))}).then(({ register }) => {
@@ -26,35 +26,30 @@ const content = JSON.stringify({
   date: 0,
 });
 
-it('the thread: says ready, delivers over TLS, reports, and ends when told to stop', async () => {
+it('a worker thread reports ready, delivers over TLS, sends reports and exits after stop', async () => {
   const to = await sink({ tls: createAuthority().issue(['mx1.example.test']) });
-  const pem = generateKeyPairSync('rsa', {
-    modulusLength: 2048,
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-  }).privateKey;
-  const signers = [{ domain: 'example.org', selector: 's', key: createPrivateKey(pem) }];
+  const signers = [{ domain: 'example.org', selector: 's', key: RSA_KEY }];
 
   const begun = new SharedArrayBuffer(4);
-  const workerData: WorkerSetup = { begun, restingConnections: 10 };
+  const workerData: WorkerSetup = { begun, idleConnections: 10 };
   const worker = new Worker(START, { eval: true, workerData });
   onTestFinished(async () => void (await worker.terminate()));
-  const said: FromWorker[] = [];
-  worker.on('message', (message: FromWorker) => said.push(message));
+  const received: FromWorker[] = [];
+  worker.on('message', (message: FromWorker) => received.push(message));
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-  const tell = (message: ToWorker) => worker.postMessage(message);
-  await expect.poll(() => said, { timeout: 10_000 }).toEqual([{ kind: 'ready' }]);
+  const post = (message: ToWorker) => worker.postMessage(message);
+  await expect.poll(() => received, { timeout: 10_000 }).toEqual([{ kind: 'ready' }]);
 
   const jobs = Array.from({ length: 10 }, (_, index) =>
     job(to, { slot: `slot ${index % 3}`, content: jsonContent(content), signers }),
   );
-  tell({ kind: 'jobs', jobs });
-  const reports = () => said.flatMap((each) => (each.kind === 'reports' ? each.reports : []));
+  post({ kind: 'jobs', jobs });
+  const reports = () => received.flatMap((each) => (each.kind === 'reports' ? each.reports : []));
   await expect.poll(() => reports().length, { timeout: 10_000 }).toBe(10);
   expect(new Set(reports().map(({ id }) => id)).size).toBe(10);
   expect(new Int32Array(begun)[0]).toBe(10);
   for (const report of reports()) {
-    expect(report).toMatchObject({ conclusion: 'replied', stage: 'dot', reply: { code: 250 } });
+    expect(report).toMatchObject({ conclusion: 'replied', phase: 'dot', reply: { code: 250 } });
     expect(report.sessions[0]?.tls).toMatchObject({
       protocol: 'TLSv1.3',
       verified: false,
@@ -64,7 +59,7 @@ it('the thread: says ready, delivers over TLS, reports, and ends when told to st
   expect(to.messages.every(({ raw }) => raw.startsWith('DKIM-Signature: '))).toBe(true);
 
   const ended = once(worker, 'exit');
-  tell({ kind: 'stop', graceMs: 1000 });
+  post({ kind: 'stop', graceMs: 1000 });
   expect(await ended).toEqual([0]);
-  expect(said.at(-1)).toEqual({ kind: 'stopped' });
+  expect(received.at(-1)).toEqual({ kind: 'stopped' });
 }, 30_000);

@@ -56,7 +56,7 @@ export async function startPublic(
     base: side.url(),
     /** A message that was sent, as its links know it. */
     sent: (fields: Partial<MessageRow> = {}): { message: MessageRow; mail: SentMail } => {
-      const message = enqueue(tables, clock.now(), { lane: fields.use_case === 'mk' ? 1 : 0, ...fields });
+      const message = enqueue(tables, clock.now(), { priority: fields.use_case === 'mk' ? 1 : 0, ...fields });
       return { message, mail: sentMailOf(message) };
     },
     /** As if it had arrived. */

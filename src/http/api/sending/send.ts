@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { isRefusal, type Refusal, type RefusalCode, refuse } from '../../../core/refusal.ts';
-import type { Outcome } from '../../../delivery/outcome.ts';
+import type { DeliveryOutcome } from '../../../delivery/attempt-result.ts';
 import type { Acceptance, Accepted, AcceptRequest } from '../../../sending/accept.ts';
 import { parseIdempotencyKey } from '../../../sending/idempotency.ts';
 import type { AccountRow } from '../../../store/accounts.ts';
@@ -23,7 +23,7 @@ import {
 export interface SendRouteDeps {
   acceptance: Acceptance;
   account(accountId: string): AccountRow | null;
-  firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<Outcome | null>;
+  firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<DeliveryOutcome | null>;
   /** The current status of a message. */
   statusOf(messageId: string): MessageStatus;
 }
@@ -96,7 +96,7 @@ function transactionalSend(deps: SendRouteDeps): Route {
       const request = acceptRequest(deps, call, 'tx', 'transactional/send');
       if (isRefusal(request)) return request;
       const waitMs = preferredWait(call.headers['prefer']);
-      const waiting: { outcome?: Promise<Outcome | null> } = {};
+      const waiting: { outcome?: Promise<DeliveryOutcome | null> } = {};
       const accepted = await deps.acceptance.accept(request, (seq) => {
         if (waitMs > 0) waiting.outcome = deps.firstOutcome(seq, waitMs, call.signal);
       });
@@ -167,7 +167,7 @@ function responseOf(accepted: Accepted): ApiResponse {
 function withDelivery(
   { statusOf }: SendRouteDeps,
   accepted: Extract<Accepted, { kind: 'accepted' }>,
-  outcome: Outcome | null,
+  outcome: DeliveryOutcome | null,
   ignored: readonly string[],
 ): ApiResponse {
   const delivery =

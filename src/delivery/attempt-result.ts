@@ -1,0 +1,260 @@
+import type { Config } from '../config/schema.ts';
+import { type Clock, DAY, iso } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { Random } from '../core/random.ts';
+import type { Recorder } from '../events/record.ts';
+import {
+  type Classification,
+  classify,
+  classifyLocal,
+  type LocalFailure,
+} from '../mail/classify/classify.ts';
+import type { SmtpReply } from '../mail/reply.ts';
+import type { Lane } from '../store/domains/domains.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
+import type { QueuedMessage } from '../store/messages/queue.ts';
+import type { Tables } from '../store/tables.ts';
+import type { AttemptReport, SessionRecord } from './worker/protocol.ts';
+
+/** The result of one delivery attempt: the deciding reply, classified. It is evaluated once and recorded once. */
+export interface AttemptResult {
+  classification: Classification;
+  reply: SmtpReply;
+  /** Who gave the reply: the destination, or this side. */
+  source: 'smtp' | 'local';
+  /** Set when this side gave it without a session. */
+  failure?: LocalFailure;
+}
+
+/** Evaluates a worker's report. */
+export function evaluateReport(report: AttemptReport): AttemptResult {
+  // The deciding session is not always the last: a later host may not even have answered.
+  const deciding =
+    report.sessions.findLast(({ reply }) => reply?.code === report.reply?.code) ?? report.sessions.at(-1);
+  const host = deciding?.host ?? null;
+  if (report.conclusion === 'not-composed') {
+    const result = localResult('not-composed');
+    return report.reply === null ? result : { ...result, reply: report.reply };
+  }
+  if (report.reply !== null && report.conclusion !== 'unanswered') {
+    const classification = classify({ phase: report.phase, reply: report.reply, mxHost: host });
+    return {
+      classification,
+      reply: report.reply,
+      source: report.conclusion === 'refused-locally' ? 'local' : 'smtp',
+    };
+  }
+  if (report.conclusion === 'unanswered') return localResult('connection-lost');
+  return localResult(
+    report.sessions.some(({ phase }) => phase === 'starttls') ? 'tls-failed' : 'unreachable',
+  );
+}
+
+/** The result of an attempt that failed on this side. */
+export function localResult(failure: LocalFailure): AttemptResult {
+  return { ...classifyLocal(failure), source: 'local', failure };
+}
+
+/** Writes one line for each attempt: whose message, the destination, the reply. */
+export function logAttempt(
+  log: Log,
+  message: QueuedMessage,
+  { classification, reply, source }: AttemptResult,
+  attempt: { conclusion: string; site?: string; host?: string | undefined },
+): void {
+  log.info(
+    {
+      messageId: message.message_id,
+      accountId: message.account_id,
+      recipient: message.recipient,
+      recipientDomain: message.destination,
+      ...attempt,
+      action: classification.action,
+      ...(classification.action === 'deliver' ? {} : { classification: classification.bounceClass }),
+      smtpCode: reply.code,
+      enhancedCode: reply.enhanced,
+      reply: reply.text,
+      // "local": no server gave this reply.
+      source,
+    },
+    'delivery attempt',
+  );
+}
+
+/** What is stored of an attempt in addition to its result. */
+export interface AttemptLog {
+  lane: Lane | 'simulator';
+  conclusion: string;
+  sessions: readonly SessionRecord[];
+}
+
+/** The recorded effect of an attempt on its message. */
+export interface DeliveryOutcome {
+  status: 'delivered' | 'deferred' | 'bounced' | 'failed';
+  reply: SmtpReply;
+  /** When it is tried again, epoch ms; null: it is not. */
+  nextAttemptAt: number | null;
+}
+
+/** Records results of attempts. Call the functions inside a unit of work. */
+export interface AttemptResults {
+  /**
+   * The result when there is no route. A domain with neither MX nor address may be about to change: mail to it bounces
+   * only when an attempt on an earlier day (UTC) found the same.
+   */
+  ofRouteFailure(tables: Tables, seq: number, failure: LocalFailure): AttemptResult;
+  /**
+   * Records an attempt and its effect. Null when the message is not `sending` any more (canceled meanwhile): then only
+   * the attempt is recorded.
+   */
+  record(tables: Tables, seq: number, result: AttemptResult, attempt: AttemptLog): DeliveryOutcome | null;
+}
+
+export interface AttemptResultsDeps {
+  clock: Clock;
+  random: Random;
+  recorder: Recorder;
+  retry: RetrySchedule;
+}
+
+export function createAttemptResults(deps: AttemptResultsDeps): AttemptResults {
+  const { clock, random, recorder, retry } = deps;
+
+  function defer(
+    tables: Tables,
+    message: MessageRow,
+    attempts: number,
+    result: AttemptResult,
+  ): DeliveryOutcome {
+    const now = clock.now();
+    const nextAttemptAt = now + retryWait(retry, attempts, result.classification, random);
+    if (nextAttemptAt >= message.expires_at) {
+      const expired = localResult('expired');
+      const fields = {
+        reason: 'expired' as const,
+        attempts,
+        ...replyFields(result),
+        lastDiagnostic: result.reply.text,
+      };
+      recorder.message(tables, message, { kind: 'email_failed', fields });
+      return { status: 'failed', reply: expired.reply, nextAttemptAt: null };
+    }
+    const fields = { attempt: attempts, nextAttemptAt: iso(nextAttemptAt), ...replyFields(result) };
+    recorder.message(tables, message, { kind: 'email_delayed', fields });
+    tables.queue.defer(message.seq, nextAttemptAt);
+    return { status: 'deferred', reply: result.reply, nextAttemptAt };
+  }
+
+  function bounce(tables: Tables, message: MessageRow, result: AttemptResult): DeliveryOutcome {
+    const { classification, reply } = result;
+    if (result.failure === 'not-composed') {
+      // No destination refused it: the failure is this side's, and permanent.
+      const fields = { reason: 'content_invalid', ...replyFields(result) } as const;
+      recorder.message(tables, message, { kind: 'email_failed', fields });
+      return { status: 'failed', reply, nextAttemptAt: null };
+    }
+    if (classification.bounceClass === 'routing-loop') {
+      recorder.message(tables, message, {
+        kind: 'email_failed',
+        fields: { reason: 'loop', ...replyFields(result) },
+      });
+      return { status: 'failed', reply, nextAttemptAt: null };
+    }
+    const { scope, suppress } = classification;
+    const bounceType = classification.bounceType ?? 'soft';
+    const fields = { bounceType, ...replyFields(result), source: result.source };
+    if (scope === 'message') recorder.message(tables, message, { kind: 'email_rejected', fields });
+    else recorder.message(tables, message, { kind: 'email_bounced', fields, effect: { scope, suppress } });
+    return { status: 'bounced', reply, nextAttemptAt: null };
+  }
+
+  /** Whether an attempt on an earlier day (UTC) had the same conclusion. */
+  function seenOnAnotherDay(tables: Tables, seq: number, conclusion: string): boolean {
+    const today = Math.floor(clock.now() / DAY);
+    return tables.messages.attemptsOf(seq).some(({ at, report }) => {
+      const attempt: { conclusion?: string } = JSON.parse(report);
+      return attempt.conclusion === conclusion && Math.floor(at / DAY) < today;
+    });
+  }
+
+  return {
+    ofRouteFailure: (tables, seq, failure) =>
+      localResult(
+        failure === 'no-mail-service' && seenOnAnotherDay(tables, seq, failure)
+          ? 'no-mail-service-again'
+          : failure,
+      ),
+    record: (tables, seq, result, attempt) => {
+      const message = tables.messages.bySeq(seq);
+      if (message === null) return null;
+      const attempts = tables.messages.countAttempt(seq);
+      const { classification, reply } = result;
+      tables.messages.insertAttempt({
+        message_seq: seq,
+        attempt: attempts,
+        at: clock.now(),
+        lane: attempt.lane,
+        report: {
+          conclusion: attempt.conclusion,
+          action: classification.action,
+          classification: classification.action === 'deliver' ? undefined : classification.bounceClass,
+          reply,
+          sessions: attempt.sessions.map(toStoredSession),
+        },
+      });
+      if (message.status !== 'sending') return null;
+      if (classification.action === 'defer') return defer(tables, message, attempts, result);
+      if (classification.action === 'bounce') return bounce(tables, message, result);
+      const session = attempt.sessions.at(-1);
+      const fields = {
+        ...replyText(reply),
+        ...(session === undefined ? {} : { remoteHost: session.host, tls: session.tls?.protocol ?? null }),
+      };
+      recorder.message(tables, message, { kind: 'email_delivered', fields });
+      return { status: 'delivered', reply, nextAttemptAt: null };
+    },
+  };
+}
+
+/** A session as it is stored and as the API presents it, in the order of `SHAPES` in store/rows/packed-json. */
+function toStoredSession(session: SessionRecord): Record<string, unknown> {
+  const { host, address, port, localAddress, tls, phase, reply, error, startedAt, endedAt } = session;
+  return { host, address, port, localAddress, tls, stage: phase, reply, error, startedAt, endedAt };
+}
+
+function replyFields({ classification, reply }: AttemptResult) {
+  return { classification: classification.bounceClass, ...replyText(reply) };
+}
+
+function replyText(reply: SmtpReply) {
+  return { smtpCode: reply.code, enhancedCode: reply.enhanced, diagnostic: reply.text };
+}
+
+/**
+ * When a deferred message is tried again: after the wait that the reply names, else on the schedule (the first wait,
+ * then longer by the factor up to the maximum), spread by 10 % so that messages that failed together are not tried
+ * together.
+ */
+export type RetrySchedule = Config['delivery']['retry'];
+
+const SPREAD = 0.1;
+
+/** Milliseconds to wait after attempt number `attempts` (1 = the first) was deferred. */
+export function retryWait(
+  schedule: RetrySchedule,
+  attempts: number,
+  classification: Pick<Classification, 'retryAfterMs' | 'greylisted'>,
+  random: Random,
+): number {
+  if (classification.retryAfterMs !== null) return spread(classification.retryAfterMs, 0, random);
+  const first = classification.greylisted && attempts === 1 ? schedule.greylisted : schedule.first;
+  // The exponent is bounded so that a message with many attempts cannot overflow it.
+  const grown = first * schedule.factor ** Math.min(attempts - 1, 64);
+  return spread(Math.min(grown, schedule.max), SPREAD, random);
+}
+
+/** `ms` ± `share`; with no share, up to a tenth later and never earlier (the reply named a minimum). */
+function spread(ms: number, share: number, random: Random): number {
+  const unit = random.below(10_001) / 10_000;
+  return Math.round(share === 0 ? ms * (1 + unit * SPREAD) : ms * (1 - share + 2 * share * unit));
+}

@@ -1,0 +1,103 @@
+import type { Config } from '../config/schema.ts';
+import { type Clock, DAY, SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+
+/**
+ * Detects that the system clock was set: the wall clock and the monotonic clock then do not advance together. Slewing,
+ * as time daemons do it, is far too slow to count. A machine that was suspended appears as one whose clock was set
+ * forward.
+ */
+export interface ClockWatch {
+  /** Milliseconds (an integer) by which the clock was set since the last call; negative: back; 0: it was not set. */
+  jumpSinceLastCall(): number;
+}
+
+const MIN_JUMP_MS = 5 * SECOND;
+
+export function createClockWatch(clock: Clock, monotonic: Clock): ClockWatch {
+  let offset = clock.now() - monotonic.now();
+  return {
+    jumpSinceLastCall: () => {
+      const now = clock.now() - monotonic.now();
+      // The monotonic clock has fractions of a millisecond; due times are integers.
+      const jump = Math.round(now - offset);
+      offset = now;
+      return Math.abs(jump) < MIN_JUMP_MS ? 0 : jump;
+    },
+  };
+}
+
+/**
+ * Moves the times in the queue when the clock is set: they are dates, but mean durations ("try again in five minutes",
+ * "expires in two days"). Set back: deferred messages keep the wait they had left. Set forward: messages that came due
+ * are sent, which does no harm, but none expires for it. Mail that its sender scheduled for a date keeps that date.
+ */
+export interface QueueRebase {
+  /** Moves what a jump of the clock made wrong. Call about once per second; a step that fails is tried again by the next call. */
+  run(): Promise<void>;
+}
+
+export interface QueueRebaseDeps {
+  clock: Clock;
+  watch: ClockWatch;
+  retry: Pick<Config['delivery']['retry'], 'max' | 'expireMarketing'>;
+  writer: Writer;
+  log: Log;
+}
+
+const BATCH_SIZE = 500;
+/** A reply may name a wait of a day, and every wait is spread by 10 %. */
+const SPREAD = 1.1;
+
+interface Step {
+  after: number;
+  /** Moves the next messages after a seq and returns the last one's; null: there are no more. */
+  move(tables: Tables, after: number): number | null;
+}
+
+export function createQueueRebase({ clock, watch, retry, writer, log }: QueueRebaseDeps): QueueRebase {
+  const steps: Step[] = [];
+  const scheduledLife = retry.expireMarketing;
+  let started = false;
+
+  function plan(jump: number): void {
+    log.warn(
+      { seconds: Math.round(jump / SECOND) },
+      'system clock was set; moving due times and expiry of waiting mail',
+    );
+    if (jump < 0) {
+      const shift = { ms: -jump, now: clock.now(), dueAfter: clock.now(), scheduledLife };
+      steps.push({ after: 0, move: (all, after) => all.queue.makeEarlier(shift, after, BATCH_SIZE) });
+    }
+    steps.push({
+      after: 0,
+      move: (all, after) => all.queue.moveExpiry({ ms: jump, scheduledLife }, after, BATCH_SIZE),
+    });
+  }
+
+  /** Shortens waits that are longer than any can be: they were written before this start, while the clock was ahead. */
+  function planStart(): void {
+    const now = clock.now();
+    const dueAfter = now + Math.max(retry.max, DAY) * SPREAD;
+    const shift = { ms: Number.MAX_SAFE_INTEGER, now, dueAfter, scheduledLife };
+    steps.push({ after: 0, move: (all, after) => all.queue.makeEarlier(shift, after, BATCH_SIZE) });
+  }
+
+  return {
+    run: async () => {
+      if (!started) planStart();
+      started = true;
+      const jump = watch.jumpSinceLastCall();
+      if (jump !== 0) plan(jump);
+      for (;;) {
+        const [step] = steps;
+        if (step === undefined) return;
+        const next = await writer.run((all) => step.move(all, step.after));
+        if (next === null) steps.shift();
+        else step.after = next;
+      }
+    },
+  };
+}

@@ -1,0 +1,265 @@
+import type { Config } from '../config/schema.ts';
+import { type Clock, iso, SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import { createLoop } from '../core/loop.ts';
+import type { Random } from '../core/random.ts';
+import type { Resolver } from '../dns/resolver.ts';
+import type { Obstacle } from '../events/event-types.ts';
+import type { Recorder } from '../events/record.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
+import type { QueuedMessage, QueueKey } from '../store/messages/queue.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import { createAttemptResults, type DeliveryOutcome } from './attempt-result.ts';
+import { createClockWatch, createQueueRebase } from './clock-jumps.ts';
+import { createFlights } from './flights.ts';
+import { createJobBuilder } from './jobs.ts';
+import { createLeases } from './leases.ts';
+import { createLocalAttempts } from './local-attempts.ts';
+import { createOutcomeWaiters } from './outcome-waiters.ts';
+import type { Prepare, SignersOf } from './prepare.ts';
+import { createRecording } from './recording.ts';
+import { createEgressPools } from './routing/egress.ts';
+import { createGuard } from './routing/guard.ts';
+import { createRouteCache } from './routing/route-cache.ts';
+import { createRouteFinder } from './routing/routes.ts';
+import { defaultConnections, openFilesLimit } from './scheduling/budget.ts';
+import { createClaims } from './scheduling/claims.ts';
+import { createParking, type Parked } from './scheduling/parking.ts';
+import { createQueueReader } from './scheduling/queue-reader.ts';
+import { createQueueScan, SCAN_INTERVAL_MS } from './scheduling/queue-scan.ts';
+import { createScheduler, type Scheduler } from './scheduling/scheduler.ts';
+import { createSites } from './scheduling/sites.ts';
+
+/**
+ * Delivers the mail in the queue. A message is delivered at least once: a crash sends it twice only between the
+ * destination's 250 and the commit of that outcome.
+ *
+ * The modules; each uses only those before it:
+ *
+ *   routing/        routes, MX hosts and addresses of destinations; source addresses
+ *   scheduling/     state: site (slots, backlog, suspension), budget, claims, parking
+ *   recording       commits outcomes, with retries
+ *   leases          takes messages from the queue and returns them
+ *   local-attempts  ends messages without a connection
+ *   flights         messages that have a slot: job, worker, result
+ *   scheduling/     decisions: queue-reader, scheduler, queue-scan
+ *
+ * Two callbacks lead back to the scheduler: a slot was released, and a message was put back.
+ */
+export interface Delivery {
+  start(): void;
+  /** Announces new mail of a key in the queue (committed). */
+  announce(key: QueueKey): void;
+  /** The first outcome of a message; null after `ms` or when the signal aborts. Call before `announce`. */
+  firstOutcome(seq: number, ms: number, signal: AbortSignal): Promise<DeliveryOutcome | null>;
+  /** Messages that hold a slot. */
+  inFlight(): number;
+  /** Bytes of their contents that count towards the limit. */
+  bytesInFlight(): number;
+  /** Null while the queue is read, else what is wrong. */
+  stalled(): string | null;
+  /** Null while outcomes can be recorded, else for how long they have not been, and why. */
+  unrecorded(): string | null;
+  /** Domains and accounts whose mail cannot be prepared, 100 at most. */
+  parked(): Parked[];
+  parkedCount(kind: Parked['kind']): number;
+  /** Queue keys that cannot be read at present; they are tried again later. */
+  unreadable(): number;
+  /** Why a message that is due is not sent; null: no obstacle is known. */
+  obstacle(message: QueuedMessage): string | null;
+  /**
+   * Ends the sessions in progress and records their outcomes; the other messages stay in the queue. Resolves with the
+   * number of outcomes that could not be recorded: those messages will be sent again.
+   */
+  stop(): Promise<number>;
+}
+
+export interface DeliveryDeps {
+  config: Config;
+  clock: Clock;
+  /** For durations: setting the system clock does not change it. */
+  monotonic: Clock;
+  random: Random;
+  log: Log;
+  tables: Tables;
+  writer: Writer;
+  recorder: Recorder;
+  resolver: Resolver;
+  prepare: Prepare;
+  signersOf: SignersOf;
+  /** Null: the message may be sent. */
+  stillAllowed(tables: Tables, message: MessageRow): Obstacle | null;
+  generation: number;
+  workerScript: URL;
+  /** Called with the status of each recorded outcome, for metrics. */
+  observe(status: DeliveryOutcome['status']): void;
+  /** How long a stop may take. Default: 30 s. */
+  graceMs?: number;
+}
+
+const GRACE_MS = 30 * SECOND;
+/** For the outcomes of sessions that ended in the last moment of the grace period. */
+const LAST_OUTCOMES_MS = 2 * SECOND;
+/** The queue counts as stalled when its scan was last complete longer ago: it runs every second. */
+const STALLED_AFTER_MS = 15 * SECOND;
+const HOUSEKEEPING_INTERVAL_MS = SECOND;
+const MAX_FIRST_SUSPENSION_MS = 60 * SECOND;
+
+export function createDelivery(deps: DeliveryDeps): Delivery {
+  const { clock, monotonic, random, log, tables, writer, recorder } = deps;
+  const config = deps.config.delivery;
+  const connections = config.connections ?? defaultConnections(openFilesLimit());
+  let stopping = false;
+
+  const egress = createEgressPools(deps.config);
+  const routes = createRouteCache({ finder: routeFinder(deps), clock: monotonic, log });
+  const sites = createSites({
+    clock: monotonic,
+    shaping: config.shaping,
+    firstSuspensionMs: Math.min(MAX_FIRST_SUSPENSION_MS, config.retry.first),
+  });
+  const claims = createClaims(monotonic);
+  const parking = createParking({ clock, monotonic, log });
+  const waiters = createOutcomeWaiters();
+  const onOutcome = (seq: number, outcome: DeliveryOutcome | null) => {
+    if (outcome !== null) deps.observe(outcome.status);
+    waiters.resolve(seq, outcome);
+  };
+  const recording = createRecording({ writer, tables, recorder, monotonic, log, onOutcome });
+  const leases = createLeases({
+    clock,
+    log,
+    writer,
+    recorder,
+    claims,
+    recording,
+    generation: deps.generation,
+    stillAllowed: deps.stillAllowed,
+    onOutcome,
+    onReturned: (key) => scheduler.request(key),
+  });
+  const results = createAttemptResults({ clock, random, recorder, retry: config.retry });
+  const localAttempts = createLocalAttempts({ clock, log, recorder, results, leases, parking });
+  const { prepare, signersOf } = deps;
+  const flights = createFlights({
+    log,
+    results,
+    leases,
+    localAttempts,
+    recording,
+    parking,
+    buildJob: createJobBuilder({ config, tables, egress, prepare, signersOf }),
+    limits: { sessions: connections, bytes: config.inFlightBytes },
+    pool: {
+      script: deps.workerScript,
+      workers: config.workers,
+      idleConnections: connections,
+      monotonic,
+    },
+    onReleased: (site) => scheduler.released(site),
+  });
+  const reader = createQueueReader({
+    clock,
+    monotonic,
+    log,
+    tables,
+    claims,
+    parking,
+    sites,
+    routes,
+    egress,
+    localAttempts,
+    leases,
+    onReadable: (key) => scheduler.request(key),
+  });
+  const scheduler: Scheduler = createScheduler({
+    clock: monotonic,
+    sites,
+    claims,
+    reader,
+    flights,
+    leases,
+    // What is sent and not recorded would be sent again.
+    mayStart: () => !stopping && recording.unrecorded() === null,
+  });
+  const scan = createQueueScan({ clock, monotonic, log, tables, writer, sites, claims, reader, scheduler });
+  const rebase = createQueueRebase({
+    clock,
+    watch: createClockWatch(clock, monotonic),
+    retry: config.retry,
+    writer,
+    log,
+  });
+  const scanLoop = createLoop({ name: 'delivery-scan', run: scan.run, intervalMs: SCAN_INTERVAL_MS, log });
+  const housekeepingLoop = createLoop({
+    name: 'delivery-housekeeping',
+    run: async () => {
+      flights.check();
+      await recording.check();
+      await rebase.run();
+    },
+    intervalMs: HOUSEKEEPING_INTERVAL_MS,
+    log,
+  });
+
+  return {
+    start: () => {
+      recording.suspect(null);
+      scheduler.start();
+      housekeepingLoop.start();
+      scanLoop.start();
+    },
+    announce: scheduler.request,
+    firstOutcome: waiters.first,
+    inFlight: flights.count,
+    bytesInFlight: flights.bytes,
+    stalled: () => {
+      if (scan.isFailing()) return 'the queue cannot be read; see the log';
+      const completedAt = scan.completedAt() ?? monotonic.now();
+      const ms = monotonic.now() - completedAt;
+      return ms < STALLED_AFTER_MS ? null : `the queue was last scanned ${Math.round(ms / SECOND)} s ago`;
+    },
+    unrecorded: recording.unrecorded,
+    parked: parking.list,
+    parkedCount: parking.count,
+    unreadable: reader.unreadable,
+    obstacle: (message) => {
+      const domainWait = parking.domainWait(message.domain_id);
+      const parkedMs = Math.max(domainWait, parking.accountWait(message.account_id));
+      if (parkedMs > 0)
+        return `mail of this ${domainWait > 0 ? 'domain' : 'account'} cannot be prepared at present, and is tried again at ${iso(clock.now() + parkedMs)}`;
+      return recording.unrecorded() ?? reader.obstacle(message);
+    },
+    stop: async () => {
+      const graceMs = deps.graceMs ?? GRACE_MS;
+      const until = monotonic.now() + graceMs;
+      stopping = true;
+      scheduler.stop();
+      // A run in progress may move millions of rows and starts nothing: the stop does not wait for it.
+      void housekeepingLoop.stop();
+      void scanLoop.stop();
+      await flights.stop(graceMs);
+      const left = await recording.drain(Math.max(until, monotonic.now() + LAST_OUTCOMES_MS));
+      if (left > 0)
+        log.error(
+          { messages: left },
+          'outcomes could not be recorded before the end: these messages will be sent again after the start',
+        );
+      return left;
+    },
+  };
+}
+
+function routeFinder({ config, resolver, random }: DeliveryDeps) {
+  const { allowPrivateNetworks, routes, port, egress } = config.delivery;
+  const ownListeners = [config.mx.listen, config.submission.listen].filter((listen) => listen !== 'off');
+  return createRouteFinder({
+    resolver,
+    random,
+    guard: createGuard({ allowPrivateNetworks, ownListeners }),
+    routes,
+    port,
+    ownNames: [config.hostname, ...egress.flatMap(({ hostname }) => hostname ?? [])],
+  });
+}

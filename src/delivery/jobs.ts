@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import { LRUCache } from 'lru-cache';
+import type { Config, DeliveryRoute } from '../config/schema.ts';
+import { fileFault } from '../core/operator-fault.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Prepare, SignersOf } from './prepare.ts';
+import type { EgressPools } from './routing/egress.ts';
+import type { Assignment, SlotReservation } from './scheduling/site.ts';
+import type { DeliveryJob, SharedReference } from './worker/protocol.ts';
+
+/**
+ * Builds what a worker needs to send one message. Returns the reason when the message can never be sent. Throws when
+ * something that the message needs cannot be read.
+ */
+export type BuildJob = (
+  reservation: SlotReservation,
+  assignment: Assignment,
+) => DeliveryJob | 'domain_deleted' | 'content_invalid';
+
+export interface JobsDeps {
+  config: Config['delivery'];
+  tables: Tables;
+  egress: EgressPools;
+  prepare: Prepare;
+  signersOf: SignersOf;
+}
+
+/** Reads the password files of the routes: a file that cannot be read throws an `OperatorFault` here. */
+export function createJobBuilder(deps: JobsDeps): BuildJob {
+  const { config, tables, egress, prepare, signersOf } = deps;
+  const passwords = readPasswords(config.routes);
+  const sharedContent = createSharedContentReader(tables);
+
+  return ({ site, slot }, { message, hosts, route }) => {
+    const domain = tables.domains.byId(message.domain_id);
+    if (domain === null) return 'domain_deleted';
+    const content = tables.messages.content(message.content_id);
+    if (content === null) return 'content_invalid';
+    const { shared_id: sharedId, ...own } = content;
+    const shared = sharedId === null ? null : sharedContent(sharedId);
+    if (sharedId !== null && shared === null) return 'content_invalid';
+    const password = route === null ? undefined : passwords.get(route);
+    return {
+      ...prepare(message, domain, own, signersOf(domain, 'primary')),
+      ...(shared === null
+        ? {}
+        : { shared: { ...shared, identity: { messageId: message.message_id, date: message.created_at } } }),
+      id: message.seq,
+      slot: `${site.number}:${slot}`,
+      hosts,
+      port: route?.port ?? config.port,
+      // Two routes may name the same host and so share a site, with different TLS modes.
+      tls: route?.tls ?? site.profile.tls,
+      ...(route?.user === undefined || password === undefined
+        ? {}
+        : { auth: { user: route.user, password, allowUnverified: route.allowUnverifiedAuth } }),
+      egress: egress.entry(site.pool, slot),
+      messagesPerConnection: site.profile.messagesPerConnection,
+      idleMs: site.profile.idleMs,
+    };
+  };
+}
+
+type SharedContent = Omit<SharedReference, 'identity'>;
+
+/** Shared contents in memory, bytes as stored. */
+const MAX_CACHED_BYTES = 32 * 1024 * 1024;
+
+/** Reads shared contents into memory that all threads share, so that no job copies them. */
+function createSharedContentReader(tables: Tables): (id: number) => SharedContent | null {
+  const cache = new LRUCache<number, SharedContent>({
+    maxSize: MAX_CACHED_BYTES,
+    sizeCalculation: ({ octets }) => octets.byteLength,
+  });
+  return (id) => {
+    const cached = cache.get(id);
+    if (cached !== undefined) return cached;
+    const row = tables.sharedContents.get(id);
+    if (row === null) return null;
+    const { encoding, size } = row;
+    const octets = new Uint8Array(new SharedArrayBuffer(row.octets.byteLength));
+    octets.set(row.octets);
+    const content = { id, octets, encoding, size };
+    cache.set(id, content);
+    return content;
+  };
+}
+
+function readPasswords(routes: DeliveryRoute[]): Map<DeliveryRoute, string> {
+  return new Map(
+    routes.flatMap((route) =>
+      route.passwordFile === undefined ? [] : [[route, readPassword(route, route.passwordFile)] as const],
+    ),
+  );
+}
+
+function readPassword(route: DeliveryRoute, file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw fileFault(`delivery.routes, passwordFile of "${route.match}"`, file, error);
+  }
+}

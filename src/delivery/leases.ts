@@ -1,0 +1,151 @@
+import type { Clock } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { EventFields, Obstacle } from '../events/event-types.ts';
+import type { Recorder } from '../events/record.ts';
+import type { MessageRow } from '../store/messages/messages.ts';
+import { HELD, type QueuedMessage, type QueueKey } from '../store/messages/queue.ts';
+import type { Tables } from '../store/tables.ts';
+import type { Writer } from '../store/writer.ts';
+import type { DeliveryOutcome } from './attempt-result.ts';
+import type { OutcomeUnit, Recording } from './recording.ts';
+import type { Claims } from './scheduling/claims.ts';
+
+/**
+ * Takes messages from the queue and returns them to it. The functions for messages without a lease commit one unit of
+ * work and then end the claim on the message; if it fails, the message stays in the queue and is skipped for a while. The
+ * functions for leased messages (`putBack`, `failLeased`) are retried until they are recorded.
+ */
+export interface Leases {
+  /**
+   * Leases the message and makes it `sending`. `then` gets false when it is not sent: it was held, suppressed or
+   * canceled meanwhile. `onError`: the commit failed.
+   */
+  take(message: QueuedMessage, then: (taken: boolean) => void, onError?: () => void): void;
+  /** Takes the message and records its outcome in one commit: for mail that no worker gets. */
+  conclude(message: QueuedMessage, unit: OutcomeUnit): void;
+  /** Ends a message that is not leased with `email_failed`. */
+  fail(message: QueuedMessage, fields: EventFields['email_failed']): void;
+  /** Makes a message that is not leased due in `waitMs`; its state stays. */
+  postpone(message: QueuedMessage, waitMs: number): void;
+  /** Ends the lease of a message that no worker began: it is due in `waitMs`, in the state before the lease. */
+  putBack(message: QueuedMessage, waitMs: number): void;
+  /** Ends a leased message that no worker has with `email_failed`. */
+  failLeased(message: QueuedMessage, fields: EventFields['email_failed']): void;
+  /** Resolves when the commits in progress have ended. */
+  settled(): Promise<void>;
+}
+
+export interface LeasesDeps {
+  clock: Clock;
+  log: Log;
+  writer: Writer;
+  recorder: Recorder;
+  claims: Claims;
+  recording: Pick<Recording, 'persist' | 'suspect'>;
+  /** The daemon's generation, which every lease carries. */
+  generation: number;
+  /** Null: the message may be sent. Called inside the unit of work. */
+  stillAllowed(tables: Tables, message: MessageRow): Obstacle | null;
+  /** Called when it is known that a message gets this outcome, or none now. */
+  onOutcome(seq: number, outcome: DeliveryOutcome | null): void;
+  /** Called when a message was put back. */
+  onReturned(key: QueueKey): void;
+}
+
+export function createLeases(deps: LeasesDeps): Leases {
+  const { clock, log, writer, recorder, claims, recording } = deps;
+  const inProgress = new Set<Promise<void>>();
+
+  function commit<T>(
+    message: QueuedMessage,
+    unit: (tables: Tables) => T,
+    then: (result: T) => void,
+    onError?: () => void,
+  ): void {
+    // The type of a unit excludes promises, which a type parameter cannot express.
+    const work = writer.run(unit as (tables: Tables) => never).then(
+      (result: T) => {
+        claims.release(message);
+        then(result);
+      },
+      (error: unknown) => {
+        log.error(
+          { err: error, messageId: message.message_id },
+          'queued message could not be updated; trying again later',
+        );
+        claims.holdOff(message);
+        onError?.();
+        recording.suspect(error);
+      },
+    );
+    const tracked = work.finally(() => inProgress.delete(tracked));
+    inProgress.add(tracked);
+  }
+
+  /** In a unit of work. False: the message is not sent, and the reason is recorded. */
+  function lease(tables: Tables, { seq }: QueuedMessage): boolean {
+    if (!tables.queue.lease(seq, deps.generation)) return false;
+    const current = tables.messages.bySeq(seq);
+    if (current === null) {
+      tables.queue.remove(seq);
+      return false;
+    }
+    const obstacle = deps.stillAllowed(tables, current);
+    if (obstacle?.kind === 'hold') tables.queue.defer(seq, HELD);
+    else if (obstacle !== null) recorder.message(tables, current, obstacle);
+    else if (recorder.message(tables, current, { kind: 'email_sent', fields: {} })) return true;
+    // The message is in a final state: its row in the queue is of no use.
+    else tables.queue.remove(seq);
+    return false;
+  }
+
+  const recordFailure = (seq: number, fields: EventFields['email_failed']) => (tables: Tables) => {
+    const current = tables.messages.bySeq(seq);
+    if (current !== null) recorder.message(tables, current, { kind: 'email_failed', fields });
+    return null;
+  };
+
+  return {
+    take: (message, then, onError) =>
+      commit(
+        message,
+        (tables) => lease(tables, message),
+        (taken) => {
+          if (!taken) deps.onOutcome(message.seq, null);
+          then(taken);
+        },
+        onError,
+      ),
+    conclude: (message, unit) =>
+      commit(
+        message,
+        (tables) => (lease(tables, message) ? unit(tables) : null),
+        (outcome) => deps.onOutcome(message.seq, outcome),
+      ),
+    fail: (message, fields) =>
+      commit(message, recordFailure(message.seq, fields), () => deps.onOutcome(message.seq, null)),
+    postpone: (message, waitMs) =>
+      commit(
+        message,
+        (tables) => tables.queue.postpone(message.seq, clock.now() + Math.ceil(waitMs)),
+        () => {},
+      ),
+    putBack: (message, waitMs) => {
+      const { seq } = message;
+      recording.persist(
+        seq,
+        (tables) => {
+          const current = tables.messages.bySeq(seq);
+          if (current !== null) recorder.returned(tables, current);
+          if (waitMs === 0) tables.queue.release(seq, clock.now());
+          else tables.queue.defer(seq, clock.now() + Math.ceil(waitMs));
+          return null;
+        },
+        () => deps.onReturned(message),
+      );
+    },
+    // Its lease lasts until the failure is recorded, so this is tried until it succeeds.
+    failLeased: (message, fields) => recording.persist(message.seq, recordFailure(message.seq, fields)),
+    settled: async () => void (await Promise.all(inProgress)),
+  };
+}

@@ -1,0 +1,110 @@
+import { type Clock, HOUR, SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { EventFields } from '../events/event-types.ts';
+import type { Recorder } from '../events/record.ts';
+import type { LocalFailure } from '../mail/classify/classify.ts';
+import type { QueuedMessage } from '../store/messages/queue.ts';
+import { type AttemptResult, type AttemptResults, logAttempt } from './attempt-result.ts';
+import type { Leases } from './leases.ts';
+import type { Parking } from './scheduling/parking.ts';
+import { playSimulation } from './simulator.ts';
+
+/**
+ * Ends messages without a connection: no route, simulated mail, mail that cannot be prepared, mail whose time is
+ * over. `leased` states whether the message has a lease already; otherwise it has a claim, which is released.
+ */
+export interface LocalAttempts {
+  /** The destination has no usable route. */
+  routeFailed(message: QueuedMessage, failure: LocalFailure): void;
+  simulate(message: QueuedMessage): void;
+  /**
+   * What is needed to send the message cannot be read. The message waits, longer each time, until its time is over.
+   * It was not attempted: its state stays, and the only event is the final failure.
+   */
+  unprepared(message: QueuedMessage, error: unknown, leased?: boolean): void;
+  /** The time of the message is over without another attempt. */
+  expired(message: QueuedMessage, lastDiagnostic: string, leased?: boolean): void;
+  /** The message can never be sent. */
+  invalid(message: QueuedMessage, reason: 'domain_deleted' | 'content_invalid', leased: boolean): void;
+  /** The message waits for its parked domain. */
+  parked(message: QueuedMessage, waitMs: number, leased: boolean): void;
+}
+
+export interface LocalAttemptsDeps {
+  clock: Clock;
+  log: Log;
+  recorder: Recorder;
+  results: AttemptResults;
+  leases: Pick<Leases, 'conclude' | 'fail' | 'failLeased' | 'postpone' | 'putBack'>;
+  parking: Parking;
+}
+
+/** A message that cannot be prepared waits half of its age, within these bounds. */
+export const MIN_UNPREPARED_WAIT_MS = 60 * SECOND;
+const MAX_UNPREPARED_WAIT_MS = HOUR;
+
+export function createLocalAttempts(deps: LocalAttemptsDeps): LocalAttempts {
+  const { clock, log, recorder, results, leases, parking } = deps;
+
+  function fail(message: QueuedMessage, fields: EventFields['email_failed'], leased: boolean): void {
+    log.info(
+      {
+        messageId: message.message_id,
+        accountId: message.account_id,
+        recipient: message.recipient,
+        recipientDomain: message.destination,
+        reason: fields.reason,
+        diagnostic: fields.lastDiagnostic,
+      },
+      'message failed without another delivery attempt',
+    );
+    if (leased) leases.failLeased(message, fields);
+    else leases.fail(message, fields);
+  }
+
+  function expired(message: QueuedMessage, lastDiagnostic: string, leased = false): void {
+    fail(message, { reason: 'expired', attempts: message.attempts, lastDiagnostic }, leased);
+  }
+
+  function delay(message: QueuedMessage, waitMs: number, leased: boolean): void {
+    if (leased) leases.putBack(message, waitMs);
+    else leases.postpone(message, waitMs);
+  }
+
+  return {
+    routeFailed: (message, failure) =>
+      leases.conclude(message, (tables) => {
+        const result: AttemptResult = results.ofRouteFailure(tables, message.seq, failure);
+        const attempt = { lane: 'primary', conclusion: failure, sessions: [] } as const;
+        const outcome = results.record(tables, message.seq, result, attempt);
+        if (outcome !== null) logAttempt(log, message, result, { conclusion: failure });
+        return outcome;
+      }),
+    simulate: (message) =>
+      leases.conclude(message, (tables) => playSimulation({ results, recorder }, tables, message.seq)),
+    unprepared: (message, error, leased = false) => {
+      const { message_id: messageId, domain_id: domainId, account_id: accountId } = message;
+      parking.failed({ domainId, accountId }, error);
+      log.error({ err: error, messageId, domainId, accountId }, 'message cannot be prepared');
+      const now = clock.now();
+      const waitMs = Math.max(
+        Math.min(Math.max((now - message.created_at) / 2, MIN_UNPREPARED_WAIT_MS), MAX_UNPREPARED_WAIT_MS),
+        parking.domainWait(domainId),
+      );
+      if (now + waitMs >= message.expires_at)
+        expired(message, `the message cannot be prepared: ${errorText(error)}`, leased);
+      else delay(message, waitMs, leased);
+    },
+    expired,
+    invalid: (message, reason, leased) => {
+      if (reason === 'content_invalid')
+        log.error({ messageId: message.message_id }, 'message has no content; it fails');
+      fail(message, { reason }, leased);
+    },
+    parked: delay,
+  };
+}
+
+function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

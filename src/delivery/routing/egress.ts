@@ -1,0 +1,52 @@
+import type { Config } from '../../config/schema.ts';
+import type { UseCase } from '../../store/domains/domains.ts';
+
+/**
+ * Source addresses. A region names the pool of each use case; a pool has one or more entries; a connection slot always
+ * uses the same entry.
+ */
+export interface EgressEntry {
+  hostname: string;
+  address?: string;
+  address6?: string;
+}
+
+/**
+ * always: an entry of the pool has an IPv6 address. if-need-be: the system chooses the source address, and IPv6 is used
+ * for hosts that have no IPv4 address. never: all entries have an IPv4 address only.
+ */
+export type Ipv6Use = 'always' | 'if-need-be' | 'never';
+
+export interface EgressPools {
+  poolOf(region: string, useCase: UseCase): string;
+  /** The entry that the nth connection of a site uses. */
+  entry(pool: string, connection: number): EgressEntry;
+  ipv6Of(pool: string): Ipv6Use;
+}
+
+export function createEgressPools(config: Config): EgressPools {
+  const fallback: EgressEntry = { hostname: config.hostname };
+  const pools = new Map<string, EgressEntry[]>();
+  for (const entry of config.delivery.egress) {
+    const egress: EgressEntry = {
+      hostname: entry.hostname ?? config.hostname,
+      ...(entry.address === undefined ? {} : { address: entry.address }),
+      ...(entry.address6 === undefined ? {} : { address6: entry.address6 }),
+    };
+    for (const pool of entry.pools) pools.set(pool, [...(pools.get(pool) ?? []), egress]);
+  }
+  const entries = (pool: string): EgressEntry[] => pools.get(pool) ?? pools.get('default') ?? [fallback];
+  return {
+    poolOf: (region, useCase) =>
+      config.regions.find(({ code }) => code === region)?.pools[useCase] ?? 'default',
+    entry: (pool, connection) => {
+      const list = entries(pool);
+      return list[connection % list.length] ?? fallback;
+    },
+    ipv6Of: (pool) => {
+      const list = entries(pool);
+      if (list.some(({ address6 }) => address6 !== undefined)) return 'always';
+      return list.some(({ address }) => address === undefined) ? 'if-need-be' : 'never';
+    },
+  };
+}

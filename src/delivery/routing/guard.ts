@@ -1,0 +1,52 @@
+import { isIP } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import ipaddr from 'ipaddr.js';
+import { parseListen } from '../../config/schema.ts';
+import { isPublic } from '../../dns/address-kinds.ts';
+
+/**
+ * Addresses that mail must not be delivered to: private networks, unless the operator allows them, and the listeners
+ * of this daemon. An attacker may publish an MX record that points to 127.0.0.1 or to a metadata service.
+ */
+export type AddressVerdict = 'allowed' | 'private-network' | 'own-address';
+
+export interface GuardOptions {
+  allowPrivateNetworks: boolean;
+  /** `host:port` of each listener. */
+  ownListeners: string[];
+}
+
+export interface Guard {
+  judge(address: string, port: number): AddressVerdict;
+}
+
+export function createGuard(options: GuardOptions): Guard {
+  const own = options.ownListeners.flatMap((text) => parseListen(text) ?? []);
+  return {
+    judge: (address, port) => {
+      const canonical = canonicalAddress(address);
+      const reaches = (host: string) =>
+        isSpecific(host) ? canonicalAddress(host) === canonical : isLocal(canonical);
+      if (own.some((listener) => listener.port === port && reaches(listener.host))) return 'own-address';
+      return options.allowPrivateNetworks || isPublic(address) ? 'allowed' : 'private-network';
+    },
+  };
+}
+
+/** Whether a listener is bound to one address; a wildcard or a name may mean any address of this machine. */
+function isSpecific(host: string): boolean {
+  return isIP(host) !== 0 && host !== '0.0.0.0' && host !== '::';
+}
+
+/** A connection to an unspecified address reaches this machine, too. */
+function isLocal(canonical: string): boolean {
+  if (['loopback', 'unspecified'].includes(ipaddr.parse(canonical).range())) return true;
+  return Object.values(networkInterfaces()).some((list) =>
+    list?.some((entry) => canonicalAddress(entry.address) === canonical),
+  );
+}
+
+/** One spelling of each address, an IPv4-mapped one as IPv4. */
+function canonicalAddress(address: string): string {
+  return ipaddr.process(address.split('%', 1)[0] ?? '').toString();
+}

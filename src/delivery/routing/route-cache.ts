@@ -1,0 +1,57 @@
+import { LRUCache } from 'lru-cache';
+import type { Clock } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import type { Ipv6Use } from './egress.ts';
+import type { RouteFinder, RouteResult } from './routes.ts';
+
+/** Caches routes. A caller never waits for a lookup: it gets null and is called back. */
+export interface RouteCache {
+  /** The route if it is known; null while it is looked up: then `onKnown` is called once it is known. */
+  get(destination: string, ipv6: Ipv6Use, onKnown: () => void): RouteResult | null;
+}
+
+export interface RouteCacheDeps {
+  finder: RouteFinder;
+  /** Monotonic. */
+  clock: Clock;
+  log: Log;
+}
+
+const MAX_CACHED = 50_000;
+const MIN_TTL_SECONDS = 5;
+
+export function createRouteCache({ finder, clock, log }: RouteCacheDeps): RouteCache {
+  const cache = new LRUCache<string, { result: RouteResult; until: number }>({ max: MAX_CACHED });
+  const pending = new Map<string, (() => void)[]>();
+
+  async function resolve(key: string, destination: string, ipv6: Ipv6Use): Promise<void> {
+    let result: RouteResult;
+    try {
+      result = await finder.find(destination, ipv6);
+    } catch (error) {
+      // An error of this program must not bounce mail: it is handled like a DNS failure, and logged.
+      log.error({ err: error, destination }, 'route lookup failed');
+      result = { kind: 'failure', failure: 'dns-trouble', ttl: MIN_TTL_SECONDS };
+    }
+    cache.set(key, { result, until: clock.now() + Math.max(result.ttl, MIN_TTL_SECONDS) * 1000 });
+    const waiting = pending.get(key) ?? [];
+    pending.delete(key);
+    for (const onKnown of waiting) onKnown();
+  }
+
+  return {
+    get: (destination, ipv6, onKnown) => {
+      const key = `${ipv6} ${destination}`;
+      const cached = cache.get(key);
+      if (cached !== undefined && cached.until > clock.now()) return cached.result;
+      const waiting = pending.get(key);
+      if (waiting) {
+        waiting.push(onKnown);
+        return null;
+      }
+      pending.set(key, [onKnown]);
+      void resolve(key, destination, ipv6);
+      return null;
+    },
+  };
+}

@@ -1,0 +1,195 @@
+import { isIP } from 'node:net';
+import type { DeliveryRoute } from '../../config/schema.ts';
+import { type Random, shuffled } from '../../core/random.ts';
+import { DnsError } from '../../dns/dns-error.ts';
+import type { Resolver } from '../../dns/resolver.ts';
+import type { LocalFailure } from '../../mail/classify/classify.ts';
+import type { TargetHost } from '../worker/protocol.ts';
+import type { Ipv6Use } from './egress.ts';
+import type { Guard } from './guard.ts';
+
+/**
+ * Where a destination's mail goes (RFC 5321 §5.1, RFC 7505). A configured route precedes MX records. A timeout or a
+ * SERVFAIL proves nothing about the domain: mail is deferred, never bounced.
+ */
+export type RouteResult =
+  | { kind: 'hosts'; hosts: TargetHost[]; route: DeliveryRoute | null; ttl: number }
+  | { kind: 'failure'; failure: LocalFailure; ttl: number };
+
+export interface RouteFinder {
+  find(destination: string, ipv6: Ipv6Use): Promise<RouteResult>;
+}
+
+export interface RouteFinderDeps {
+  resolver: Resolver;
+  random: Random;
+  guard: Guard;
+  routes: DeliveryRoute[];
+  port: number;
+  /** Names of this server: an MX host with one of them is a loop. */
+  ownNames: string[];
+}
+
+const MAX_HOSTS = 5;
+const MAX_ADDRESSES = 2;
+const FAILURE_TTL_SECONDS = 60;
+
+export function createRouteFinder(deps: RouteFinderDeps): RouteFinder {
+  const { resolver, random, guard, routes, port } = deps;
+  const ownNames = new Set(deps.ownNames.map((name) => name.toLowerCase()));
+
+  async function find(destination: string, ipv6: Ipv6Use): Promise<RouteResult> {
+    const route = routeFor(routes, destination);
+    if (route !== null) return viaRoute(route, ipv6);
+    const mx = await mailExchangers(resolver, destination, random);
+    if (mx.kind === 'failure') return mx;
+    const usable = withoutSelf(mx.exchangers, (name) => ownNames.has(name));
+    if (usable.length === 0) return failure('routing-loop', mx.ttl);
+    const resolved = await Promise.all(usable.slice(0, MAX_HOSTS).map((name) => addresses(name, ipv6)));
+    return choose(resolved, mx.ttl, mx.implicit);
+  }
+
+  /** A configured route may lead to a private network: the guard does not apply. */
+  async function viaRoute(route: DeliveryRoute, ipv6: Ipv6Use): Promise<RouteResult> {
+    const { found, ttl } = await addresses(route.host, ipv6);
+    if (found.length === 0) return failure('dns-trouble', FAILURE_TTL_SECONDS);
+    return {
+      kind: 'hosts',
+      hosts: [{ name: route.host, addresses: found.slice(0, MAX_ADDRESSES) }],
+      route,
+      ttl,
+    };
+  }
+
+  /** Addresses of a host, IPv6 and IPv4 alternating. */
+  async function addresses(name: string, ipv6: Ipv6Use): Promise<FoundAddresses> {
+    if (isIP(name) !== 0) return { name, found: [name], lookupFailed: false, unreachable: false, ttl: 3600 };
+    const families = await Promise.all([
+      ...(ipv6 === 'always' ? [lookUp(() => resolver.aaaa(name))] : []),
+      lookUp(() => resolver.a(name)),
+    ]);
+    const none = families.every(({ records, lookupFailed }) => records.length === 0 && !lookupFailed);
+    if (none && ipv6 !== 'always') {
+      const { records, lookupFailed, ttl } = await lookUp(() => resolver.aaaa(name));
+      const found = ipv6 === 'never' ? [] : shuffled(random, records);
+      return { name, found, lookupFailed, unreachable: records.length > found.length, ttl };
+    }
+    const lists = families.map((family) => shuffled(random, family.records));
+    const longest = Math.max(...lists.map((list) => list.length));
+    const found = Array.from({ length: longest }, (_, n) => lists.flatMap((list) => list[n] ?? [])).flat();
+    return {
+      name,
+      found,
+      lookupFailed: families.some((family) => family.lookupFailed),
+      unreachable: false,
+      ttl: Math.min(...families.map((family) => family.ttl)),
+    };
+  }
+
+  function choose(resolved: FoundAddresses[], mxTtl: number, implicit: boolean): RouteResult {
+    const hosts: TargetHost[] = [];
+    const refused = new Set<LocalFailure>();
+    for (const host of resolved) {
+      const allowed = host.found.filter((address) => {
+        const verdict = guard.judge(address, port);
+        if (verdict !== 'allowed') refused.add(verdict);
+        return verdict === 'allowed';
+      });
+      if (allowed.length > 0) hosts.push({ name: host.name, addresses: allowed.slice(0, MAX_ADDRESSES) });
+    }
+    const ttl = Math.min(mxTtl, ...resolved.map((host) => host.ttl));
+    if (hosts.length > 0) return { kind: 'hosts', hosts, route: null, ttl };
+    // A lookup that failed may succeed later; a failure is permanent only when all lookups succeeded.
+    if (resolved.some((host) => host.lookupFailed)) return failure('dns-trouble', FAILURE_TTL_SECONDS);
+    if (resolved.some((host) => host.unreachable)) return failure('ipv6-only', ttl);
+    if (refused.has('own-address')) return failure('own-address', ttl);
+    if (refused.has('private-network')) return failure('private-network', ttl);
+    // RFC 5321 §5.1: the name exists, but has neither an MX record nor an address.
+    return failure(implicit ? 'no-mail-service' : 'no-mail-host', ttl);
+  }
+
+  return { find };
+}
+
+interface FoundAddresses {
+  name: string;
+  found: string[];
+  /** An address family could not be looked up. */
+  lookupFailed: boolean;
+  /** The host has addresses, and this server has no source address for their family. */
+  unreachable: boolean;
+  ttl: number;
+}
+
+interface Exchanger {
+  name: string;
+  preference: number;
+}
+
+type MailExchangers =
+  | { kind: 'exchangers'; exchangers: Exchanger[]; ttl: number; implicit: boolean }
+  | { kind: 'failure'; failure: LocalFailure; ttl: number };
+
+/** MX hosts by preference, equal ones shuffled; the domain itself where there is no MX record (RFC 5321 §5.1). */
+async function mailExchangers(
+  resolver: Resolver,
+  destination: string,
+  random: Random,
+): Promise<MailExchangers> {
+  try {
+    const { records, ttl } = await resolver.mx(destination);
+    // RFC 7505: a single MX record whose name is the root.
+    if (records.every(({ exchange }) => exchange === '')) return failure('null-mx', ttl);
+    const exchangers = shuffled(random, records)
+      .filter(({ exchange }) => exchange !== '')
+      .map(({ exchange, preference }) => ({ name: exchange, preference }))
+      .sort((a, b) => a.preference - b.preference);
+    return { kind: 'exchangers', exchangers, ttl, implicit: false };
+  } catch (error) {
+    if (!(error instanceof DnsError)) throw error;
+    if (error.code === 'ENOTFOUND' || error.code === 'EBADNAME')
+      return failure('no-such-domain', FAILURE_TTL_SECONDS);
+    if (!error.absent) return failure('dns-trouble', FAILURE_TTL_SECONDS);
+    return {
+      kind: 'exchangers',
+      exchangers: [{ name: destination, preference: 0 }],
+      ttl: FAILURE_TTL_SECONDS,
+      implicit: true,
+    };
+  }
+}
+
+/** Removes this server and every host that is not preferred to it: they would return the mail (RFC 5321 §5.1). */
+function withoutSelf(exchangers: Exchanger[], isSelf: (name: string) => boolean): string[] {
+  const limit = Math.min(
+    ...exchangers.filter(({ name }) => isSelf(name)).map(({ preference }) => preference),
+  );
+  return exchangers.filter(({ preference }) => preference < limit).map(({ name }) => name);
+}
+
+function routeFor(routes: DeliveryRoute[], destination: string): DeliveryRoute | null {
+  return (
+    routes.find(({ match }) => match.toLowerCase() === destination) ??
+    routes.find(({ match }) => match === '*') ??
+    null
+  );
+}
+
+async function lookUp(
+  query: () => Promise<{ records: string[]; ttl: number }>,
+): Promise<{ records: string[]; ttl: number; lookupFailed: boolean }> {
+  try {
+    return { ...(await query()), lookupFailed: false };
+  } catch (error) {
+    if (!(error instanceof DnsError)) throw error;
+    return {
+      records: [],
+      ttl: FAILURE_TTL_SECONDS,
+      lookupFailed: !error.absent && error.code !== 'EBADNAME',
+    };
+  }
+}
+
+function failure(name: LocalFailure, ttl: number): { kind: 'failure'; failure: LocalFailure; ttl: number } {
+  return { kind: 'failure', failure: name, ttl };
+}

@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs';
+import type { QueuePriority } from '../../store/messages/queue.ts';
+
+/**
+ * A limit on all deliveries (sessions, content bytes in flight) that accounts and sites share. There are no fixed
+ * parts: an account or a site may use a multiple of what is free at the moment (dynamic thresholds), so one alone
+ * gets most of it, several get equal parts, and something is always left for the next one.
+ */
+export interface Budget {
+  /**
+   * Whether the share fits now. An account or a site that has nothing gets one share wherever one is free; a share of
+   * size 0 always fits.
+   */
+  admits(share: BudgetShare): boolean;
+  take(share: BudgetShare): void;
+  release(share: BudgetShare): void;
+  used(): number;
+}
+
+export interface BudgetShare {
+  account: string;
+  site: string;
+  priority: QueuePriority;
+  size: number;
+}
+
+/** How many times what is free an account may use, by priority. Alone that is 4/5 and 2/3. */
+const ACCOUNT_FACTOR = [4, 2] as const;
+/** The same for a site: alone 2/3 and 1/2. */
+const SITE_FACTOR = [2, 1] as const;
+/** The share of the whole that all marketing mail together may use. */
+const MARKETING_SHARE = 0.9;
+
+export function createBudget(total: number): Budget {
+  const accounts = new Map<string, number>();
+  const sites = new Map<string, number>();
+  let used = 0;
+
+  const add = (to: Map<string, number>, key: string, size: number) => {
+    const sum = (to.get(key) ?? 0) + size;
+    if (sum > 0) to.set(key, sum);
+    else to.delete(key);
+  };
+  const change = ({ account, site }: BudgetShare, size: number) => {
+    used += size;
+    add(accounts, account, size);
+    add(sites, site, size);
+  };
+
+  return {
+    admits: ({ account, site, priority, size }) => {
+      if (size === 0) return true;
+      // A share larger than the whole is admitted alone, instead of never.
+      if (used === 0) return true;
+      const free = (priority === 0 ? total : total * MARKETING_SHARE) - used;
+      if (size > free) return false;
+      const ofAccount = accounts.get(account) ?? 0;
+      if (ofAccount > 0 && ofAccount + size > free * ACCOUNT_FACTOR[priority]) return false;
+      const ofSite = sites.get(site) ?? 0;
+      return ofSite === 0 || ofSite + size <= free * SITE_FACTOR[priority];
+    },
+    take: (share) => change(share, share.size),
+    release: (share) => change(share, -share.size),
+    used: () => used,
+  };
+}
+
+/** Concurrent sessions where the configuration sets no number and the process has enough file descriptors. */
+const DEFAULT_CONNECTIONS = 500;
+/** File descriptors that listeners and the database use. */
+const OTHER_FILES = 64;
+/** As many connections may be idle as are in use, and the listeners need as many again. */
+const FILES_PER_CONNECTION = 4;
+
+/** The default of `delivery.connections` for a limit of open files; null: no limit. */
+export function defaultConnections(files: number | null): number {
+  if (files === null) return DEFAULT_CONNECTIONS;
+  const affordable = Math.floor((files - OTHER_FILES) / FILES_PER_CONNECTION);
+  return Math.min(DEFAULT_CONNECTIONS, Math.max(1, affordable));
+}
+
+/** The soft limit of open files (proc(5)); null where the system reports none. */
+export function openFilesLimit(file = '/proc/self/limits'): number | null {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch {
+    // Only Linux has this file; elsewhere the default is used.
+    return null;
+  }
+  const limit = Number(/^Max open files\s+(\d+)/m.exec(text)?.[1] ?? 'unlimited');
+  return Number.isSafeInteger(limit) ? limit : null;
+}

@@ -1,0 +1,252 @@
+import { type Clock, iso, SECOND } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import type { LocalFailure } from '../../mail/classify/classify.ts';
+import type { UseCase } from '../../store/domains/domains.ts';
+import {
+  type QueuedMessage,
+  type QueueKey,
+  queueKeyText,
+  type ReadyMessage,
+} from '../../store/messages/queue.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Leases } from '../leases.ts';
+import type { LocalAttempts } from '../local-attempts.ts';
+import type { EgressPools } from '../routing/egress.ts';
+import type { RouteCache } from '../routing/route-cache.ts';
+import type { Claims } from './claims.ts';
+import type { Parking } from './parking.ts';
+import type { Assignment, Site } from './site.ts';
+import type { Sites } from './sites.ts';
+
+/**
+ * Reads ready messages from the queue into the backlogs of their sites. Memory holds only what was read ahead for
+ * sites that have capacity, and losing it does no harm: the database shows a message as waiting until it is leased.
+ *
+ * What cannot be read is skipped and tried again later, each row and each key on its own: a damaged row delays no
+ * other mail.
+ */
+export interface QueueReader {
+  /** Forgets what was looked up for the last batch of reads. Call before each batch of `read`. */
+  startBatch(): void;
+  /**
+   * Reads what of a key can be sent now. A key that finds no capacity waits at its site. Returns the number of
+   * messages read. `filled` gets the sites whose backlog grew.
+   */
+  read(key: QueueKey, competing: number, filled: Set<Site>): number;
+  /** Fails the oldest messages of a key whose time is over: its site is suspended. Yields before each read. */
+  expiring(key: QueueKey): Generator<void, void>;
+  /** Why a due message is not sent: its site is suspended; null: no obstacle is known. */
+  obstacle(message: QueuedMessage): string | null;
+  /** Keys that cannot be read at present. */
+  unreadable(): number;
+  /** Forgets keys that were unreadable and have no more mail. */
+  sweep(): void;
+}
+
+export interface QueueReaderDeps {
+  clock: Clock;
+  monotonic: Clock;
+  log: Log;
+  tables: Tables;
+  claims: Claims;
+  parking: Parking;
+  sites: Sites;
+  routes: RouteCache;
+  egress: EgressPools;
+  /** These two release the claim on the message. */
+  localAttempts: Pick<LocalAttempts, 'routeFailed' | 'simulate' | 'unprepared' | 'expired'>;
+  leases: Pick<Leases, 'postpone'>;
+  /** Called when a key can be read again: its route became known, or it may have more messages. */
+  onReadable(key: QueueKey): void;
+}
+
+/** Messages read of one key at a time. */
+const READ_BATCH_SIZE = 200;
+/** A key with more claimed messages than this is not read until some of them are done. */
+const MAX_CLAIMED_OF_KEY = 5000;
+/** A key's smallest share of its site's capacity, so that many small turns do not cause many small reads. */
+export const MIN_SHARE = 10;
+const EXPIRY_BATCH_SIZE = 100;
+const FIRST_QUARANTINE_MS = 2 * SECOND;
+const MAX_QUARANTINE_MS = 300 * SECOND;
+const MAX_QUARANTINED = 10_000;
+
+type Target =
+  | { kind: 'site'; site: Site; assignment: Assignment }
+  | { kind: 'simulator' }
+  | { kind: 'failure'; failure: LocalFailure }
+  /** The route is being looked up; the key is read again when it is known. */
+  | { kind: 'unknown' };
+
+export function createQueueReader(deps: QueueReaderDeps): QueueReader {
+  const { clock, monotonic, log, tables, claims, parking, sites, routes, egress, localAttempts, leases } =
+    deps;
+  /** Egress pools of the domains in this batch. */
+  const pools: Record<UseCase, Map<string, string>> = { tx: new Map(), mk: new Map() };
+  /** Keys that could not be read. */
+  const quarantine = new Map<string, { until: number; waitMs: number }>();
+
+  function read(key: QueueKey, competing: number, filled: Set<Site>): number {
+    const known = claims.countOf(key);
+    if (known > MAX_CLAIMED_OF_KEY) return 0;
+    const limit = READ_BATCH_SIZE + known;
+    const seqs = tables.queue.readySeqs(key, limit);
+    let share = Number.POSITIVE_INFINITY;
+    let first: Site | null = null;
+    let taken = 0;
+    for (const seq of seqs) {
+      if (claims.has(seq)) continue;
+      if (taken >= share) {
+        first?.wait(key);
+        return taken;
+      }
+      const message = readMessage(seq, key);
+      if (message === null) continue;
+      // The messages of a key may leave through different pools: each is routed separately.
+      const target = targetOf(message, key);
+      if (target === null) continue;
+      if (target.kind === 'unknown') return taken;
+      if (target.kind === 'site' && first === null) {
+        first = target.site;
+        share = shareOf(first, key, competing);
+      }
+      if (target.kind === 'site' && (share <= 0 || target.site.capacity(key.priority) <= 0)) {
+        target.site.wait(key);
+        return taken;
+      }
+      taken++;
+      claims.add(message);
+      if (target.kind === 'simulator') localAttempts.simulate(message);
+      else if (target.kind === 'failure') localAttempts.routeFailed(message, target.failure);
+      else {
+        target.site.add(target.assignment);
+        filled.add(target.site);
+      }
+    }
+    if (seqs.length === limit) {
+      // There may be more.
+      if (first === null) deps.onReadable(key);
+      else first.wait(key);
+    }
+    return taken;
+  }
+
+  /** Null when the message may not be taken now, or cannot be read. */
+  function readMessage(seq: number, key: QueueKey): ReadyMessage | null {
+    let message: ReadyMessage | null;
+    try {
+      message = tables.queue.ready(seq);
+    } catch (error) {
+      log.error({ err: error, message: seq }, 'queued message could not be read; trying again later');
+      claims.holdOff({ seq, ...key });
+      return null;
+    }
+    if (message === null) return null;
+    const waitMs = parking.domainWait(message.domain_id);
+    if (waitMs === 0) return message;
+    // Mail of a parked domain leaves the ready part of the queue, where it would precede all later mail.
+    claims.add(message);
+    leases.postpone(message, waitMs);
+    return null;
+  }
+
+  /** Null when what decides about the target cannot be read. */
+  function targetOf(message: ReadyMessage, key: QueueKey): Target | null {
+    try {
+      return findTarget(message, key);
+    } catch (error) {
+      claims.add(message);
+      localAttempts.unprepared(message, error);
+      return null;
+    }
+  }
+
+  function findTarget(message: ReadyMessage, key: QueueKey): Target {
+    if (message.simulated === 1) return { kind: 'simulator' };
+    const pool = poolOf(message);
+    const result = routes.get(message.destination, egress.ipv6Of(pool), () => deps.onReadable(key));
+    if (result === null) return { kind: 'unknown' };
+    if (result.kind === 'failure') return result;
+    const { hosts, route } = result;
+    return {
+      kind: 'site',
+      site: sites.of(message.destination, hosts, route, pool),
+      assignment: { message, hosts, route, readAt: monotonic.now() },
+    };
+  }
+
+  /** Called for every message of a batch; reads each domain once. */
+  function poolOf(message: QueuedMessage): string {
+    const known = pools[message.use_case].get(message.domain_id);
+    if (known !== undefined) return known;
+    const pool = readPool(message);
+    pools[message.use_case].set(message.domain_id, pool);
+    return pool;
+  }
+
+  function readPool({ domain_id, use_case }: QueuedMessage): string {
+    return egress.poolOf(tables.domains.byId(domain_id)?.region ?? '', use_case);
+  }
+
+  /** The site's capacity divided among the keys that compete for it. */
+  function shareOf(site: Site, { priority }: QueueKey, competing: number): number {
+    const capacity = site.capacity(priority);
+    const share = Math.ceil(capacity / (1 + competing + site.waitingCount()));
+    return Math.min(capacity, Math.max(MIN_SHARE, share));
+  }
+
+  function* expiring(key: QueueKey): Generator<void, void> {
+    yield;
+    for (const seq of tables.queue.readySeqs(key, EXPIRY_BATCH_SIZE)) {
+      yield;
+      const message = claims.has(seq) ? null : readMessage(seq, key);
+      if (message === null) continue;
+      if (message.expires_at > clock.now()) return;
+      claims.add(message);
+      localAttempts.expired(message, `the mail hosts of ${message.destination} cannot be reached`);
+    }
+  }
+
+  return {
+    startBatch: () => {
+      pools.tx.clear();
+      pools.mk.clear();
+    },
+    read: (key, competing, filled) => {
+      const text = queueKeyText(key);
+      if (parking.accountWait(key.account_id) > 0) return 0;
+      if ((quarantine.get(text)?.until ?? 0) > monotonic.now()) return 0;
+      try {
+        const count = read(key, competing, filled);
+        quarantine.delete(text);
+        return count;
+      } catch (error) {
+        const previous = quarantine.get(text)?.waitMs ?? FIRST_QUARANTINE_MS / 2;
+        const waitMs = Math.min(previous * 2, MAX_QUARANTINE_MS);
+        if (quarantine.size < MAX_QUARANTINED)
+          quarantine.set(text, { until: monotonic.now() + waitMs, waitMs });
+        log.error(
+          { err: error, accountId: key.account_id, destination: key.destination, waitMs },
+          "an account's queued mail to a destination could not be read; trying again later",
+        );
+        return 0;
+      }
+    },
+    expiring,
+    obstacle: (message) => {
+      if (message.simulated === 1) return null;
+      const pool = readPool(message);
+      const result = routes.get(message.destination, egress.ipv6Of(pool), () => {});
+      if (result?.kind !== 'hosts') return null;
+      const site = sites.find(message.destination, result.hosts, result.route, pool);
+      const ms = site?.suspendedMs() ?? 0;
+      if (ms === 0) return null;
+      return `the mail hosts of ${message.destination} cannot be reached, and are tried again at ${iso(clock.now() + ms)}`;
+    },
+    unreadable: () => quarantine.size,
+    sweep: () => {
+      const before = monotonic.now() - MAX_QUARANTINE_MS;
+      for (const [key, { until }] of quarantine) if (until < before) quarantine.delete(key);
+    },
+  };
+}

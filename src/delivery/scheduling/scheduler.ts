@@ -1,0 +1,183 @@
+import { type Clock, SECOND } from '../../core/clock.ts';
+import type { QueueKey, QueuePriority } from '../../store/messages/queue.ts';
+import { queueKeyText } from '../../store/messages/queue.ts';
+import type { Flights } from '../flights.ts';
+import type { Leases } from '../leases.ts';
+import type { Claims } from './claims.ts';
+import { MIN_SHARE, type QueueReader } from './queue-reader.ts';
+import type { Assignment, Site } from './site.ts';
+import type { Sites } from './sites.ts';
+
+/**
+ * Decides who is sent next. A queue key is read when it has new mail, when its route became known, and when its site
+ * has capacity again: the site holds the keys it had no capacity for, in order, so that they take turns (fairness
+ * between accounts and destinations). The scan of the queue (queue-scan.ts) finds what was missed.
+ */
+export interface Scheduler {
+  start(): void;
+  /** Reads a key soon: it has new mail (committed), or can be read again. */
+  request(key: QueueKey): void;
+  /** Sends what the site may send now, and reads ahead for it. */
+  advance(site: Site): void;
+  /** A slot of the site, and its share of the budgets, are free again. */
+  released(site: Site): void;
+  /** Starts nothing any more and drops what was read ahead. */
+  stop(): void;
+}
+
+export interface SchedulerDeps {
+  /** Monotonic. */
+  clock: Clock;
+  sites: Sites;
+  claims: Pick<Claims, 'release'>;
+  reader: Pick<QueueReader, 'startBatch' | 'read'>;
+  flights: Pick<Flights, 'admits' | 'start'>;
+  leases: Pick<Leases, 'take' | 'putBack'>;
+  /** Whether anything may be started. */
+  mayStart(): boolean;
+  /** Runs a task in a later turn of the event loop. Default: setImmediate. */
+  defer?: (task: () => void) => void;
+}
+
+/** Keys in memory that are about to be read; the scan finds the others again. */
+const MAX_REQUESTED_KEYS = 10_000;
+/** Messages read in one turn of the event loop. */
+const READ_BATCH_SIZE = 500;
+/** A message that was read longer ago than this is dropped, so that other keys get a turn. */
+const STALE_MS = 2 * SECOND;
+/** Blocked sites that are tried when something they all wait for is released. */
+const WAKE_BATCH_SIZE = 8;
+const PRIORITIES: readonly QueuePriority[] = [0, 1];
+
+export function createScheduler(deps: SchedulerDeps): Scheduler {
+  const { clock, sites, claims, reader, flights, leases, defer = setImmediate } = deps;
+  /** Keys to read, in order. */
+  const requested = new Map<string, QueueKey>();
+  /** Sites whose mail the budgets do not admit at present, with transactional mail and without. */
+  const blocked: [Set<Site>, Set<Site>] = [new Set(), new Set()];
+  let scheduled = false;
+  let running = false;
+
+  function request({ priority, account_id, destination }: QueueKey): void {
+    if (!running || requested.size >= MAX_REQUESTED_KEYS) return;
+    const key = { priority, account_id, destination };
+    requested.set(queueKeyText(key), key);
+    schedule();
+  }
+
+  function schedule(): void {
+    if (scheduled) return;
+    scheduled = true;
+    defer(() => {
+      scheduled = false;
+      readRequested();
+    });
+  }
+
+  function readRequested(): void {
+    if (!running || requested.size === 0 || !deps.mayStart()) return;
+    reader.startBatch();
+    const filled = new Set<Site>();
+    let read = 0;
+    // Transactional keys first, in whatever order they were requested.
+    for (const priority of PRIORITIES) {
+      for (const [text, key] of requested) {
+        if (read >= READ_BATCH_SIZE) break;
+        if (key.priority !== priority) continue;
+        requested.delete(text);
+        read += 1 + reader.read(key, requested.size, filled);
+      }
+    }
+    for (const site of filled) advance(site);
+    if (requested.size > 0) schedule();
+  }
+
+  function advance(site: Site): void {
+    if (!running || !deps.mayStart()) return;
+    for (const set of blocked) set.delete(site);
+    // What a suspended site has read need not stay in memory.
+    dropBacklog(site, site.isSuspended() ? Number.POSITIVE_INFINITY : clock.now() - STALE_MS);
+    startDeliveries(site);
+    leaseAhead(site);
+    if (!site.isSuspended()) requestWaiting(site);
+  }
+
+  function startDeliveries(site: Site): void {
+    for (;;) {
+      const next = site.reserve(admits(site));
+      if (next === 'refused') blocked[site.backlogSize(0) > 0 ? 0 : 1].add(site);
+      if (typeof next === 'string') return;
+      flights.start(next);
+    }
+  }
+
+  /** Leases what the slots that are freed next will need. */
+  function leaseAhead(site: Site): void {
+    for (;;) {
+      const assignment = site.nextToLease(admits(site));
+      if (assignment === null) return;
+      const { message } = assignment;
+      leases.take(
+        message,
+        (taken) => {
+          if (taken && running) {
+            site.addLeased(assignment);
+            if (site.hasFreeSlot()) advance(site);
+            return;
+          }
+          site.leaseEnded();
+          if (taken) leases.putBack(message, 0);
+        },
+        site.leaseEnded,
+      );
+    }
+  }
+
+  /** Reads again when half of the lookahead is used up: fewer, larger reads. */
+  function requestWaiting(site: Site): void {
+    for (const priority of PRIORITIES) {
+      if (site.backlogSize(priority) * 2 > site.lookahead()) continue;
+      // Only as many as can get a share each: the others keep their places.
+      const count = Math.ceil(site.capacity(priority) / MIN_SHARE);
+      for (const key of site.takeWaiting(priority, count)) request(key);
+    }
+  }
+
+  function dropBacklog(site: Site, readBefore: number): void {
+    const { unleased, leased } = site.drop(readBefore);
+    for (const message of unleased) claims.release(message);
+    for (const message of leased) leases.putBack(message, 0);
+  }
+
+  function admits(site: Site): (assignment: Assignment) => boolean {
+    return ({ message }) => flights.admits(site, message);
+  }
+
+  /** Advances sites that wait for the budgets, those with transactional mail first; who still has to wait goes last. */
+  function wakeBlocked(): void {
+    const woken: Site[] = [];
+    for (const set of blocked) {
+      for (const site of set) {
+        if (woken.length >= WAKE_BATCH_SIZE) break;
+        woken.push(site);
+      }
+    }
+    for (const site of woken) advance(site);
+  }
+
+  return {
+    start: () => {
+      running = true;
+    },
+    request,
+    advance,
+    released: (site) => {
+      wakeBlocked();
+      advance(site);
+    },
+    stop: () => {
+      running = false;
+      for (const site of sites.all()) dropBacklog(site, Number.POSITIVE_INFINITY);
+    },
+  };
+}

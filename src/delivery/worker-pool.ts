@@ -1,0 +1,249 @@
+import { Worker } from 'node:worker_threads';
+import { type Clock, MINUTE, SECOND } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { AttemptReport, DeliveryJob, FromWorker, ToWorker, WorkerSetup } from './worker/protocol.ts';
+
+/**
+ * The worker threads. All jobs of a connection slot go to the same worker. Each job that is sent comes back exactly
+ * once: as a report, or through `onLost`, `onReturned` or `onUnsendable`. When a thread dies another one is started,
+ * after a pause that grows while threads die before they have reported anything; jobs that are sent meanwhile wait.
+ */
+export interface WorkerPool {
+  /** `worker`: any non-negative integer; equal numbers select the same worker. */
+  send(worker: number, job: DeliveryJob): void;
+  /** Number of threads that run at the moment. */
+  running(): number;
+  /** Terminates threads that hold a job for far longer than any job may take. Call periodically. */
+  check(): void;
+  /**
+   * Lets the workers end the jobs in progress, `graceMs` at most; resolves soon after that in any case. Jobs without a
+   * report go to `onReturned` or `onLost`.
+   */
+  stop(graceMs: number): Promise<void>;
+}
+
+export interface WorkerPoolOptions {
+  script: URL;
+  workers: number;
+  /** Idle connections of all workers together at most. */
+  idleConnections: number;
+  monotonic: Clock;
+  log: Log;
+  onReports(reports: AttemptReport[]): void;
+  /** The worker died while it worked on these: they may have been sent. */
+  onLost(ids: number[]): void;
+  /** The worker had not begun these. */
+  onReturned(ids: number[]): void;
+  /** The job cannot be posted to a thread. */
+  onUnsendable(id: number, error: unknown): void;
+}
+
+const FIRST_PAUSE_MS = 200;
+const MAX_PAUSE_MS = 30 * SECOND;
+/** A worker ends each message after 15 minutes itself. */
+const JOB_TIMEOUT_MS = 20 * MINUTE;
+/** After the grace period a thread has this long to report, and then this long to terminate. */
+const EXIT_TIMEOUT_MS = 2 * SECOND;
+
+interface Thread {
+  worker: Worker;
+  /** The number of jobs that the thread began; the thread counts. */
+  begun: Int32Array;
+  posted: number;
+  reported: boolean;
+  exited: Promise<void>;
+}
+
+/** A worker: one thread after the other, and the jobs that it has. */
+interface WorkerHandle {
+  index: number;
+  /** Null: the last one died, and the next one is not started yet. */
+  thread: Thread | null;
+  /** Posted and not reported; `order` counts the jobs of this thread from 0. */
+  held: Map<number, { order: number; postedAt: number }>;
+  outbox: DeliveryJob[];
+  flushing: boolean;
+  pause: number;
+  restart: NodeJS.Timeout | null;
+}
+
+export function createWorkerPool(options: WorkerPoolOptions): WorkerPool {
+  const { log, monotonic } = options;
+  let stopping = false;
+  const handles = Array.from({ length: options.workers }, (_, index): WorkerHandle => {
+    const handle = {
+      index,
+      thread: null,
+      held: new Map(),
+      outbox: [],
+      flushing: false,
+      pause: 0,
+      restart: null,
+    };
+    start(handle);
+    return handle;
+  });
+
+  function start(handle: WorkerHandle): void {
+    const begun = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+    const workerData: WorkerSetup = {
+      begun,
+      idleConnections: Math.max(1, Math.floor(options.idleConnections / options.workers)),
+    };
+    const worker = new Worker(options.script, { workerData });
+    const thread: Thread = {
+      worker,
+      begun: new Int32Array(begun),
+      posted: 0,
+      reported: false,
+      exited: new Promise((resolve) => {
+        // All messages of the thread precede this event.
+        worker.once('exit', () => {
+          died(handle, thread);
+          resolve();
+        });
+      }),
+    };
+    handle.thread = thread;
+    worker.on('message', (message: FromWorker) => receive(handle, message));
+    worker.on('error', (error) => log.error({ err: error, worker: handle.index }, 'delivery worker failed'));
+    flush(handle);
+  }
+
+  function receive(handle: WorkerHandle, message: FromWorker): void {
+    if (message.kind === 'fault')
+      log.error({ message: message.id, fault: message.error }, 'delivery worker failed on one message');
+    if (message.kind === 'stopped') {
+      // The thread begins nothing any more and has reported what it began: no host was offered the other jobs.
+      const left = [...handle.held.keys()];
+      handle.held.clear();
+      options.onReturned(left);
+    }
+    if (message.kind !== 'reports') return;
+    if (handle.thread !== null) handle.thread.reported = true;
+    const known = message.reports.filter(({ id }) => handle.held.delete(id));
+    options.onReports(known);
+  }
+
+  function died(handle: WorkerHandle, thread: Thread): void {
+    handle.thread = null;
+    const begun = Atomics.load(thread.begun, 0);
+    const lost: number[] = [];
+    const returned: number[] = [];
+    for (const [id, { order }] of handle.held) (order < begun ? lost : returned).push(id);
+    handle.held.clear();
+    if (!stopping) scheduleRestart(handle, thread, { lost: lost.length, returned: returned.length });
+    else if (lost.length + returned.length > 0)
+      log.error(
+        { worker: handle.index, lost: lost.length, returned: returned.length },
+        'delivery worker ended early',
+      );
+    if (lost.length > 0) options.onLost(lost);
+    if (returned.length > 0) options.onReturned(returned);
+  }
+
+  function scheduleRestart(handle: WorkerHandle, thread: Thread, messages: object): void {
+    handle.pause =
+      thread.reported || handle.pause === 0 ? FIRST_PAUSE_MS : Math.min(handle.pause * 2, MAX_PAUSE_MS);
+    log.error(
+      { worker: handle.index, ...messages, restartMs: handle.pause },
+      'delivery worker ended; starting another',
+    );
+    restartLater(handle);
+  }
+
+  function restartLater(handle: WorkerHandle): void {
+    handle.restart = setTimeout(() => {
+      handle.restart = null;
+      try {
+        start(handle);
+      } catch (error) {
+        handle.pause = MAX_PAUSE_MS;
+        log.error({ err: error, worker: handle.index }, 'delivery worker could not be started; trying again');
+        restartLater(handle);
+      }
+    }, handle.pause);
+  }
+
+  /** Jobs that are sent in the same turn of the event loop are posted as one message. */
+  function flush(handle: WorkerHandle): void {
+    handle.flushing = false;
+    const { thread, outbox } = handle;
+    if (thread === null || outbox.length === 0) return;
+    handle.outbox = [];
+    try {
+      post(handle, thread, outbox);
+    } catch (error) {
+      if (outbox.length === 1 && outbox[0] !== undefined) {
+        options.onUnsendable(outbox[0].id, error);
+        return;
+      }
+      // One of them cannot be cloned; nothing was posted.
+      for (const job of outbox) {
+        handle.outbox = [job];
+        flush(handle);
+      }
+    }
+  }
+
+  function post(handle: WorkerHandle, thread: Thread, jobs: DeliveryJob[]): void {
+    const message: ToWorker = { kind: 'jobs', jobs };
+    thread.worker.postMessage(
+      message,
+      jobs.map(({ content }) => content.octets.buffer),
+    );
+    const postedAt = monotonic.now();
+    for (const { id } of jobs) handle.held.set(id, { order: thread.posted++, postedAt });
+  }
+
+  async function stopHandle(handle: WorkerHandle, graceMs: number): Promise<void> {
+    if (handle.restart !== null) clearTimeout(handle.restart);
+    const unsent = handle.outbox.splice(0).map(({ id }) => id);
+    if (unsent.length > 0) options.onReturned(unsent);
+    const { thread } = handle;
+    if (thread === null) return;
+    const stop: ToWorker = { kind: 'stop', graceMs };
+    thread.worker.postMessage(stop);
+    if (await within(thread.exited, graceMs + EXIT_TIMEOUT_MS)) return;
+    log.error({ worker: handle.index }, 'delivery worker did not end in time; terminating it');
+    if (await within(Promise.all([thread.worker.terminate(), thread.exited]), EXIT_TIMEOUT_MS)) return;
+    died(handle, thread);
+  }
+
+  return {
+    send: (worker, job) => {
+      const handle = handles[worker % handles.length];
+      if (handle === undefined) throw new Error('the pool has no workers');
+      handle.outbox.push(job);
+      if (handle.flushing) return;
+      handle.flushing = true;
+      setImmediate(flush, handle);
+    },
+    running: () => handles.filter(({ thread }) => thread !== null).length,
+    check: () => {
+      const before = monotonic.now() - JOB_TIMEOUT_MS;
+      for (const { index, thread, held } of handles) {
+        // Jobs are in the order in which they were posted.
+        const [oldest] = held.values();
+        if (thread === null || oldest === undefined || oldest.postedAt > before) continue;
+        log.error({ worker: index }, 'delivery worker exceeded the time limit of a message; terminating it');
+        void thread.worker.terminate();
+      }
+    },
+    stop: async (graceMs) => {
+      stopping = true;
+      await Promise.all(handles.map((handle) => stopHandle(handle, graceMs)));
+    },
+  };
+}
+
+/** Whether `work` resolves in time. */
+async function within(work: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), ms);
+  });
+  const inTime = await Promise.race([work.then(() => true), late]);
+  clearTimeout(timer);
+  return inTime;
+}

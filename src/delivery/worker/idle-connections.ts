@@ -1,0 +1,73 @@
+import type { Connection, ConnectionTerms } from './connection.ts';
+import type { DeliveryJob } from './protocol.ts';
+
+/**
+ * The idle connections, at most one for each slot. `take` removes a connection, `put` returns it. A connection that the
+ * server closes, or that is idle for too long, is removed by itself.
+ */
+export interface IdleConnections {
+  /** The slot's connection if it suits this job, too; one that does not is closed. */
+  take(job: DeliveryJob): Connection | null;
+  /** Stores the connection for the slot's next job; one that has reached its number of messages is closed. */
+  put(job: DeliveryJob, connection: Connection): void;
+  closeAll(): void;
+}
+
+/** `limit`: idle connections at most; the one that has been idle longest is closed for the next. */
+export function createIdleConnections(limit = Number.POSITIVE_INFINITY): IdleConnections {
+  const idle = new Map<string, { connection: Connection; terms: ConnectionTerms }>();
+  const remove = (slot: string) => {
+    const found = idle.get(slot);
+    if (!found) return null;
+    idle.delete(slot);
+    found.connection.wire.endIdle();
+    return found;
+  };
+  return {
+    take: (job) => {
+      const found = remove(job.slot);
+      if (!found) return null;
+      if (suits(found.connection, job) && equalTerms(found.terms, job)) return found.connection;
+      found.connection.wire.quit();
+      return null;
+    },
+    put: (job, connection) => {
+      const { wire } = connection;
+      if (wire.dead()) return;
+      if (connection.transactions >= job.messagesPerConnection || job.idleMs <= 0) {
+        wire.quit();
+        return;
+      }
+      remove(job.slot)?.connection.wire.quit();
+      for (const slot of idle.keys()) {
+        if (idle.size < limit) break;
+        remove(slot)?.connection.wire.quit();
+      }
+      const { port, tls, auth, egress } = job;
+      idle.set(job.slot, { connection, terms: { port, tls, egress, ...(auth ? { auth } : {}) } });
+      wire.startIdle(job.idleMs, () => idle.delete(job.slot));
+    },
+    closeAll: () => {
+      for (const slot of idle.keys()) remove(slot)?.connection.wire.quit();
+    },
+  };
+}
+
+function suits(connection: Connection, job: DeliveryJob): boolean {
+  return job.hosts.some(
+    (host) => host.name === connection.host && host.addresses.includes(connection.address),
+  );
+}
+
+function equalTerms(a: ConnectionTerms, b: ConnectionTerms): boolean {
+  return (
+    a.port === b.port &&
+    a.tls === b.tls &&
+    a.auth?.user === b.auth?.user &&
+    a.auth?.password === b.auth?.password &&
+    a.auth?.allowUnverified === b.auth?.allowUnverified &&
+    a.egress.hostname === b.egress.hostname &&
+    a.egress.address === b.egress.address &&
+    a.egress.address6 === b.egress.address6
+  );
+}

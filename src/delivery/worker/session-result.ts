@@ -1,0 +1,57 @@
+import type { SmtpPhase, SmtpReply } from '../../mail/reply.ts';
+
+/** How one session with one address ended, and which of several results counts. Pure. */
+export type SessionResult =
+  /** The server's reply decides. 2xx only at `dot`: delivered. */
+  | { kind: 'answered'; phase: SmtpPhase; reply: SmtpReply }
+  /** This side does not offer the message to this server; the reply is this side's. */
+  | { kind: 'refused'; phase: SmtpPhase; reply: SmtpReply; nextHost: boolean }
+  /** No deciding reply: the connection failed, or the server closed it with 421, which is `reply`. */
+  | { kind: 'broken'; phase: SmtpPhase; reply: SmtpReply | null; error: string }
+  /** Lost after the final dot: the server may have taken the message. */
+  | { kind: 'unanswered'; phase: 'dot'; reply: null; error: string };
+
+/**
+ * TLS is required and not available. Temporary: a policy that cannot be met now defers the mail, it does not bounce it
+ * (RFC 8461 §5).
+ */
+export function insecure(phase: SmtpPhase, text: string): SessionResult {
+  return { kind: 'refused', phase, reply: { code: 454, enhanced: '4.7.5', text }, nextHost: true };
+}
+
+/** What follows a session: after a reply about the recipient or the message no other host is tried. */
+export type NextStep = 'conclude' | 'next-host' | 'next-address';
+
+export function nextStep(result: SessionResult): NextStep {
+  const { kind, phase } = result;
+  if (kind === 'answered') return isDecisive(phase) && !isTransient(result.reply) ? 'conclude' : 'next-host';
+  if (kind === 'refused') return result.nextHost ? 'next-host' : 'conclude';
+  if (kind === 'broken') return phase === 'connect' ? 'next-address' : 'next-host';
+  return 'conclude';
+}
+
+/**
+ * The more significant of two results that did not decide: a deferral, then a session that the server ended, then a
+ * requirement of this side that was not met, then a refusal before RCPT (other hosts may accept the mail later, so a
+ * deferral by any host ranks higher), then a failed connection. The later one of equals.
+ */
+export function moreSignificant(earlier: SessionResult | null, later: SessionResult): SessionResult {
+  return earlier !== null && significance(earlier) > significance(later) ? earlier : later;
+}
+
+function significance(result: SessionResult): number {
+  if (result.kind === 'unanswered') return 6;
+  if (result.kind === 'broken') return result.reply ? 3 : 0;
+  if (!isTransient(result.reply)) return 1;
+  if (result.kind === 'refused') return 2;
+  return isDecisive(result.phase) ? 5 : 4;
+}
+
+/** Replies in these phases concern the message or its recipient; earlier ones this side or the server. */
+function isDecisive(phase: SmtpPhase): boolean {
+  return phase === 'rcpt' || phase === 'data' || phase === 'dot';
+}
+
+function isTransient(reply: SmtpReply): boolean {
+  return reply.code >= 400 && reply.code < 500;
+}

@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { DAY, HOUR, MINUTE } from '../../src/core/clock.ts';
+import { createLog } from '../../src/core/log.ts';
+import { createClockWatch, createQueueRebase } from '../../src/delivery/clock-jumps.ts';
+import type { MessageStatus } from '../../src/store/messages/messages.ts';
+import { HELD } from '../../src/store/messages/queue.ts';
+import { enqueue, heldClock, startStore } from '../support/store.ts';
+
+const LIFE = { tx: 2 * DAY, mk: 4 * DAY };
+
+function start() {
+  const held = heldClock(0);
+  let reads = 0;
+  // As performance.now() does, with fractions of a millisecond.
+  const monotonic = { now: () => held.now() + (reads++ % 5) / 10, advance: held.advance };
+  let offset = Date.UTC(2026, 0, 15, 12);
+  const clock = { now: () => offset + held.now(), advance: held.advance };
+  const store = startStore(clock);
+  const { tables } = store;
+  const rebase = createQueueRebase({
+    clock,
+    watch: createClockWatch(clock, monotonic),
+    retry: { max: 4 * HOUR, expireMarketing: LIFE.mk },
+    writer: store.writer,
+    log: createLog({ level: 'silent', hashAddresses: true }),
+  });
+  const put = (status: MessageStatus, dueIn: number, priority: 0 | 1 = 0) => {
+    const dueAt = dueIn === HELD ? HELD : clock.now() + dueIn;
+    const life = priority === 0 ? LIFE.tx : LIFE.mk;
+    const message = enqueue(tables, clock.now(), { priority, dueAt, expires_at: clock.now() + life });
+    tables.messages.setState(message.seq, status, clock.now(), null, null);
+    return message.seq;
+  };
+  const dueIn = (seq: number) => (tables.queue.get(seq)?.due_at ?? Number.NaN) - clock.now();
+  const expiresIn = (seq: number) => (tables.messages.bySeq(seq)?.expires_at ?? Number.NaN) - clock.now();
+  const set = (ms: number) => {
+    offset += ms;
+  };
+  return { ...store, rebase, put, dueIn, expiresIn, set, clock, monotonic };
+}
+
+describe('a clock that is set back', () => {
+  it.each([30_000, HOUR, 400 * DAY])(
+    'by %s ms leaves deferred mail its remaining wait and lifetime',
+    async (back) => {
+      const { rebase, put, dueIn, expiresIn, set, tables, clock } = start();
+      await rebase.run();
+      const soon = put('deferred', 5 * MINUTE);
+      const later = put('deferred', 3 * HOUR);
+      const postponed = put('queued', 10 * MINUTE);
+      const held = put('queued', HELD, 1);
+      const waiting = put('queued', 0);
+      const date = clock.now() + 20 * DAY;
+      const scheduled = put('queued', 20 * DAY, 1);
+      tables.queue.moveExpiry({ ms: 20 * DAY, scheduledLife: 0 }, scheduled - 1, 1);
+      set(-back);
+      await rebase.run();
+      expect(dueIn(soon)).toBe(5 * MINUTE);
+      expect(dueIn(later)).toBe(3 * HOUR);
+      expect(dueIn(postponed)).toBe(10 * MINUTE);
+      expect(expiresIn(soon)).toBe(LIFE.tx);
+      expect(expiresIn(waiting)).toBe(LIFE.tx);
+      // Held mail and mail that is scheduled for a date stay.
+      expect(tables.queue.get(held)?.due_at).toBe(HELD);
+      expect(tables.queue.get(scheduled)?.due_at).toBe(date);
+      expect(tables.messages.bySeq(scheduled)?.expires_at).toBe(date + LIFE.mk);
+    },
+  );
+
+  it('is detected although the monotonic clock has fractions of a millisecond', async () => {
+    const { rebase, put, dueIn, set, monotonic } = start();
+    await rebase.run();
+    const seq = put('deferred', HOUR);
+    monotonic.advance(0.4);
+    set(-DAY - 0.4 + 0.7);
+    await rebase.run();
+    expect(Math.abs(dueIn(seq) - HOUR)).toBeLessThanOrEqual(1);
+  });
+
+  it('is applied once', async () => {
+    const { rebase, put, dueIn, set, monotonic } = start();
+    await rebase.run();
+    const seq = put('deferred', HOUR);
+    set(-DAY);
+    await rebase.run();
+    monotonic.advance(MINUTE);
+    await rebase.run();
+    expect(dueIn(seq)).toBe(59 * MINUTE);
+  });
+
+  it('is applied in a later run when the database fails', async () => {
+    const { rebase, put, dueIn, set, tables } = start();
+    await rebase.run();
+    const seq = put('deferred', HOUR);
+    set(-DAY);
+    const { makeEarlier } = tables.queue;
+    tables.queue.makeEarlier = () => {
+      throw new Error('database or disk is full');
+    };
+    await expect(rebase.run()).rejects.toThrow('full');
+    tables.queue.makeEarlier = makeEarlier;
+    await rebase.run();
+    expect(dueIn(seq)).toBe(HOUR);
+  });
+
+  it('before the start leaves no mail with a wait longer than any deferral', async () => {
+    const { rebase, put, dueIn } = start();
+    const stuck = put('deferred', 300 * DAY);
+    const usual = put('deferred', 4 * HOUR);
+    await rebase.run();
+    expect(dueIn(stuck)).toBe(0);
+    expect(dueIn(usual)).toBe(4 * HOUR);
+  });
+});
+
+describe('a clock that is set forward', () => {
+  it('expires no mail: it keeps its remaining lifetime', async () => {
+    const { rebase, put, expiresIn, dueIn, set } = start();
+    await rebase.run();
+    const seq = put('deferred', HOUR);
+    set(10 * DAY);
+    await rebase.run();
+    expect(dueIn(seq)).toBeLessThan(0);
+    expect(expiresIn(seq)).toBe(LIFE.tx);
+    set(-10 * DAY);
+    await rebase.run();
+    expect(expiresIn(seq)).toBe(LIFE.tx);
+  });
+});
+
+describe('a clock that is not set', () => {
+  it('moves no times while it advances or is slewed', async () => {
+    const { rebase, put, dueIn, set, monotonic } = start();
+    await rebase.run();
+    const seq = put('deferred', HOUR);
+    for (let n = 0; n < 100; n++) {
+      monotonic.advance(MINUTE / 10);
+      set(-100);
+      await rebase.run();
+    }
+    expect(dueIn(seq)).toBe(50 * MINUTE + 10_000);
+  });
+});

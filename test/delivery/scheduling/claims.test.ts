@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { type ClaimedMessage, createClaims } from '../../../src/delivery/scheduling/claims.ts';
+import { heldClock } from '../../support/store.ts';
+
+const message = (seq: number): ClaimedMessage => ({
+  seq,
+  priority: 0,
+  account_id: 'acct_one',
+  destination: 'one.test',
+});
+const KEY = { priority: 0, account_id: 'acct_one', destination: 'one.test' } as const;
+
+describe('a claim', () => {
+  it('is counted once for its key, until it is released', () => {
+    const claims = createClaims(heldClock());
+    claims.add(message(1));
+    claims.add(message(1));
+    expect([claims.has(1), claims.countOf(KEY), claims.count()]).toEqual([true, 1, 1]);
+    claims.release(message(1));
+    claims.release(message(1));
+    expect([claims.has(1), claims.countOf(KEY), claims.count()]).toEqual([false, 0, 0]);
+  });
+
+  it('on a message that failed expires, later after each failure', () => {
+    const clock = heldClock();
+    const claims = createClaims(clock);
+    const waits: number[] = [];
+    for (let n = 0; n < 12; n++) {
+      claims.holdOff(message(1));
+      let waited = 0;
+      while (claims.has(1)) {
+        clock.advance(1000);
+        waited++;
+        claims.sweep();
+      }
+      waits.push(waited);
+    }
+    expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]);
+    claims.release(message(1));
+    claims.holdOff(message(1));
+    clock.advance(1000);
+    claims.sweep();
+    expect(claims.has(1)).toBe(false);
+  });
+
+  it('on messages that failed is bounded in number: the oldest expires early', () => {
+    const claims = createClaims(heldClock());
+    for (let seq = 1; seq <= 10_050; seq++) claims.holdOff(message(seq));
+    expect(claims.count()).toBe(10_000);
+    expect(claims.countOf(KEY)).toBe(10_000);
+    expect(claims.has(50)).toBe(false);
+    expect(claims.has(51)).toBe(true);
+  });
+});

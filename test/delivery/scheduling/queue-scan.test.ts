@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { createTestScheduling, recipientsOf, unreadable, users } from './setup.ts';
+
+describe('queue scan', () => {
+  it('requests messages that came due', async () => {
+    const { put, runScan, clock, started } = createTestScheduling();
+    put(users(1), { dueAt: clock.now() + 1000 });
+    await runScan();
+    expect(started).toEqual([]);
+    clock.advance(1000);
+    await runScan();
+    expect(recipientsOf(started)).toEqual(users(1));
+  });
+
+  it('continues where the previous run stopped when there are many keys', async () => {
+    const { put, scan, runTasks, started } = createTestScheduling({ connections: 600 });
+    put(Array.from({ length: 510 }, (_, n) => `a@d${n}.test`));
+    expect(await scan.run()).toBe(100);
+    runTasks();
+    expect(started).toHaveLength(500);
+    expect(await scan.run()).toBe(1000);
+    runTasks();
+    expect(started).toHaveLength(510);
+  });
+
+  it('reads one priority although the other cannot be read, and reports that it fails', async () => {
+    const { put, runScan, tables, clock, scan, started } = createTestScheduling();
+    put(users(1), { priority: 1 });
+    const { keyAfter } = tables.queue;
+    tables.queue.keyAfter = (priority, after) => (priority === 0 ? unreadable() : keyAfter(priority, after));
+    const first = clock.now();
+    await runScan();
+    expect(recipientsOf(started)).toEqual(users(1));
+    expect([scan.isFailing(), scan.completedAt()]).toEqual([false, first]);
+    clock.advance(1000);
+    await runScan();
+    expect([scan.isFailing(), scan.completedAt()]).toEqual([true, first]);
+    tables.queue.keyAfter = keyAfter;
+    await runScan();
+    expect([scan.isFailing(), scan.completedAt()]).toEqual([false, first + 1000]);
+  });
+});
+
+describe('messages that expire while their site is suspended', () => {
+  it('fail', async () => {
+    const { put, announce, clock, failAll, runScan, expired } = createTestScheduling({ connections: 2 });
+    put(users(4), { expires_at: clock.now() + 31_000 });
+    announce();
+    failAll();
+    clock.advance(32_000);
+    await runScan();
+    expect(expired).toEqual(['a2@one.test', 'a3@one.test']);
+  });
+
+  it('fail in portions: one run reads a bounded number of them', async () => {
+    const { db, clock, announce, addAccount, failAll, scan, put, expired } = createTestScheduling({
+      connections: 2,
+    });
+    const accounts = Array.from({ length: 6 }, (_, n) => `acct_${n}`);
+    db.transaction(() => {
+      for (const account_id of accounts) {
+        addAccount(account_id, `domain_of_${account_id}`);
+        put(users(60), { account_id, expires_at: clock.now() + 31_000 });
+      }
+    })();
+    for (const account_id of accounts) announce({ account_id });
+    failAll();
+    clock.advance(32_000);
+    const portions: number[] = [];
+    for (let before = 0; before < 358; before = expired.length) {
+      expect(await scan.run()).toBe(before + 100 < 358 ? 100 : 1000);
+      portions.push(expired.length - before);
+    }
+    expect(Math.max(...portions)).toBeLessThanOrEqual(100);
+    expect(expired).toHaveLength(358);
+  });
+});

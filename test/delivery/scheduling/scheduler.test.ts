@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'vitest';
+import type { RouteResult } from '../../../src/delivery/routing/routes.ts';
+import { createTestScheduling, KEY, recipientsOf, routeTo, users } from './setup.ts';
+
+const TWO = { account_id: 'acct_two', domain_id: 'domain_two' };
+
+describe('scheduler', () => {
+  it('starts waiting messages at start', async () => {
+    const { put, runScan, started } = createTestScheduling();
+    put(users(1));
+    await runScan();
+    expect(recipientsOf(started)).toEqual(users(1));
+  });
+
+  it('starts new messages when they are announced', () => {
+    const { put, announce, started } = createTestScheduling();
+    put(users(1));
+    announce();
+    expect(recipientsOf(started)).toEqual(users(1));
+  });
+
+  it('never uses more slots than the site has connections', () => {
+    const { put, announce, started, finish } = createTestScheduling({ connections: 3 });
+    put(users(10));
+    announce();
+    expect(started.map(({ reservation }) => reservation.slot).sort((a, b) => a - b)).toEqual([0, 1, 2]);
+    const seen = new Set<string>();
+    while (started.length > 0) {
+      expect(started.length).toBeLessThanOrEqual(3);
+      for (const recipient of recipientsOf(started)) seen.add(recipient);
+      finish(1);
+    }
+    expect(seen.size).toBe(10);
+  });
+
+  it('starts transactional mail before marketing mail that waited longer', () => {
+    const { put, announce, started, finish } = createTestScheduling({ connections: 1 });
+    put(users(5, 'news'), { priority: 1 });
+    announce({ priority: 1 });
+    put(['reset@one.test']);
+    announce();
+    finish(1);
+    expect(recipientsOf(started)).toEqual(['reset@one.test']);
+  });
+
+  it('lets accounts take turns at a site', () => {
+    const { put, announce, started, finish, addAccount } = createTestScheduling({ connections: 1 });
+    addAccount(TWO.account_id, TWO.domain_id);
+    put(users(500, 'big'), { priority: 1 });
+    announce({ priority: 1 });
+    put(users(5, 'small'), { priority: 1, ...TWO });
+    announce({ priority: 1, account_id: TWO.account_id });
+    let sent = 0;
+    let small = 0;
+    while (small < 5 && sent < 500) {
+      small += recipientsOf(started).filter((recipient) => recipient.startsWith('small')).length;
+      sent++;
+      finish(1);
+    }
+    expect(small).toBe(5);
+    // What was read ahead before, and one turn of the other account.
+    expect(sent).toBeLessThan(60);
+  });
+
+  it('reads no more into memory than its sites have capacity for', () => {
+    const { put, announce, onlySite, tables } = createTestScheduling({ connections: 1 });
+    put(users(500));
+    announce();
+    expect(onlySite().backlogSize(0)).toBeGreaterThan(0);
+    expect(onlySite().backlogSize(0)).toBeLessThanOrEqual(20);
+    expect(tables.queue.readySeqs(KEY, 1000).length).toBe(499);
+  });
+
+  it('continues with a key when its route is known', () => {
+    let route: RouteResult | null = null;
+    const { put, announce, started, lookups, runTasks, leasedCount } = createTestScheduling({
+      routeOf: () => route,
+    });
+    put(users(1));
+    announce();
+    expect(started).toEqual([]);
+    expect(leasedCount()).toBe(0);
+    route = routeTo('one.test');
+    for (const onKnown of lookups) onKnown();
+    runTasks();
+    expect(recipientsOf(started)).toEqual(users(1));
+  });
+
+  it('leaves what it has not started in the queue when it stops', () => {
+    const { put, announce, scheduler, started, claims, tables } = createTestScheduling({ connections: 1 });
+    const messages = put(users(10));
+    announce();
+    scheduler.stop();
+    expect(started).toHaveLength(1);
+    const leased = messages.filter(({ seq }) => tables.queue.get(seq)?.lease !== null);
+    expect(leased.map(({ recipient }) => recipient)).toEqual(recipientsOf(started));
+    expect(claims.count()).toBe(0);
+  });
+
+  it('starts nothing after it has stopped', () => {
+    const { put, announce, scheduler, started } = createTestScheduling();
+    scheduler.stop();
+    put(users(1));
+    announce();
+    expect(started).toEqual([]);
+  });
+});
+
+describe('a slow site', () => {
+  it('sends in order although what was read ahead is dropped as stale', () => {
+    const { put, announce, clock, started, finish } = createTestScheduling({ connections: 1 });
+    put(users(4));
+    announce();
+    const seen: string[] = [];
+    while (started.length > 0) {
+      seen.push(...recipientsOf(started));
+      clock.advance(3000);
+      finish(1);
+    }
+    expect(seen).toEqual(users(4));
+  });
+});
+
+describe('a site that cannot be reached', () => {
+  it('has no mail in memory, and its mail shows as it did before', () => {
+    const { put, announce, failAll, claims, started, tables } = createTestScheduling({ connections: 2 });
+    const messages = put(users(8));
+    announce();
+    failAll();
+    expect(started).toEqual([]);
+    expect(claims.count()).toBe(0);
+    const others = messages.slice(2).map(({ seq }) => tables.queue.get(seq)?.lease);
+    expect(others).toEqual(Array.from({ length: 6 }, () => null));
+    expect(messages.map(({ seq }) => tables.messages.bySeq(seq)?.status)).toEqual(
+      Array.from({ length: 8 }, () => 'queued'),
+    );
+  });
+});
+
+describe('a fast and healthy site', () => {
+  function sendFour(answers: boolean) {
+    const env = createTestScheduling({ connections: 2 });
+    env.put(users(30));
+    env.announce();
+    // A new site has proved nothing.
+    expect(env.leasedCount()).toBe(2);
+    for (let n = 0; n < 4; n++) {
+      const [first] = env.started;
+      if (answers && first !== undefined) first.reservation.site.answered(first.reservation);
+      env.finish(1);
+    }
+    return env;
+  }
+
+  it('has the next message for each connection leased before a slot is free', () => {
+    const { started, leasedCount } = sendFour(true);
+    expect(started).toHaveLength(2);
+    // Those that were sent, those in flight, and those leased ahead.
+    expect(leasedCount()).toBe(4 + 2 + 2);
+  });
+
+  it('leases nothing ahead while it has never answered', () => {
+    expect(sendFour(false).leasedCount()).toBe(4 + 2);
+  });
+
+  it('puts messages back that were leased ahead when it cannot be reached any more', () => {
+    const { failAll, returned, started, leasedCount } = sendFour(true);
+    failAll();
+    expect(returned).toHaveLength(2);
+    expect(leasedCount()).toBe(4 + 2);
+    expect(started).toEqual([]);
+  });
+});
+
+describe('budgets', () => {
+  it('hold mail of one account back and let that of another one pass', () => {
+    let full = true;
+    const { put, announce, started, finish, addAccount } = createTestScheduling({
+      connections: 2,
+      admits: ({ account_id }) => !full || account_id === TWO.account_id,
+    });
+    addAccount(TWO.account_id, TWO.domain_id);
+    put(users(3, 'big'));
+    put(['small@one.test'], TWO);
+    announce();
+    announce({ account_id: TWO.account_id });
+    expect(recipientsOf(started)).toEqual(['small@one.test']);
+    full = false;
+    finish(1);
+    expect(recipientsOf(started)).toEqual(['big0@one.test', 'big1@one.test']);
+  });
+});

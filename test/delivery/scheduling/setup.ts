@@ -1,0 +1,220 @@
+import { onTestFinished } from 'vitest';
+import type { ShapingProfile } from '../../../src/config/schema.ts';
+import { MINUTE } from '../../../src/core/clock.ts';
+import { createLog } from '../../../src/core/log.ts';
+import type { RouteResult } from '../../../src/delivery/routing/routes.ts';
+import { createClaims } from '../../../src/delivery/scheduling/claims.ts';
+import { createParking } from '../../../src/delivery/scheduling/parking.ts';
+import { createQueueReader } from '../../../src/delivery/scheduling/queue-reader.ts';
+import { createQueueScan } from '../../../src/delivery/scheduling/queue-scan.ts';
+import { createScheduler, type Scheduler } from '../../../src/delivery/scheduling/scheduler.ts';
+import type { ReservedMessage, Site } from '../../../src/delivery/scheduling/site.ts';
+import { createSites } from '../../../src/delivery/scheduling/sites.ts';
+import type { QueuedMessage, QueueKey } from '../../../src/store/messages/queue.ts';
+import { enqueue, insertAccount, insertDomain, startStore } from '../../support/store.ts';
+
+export interface SchedulingOptions {
+  connections?: number;
+  routeOf?: (destination: string) => RouteResult | null;
+  admits?: (message: QueuedMessage) => boolean;
+  poolOf?: (region: string, useCase: 'tx' | 'mk') => string;
+}
+
+export const KEY: QueueKey = { priority: 0, account_id: 'acct_one', destination: 'one.test' };
+
+export function routeTo(destination: string): RouteResult {
+  const hosts = [{ name: `mx.${destination}`, addresses: ['192.0.2.1'] }];
+  return { kind: 'hosts', hosts, route: null, ttl: 60 };
+}
+
+/**
+ * Sites, reader, scheduler and scan over a real queue, with a clock that is set by the test. Leases take effect
+ * without a commit; flights do not end before `finish`. Tasks that the scheduler defers run in `runTasks`.
+ */
+export function createTestScheduling(options: SchedulingOptions = {}) {
+  const store = startStore();
+  const { db, tables, writer, clock } = store;
+  const log = createLog({ level: 'silent', hashAddresses: true });
+  const shaping: ShapingProfile[] = [
+    {
+      match: '*.test',
+      connections: options.connections ?? 2,
+      messagesPerConnection: 100,
+      idleSeconds: 60,
+      tls: 'none',
+    },
+  ];
+  const sites = createSites({ clock, shaping, firstSuspensionMs: MINUTE });
+  const claims = createClaims(clock);
+  const parking = createParking({ clock, monotonic: clock, log });
+  const started: ReservedMessage[] = [];
+  const returned: number[] = [];
+  const postponed: { recipient: string; waitMs: number }[] = [];
+  const unroutable: string[] = [];
+  const simulated: string[] = [];
+  const unprepared: string[] = [];
+  const expired: string[] = [];
+  const lookups: (() => void)[] = [];
+  const tasks: (() => void)[] = [];
+
+  const lease = (message: QueuedMessage) => {
+    tables.queue.lease(message.seq, 1);
+    claims.release(message);
+  };
+  const leaseAndList = (list: string[]) => (message: QueuedMessage) => {
+    lease(message);
+    list.push(message.recipient);
+  };
+  const leases = {
+    take: (message: QueuedMessage, then: (taken: boolean) => void) => {
+      lease(message);
+      then(true);
+    },
+    putBack: ({ seq }: QueuedMessage) => {
+      tables.queue.release(seq, clock.now());
+      returned.push(seq);
+    },
+    postpone: (message: QueuedMessage, waitMs: number) => {
+      tables.queue.postpone(message.seq, clock.now() + waitMs);
+      claims.release(message);
+      postponed.push({ recipient: message.recipient, waitMs });
+    },
+  };
+  const reader = createQueueReader({
+    clock,
+    monotonic: clock,
+    log,
+    tables,
+    claims,
+    parking,
+    sites,
+    routes: {
+      get: (destination, _ipv6, onKnown) => {
+        const route = options.routeOf === undefined ? routeTo(destination) : options.routeOf(destination);
+        if (route === null) lookups.push(onKnown);
+        return route;
+      },
+    },
+    egress: {
+      poolOf: options.poolOf ?? (() => 'default'),
+      entry: () => ({ hostname: 'mail.test' }),
+      ipv6Of: () => 'never',
+    },
+    localAttempts: {
+      routeFailed: leaseAndList(unroutable),
+      simulate: leaseAndList(simulated),
+      unprepared: leaseAndList(unprepared),
+      expired: leaseAndList(expired),
+    },
+    leases,
+    onReadable: (key) => scheduler.request(key),
+  });
+  const scheduler: Scheduler = createScheduler({
+    clock,
+    sites,
+    claims,
+    reader,
+    flights: {
+      admits: (_, message) => options.admits?.(message) ?? true,
+      start: (reserved) => {
+        if (!reserved.leased) lease(reserved.assignment.message);
+        started.push(reserved);
+      },
+    },
+    leases,
+    mayStart: () => true,
+    defer: (task) => void tasks.push(task),
+  });
+  const scan = createQueueScan({
+    clock,
+    monotonic: clock,
+    log,
+    tables,
+    writer,
+    sites,
+    claims,
+    reader,
+    scheduler,
+  });
+  scheduler.start();
+  onTestFinished(() => scheduler.stop());
+
+  /** Runs deferred tasks, and those that they defer, until there are none. */
+  const runTasks = () => {
+    for (let task = tasks.shift(); task !== undefined; task = tasks.shift()) task();
+  };
+  return {
+    ...store,
+    sites,
+    claims,
+    parking,
+    reader,
+    scheduler,
+    scan,
+    started,
+    returned,
+    postponed,
+    unroutable,
+    simulated,
+    unprepared,
+    expired,
+    lookups,
+    runTasks,
+    /** Puts messages to recipients into the queue; nothing is announced. */
+    put: (recipients: readonly string[], columns: Parameters<typeof enqueue>[2] = {}) =>
+      db.transaction(() =>
+        recipients.map((recipient) => enqueue(tables, clock.now(), { recipient, ...columns })),
+      )(),
+    /** Runs the scan once, as at start or when its time has come. */
+    runScan: async () => {
+      await scan.run();
+      runTasks();
+    },
+    announce: (key: Partial<QueueKey> = {}) => {
+      scheduler.request({ ...KEY, ...key });
+      runTasks();
+    },
+    /** Ends the first `count` flights. */
+    finish: (count: number) => {
+      for (const { reservation } of started.splice(0, count)) {
+        reservation.site.release(reservation);
+        scheduler.released(reservation.site);
+      }
+      runTasks();
+    },
+    /** Reports every site with a flight as unreachable and ends the flights. */
+    failAll: () => {
+      for (const { reservation } of started) reservation.site.unreachable(reservation);
+      for (const { reservation } of started.splice(0)) {
+        reservation.site.release(reservation);
+        scheduler.released(reservation.site);
+      }
+      runTasks();
+    },
+    onlySite: (): Site => {
+      const [site] = sites.all();
+      if (site === undefined) throw new Error('there is no site');
+      return site;
+    },
+    leasedCount: () => db.prepare('SELECT count(*) FROM queue WHERE lease IS NOT NULL').pluck().get(),
+    addAccount: (accountId: string, domainId: string) => {
+      insertAccount(tables, accountId, clock.now());
+      const domain = { account_id: accountId, domain_id: domainId, name: `${domainId}.example` };
+      insertDomain(tables, domain, clock.now());
+    },
+    addDomain: (domainId: string) => {
+      const domain = { account_id: 'acct_one', domain_id: domainId, name: `${domainId}.example` };
+      insertDomain(tables, domain, clock.now());
+    },
+  };
+}
+
+export const recipientsOf = (list: readonly ReservedMessage[]) =>
+  list.map(({ assignment }) => assignment.message.recipient);
+
+export const users = (count: number, user = 'a') =>
+  Array.from({ length: count }, (_, n) => `${user}${n}@one.test`);
+
+export function unreadable(): never {
+  throw new Error('database disk image is malformed');
+}

@@ -1,0 +1,293 @@
+import { describe, expect, it } from 'vitest';
+import { MINUTE, SECOND } from '../../../src/core/clock.ts';
+import { type Assignment, createSite, type SlotReservation } from '../../../src/delivery/scheduling/site.ts';
+import type { QueueKey, QueuePriority } from '../../../src/store/messages/queue.ts';
+import { heldClock } from '../../support/store.ts';
+import { readyMessage } from '../messages.ts';
+
+const HOSTS = [{ name: 'mx.one.test', addresses: ['192.0.2.1'] }];
+
+function createTestSite({ messages = 100, connections = 10 } = {}) {
+  const clock = heldClock();
+  const site = createSite({
+    key: 'mx.one.test via default',
+    number: 0,
+    pool: 'default',
+    profile: { connections, messagesPerConnection: 100, idleMs: MINUTE, tls: 'opportunistic' },
+    clock,
+    firstSuspensionMs: 5 * SECOND,
+  });
+  const assignment = (seq: number, columns: Parameters<typeof readyMessage>[1] = {}): Assignment => ({
+    message: readyMessage(seq, columns),
+    hosts: HOSTS,
+    route: null,
+    readAt: clock.now(),
+  });
+  for (let seq = 1; seq <= messages; seq++) site.add(assignment(seq));
+  /** Reserves as many slots as the site allows. */
+  const reserveAll = (): SlotReservation[] => {
+    const reservations: SlotReservation[] = [];
+    for (;;) {
+      const next = site.reserve(() => true);
+      if (typeof next === 'string') return reservations;
+      reservations.push(next.reservation);
+    }
+  };
+  const reserve = () => {
+    const next = site.reserve(() => true);
+    if (typeof next === 'string') throw new Error(`no slot: ${next}`);
+    return next;
+  };
+  return { clock, site, assignment, reserve, reserveAll };
+}
+
+describe('a site whose hosts cannot be reached', () => {
+  it('is suspended once for all sessions that were in progress', () => {
+    const { clock, site, reserveAll } = createTestSite();
+    const reservations = reserveAll();
+    expect(reservations).toHaveLength(10);
+    const waits = reservations.map((reservation) => {
+      site.release(reservation);
+      return site.unreachable(reservation);
+    });
+    expect(waits.filter((ms) => ms > 0)).toEqual([5 * SECOND]);
+    expect(site.suspendedMs()).toBe(5 * SECOND);
+    expect(site.capacity(0)).toBe(0);
+    clock.advance(5 * SECOND);
+    expect(site.isSuspended()).toBe(false);
+  });
+
+  it('does not count sessions of the outage that end after the suspension', () => {
+    const { clock, site, reserveAll } = createTestSite();
+    const [first, second, ...late] = reserveAll();
+    for (const reservation of [first, second]) if (reservation) site.unreachable(reservation);
+    clock.advance(6 * SECOND);
+    expect(late.map(site.unreachable)).toEqual(late.map(() => 0));
+    expect(site.isSuspended()).toBe(false);
+  });
+
+  it('is probed with one connection and then gets twice as many with each answer', () => {
+    const { clock, site, reserveAll } = createTestSite();
+    for (const reservation of reserveAll()) {
+      site.release(reservation);
+      site.unreachable(reservation);
+    }
+    clock.advance(5 * SECOND);
+    const counts: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      const [probe, ...others] = reserveAll();
+      counts.push(1 + others.length);
+      for (const reservation of others) site.release(reservation);
+      if (probe === undefined) throw new Error('no slot');
+      site.release(probe);
+      site.answered(probe);
+    }
+    expect(counts).toEqual([1, 2, 4, 8, 10]);
+  });
+
+  it('is probed although sessions of the outage still hang', () => {
+    const { clock, site, reserveAll } = createTestSite();
+    for (const reservation of reserveAll().slice(0, 2)) {
+      site.release(reservation);
+      site.unreachable(reservation);
+    }
+    clock.advance(5 * SECOND);
+    expect(reserveAll()).toHaveLength(1);
+  });
+
+  it('waits twice as long after each failed probe, 30 minutes at most, and the first wait again after an answer', () => {
+    const { clock, site, reserve, reserveAll } = createTestSite();
+    for (const reservation of reserveAll().slice(0, 2)) {
+      site.release(reservation);
+      site.unreachable(reservation);
+    }
+    const probe = () => {
+      const { reservation } = reserve();
+      site.release(reservation);
+      return reservation;
+    };
+    const waits: number[] = [];
+    clock.advance(5 * SECOND);
+    for (let n = 0; n < 10; n++) {
+      const ms = site.unreachable(probe());
+      waits.push(ms / SECOND);
+      clock.advance(ms);
+    }
+    expect(waits).toEqual([10, 20, 40, 80, 160, 320, 640, 1280, 1800, 1800]);
+    site.answered(probe());
+    expect(site.unreachable(probe())).toBe(0);
+    expect(site.unreachable(probe())).toBe(5 * SECOND);
+  });
+
+  it('is used again when a session of the outage is answered after all', () => {
+    const { site, reserveAll } = createTestSite();
+    const [first, second, third] = reserveAll();
+    if (!(first && second && third)) throw new Error('no slots');
+    site.unreachable(first);
+    site.unreachable(second);
+    expect(site.isSuspended()).toBe(true);
+    site.answered(third);
+    expect(site.isSuspended()).toBe(false);
+    for (const reservation of [first, second, third]) site.release(reservation);
+    expect(reserveAll()).toHaveLength(1);
+  });
+
+  it('has all its slots again after any order of events', () => {
+    const { clock, site, reserveAll, assignment } = createTestSite({ messages: 500 });
+    for (let round = 0; round < 20; round++) {
+      for (const [index, reservation] of reserveAll().entries()) {
+        site.release(reservation);
+        if ((index + round) % 3 === 0) site.answered(reservation);
+        else site.unreachable(reservation);
+      }
+      clock.advance(31 * MINUTE);
+    }
+    site.drop(Number.POSITIVE_INFINITY);
+    for (let n = 0; n < 5; n++) {
+      for (let seq = 1; seq <= 20; seq++) site.add(assignment(seq));
+      for (const reservation of reserveAll()) {
+        site.release(reservation);
+        site.answered(reservation);
+      }
+    }
+    site.drop(Number.POSITIVE_INFINITY);
+    for (let seq = 1; seq <= 20; seq++) site.add(assignment(seq));
+    expect(new Set(reserveAll().map(({ slot }) => slot)).size).toBe(10);
+  });
+});
+
+describe('a reservation', () => {
+  it('is for transactional mail first, and mail that is leased ahead before other mail of its priority', () => {
+    const { site, assignment, reserve, reserveAll } = createTestSite({ messages: 0, connections: 2 });
+    const add = (seq: number, priority: QueuePriority) => site.add(assignment(seq, { priority }));
+    const sent: [number, boolean][] = [];
+    const takeNext = () => {
+      const next = reserve();
+      sent.push([next.assignment.message.seq, next.leased]);
+      site.release(next.reservation);
+      site.answered(next.reservation);
+    };
+    for (let seq = 1; seq <= 4; seq++) add(seq, 0);
+    for (let n = 0; n < 2; n++) takeNext();
+    const ahead = site.nextToLease(() => true);
+    if (ahead === null) throw new Error('nothing is leased ahead');
+    add(5, 1);
+    site.addLeased(ahead);
+    for (let n = 0; n < 3; n++) takeNext();
+    expect(sent).toEqual([
+      [1, false],
+      [2, false],
+      [3, true],
+      [4, false],
+      [5, false],
+    ]);
+    expect(reserveAll()).toEqual([]);
+  });
+
+  it('passes over a refused message to one of another account', () => {
+    const { site, assignment } = createTestSite({ messages: 0 });
+    site.add(assignment(1, { account_id: 'acct_big' }));
+    site.add(assignment(2));
+    const admits = ({ message }: Assignment) => message.account_id !== 'acct_big';
+    expect(site.reserve(admits)).toMatchObject({ assignment: { message: { seq: 2 } } });
+    expect(site.reserve(admits)).toBe('refused');
+    expect(site.backlogSize(0)).toBe(1);
+  });
+
+  it('passes over a refused message to a smaller one of the same account, not to a larger one', () => {
+    const { site, assignment } = createTestSite({ messages: 0 });
+    for (const [seq, content_bytes] of [
+      [1, 500],
+      [2, 900],
+      [3, 100],
+    ] as const)
+      site.add(assignment(seq, { content_bytes }));
+    const asked: number[] = [];
+    const next = site.reserve(({ message }) => {
+      asked.push(message.seq);
+      return message.content_bytes < 200;
+    });
+    expect(next).toMatchObject({ assignment: { message: { seq: 3 } } });
+    expect(asked).toEqual([1, 3]);
+  });
+
+  it('is not given without a free slot, and not without a message', () => {
+    const { site, reserveAll } = createTestSite({ messages: 11 });
+    reserveAll();
+    expect(site.hasFreeSlot()).toBe(false);
+    expect(site.reserve(() => true)).toBe('full');
+    const { unleased } = site.drop(Number.POSITIVE_INFINITY);
+    expect(unleased).toHaveLength(1);
+    expect(createTestSite({ messages: 0 }).site.reserve(() => true)).toBe('none');
+  });
+});
+
+describe('the lookahead', () => {
+  it('is what the site got through in a second, and one for each connection at least', () => {
+    const { clock, site, reserve } = createTestSite({ connections: 2 });
+    expect(site.lookahead()).toBe(40);
+    clock.advance(1000);
+    expect(site.lookahead()).toBe(2);
+    for (let n = 0; n < 6; n++) site.release(reserve().reservation);
+    expect(site.lookahead()).toBe(6);
+    clock.advance(1000);
+    expect(site.lookahead()).toBe(6);
+    clock.advance(5000);
+    expect(site.lookahead()).toBe(2);
+  });
+});
+
+describe('messages that are dropped', () => {
+  it('are those read before the time, and their keys wait again', () => {
+    const { clock, site, assignment } = createTestSite({ messages: 2 });
+    clock.advance(1000);
+    site.add(assignment(3, { account_id: 'acct_two' }));
+    const { unleased, leased } = site.drop(clock.now());
+    expect(unleased.map(({ seq }) => seq)).toEqual([1, 2]);
+    expect(leased).toEqual([]);
+    expect(site.takeWaiting(0, 10)).toEqual([
+      { priority: 0, account_id: 'acct_one', destination: 'one.test' },
+    ]);
+    expect(site.backlogSize(0)).toBe(1);
+  });
+});
+
+describe('waiting keys', () => {
+  const key = (n: number, priority: QueuePriority = 0): QueueKey => ({
+    priority,
+    account_id: `acct_${n}`,
+    destination: 'one.test',
+  });
+
+  it('are taken in order, by priority', () => {
+    const { site } = createTestSite();
+    for (const waiting of [key(1), key(2, 1), key(3), key(1)]) site.wait(waiting);
+    expect(site.waitingCount()).toBe(3);
+    expect(site.takeWaiting(0, 1)).toEqual([key(1)]);
+    expect(site.takeWaiting(0, 5)).toEqual([key(3)]);
+    expect(site.waitingKeys()).toEqual([key(2, 1)]);
+  });
+
+  it('are bounded in number', () => {
+    const { site } = createTestSite();
+    for (let n = 0; n < 2100; n++) site.wait(key(n));
+    expect(site.waitingCount()).toBe(2000);
+  });
+});
+
+describe('a site without mail', () => {
+  it('is forgettable ten minutes after its last use', () => {
+    const { clock, site, reserve } = createTestSite({ messages: 1 });
+    clock.advance(11 * MINUTE);
+    expect(site.isForgettable()).toBe(false);
+    const { reservation } = reserve();
+    expect(site.isForgettable()).toBe(false);
+    site.release(reservation);
+    clock.advance(10 * MINUTE);
+    expect(site.isForgettable()).toBe(false);
+    clock.advance(1);
+    expect(site.isForgettable()).toBe(true);
+    site.touch();
+    expect(site.isForgettable()).toBe(false);
+  });
+});

@@ -1,0 +1,33 @@
+import { createPrivateKey } from 'node:crypto';
+
+/** A fixed RSA key for tests: generating one takes up to a second. */
+const PEM = `-----BEGIN PRIVATE KEY-----
+MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQCnX48QYNZXp5XJ
+Azhe7YJIHK31T4pgmwFdGdbhDwfyCVCENSp/Pnn6oJnkT4hKXVjk90z7eWEGkGHQ
+TQ3o7rTcqFm9rJXU/rpAMYmfL94rcWumviV7hrchDkk8k5IhnBO4XU6x5An/UtNg
+suq0Z1hR/mRyuPY1+vmQ5qz1TkT1UriLzgiXK7Nq5ivGFj3dV6eov0DfJpWGaubj
+0NZI8I48cCw7TVfiqN7PPVlHC9dZHuD+Zs00tOtK8v0bmjr7fxID/G/FMOx8LOva
+uMUvumprmWBY5iww2Cvjs/G+D2SIHaYmmmih0+YOiqrhQ2EV9ZM2GKElFslWHBP6
+XqIqp7uTAgMBAAECggEAGOga+YR3kQ6ytvmAM3wjlYiTCHzAKlUWtFyKge5DL+zb
+6vigbNQGwdmRXQzKysouVtBIR+nNmvT0YVN+HOocxvNUe2nJ2CrZ24CjqqksZgmY
+S/VizYmECeq+0kFhjxfTRW25LraxGCoio3Ksg5EXbwgsuXe1x92jssDo/w4ZK+pY
+Hdo6nMHvBKtBtiFA9GdwXqr+mLd/bjgBEJVydDlRXwwYz/mxeRnnMD6mVpbY6eLU
+6jTBAsp9vbtc7an95NqWMuJLKCv4bT+FWwCUFm4/yq1PrVD01SPaZ9XNrS76YZI+
+0WZxsFY6y1QcneZYybT+/lhPjajS0DkIhPIR8IzZlQKBgQDfBUxyxS+aVgg03RN6
+G1/gKB8IhwMX6mpYbR7GyNj+1096NrE3AkiDor9RkCaW0oS5Lyr8Q3tw+r+SBi3T
+HdX9Qs4FxoaqDcKUHHBCxbQ8BJ9vdkQnqAdpE49lF5I16b5kKejEJ1mxlhgx54sd
+7Q3dbfCZo2vQjyL0g+U9zBArrQKBgQDAH6n8ArdRCwreIiuevdK/N8X/44j7LqJ1
+AyTm4zrdC40wYc8ovl+I6PTEtLLkWAq7g/VRJQCAg/ZljrL2nZyccKJlrXiykG+1
+RTH4wraFUR7q3upAv6jIEjiJyhsSfaYHoVaRIAKONBhwBiZjUHFbrxsuyjmnEurg
+R8YOqUBsPwKBgQCzHZNPnhTkVHJU2rWY3UF8S1zZQW33mDp++Gy+ZHL7AbwAQMrF
+jlzk9CHKBQcpHLyh6kMQxbXvgEO5qKLHKvBBbpT+yHpBO7npsIls51Ig3ema4JZO
+b0I8XwxMucig6jESSyJ538zGtvCJrBfsGgaHr5OMIVcm8r61OPU1U54tJQKBgQCq
+YKo3chUtytQlcDosuXxW1VhC+H62+oFZsaMdGrBN7PuVx3eWU1WXrbe7ZeArfiRu
+bLS19FGApwZww97Ts6x6U6zA7NjXyh02rRmG2O5SRkFb2rn1F8LPQtFe6Jufh0wh
+AiQp6TA6+doeJmYOtv0AaMZ7dR0xnCYtJZlv0QrvswKBgEDtmN3qdjlZ+1+V+sX5
+wGijCjBIFl4h3x+vLUI482HYevkg5BgOZdtU5yI3JkzxaWHoSILWoMWZ3UBZxh/W
+3Q6rYMCOcQpm8xj5F47vhBIB6reL7j4Q0V16pJ8fBKPnZLOFaypb2twFHCrTvBMm
+NG+lSmjeG/y65YhlkzbNH5lW
+-----END PRIVATE KEY-----`;
+
+export const RSA_KEY = createPrivateKey(PEM);
