@@ -40,3 +40,8 @@ export function openConnection(file: string, options: Sqlite.Options): Database 
   KEPT.push(db);
   return db;
 }
+
+/** The number that a statement returns in its first column; 0 when it returns NULL or no row. */
+export function readNumber(db: Database, sql: string): number {
+  return db.prepare<[], number | null>(sql).pluck().get() ?? 0;
+}

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type Sqlite from 'better-sqlite3';
-import { DATABASE_FILE, type Database, openConnection } from './connection.ts';
+import { DATABASE_FILE, type Database, openConnection, readNumber } from './connection.ts';
 import { isBusy, openingFault, StoreFault } from './failure.ts';
 import type { MigrationResult } from './migrate/migrate.ts';
 import { knownMigrations, newestOf } from './migrate/migrations.ts';
@@ -128,7 +128,7 @@ function openCurrent(file: string, dir: string, { lock: held, onMigrated }: Open
   const newest = newestOf(migrations);
   const open = (): Database | number => {
     const db = openConnection(file, { timeout: BUSY_TIMEOUT_MS });
-    const found = db.prepare<[], number>('PRAGMA user_version').pluck().get() ?? 0;
+    const found = readNumber(db, 'PRAGMA user_version');
     if (found === newest) return db;
     db.close();
     if (found > newest) throw newerSchema(file, { found, newest });

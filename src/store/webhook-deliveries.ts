@@ -1,7 +1,7 @@
 import type { Database } from './database.ts';
 import { type BoundId, idNumbers } from './rows/id-numbers.ts';
+import { MAX_SCANNED_ROWS, type ScanPage } from './rows/page.ts';
 import { idOfEvent, kindOfCode, type StoredKey } from './rows/row-keys.ts';
-import { MAX_LOOKS, type ScanPage } from './rows/scan.ts';
 
 /**
  * What is to be told to webhooks, and what became of it: one row for an event and a webhook. `ready` rows are
@@ -85,7 +85,7 @@ function toListed({ event_key, kind_code, event_at, ...row }: StoredListed): Lis
 }
 
 /** `looks`: deliveries that one page looks at, at most. */
-export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
+export function webhookDeliveryTable(db: Database, looks = MAX_SCANNED_ROWS) {
   const insert = db.prepare<[number, number, string, number, number]>(`
     INSERT INTO webhook_deliveries (webhook, event_seq, delivery_id, state, attempts, failures, due_at, created_at)
     VALUES (?, ?, ?, 'ready', 0, 0, ?, ?)`);

@@ -4,7 +4,7 @@ import { type EventFilter, eventFeed } from '../../src/store/messages/event-feed
 import type { EventRow } from '../../src/store/messages/events.ts';
 import { type MessageFilter, messageList } from '../../src/store/messages/message-list.ts';
 import type { MessageRow, MessageStatus } from '../../src/store/messages/messages.ts';
-import type { ScanPage } from '../../src/store/rows/scan.ts';
+import type { ScanPage } from '../../src/store/rows/page.ts';
 import { combinations } from '../support/combinations.ts';
 import { enqueue, heldClock, insertAccount, startStore } from '../support/store.ts';
 

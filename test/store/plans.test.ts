@@ -6,7 +6,7 @@ import type { Database } from '../../src/store/database.ts';
 import { type EventFilter, eventFeed } from '../../src/store/messages/event-feed.ts';
 import { type MessageFilter, messageList } from '../../src/store/messages/message-list.ts';
 import type { QueueFilter } from '../../src/store/messages/queue.ts';
-import { MAX_LOOKS } from '../../src/store/rows/scan.ts';
+import { MAX_SCANNED_ROWS } from '../../src/store/rows/page.ts';
 import {
   SUPPRESSION_REASONS,
   SUPPRESSION_STREAMS,
@@ -192,12 +192,12 @@ const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
       to: [FUTURE],
     });
     // A page that may look at one row has more candidates than that by every index, the other by none.
-    const lists = [1, MAX_LOOKS].map((looks) => messageList(db, looks));
+    const lists = [1, MAX_SCANNED_ROWS].map((looks) => messageList(db, looks));
     return () => {
       for (const { list, setOf } of lists) {
         for (const filter of filters) {
           for (const accountId of ['acct_one', null]) list({ accountId, ...filter, limit: 1 });
-          setOf({ accountId: 'acct_one', ...filter }, MAX_LOOKS);
+          setOf({ accountId: 'acct_one', ...filter }, MAX_SCANNED_ROWS);
         }
       }
     };
@@ -214,8 +214,8 @@ const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
       from: [0],
       to: [FUTURE],
     });
-    const feeds = [0, MAX_LOOKS].map((messages) => eventFeed(db, 1, messages));
-    feeds.push(eventFeed(db, MAX_LOOKS, 0), eventFeed(db));
+    const feeds = [0, MAX_SCANNED_ROWS].map((messages) => eventFeed(db, 1, messages));
+    feeds.push(eventFeed(db, MAX_SCANNED_ROWS, 0), eventFeed(db));
     return () => {
       for (const { feed } of feeds)
         for (const filter of filters) feed({ accountId: 'acct_one', ...filter, afterSeq: 0, limit: 1 });

@@ -1,7 +1,7 @@
 import { type Database, preparedByText } from '../database.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
+import { EMPTY_PAGE, MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { codeOfKind, keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
-import { EMPTY_PAGE, MAX_LOOKS, type ScanPage, type SeqRange, seqFinder } from '../rows/scan.ts';
 import { eventRows, type StoredEvent } from './event-rows.ts';
 import { type EventRow, selectEvent } from './events.ts';
 import { type MessageFilter, messageList } from './message-list.ts';
@@ -99,7 +99,7 @@ interface StoredFilter {
   to?: number;
 }
 
-type Parameters = StoredFilter & SeqRange & { looks: number; messageSeq: number | null; limit: number };
+type Parameters = StoredFilter & SeqBounds & { looks: number; messageSeq: number | null; limit: number };
 
 /** Matching events in order. All up to `upTo` are there; null: all are. */
 interface Part {
@@ -108,7 +108,7 @@ interface Part {
 }
 
 /** `looks`: events that one part of a page looks at, at most; `maxMessages`: see MAX_MESSAGES. */
-export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MESSAGES) {
+export function eventFeed(db: Database, looks = MAX_SCANNED_ROWS, maxMessages = MAX_MESSAGES) {
   const messages = messageList(db, looks);
   const firstSeqAt = seqFinder(db, { table: 'events', time: 'at' });
   const bySeq = db.prepare<[number], StoredEvent>(`${selectEvent('events e')} WHERE e.seq = ?`);
@@ -144,7 +144,7 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
   function scan(
     source: Source,
     filter: EventFilter,
-    range: SeqRange,
+    range: SeqBounds,
     messageSeq: number | null = null,
   ): Part {
     const rest = FILTER_NAMES.filter((name) => filter[name] !== undefined && !source.answers.includes(name));
@@ -168,7 +168,7 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
   }
 
   /** Events of these messages. */
-  function ofMessages(seqs: readonly number[], filter: EventFilter, range: SeqRange): Part {
+  function ofMessages(seqs: readonly number[], filter: EventFilter, range: SeqBounds): Part {
     let upTo = Number.POSITIVE_INFINITY;
     const candidates: number[] = [];
     for (const seq of seqs) {
@@ -190,7 +190,7 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
   }
 
   /** By the message, if it is one message or few of them; else by the kind or by reading the feed. */
-  function partsOf(filter: EventFilter, range: SeqRange): Part[] {
+  function partsOf(filter: EventFilter, range: SeqBounds): Part[] {
     const { accountId, messageId, recipientHash, domainId, campaignId, jobId, status } = filter;
     if (messageId !== undefined) {
       const seq = ownMessage.get(messageKey(messageId), account.find(accountId));

@@ -39,3 +39,38 @@ export function eventTable(db: Database) {
     ofMessage: (messageSeq: number): EventRow[] => ofMessage.all(messageSeq).map(toRow),
   };
 }
+
+/** Bits of `messages.visits`: which kinds of visit by which kinds of visitor a message had. */
+const VISITS = {
+  email_opened: { person: 1, machine: 2 },
+  email_clicked: { person: 4, machine: 8 },
+} as const;
+
+export type VisitKind = keyof typeof VISITS;
+
+export function visitTable(db: Database) {
+  const mark = db.prepare<{ seq: number; bit: number }>(
+    'UPDATE messages SET visits = visits | @bit WHERE seq = @seq AND visits & @bit = 0',
+  );
+  return {
+    /** Returns true for the first visit of this kind by this kind of visitor. */
+    markFirst: (messageSeq: number, kind: VisitKind, by: 'person' | 'machine'): boolean =>
+      mark.run({ seq: messageSeq, bit: VISITS[kind][by] }).changes === 1,
+  };
+}
+
+/** Delivery warnings of other servers that were recorded as events; a repeated one is not recorded again. */
+export function delayNoticeTable(db: Database) {
+  const add = db.prepare<[number, Buffer, number]>(
+    'INSERT INTO delay_notices (message_seq, fingerprint, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+  );
+  const count = db.prepare<[number], { n: number }>(
+    'SELECT count(*) AS n FROM delay_notices WHERE message_seq = ?',
+  );
+  return {
+    /** Returns false when this warning was recorded before. */
+    add: (messageSeq: number, fingerprint: Buffer, at: number): boolean =>
+      add.run(messageSeq, fingerprint, at).changes === 1,
+    count: (messageSeq: number): number => count.get(messageSeq)?.n ?? 0,
+  };
+}

@@ -1,7 +1,7 @@
 import { type Database, preparedByText } from '../database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
+import { EMPTY_PAGE, MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
-import { EMPTY_PAGE, MAX_LOOKS, type ScanPage, type SeqRange, seqFinder } from '../rows/scan.ts';
 import { jobKey, MESSAGE_COLUMNS, messageRows, type StoredMessage } from './message-rows.ts';
 import type { ListedMessage, MessageStatus } from './messages.ts';
 
@@ -112,7 +112,7 @@ function sourcesOf(filter: MessageFilter): [Source, ...Source[]] {
 /** What is read: the entries of an index in a range, of which a page may look at those after `end`. */
 interface Scan {
   source: Source;
-  range: SeqRange;
+  range: SeqBounds;
   /** Conditions that the index does not answer. */
   rest: readonly string[];
   /** Null: a page may look at all of them. */
@@ -134,10 +134,10 @@ export interface StoredMessageFilter {
   to?: number;
 }
 
-type Parameters = StoredMessageFilter & SeqRange & { limit?: number; looks?: number };
+type Parameters = StoredMessageFilter & SeqBounds & { limit?: number; looks?: number };
 
 /** `looks`: rows that one page looks at, at most. */
-export function messageList(db: Database, looks = MAX_LOOKS) {
+export function messageList(db: Database, looks = MAX_SCANNED_ROWS) {
   const firstSeqAt = seqFinder(db, { table: 'messages', time: 'created_at' });
   const endOf = ({ column, index }: (typeof GROUPS)[GroupName], order: 'ASC' | 'DESC') =>
     db.prepare<[BoundId | StoredKey], { seq: number; account: StoredId; created_at: number }>(`
@@ -171,7 +171,7 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
   }
 
   /** Null: no message matches. */
-  function rangeOf(filter: MessageFilter, values: StoredMessageFilter): SeqRange | null {
+  function rangeOf(filter: MessageFilter, values: StoredMessageFilter): SeqBounds | null {
     let afterSeq = 0;
     let beforeSeq = filter.beforeSeq ?? Number.MAX_SAFE_INTEGER;
     if (filter.from !== undefined) afterSeq = firstSeqAt(filter.from - DATE_MARGIN_MS) - 1;
@@ -205,7 +205,7 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
 
   function scanBy(
     source: Source,
-    { filter, values, range }: { filter: MessageFilter; values: StoredMessageFilter; range: SeqRange },
+    { filter, values, range }: { filter: MessageFilter; values: StoredMessageFilter; range: SeqBounds },
   ): Scan {
     const rest = FILTER_NAMES.filter(
       (name) => filter[name] !== undefined && filter[name] !== null && !source.answers.includes(name),

@@ -1,9 +1,10 @@
-import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { closeSync, openSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Database, openConnection } from '../connection.ts';
-import { cloneFile, copyBytes } from './migrate.ts';
+import { type Database, openConnection, readNumber } from '../connection.ts';
+import { cloneFile, copyBytes, sampleFileOf, syncPath } from './files.ts';
 import { type Migration, migrationName, migrationsFrom, newestOf } from './migrations.ts';
-import { type Rebuild, rebuildDatabase, sampleFileOf } from './rebuild.ts';
+import { rebuildDatabase } from './rebuild.ts';
+import type { Rebuild } from './rebuild-plan.ts';
 
 /**
  * What a migration will take, measured: the newest rows of every table are copied to a small database beside the real
@@ -75,7 +76,7 @@ function takeSample(file: string, sample: string): Sample {
     db.exec('PRAGMA synchronous = OFF');
     db.exec('PRAGMA foreign_keys = OFF');
     db.prepare<[string]>('ATTACH ? AS old').run(file);
-    const from = number(db, 'PRAGMA old.user_version');
+    const from = readNumber(db, 'PRAGMA old.user_version');
     const tables = new Map<string, TableSize>();
     db.exec('BEGIN');
     const objects = db
@@ -116,7 +117,7 @@ function takeSample(file: string, sample: string): Sample {
 function estimateRows(db: Database, table: string, key: readonly string[], sampled: number): number {
   const [first = ''] = key;
   const range = (schema: string) =>
-    number(
+    readNumber(
       db,
       `SELECT (SELECT max("${first}") FROM ${schema}."${table}") - (SELECT min("${first}") FROM ${schema}."${table}") + 1`,
     );
@@ -131,7 +132,7 @@ function estimateRows(db: Database, table: string, key: readonly string[], sampl
     .pluck();
   if (indexes.get(table) === 0 && isNumber.get(table, first) === 1)
     return Math.round((sampled / range('main')) * range('old'));
-  return number(db, `SELECT count(*) FROM old."${table}"`);
+  return readNumber(db, `SELECT count(*) FROM old."${table}"`);
 }
 
 function keyOf(db: Database, table: string): string[] {
@@ -163,7 +164,7 @@ function measure({ file, sample, from, to, tables, steps }: Measurement): Migrat
         rebuildDatabase(step.rebuild, { file: sample, keepAs: null, withoutChecks: true });
       else runInPlace(sample, step.sql, step.version);
     }
-    sync(sample);
+    syncPath(sample);
   });
   const after = sizesOf(sample, tables, rebuild);
   const newBytes = rebuild === null ? databaseBytes + Math.max(0, after.total - before.total) : after.total;
@@ -216,12 +217,6 @@ function secondsOf(work: () => void): number {
   return (performance.now() - began) / 1000;
 }
 
-function sync(file: string): void {
-  const fd = openSync(file, 'r+');
-  fsyncSync(fd);
-  closeSync(fd);
-}
-
 interface Sizes {
   /** Of the whole database. */
   total: number;
@@ -235,7 +230,7 @@ interface Sizes {
 function sizesOf(sample: string, tables: ReadonlyMap<string, TableSize>, rebuild: Rebuild | null): Sizes {
   const db = openConnection(sample, {});
   try {
-    const copies = rebuild?.copies?.(number(db, 'PRAGMA user_version')) ?? {};
+    const copies = rebuild?.copies?.(readNumber(db, 'PRAGMA user_version')) ?? {};
     const trees = db
       .prepare<[], { name: string; type: string; owner: string; bytes: number }>(
         `SELECT d.name, s.type, s.tbl_name AS owner, d.pgsize AS bytes FROM dbstat AS d
@@ -254,8 +249,4 @@ function sizesOf(sample: string, tables: ReadonlyMap<string, TableSize>, rebuild
   } finally {
     db.close();
   }
-}
-
-function number(db: Database, sql: string): number {
-  return db.prepare<[], number>(sql).pluck().get() ?? 0;
 }

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { COMPACT_ROWS } from '../migrations/0021-compact-rows.ts';
-import type { Rebuild } from './rebuild.ts';
+import type { Rebuild } from './rebuild-plan.ts';
 
 /**
  * The migrations of this program: `migrations/NNNN-name.sql` changes the database in place, a rebuild creates a new

@@ -3,16 +3,10 @@ import { basename } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { databaseFileIn } from '../connection.ts';
 import { StoreFault } from '../failure.ts';
-import {
-  copiesOf,
-  type MigrationProgress,
-  type MigrationResult,
-  migrateDatabase,
-  schemaOf,
-} from './migrate.ts';
+import { copiesOf, removeLeftovers } from './files.ts';
+import { type MigrationProgress, type MigrationResult, migrateDatabase, schemaOf } from './migrate.ts';
 import { estimateMigration, type MigrationEstimate } from './migration-estimate.ts';
 import { knownMigrations, type Migration, newestOf } from './migrations.ts';
-import { removeLeftovers } from './rebuild.ts';
 
 /**
  * When and where a database is migrated: a small one by whichever program opens it, a large one by the daemon at its

@@ -1,4 +1,4 @@
-import type { Rebuild, SqlValue, TableCopy } from '../migrate/rebuild.ts';
+import type { Rebuild, SqlValue, TableCopy } from '../migrate/rebuild-plan.ts';
 import { packJson } from '../rows/packed-json.ts';
 import {
   ATTEMPT_LANE_CODES,

@@ -15,13 +15,10 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { openConnection } from '../../../src/store/connection.ts';
+import { removeLeftovers } from '../../../src/store/migrate/files.ts';
 import { migrateDatabase } from '../../../src/store/migrate/migrate.ts';
-import {
-  type Rebuild,
-  type RebuildProgress,
-  rebuildDatabase,
-  removeLeftovers,
-} from '../../../src/store/migrate/rebuild.ts';
+import { type RebuildProgress, rebuildDatabase } from '../../../src/store/migrate/rebuild.ts';
+import type { Rebuild } from '../../../src/store/migrate/rebuild-plan.ts';
 import { schemaOf } from '../../support/schema.ts';
 import { temporaryDir } from '../../support/store.ts';
 import {

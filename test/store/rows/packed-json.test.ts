@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { packJson, SHAPES, STRINGS, unpackJson } from '../../../src/store/rows/packed-json.ts';
+import { packJson, unpackJson } from '../../../src/store/rows/packed-json.ts';
+import { SHAPES, STRINGS } from '../../../src/store/rows/packed-json-dictionary.ts';
 
 const TIME = Date.UTC(2026, 0, 15, 12);
 
