@@ -45,8 +45,8 @@ describe('the key file', () => {
   it.each([
     [0o600, null],
     [0o400, null],
-    [0o640, 'can be read by others (mode 640): chmod 600 it'],
-    [0o604, 'can be read by others (mode 604): chmod 600 it'],
+    [0o640, 'can be read by others (mode 640): run chmod 600'],
+    [0o604, 'can be read by others (mode 604): run chmod 600'],
   ])('of mode %o', (mode, complaint) => {
     load();
     chmodSync(file, mode);
@@ -101,7 +101,7 @@ describe('the seal of a database', () => {
     const store = openStore();
     await store.seal();
     rmSync(file);
-    await expect(store.seal()).rejects.toThrow('is missing: put back the key file');
+    await expect(store.seal()).rejects.toThrow('is missing: restore the key file');
     load();
     await expect(store.seal()).rejects.toThrow('is not the key that this database was sealed with');
     await store.close();

@@ -58,19 +58,3 @@ export function visitTable(db: Database) {
       mark.run({ seq: messageSeq, bit: VISITS[kind][by] }).changes === 1,
   };
 }
-
-/** Delivery warnings of other servers that were recorded as events; a repeated one is not recorded again. */
-export function delayNoticeTable(db: Database) {
-  const add = db.prepare<[number, Buffer, number]>(
-    'INSERT INTO delay_notices (message_seq, fingerprint, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
-  );
-  const count = db.prepare<[number], { n: number }>(
-    'SELECT count(*) AS n FROM delay_notices WHERE message_seq = ?',
-  );
-  return {
-    /** Returns false when this warning was recorded before. */
-    add: (messageSeq: number, fingerprint: Buffer, at: number): boolean =>
-      add.run(messageSeq, fingerprint, at).changes === 1,
-    count: (messageSeq: number): number => count.get(messageSeq)?.n ?? 0,
-  };
-}

@@ -38,12 +38,13 @@ export function newFileOf(file: string): string {
 }
 
 /**
- * Removes what an interrupted migration left beside the database. The caller holds the daemon lock, and has no
- * connection to the database.
+ * Removes the files that an interrupted migration left in the directory of the database, and returns their paths. The
+ * caller holds the daemon lock, and has no connection to the database.
  */
 export function removeLeftovers(file: string): string[] {
   const partial = newFileOf(file);
-  // Only without hard links, between the two renames. Opening the missing database may have created an empty file.
+  // An interruption between the two renames of a file system without hard links. Opening the missing database may have
+  // created an empty file.
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size === 0 && existsSync(partial) && schemaInHeader(partial) > 0) {
     renameSync(partial, file);
@@ -67,7 +68,7 @@ export function removeLeftovers(file: string): string[] {
   return leftovers;
 }
 
-/** Parts of the database that an estimate was made with. */
+/** The file with the rows that this process measures an estimate with. */
 export function sampleFileOf(file: string): string {
   return `${file}.sample-${process.pid}`;
 }
@@ -82,8 +83,8 @@ function samplesOf(file: string): string[] {
 const USER_VERSION_AT = 60;
 
 /**
- * The schema of a database that no connection has open: closing a file gives up the locks that this process has on it.
- * 0 for a rebuild that is not complete.
+ * The schema of a database to which this process has no connection: closing a file releases all locks that the process has
+ * on it. 0 for a rebuild that is not complete.
  */
 export function schemaInHeader(file: string): number {
   const fd = openSync(file, 'r');
@@ -95,7 +96,7 @@ export function schemaInHeader(file: string): number {
   }
 }
 
-/** Names a copy that is not yet complete. */
+/** Suffix of a copy that is not complete. */
 export const PARTIAL = '.partial';
 
 /** Errors of file systems that cannot share blocks between files. */
@@ -156,25 +157,25 @@ export function copyBytes(file: string, to: string, onProgress: CopyProgress = (
 }
 
 /**
- * The copy of a run that was killed after it had changed the schema. A copy of the schema that the database still has
- * may be older than its data, and is not used.
+ * The copy that an interrupted migration to schema `to` made; null: there is none. A copy with the schema `from` of the
+ * database may be older than its data, and is not used.
  */
 export function copyOfEarlierRun(file: string, from: number, to: number): string | null {
   const copies = copiesOf(file).filter((path) => path.includes(`.before-${to}-`));
   return copies.findLast((path) => schemaInHeader(path) < from) ?? null;
 }
 
-/** Copies from before migrations, oldest first. */
+/** Paths of the copies from before migrations, oldest first. */
 export function copiesOf(file: string): string[] {
   const prefix = `${basename(file)}.before-`;
   return readdirSync(dirname(file))
     .filter((name) => name.startsWith(prefix) && /^\d+-\d+$/.test(name.slice(prefix.length)))
-    .sort((a, b) => madeAt(a) - madeAt(b))
+    .sort((a, b) => createdAt(a) - createdAt(b))
     .map((name) => join(dirname(file), name));
 }
 
-/** When a copy was made, in epoch ms, by its name. */
-function madeAt(copy: string): number {
+/** When a copy was created, in epoch ms, by its name. */
+function createdAt(copy: string): number {
   return Number(copy.slice(copy.lastIndexOf('-') + 1));
 }
 
@@ -199,11 +200,11 @@ export function keepOld(file: string, keepAs: string): void {
   }
 }
 
-/** A migration that root starts must leave files that the daemon's user can open. */
+/** Gives a file that root created the owner of the original, so that the daemon's user can open it. */
 export function keepOwner(original: string, created: string): void {
   const { uid, gid } = statSync(original);
-  const made = statSync(created);
-  if (process.getuid?.() === 0 && (made.uid !== uid || made.gid !== gid)) chownSync(created, uid, gid);
+  const status = statSync(created);
+  if (process.getuid?.() === 0 && (status.uid !== uid || status.gid !== gid)) chownSync(created, uid, gid);
 }
 
 /** Flushes a file or a directory to disk. */

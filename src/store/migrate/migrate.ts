@@ -14,7 +14,7 @@ import { type Migration, migrationName, migrationsFrom, newestOf, type SqlMigrat
 import { leaveWal, type RebuildProgress, rebuildDatabase, setFileFormat } from './rebuild.ts';
 
 /**
- * Brings a database up to date, with exclusive access to it: the caller holds the daemon lock, and nothing begins
+ * Migrates a database with exclusive access to it: the caller holds the daemon lock, and the migration does not begin
  * while another process has the database open. In-place migrations run in rollback-journal mode, in which new pages
  * (a new index) are written once; in WAL mode they would be written to the log and then to the file.
  *
@@ -46,10 +46,10 @@ export interface MigrationResult {
 }
 
 const BUSY_TIMEOUT_MS = 5000;
-/** What sorting for an index may use before it goes to a temporary file. */
+/** Memory that sorting for an index may use before it uses a temporary file. */
 const CACHE_KIB = 65_536;
 
-/** Throws StoreFault when it cannot begin; the database is then unchanged. */
+/** Migrates the database. Throws StoreFault when it cannot begin; the database is then unchanged. */
 export function migrateDatabase(options: MigrateOptions): MigrationResult {
   const { file, migrations, onProgress = () => {}, busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
   const to = newestOf(migrations);
@@ -90,7 +90,7 @@ export function migrateDatabase(options: MigrateOptions): MigrationResult {
   return { from, to, copy, removed };
 }
 
-/** The schema of a database; 0 where there is none yet. */
+/** The schema of a database; 0 when it does not exist. */
 export function schemaOf(file: string, busyTimeoutMs = BUSY_TIMEOUT_MS): number {
   if (!existsSync(file)) return 0;
   const db = openConnection(file, { timeout: busyTimeoutMs, fileMustExist: true });
@@ -138,7 +138,7 @@ function migrateInPlace(steps: readonly SqlMigration[], options: InPlaceOptions)
     leaveWal(db, 'main');
     return db;
   };
-  // Closing any descriptor of the file gives up this process's locks on it: this one is closed after the connection.
+  // Closing any descriptor of the file releases all locks of this process on it: this one is closed after the connection.
   const fd = openSync(file, 'r');
   try {
     let copied: Buffer | null = null;

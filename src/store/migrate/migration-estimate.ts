@@ -7,15 +7,15 @@ import { rebuildDatabase } from './rebuild.ts';
 import type { Rebuild } from './rebuild-plan.ts';
 
 /**
- * What a migration will take, measured: the newest rows of every table are copied to a small database beside the real
- * one, which is then migrated. Sizes and times are multiplied by the number of rows.
+ * The measured time and space of a migration: the newest rows of every table are copied to a small database in the same
+ * directory, which is then migrated. Sizes and times are multiplied by the number of rows.
  */
 export interface MigrationEstimate {
   /** The schema of the database. */
   from: number;
   /** The schema of this program. */
   to: number;
-  /** `0021-compact-rows`. */
+  /** Names of the migrations: `0021-compact-rows`. */
   steps: string[];
   rebuilds: boolean;
   /** Rows of all tables. */
@@ -23,7 +23,7 @@ export interface MigrationEstimate {
   databaseBytes: number;
   /** The size of the database afterwards. */
   newBytes: number;
-  /** For the copy, what the database grows by, and sorting. */
+  /** For the copy, the growth of the database, and sorting. */
   neededBytes: number;
   freeBytes: number;
   /** Whether the copy shares blocks with the database. */
@@ -33,18 +33,18 @@ export interface MigrationEstimate {
   dir: string;
 }
 
-/** Of each table. */
+/** Rows of each table. */
 const SAMPLE_ROWS = 10_000;
-/** Estimates are wrong by some percent. */
+/** Estimates are wrong by a few percent. */
 const MARGIN = 1.1;
-const LEAST_BYTES = 2 ** 20;
+const MIN_BYTES = 2 ** 20;
 
 interface TableSize {
   rows: number;
   sampled: number;
 }
 
-/** Null when the database has the newest schema or does not exist. Reads only; a daemon may be running. */
+/** Returns null when the database has the newest schema or does not exist. Reads only; a daemon may be running. */
 export function estimateMigration(file: string, migrations: readonly Migration[]): MigrationEstimate | null {
   const sample = sampleFileOf(file);
   removeSample(sample);
@@ -111,8 +111,8 @@ function takeSample(file: string, sample: string): Sample {
 }
 
 /**
- * Rows of a large table. Where counting would read all of it, by the range of its first key column: rows are deleted at
- * the beginning of a range.
+ * Rows of a large table. Where counting would read all of it, they are estimated by the range of its first key column,
+ * because rows are deleted at the beginning of a range.
  */
 function estimateRows(db: Database, table: string, key: readonly string[], sampled: number): number {
   const [first = ''] = key;
@@ -168,12 +168,12 @@ function measure({ file, sample, from, to, tables, steps }: Measurement): Migrat
   });
   const after = sizesOf(sample, tables, rebuild);
   const newBytes = rebuild === null ? databaseBytes + Math.max(0, after.total - before.total) : after.total;
-  // Steps before a rebuild, and a migration without one, need a copy of their own.
+  // Steps before a rebuild, and a migration without one, need a copy: a rebuild keeps the old file instead.
   const copies = steps[0]?.kind !== 'rebuild';
   const added = rebuild === null ? newBytes - databaseBytes : newBytes;
   const copied = copies && !clones ? databaseBytes : 0;
-  const written = Math.max(after.total - (rebuild === null ? before.total : 0), LEAST_BYTES);
-  const sampleWritten = Math.max(after.sample - (rebuild === null ? before.sample : 0), LEAST_BYTES / 4);
+  const written = Math.max(after.total - (rebuild === null ? before.total : 0), MIN_BYTES);
+  const sampleWritten = Math.max(after.sample - (rebuild === null ? before.sample : 0), MIN_BYTES / 4);
   return {
     from,
     to,
@@ -182,7 +182,7 @@ function measure({ file, sample, from, to, tables, steps }: Measurement): Migrat
     rows: [...tables.values()].reduce((sum, { rows }) => sum + rows, 0),
     databaseBytes,
     newBytes,
-    neededBytes: Math.ceil(copied + (added + after.largestIndex) * MARGIN + LEAST_BYTES),
+    neededBytes: Math.ceil(copied + (added + after.largestIndex) * MARGIN + MIN_BYTES),
     freeBytes: freeBytesOf(dirname(file)),
     clones,
     seconds: migrating * Math.max(1, written / sampleWritten) + (copies ? copySeconds * databaseBytes : 0),
@@ -190,7 +190,7 @@ function measure({ file, sample, from, to, tables, steps }: Measurement): Migrat
   };
 }
 
-/** Bytes that this user can write in `dir`. */
+/** Free bytes of the file system of `dir` for this user. */
 export function freeBytesOf(dir: string): number {
   const { bavail, bsize } = statfsSync(dir);
   return bavail * bsize;
@@ -226,7 +226,7 @@ interface Sizes {
   largestIndex: number;
 }
 
-/** A table or index is to that of the sample as its rows are. */
+/** The size of a table or index is that of the sample multiplied by the ratio of the numbers of rows. */
 function sizesOf(sample: string, tables: ReadonlyMap<string, TableSize>, rebuild: Rebuild | null): Sizes {
   const db = openConnection(sample, {});
   try {

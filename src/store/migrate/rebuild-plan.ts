@@ -4,11 +4,11 @@ import type { Database } from '../connection.ts';
 export interface Rebuild extends FileFormat {
   /** The schema that it creates. */
   version: number;
-  /** `compact-rows`; in log lines. */
+  /** For the log: `compact-rows`. */
   name: string;
   /** The oldest schema that `copies` can read. Migrations between it and `version` are not run before a rebuild. */
   from: number;
-  /** Creates all tables, and whatever must be in them from the start. */
+  /** Creates all tables, with the rows that they must have from the start. */
   tables: string;
   /** Creates all indexes and triggers; runs after the rows have been copied. */
   indexes: string;
@@ -24,7 +24,7 @@ export interface Rebuild extends FileFormat {
   functions?: Readonly<Record<string, (...values: SqlValue[]) => SqlValue>>;
 }
 
-/** What can only be set before the first table is created. */
+/** Properties of the file that can only be set before the first table is created. */
 export interface FileFormat {
   /** In bytes; default: SQLite's own, 4096. */
   pageSize?: number;
@@ -115,7 +115,7 @@ export function planCopies(db: Database, rebuild: Rebuild, schema: number): Copy
   return plans;
 }
 
-/** Ordinary tables in the order of their creation. What a virtual table consists of is not copied. */
+/** Ordinary tables in the order of their creation, without the tables that belong to a virtual table. */
 function tablesOf(db: Database, schema: 'main' | 'old'): Map<string, TableInfo> {
   const rows = db
     .prepare<[], TableInfo>(
@@ -134,7 +134,7 @@ function columnsOf(db: Database, schema: 'main' | 'old', table: string): ColumnI
     .all(table, schema);
 }
 
-/** The columns by which a table is read in order; a table with a rowid is read by that. */
+/** The columns by which a table is read in order: the rowid, or the primary key of a table without one. */
 function keyOf(table: TableInfo, columns: readonly ColumnInfo[]): string[] {
   if (table.wr === 0) return ['rowid'];
   return columns
@@ -153,8 +153,8 @@ function columnPlan(db: Database, table: TableInfo, from: TableInfo, copy: Colum
   const newColumns = columnsOf(db, 'main', table.name);
   const oldNames = new Set(oldColumns.map(({ name }) => name));
   const newNames = new Set(newColumns.map(({ name }) => name));
-  const given = copy.columns ?? {};
-  for (const name of Object.keys(given))
+  const expressions = copy.columns ?? {};
+  for (const name of Object.keys(expressions))
     if (!newNames.has(name)) throw new Error(`table ${table.name} has no column ${name}`);
   const dropped = new Set(copy.dropped);
   for (const name of oldNames)
@@ -163,8 +163,8 @@ function columnPlan(db: Database, table: TableInfo, from: TableInfo, copy: Colum
 
   const values = new Map<string, string>();
   for (const { name } of newColumns) {
-    const value = given[name] ?? (oldNames.has(name) ? `o.${quoted(name)}` : undefined);
-    // A column that is new and has no value is left to its default.
+    const value = expressions[name] ?? (oldNames.has(name) ? `o.${quoted(name)}` : undefined);
+    // A new column without an expression has its default.
     if (value !== undefined) values.set(quoted(name), value);
   }
   if (hasHiddenRowid(table, newColumns) && hasHiddenRowid(from, oldColumns)) values.set('rowid', 'o.rowid');

@@ -42,7 +42,7 @@ export interface RebuildOptions {
   busyTimeoutMs?: number;
   /** Rows that are copied between two calls of `onProgress`. */
   chunkRows?: number;
-  /** Of a part of a database, in which rows may be missing. */
+  /** Without the checks of rows and foreign keys: for a sample, in which rows are missing. */
   withoutChecks?: boolean;
 }
 
@@ -102,12 +102,12 @@ export function setFileFormat(db: Database, { pageSize, autoVacuum = 'incrementa
   db.exec(`PRAGMA auto_vacuum = ${autoVacuum}`);
 }
 
-/** Nothing is flushed and nothing can be rolled back: a file that is not complete is removed. */
+/** Opens the new file without flushes and rollback: a file that is not complete is removed. */
 function openNew(rebuild: Rebuild, partial: string): Database {
   closeSync(openSync(partial, 'wx', 0o600));
   const db = openConnection(partial, { timeout: 0 });
   setFileFormat(db, rebuild);
-  // Of this database only: without its name it would be the mode of the attached one, too.
+  // With its name: otherwise the pragma would change the attached database, too.
   db.exec('PRAGMA main.locking_mode = EXCLUSIVE');
   // SQLite's defensive mode forbids a database without a journal.
   db.unsafeMode(true);
@@ -207,7 +207,7 @@ function copyTable(db: Database, plan: CopyPlan, chunkRows: number, report: (row
   copy(`${tuple} > ${marks}`).run(...after);
 }
 
-/** A number that AUTOINCREMENT gave once is never given again, also where its row is deleted. */
+/** Copies the counters of AUTOINCREMENT: a number is never assigned again, even when its row is deleted. */
 function copySequences(db: Database, plans: readonly CopyPlan[]): void {
   const hasSequences = (schema: string) =>
     readNumber(db, `SELECT count(*) FROM ${schema}.sqlite_schema WHERE name = 'sqlite_sequence'`) > 0;
@@ -228,7 +228,7 @@ function copySequences(db: Database, plans: readonly CopyPlan[]): void {
   }
 }
 
-/** One statement after the other, in the order of the text: its names and texts come from a database in memory. */
+/** Runs one statement of `indexes` after the other, in order. A database in memory parses the text into statements. */
 function buildIndexes(
   db: Database,
   { tables, indexes }: Rebuild,
@@ -283,7 +283,7 @@ function checkCount(
     );
 }
 
-/** Violations that the old database has, too, are no reason to refuse the new one. */
+/** Throws when the new database has more violations than the old one. */
 function checkForeignKeys(db: Database): void {
   const violations = (schema: string) =>
     readNumber(db, `SELECT count(*) FROM pragma_foreign_key_check(NULL, '${schema}')`);
