@@ -84,8 +84,8 @@ function toListed({ event_key, kind_code, event_at, ...row }: StoredListed): Lis
   return { ...row, event_id: idOfEvent(event_key, event_at), kind: kindOfCode(kind_code) };
 }
 
-/** `looks`: deliveries that one page looks at, at most. */
-export function webhookDeliveryTable(db: Database, looks = MAX_SCANNED_ROWS) {
+/** `maxScanned`: deliveries that one page examines, at most. */
+export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS) {
   const insert = db.prepare<[number, number, string, number, number]>(`
     INSERT INTO webhook_deliveries (webhook, event_seq, delivery_id, state, attempts, failures, due_at, created_at)
     VALUES (?, ?, ?, 'ready', 0, 0, ?, ?)`);
@@ -146,7 +146,7 @@ export function webhookDeliveryTable(db: Database, looks = MAX_SCANNED_ROWS) {
     waiting: pageFrom(`webhook_deliveries ${OPEN} AND state = 'waiting' AND`),
     failed: pageFrom(`webhook_deliveries ${OPEN} AND state = 'failed' AND`),
   };
-  const endOfLooks = db
+  const endOfScan = db
     .prepare<[number, number, number], number>(`
       SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq < ?
       ORDER BY event_seq DESC LIMIT 1 OFFSET +?`)
@@ -186,7 +186,7 @@ export function webhookDeliveryTable(db: Database, looks = MAX_SCANNED_ROWS) {
     /** Newest event first; of these states, or of any when none is named. */
     list: ({ states, limit, ...page }: WebhookDeliveryFilter): ScanPage<ListedWebhookDelivery> => {
       const end = states.includes('succeeded')
-        ? endOfLooks.get(page.webhook, page.beforeSeq, looks)
+        ? endOfScan.get(page.webhook, page.beforeSeq, maxScanned)
         : undefined;
       const parameters = { ...page, afterSeq: end ?? 0, limit: limit + 1 };
       // State by state: each is in order in its index, several together would have to be sorted.

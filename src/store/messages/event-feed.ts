@@ -20,12 +20,12 @@ export interface EventFilter
   messageId?: string;
 }
 
-/** Messages whose events are looked up one by one. With more of them the feed is read instead. */
+/** Most messages whose events are looked up one by one. With more the feed is read instead. */
 export const MAX_MESSAGES = 2000;
 
 type FilterName = Exclude<keyof EventFilter, 'accountId' | 'messageId' | 'afterSeq' | 'limit'>;
 
-/** An event without a message names the person and the campaign itself, in JSON; it has no job and no status. */
+/** An event without a message has the recipient and the campaign in its JSON data; it has no job and no status. */
 const CONDITIONS: Record<FilterName, string> = {
   recipientHash:
     "iif(e.message_seq IS NULL, e.data ->> '$.contactIdentifier' = @recipientHash, m.recipient_key = @recipientKey)",
@@ -53,7 +53,7 @@ const BY_ACCOUNT: Source = {
   keys: ['e.account = @accountId'],
   answers: [],
 };
-/** Kinds that every message has: their index would be as large as the feed, and the feed consists of them. */
+/** Kinds that nearly every message has. Most of the feed consists of them, so an index of them would be as large. */
 const COMMON_KINDS = ['email_sent', 'email_delivered'];
 const BY_KIND: Source = {
   from: 'events e INDEXED BY events_by_kind',
@@ -99,17 +99,17 @@ interface StoredFilter {
   to?: number;
 }
 
-type Parameters = StoredFilter & SeqBounds & { looks: number; messageSeq: number | null; limit: number };
+type Parameters = StoredFilter & SeqBounds & { maxScanned: number; messageSeq: number | null; limit: number };
 
-/** Matching events in order. All up to `upTo` are there; null: all are. */
+/** Matching events in order. It has all of them up to `upTo`; null: all that match. */
 interface Part {
   rows: EventRow[];
   upTo: number | null;
 }
 
-/** `looks`: events that one part of a page looks at, at most; `maxMessages`: see MAX_MESSAGES. */
-export function eventFeed(db: Database, looks = MAX_SCANNED_ROWS, maxMessages = MAX_MESSAGES) {
-  const messages = messageList(db, looks);
+/** `maxScanned`: events that one part of a page examines, at most; `maxMessages`: see MAX_MESSAGES. */
+export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessages = MAX_MESSAGES) {
+  const messages = messageList(db, maxScanned);
   const firstSeqAt = seqFinder(db, { table: 'events', time: 'at' });
   const bySeq = db.prepare<[number], StoredEvent>(`${selectEvent('events e')} WHERE e.seq = ?`);
   const ownMessage = db
@@ -148,14 +148,14 @@ export function eventFeed(db: Database, looks = MAX_SCANNED_ROWS, maxMessages = 
     messageSeq: number | null = null,
   ): Part {
     const rest = FILTER_NAMES.filter((name) => filter[name] !== undefined && !source.answers.includes(name));
-    const parameters = { ...stored(filter), ...range, looks, messageSeq, limit: filter.limit + 1 };
+    const parameters = { ...stored(filter), ...range, maxScanned, messageSeq, limit: filter.limit + 1 };
     // Without further conditions the limit of the page bounds it.
     const end =
       rest.length === 0
         ? undefined
         : numbered(`
             SELECT e.seq FROM ${source.from} WHERE ${[...source.keys, IN_RANGE].join(' AND ')}
-            ORDER BY e.seq LIMIT 1 OFFSET +@looks`).get(parameters)?.seq;
+            ORDER BY e.seq LIMIT 1 OFFSET +@maxScanned`).get(parameters)?.seq;
     const join = rest.includes('jobId') || rest.includes('status') ? 'CROSS JOIN' : 'LEFT JOIN';
     const conditions = [...source.keys, IN_RANGE, ...rest.map((name) => CONDITIONS[name])];
     const rows = found(`
@@ -177,7 +177,7 @@ export function eventFeed(db: Database, looks = MAX_SCANNED_ROWS, maxMessages = 
       if (events.length > filter.limit) upTo = Math.min(upTo, events.at(-1) ?? upTo);
     }
     candidates.sort((one, two) => one - two);
-    upTo = Math.min(upTo, candidates[looks - 1] ?? upTo);
+    upTo = Math.min(upTo, candidates[maxScanned - 1] ?? upTo);
     const rows: EventRow[] = [];
     for (const seq of candidates) {
       if (seq > upTo) break;

@@ -27,11 +27,11 @@ export function eventTable(db: Database) {
   return {
     /** Returns its seq. */
     insert: (row: NewEvent): number => Number(insert.run(toStored(row)).lastInsertRowid),
-    /** Throws when the newest event cannot be read: then no further one can be written, either. */
+    /** Throws when the newest event cannot be read: then no further event can be written, either. */
     checkReadable: (): void => {
       last.get();
     },
-    /** Null when it is past its retention. */
+    /** Null when retention has deleted it. */
     bySeq: (seq: number): EventRow | null => {
       const found = bySeq.get(seq);
       return found === undefined ? null : toRow(found);

@@ -5,9 +5,8 @@ import { MESSAGE_COLUMNS, messageIdOf, messageRows, type StoredMessage } from '.
 import type { MessageRow } from './messages.ts';
 
 /**
- * The durable queue. A row is `ready` when its time has come and nobody holds it; deferred rows wait under
- * their due time and are made ready by `promote`. Leases carry the daemon's generation, so a crash leaves
- * none behind that a restart would have to guess about.
+ * The durable queue. A row is `ready` when it is due and not held; deferred rows wait for their due time and are made ready
+ * by `promote`. Leases contain the daemon's generation, so that a restart knows the leases of a daemon that was killed.
  */
 export interface QueueRow {
   seq: number;
@@ -18,13 +17,13 @@ export interface QueueRow {
   due_at: number;
   ready: 0 | 1;
   lease: number | null;
-  /** Of a campaign that goes to a whole group; null: of none. */
+  /** The campaign that was sent to a group; null: none. */
   campaign_seq: number | null;
 }
 
 /**
- * The due time of mail that is held until somebody says otherwise: the last millisecond of the year 9999, which
- * still is a time to whoever reads it.
+ * The due time of messages that are held until they are released: the last millisecond of the year 9999, which all
+ * programs can parse as a time.
  */
 export const HELD = 253_402_300_799_999;
 
@@ -135,7 +134,7 @@ export function queueTable(db: Database) {
   const postpone = db.prepare<[number, number]>(
     'UPDATE queue SET ready = 0, due_at = ? WHERE seq = ? AND lease IS NULL',
   );
-  // Marketing mail whose life begins at its due time was scheduled for it by its sender.
+  // Marketing messages whose lifetime begins at the due time were scheduled for it by the sender.
   const SCHEDULED = `q.ready = 0 AND q.lane = 1 AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at - q.due_at = @scheduledLife`;
   const deferred = db
     .prepare<QueueShift & { afterSeq: number; limit: number }, number>(`
@@ -199,7 +198,7 @@ export function queueTable(db: Database) {
     account_id: account.id(number),
     destination,
   });
-  // CROSS JOIN: what waits is looked through, not all that a campaign has sent.
+  // CROSS JOIN: reads the queue, not all messages of a campaign.
   const conditions = (filter: QueueFilter): string => {
     const where = ['1 = 1'];
     if (filter.accountId !== undefined) where.push('q.account = @account');
@@ -229,7 +228,7 @@ export function queueTable(db: Database) {
           : nextStream.get(lane, account.find(after.account_id), after.destination);
       return found === undefined ? null : toStream(found);
     },
-    /** Ready mail of one stream, oldest first. Reads nothing but the index. */
+    /** Ready messages of one stream, oldest first. Reads only the index. */
     readySeqs: (lane: number, stream: Stream, limit: number): number[] =>
       readySeqs.all(lane, account.find(stream.account_id), stream.destination, limit),
     /** Null when it is gone, deferred or held meanwhile. */
@@ -239,14 +238,14 @@ export function queueTable(db: Database) {
     },
     /** False when it is gone, deferred or held meanwhile. */
     lease: (seq: number, generation: number): boolean => lease.run(generation, seq).changes === 1,
-    /** Gives a held message back, ready at once. */
+    /** Ends the lease of a message, which is ready immediately. */
     release: (seq: number, now: number): void => {
       release.run(now, seq);
     },
     defer: (seq: number, dueAt: number): void => {
       defer.run(dueAt, seq);
     },
-    /** Puts a message off that nobody holds; its state stays. */
+    /** Postpones a message without a lease; its state does not change. */
     postpone: (seq: number, dueAt: number): void => {
       postpone.run(dueAt, seq);
     },
@@ -268,12 +267,12 @@ export function queueTable(db: Database) {
       for (const seq of seqs) expireLater.run(ms, seq);
       return seqs.at(-1) ?? null;
     },
-    /** At start, under the daemon lock: whoever held these is dead. */
+    /** Ends all leases: at the start, under the daemon lock, they are of daemons that have ended. */
     freeLeases: (): number => freeLeases.run().changes,
     /** Makes ready what has come due, at most `limit`; returns the streams they are in. */
     promote: (now: number, limit: number): (Stream & { lane: 0 | 1 })[] =>
       promote.all(now, limit).map((row) => ({ lane: row.lane, ...toStream(row) })),
-    /** When the next deferred message comes due; null when none waits. */
+    /** When the next deferred message becomes due; null when none waits. */
     nextDue: (): number | null => nextDue.get()?.due_at ?? null,
     count: (): number => count.get()?.n ?? 0,
     ofDomain: (domainId: string, limit: number): number[] =>
@@ -324,7 +323,7 @@ export interface QueueSummary {
   messages: number;
   sending: number;
   deferred: number;
-  /** Not due yet and never tried. */
+  /** Not yet due and never attempted. */
   scheduled: number;
   /** Held with their campaigns. */
   paused: number;

@@ -1,8 +1,7 @@
 import { SHAPES, STRINGS } from './packed-json-dictionary.ts';
 
 /**
- * A compact binary form of JSON for columns of which millions of rows are kept: reports of delivery attempts and
- * fields of events. Known object shapes and known strings take one or two bytes, times are differences to the row's
+ * A compact binary form of JSON for tables with millions of rows: reports of delivery attempts and fields of events. Known object shapes and known strings take one or two bytes, times are differences to the row's
  * own time, addresses take four bytes, and a string that occurs twice is stored once. Every JSON value can be
  * packed, and unpacking yields the same text that `JSON.stringify` yields for the packed value.
  *
@@ -11,7 +10,7 @@ import { SHAPES, STRINGS } from './packed-json-dictionary.ts';
 const NULL = 0x00;
 const FALSE = 0x01;
 const TRUE = 0x02;
-/** A non-negative integer as a varint. */
+/** A non-negative integer as a varint; NEGATIVE: the absolute value of a negative one. */
 const INTEGER = 0x03;
 const NEGATIVE = 0x04;
 const DOUBLE = 0x05;
@@ -40,7 +39,7 @@ const KNOWN_TEXTS = STRINGS.map((text) => JSON.stringify(text));
 const SHAPE_TEXTS = SHAPES.map((keys) => keys.map((key) => `${JSON.stringify(key)}:`));
 const SHAPE_NUMBERS: ReadonlyMap<string, number> = new Map(SHAPES.map((keys, index) => [keys.join(), index]));
 
-/** How far a number may be from the row's time to be taken for a time: 34 days. */
+/** A number that differs by less from the row's time is packed as a time: 2^31 ms, about 25 days. */
 const TIME_RANGE = 2 ** 31;
 const IPV4_TEXT = /^(?:(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}$/;
 const MAX_IPV4_LENGTH = '255.255.255.255'.length;
@@ -48,7 +47,7 @@ const ISO_TEXT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const ISO_LENGTH = '2026-01-15T12:00:00.000Z'.length;
 
 /**
- * Packs what `JSON.stringify` would write for `value`. `time` is the row's own, in epoch ms; unpacking needs the same.
+ * Packs what `JSON.stringify` would write for `value`. `time` is the time of the row in epoch ms; unpacking needs the same.
  */
 export function packJson(value: unknown, time: number): Buffer {
   return new Packer(time).pack(value);
@@ -59,7 +58,7 @@ export function unpackJson(packed: Buffer, time: number): string {
   return new Unpacker(packed, time).text();
 }
 
-/** Values are packed synchronously, one after the other, so one buffer serves all. It grows and never shrinks. */
+/** One buffer for all values, as they are packed synchronously. It grows to the largest value and never shrinks. */
 let scratch = Buffer.allocUnsafe(4096);
 
 class Packer {
@@ -178,7 +177,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** A shape's keys contain no comma, so with the same number of keys the joined text stands for one list only. */
+/** The number of the shape with these keys. Its keys contain no comma, so equal text and length mean equal lists. */
 function shapeOf(keys: readonly string[]): number | undefined {
   const number = SHAPE_NUMBERS.get(keys.join());
   return number !== undefined && SHAPES[number]?.length === keys.length ? number : undefined;
