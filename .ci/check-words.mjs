@@ -117,6 +117,8 @@ const ALLOWED = [
   /greylist\w*/gi,
   /grey-list\w*/gi,
   /room-id/gi,
+  // A database column.
+  /said_at/g,
 ];
 const SKIPPED =
   /^(test\/data\/|test\/mail\/(golden|newsletter)\/|\.ci\/check-words\.mjs|package-lock\.json|LICENSE|src\/mail\/classify\/|src\/store\/rows\/packed-json-dictionary\.ts)/;

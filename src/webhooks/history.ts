@@ -3,7 +3,11 @@ import type { Ids } from '../core/ids.ts';
 import { isRefusal, type Refusal, refuse } from '../core/refusal.ts';
 import { createLocalReader, type Reader } from '../store/readers/reads.ts';
 import type { Tables } from '../store/tables.ts';
-import type { ListedWebhookDelivery, ToldEvent, WebhookDeliveryState } from '../store/webhook-deliveries.ts';
+import type {
+  ListedWebhookDelivery,
+  ReplayCandidate,
+  WebhookDeliveryState,
+} from '../store/webhook-deliveries.ts';
 import type { WebhookRow } from '../store/webhooks.ts';
 import type { Writer } from '../store/writer.ts';
 import { findWebhook } from './find.ts';
@@ -80,7 +84,12 @@ export function createWebhookHistory(settings: HistorySettings): WebhookHistory 
   }
 
   /** In a unit of work: makes ready what is wanted of these events; returns how many. */
-  function makeReady(all: Tables, webhook: WebhookRow, told: readonly ToldEvent[], wish: ReplayWish): number {
+  function makeReady(
+    all: Tables,
+    webhook: WebhookRow,
+    told: readonly ReplayCandidate[],
+    wish: ReplayWish,
+  ): number {
     const { number } = webhook;
     const { events } = fieldsOf(webhook);
     const now = clock.now();
@@ -125,11 +134,11 @@ export function createWebhookHistory(settings: HistorySettings): WebhookHistory 
       const lastSeq = tables.events.firstSeqAt(wish.to) - 1;
       let replayed = 0;
       for (let looked = 0; ; looked += SLICE) {
-        const slice = await writer.run((all): { told: ToldEvent[]; count: number } | Refusal => {
+        const slice = await writer.run((all): { told: ReplayCandidate[]; count: number } | Refusal => {
           const webhook = findActive(all, accountId, webhookId);
           if (isRefusal(webhook)) return webhook;
           const range = { afterSeq, lastSeq, limit: SLICE };
-          const told = all.webhookDeliveries.told(webhook.number, accountId, range);
+          const told = all.webhookDeliveries.replayCandidates(webhook.number, accountId, range);
           return { told, count: makeReady(all, webhook, told, wish) };
         });
         if (isRefusal(slice)) return slice;

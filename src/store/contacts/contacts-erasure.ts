@@ -16,8 +16,7 @@ import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { keyOfRecipient, recipientOfKey, type StoredKey } from '../rows/row-keys.ts';
 
 /**
- * What erasing a person takes in tables that are otherwise only ever added to. Only `audience/erasure/erase` uses it:
- * everybody else who wants to change the past is wrong.
+ * Statements that erase a person from tables that are otherwise append-only. Only `audience/erasure` may use them.
  */
 export interface ErasureRow {
   seq: number;
@@ -142,7 +141,7 @@ function pastOfPerson(db: Database) {
     /** When the last of them was accepted; null: there is none. */
     newestMessageAt: (accountId: string, recipientHash: string, before: number): number | null =>
       newestMessage.get(account.find(accountId), keyOfRecipient(recipientHash), before) ?? null,
-    /** Events about a person to whom no message leads, oldest first, `after` < seq < `before`. */
+    /** Events about a person without a message, oldest first, `after` < seq < `before`. */
     eventsAbout: (accountId: string, recipientHash: string, range: SeqRange): StoredText[] =>
       events.all(account.find(accountId), recipientHash, range.after, range.before, range.limit),
     forgetSuppressedAddress: (accountId: string, recipientHash: string): void => {
@@ -234,7 +233,7 @@ function pastOfMessage(db: Database) {
       const row = event.get(seq);
       if (row !== undefined) setEvent.run(toStoredData(data, row), seq);
     },
-    /** What the account's endpoints answered when they were told of an event. */
+    /** Clears the responses of the account's endpoints to an event. */
     forgetWebhookAnswers: (accountId: string, eventSeq: number): void => {
       forgetAnswers.run(eventSeq, accountId);
     },
