@@ -50,7 +50,7 @@ describe('the database', () => {
   it.each([
     ['nobody can make', '/proc/postrider/data', /data\.dir \/proc\/postrider\/data cannot be used: ENOENT/],
     ['is a file', '/dev/null/data', /data\.dir \/dev\/null\/data cannot be used: ENOTDIR/],
-  ])('says so of a directory that %s', (_, dir, words) => {
+  ])('throws StoreFault for a directory that %s', (_, dir, words) => {
     expect(() => openDatabase(dir)).toThrow(words);
   });
 

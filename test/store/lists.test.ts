@@ -8,7 +8,7 @@ import type { ScanPage } from '../../src/store/rows/page.ts';
 import { combinations } from '../support/combinations.ts';
 import { enqueue, heldClock, insertAccount, startStore } from '../support/store.ts';
 
-/* Lists whose pages look at a limited number of rows: all pages together have what matches, in order. */
+/* Lists whose pages examine a limited number of rows: all pages together have the matching rows, in order. */
 const MINUTE = 60_000;
 const LOOKS = 7;
 const LIMIT = 4;
@@ -142,7 +142,7 @@ describe('messages', () => {
     });
   });
 
-  it('tell an account nothing of the groups of another one', () => {
+  it('return nothing for the groups of another account', () => {
     const { db } = seeded();
     const { list } = messageList(db, 1);
     for (const filter of [

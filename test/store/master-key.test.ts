@@ -67,13 +67,13 @@ describe('the key file', () => {
     expect(readFileSync(file)).toHaveLength(length);
   });
 
-  it('that cannot be created says so', () => {
+  it('that cannot be created is an error with its name', () => {
     writeFileSync(join(dir, 'plain'), '');
     file = join(dir, 'plain', 'master.key');
     expect(() => load()).toThrow(/master\.key cannot be used: ENOTDIR.*Check that the directory exists/);
   });
 
-  it('that is a directory says so', () => {
+  it('that is a directory is an error with its name', () => {
     mkdirSync(file, { mode: 0o700 });
     expect(() => load()).toThrow('is not a file');
   });

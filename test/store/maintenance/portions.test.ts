@@ -16,7 +16,7 @@ function start({ msPerRow = 0.01, crowded = false } = {}) {
       pauses.push(ms);
     },
   });
-  /** Works on so many rows; `cost` tells what one costs. */
+  /** Processes `rows` rows; `cost` returns the time of each. */
   const work = (total: number, cost: (done: number) => number = () => msPerRow) => {
     let done = 0;
     return portions.run((_, rows): Portion => {
@@ -61,7 +61,7 @@ describe('work in portions', () => {
     expect(pauses).toEqual([100, 200, 400, 800]);
   });
 
-  it('tells a step when its time is over', async () => {
+  it('reports to a step when its time is over', async () => {
     const { portions, advance } = start();
     const seen: boolean[] = [];
     await portions.run((_, rows, isOver) => {

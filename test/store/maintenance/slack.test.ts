@@ -113,7 +113,7 @@ describe('clearing unused space', () => {
     expect(db.prepare('PRAGMA integrity_check').pluck().all()).toEqual(['ok']);
   });
 
-  it('tells other connections of a change after every batch, also in a file of one batch', () => {
+  it('makes other connections read changed pages after every batch, also in a file of one batch', () => {
     const { db } = open();
     fill(db);
     const cleaner = openSlackCleaner(db.name);
@@ -227,7 +227,7 @@ describe('a page', () => {
   it.each<[string, (page: Buffer) => void]>([
     ['is of no b-tree', (page) => page.writeUInt8(0, 0)],
     ['has cells behind its end', (page) => page.writeUInt16BE(600, 5)],
-    ['has more pointers than room', (page) => page.writeUInt16BE(300, 3)],
+    ['has more pointers than space', (page) => page.writeUInt16BE(300, 3)],
     ['points before its cells', (page) => page.writeUInt16BE(100, 8)],
     ['has a free block before its cells', (page) => page.writeUInt16BE(50, 1)],
     ['has a free block that leaves it', (page) => page.writeUInt16BE(200, 402)],
@@ -239,7 +239,7 @@ describe('a page', () => {
   });
 });
 
-describe('passes beside a random workload', () => {
+describe('passes during a random workload', () => {
   const STRESS = fileURLToPath(new URL('slack-stress-process.ts', import.meta.url));
 
   interface Entry {
@@ -249,7 +249,7 @@ describe('passes beside a random workload', () => {
     filling: number;
   }
 
-  /** The rows as the journal of the committed transactions says. */
+  /** The rows according to the journal of the committed transactions. */
   function expectedRows(journal: readonly Entry[]): Map<number, { size: number; filling: number }> {
     const rows = new Map<number, { size: number; filling: number }>();
     for (const { kind, n, size, filling } of journal) {

@@ -283,7 +283,7 @@ function fillEvent(db: Database, { n, data, account_id = 'acct_one', ...row }: O
   });
 }
 
-/** A database of schema 16 in a directory of its own. */
+/** A database of schema 16 in a new directory. */
 function oldDatabase(): string {
   const dir = temporaryDir();
   const file = join(dir, 'postrider.db');
@@ -326,7 +326,7 @@ function upToDate() {
   return { dir, db, old, tables: createTables(db) };
 }
 
-/** What an event without a message says itself. */
+/** A column that an event without a message has in its data. */
 function namedIn({ message_seq, data }: EventRow, column: string): unknown {
   if (message_seq !== null) return null;
   const fields: Record<string, unknown> = JSON.parse(data);

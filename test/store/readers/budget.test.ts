@@ -62,7 +62,7 @@ describe('the time budget', () => {
   });
 });
 
-/** The statements that tables prepare at once, and those of filtered lists. */
+/** The statements that tables prepare when they are created, and those of filtered lists. */
 function readingStatements(db: ReturnType<typeof startStore>['db']): string[] {
   const prepare = vi.spyOn(db, 'prepare');
   const tables = createTables(db);

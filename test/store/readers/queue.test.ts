@@ -57,7 +57,7 @@ describe('reads that wait', () => {
     expect(queue.push(job('b', 1))).toBeNull();
   });
 
-  it('make room in a full queue for an account that has fewer than the one with most', () => {
+  it('reject the newest read of the account with most reads when another account needs a place', () => {
     const { queue, job } = start();
     const newest = job('a', 4);
     for (const n of [1, 2, 3]) queue.push(job('a', n));
