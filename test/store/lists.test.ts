@@ -132,7 +132,7 @@ describe('messages', () => {
     );
   }
 
-  it('end a page after a number of looks, however rare they are', () => {
+  it('end a page after a number of examined rows, however few match', () => {
     const { db, messages } = seeded();
     const { list } = messageList(db, LOOKS);
     const all = messages.filter(({ account_id: account }) => account === 'acct_one').toReversed();
@@ -220,7 +220,7 @@ describe('events', () => {
     );
   }
 
-  it('end a page after a number of looks, however rare they are', () => {
+  it('end a page after a number of examined rows, however few match', () => {
     const { db } = seeded();
     const { feed } = eventFeed(db, LOOKS, 0);
     const [first] = feed({ accountId: 'acct_one', afterSeq: 0, limit: 1 }).rows;

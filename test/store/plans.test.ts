@@ -332,7 +332,7 @@ function isPage(sql: string, how: string): boolean {
   return conditions.split(' AND ').length === how.split(' AND ').length && conditions !== '';
 }
 
-it('no statement reads or sorts the whole of a table that grows', { timeout: 60_000 }, () => {
+it('no statement reads or sorts a whole table that grows', { timeout: 60_000 }, () => {
   const { statements } = collect();
   expect(statements.length).toBeGreaterThan(1000);
   const found = statements.map((statement) => ({ ...statement, offences: offences(statement) }));

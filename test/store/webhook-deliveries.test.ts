@@ -106,7 +106,7 @@ describe('deliveries', () => {
     ['waiting, go on in their schedule', 'waiting', 3],
     ['failed, begin their schedule again', 'failed', 0],
     ['succeeded, begin their schedule again', 'succeeded', 0],
-  ])('made ready by hand that were %s', (_, state, failures) => {
+  ])('that `makeReady` makes ready and that were %s', (_, state, failures) => {
     const store = startStore();
     const webhook = addWebhook(store);
     const event = addEvent(store, [webhook]);
@@ -150,8 +150,8 @@ describe('deliveries', () => {
   });
 });
 
-describe('what is left behind', () => {
-  it('is purged with its events, the rest stays', () => {
+describe('retention of deliveries', () => {
+  it('deletes those of deleted events only', () => {
     const store = startStore();
     const webhook = addWebhook(store);
     const old = [addEvent(store, [webhook]), addEvent(store, [webhook])];
@@ -167,7 +167,7 @@ describe('what is left behind', () => {
     expect(store.tables.webhookDeliveries.get(webhook, young)).not.toBe(null);
   });
 
-  it('of a deleted webhook is swept up, and its number never comes again', () => {
+  it('deletes those of a deleted webhook, whose number is not assigned again', () => {
     const store = startStore();
     const { webhooks, webhookDeliveries } = store.tables;
     const kept = addWebhook(store);
@@ -204,7 +204,7 @@ describe('the first event at a time', () => {
     expect(store.tables.events.firstSeqAt(start + minutes * MINUTE)).toBe(expected);
   });
 
-  it('in an empty record', () => {
+  it('without any event', () => {
     expect(startStore().tables.events.firstSeqAt(0)).toBe(1);
   });
 });

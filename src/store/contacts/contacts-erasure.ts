@@ -31,7 +31,7 @@ export interface ErasureRow {
   created_at: number;
 }
 
-/** A text in a table, and where it stands. */
+/** A text with the number of its row. */
 export interface StoredText {
   seq: number;
   text: string;
@@ -250,10 +250,10 @@ function file(db: Database) {
   return {
     /** Where the database is. */
     path: (): string => db.name,
-    /** Writes all that is committed into the file and empties the log; false when a reader is in the way. */
+    /** Writes all that is committed into the file and empties the log; returns false when a reader prevents it. */
     emptyLog: (): boolean => emptyLog.get()?.busy === 0,
     /**
-     * Rewrites the whole file without its free pages. Everybody waits for it. The copy that SQLite makes meanwhile is
+     * Rewrites the whole file without its free pages. All other reads and writes wait for it. The copy that SQLite makes meanwhile is
      * a file, not memory; `SQLITE_TMPDIR` names its directory, when it was set before any database was opened.
      */
     rewrite: (): void => {

@@ -231,12 +231,12 @@ export function queueTable(db: Database) {
     /** Ready messages of one stream, oldest first. Reads only the index. */
     readySeqs: (lane: number, stream: Stream, limit: number): number[] =>
       readySeqs.all(lane, account.find(stream.account_id), stream.destination, limit),
-    /** Null when it is gone, deferred or held meanwhile. */
+    /** Null when it was deleted, deferred or held meanwhile. */
     ready: (seq: number): ReadyMessage | null => {
       const found = ready.get(seq);
       return found === undefined ? null : toRow(found);
     },
-    /** False when it is gone, deferred or held meanwhile. */
+    /** Returns false when it was deleted, deferred or leased meanwhile. */
     lease: (seq: number, generation: number): boolean => lease.run(generation, seq).changes === 1,
     /** Ends the lease of a message, which is ready immediately. */
     release: (seq: number, now: number): void => {

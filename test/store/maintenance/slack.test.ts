@@ -100,7 +100,7 @@ describe('clearing unused space', () => {
     },
   );
 
-  it('makes other connections forget the pages that they had read', async () => {
+  it('makes other connections drop their cached pages', async () => {
     const { db, dir } = open();
     fill(db);
     const read = db.prepare('SELECT sum(length(name) + length(note)) FROM people');
@@ -137,7 +137,7 @@ describe('clearing unused space', () => {
     }
   }, 60_000);
 
-  it('runs in a thread while others write', async () => {
+  it('runs in a thread while other connections write', async () => {
     const { db, dir } = open('INCREMENTAL');
     fill(db);
     const insert = db.prepare<[number, string, string]>('INSERT INTO people VALUES (?, ?, ?)');
@@ -167,7 +167,7 @@ describe('clearing unused space', () => {
     expect(db.prepare('SELECT count(*) FROM people WHERE n >= ?').pluck().get(ROWS)).toBe(written);
   }, 60_000);
 
-  it('waits for who holds the write lock, and for who reads an old state', () => {
+  it('waits for the holder of the write lock, and for a reader of an old state', () => {
     const { db, dir } = open();
     fill(db);
     const cleaner = openSlackCleaner(db.name);
@@ -214,7 +214,7 @@ describe('a page', () => {
     return page;
   };
 
-  it('loses what is between the cell pointers and the cells, and the inside of free blocks', () => {
+  it('is cleared between the cell pointers and the cells, and inside free blocks', () => {
     const page = leaf();
     const expected = leaf();
     expected.fill(0, 10, 390);
@@ -232,7 +232,7 @@ describe('a page', () => {
     ['has a free block before its cells', (page) => page.writeUInt16BE(50, 1)],
     ['has a free block that leaves it', (page) => page.writeUInt16BE(200, 402)],
     ['has free blocks in no order', (page) => page.writeUInt16BE(399, 400)],
-  ])('stays as it is when it %s', (_, change) => {
+  ])('is not changed when it %s', (_, change) => {
     const page = leaf(change);
     expect(clearSlack(page, 0, 512)).toBe(false);
     expect(page.equals(leaf(change))).toBe(true);

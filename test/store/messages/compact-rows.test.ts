@@ -20,7 +20,7 @@ import { createTables } from '../../../src/store/tables.ts';
 import { startStore, temporaryDir } from '../../support/store.ts';
 
 /*
- * A database of schema 16 is brought up to date, which rebuilds it with compact rows. What is read from it through the
+ * A database of schema 16 is migrated, which rebuilds it with compact rows. What is read from it through the
  * store before and after must be the same; the statements of schema 16 are written out here.
  */
 const T = Date.UTC(2026, 0, 15, 12);
@@ -350,7 +350,7 @@ describe('a new database', () => {
     .map(({ version }) => version)
     .filter((version) => version <= 16);
 
-  it.each(versions)('has the same catalog as one of schema %i that was brought up to date', (version) => {
+  it.each(versions)('has the same catalog as a migrated one of schema %i', (version) => {
     const dir = temporaryDir();
     const file = join(dir, 'postrider.db');
     migrateDatabase({ file, migrations: knownMigrations().filter((known) => known.version <= version) });
@@ -364,7 +364,7 @@ describe('a new database', () => {
   });
 });
 
-describe('a database of schema 16 that is brought up to date', () => {
+describe('a migrated database of schema 16', () => {
   it('has one path: the rebuild', () => {
     const steps = migrationsFrom(16, knownMigrations());
     expect(steps.map(({ version }) => version)).toEqual([21]);
@@ -489,7 +489,7 @@ describe('a database of schema 16 that is brought up to date', () => {
 });
 
 describe('numbers of ids', () => {
-  it('does not keep a number that was assigned in a unit that was rolled back', () => {
+  it('are not cached when the unit that assigned them was rolled back', () => {
     const { db } = startStore();
     const { account } = idNumbers(db);
     const assigned: unknown[] = [];
@@ -510,7 +510,7 @@ describe('numbers of ids', () => {
     expect(account.find('acct_a')).toBe('acct_a');
   });
 
-  it('finds what another process assigned', () => {
+  it('include numbers that another process assigned', () => {
     const { db, dir } = startStore();
     const other = openDatabase(dir);
     const { domain } = idNumbers(db);
@@ -521,7 +521,7 @@ describe('numbers of ids', () => {
     expect(domain.id(Number(number))).toBe('domain_two');
   });
 
-  it('stays correct when there are more ids than it keeps in memory', () => {
+  it('are correct with more ids than the cache holds', () => {
     const { db } = startStore();
     const { campaign } = idNumbers(db);
     const ids = Array.from({ length: 10_050 }, (_, n) => `campaign_${n}`);
@@ -535,7 +535,7 @@ describe('numbers of ids', () => {
       }
   });
 
-  it('throws for a number that was never assigned', () => {
+  it('throw for a number that was never assigned', () => {
     const { db } = startStore();
     expect(() => idNumbers(db).account.id(4711)).toThrow('account number 4711 is not assigned');
   });

@@ -91,14 +91,14 @@ describe('background steps', () => {
     expect(Math.max(...took)).toBeLessThanOrEqual(2);
   });
 
-  it('say nothing when there is nothing to do', async () => {
+  it('log nothing when there is nothing to do', async () => {
     const { start, stop, lines } = harness([stepOf('first', 0)]);
     start();
     await stop();
     expect(lines).toEqual([]);
   });
 
-  it('stop after the unit under way', async () => {
+  it('stop after the unit in progress', async () => {
     const step = stepOf('first', 1_000_000);
     const { start, stop, rows } = harness([step]);
     start();

@@ -65,7 +65,7 @@ describe('packed JSON', () => {
     ['strings that occur again', ['again', { again: 'again' }, 'other', 'other', 'again']],
     ['characters of every length', ['a', 'é', '€', '😀', '\u0000', '\ud800', 'x\udc00y', '\ud83d\ude00']],
     ['a long text', 'ü'.repeat(70_000)],
-  ])('keeps %s', (_, value) => {
+  ])('round-trips %s', (_, value) => {
     expect(unpackJson(packJson(value, TIME), TIME)).toBe(JSON.stringify(value));
   });
 
@@ -78,7 +78,7 @@ describe('packed JSON', () => {
     expect(unpackJson(packJson(value, TIME), TIME)).toBe(JSON.stringify(value));
   });
 
-  it('keeps generated values', () => {
+  it('round-trips generated values', () => {
     let state = 1;
     const random = (below: number) => {
       state = (state * 48_271) % 2_147_483_647;
@@ -156,7 +156,7 @@ describe('packed JSON', () => {
     );
   });
 
-  it('keeps values that are very deep or very long', () => {
+  it('round-trips values that are very deep or very long', () => {
     let deep: unknown = 'end';
     for (let depth = 0; depth < 1000; depth++) deep = depth % 2 === 0 ? [deep] : { host: deep };
     const long = `${'ä\u{1f600}'.repeat(300_000)}\ud800`;
