@@ -2,7 +2,7 @@ import { type ScheduledTask, schedule } from 'node-cron';
 import { type Clock, DAY, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { AgedRows } from '../store/maintenance/aged-rows.ts';
-import { createPortions, type Portion, type Step } from '../store/maintenance/portions.ts';
+import { createPortions, type Portion, type PortionStep } from '../store/maintenance/portions.ts';
 import type { PurgedPortion } from '../store/maintenance/retention.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -89,7 +89,7 @@ interface Deletion extends Portion {
 const ROWS_PER_STATEMENT = 16;
 
 /** Repeats a step that handles few rows until the portion's rows or its time are used up. */
-function inStatements(step: Step<Deletion>): Step<Deletion> {
+function inStatements(step: PortionStep<Deletion>): PortionStep<Deletion> {
   return (tables, rows, isOver) => {
     const sum: Deletion = { rows: 0, deleted: 0, isDone: false };
     do {
@@ -112,7 +112,7 @@ export function createRetention(deps: RetentionDeps): Retention {
   let running: Promise<void> | null = null;
 
   /** The steps of a pass, in their order. */
-  function passOf(now: number): { kind: PurgedKind; estimate?: () => number; step: Step<Deletion> }[] {
+  function passOf(now: number): { kind: PurgedKind; estimate?: () => number; step: PortionStep<Deletion> }[] {
     const bodiesBefore = now - bodyDays * DAY;
     const eventsBefore = now - eventDays * DAY;
     const aged = (kind: PurgedKind, select: (all: Tables) => AgedRows) => {

@@ -13,7 +13,10 @@ export interface Portions {
    * Runs `step` until it reports that it is done; resolves with false when it was stopped before. The work of a step must
    * grow with its number of rows. `onDone` is called when a portion is on disk.
    */
-  run<P extends Portion>(step: Step<P>, onDone?: (portion: P, durationMs: number) => void): Promise<boolean>;
+  run<P extends Portion>(
+    step: PortionStep<P>,
+    onDone?: (portion: P, durationMs: number) => void,
+  ): Promise<boolean>;
   /** Ends pauses; no further portion begins. */
   stop(): void;
 }
@@ -25,7 +28,7 @@ export interface Portion {
 }
 
 /** `isOver`: whether the time of the portion is over; a step whose rows differ in size checks it after each row. */
-export type Step<P extends Portion> = (tables: Tables, rows: number, isOver: () => boolean) => P;
+export type PortionStep<P extends Portion> = (tables: Tables, rows: number, isOver: () => boolean) => P;
 
 export interface PortionsOptions {
   writer: Writer;

@@ -1,5 +1,5 @@
 import type { Log } from '../../core/log.ts';
-import { createPortions, type Portion, type Step } from '../maintenance/portions.ts';
+import { createPortions, type Portion, type PortionStep } from '../maintenance/portions.ts';
 import type { Tables } from '../tables.ts';
 import type { Writer } from '../writer.ts';
 
@@ -95,7 +95,7 @@ export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps
   };
 }
 
-function portionOf({ run }: BackgroundStep): Step<Portion> {
+function portionOf({ run }: BackgroundStep): PortionStep<Portion> {
   return (tables, rows, isOver) => {
     const changed = run(tables, rows, isOver);
     return { rows: changed, isDone: changed === 0 };

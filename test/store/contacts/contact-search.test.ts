@@ -73,7 +73,7 @@ describe('the merge of the contact search index', () => {
     store.db.exec("INSERT INTO contact_search (contact_search) VALUES ('integrity-check')");
   });
 
-  it('writes fewer pages in one commit than the automatic merge of FTS5', async () => {
+  it('writes more pages in one commit without the configuration, with the automatic merge of FTS5', async () => {
     const store = startStore();
     const pages = await addContacts(store);
     expect(Math.max(...pages)).toBeGreaterThan(200);

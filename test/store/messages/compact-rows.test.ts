@@ -1,6 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { publicEvent } from '../../../src/events/feed.ts';
 import { DOMAIN_EVENTS, MESSAGE_EVENTS } from '../../../src/events/lifecycle.ts';
 import { messageHistory, messageTimeline, publicMessage } from '../../../src/events/message-view.ts';
@@ -283,15 +284,13 @@ function fillEvent(db: Database, { n, data, account_id = 'acct_one', ...row }: O
   });
 }
 
-/** A database of schema 16 in a new directory. */
-function oldDatabase(): string {
-  const dir = temporaryDir();
+/** Creates a database of schema 16 in `dir`. */
+function createOldDatabase(dir: string): void {
   const file = join(dir, 'postrider.db');
   migrateDatabase({ file, migrations: knownMigrations().filter(({ version }) => version <= 16) });
   const db = openConnection(file, { fileMustExist: true });
   db.transaction(() => fillOld(db))();
   db.close();
-  return dir;
 }
 
 /** What the store read from schema 16. */
@@ -316,15 +315,25 @@ function readOld(dir: string) {
   return { messages: messages.map(({ visits: _visits, ...row }) => row), events, attempts, queue, sequences };
 }
 
-function upToDate() {
-  const dir = oldDatabase();
+function migrate(dir: string) {
+  createOldDatabase(dir);
   const old = readOld(dir);
   const db = openDatabase(dir);
-  onTestFinished(() => {
-    db.close();
-  });
   return { dir, db, old, tables: createTables(db) };
 }
+
+let migrated: ReturnType<typeof migrate> | null = null;
+
+/** One migrated database for all tests, which only read it. */
+function upToDate() {
+  migrated ??= migrate(mkdtempSync(join(tmpdir(), 'postrider-')));
+  return migrated;
+}
+
+afterAll(() => {
+  migrated?.db.close();
+  if (migrated !== null) rmSync(migrated.dir, { recursive: true });
+});
 
 /** A column that an event without a message has in its data. */
 function namedIn({ message_seq, data }: EventRow, column: string): unknown {
