@@ -189,7 +189,7 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
     return { rows, upTo: Number.isFinite(upTo) ? upTo : null };
   }
 
-  /** By the message, if it is one message or few of them; else by the kind or by reading the feed. */
+  /** Reads by message for one or a few messages, otherwise by kind or the whole feed. */
   function partsOf(filter: EventFilter, range: SeqBounds): Part[] {
     const { accountId, messageId, recipientHash, domainId, campaignId, jobId, status } = filter;
     if (messageId !== undefined) {
@@ -226,11 +226,11 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
   }
 
   return {
-    /** The first event at or after a time; past the last: one more. */
+    /** The number of the first event at or after a time; after the last event the next number. */
     firstSeqAt,
     /**
-     * A consumer that continues with `nextSeq` misses nothing. It is null only when the range has no further event
-     * and the page is empty.
+     * A page of events, oldest first. A consumer that continues with `nextSeq` misses no event. It is null only when the
+     * range has no further event and the page is empty.
      */
     feed: (filter: EventFilter): ScanPage<EventRow> => {
       const { from, to, limit } = filter;
@@ -253,7 +253,7 @@ export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessag
   };
 }
 
-/** What is read when no message leads to the events. */
+/** The source for filters that no message answers. */
 function walkOf({ kind }: EventFilter): Source {
   return kind === undefined || COMMON_KINDS.includes(kind) ? BY_ACCOUNT : BY_KIND;
 }

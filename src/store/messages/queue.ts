@@ -46,7 +46,7 @@ export type QueuedMessage = MessageRow & {
 /** A message that is ready to be sent, with the size of its content, decoded. */
 export type ReadyMessage = QueuedMessage & { content_bytes: number };
 
-/** What the queue adds to a message. */
+/** The columns of the queue in a queued message. */
 type QueueColumns = Pick<QueuedMessage, 'destination' | 'lane' | 'lease' | 'due_at'>;
 
 /** A row of the table: ids are numbers (id-numbers.ts). */
@@ -58,7 +58,7 @@ type StoredStream = Omit<Stream, 'account_id'> & { account: StoredId };
 export interface ExpiryShift {
   /** Negative: they expire earlier. */
   ms: number;
-  /** How long scheduled mail lives from its due time on: mail that was scheduled for a date keeps it. */
+  /** Lifetime of scheduled messages from their due time on, ms: their due time and expiry do not move. */
   scheduledLife: number;
 }
 
@@ -164,7 +164,7 @@ export function queueTable(db: Database) {
   const ofDomain = db.prepare<[BoundId, number], { seq: number }>(
     'SELECT seq FROM queue WHERE domain = ? LIMIT +?',
   );
-  // Held, or will be when it is taken from the queue.
+  // Held, or of a paused campaign: the message is held when it leaves the queue.
   const PAUSED = `(q.due_at = ${HELD}
     OR (q.campaign_seq IS NOT NULL AND q.campaign_seq IN (SELECT seq FROM campaigns WHERE status = 'paused')))`;
   const IS_QUEUED = `(SELECT m.status_code FROM messages m WHERE m.seq = q.seq) = ${STATUS_CODES.sql('queued')}`;
@@ -259,7 +259,8 @@ export function queueTable(db: Database) {
       return seqs.at(-1) ?? null;
     },
     /**
-     * Moves the expiry of waiting messages, at most `limit`, from the one after `afterSeq` on. Returns the last one's seq; null when there are no more.
+     * Moves the expiry of waiting messages, at most `limit`, from the one after `afterSeq` on. Returns the last one's seq;
+     * null when there are no more.
      */
     moveExpiry: (shift: ExpiryShift, afterSeq: number, limit: number): number | null => {
       const { ms, scheduledLife } = shift;
@@ -302,7 +303,7 @@ export function queueTable(db: Database) {
         deferred: 0,
         paused: 0,
       },
-    /** Messages that no worker has, from the one after `afterSeq` on; with `deferred`, only those to be retried. */
+    /** Messages without a lease, from the one after `afterSeq` on; with `deferred`, only those that are retried. */
     waiting: (
       filter: QueueFilter,
       { deferred, afterSeq, limit }: { deferred: boolean; afterSeq: number; limit: number },

@@ -57,8 +57,8 @@ export interface UpgradeOptions {
 }
 
 /**
- * Migrates the database in `dir` to the newest schema. The caller holds the daemon lock and has no connection to the database.
- * Throws StoreFault when there is not enough space; the database is then unchanged.
+ * Migrates the database in `dir` to the newest schema. The caller holds the daemon lock and has no connection to the
+ * database. Throws StoreFault when there is not enough space; the database is then unchanged.
  */
 export function upgradeDatabase(dir: string, options: UpgradeOptions = {}): MigrationResult {
   const { migrations = knownMigrations(), onEstimate, onProgress } = options;
@@ -98,7 +98,7 @@ export function formatBytes(bytes: number): string {
 
 export interface ThreadRequest {
   dir: string;
-  /** Not 0: stop at the next report of progress. */
+  /** Not 0: the migration stops at its next report of progress. */
   stop: Int32Array;
 }
 
@@ -119,8 +119,8 @@ export interface ThreadedUpgradeOptions {
 }
 
 /**
- * Migrates like `upgradeDatabase`, in a thread, so that the event loop is not blocked. Rejects with an AbortError when `signal` is aborted. The
- * thread of a migration that is building an index cannot be stopped; the process may be killed at any moment.
+ * Migrates like `upgradeDatabase`, in a thread, so that the event loop is not blocked. Rejects with an AbortError when
+ * `signal` is aborted. A thread that is building an index cannot be stopped; the process may be killed at any moment.
  */
 export async function upgradeInThread(
   dir: string,

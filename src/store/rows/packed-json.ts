@@ -1,9 +1,10 @@
 import { SHAPES, STRINGS } from './packed-json-dictionary.ts';
 
 /**
- * A compact binary form of JSON for tables with millions of rows: reports of delivery attempts and fields of events. Known object shapes and known strings take one or two bytes, times are differences to the row's
- * own time, addresses take four bytes, and a string that occurs twice is stored once. Every JSON value can be
- * packed, and unpacking yields the same text that `JSON.stringify` yields for the packed value.
+ * A compact binary form of JSON for tables with millions of rows: reports of delivery attempts and fields of events. Known
+ * object shapes and known strings take one or two bytes, times are differences to the time of the row, IPv4 addresses take
+ * four bytes, and a string that occurs twice is stored once. Every JSON value can be packed, and unpacking returns the
+ * text that `JSON.stringify` returns for the packed value.
  *
  * The tags below and the tables of packed-json-dictionary.ts are part of the file format: entries are only appended.
  */
