@@ -13,6 +13,9 @@ import { createWriter } from '../../src/store/writer.ts';
 import { startStore } from '../support/store.ts';
 import { threadFromSource } from '../support/thread-from-source.ts';
 
+/** Waits long enough for threads on a busy machine. */
+const WAIT = { timeout: 20_000 };
+
 /** Commit frames in the write-ahead log: those that name a database size (https://sqlite.org/fileformat2.html §4.1). */
 function commitsInWal(dir: string): number {
   const wal = readFileSync(join(dir, 'postrider.db-wal'));
@@ -144,7 +147,7 @@ describe('the group-commit writer with a write-ahead log', () => {
           () => settled.push(name),
           (error: Error) => settled.push(`${name}: ${error.message}`),
         );
-    const flushing = (count: number) => vi.waitFor(() => expect(flushes).toHaveLength(count));
+    const flushing = (count: number) => vi.waitFor(() => expect(flushes).toHaveLength(count), WAIT);
     return { dir, tables, writer, flushes, flushing, lost, settled, put };
   }
   /** Resolves in the next turn of the event loop: a unit that did not wait for the flush would have run. */
@@ -321,7 +324,7 @@ describe('checkpoints', () => {
     // About 12,000 frames were written.
     expect(frames()).toBeGreaterThan(MAX_FRAMES);
     expect(frames()).toBeLessThan(2 * MAX_FRAMES + 1000);
-  }, 30_000);
+  }, 120_000);
 
   it('keeps the frames that a reader needs, and runs again when the log has grown', async () => {
     const { dir, write, frames, failures } = start();
@@ -336,7 +339,7 @@ describe('checkpoints', () => {
     await write(75);
     expect(frames()).toBeLessThan(grown + 3 * MAX_FRAMES);
     expect(failures).toEqual([]);
-  }, 30_000);
+  }, 120_000);
 
   /** A thread that reports a long log after the first flushes, and ends checkpoints after `release`. */
   function startHeld() {
@@ -370,7 +373,7 @@ describe('checkpoints', () => {
     expect(log.isLong()).toBe(false);
     const releases = setInterval(release, 10);
     onTestFinished(() => clearInterval(releases));
-    await vi.waitFor(() => expect(log.isLong()).toBe(true));
+    await vi.waitFor(() => expect(log.isLong()).toBe(true), WAIT);
     await writer.run((all) => all.settings.put('number', 'last'));
     await writer.close();
     expect(db.prepare("SELECT value FROM settings WHERE name = 'number'").pluck().get()).toBe('last');
@@ -383,7 +386,7 @@ describe('checkpoints', () => {
     await vi.waitFor(async () => {
       await write(1);
       expect(failures.length).toBeGreaterThanOrEqual(2);
-    });
+    }, WAIT);
     expect(String(failures[0])).toContain('the WAL checkpoint thread ended with code 3');
   });
 
@@ -395,7 +398,7 @@ describe('checkpoints', () => {
     await vi.waitFor(async () => {
       await write(1);
       expect(failures.length).toBeGreaterThanOrEqual(3);
-    });
+    }, WAIT);
     expect(failures[0]).toMatchObject({ code: 'SQLITE_FULL' });
   });
 

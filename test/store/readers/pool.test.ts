@@ -237,6 +237,8 @@ describe('reader threads', { timeout: 60_000 }, () => {
 
   it('blocks no checkpoint once its reads have ended', async () => {
     const setup = start();
+    // A thread that starts reads the schema, which prevents a checkpoint, too.
+    await setup.allReady();
     // As in the daemon: the connection does not wait for readers.
     setup.db.exec('PRAGMA busy_timeout = 0');
     const emptyLog = () => setup.tables.erasures.emptyLog();
