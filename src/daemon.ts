@@ -1,4 +1,3 @@
-import { Worker } from 'node:worker_threads';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { type Accounts, createAccounts } from './accounts/accounts.ts';
 import { createAuthenticator } from './accounts/authenticate.ts';
@@ -44,18 +43,10 @@ import { createPressure } from './sending/pressure.ts';
 import { stillAllowed } from './sending/still-allowed.ts';
 import { createMx } from './smtp/mx/mx.ts';
 import { createSubmission } from './smtp/submission/submission.ts';
-import { lockDaemon, openDatabase } from './store/database.ts';
-import { ReadRejected } from './store/failure.ts';
+import { lockDaemon } from './store/database.ts';
 import type { FilePages } from './store/maintenance/free-space.ts';
 import { openSeal } from './store/master-key.ts';
-import { createBackgroundSteps } from './store/migrate/background-steps.ts';
-import { createLogRelief } from './store/readers/log-relief.ts';
-import { createReaderPool, type ReaderPool, type ReaderPoolOptions } from './store/readers/pool.ts';
-import { NO_ACCOUNT } from './store/readers/reads.ts';
-import type { ReaderThreadData } from './store/readers/thread.ts';
-import { createTables } from './store/tables.ts';
-import { openWriteAheadLog } from './store/write-ahead-log.ts';
-import { createWriter } from './store/writer.ts';
+import { createStorage } from './store/storage.ts';
 import { createUnsubscribing } from './suppression/unsubscribe.ts';
 import { createWebhookSystem } from './webhooks/system.ts';
 
@@ -105,8 +96,6 @@ export interface Daemon {
 }
 
 const GRACE_MS = 30 * SECOND;
-/** Megabytes of heap of a thread that reads the database: many times the largest page. */
-const STORE_READER_HEAP_MB = 256;
 
 /** Starts a daemon; rejects, leaving nothing running, when it cannot do its work. */
 export async function startDaemon(config: Config, world: World): Promise<Daemon> {
@@ -130,46 +119,19 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
       script: world.migrationScript,
       signal: world.startSignal,
     });
-    const db = openDatabase(config.data.dir, {
-      lock,
-      busyTimeoutMs: 0,
-      onMigrated: (result) => log.info(result, 'database migrated'),
-    });
-    undo.push(() => void db.close());
-    const tables = createTables(db);
-    const wal = openWriteAheadLog(db, { script: world.flushScript });
-    undo.push(() => wal.close());
     const registry = new Registry();
-    const reader = createReaderPool({
-      threads: config.readers.threads,
-      budgetMs: config.readers.budget,
-      log,
-      startThread: () =>
-        new Worker(world.storeReaderScript ?? new URL('./reader.js', import.meta.url), {
-          workerData: { file: db.name, budgetMs: config.readers.budget } satisfies ReaderThreadData,
-          resourceLimits: { maxOldGenerationSizeMb: STORE_READER_HEAP_MB },
-        }),
-      observe: readMetrics(registry),
-      turn: eventLoopTurns.next,
-    });
-    undo.push(() => reader.close());
-    const writer = createWriter(db, tables, {
-      log: wal,
-      onCheckpointIncomplete: createLogRelief({ pool: reader, checkpoint: () => writer.checkpoint() }),
-      onCheckpointFailed: (error) => log.warn({ err: error }, 'WAL checkpoint failed; trying again later'),
-      onLost: (error) => {
-        log.fatal({ err: error }, 'WAL flush failed; exiting to recover from the disk on restart');
-        setImmediate(() => {
-          throw error;
-        });
+    const storage = await createStorage(
+      { lock, log, registry, turn: eventLoopTurns.next, steps: [CONTACT_SEARCH_STEP] },
+      {
+        dataDir: config.data.dir,
+        readerThreads: config.readers.threads,
+        readBudgetMs: config.readers.budget,
+        readerScript: world.storeReaderScript ?? new URL('./reader.js', import.meta.url),
+        logScript: world.flushScript,
       },
-    });
-    undo.push(() => writer.close());
-    const generation = await writer.run((all) => {
-      all.queue.freeLeases();
-      all.contacts.configureIndex();
-      return all.settings.nextGeneration();
-    });
+    );
+    undo.push(() => storage.close());
+    const { tables, reader, writer, generation } = storage;
 
     const limits = createAccountLimits({ tables, defaults: config.limits.account });
     const seal = await openSeal({
@@ -246,26 +208,6 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
     });
     audience.background.start();
     undo.push(() => audience.background.stop());
-    const stepRows = new Counter({
-      name: 'postrider_background_step_rows_total',
-      help: 'Rows that background steps of a migration have changed.',
-      labelNames: ['step'],
-      registers: [registry],
-    });
-    const backgroundSteps = createBackgroundSteps({
-      steps: [CONTACT_SEARCH_STEP],
-      writer,
-      log,
-      observe: (step, rows) => stepRows.inc({ step }, rows),
-    });
-    const pendingSteps: Gauge = new Gauge({
-      name: 'postrider_background_steps_pending',
-      help: 'Background steps of a migration that are not complete.',
-      registers: [registry],
-      collect: () => pendingSteps.set(backgroundSteps.pending()),
-    });
-    backgroundSteps.start();
-    undo.push(() => backgroundSteps.stop());
 
     const linkHosts = createLinkHosts({ config, tables, resolver, clock });
     const orders = new Counter({
@@ -402,7 +344,7 @@ export async function startDaemon(config: Config, world: World): Promise<Daemon>
           });
     if (mx !== null) undo.push(() => mx.close(GRACE_MS));
 
-    registerGauges(registry, { reader, delivery });
+    registerGauges(registry, delivery);
     const { setupPerSecond, setupBurst, sendPerSecond, account: ofAccount } = config.limits;
     const authenticator = createAuthenticator({ tables, failures: createFailureLimits(clock) });
     const rateLimits = createRateLimits(clock, {
@@ -517,26 +459,6 @@ function logListener(log: Log, listener: string, address: ListenAddress | null |
   if (address) log.info({ listener, address: formatListen(address) }, 'listening');
 }
 
-function readMetrics(registry: Registry): NonNullable<ReaderPoolOptions['observe']> {
-  const reads = new Counter({
-    name: 'postrider_reads_total',
-    help: 'Database reads of reader threads, by outcome; too-broad: stopped after the time budget.',
-    labelNames: ['read', 'outcome'],
-    registers: [registry],
-  });
-  const duration = new Histogram({
-    name: 'postrider_read_seconds',
-    help: 'Time of database reads in reader threads.',
-    labelNames: ['read'],
-    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.03, 0.1, 0.3, 1, 3],
-    registers: [registry],
-  });
-  return (read, outcome, ms) => {
-    reads.labels(read, outcome).inc();
-    if (ms > 0) duration.labels(read).observe(ms / 1000);
-  };
-}
-
 /** Returns a function that registers a gauge whose value is read when it is collected. */
 function gaugesOf(
   registry: Registry,
@@ -554,26 +476,9 @@ function gaugesOf(
   };
 }
 
-function registerGauges(registry: Registry, read: { reader: ReaderPool; delivery: Delivery }): void {
-  const { reader, delivery } = read;
+function registerGauges(registry: Registry, delivery: Delivery): void {
   collectDefaultMetrics({ register: registry });
   const gauge = gaugesOf(registry);
-  let queued = 0;
-  gauge('postrider_queue_messages', 'Messages waiting to be delivered.', async () => {
-    queued = await reader.table(NO_ACCOUNT, 'queue', 'count').catch((error: unknown) => {
-      // The other metrics are needed most when reads are slow.
-      if (error instanceof ReadRejected) return queued;
-      throw error;
-    });
-    return queued;
-  });
-  gauge(
-    'postrider_reads_waiting',
-    'Database reads that wait for a reader thread.',
-    () => reader.state().waiting,
-  );
-  gauge('postrider_reader_threads', 'Reader threads that work.', () => reader.state().threads);
-  gauge('postrider_reader_threads_busy', 'Reader threads at work at the moment.', () => reader.state().busy);
   gauge(
     'postrider_deliveries_in_flight',
     'Messages with a delivery worker at the moment.',

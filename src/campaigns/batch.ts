@@ -160,7 +160,7 @@ function createCopier(
       return filled;
     }
     const { subject, values, packed, digest } = filled;
-    sharedId ??= tables.sharedContents.keep({ campaignSeq: send.campaign_seq, digest }, packed, now);
+    sharedId ??= tables.sharedContents.findOrInsert({ campaignSeq: send.campaign_seq, digest }, packed, now);
     stored++;
     const own: OwnContent = { name, values };
     const { body, size } = packContent(JSON.stringify(own));

@@ -6,7 +6,7 @@ import { normalizeDomain } from '../mail/address.ts';
 import { emailIdentifier } from '../mail/identifier.ts';
 import type { MessageFilter } from '../store/messages/message-list.ts';
 import { type ListedMessage, MESSAGE_STATUSES, type MessageStatus } from '../store/messages/messages.ts';
-import type { ScanPage } from '../store/rows/scan.ts';
+import type { ScanPage } from '../store/rows/page.ts';
 import type { Tables } from '../store/tables.ts';
 import type { CliContext } from './context.ts';
 import { ROWS, rowLimit } from './row-limit.ts';

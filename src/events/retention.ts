@@ -3,7 +3,7 @@ import { type Clock, DAY, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { type DeclaredRetentionRule, RETENTION_RULES } from '../store/data-policies.ts';
 import type { AgedRows } from '../store/maintenance/aged-rows.ts';
-import { createPortions, type Portion, type Step } from '../store/maintenance/portions.ts';
+import { createPortions, type Portion, type PortionStep } from '../store/maintenance/portions.ts';
 import type { PurgedPortion } from '../store/maintenance/retention.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
@@ -69,7 +69,7 @@ const MIN_FREE_PAGES = 4096;
 interface PassStep {
   kind: PurgedKind;
   estimate?: () => number;
-  step: Step<Deletion>;
+  step: PortionStep<Deletion>;
 }
 
 interface Deletion extends Portion {
@@ -84,7 +84,7 @@ interface Deletion extends Portion {
 const ROWS_PER_STATEMENT = 16;
 
 /** Repeats a step that handles few rows until the portion's rows or its time are used up. */
-function inStatements(step: Step<Deletion>): Step<Deletion> {
+function inStatements(step: PortionStep<Deletion>): PortionStep<Deletion> {
   return (tables, rows, isOver) => {
     const sum: Deletion = { rows: 0, deleted: 0, isDone: false };
     do {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type Clock, MINUTE } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { VisitKind } from '../store/messages/visits.ts';
+import type { VisitKind } from '../store/messages/events.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Writer } from '../store/writer.ts';
 import type { MessageEvent } from './event-types.ts';

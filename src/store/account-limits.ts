@@ -1,6 +1,6 @@
 import type { Database } from './database.ts';
 
-/** Limits set for single accounts. Null: the configured default applies; -1: unlimited. */
+/** Limits of one account. Null: the configured default applies; -1: unlimited. */
 export interface AccountLimitsRow {
   account_id: string;
   domains: number | null;
@@ -38,7 +38,7 @@ export function accountLimitTable(db: Database) {
     put: (row: AccountLimitsRow): void => {
       put.run(row);
     },
-    /** How many of a resource the account has. */
+    /** The number of resources of this kind that the account has. */
     count: (resource: CountedResource, accountId: string): number => counts[resource].get(accountId) ?? 0,
   };
 }

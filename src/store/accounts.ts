@@ -1,6 +1,6 @@
 import type { Database } from './database.ts';
 
-/** Accounts. Callers outside are told of an account only through its keys. */
+/** The address of an account's company, for the compliance footer. */
 export interface PostalAddress {
   line1: string;
   line2?: string;
@@ -37,7 +37,7 @@ export function accountTable(db: Database) {
     insert: (row: AccountRow): void => {
       insert.run(row);
     },
-    /** Writes every column but the id and the creation time. */
+    /** Writes every column except the id and the creation time. */
     update: (row: AccountRow): void => {
       update.run(row);
     },

@@ -1,7 +1,7 @@
 import type { AccountRow } from './accounts.ts';
 import type { Database } from './database.ts';
 
-/** API keys by the SHA-256 of the secret; the secret itself is nowhere. */
+/** An API key, found by the SHA-256 of its secret; the secret itself is not stored. */
 export interface ApiKeyRow {
   key_id: string;
   account_id: string;
@@ -39,13 +39,13 @@ export function apiKeyTable(db: Database) {
     insert: (row: ApiKeyRow): void => {
       insert.run(row);
     },
-    /** The key, revoked or not, and how its account stands. */
+    /** The key, revoked or not, with the status of its account. */
     byHash: (hash: Buffer): ApiKeyWithAccount | null => byHash.get(hash) ?? null,
     get: (keyId: string): ApiKeyRow | null => get.get(keyId) ?? null,
-    /** All keys, or one account's, oldest first. */
+    /** The keys of an account, or with null of all accounts, oldest first. */
     list: (accountId: string | null): ApiKeyRow[] =>
       accountId === null ? list.all() : listOf.all(accountId),
-    /** False when the key was revoked before. */
+    /** Returns false when the key was revoked before. */
     revoke: (keyId: string, at: number): boolean => revoke.run(at, keyId).changes === 1,
   };
 }

@@ -1,7 +1,7 @@
 import { type Database, preparedByText } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
-/** What an account has the compliance variables insert. At most one default for each type and domain. */
+/** Texts that an account sets for the compliance variables. At most one default for each type and domain. */
 export type ComplianceType = 'unsubscribe' | 'report_abuse' | 'company_address';
 
 export interface ComplianceTemplateRow {
@@ -11,7 +11,7 @@ export interface ComplianceTemplateRow {
   account_id: string;
   name: string;
   type: ComplianceType;
-  /** A-labels; null: for every From domain without one of its own. */
+  /** A-labels; null: for every From domain that has no default. */
   domain: string | null;
   is_default: 0 | 1;
   html_content: string;
@@ -37,7 +37,7 @@ export function complianceTemplateTable(db: Database) {
   const get = db.prepare<[string, string], ComplianceTemplateRow>(
     'SELECT * FROM compliance_templates WHERE account_id = ? AND template_id = ?',
   );
-  // Written as the index has it, so that it serves.
+  // The expression of the index compliance_templates_default, which answers it.
   const defaultOf = db.prepare<[string, string, string], ComplianceTemplateRow>(`
     SELECT * FROM compliance_templates WHERE account_id = ? AND type = ? AND coalesce(domain, '') = ? AND is_default = 1`);
   const defaultsFor = db.prepare<[string, string], Default>(`
@@ -64,13 +64,13 @@ export function complianceTemplateTable(db: Database) {
       ).all(filter);
       return pageOf(rows, filter.limit);
     },
-    /** The default of exactly this type and domain. */
+    /** The default of exactly this type and domain; a null domain is not a wildcard. */
     defaultOf: (
       accountId: string,
       type: ComplianceType,
       domain: string | null,
     ): ComplianceTemplateRow | null => defaultOf.get(accountId, type, domain ?? '') ?? null,
-    /** The defaults that a From domain may use: its own and the account's. */
+    /** The defaults of a From domain and those for every domain of the account. */
     defaultsFor: (accountId: string, domain: string): Default[] => defaultsFor.all(accountId, domain),
     remove: (seq: number): void => {
       remove.run(seq);

@@ -2,15 +2,15 @@ import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 
-/** A connection to an SQLite file. No other layer knows that it is SQLite. */
+/** A connection to an SQLite file. Other modules do not depend on it being SQLite. */
 export type Database = Sqlite.Database;
 
 /** The name of the database in `data.dir`. */
 export const DATABASE_FILE = 'postrider.db';
 
 /**
- * The path of the database in `dir`, whether it exists or not. A symbolic link is resolved: a migration puts the new file
- * in the place of the old one, where the link leads to.
+ * The path of the database in `dir`, whether it exists or not. A symbolic link is resolved: a migration replaces the file
+ * that the link names.
  */
 export function databaseFileIn(dir: string): string {
   const file = join(dir, DATABASE_FILE);
@@ -24,19 +24,24 @@ export function databaseFileIn(dir: string): string {
  * objects are therefore referenced until the process ends: each statement is prepared once, `exec` creates none, and
  * `pragma` and `iterate`, which create one at each call, are not used.
  */
-const KEPT: object[] = [];
+const REFERENCED: object[] = [];
 
 /** Opens `file`, and creates it if it does not exist. */
 export function openConnection(file: string, options: Sqlite.Options): Database {
   const db = new Sqlite(file, options);
   const prepare = db.prepare.bind(db);
-  const keepStatement = (sql: string) => {
+  const prepareAndReference = (sql: string) => {
     const statement = prepare(sql);
-    KEPT.push(statement);
+    REFERENCED.push(statement);
     return statement;
   };
   // The types of parameters and rows are declared by the caller; at run time there is one `prepare`.
-  db.prepare = keepStatement as Database['prepare'];
-  KEPT.push(db);
+  db.prepare = prepareAndReference as Database['prepare'];
+  REFERENCED.push(db);
   return db;
+}
+
+/** The number that a statement returns in its first column; 0 when it returns NULL or no row. */
+export function readNumber(db: Database, sql: string): number {
+  return db.prepare<[], number | null>(sql).pluck().get() ?? 0;
 }

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type Sqlite from 'better-sqlite3';
-import { DATABASE_FILE, type Database, openConnection } from './connection.ts';
+import { DATABASE_FILE, type Database, openConnection, readNumber } from './connection.ts';
 import { isBusy, openingFault, StoreFault } from './failure.ts';
 import type { MigrationResult } from './migrate/migrate.ts';
 import { knownMigrations, newestOf } from './migrate/migrations.ts';
@@ -10,51 +10,51 @@ import { formatBytes, newerSchema, SMALL_DATABASE_BYTES, upgradeDatabase } from 
 /**
  * The database file: opening, pragmas, the check of its schema and the lock that keeps a second daemon out.
  *
- * Statements in this layer say `LIMIT +?`: SQLite plans a bare `LIMIT ?` for the bound value, and so prepares
- * the statement anew at every call.
+ * Statements in this layer use `LIMIT +?`: SQLite plans a bare `LIMIT ?` for the bound value, and therefore prepares the
+ * statement again at every call.
  *
- * There are no statistics: neither ANALYZE nor `PRAGMA optimize` is run. With them plans depend on the data of the day:
- * where one account owns nearly everything, an index that begins with the account looks useless. Statements name their
+ * There are no statistics: neither ANALYZE nor `PRAGMA optimize` is run. With them plans would depend on the current data:
+ * where one account owns nearly all rows, an index that begins with the account seems useless. Statements name their
  * index (INDEXED BY) or their order of tables (CROSS JOIN) where SQLite would have to guess, and
- * test/store/plans.test.ts examines every plan.
+ * test/store/plans.test.ts checks every plan.
  */
 export { DATABASE_FILE, type Database } from './connection.ts';
 
 const LOCK_FILE = 'daemon.lock';
-/** How long a command waits for another one that is bringing the schema up to date. */
-const PATIENCE_MS = 5000;
-/** How long opening waits for a lock of another process, and in a command every write. Blocks the thread. */
+/** How long a command waits for another process that migrates the schema. */
+const LOCK_TIMEOUT_MS = 5000;
+/** How long opening, and in a command every write, waits for a lock of another process. Blocks the thread. */
 const BUSY_TIMEOUT_MS = 5000;
 
-/** Makes the data directory, only its owner may enter. */
+/** Creates the data directory, which only its owner may enter. */
 export function prepareDataDir(dir: string): void {
   // Temporary files (sorting for an index) can be as large as the database: they belong on its file system. SQLite
   // reads the variable once.
   process.env['SQLITE_TMPDIR'] ??= resolve(dir);
   try {
-    makeDir(resolve(dir));
+    createDir(resolve(dir));
     chmodSync(dir, 0o700);
   } catch (error) {
     throw openingFault(`data.dir ${dir}`, error);
   }
 }
 
-/** With its parents. Node's own recursion never ends in /proc. */
-function makeDir(dir: string): void {
+/** Creates a directory with its parents. The `recursive` option of Node's mkdir never returns in /proc. */
+function createDir(dir: string): void {
   if (existsSync(dir)) return;
-  makeDir(dirname(dir));
+  createDir(dirname(dir));
   try {
     mkdirSync(dir, { mode: 0o700 });
   } catch (error) {
-    // Another command may have been quicker.
+    // Another process may have created it meanwhile.
     if (!existsSync(dir)) throw error;
   }
 }
 
 /**
- * Opens the database in `dir`, which is created if there is none. A small database with an older schema is brought up
- * to date, after a copy has been written beside it. Throws StoreFault when the database is newer than this program,
- * when it is older and large or a daemon is running on it, and when the file cannot be read or written.
+ * Opens the database in `dir`, which is created if there is none. A small database with an older schema is migrated after
+ * a copy has been written to the same directory. Throws StoreFault when the database is newer than this program, when it
+ * is older and large or a daemon is running on it, and when the file cannot be read or written.
  */
 export function openDatabase(dir: string, options: OpenOptions = {}): Database {
   prepareDataDir(dir);
@@ -67,14 +67,14 @@ export function openDatabase(dir: string, options: OpenOptions = {}): Database {
 }
 
 export interface OpenOptions {
-  /** Held by the caller, who is the daemon. */
+  /** The lock of the caller, if it is the daemon. */
   lock?: DaemonLock;
   /**
    * How long a statement blocks its thread for a lock of another process. The daemon's value is 0: its writer
    * retries without blocking the event loop.
    */
   busyTimeoutMs?: number;
-  /** Called when a database with data was brought up to date. */
+  /** Called when a database with data was migrated. */
   onMigrated?(result: MigrationResult): void;
 }
 
@@ -85,14 +85,14 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
     db.exec('PRAGMA journal_mode = WAL');
     // Creates the log, which is opened by its name later.
     db.exec('SELECT count(*) FROM sqlite_schema');
-    // WAL's own default would answer before the commit is on disk.
+    // The default of WAL mode would return from a commit before it is on disk.
     db.exec('PRAGMA synchronous = FULL');
     db.exec('PRAGMA foreign_keys = ON');
-    // What is deleted is overwritten with zeros: a person who was erased is not to be found in the file.
+    // Deleted rows are overwritten with zeros: the file contains nothing of an erased person.
     db.exec('PRAGMA secure_delete = ON');
     db.exec('PRAGMA temp_store = MEMORY');
-    // 16 MiB: every commit looks through what is cached, and the system caches the file anyway. 64 and 256 MiB, and
-    // mmap_size, showed no gain in sends beside a million messages that exceeded the noise between runs.
+    // 16 MiB: every commit walks the cached pages, and the system caches the file anyway. With a million stored messages,
+    // 64 MiB, 256 MiB and mmap_size made sends no faster than the noise between runs.
     db.exec('PRAGMA cache_size = -16384');
     db.exec(`PRAGMA busy_timeout = ${options.busyTimeoutMs ?? BUSY_TIMEOUT_MS}`);
     return db;
@@ -102,7 +102,7 @@ function openFile(file: string, dir: string, options: OpenOptions): Database {
   }
 }
 
-/** Another connection to the database that is open already, for reading only. */
+/** Opens a read-only connection to a database that is open already. */
 export function openForReading(file: string): Database {
   const db = openConnection(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
   db.exec('PRAGMA temp_store = MEMORY');
@@ -110,7 +110,7 @@ export function openForReading(file: string): Database {
   return db;
 }
 
-/** For statements that are put together from filters: each wording is prepared once. */
+/** Returns a function that prepares each statement text once, for statements that are composed from filters. */
 export function preparedByText<Parameters, Row>(
   db: Database,
 ): (sql: string) => Sqlite.Statement<Parameters[], Row> {
@@ -122,13 +122,13 @@ export function preparedByText<Parameters, Row>(
   };
 }
 
-/** Opens a database that has the newest schema, after bringing it up to date if it is small. */
+/** Opens a database that has the newest schema, after migrating it if it is small. */
 function openCurrent(file: string, dir: string, { lock: held, onMigrated }: OpenOptions): Database {
   const migrations = knownMigrations();
   const newest = newestOf(migrations);
   const open = (): Database | number => {
     const db = openConnection(file, { timeout: BUSY_TIMEOUT_MS });
-    const found = db.prepare<[], number>('PRAGMA user_version').pluck().get() ?? 0;
+    const found = readNumber(db, 'PRAGMA user_version');
     if (found === newest) return db;
     db.close();
     if (found > newest) throw newerSchema(file, { found, newest });
@@ -142,7 +142,7 @@ function openCurrent(file: string, dir: string, { lock: held, onMigrated }: Open
       `${file} has schema ${current}, this program needs ${newest}, and the migration of ${formatBytes(size)} takes a while: run "postrider migrate" (with --dry-run first to see what it takes), or start the daemon, which migrates at its start`,
     );
   }
-  const lock = held ?? lockDaemon(dir, PATIENCE_MS);
+  const lock = held ?? lockDaemon(dir, LOCK_TIMEOUT_MS);
   try {
     // Another process may have migrated it while this one waited for the lock.
     const since = open();
@@ -150,7 +150,7 @@ function openCurrent(file: string, dir: string, { lock: held, onMigrated }: Open
     const result = upgradeDatabase(dir, { migrations });
     if (result.from > 0) onMigrated?.(result);
     const migrated = open();
-    if (typeof migrated === 'number') throw new Error(`${file} was not brought up to date`);
+    if (typeof migrated === 'number') throw new Error(`${file} was not migrated`);
     return migrated;
   } finally {
     if (held === undefined) lock.release();
@@ -162,28 +162,28 @@ export interface DaemonLock {
 }
 
 /**
- * The one-daemon lock of a data directory: an exclusive SQLite transaction on a file of its own, so that the
- * system releases it however the process ends. Throws StoreFault when it is still taken after `patienceMs`.
+ * Takes the lock that keeps a second daemon out of a data directory: an exclusive SQLite transaction on a separate file,
+ * so that the system releases it however the process ends. Throws StoreFault when it is still taken after `timeoutMs`.
  */
-export function lockDaemon(dir: string, patienceMs = 0): DaemonLock {
-  const lock = tryLockDaemon(dir, patienceMs);
+export function lockDaemon(dir: string, timeoutMs = 0): DaemonLock {
+  const lock = tryLockDaemon(dir, timeoutMs);
   if (lock === null) throw new StoreFault(`another postrider daemon is running on ${dir}`);
   return lock;
 }
 
-/** Null when it is still taken after `patienceMs`. */
-export function tryLockDaemon(dir: string, patienceMs = 0): DaemonLock | null {
+/** Returns null when the lock is still taken after `timeoutMs`. */
+export function tryLockDaemon(dir: string, timeoutMs = 0): DaemonLock | null {
   prepareDataDir(dir);
   const file = join(dir, LOCK_FILE);
   try {
-    return lockFile(file, patienceMs);
+    return lockFile(file, timeoutMs);
   } catch (error) {
     throw openingFault(file, error);
   }
 }
 
-function lockFile(file: string, patienceMs: number): DaemonLock | null {
-  const db = openConnection(file, { timeout: patienceMs });
+function lockFile(file: string, timeoutMs: number): DaemonLock | null {
+  const db = openConnection(file, { timeout: timeoutMs });
   try {
     db.exec('BEGIN EXCLUSIVE');
     return { release: () => db.close() };

@@ -1,15 +1,14 @@
 import { OperatorFault } from '../core/operator-fault.ts';
 
 /**
- * What a database or file error means: which of them are trouble of the machine (a full disk, a lock held by
- * another process) and not faults of the program, how they are described to callers, and what the operator can
- * do about them.
+ * What a database or file error means: which errors come from the machine (a full disk, a lock held by another process)
+ * and not from the program, how they are described to callers, and what the operator can do about them.
  */
 
 /** An OperatorFault of the data directory, the database or the key file. */
 export class StoreFault extends OperatorFault {}
 
-/** The database does not take this unit of work at the moment; nothing of it was stored unless `reason` is `lost`. */
+/** The database did not run this unit of work; nothing of it was stored unless `reason` is `lost`. */
 export class StoreUnavailable extends Error {
   readonly reason: 'busy' | 'closing' | 'lost';
 
@@ -101,7 +100,7 @@ const SYSTEM_KINDS: Readonly<Record<string, StorageFailure['kind']>> = {
   EROFS: 'read-only',
 };
 
-/** Codes that only mean the file where it is known that a file is being opened. */
+/** Codes that are about the file only where a file is being opened. */
 const OPENING_KINDS: Readonly<Record<string, StorageFailure['kind']>> = {
   EACCES: 'denied',
   EPERM: 'denied',
@@ -109,7 +108,7 @@ const OPENING_KINDS: Readonly<Record<string, StorageFailure['kind']>> = {
   ENOTDIR: 'denied',
 };
 
-/** Null when the error is none of the storage's: a fault of the program, or of something else. */
+/** Null when the error does not come from storage. */
 export function storageFailure(error: unknown): StorageFailure | null {
   if (error instanceof StoreUnavailable) return failureOf(error.reason);
   const code = codeOf(error);
@@ -123,15 +122,15 @@ export function isBusy(error: unknown): boolean {
 }
 
 /**
- * The error of opening `file` as one that names it and the remedy. Errors that are not the storage's, and those
- * that name their remedy already, are returned as they are.
+ * The error of opening `file` as a StoreFault that names the file and the remedy. Errors that do not come from storage,
+ * and those that name their remedy already, are returned unchanged.
  */
 export function openingFault(file: string, error: unknown): unknown {
   const opening = OPENING_KINDS[codeOf(error)];
   return opening === undefined ? usingFault(file, error) : faultOf(file, error, failureOf(opening));
 }
 
-/** The same for errors that may be of anything else: only what is certainly the storage's names `file`. */
+/** The same where errors can have other sources: only codes that always come from storage become a StoreFault. */
 export function usingFault(file: string, error: unknown): unknown {
   const failure = error instanceof OperatorFault ? null : storageFailure(error);
   return failure === null ? error : faultOf(file, error, failure);

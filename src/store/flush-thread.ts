@@ -7,9 +7,9 @@ import Sqlite from 'better-sqlite3';
  * for a checkpoint: one result for each request.
  */
 export type LogRequest =
-  /** One fdatasync; tells whether the log has `dueAt` frames, so that a checkpoint is due. */
+  /** One fdatasync. `isLong` of the result: the log has `dueAt` frames, so that a checkpoint is due. */
   | { kind: 'flush'; dueAt: number }
-  /** Copies the log into the database. What a reader still needs of it is left for the next time. */
+  /** Copies the log into the database, except for frames that a reader still needs. */
   | { kind: 'checkpoint' };
 
 export type LogResult =
@@ -53,7 +53,7 @@ function answer(request: LogRequest): LogResult {
   }
 }
 
-/** Whether the log has so many frames. Those of before its last restart have other salts. */
+/** Whether the log has so many frames. Frames from before its last restart have other salts. */
 function hasFrame(number: number): boolean {
   const header = Buffer.alloc(HEADER_BYTES);
   if (readSync(fd, header, 0, HEADER_BYTES, 0) < HEADER_BYTES) return false;

@@ -1,7 +1,7 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database.ts';
 
-/** Answers already given, by account, endpoint and the caller's key. */
+/** Responses to requests with an idempotency key, by account, endpoint and key. */
 export interface IdempotencyRow {
   account_id: string;
   endpoint: string;
@@ -40,7 +40,7 @@ export function idempotencyTable(db: Database) {
   return {
     get: (accountId: string, endpoint: string, key: string, now: number): IdempotencyRow | null =>
       get.get(accountId, endpoint, key, now) ?? null,
-    /** Throws on a key that is taken: the unit that would accept a second message rolls back. */
+    /** Throws when the key exists: the unit of work that would accept a second message is rolled back. */
     insert: (row: IdempotencyRow, now: number): void => {
       removeExpired.run(row.account_id, row.endpoint, row.key, now);
       insert.run(row);

@@ -2,8 +2,8 @@ import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database.ts';
 
 /**
- * Mail that came in and is for a person to read. Each box is bounded, and so is each network's share of it: a
- * flood displaces its own oldest mail first.
+ * Received mail for the operator to read. Each box is bounded, and so is each network's share of it: a flood displaces
+ * its own oldest mail first.
  */
 export const BOXES = ['postmaster', 'abuse', 'bounce', 'feedback', 'unsubscribe', 'dmarc', 'tlsrpt'] as const;
 export type Box = (typeof BOXES)[number];
@@ -11,7 +11,7 @@ export type Box = (typeof BOXES)[number];
 export interface KeptMailRow {
   seq: number;
   box: Box;
-  /** What the parser took it for; `unread: …` when it could not be read. */
+  /** How the parser classified it; `unread: …` when it could not be parsed. */
   kind: string;
   recipient: string;
   /** Of the envelope, '' for none. */
@@ -19,22 +19,22 @@ export interface KeptMailRow {
   remote_address: string;
   /** Network of `remote_address`. */
   network: string;
-  /** The message it proved to be about. */
+  /** The message that it was found to be about; null: none. */
   message_seq: number | null;
   /** Of the whole mail, in bytes. */
   size: number;
   received_at: number;
-  /** Its first bytes, see KEPT_BYTES. */
+  /** Its first MAX_STORED_BYTES bytes. */
   raw: Buffer;
 }
 
 export type KeptMailHead = Omit<KeptMailRow, 'raw' | 'network'>;
 
 const MAX_MAILS_PER_BOX = 1000;
-/** Of them, from one network. */
+/** Of the mails of a box, from one network. */
 const MAX_MAILS_PER_NETWORK = 100;
-/** Most that is kept of one mail. */
-const KEPT_BYTES = 256 * 1024;
+/** Bytes that are stored of one mail. */
+const MAX_STORED_BYTES = 256 * 1024;
 
 export const KEPT_MAIL_POLICY = {
   table: 'kept_mail',
@@ -63,9 +63,9 @@ export function keptMailTable(db: Database) {
     ${HEAD} INDEXED BY kept_mail_by_box WHERE box = ? ORDER BY seq DESC LIMIT +?`);
   const get = db.prepare<[number], KeptMailRow>('SELECT * FROM kept_mail WHERE seq = ?');
   return {
-    /** `raw` is the whole mail. Beyond the box's limit the oldest of the network with the most mails is dropped. */
+    /** `raw` is the whole mail. Above the limit of the box the oldest mail of the network with the most mails is deleted. */
     insert: (row: Omit<KeptMailRow, 'seq' | 'size'>): void => {
-      insert.run({ ...row, size: row.raw.length, raw: row.raw.subarray(0, KEPT_BYTES) });
+      insert.run({ ...row, size: row.raw.length, raw: row.raw.subarray(0, MAX_STORED_BYTES) });
       const { box, network } = row;
       dropOfNetwork.run({ box, network, max: MAX_MAILS_PER_NETWORK });
       const surplus = (count.get(box) ?? 0) - MAX_MAILS_PER_BOX;

@@ -20,19 +20,19 @@ import type { Tables } from './tables.ts';
 import type { Writer } from './writer.ts';
 
 /**
- * The key file: 32 random bytes that everything secret in the database is sealed with. It is made once, is
- * nobody's but the daemon's to read, and is never replaced: with another key the database cannot be read.
+ * The key file: 32 random bytes that seal all secrets in the database. It is created once, readable only by the daemon's
+ * user, and never replaced: with another key the secrets cannot be read.
  */
 const KEY_BYTES = 32;
-/** Where the database keeps what tells its own key from another. */
+/** The setting with the fingerprint of the key that sealed this database. */
 const FINGERPRINT = 'master-key-fingerprint';
 
 /**
- * The key in `file`, made if there is none. Throws StoreFault, in words for the operator.
- * `credentialsDirectory` is systemd's: it keeps others out itself, and shows its files group-readable.
+ * Returns the key in `file`, which is created if it does not exist. Throws StoreFault. Files in systemd's
+ * `credentialsDirectory` may be group-readable: systemd protects the directory.
  */
 export function loadMasterKey(file: string, random: Random, credentialsDirectory?: string): Buffer {
-  if (!exists(file)) makeKeyFile(file, random);
+  if (!exists(file)) createKeyFile(file, random);
   try {
     return readKeyFile(file, dirname(file) === credentialsDirectory);
   } catch (error) {
@@ -48,12 +48,12 @@ function readKeyFile(file: string, fromSystemd: boolean): Buffer {
     if (!status.isFile()) throw new StoreFault(`${file} is not a file`);
     if ((mode & 0o077) !== 0 && !fromSystemd) {
       const shown = (mode & 0o777).toString(8);
-      throw new StoreFault(`${file} can be read by others (mode ${shown}): chmod 600 it`);
+      throw new StoreFault(`${file} can be read by others (mode ${shown}): run chmod 600 ${file}`);
     }
     const key = readFileSync(fd);
     if (key.length !== KEY_BYTES) {
       throw new StoreFault(
-        `${file} must hold ${KEY_BYTES} bytes, it has ${key.length}: is it the right file?`,
+        `${file} must hold ${KEY_BYTES} bytes, it has ${key.length}: check that data.masterKeyFile names the right file`,
       );
     }
     return key;
@@ -72,28 +72,28 @@ export interface SealDeps {
 }
 
 /**
- * Opens the seal of a database: loads its key, and makes one only for a database that has none yet. Throws
- * StoreFault when the key is gone or is that of another database: going on would write what nobody can read.
+ * Opens the seal of a database: loads its key, and creates one only for a database that has none yet. Throws StoreFault
+ * when the key file is missing or belongs to another database: secrets sealed with it could not be read later.
  */
 export async function openSeal(deps: SealDeps): Promise<Seal> {
   const { file, random, tables, writer } = deps;
   if (!exists(file) && tables.settings.get(FINGERPRINT) !== null) {
-    throw new StoreFault(`${file} is missing: put back the key file that belongs to this database`);
+    throw new StoreFault(`${file} is missing: restore the key file that belongs to this database`);
   }
   const seal = createSeal(loadMasterKey(file, random, deps.credentialsDirectory), random);
   const fingerprint = seal.derive('fingerprint').toString('hex');
-  const kept = await writer.run((tables) => {
+  const stored = await writer.run((tables) => {
     const before = tables.settings.get(FINGERPRINT);
     if (before === null) tables.settings.put(FINGERPRINT, fingerprint);
     return before ?? fingerprint;
   });
-  if (kept !== fingerprint) {
-    throw new StoreFault(`${file} is not the key that this database was sealed with: put back the right one`);
+  if (stored !== fingerprint) {
+    throw new StoreFault(`${file} is not the key that this database was sealed with: restore the right one`);
   }
   return seal;
 }
 
-/** A directory on the way that may not be entered is an error of its own, and not a missing file. */
+/** Throws StoreFault when a directory of the path may not be entered: the file is then not known to be missing. */
 function exists(file: string): boolean {
   try {
     return statSync(file, { throwIfNoEntry: false }) !== undefined;
@@ -103,10 +103,10 @@ function exists(file: string): boolean {
 }
 
 /**
- * Written aside, flushed, and then linked to its name, which fails when another process was quicker: so two
- * that start at once agree on one key, and none is ever seen half written.
+ * The key is written to a temporary file, flushed, and linked to its name, which fails when another process was faster.
+ * So two processes that start at the same time use one key, and no process reads an incomplete one.
  */
-function makeKeyFile(file: string, random: Random): void {
+function createKeyFile(file: string, random: Random): void {
   const dir = dirname(file);
   if (!existsSync(dir)) prepareDataDir(dir);
   const aside = join(dir, `.${basename(file)}.${randomBytes(6).toString('hex')}`);
@@ -118,7 +118,7 @@ function makeKeyFile(file: string, random: Random): void {
     } finally {
       closeSync(fd);
     }
-    linkQuietly(aside, file);
+    linkIfAbsent(aside, file);
     flushDirectory(dir);
   } catch (error) {
     throw openingFault(`data.masterKeyFile ${file}`, error);
@@ -127,7 +127,7 @@ function makeKeyFile(file: string, random: Random): void {
   }
 }
 
-function linkQuietly(from: string, to: string): void {
+function linkIfAbsent(from: string, to: string): void {
   try {
     linkSync(from, to);
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { Database } from './database.ts';
 
-/** Small facts about this database, by name. */
+/** Values about this database, by name. */
 export function settingsTable(db: Database) {
   const get = db.prepare<[string], { value: string }>('SELECT value FROM settings WHERE name = ?');
   const put = db.prepare(
@@ -11,7 +11,7 @@ export function settingsTable(db: Database) {
     put: (name: string, value: string): void => {
       put.run(name, value);
     },
-    /** A new daemon's generation number: one more than the last. Run inside a unit. */
+    /** Increments and returns the daemon's generation number. Only in a unit of work. */
     nextGeneration: (): number => {
       const generation = Number(get.get('generation')?.value ?? 0) + 1;
       put.run('generation', String(generation));

@@ -2,7 +2,7 @@ import type { DataPolicy } from './data-policy.ts';
 import { type Database, preparedByText } from './database.ts';
 import { type Page, type PageFilter, pageOf } from './rows/page.ts';
 
-/** Whom an account may not write to, and the strikes that lead there. */
+/** Recipients that an account may not send to, and the strikes that lead to a suppression. */
 export const SUPPRESSION_STREAMS = ['all', 'tx', 'mk'] as const;
 export type SuppressionStream = (typeof SUPPRESSION_STREAMS)[number];
 
@@ -81,9 +81,9 @@ export function suppressionTable(db: Database) {
     db,
   );
   return {
-    /** Keeps the first of equal ones; false when there was one. */
+    /** Returns false when the recipient has this suppression already: the first one stays. */
     add: (row: NewSuppression): boolean => {
-      // Of an erased person a message knows only the identifier, and that is no address.
+      // A message of an erased person has the identifier in the place of the address.
       const email = row.email === row.recipient_hash ? null : row.email;
       return add.run({ ...row, email }).changes === 1;
     },
@@ -118,7 +118,7 @@ export function suppressionTable(db: Database) {
   };
 }
 
-/** A part of an index in which the rows of a page stand in order. */
+/** A part of an index in which the rows of a page are in order. */
 interface IndexRange {
   index: string;
   where: string;
@@ -126,13 +126,13 @@ interface IndexRange {
   values: Pick<SuppressionFilter, 'stream' | 'reason'>;
 }
 
-/** One index answers stream and reason: for one of them alone it is read once for each value of the other. */
+/** One index answers stream and reason. For one of them alone it is read once for each value of the other. */
 function rangesOf({ recipientHash, stream, reason }: SuppressionFilter): IndexRange[] {
   if (recipientHash !== undefined) {
     const where = ['account_id = @accountId', 'recipient_hash = @recipientHash'];
     if (stream !== undefined) where.push('+stream = @stream');
     if (reason !== undefined) where.push('+reason = @reason');
-    // One person has at most one suppression for each stream and reason: they are found by the person and sorted.
+    // A recipient has at most one suppression for each stream and reason: all are read and sorted.
     return [{ index: '', where: where.join(' AND '), order: '+seq', values: {} }];
   }
   if (stream === undefined && reason === undefined) {

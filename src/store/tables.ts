@@ -24,12 +24,11 @@ import { freeSpaceTable } from './maintenance/free-space.ts';
 import { retentionTable } from './maintenance/retention.ts';
 import { delayNoticeTable } from './messages/delay-notices.ts';
 import { eventFeed } from './messages/event-feed.ts';
-import { eventTable } from './messages/events.ts';
+import { eventTable, visitTable } from './messages/events.ts';
 import { messageList } from './messages/message-list.ts';
 import { messageTable } from './messages/messages.ts';
 import { queueTable } from './messages/queue.ts';
 import { sharedContentTable } from './messages/shared-contents.ts';
-import { visitTable } from './messages/visits.ts';
 import { settingsTable } from './settings.ts';
 import { suppressionTable } from './suppressions.ts';
 import { templateTable } from './templates.ts';
@@ -37,8 +36,8 @@ import { webhookDeliveryTable } from './webhook-deliveries.ts';
 import { webhookTable } from './webhooks.ts';
 
 /**
- * All tables over one connection. Reading through it is free at any time: writes happen inside the writer's
- * groups only, which run without a pause, so no reader ever sees half of one.
+ * All tables over one connection. They may be read at any time: writes happen only inside the writer's groups, which run
+ * synchronously, so that no read sees a part of a group.
  */
 export function createTables(db: Database) {
   return {
@@ -83,5 +82,5 @@ export function createTables(db: Database) {
 
 export type Tables = ReturnType<typeof createTables>;
 
-/** Whether an account may have one more of a resource; called in the unit of work that inserts it. */
+/** Returns a Refusal when an account may not have one more of a resource; called in the unit of work that inserts it. */
 export type MayAdd = (tables: Tables, accountId: string) => Refusal | null;

@@ -1,7 +1,7 @@
 import type { Database } from './database.ts';
 import type { Page, PageFilter } from './rows/page.ts';
 
-/** Templates of whole mails. Whatever is asked for by account finds nothing of another account's. */
+/** Templates of messages. A lookup by account never returns a template of another account. */
 export type TemplateType = 'transactional' | 'marketing';
 
 export interface TemplateRow {
@@ -19,8 +19,8 @@ export interface TemplateRow {
   updated_at: number;
 }
 
-/** A page ends when it holds this many characters: templates are large, and a page is one answer. */
-const PAGE_CHARS = 4 * 1024 * 1024;
+/** A page ends after this many characters: templates are large, and a page is one response. */
+const MAX_PAGE_CHARS = 4 * 1024 * 1024;
 
 export function templateTable(db: Database) {
   const insert = db.prepare<Omit<TemplateRow, 'seq'>>(`
@@ -44,13 +44,13 @@ export function templateTable(db: Database) {
     },
     get: (accountId: string, templateId: string): TemplateRow | null =>
       get.get(accountId, templateId) ?? null,
-    /** Newest first; at least one row if there is any, then as many as a page may hold. */
+    /** Newest first. A page ends after `limit` rows or MAX_PAGE_CHARS characters, whichever comes first. */
     list: ({ accountId, beforeSeq, limit }: PageFilter): Page<TemplateRow> => {
       const rows: TemplateRow[] = [];
       let chars = 0;
       let row = newestBefore.get(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER);
       while (row !== undefined) {
-        if (rows.length >= limit || chars >= PAGE_CHARS) return { rows, more: true };
+        if (rows.length >= limit || chars >= MAX_PAGE_CHARS) return { rows, more: true };
         rows.push(row);
         chars += row.html.length + (row.text?.length ?? 0);
         row = newestBefore.get(accountId, row.seq);

@@ -1,14 +1,13 @@
 import type { DataPolicy } from './data-policy.ts';
 import type { Database } from './database.ts';
 import { type BoundId, idNumbers } from './rows/id-numbers.ts';
+import { MAX_SCANNED_ROWS, type ScanPage } from './rows/page.ts';
 import { idOfEvent, kindOfCode, type StoredKey } from './rows/row-keys.ts';
-import { MAX_LOOKS, type ScanPage } from './rows/scan.ts';
 
 /**
- * What is to be told to webhooks, and what became of it: one row for an event and a webhook. `ready` rows are
- * tried as soon as their webhook has room; `waiting` ones are made ready by `promote`. Nobody holds a lease
- * here: there is one daemon, it knows in memory what it is just telling, and whatever it had not recorded
- * when it died is still ready.
+ * Deliveries of events to webhooks, one row for an event and a webhook. `ready` rows are called as soon as their webhook
+ * may have another call; `waiting` ones are made ready by `promote`. There are no leases: the one daemon knows its calls in
+ * progress, and a call whose result was not recorded before a crash is still ready.
  */
 export type WebhookDeliveryState = 'ready' | 'waiting' | 'succeeded' | 'failed';
 
@@ -17,27 +16,27 @@ export interface WebhookDeliveryRow {
   event_seq: number;
   delivery_id: string;
   state: WebhookDeliveryState;
-  /** All that were made. */
+  /** All calls. */
   attempts: number;
-  /** Those of this round, by which the next wait is found. */
+  /** Failed calls since the schedule began, which determine the next wait. */
   failures: number;
   due_at: number;
   attempted_at: number | null;
   response_code: number | null;
   /** Its first 1 KiB. */
   response_body: string | null;
-  /** Why there was no response, or what was wrong with it. */
+  /** Why there was no response, or why it does not count as success. */
   error: string | null;
   created_at: number;
 }
 
-/** With what it tells of; null when the event is past its retention. */
+/** A delivery with its event; null when retention has deleted the event. */
 export type ListedWebhookDelivery = WebhookDeliveryRow & { event_id: string | null; kind: string | null };
 
 export interface WebhookDeliveryFilter {
   webhook: number;
   states: readonly WebhookDeliveryState[];
-  /** Only of events before this one: the page key. */
+  /** Only deliveries of events with a lower number: the page key. */
   beforeSeq: number;
   limit: number;
 }
@@ -65,8 +64,8 @@ type Outcome = Pick<
 >;
 
 /**
- * What is not told yet, over the index of just that. Named, because SQLite would rather walk through all that
- * was ever told; and the condition of the index repeated, because it takes a partial index for nothing less.
+ * Deliveries that have not succeeded, by their partial index. The statement names it, because SQLite would read all
+ * deliveries, and repeats its condition, because SQLite uses a partial index only then.
  */
 const OPEN = "INDEXED BY webhook_deliveries_open WHERE state <> 'succeeded'";
 
@@ -92,8 +91,8 @@ export const WEBHOOK_DELIVERY_POLICY = {
   retention: { kind: 'webhookDeliveries', rows: 'deliveries', period: 'events' },
 } as const satisfies DataPolicy;
 
-/** `looks`: deliveries that one page looks at, at most. */
-export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
+/** `maxScanned`: deliveries that one page examines, at most. */
+export function webhookDeliveryTable(db: Database, maxScanned = MAX_SCANNED_ROWS) {
   const insert = db.prepare<[number, number, string, number, number]>(`
     INSERT INTO webhook_deliveries (webhook, event_seq, delivery_id, state, attempts, failures, due_at, created_at)
     VALUES (?, ?, ?, 'ready', 0, 0, ?, ?)`);
@@ -148,26 +147,26 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
         ${JOINED} ORDER BY d.event_seq DESC`);
   const pages = {
     every: pageFrom('webhook_deliveries WHERE'),
-    // Found among all: nearly all succeed, so an index of them would be as large as the table.
+    // Filtered among all: nearly all succeed, so an index of them would be as large as the table.
     succeeded: pageFrom("webhook_deliveries WHERE +state = 'succeeded' AND"),
     ready: pageFrom(`webhook_deliveries ${OPEN} AND state = 'ready' AND`),
     waiting: pageFrom(`webhook_deliveries ${OPEN} AND state = 'waiting' AND`),
     failed: pageFrom(`webhook_deliveries ${OPEN} AND state = 'failed' AND`),
   };
-  const endOfLooks = db
+  const endOfScan = db
     .prepare<[number, number, number], number>(`
       SELECT event_seq FROM webhook_deliveries WHERE webhook = ? AND event_seq < ?
       ORDER BY event_seq DESC LIMIT 1 OFFSET +?`)
     .pluck();
 
-  /** Every webhook that has rows, deleted ones too. */
+  /** Every webhook that has rows, including deleted ones. */
   function* webhooks(): Generator<number> {
     for (let number = nextWebhook.get(0); number !== undefined; number = nextWebhook.get(number))
       yield number;
   }
 
   return {
-    /** Due at once. */
+    /** Inserts a delivery that is due immediately. */
     insert: (row: { webhook: number; eventSeq: number; deliveryId: string; at: number }): void => {
       insert.run(row.webhook, row.eventSeq, row.deliveryId, row.at, row.at);
     },
@@ -176,28 +175,28 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
       const found = byId.get(deliveryId, webhook);
       return found === undefined ? null : toListed(found);
     },
-    /** The next webhook after this number that has something ready, active or not; null: no more. */
+    /** The next webhook after this number with a ready delivery, active or not; null: no more. */
     nextWithReady: (after: number): number | null => nextWithReady.get(after) ?? null,
-    /** What is ready for a webhook, in the order of the events. */
+    /** Ready deliveries of a webhook in the order of the events. */
     ready: (webhook: number, limit: number): WebhookDeliveryRow[] => ready.all(webhook, limit),
-    /** Makes ready what has come due; returns how many, at most `limit`. */
+    /** Makes due deliveries ready; returns how many, at most `limit`. */
     promote: (now: number, limit: number): number => promote.run(now, limit).changes,
-    /** When the next waiting one comes due; null when none waits. */
+    /** When the next waiting delivery becomes due; null when none waits. */
     nextDue: (): number | null => nextDue.get() ?? null,
     record: (outcome: Outcome): void => {
       record.run(outcome);
     },
-    /** To be tried now, whatever became of it; one that had come to its end begins its schedule anew. */
+    /** Makes a delivery ready in any state. The schedule of one that succeeded or failed begins again. */
     makeReady: (webhook: number, eventSeq: number, now: number): void => {
       makeReady.run(now, webhook, eventSeq);
     },
-    /** Newest event first; of these states, or of any when none is named. */
+    /** Newest event first; without `states`, deliveries in any state. */
     list: ({ states, limit, ...page }: WebhookDeliveryFilter): ScanPage<ListedWebhookDelivery> => {
       const end = states.includes('succeeded')
-        ? endOfLooks.get(page.webhook, page.beforeSeq, looks)
+        ? endOfScan.get(page.webhook, page.beforeSeq, maxScanned)
         : undefined;
       const parameters = { ...page, afterSeq: end ?? 0, limit: limit + 1 };
-      // State by state: each is in order in its index, several together would have to be sorted.
+      // State by state: each is in order in its index; a query over several would have to sort all of them.
       const sources = states.length === 0 ? (['every'] as const) : states;
       const rows = sources
         .flatMap((source) => pages[source].all(parameters))
@@ -217,7 +216,7 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
       replayCandidates
         .all(webhook, account.find(accountId), range.afterSeq, range.lastSeq, range.limit)
         .map(({ kind_code, ...event }) => ({ ...event, kind: kindOfCode(kind_code) })),
-    /** Deletes what deleted webhooks left behind; returns how many, at most `limit`. */
+    /** Deletes deliveries of deleted webhooks; returns how many, at most `limit`. */
     purgeOrphans: (limit: number): number => {
       let purged = 0;
       for (const number of webhooks()) {
@@ -227,7 +226,7 @@ export function webhookDeliveryTable(db: Database, looks = MAX_LOOKS) {
       }
       return purged;
     },
-    /** Whether a deleted webhook left anything behind. */
+    /** Whether there are deliveries of deleted webhooks. */
     hasOrphans: (): boolean => {
       for (const number of webhooks()) if (isKnown.get(number) === undefined) return true;
       return false;

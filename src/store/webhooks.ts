@@ -1,6 +1,6 @@
 import type { Database } from './database.ts';
 
-/** Webhooks and the secrets that they sign with. */
+/** Webhooks and the secrets that sign their calls. */
 export interface WebhookRow {
   number: number;
   webhook_id: string;
@@ -11,7 +11,7 @@ export interface WebhookRow {
   /** JSON array of event kinds, or `["*"]`. */
   events: string;
   is_active: 0 | 1;
-  /** Why the daemon turned it off; null when its account did, or when it is on. */
+  /** Why the daemon deactivated it; null when its account did, or when it is active. */
   off_reason: 'gone' | 'failing' | null;
   /** Epoch ms of the first failure since the last success. */
   failing_since: number | null;
@@ -21,7 +21,7 @@ export interface WebhookRow {
 
 export type NewWebhook = Omit<WebhookRow, 'number'>;
 
-/** A secret as it is kept: sealed, and how long it still signs (null: the current one). */
+/** A sealed secret and until when it signs; null: it is the current one. */
 export interface WebhookSecretRow {
   secret: Buffer;
   expires_at: number | null;
@@ -45,7 +45,7 @@ export function webhookTable(db: Database) {
     'SELECT * FROM webhooks WHERE account_id = ? ORDER BY number',
   );
   const remove = db.prepare<[number]>('DELETE FROM webhooks WHERE number = ?');
-  // Kinds stand in quotes in the JSON, so none is found inside another.
+  // Kinds are quoted in the JSON, so that none is found inside another.
   const subscribed = db
     .prepare<[string, string], number>(`
       SELECT number FROM webhooks
@@ -78,26 +78,26 @@ export function webhookTable(db: Database) {
     },
     get: (accountId: string, webhookId: string): WebhookRow | null => get.get(webhookId, accountId) ?? null,
     byNumber: (number: number): WebhookRow | null => byNumber.get(number) ?? null,
-    /** Oldest first, those that are off too. */
+    /** Oldest first, active or not. */
     list: (accountId: string): WebhookRow[] => list.all(accountId),
-    /** With its secrets; its deliveries are swept up by `webhookDeliveries.purgeOrphans`. */
+    /** Deletes its secrets, too; `webhookDeliveries.purgeOrphans` deletes its deliveries. */
     remove: (number: number): void => {
       remove.run(number);
     },
-    /** Numbers of the webhooks to tell of such an event. Asked for every event: one indexed look-up. */
+    /** Numbers of the active webhooks that subscribe to a kind. Runs for every event: one indexed lookup. */
     subscribed: (accountId: string, kind: string): number[] => subscribed.all(accountId, `"${kind}"`),
     setFailingSince: (number: number, since: number | null): void => {
       setFailingSince.run(since, number);
     },
-    /** False when it is off or gone already. */
+    /** Returns false when it is not active or does not exist. */
     turnOff: (number: number, reason: 'gone' | 'failing', at: number): boolean =>
       turnOff.run(reason, at, number).changes === 1,
     addSecret: (number: number, sealed: Buffer): void => {
       addSecret.run(number, sealed);
     },
-    /** Those that sign at this time, the current one first. */
+    /** The secrets that sign at this time, the current one first. */
     secrets: (number: number, now: number): WebhookSecretRow[] => secrets.all(number, now),
-    /** The current secret signs along until then; those whose time is over are removed. */
+    /** Lets the current secret sign until `until` and deletes expired ones. */
     retireSecret: (number: number, until: number, now: number): void => {
       retireSecret.run(until, number);
       removeExpired.run(number, now);

@@ -7,31 +7,31 @@ import type { LogRequest, LogResult, LogThreadData } from './flush-thread.ts';
 /**
  * Flushes the database's write-ahead log without blocking the event loop. With `synchronous = FULL` SQLite waits
  * for the disk inside each COMMIT, a millisecond or more in which nothing else runs. With `synchronous = NORMAL`
- * it leaves that flush to the caller, and goes on flushing log and file around each checkpoint, so that the file is
+ * it leaves that flush to the caller, and still flushes log and file around each checkpoint, so that the file is
  * consistent at any moment (https://sqlite.org/wal.html, "Performance Considerations"). A commit is on disk when
  * the `flush` that began after it has ended.
  *
- * The flush runs in a thread of its own. In libuv's pool, which has four threads for everything, it would wait
- * behind key generation, file access and whatever else is queued there. Checkpoints run in a second thread; SQLite
+ * The flush runs in a separate thread. In libuv's pool, which has four threads for everything, it would wait behind key
+ * generation, file access and other work. Checkpoints run in a second thread; SQLite
  * would otherwise run them inside a COMMIT, with two flushes and thousands of page copies on the event loop.
  *
  * A checkpoint has two parts. The first copies the log while commits go on, which takes as long as the disk needs for
  * pages all over the file. The second copies what was committed meanwhile and needs a pause of the writer, because a
- * log that grows during each checkpoint would never begin anew. The pause is short, as little is left to copy.
+ * log that grows during each checkpoint would never restart. The pause is short, as little is left to copy.
  *
- * One flush remains inside COMMIT: SQLite flushes the header of a log that begins anew, so that frames of before are
- * not taken for new ones after a power failure. It is the reason why a checkpoint is due at MAX_FRAMES rather than at
- * SQLite's 1000 pages: on a busy disk that flush takes as long as any other.
+ * One flush remains inside COMMIT: SQLite flushes the header of a log that restarts, so that older frames are not taken
+ * for new ones after a power failure. Therefore a checkpoint is due at MAX_FRAMES and not at SQLite's 1000 pages: on a
+ * busy disk that flush takes as long as any other.
  */
 export interface WriteAheadLog {
-  /** Rejects when the disk reports an error, or when it is unknown whether it took the log. One at a time. */
+  /** Rejects when the disk reports an error, or when it is unknown whether the log is on disk. One at a time. */
   flush(): Promise<void>;
   /** Whether the second part of a checkpoint is due: the caller pauses and calls `checkpoint`. */
   isLong(): boolean;
   /**
-   * Copies the log into the database, so that SQLite begins it anew. Nothing may be committed meanwhile. `isComplete` is
-   * false when a reader still needs a part of the log: then it does not begin anew. Rejects when this part or the first
-   * one failed; the log is then as before.
+   * Copies the log into the database, so that SQLite restarts it. Nothing may be committed meanwhile. `isComplete` is
+   * false when a reader still needs a part of the log: it then does not restart. Rejects when this part or the first one
+   * failed; the log is then unchanged.
    */
   checkpoint(): Promise<{ isComplete: boolean }>;
   /** Must be called before the database is closed. */
@@ -39,16 +39,16 @@ export interface WriteAheadLog {
 }
 
 export interface WriteAheadLogOptions {
-  /** The program of the threads; default: the compiled one beside this file. */
+  /** The program of the threads; default: the compiled one in this directory. */
   script?: URL | undefined;
 }
 
-/** The threads allocate next to nothing of JavaScript's. */
+/** The threads allocate hardly any memory in JavaScript. */
 const THREAD_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 };
 /** Frames, of a page each, at which a checkpoint is due: 16 MB. */
 export const MAX_FRAMES = 4000;
 
-/** For the connection that writes; the log exists as long as any connection is open. */
+/** Opens the log of the connection that writes. It exists as long as any connection is open. */
 export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = {}): WriteAheadLog {
   db.exec('PRAGMA synchronous = NORMAL');
   db.exec('PRAGMA wal_autocheckpoint = 0');
@@ -58,24 +58,24 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
   const data: LogThreadData = { fd, file: db.name };
   const script = options.script ?? new URL('./flush-thread.js', import.meta.url);
   const flusher = startThread(script, data, 'the WAL flush thread');
-  /** Null: it has died, and nothing is lost. The next checkpoint starts another one. */
+  /** Null: not started yet. When it ends unexpectedly nothing is lost: the next checkpoint starts another one. */
   let copier: LogThread | null = null;
   /** Frames in the log at which the next checkpoint is due. */
   let dueAt = MAX_FRAMES;
-  /** The first part of a checkpoint, under way or done; null: none is due. */
+  /** The first part of a checkpoint, running or done; null: none is due. */
   let firstPart: { isDone: boolean; error: Error | null; ended: Promise<void> } | null = null;
 
-  /** The log has grown by as much again during the first part: the disk does not keep up, and commits wait for it. */
+  /** The log has doubled during the first part: the disk is too slow, and commits wait for the checkpoint. */
   let isOverdue = false;
 
-  function askCopier(request: LogRequest): Promise<LogResult> {
+  function requestCopy(request: LogRequest): Promise<LogResult> {
     if (copier === null || copier.isBroken()) copier = startThread(script, data, 'the WAL checkpoint thread');
-    return copier.ask(request);
+    return copier.request(request);
   }
 
   function beginCheckpoint(): void {
     const part = { isDone: false, error: null as Error | null, ended: Promise.resolve() };
-    part.ended = askCopier({ kind: 'checkpoint' }).then(
+    part.ended = requestCopy({ kind: 'checkpoint' }).then(
       () => void (part.isDone = true),
       (error: Error) => {
         part.isDone = true;
@@ -90,11 +90,11 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
     await part?.ended;
     firstPart = null;
     isOverdue = false;
-    // One that fails is not repeated before the log has grown.
+    // A checkpoint that fails is not repeated before the log has grown.
     const failedAt = dueAt;
     dueAt += MAX_FRAMES;
     if (part?.error) throw part.error;
-    const result = await askCopier({ kind: 'checkpoint' });
+    const result = await requestCopy({ kind: 'checkpoint' });
     if (result.kind !== 'checkpointed' || result.frames < 0) return { isComplete: true };
     const isComplete = result.copied >= result.frames;
     dueAt = isComplete ? MAX_FRAMES : Math.max(failedAt, result.frames) + MAX_FRAMES;
@@ -104,7 +104,7 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
   return {
     flush: async () => {
       const isCopying = firstPart !== null;
-      const result = await flusher.ask({ kind: 'flush', dueAt: isCopying ? dueAt + MAX_FRAMES : dueAt });
+      const result = await flusher.request({ kind: 'flush', dueAt: isCopying ? dueAt + MAX_FRAMES : dueAt });
       if (result.kind !== 'flushed' || !result.isLong) return;
       if (isCopying) isOverdue = true;
       else beginCheckpoint();
@@ -119,8 +119,8 @@ export function openWriteAheadLog(db: Database, options: WriteAheadLogOptions = 
 }
 
 interface LogThread {
-  /** One request at a time. Rejects when it failed, and always once the state of the thread is unknown. */
-  ask(request: LogRequest): Promise<LogResult>;
+  /** One request at a time. Rejects when it failed, and always after the thread has ended or a flush has failed. */
+  request(request: LogRequest): Promise<LogResult>;
   isBroken(): boolean;
   close(): Promise<void>;
 }
@@ -129,41 +129,41 @@ function startThread(script: URL, data: LogThreadData, name: string): LogThread 
   const thread = new Worker(script, { workerData: data, resourceLimits: THREAD_LIMITS });
   let pending: { request: LogRequest; resolve(result: LogResult): void; reject(error: Error): void } | null =
     null;
-  /** Once set, every request rejects: nothing says what the thread's last flush did. */
+  /** Set: every request rejects, because the result of the last flush is unknown. */
   let broken: Error | null = null;
 
-  function breakDown(error: Error): void {
+  function fail(error: Error): void {
     broken ??= error;
     pending?.reject(broken);
     pending = null;
   }
 
   thread.on('message', (result: LogResult) => {
-    const asked = pending;
+    const answered = pending;
     if (result.kind !== 'failed') {
       pending = null;
-      asked?.resolve(result);
+      answered?.resolve(result);
       return;
     }
     const error = Object.assign(new Error(result.message), { code: result.code });
-    if (asked === null || asked.request.kind === 'flush') {
-      breakDown(error);
+    if (answered === null || answered.request.kind === 'flush') {
+      fail(error);
       return;
     }
     pending = null;
-    asked.reject(error);
+    answered.reject(error);
   });
   thread.on('error', (error) => {
-    breakDown(new StoreUnavailable('lost', `${name} failed`, { cause: error }));
+    fail(new StoreUnavailable('lost', `${name} failed`, { cause: error }));
   });
   thread.on('exit', (code) => {
-    breakDown(new StoreUnavailable('lost', `${name} ended with code ${code}`));
+    fail(new StoreUnavailable('lost', `${name} ended with code ${code}`));
   });
   return {
-    ask: (request) =>
+    request: (request) =>
       new Promise((resolve, reject) => {
         if (broken !== null) return reject(broken);
-        if (pending !== null) return reject(new Error(`a WAL ${pending.request.kind} is under way already`));
+        if (pending !== null) return reject(new Error(`a WAL ${pending.request.kind} is in progress`));
         pending = { request, resolve, reject };
         thread.postMessage(request);
       }),

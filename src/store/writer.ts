@@ -6,11 +6,10 @@ import type { Tables } from './tables.ts';
 import type { WriteAheadLog } from './write-ahead-log.ts';
 
 /**
- * The only way to write: units of work that arrive together share one commit (group commit), because a commit
- * costs a disk flush and a unit costs microseconds. Each unit runs in its own savepoint, so that one that throws,
- * or returns a Refusal, leaves no trace while the others of its group are committed. A unit's promise settles
- * after the commit that holds its rows is on disk: a success means that it is stored. While one group is being
- * flushed, the next one gathers.
+ * Runs all writes. Units of work that arrive together share one commit (group commit), because a commit costs a disk
+ * flush and a unit costs microseconds. Each unit runs in a savepoint, so that one that throws or returns a Refusal is
+ * undone while the others of its group are committed. A unit's promise settles after the commit with its rows is on disk:
+ * success means that they are durable. While one group is being flushed, the next one is collected.
  *
  * Another process may hold the write lock (a command, a backup tool). The writer then retries from timers, for
  * `lockWaitMs` per unit, and rejects with StoreUnavailable. With a busy timeout of 0 on the connection (see
@@ -18,21 +17,21 @@ import type { WriteAheadLog } from './write-ahead-log.ts';
  */
 export interface Writer {
   /**
-   * Runs `unit` in the next group. The unit is synchronous by type: a promise inside a transaction would
-   * outlive it. Rejects with what the unit threw, or with the commit's error. `share` names an account: where more
-   * units wait than a group holds, each share has its turn, and units of one share keep their order.
+   * Runs `unit` in the next group. The unit is synchronous by type: a promise would outlive the transaction. Rejects with
+   * the error that the unit threw, or with the commit's error. `share` names an account: where more units wait than fit
+   * into a group, shares take turns, and the units of one share stay in order.
    */
   run<T>(unit: Unit<T>, share?: string): Promise<T>;
   /**
-   * Resolves once everything readable so far is durable: immediately, unless a commit is being flushed. Callers
-   * that report what they read to somebody else wait for it. Rejects when the flush fails.
+   * Resolves once everything readable so far is durable: immediately, unless a commit is being flushed. Callers that send
+   * what they read to a client wait for it. Rejects when the flush fails.
    */
   settled(): Promise<void>;
-  /** Whether many units wait: work that can be done later waits with its next unit. */
+  /** Whether many units wait: work that can be done later delays its next unit. */
   isCrowded(): boolean;
   /** Resolves after a checkpoint that began after the call; see `WriterOptions.onCheckpointIncomplete`. */
   checkpoint(): Promise<void>;
-  /** Commits what waits and rejects what comes after. */
+  /** Commits the units that wait and rejects further ones. */
   close(): Promise<void>;
 }
 
@@ -42,7 +41,7 @@ interface Waiting {
   unit: (tables: Tables) => unknown;
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
-  /** Of the monotonic clock. */
+  /** Milliseconds of the monotonic clock. */
   since: number;
 }
 
@@ -56,11 +55,11 @@ export interface WriterOptions {
   /** Flushes a commit to disk without blocking the event loop; left out: the commit itself flushes. */
   log?: WriteAheadLog;
   /**
-   * The flush failed: what is in the file and what is only in memory cannot be told apart any more. All waiting
-   * units are rejected and no more are accepted; the process has to exit, and the next one reads the disk.
+   * The flush failed: it is unknown which commits are on disk. All waiting units are rejected and no more are accepted;
+   * the process must exit, and the next one reads the disk.
    */
   onLost?(error: unknown): void;
-  /** A checkpoint failed: nothing is lost, and it is tried again when the log has grown. */
+  /** A checkpoint failed. Nothing is lost; it is tried again when the log has grown. */
   onCheckpointFailed?(error: unknown): void;
   /** Readers still needed a part of the log: it grows until a checkpoint finds none. */
   onCheckpointIncomplete?(): void;
@@ -68,21 +67,22 @@ export interface WriterOptions {
   lockWaitMs?: number;
 }
 
-/** Units in one commit at most: bounds how long a unit waits for others. */
-const GROUP = 64;
+/** Units of work in one commit: bounds how long a unit waits for others. */
+const MAX_GROUP_UNITS = 64;
 /**
- * No further unit begins after so long, as some write megabytes: the rest goes into the next commit. Time in which
- * the process did not run at all does not count.
+ * After this time no further unit begins, because some write megabytes: the rest goes into the next commit. Where many
+ * units wait, time in which the process did not run does not count.
  */
-const GROUP_MS = 10;
-const CROWDED = 16;
-const LOCK_WAIT_MS = 5000;
+const MAX_GROUP_MS = 10;
+/** From this many waiting units on, the writer is crowded. */
+const CROWDED_UNITS = 16;
+const LOCK_TIMEOUT_MS = 5000;
 /** Pauses between attempts to get the lock: doubled each time. */
 const FIRST_RETRY_MS = 2;
-const LONGEST_RETRY_MS = 100;
+const MAX_RETRY_MS = 100;
 
 export function createWriter(db: Database, tables: Tables, options: WriterOptions = {}): Writer {
-  const { log, lockWaitMs = LOCK_WAIT_MS } = options;
+  const { log, lockWaitMs = LOCK_TIMEOUT_MS } = options;
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
   const rollback = db.prepare('ROLLBACK');
@@ -105,7 +105,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       if (locked !== null) {
         rejectOverdue(locked);
         await sleep(retry);
-        retry = Math.min(2 * retry, LONGEST_RETRY_MS);
+        retry = Math.min(2 * retry, MAX_RETRY_MS);
         continue;
       }
       retry = FIRST_RETRY_MS;
@@ -122,12 +122,12 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       return null;
     } catch (error) {
       if (isBusy(error)) return error;
-      for (const entry of takeUnits(GROUP)) entry.reject(error);
+      for (const entry of takeUnits(MAX_GROUP_UNITS)) entry.reject(error);
       return null;
     }
   }
 
-  /** Units that have waited for the lock long enough are rejected; the others stay in line. */
+  /** Rejects the units that have waited for the lock for `lockWaitMs`; the others stay in the queue. */
   function rejectOverdue(locked: unknown): void {
     const overdue = performance.now() - lockWaitMs;
     const error = new StoreUnavailable(
@@ -143,24 +143,24 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     }
   }
 
-  /** The next unit of the share whose turn it is; undefined when none waits. */
+  /** Takes the next unit of the share whose turn it is; undefined when none waits. */
   function nextUnit(): Waiting | undefined {
     const [first] = waiting;
     if (first === undefined) return undefined;
     const [share, units] = first;
     const unit = units.shift();
-    // Put back, the share comes last.
+    // A share that is inserted again comes last.
     waiting.delete(share);
     if (units.length > 0) waiting.set(share, units);
     return unit;
   }
 
-  /** In a group that is cut short by an interruption, so many units would cost many more commits. */
+  /** Whether so many units wait that groups shortened by interruptions of the process would cost many more commits. */
   function isCrowded(): boolean {
     let units = 0;
     for (const { length } of waiting.values()) {
       units += length;
-      if (units >= CROWDED) return true;
+      if (units >= CROWDED_UNITS) return true;
     }
     return false;
   }
@@ -175,13 +175,13 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
     return units;
   }
 
-  /** Runs units in the open transaction and commits it. `settle` of each is to be called once it is on disk. */
+  /** Runs units in the open transaction and commits it. The caller calls `settle` of each once it is on disk. */
   function commitGroup(): RunUnit[] {
     const group: RunUnit[] = [];
     const isOver = stopwatch(isCrowded());
     let current: Waiting | undefined;
     try {
-      while (group.length < GROUP && !isOver()) {
+      while (group.length < MAX_GROUP_UNITS && !isOver()) {
         current = nextUnit();
         if (current === undefined) break;
         group.push({ entry: current, settle: runUnit(current) });
@@ -233,7 +233,7 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
       release.run();
       return () => entry.resolve(value);
     } catch (error) {
-      // A full disk may have ended the whole transaction already: then the group fails, in commitGroup.
+      // A full disk may have ended the whole transaction: then the group fails, in commitGroup.
       if (!db.inTransaction) throw error;
       undo.run();
       release.run();
@@ -274,16 +274,16 @@ export function createWriter(db: Database, tables: Tables, options: WriterOption
 }
 
 /**
- * Tells whether GROUP_MS have passed, by the clock and, if `withCpu`, in CPU time of the process. Reading that costs
- * as much as a unit, as the system adds up all threads.
+ * Returns a function that returns whether MAX_GROUP_MS have passed, by the clock and, if `withCpu`, in CPU time of the
+ * process. Reading the CPU time costs as much as a unit, as the system adds up all threads.
  */
 function stopwatch(withCpu: boolean): () => boolean {
-  const end = performance.now() + GROUP_MS;
+  const end = performance.now() + MAX_GROUP_MS;
   const before = withCpu ? process.cpuUsage() : null;
   return () => {
     if (performance.now() < end) return false;
     if (before === null) return true;
     const { user, system } = process.cpuUsage(before);
-    return (user + system) / 1000 >= GROUP_MS;
+    return (user + system) / 1000 >= MAX_GROUP_MS;
   };
 }

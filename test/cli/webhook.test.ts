@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/store/database.ts';
-import { MAX_LOOKS } from '../../src/store/rows/scan.ts';
+import { MAX_SCANNED_ROWS } from '../../src/store/rows/page.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { startEndpoint } from '../support/webhook-endpoint.ts';
 import { createShell } from './run.ts';
@@ -111,7 +111,7 @@ describe('webhook deliveries, retry, replay', () => {
     const { events, webhooks, webhookDeliveries } = createTables(db);
     const webhookNumber = webhooks.get('shop', webhookId)?.number ?? 0;
     db.transaction(() => {
-      for (let n = 0; n <= MAX_LOOKS; n++) {
+      for (let n = 0; n <= MAX_SCANNED_ROWS; n++) {
         const eventSeq = events.insert({
           event_id: `evt_1_${String(n).padStart(12, '0')}`,
           account_id: 'shop',

@@ -28,7 +28,11 @@ describe('copies of a campaign', () => {
     const recipients = users(12);
     db.transaction(() => {
       const key = { campaignSeq: 1, digest: Buffer.alloc(32) };
-      const sharedId = tables.sharedContents.keep(key, packContent(JSON.stringify(SHARED)), clock.now());
+      const sharedId = tables.sharedContents.findOrInsert(
+        key,
+        packContent(JSON.stringify(SHARED)),
+        clock.now(),
+      );
       for (const recipient of recipients) {
         const own = packContent(JSON.stringify({ name: '', values: [recipient, `<b>${recipient}</b>`] }));
         const content_id = tables.messages.insertContent({ ...own, sharedId }, clock.now());

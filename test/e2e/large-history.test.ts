@@ -11,7 +11,7 @@ import { createRecorder } from '../../src/events/record.ts';
 import { createRetention } from '../../src/events/retention.ts';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { MAX_LOOKS } from '../../src/store/rows/scan.ts';
+import { MAX_SCANNED_ROWS } from '../../src/store/rows/page.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 import { listCases } from '../bench/large/filters.ts';
@@ -34,7 +34,7 @@ import { findChild } from '../support/bench-process-cost.ts';
 const MESSAGES = 100_000;
 const PAGE_BYTES = 4096;
 /** The rows that one page of a list looks at are neighbors, several in a page of the file. */
-const MAX_PAGES = MAX_LOOKS / 2;
+const MAX_PAGES = MAX_SCANNED_ROWS / 2;
 /** Reading, clearing and logging: 1.25 were counted. A walk through the history in each portion would be hundreds. */
 const MAX_PAGES_PER_DELETED_ROW = 5;
 /** Between 20 and 185 were counted, for people with five messages each. */

@@ -9,14 +9,14 @@ import { schemaOf } from '../support/schema.ts';
 import { temporaryDir } from '../support/store.ts';
 
 describe('the database', () => {
-  it('has the schema that is written down', () => {
+  it('has the schema of schema.sql', () => {
     const dir = temporaryDir();
     openDatabase(dir).close();
     const golden = readFileSync(new URL('schema.sql', import.meta.url), 'utf8');
     expect(schemaOf(join(dir, DATABASE_FILE))).toBe(golden);
   });
 
-  it('is for its owner only', () => {
+  it('is readable by its owner only', () => {
     const dir = temporaryDir();
     openDatabase(dir).close();
     expect(statSync(dir).mode & 0o777).toBe(0o700);
@@ -31,13 +31,13 @@ describe('the database', () => {
     db.close();
   });
 
-  it('can give free pages back to the file system', () => {
+  it('can return free pages to the file system', () => {
     const db = openDatabase(temporaryDir());
     expect(db.prepare('PRAGMA auto_vacuum').pluck().get()).toBe(2);
     db.close();
   });
 
-  it('refuses a database that is newer than the program', () => {
+  it('rejects a database that is newer than the program', () => {
     const dir = temporaryDir();
     const db = openDatabase(dir);
     db.exec('PRAGMA user_version = 9000');
@@ -50,17 +50,17 @@ describe('the database', () => {
   it.each([
     ['nobody can make', '/proc/postrider/data', /data\.dir \/proc\/postrider\/data cannot be used: ENOENT/],
     ['is a file', '/dev/null/data', /data\.dir \/dev\/null\/data cannot be used: ENOTDIR/],
-  ])('says so of a directory that %s', (_, dir, words) => {
+  ])('throws StoreFault for a directory that %s', (_, dir, words) => {
     expect(() => openDatabase(dir)).toThrow(words);
   });
 
-  it('makes the directories that are missing', () => {
+  it('creates missing directories', () => {
     const dir = join(temporaryDir(), 'a', 'b');
     openDatabase(dir).close();
     expect(readdirSync(dir)).toContain(DATABASE_FILE);
   });
 
-  it('takes resolved addresses out of the errors of webhook calls that older programs recorded', () => {
+  it('removes resolved addresses from the errors of webhook calls that older programs recorded', () => {
     const db = openDatabase(temporaryDir());
     const insert = db.prepare(
       `INSERT INTO webhook_deliveries (webhook, event_seq, delivery_id, state, attempts, failures, due_at, response_code, error, created_at)
@@ -105,7 +105,7 @@ describe('the database', () => {
     expect(content && unpackContent(content)).toBe(json);
   });
 
-  it('lets one daemon in at a time, and the next when it is gone', () => {
+  it('is locked by one daemon at a time', () => {
     const dir = temporaryDir();
     const lock = lockDaemon(dir);
     expect(() => lockDaemon(dir)).toThrow(/another postrider daemon is running/);

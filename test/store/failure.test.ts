@@ -40,7 +40,7 @@ describe('storage failures', () => {
     },
   );
 
-  it('keep what names its remedy already', () => {
+  it('do not change errors that name their remedy', () => {
     const fault = new StoreFault('known');
     expect(openingFault('file', fault)).toBe(fault);
     expect(storageFailure(new StoreUnavailable('closing', 'x'))?.kind).toBe('closing');

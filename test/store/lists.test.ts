@@ -4,11 +4,11 @@ import { type EventFilter, eventFeed } from '../../src/store/messages/event-feed
 import type { EventRow } from '../../src/store/messages/events.ts';
 import { type MessageFilter, messageList } from '../../src/store/messages/message-list.ts';
 import type { MessageRow, MessageStatus } from '../../src/store/messages/messages.ts';
-import type { ScanPage } from '../../src/store/rows/scan.ts';
+import type { ScanPage } from '../../src/store/rows/page.ts';
 import { combinations } from '../support/combinations.ts';
 import { enqueue, heldClock, insertAccount, startStore } from '../support/store.ts';
 
-/* Lists whose pages look at a limited number of rows: all pages together have what matches, in order. */
+/* Lists whose pages examine a limited number of rows: all pages together have the matching rows, in order. */
 const MINUTE = 60_000;
 const LOOKS = 7;
 const LIMIT = 4;
@@ -132,7 +132,7 @@ describe('messages', () => {
     );
   }
 
-  it('end a page after a number of looks, however rare they are', () => {
+  it('end a page after a number of examined rows, however few match', () => {
     const { db, messages } = seeded();
     const { list } = messageList(db, LOOKS);
     const all = messages.filter(({ account_id: account }) => account === 'acct_one').toReversed();
@@ -142,7 +142,7 @@ describe('messages', () => {
     });
   });
 
-  it('tell an account nothing of the groups of another one', () => {
+  it('return nothing for the groups of another account', () => {
     const { db } = seeded();
     const { list } = messageList(db, 1);
     for (const filter of [
@@ -220,7 +220,7 @@ describe('events', () => {
     );
   }
 
-  it('end a page after a number of looks, however rare they are', () => {
+  it('end a page after a number of examined rows, however few match', () => {
     const { db } = seeded();
     const { feed } = eventFeed(db, LOOKS, 0);
     const [first] = feed({ accountId: 'acct_one', afterSeq: 0, limit: 1 }).rows;

@@ -28,7 +28,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 const load = (credentials?: string) => loadMasterKey(file, systemRandom, credentials);
 
 describe('the key file', () => {
-  it('is made once, for its owner alone, and read ever after', () => {
+  it('is created once, readable by its owner only, and read afterwards', () => {
     const key = load();
     expect(key).toHaveLength(32);
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -36,7 +36,7 @@ describe('the key file', () => {
     expect(readdirSync(dir)).toEqual(['master.key']);
   });
 
-  it('is made together with its directory', () => {
+  it('is created together with its directory', () => {
     file = join(dir, 'new', 'master.key');
     load();
     expect(statSync(join(dir, 'new')).mode & 0o777).toBe(0o700);
@@ -45,8 +45,8 @@ describe('the key file', () => {
   it.each([
     [0o600, null],
     [0o400, null],
-    [0o640, 'can be read by others (mode 640): chmod 600 it'],
-    [0o604, 'can be read by others (mode 604): chmod 600 it'],
+    [0o640, 'can be read by others (mode 640): run chmod 600'],
+    [0o604, 'can be read by others (mode 604): run chmod 600'],
   ])('of mode %o', (mode, complaint) => {
     load();
     chmodSync(file, mode);
@@ -54,26 +54,26 @@ describe('the key file', () => {
     else expect(() => load()).toThrow(complaint);
   });
 
-  it('may be group-readable where systemd keeps it', () => {
+  it('may be group-readable in the credentials directory of systemd', () => {
     load();
     chmodSync(file, 0o440);
     expect(load(dir)).toHaveLength(32);
     expect(() => load('/run/credentials/other')).toThrow('can be read by others');
   });
 
-  it.each([0, 31, 33, 45])('of %i bytes is refused, and left as it is', (length) => {
+  it.each([0, 31, 33, 45])('of %i bytes is rejected and not changed', (length) => {
     writeFileSync(file, Buffer.alloc(length, 1), { mode: 0o600 });
     expect(() => load()).toThrow(`must hold 32 bytes, it has ${length}`);
     expect(readFileSync(file)).toHaveLength(length);
   });
 
-  it('that cannot be created says so', () => {
+  it('that cannot be created is an error with its name', () => {
     writeFileSync(join(dir, 'plain'), '');
     file = join(dir, 'plain', 'master.key');
     expect(() => load()).toThrow(/master\.key cannot be used: ENOTDIR.*Check that the directory exists/);
   });
 
-  it('that is a directory says so', () => {
+  it('that is a directory is an error with its name', () => {
     mkdirSync(file, { mode: 0o700 });
     expect(() => load()).toThrow('is not a file');
   });
@@ -88,7 +88,7 @@ describe('the seal of a database', () => {
     return { seal, close: () => writer.close().then(() => db.close()) };
   }
 
-  it('opens what it sealed, also next time', async () => {
+  it('opens its sealed values after a restart', async () => {
     const first = openStore();
     const sealed = (await first.seal()).seal(Buffer.from('secret'), 'row');
     await first.close();
@@ -97,11 +97,11 @@ describe('the seal of a database', () => {
     await second.close();
   });
 
-  it('is not opened with another key, and none is made when the right one is gone', async () => {
+  it('rejects another key, and creates none when the key file is missing', async () => {
     const store = openStore();
     await store.seal();
     rmSync(file);
-    await expect(store.seal()).rejects.toThrow('is missing: put back the key file');
+    await expect(store.seal()).rejects.toThrow('is missing: restore the key file');
     load();
     await expect(store.seal()).rejects.toThrow('is not the key that this database was sealed with');
     await store.close();

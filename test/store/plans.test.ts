@@ -6,7 +6,7 @@ import type { Database } from '../../src/store/database.ts';
 import { type EventFilter, eventFeed } from '../../src/store/messages/event-feed.ts';
 import { type MessageFilter, messageList } from '../../src/store/messages/message-list.ts';
 import type { QueueFilter } from '../../src/store/messages/queue.ts';
-import { MAX_LOOKS } from '../../src/store/rows/scan.ts';
+import { MAX_SCANNED_ROWS } from '../../src/store/rows/page.ts';
 import {
   SUPPRESSION_REASONS,
   SUPPRESSION_STREAMS,
@@ -80,7 +80,8 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
   {
     statement:
       /(?:m\.seq < @beforeSeq AND m\.seq > @afterSeq|e\.seq > @afterSeq AND e\.seq < @beforeSeq) AND /,
-    reason: 'the range ends at the last row that the page may look at: see the tests of lists with few looks',
+    reason:
+      'the range ends at the last row that the page may examine: see the tests of lists with a low maxScanned',
   },
   {
     statement:
@@ -106,7 +107,7 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
   },
   {
     statement: /SELECT shared_id FROM shared_contents WHERE copies = 0 AND created_at < \? LIMIT/,
-    reason: 'the partial index has only what is to be deleted, and the limit bounds it',
+    reason: 'the partial index has only rows to delete, and the limit bounds it',
   },
   {
     statement: /WHERE (?:ready = 0|state = 'waiting') AND due_at <= \? ORDER BY due_at LIMIT/,
@@ -130,11 +131,11 @@ const EXCEPTIONS: { statement: RegExp; reason: string }[] = [
   },
   {
     statement: /^SELECT q\.seq FROM queue q .*@scheduledLife\)/,
-    reason: 'after a jump of the clock everything that waits is looked at, in portions',
+    reason: 'after a jump of the clock all waiting messages are read, in portions',
   },
   {
     statement: /^SELECT destination, count\(\*\) AS messages, .* FROM queue q GROUP BY destination/,
-    reason: 'a command of the operator, in a process of its own',
+    reason: 'a command of the operator, in a separate process',
   },
   {
     statement:
@@ -191,13 +192,13 @@ const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
       from: [0],
       to: [FUTURE],
     });
-    // A page that may look at one row has more candidates than that by every index, the other by none.
-    const lists = [1, MAX_LOOKS].map((looks) => messageList(db, looks));
+    // With one row per page every index has more candidates, otherwise none has.
+    const lists = [1, MAX_SCANNED_ROWS].map((looks) => messageList(db, looks));
     return () => {
       for (const { list, setOf } of lists) {
         for (const filter of filters) {
           for (const accountId of ['acct_one', null]) list({ accountId, ...filter, limit: 1 });
-          setOf({ accountId: 'acct_one', ...filter }, MAX_LOOKS);
+          setOf({ accountId: 'acct_one', ...filter }, MAX_SCANNED_ROWS);
         }
       }
     };
@@ -214,8 +215,8 @@ const COMPOSED: Record<string, (db: Database, tables: Tables) => Run> = {
       from: [0],
       to: [FUTURE],
     });
-    const feeds = [0, MAX_LOOKS].map((messages) => eventFeed(db, 1, messages));
-    feeds.push(eventFeed(db, MAX_LOOKS, 0), eventFeed(db));
+    const feeds = [0, MAX_SCANNED_ROWS].map((messages) => eventFeed(db, 1, messages));
+    feeds.push(eventFeed(db, MAX_SCANNED_ROWS, 0), eventFeed(db));
     return () => {
       for (const { feed } of feeds)
         for (const filter of filters) feed({ accountId: 'acct_one', ...filter, afterSeq: 0, limit: 1 });
@@ -318,7 +319,7 @@ function offences({ sql, plan }: Statement): string[] {
   });
 }
 
-/** A search that is told only the account, or nothing, and perhaps a range of numbers. */
+/** A search by the account only, or by nothing, and possibly by a range of numbers. */
 function isWide(how: string): boolean {
   const [, terms] = /\((.*)\)$/.exec(how) ?? [];
   const equal = terms?.split(' AND ').filter((term) => /^(?:\w+|<expr>)=\?$/.test(term));
@@ -331,7 +332,7 @@ function isPage(sql: string, how: string): boolean {
   return conditions.split(' AND ').length === how.split(' AND ').length && conditions !== '';
 }
 
-it('no statement reads or sorts the whole of a table that grows', { timeout: 60_000 }, () => {
+it('no statement reads or sorts a whole table that grows', { timeout: 60_000 }, () => {
   const { statements } = collect();
   expect(statements.length).toBeGreaterThan(1000);
   const found = statements.map((statement) => ({ ...statement, offences: offences(statement) }));

@@ -6,7 +6,7 @@ import { DATABASE_FILE, openDatabase } from '../../src/store/database.ts';
 import { createTables } from '../../src/store/tables.ts';
 import { temporaryDir } from '../support/store.ts';
 
-it('keeps the suppressions of a database from before they had numbers, in order', () => {
+it('numbers the suppressions of an older database in order', () => {
   const dir = temporaryDir();
   const old = new Sqlite(join(dir, DATABASE_FILE));
   old.exec(readFileSync(new URL('../../src/store/migrations/0001-foundation.sql', import.meta.url), 'utf8'));

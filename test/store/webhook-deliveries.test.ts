@@ -5,8 +5,8 @@ import { insertAccount, startStore } from '../support/store.ts';
 
 type Store = ReturnType<typeof startStore>;
 
-function addWebhook({ tables, ids, clock }: Store, wish: Partial<WebhookRow> = {}): number {
-  const { number: _, ...columns } = wish;
+function addWebhook({ tables, ids, clock }: Store, row: Partial<WebhookRow> = {}): number {
+  const { number: _, ...columns } = row;
   return tables.webhooks.insert({
     webhook_id: ids.make('webhook'),
     account_id: 'acct_one',
@@ -48,25 +48,29 @@ function purgeEvents({ tables, clock }: Store, before: number) {
   return tables.retention.events.purge({ from: 0, before, now: clock.now(), rows: 10 });
 }
 
-function settle(store: Store, webhook: number, eventSeq: number, wish: object): void {
+function settle(store: Store, webhook: number, eventSeq: number, columns: object): void {
   const row = store.tables.webhookDeliveries.get(webhook, eventSeq);
   if (row === null) throw new Error('there is no such delivery');
-  store.tables.webhookDeliveries.record({ ...row, ...wish });
+  store.tables.webhookDeliveries.record({ ...row, ...columns });
 }
 
-describe('who is told of an event', () => {
+describe('the webhooks that subscribe to an event', () => {
   it.each([
-    ['takes everything', { events: '["*"]' }, true],
-    ['takes this kind', { events: '["email_opened","email_sent"]' }, true],
-    ['takes other kinds', { events: '["email_opened"]' }, false],
-    ['takes a kind whose name only contains it', { events: '["email_sent_twice","not_email_sent"]' }, false],
-    ['is off', { is_active: 0 as const }, false],
+    ['subscribes to all kinds', { events: '["*"]' }, true],
+    ['subscribes to this kind', { events: '["email_opened","email_sent"]' }, true],
+    ['subscribes to other kinds', { events: '["email_opened"]' }, false],
+    [
+      'subscribes to kinds whose names contain it',
+      { events: '["email_sent_twice","not_email_sent"]' },
+      false,
+    ],
+    ['is not active', { is_active: 0 as const }, false],
     ['is of another account', { account_id: 'acct_two' }, false],
-  ])('a webhook that %s', (_, wish, told) => {
+  ])('for a webhook that %s', (_, row, isSubscribed) => {
     const store = startStore();
     insertAccount(store.tables, 'acct_two', 1);
-    const number = addWebhook(store, wish);
-    expect(store.tables.webhooks.subscribed('acct_one', 'email_sent')).toEqual(told ? [number] : []);
+    const number = addWebhook(store, row);
+    expect(store.tables.webhooks.subscribed('acct_one', 'email_sent')).toEqual(isSubscribed ? [number] : []);
   });
 });
 
@@ -100,9 +104,9 @@ describe('deliveries', () => {
 
   it.each([
     ['waiting, go on in their schedule', 'waiting', 3],
-    ['failed, begin their schedule anew', 'failed', 0],
-    ['succeeded, begin their schedule anew', 'succeeded', 0],
-  ])('made ready by hand that were %s', (_, state, failures) => {
+    ['failed, begin their schedule again', 'failed', 0],
+    ['succeeded, begin their schedule again', 'succeeded', 0],
+  ])('that `makeReady` makes ready and that were %s', (_, state, failures) => {
     const store = startStore();
     const webhook = addWebhook(store);
     const event = addEvent(store, [webhook]);
@@ -134,7 +138,7 @@ describe('deliveries', () => {
     expect(list([], seqs[3], 2)).toEqual([2, 1]);
   });
 
-  it('say which event they tell of, and still stand when it is gone', () => {
+  it('have the id and kind of their event until it is deleted', () => {
     const store = startStore();
     const webhook = addWebhook(store);
     const event = addEvent(store, [webhook]);
@@ -146,8 +150,8 @@ describe('deliveries', () => {
   });
 });
 
-describe('what is left behind', () => {
-  it('is purged with its events, the rest stays', () => {
+describe('retention of deliveries', () => {
+  it('deletes those of deleted events only', () => {
     const store = startStore();
     const webhook = addWebhook(store);
     const old = [addEvent(store, [webhook]), addEvent(store, [webhook])];
@@ -163,7 +167,7 @@ describe('what is left behind', () => {
     expect(store.tables.webhookDeliveries.get(webhook, young)).not.toBe(null);
   });
 
-  it('of a deleted webhook is swept up, and its number never comes again', () => {
+  it('deletes those of a deleted webhook, whose number is not assigned again', () => {
     const store = startStore();
     const { webhooks, webhookDeliveries } = store.tables;
     const kept = addWebhook(store);
@@ -200,7 +204,7 @@ describe('the first event at a time', () => {
     expect(store.tables.events.firstSeqAt(start + minutes * MINUTE)).toBe(expected);
   });
 
-  it('in an empty record', () => {
+  it('without any event', () => {
     expect(startStore().tables.events.firstSeqAt(0)).toBe(1);
   });
 });

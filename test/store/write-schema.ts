@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DATABASE_FILE, openDatabase } from '../../src/store/database.ts';
 import { schemaOf } from '../support/schema.ts';
 
-/** `npm run schema`: writes down the schema that the migrations make, for the eye and for the test beside this. */
+/** `npm run schema`: writes the schema of a new database to schema.sql, for readers and for database.test.ts. */
 const dir = mkdtempSync(join(tmpdir(), 'postrider-schema-'));
 openDatabase(dir).close();
 writeFileSync(new URL('schema.sql', import.meta.url), schemaOf(join(dir, DATABASE_FILE)));

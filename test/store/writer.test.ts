@@ -13,6 +13,9 @@ import { createWriter } from '../../src/store/writer.ts';
 import { startStore } from '../support/store.ts';
 import { threadFromSource } from '../support/thread-from-source.ts';
 
+/** Waits long enough for threads on a busy machine. */
+const WAIT = { timeout: 20_000 };
+
 /** Commit frames in the write-ahead log: those that name a database size (https://sqlite.org/fileformat2.html §4.1). */
 function commitsInWal(dir: string): number {
   const wal = readFileSync(join(dir, 'postrider.db-wal'));
@@ -23,7 +26,7 @@ function commitsInWal(dir: string): number {
 }
 
 describe('the group-commit writer', () => {
-  it('puts units that arrive together into one commit', async () => {
+  it('commits units that arrive together in one commit', async () => {
     const { dir, writer } = startStore();
     const before = commitsInWal(dir);
     const results = await Promise.all(
@@ -38,7 +41,7 @@ describe('the group-commit writer', () => {
     expect(commitsInWal(dir) - before).toBe(1);
   });
 
-  it('leaves units that take long to several commits, in order', async () => {
+  it('splits units that take long into several commits, in order', async () => {
     const { dir, writer } = startStore();
     const before = commitsInWal(dir);
     const order: number[] = [];
@@ -55,7 +58,7 @@ describe('the group-commit writer', () => {
     expect(commitsInWal(dir) - before).toBe(6);
   });
 
-  it('rolls a unit that throws back alone', async () => {
+  it('undoes only the unit that throws', async () => {
     const { tables, writer } = startStore();
     const results = await Promise.allSettled([
       writer.run((all) => all.settings.put('one', '1')),
@@ -69,7 +72,7 @@ describe('the group-commit writer', () => {
     expect(['one', 'two', 'three'].map((name) => tables.settings.get(name))).toEqual(['1', null, '3']);
   });
 
-  it('rolls a unit that refuses back, and hands the refusal over', async () => {
+  it('undoes a unit that returns a refusal, and resolves with it', async () => {
     const { tables, writer } = startStore();
     const result = await writer.run((all) => {
       all.settings.put('one', '1');
@@ -79,7 +82,7 @@ describe('the group-commit writer', () => {
     expect(tables.settings.get('one')).toBeNull();
   });
 
-  it('settles only after the commit: nothing that was answered is missing from the file', async () => {
+  it('resolves after the commit', async () => {
     const { db, writer } = startStore();
     await writer.run((all) => {
       all.settings.put('one', '1');
@@ -88,14 +91,14 @@ describe('the group-commit writer', () => {
     expect(db.inTransaction).toBe(false);
   });
 
-  it('serves more units than one group holds, in order', async () => {
+  it('runs more units than fit into one group, in order', async () => {
     const { writer } = startStore();
     const order: number[] = [];
     await Promise.all(Array.from({ length: 1000 }, (_, n) => writer.run(() => void order.push(n))));
     expect(order).toEqual(Array.from({ length: 1000 }, (_, n) => n));
   });
 
-  it('fails the whole group when the commit fails, and goes on after', async () => {
+  it('rejects the whole group when the commit fails, and commits later ones', async () => {
     const { db, tables, writer } = startStore();
     db.exec('CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT');
     db.exec('CREATE TABLE child (id INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED) STRICT');
@@ -109,7 +112,7 @@ describe('the group-commit writer', () => {
     expect(tables.settings.get('two')).toBe('2');
   });
 
-  it('commits what waits when it closes, and takes nothing after', async () => {
+  it('commits waiting units when it closes, and rejects later ones', async () => {
     const { tables, writer } = startStore();
     const last = writer.run((all) => all.settings.put('one', '1'));
     await writer.close();
@@ -119,8 +122,8 @@ describe('the group-commit writer', () => {
   });
 });
 
-describe('with a log of its own', () => {
-  /** A disk that takes as long, and does, what a test says. */
+describe('the group-commit writer with a write-ahead log', () => {
+  /** Flushes end or fail when the test settles them. */
   function start() {
     const { db, tables, dir } = startStore();
     const flushes: { done(): void; fail(error: Error): void }[] = [];
@@ -136,89 +139,89 @@ describe('with a log of its own', () => {
       close: async () => {},
     };
     const writer = createWriter(db, tables, { log, onLost: (error) => lost.push(error) });
-    const said: string[] = [];
+    const settled: string[] = [];
     const put = (name: string) =>
       writer
         .run((all) => all.settings.put(name, name))
         .then(
-          () => said.push(name),
-          (error: Error) => said.push(`${name}: ${error.message}`),
+          () => settled.push(name),
+          (error: Error) => settled.push(`${name}: ${error.message}`),
         );
-    return { dir, tables, writer, flushes, lost, said, put };
+    const flushing = (count: number) => vi.waitFor(() => expect(flushes).toHaveLength(count), WAIT);
+    return { dir, tables, writer, flushes, flushing, lost, settled, put };
   }
-  const turns = async () => {
-    for (let n = 0; n < 5; n++) await new Promise(setImmediate);
-  };
+  /** Resolves in the next turn of the event loop: a unit that did not wait for the flush would have run. */
+  const nextTurn = () => new Promise(setImmediate);
 
-  it('says that it is stored when the disk has it, not before', async () => {
-    const { tables, flushes, said, put } = start();
+  it('resolves after the flush, not before', async () => {
+    const { tables, flushes, flushing, settled, put } = start();
     const one = put('one');
-    await turns();
+    await flushing(1);
     expect(tables.settings.get('one')).toBe('one');
-    expect(said).toEqual([]);
+    expect(settled).toEqual([]);
     flushes[0]?.done();
     await one;
-    expect(said).toEqual(['one']);
+    expect(settled).toEqual(['one']);
   });
 
-  it('lets whoever tells others of what it read wait for the disk', async () => {
-    const { writer, flushes, said, put } = start();
+  it('resolves `settled` after the flush of everything readable', async () => {
+    const { writer, flushes, flushing, settled, put } = start();
     await writer.settled();
     const one = put('one');
-    await turns();
-    const told = writer.settled().then(() => said.push('told'));
-    await turns();
-    expect(said).toEqual([]);
+    await flushing(1);
+    const readable = writer.settled().then(() => settled.push('readable'));
+    await nextTurn();
+    expect(settled).toEqual([]);
     flushes[0]?.done();
-    await Promise.all([one, told]);
-    expect(said.toSorted()).toEqual(['one', 'told']);
+    await Promise.all([one, readable]);
+    expect(settled.toSorted()).toEqual(['one', 'readable']);
     await writer.settled();
   });
 
-  it('gathers the next group while the disk is at work, and commits it whole', async () => {
-    const { dir, tables, flushes, said, put } = start();
+  it('collects the next group during a flush, and commits it in one commit', async () => {
+    const { dir, tables, flushes, flushing, settled, put } = start();
     const all = [put('one')];
-    await turns();
+    await flushing(1);
     const before = commitsInWal(dir);
     all.push(put('two'));
-    await turns();
+    await nextTurn();
     all.push(put('three'));
-    await turns();
+    await nextTurn();
     expect(tables.settings.get('two')).toBeNull();
     flushes[0]?.done();
-    await turns();
-    expect(said).toEqual(['one']);
+    await flushing(2);
+    expect(settled).toEqual(['one']);
     expect(commitsInWal(dir) - before).toBe(1);
     flushes[1]?.done();
     await Promise.all(all);
-    expect(said).toEqual(['one', 'two', 'three']);
+    expect(settled).toEqual(['one', 'two', 'three']);
   });
 
-  it('tells all who wait when the disk fails, and takes nothing after', async () => {
-    const { tables, writer, flushes, lost, said, put } = start();
+  it('rejects all waiting units when a flush fails, and later ones', async () => {
+    const { tables, writer, flushes, flushing, lost, settled, put } = start();
     const all = [put('one')];
-    await turns();
+    await flushing(1);
     all.push(put('two'));
     flushes[0]?.fail(new Error('input/output error'));
     await Promise.all(all);
-    expect(said).toEqual(['one: input/output error', 'two: input/output error']);
+    expect(settled).toEqual(['one: input/output error', 'two: input/output error']);
     expect(lost).toEqual([new Error('input/output error')]);
     expect(tables.settings.get('two')).toBeNull();
     await expect(writer.run(() => 1)).rejects.toThrow(/closing/);
   });
 
-  it('waits for the disk when it closes', async () => {
-    const { writer, flushes, said, put } = start();
+  it('waits for the flush when it closes', async () => {
+    const { writer, flushes, flushing, settled, put } = start();
     void put('one');
-    const closed = writer.close().then(() => said.push('closed'));
-    await turns();
-    expect(said).toEqual([]);
+    const closed = writer.close().then(() => settled.push('closed'));
+    await flushing(1);
+    expect(settled).toEqual([]);
     flushes[0]?.done();
     await closed;
-    expect(said).toEqual(['one', 'closed']);
+    expect(settled).toEqual(['one', 'closed']);
   });
 
-  it('flushes a real log, of a new database and of one that was closed', async () => {
+  it('flushes the log of a new database and of one that was closed', async () => {
     const { dir } = startStore();
     for (const round of ['first', 'second']) {
       const db = openDatabase(dir);
@@ -236,7 +239,7 @@ const openLog = (db: Database) =>
   openWriteAheadLog(db, { script: threadFromSource('store/flush-thread.ts') });
 
 describe('the flush thread', () => {
-  /** As many calls of libuv's pool as it has threads, and some that wait for one: RSA keys, 100 ms each. */
+  /** Occupies the threads of libuv's pool, with more calls waiting: generation of RSA keys, 100 ms each. */
   function fillPool(): { done: number; all: Promise<unknown> } {
     const state = { done: 0, all: Promise.resolve<unknown>(null) };
     const keys = Array.from({ length: 12 }, async () => {
@@ -261,7 +264,7 @@ describe('the flush thread', () => {
     db.close();
   }, 60_000);
 
-  it('rejects every flush after it has died', async () => {
+  it('rejects every flush after the thread has ended', async () => {
     const { dir } = startStore();
     const db = openDatabase(dir);
     const script = new URL(
@@ -274,7 +277,7 @@ describe('the flush thread', () => {
     db.close();
   });
 
-  it('passes on the error of the disk', async () => {
+  it('rejects with the error of the disk', async () => {
     const { dir } = startStore();
     const db = openDatabase(dir);
     const script = new URL(
@@ -304,7 +307,7 @@ describe('checkpoints', () => {
       await log.close();
       db.close();
     });
-    /** Each a commit of some 200 frames. */
+    /** Each commit has about 200 frames. */
     const write = async (commits: number) => {
       for (let n = 0; n < commits; n++)
         await writer.run((all) => all.settings.put('large', String(n % 10).repeat(800_000)));
@@ -313,17 +316,17 @@ describe('checkpoints', () => {
     return { dir, db, writer, failures, write, frames };
   }
 
-  it('run in a thread of the log, which begins anew, and not in a COMMIT', async () => {
+  it('runs in a thread, after which the log restarts, and not in a COMMIT', async () => {
     const { db, write, frames, failures } = start();
     await write(60);
     expect(failures).toEqual([]);
     expect(db.prepare('PRAGMA wal_autocheckpoint').pluck().get()).toBe(0);
-    // Some 12,000 frames were written.
+    // About 12,000 frames were written.
     expect(frames()).toBeGreaterThan(MAX_FRAMES);
     expect(frames()).toBeLessThan(2 * MAX_FRAMES + 1000);
-  }, 30_000);
+  }, 120_000);
 
-  it('leave to a reader what it needs, and are run again when the log has grown', async () => {
+  it('keeps the frames that a reader needs, and runs again when the log has grown', async () => {
     const { dir, write, frames, failures } = start();
     const reader = openDatabase(dir);
     reader.exec('BEGIN');
@@ -336,9 +339,9 @@ describe('checkpoints', () => {
     await write(75);
     expect(frames()).toBeLessThan(grown + 3 * MAX_FRAMES);
     expect(failures).toEqual([]);
-  }, 30_000);
+  }, 120_000);
 
-  /** A thread whose log is soon long, and whose checkpoints end when the test lets them. */
+  /** A thread that reports a long log after the first flushes, and ends checkpoints after `release`. */
   function startHeld() {
     const { dir } = startStore();
     const db = openDatabase(dir, { busyTimeoutMs: 0 });
@@ -363,31 +366,31 @@ describe('checkpoints', () => {
     return { log, db, release: () => channel.postMessage('release') };
   }
 
-  it('let commits go on while the log is copied, and pause them for the rest only', async () => {
+  it('allows commits while the log is copied, and pauses them only for the second part', async () => {
     const { log, db, release } = startHeld();
     const writer = createWriter(db, createTables(db), { log });
     for (let n = 0; n < 5; n++) await writer.run((all) => all.settings.put('number', String(n)));
     expect(log.isLong()).toBe(false);
-    const told = setInterval(release, 10);
-    onTestFinished(() => clearInterval(told));
-    await vi.waitFor(() => expect(log.isLong()).toBe(true));
+    const releases = setInterval(release, 10);
+    onTestFinished(() => clearInterval(releases));
+    await vi.waitFor(() => expect(log.isLong()).toBe(true), WAIT);
     await writer.run((all) => all.settings.put('number', 'last'));
     await writer.close();
     expect(db.prepare("SELECT value FROM settings WHERE name = 'number'").pluck().get()).toBe('last');
   });
 
-  it('are run by another thread when theirs has died', async () => {
+  it('runs in another thread when the first has ended', async () => {
     const code = `import { parentPort } from 'node:worker_threads';
       parentPort.on('message', ({ kind }) => kind === 'flush' ? parentPort.postMessage({ kind: 'flushed', isLong: true }) : process.exit(3));`;
     const { write, failures } = start(new URL(`data:text/javascript,${encodeURIComponent(code)}`));
     await vi.waitFor(async () => {
       await write(1);
       expect(failures.length).toBeGreaterThanOrEqual(2);
-    });
+    }, WAIT);
     expect(String(failures[0])).toContain('the WAL checkpoint thread ended with code 3');
   });
 
-  it('may fail without a loss', async () => {
+  it('fails without loss of data', async () => {
     const code = `import { parentPort } from 'node:worker_threads';
       parentPort.on('message', (request) => parentPort.postMessage(
         request.kind === 'flush' ? { kind: 'flushed', isLong: true } : { kind: 'failed', code: 'SQLITE_FULL', message: 'database or disk is full' }));`;
@@ -395,11 +398,11 @@ describe('checkpoints', () => {
     await vi.waitFor(async () => {
       await write(1);
       expect(failures.length).toBeGreaterThanOrEqual(3);
-    });
+    }, WAIT);
     expect(failures[0]).toMatchObject({ code: 'SQLITE_FULL' });
   });
 
-  it('leave no log behind when the database is closed', async () => {
+  it('leaves no log when the database is closed', async () => {
     const { dir } = startStore();
     const own = join(dir, 'own');
     const db = openDatabase(own);
@@ -412,7 +415,7 @@ describe('checkpoints', () => {
   });
 });
 
-describe('with a lock held by another connection', () => {
+describe('the writer while another connection holds the lock', () => {
   function start(lockWaitMs: number) {
     const { dir } = startStore();
     const db = openDatabase(dir, { busyTimeoutMs: 0 });
@@ -434,7 +437,7 @@ describe('with a lock held by another connection', () => {
     const runs = ['one', 'two', 'three'].map((name) =>
       writer.run((all) => all.settings.put(name, name)).then(() => done.push(name)),
     );
-    // Timers fire while the lock is held: in a blocking wait none would, before the lock's holder is asked.
+    // Timers fire while the lock is held: a blocking wait would prevent that.
     let ticks = 0;
     while (ticks < 50) {
       await new Promise((resolve) => setTimeout(resolve, 1));
@@ -447,7 +450,7 @@ describe('with a lock held by another connection', () => {
     expect(done).toEqual(['one', 'two', 'three']);
   });
 
-  it('rejects a unit that has waited long enough, and takes the next one after the release', async () => {
+  it('rejects a unit after the lock timeout, and commits the next one after the release', async () => {
     const { tables, writer, other } = start(50);
     other.exec('BEGIN IMMEDIATE');
     const error = await writer.run((all) => all.settings.put('one', '1')).catch((thrown: unknown) => thrown);
@@ -458,7 +461,7 @@ describe('with a lock held by another connection', () => {
     expect([tables.settings.get('one'), tables.settings.get('two')]).toEqual([null, '2']);
   });
 
-  it('rejects what waits when it closes, after the same time', async () => {
+  it('rejects waiting units after the lock timeout when it closes', async () => {
     const { writer, other } = start(50);
     other.exec('BEGIN IMMEDIATE');
     const run = writer.run(() => 1).catch((thrown: unknown) => thrown);
@@ -469,14 +472,14 @@ describe('with a lock held by another connection', () => {
   });
 });
 
-it('gives each share a turn when more units wait than a group holds, and keeps the order of each', async () => {
+it('runs shares in turns when more units wait than fit into a group, each in order', async () => {
   const { writer } = startStore();
   const order: string[] = [];
   const run = (share: string, n: number) => writer.run(() => void order.push(`${share}${n}`), share);
   const many = Array.from({ length: 500 }, (_, n) => run('many', n));
   const few = Array.from({ length: 3 }, (_, n) => run('few', n));
   await Promise.all(few);
-  // Not one of the few waits for more than a group of the others.
+  // No unit of `few` waits for more than a group of the others.
   expect(order.filter((unit) => unit.startsWith('many')).length).toBeLessThan(100);
   await Promise.all(many);
   expect(order.filter((unit) => unit.startsWith('many'))).toEqual(

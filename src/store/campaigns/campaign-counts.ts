@@ -2,8 +2,8 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
 /**
- * What happened to a campaign's mail, counted by hour as it happens. Reading them costs the same for a
- * hundred messages and for a million. Nothing is counted for a campaign that is gone.
+ * Counts of a campaign's messages and events by hour, updated with each event. Reading them takes the same time for a
+ * hundred messages and for a million. Nothing is counted for a deleted campaign.
  */
 const COLUMNS = {
   queued: 'queued',
@@ -41,8 +41,8 @@ export interface LinkClicks {
 }
 
 /**
- * Addresses counted for each campaign: with more, its links are made for one recipient each, and a ranking
- * of them would say nothing.
+ * URLs that are counted for each campaign. With more, its links are different for each recipient, and a ranking of them
+ * has no meaning.
  */
 const MAX_LINKS = 1000;
 
@@ -96,9 +96,9 @@ export function campaignCountTable(db: Database) {
       if (sums === undefined) throw new Error('sums over no rows are a row of zeros');
       return sums;
     },
-    /** By spans of `width` ms (whole hours), in order; spans in which nothing happened are left out. */
+    /** By spans of `width` ms (whole hours), in order, without spans that have no counts. */
     series: (filter: CountFilter, width: number): CountedSpan[] => series.all({ ...filter, width }),
-    /** The most clicked first. */
+    /** The URL with the most clicks first. */
     links: (campaignId: string, limit: number): LinkClicks[] => links.all(campaignId, limit),
   };
 }

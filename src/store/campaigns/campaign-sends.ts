@@ -5,45 +5,45 @@ import { idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import type { CampaignStatus } from './campaigns.ts';
 
 /**
- * Campaigns that are or were sent to a group: what is sent, how far it has come, and their mail in the queue.
- * How a campaign stands is its own row's `status`.
+ * Campaigns that are or were sent to a group: their content, their progress and their messages in the queue. The status is
+ * in the row of the campaign.
  */
 export interface CampaignSendRow {
   campaign_seq: number;
   account_id: string;
   job_id: string;
   subscription_group_id: string;
-  /** Epoch ms, as all times here; null: at once. */
+  /** Epoch ms, as all times here; null: immediately. */
   scheduled_at: number | null;
-  /** Messages an hour at most; null: as fast as mail leaves. */
+  /** Most messages an hour; null: as fast as messages are delivered. */
   per_hour: number | null;
-  /** Active ones when sending began; null: it has not begun. */
+  /** Active members when sending began; null: it has not begun. */
   members: number | null;
   /** Contacts after this one joined too late; null: sending has not begun. */
   last_seq: number | null;
-  /** The last contact that was dealt with. */
+  /** The last contact that was processed. */
   at_seq: number;
-  /** Members with a message, and the three reasons for which members have none. */
+  /** Members with a message; the next three columns: members without one, by reason. */
   queued: number;
   without_email: number;
   not_eligible: number;
   not_renderable: number;
-  /** Nothing is queued before. */
+  /** No message is queued before this time. */
   next_at: number;
-  /** 1: something is left to do. */
+  /** 1: the send is not complete. */
   open: 0 | 1;
-  /** Why the service paused it; null: it did not. */
+  /** Why the service paused it; null: the service did not. */
   paused_reason: string | null;
   started_at: number | null;
-  /** Sent, or cancelled. */
+  /** When it was sent completely or cancelled. */
   finished_at: number | null;
   created_at: number;
 }
 
-/** With what the campaign itself says. */
+/** A row with the id and the status of its campaign. */
 export type CampaignSend = CampaignSendRow & { campaign_id: string; status: CampaignStatus };
 
-/** A member as a mail needs it. */
+/** The columns of a member that its message needs. */
 export type CampaignMember = Pick<
   ContactRow,
   'seq' | 'email' | 'email_hash' | 'phone' | 'first_name' | 'last_name' | 'custom_fields'
@@ -51,7 +51,7 @@ export type CampaignMember = Pick<
 
 export interface MemberRange {
   groupSeq: number;
-  /** Contacts after the one and up to the other. */
+  /** Contacts with `after` < seq <= `upTo`. */
   after: number;
   upTo: number;
   limit: number;
@@ -134,7 +134,7 @@ export function campaignSendTable(db: Database) {
   );
 
   return {
-    /** `mail`: JSON, what is sent. */
+    /** `mail`: JSON of the content. */
     insert: (row: CampaignSendRow, mail: string): void => {
       insert.run(row);
       insertMail.run(row.campaign_seq, mail);
@@ -144,34 +144,34 @@ export function campaignSendTable(db: Database) {
       if (found === undefined) throw new Error(`campaign ${campaignSeq} has no mail`);
       return found;
     },
-    /** Writes all that changes while it is sent. */
+    /** Writes the columns that change while it is sent. */
     update: (row: CampaignSendRow): void => {
       update.run(row);
     },
     get: (campaignSeq: number): CampaignSend | null => get.get(campaignSeq) ?? null,
-    /** Campaigns of which something is left to do, the oldest first. */
+    /** Sends that are not complete, the oldest first. */
     open: (): number[] => open.all(),
-    /** Null: the job is not a campaign's. */
+    /** Null: the job is not of a campaign. */
     statusOfJob: (jobId: string): CampaignStatus | null => statusOfJob.get(jobId) ?? null,
-    /** The newest contact in a group; 0: there is none. */
+    /** The newest contact in a group; 0: the group is empty. */
     newestMember: (groupSeq: number): number => newest.get(groupSeq) ?? 0,
     /** Active members in the order of their contacts. */
     members: (range: MemberRange): CampaignMember[] => members.all(range),
     /** The last of the next `limit` contacts of an account; null: there are no more. */
     portionEnd: (accountId: string, after: number, limit: number): number | null =>
       portionEnd.get(accountId, after, limit) ?? null,
-    /** Which of these names are custom fields of one of these contacts: each contact is read once for all. */
+    /** Which of these names are custom fields of any of these contacts. Reads each contact once. */
     fieldsAmong: (accountId: string, after: number, upTo: number, names: readonly string[]): string[] =>
       fieldsAmong.all(accountId, after, upTo, JSON.stringify(names)),
-    /** Its messages in the queue that came due after a time and are not through, counted up to `limit`. */
+    /** The number of its ready messages in the queue that became due after `since`, counted up to `limit`. */
     dueSince: (campaignSeq: number, since: number, limit: number): number =>
       dueSince.get(campaignSeq, since, limit) ?? 0,
-    /** Whether any of its messages is in the queue; with `due`, only those whose time has come. */
+    /** Whether any of its messages is in the queue; with `due`, only messages that are due. */
     anyInQueue: (campaignSeq: number, { due }: { due: boolean }): boolean =>
       anyInQueue.get(campaignSeq, due ? 1 : 0) !== undefined,
     /** Whether any of its messages is held. */
     anyHeld: (campaignSeq: number): boolean => anyHeld.get(campaignSeq) !== undefined,
-    /** Its messages in the queue that nobody is sending, at most `limit`. */
+    /** Its messages in the queue without a lease, at most `limit`. */
     waiting: (campaignSeq: number, limit: number): number[] => waiting.all(campaignSeq, limit),
     /**
      * Makes mail due that was held, at most `limit` messages, and lets it be tried until `expiresAt` at least.

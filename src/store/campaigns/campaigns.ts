@@ -1,7 +1,7 @@
 import type { Database } from '../database.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 
-/** Campaigns. Their messages name them, and stay when they go. */
+/** Campaigns. Their messages refer to them, and remain when a campaign is deleted. */
 export const CAMPAIGN_STATUSES = ['draft', 'scheduled', 'sending', 'paused', 'sent', 'cancelled'] as const;
 export type CampaignStatus = (typeof CAMPAIGN_STATUSES)[number];
 
@@ -48,7 +48,7 @@ export function campaignTable(db: Database) {
     /** Newest first. */
     list: ({ accountId, beforeSeq, limit }: PageFilter): Page<CampaignRow> =>
       pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit + 1), limit),
-    /** With its counts. */
+    /** Deletes its counts, too. */
     remove: (seq: number): void => {
       remove.run(seq);
     },

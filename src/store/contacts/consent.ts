@@ -2,8 +2,8 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 
 /**
- * What people said about being written to: one numbered history for each contact, only ever added to. Which
- * entry is the consent that holds now, the contact itself knows (`consent_n`).
+ * The consent history of each contact, numbered and append-only. The column `consent_n` of the contact names the entry that
+ * is in effect.
  */
 export const CONSENT_METHODS = [
   'double_opt_in',
@@ -15,7 +15,7 @@ export const CONSENT_METHODS = [
 ] as const;
 export type ConsentMethod = (typeof CONSENT_METHODS)[number];
 
-/** Where somebody left a group, or came back. */
+/** How a person left a group or returned to it. */
 export const OPT_OUT_METHODS = ['one_click', 'page', 'mailto', 'api'] as const;
 export type OptOutMethod = (typeof OPT_OUT_METHODS)[number];
 
@@ -26,13 +26,13 @@ export interface ConsentRow {
   contact_seq: number;
   n: number;
   action: ConsentAction;
-  /** Null: it is about the person as a whole. */
+  /** Null: the entry is not about a single group. */
   subscription_group_id: string | null;
   method: ConsentMethod | OptOutMethod | null;
   details: string | null;
   ip_address: string | null;
   user_agent: string | null;
-  /** When the person said it, as far as the caller knows; null: nobody told. */
+  /** When the person consented or withdrew, according to the caller; null: unknown. */
   said_at: number | null;
   recorded_at: number;
   /** An API key's id, `import` or `recipient`. */
@@ -60,17 +60,17 @@ export function consentTable(db: Database) {
   );
   const removeAll = db.prepare<[number]>('DELETE FROM consents WHERE contact_seq = ?');
   return {
-    /** The first word of a new contact. */
+    /** Inserts the first entry of a new contact. */
     begin: (entry: Omit<ConsentRow, 'n'>): void => {
       insert.run({ ...entry, n: 1 });
     },
-    /** Returns its number. */
+    /** Appends an entry; returns its number. */
     add: (entry: Omit<ConsentRow, 'n'>): number => {
       const n = (last.get(entry.contact_seq) ?? 0) + 1;
       insert.run({ ...entry, n });
       return n;
     },
-    /** Newest first, from before the number on. */
+    /** Newest first, entries with a number below `before`; null: all. */
     history: (contactSeq: number, before: number | null, limit: number): ConsentRow[] =>
       history.all(contactSeq, before ?? Number.MAX_SAFE_INTEGER, limit),
     removeAll: (contactSeq: number): void => {

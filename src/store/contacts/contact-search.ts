@@ -2,8 +2,8 @@ import type { Database } from '../database.ts';
 
 /**
  * The full-text index that finds contacts by any part of their text and identifiers (FTS5, contentless). Its terms are
- * trigrams with the account and a range of contacts in front: a search reads the entries of one account only, and never
- * more of them than one range has, whatever the size of the account. A hit is a candidate: it has all trigrams, not
+ * trigrams with the account and a range of contacts as prefix: a search reads the entries of one account only, and at most
+ * those of one range per statement, whatever the size of the account. A hit is a candidate: it has all trigrams, not
  * necessarily next to each other. Only `contactTable` writes here, together with the contact.
  */
 export interface IndexedContact {
@@ -23,7 +23,7 @@ export const MIN_IDENTIFIER = 5;
 const TRIGRAM = 3;
 /** Contacts in one range, by their seq. */
 const RANGE = 2 ** 17;
-/** Ranges that one call looks through. */
+/** Ranges that one call reads. */
 const MAX_RANGES = 16;
 /**
  * FTS5's automatic merge of segments runs inside a COMMIT and grows with the index: 30 to 70 ms with a million contacts.
@@ -58,7 +58,7 @@ export interface IndexQuery {
 export interface IndexHits {
   /** Newest first. */
   seqs: number[];
-  /** Contacts from this seq on were looked through; null: all were. */
+  /** Contacts from this seq on were searched; null: all were. */
   next: number | null;
 }
 
@@ -87,7 +87,7 @@ export function contactSearchIndex(db: Database) {
       add.run(contact.seq, termsOf(contact));
       unmerged++;
     },
-    /** With the values that were added: the index keeps none of its own. */
+    /** Needs the values that were added: a contentless index does not store them. */
     remove: (contact: IndexedContact): void => {
       if (contact.search_text === null) return;
       remove.run(contact.seq, termsOf(contact));
@@ -124,7 +124,7 @@ export function contactSearchIndex(db: Database) {
   };
 }
 
-/** What stands in front of a term. */
+/** The prefix of a term. */
 function scopeOf(accountId: string, range: number): string {
   return `${accountId.replaceAll(/[^A-Za-z0-9]/g, '')}_${range.toString(36)}_`;
 }
@@ -168,7 +168,7 @@ function matchOf(scope: string, anyOf: IndexWord[][]): string {
   return anyOf.map((words) => all(words.map((word) => wordMatch(scope, word)))).join(' OR ');
 }
 
-/** Of an address the part before the domain, which many people share: its terms would only be read through. */
+/** Of an address only the part before the domain: the terms of the domain occur in too many contacts to select any. */
 function selective(word: string): string {
   const part = word.slice(0, word.indexOf('@') + 2);
   return Array.from(part).length < MIN_INDEXED ? word : part;

@@ -17,8 +17,7 @@ import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
 import { keyOfRecipient, recipientOfKey, type StoredKey } from '../rows/row-keys.ts';
 
 /**
- * What erasing a person takes in tables that are otherwise only ever added to. Only `audience/erasure/erase` uses it:
- * everybody else who wants to change the past is wrong.
+ * Statements that erase a person from tables that are otherwise append-only. Only `audience/erasure` may use them.
  */
 export interface ErasureRow {
   seq: number;
@@ -40,7 +39,7 @@ export const ERASURE_POLICY = {
   retention: { until: 'the erasure is complete' },
 } as const satisfies DataPolicy;
 
-/** A text in a table, and where it stands. */
+/** A text with the number of its row. */
 export interface StoredText {
   seq: number;
   text: string;
@@ -150,7 +149,7 @@ function pastOfPerson(db: Database) {
     /** When the last of them was accepted; null: there is none. */
     newestMessageAt: (accountId: string, recipientHash: string, before: number): number | null =>
       newestMessage.get(account.find(accountId), keyOfRecipient(recipientHash), before) ?? null,
-    /** Events about a person to whom no message leads, oldest first, `after` < seq < `before`. */
+    /** Events about a person without a message, oldest first, `after` < seq < `before`. */
     eventsAbout: (accountId: string, recipientHash: string, range: ErasureRange): StoredText[] =>
       events.all(account.find(accountId), recipientHash, range.after, range.before, range.limit),
     forgetSuppressedAddress: (accountId: string, recipientHash: string): void => {
@@ -242,7 +241,7 @@ function pastOfMessage(db: Database) {
       const row = event.get(seq);
       if (row !== undefined) setEvent.run(toStoredData(data, row), seq);
     },
-    /** What the account's endpoints answered when they were told of an event. */
+    /** Clears the responses of the account's endpoints to an event. */
     forgetWebhookAnswers: (accountId: string, eventSeq: number): void => {
       forgetAnswers.run(eventSeq, accountId);
     },
@@ -259,10 +258,10 @@ function file(db: Database) {
   return {
     /** Where the database is. */
     path: (): string => db.name,
-    /** Writes all that is committed into the file and empties the log; false when a reader is in the way. */
+    /** Writes all that is committed into the file and empties the log; returns false when a reader prevents it. */
     emptyLog: (): boolean => emptyLog.get()?.busy === 0,
     /**
-     * Rewrites the whole file without its free pages. Everybody waits for it. The copy that SQLite makes meanwhile is
+     * Rewrites the whole file without its free pages. All other reads and writes wait for it. The copy that SQLite makes meanwhile is
      * a file, not memory; `SQLITE_TMPDIR` names its directory, when it was set before any database was opened.
      */
     rewrite: (): void => {

@@ -1,8 +1,8 @@
 import type { Database } from '../database.ts';
 
-/** How far an import of a file has come: written with the rows themselves, gone when it is through. */
+/** Progress of an import of a file: written with the imported rows, deleted when the import is complete. */
 export interface ContactImportRow {
-  /** Names the file, the account and the group. */
+  /** Identifies the file, the account and the group. */
   import_key: string;
   account_id: string;
   /** The first byte that is not yet read, and the lines before it. */

@@ -9,7 +9,7 @@ import {
   type IndexQuery,
 } from './contact-search.ts';
 
-/** The people an account writes to. Every contact has an e-mail address or a phone number, or both. */
+/** Status of a contact for marketing messages. Every contact has an email address or a phone number, or both. */
 export const GLOBAL_STATUSES = ['active', 'unsubscribed', 'bounced', 'complained', 'suppressed'] as const;
 export type GlobalStatus = (typeof GLOBAL_STATUSES)[number];
 
@@ -29,22 +29,22 @@ export interface ContactRow {
   /** A JSON object. */
   custom_fields: string;
   global_status: GlobalStatus;
-  /** The entry of the consent history that holds now; null: there is none. */
+  /** The entry of the consent history that is in effect; null: there is none. */
   consent_n: number | null;
-  /** `api`, `import`, or what the caller names. */
+  /** `api`, `import`, or a name from the caller. */
   source: string;
   /** An API key's id, or `import`. */
   added_by: string;
   email_key: string | null;
   name_key: string | null;
   last_name_key: string | null;
-  /** What a search looks for inside: folded address, name and number, a line each. Null: not yet indexed. */
+  /** The text that a search examines: folded address, name and number, one per line. Null: not yet indexed. */
   search_text: string | null;
   created_at: number;
   updated_at: number;
 }
 
-/** A contact with the consent that holds now; all null when there is none. */
+/** A contact with the consent that is in effect; all null when there is none. */
 export type KnownContact = ContactRow & {
   consent_method: ConsentMethod | null;
   consent_details: string | null;
@@ -57,25 +57,25 @@ export interface ContactFilter extends PageFilter {
   status?: GlobalStatus;
 }
 
-/** What a search can begin with: an index each. */
+/** Columns for searches by prefix, each with an index. */
 export const SEARCH_KEYS = ['email_key', 'name_key', 'last_name_key'] as const;
 export type SearchKey = (typeof SEARCH_KEYS)[number];
 
-/** What a search needs to know of a contact to tell whether it fits. */
+/** The columns that a search by prefix compares. */
 export type Candidate = Pick<
   ContactRow,
   'seq' | 'email' | 'first_name' | 'last_name' | 'global_status' | SearchKey
 >;
 
-/** What a search inside the text needs to know of a contact. */
+/** The columns that a search inside the text compares. */
 export type IndexCandidate = IndexedContact & Pick<ContactRow, 'phone' | 'global_status'>;
 
-/** Behind a text: every other text that begins with it sorts before the one, and after the other. */
+/** Suffixes of a text: every longer text that begins with it sorts before text + BEYOND and after text + NEXT. */
 const BEYOND = '\u{10ffff}';
 const NEXT = '\u0000';
 const WALKED_AT_ONCE = 100;
 
-/** A contact joined with the consent that holds now: what KnownContact is made of. */
+/** The columns of KnownContact: a contact joined with the consent that is in effect. */
 export const CONTACT_COLUMNS = `c.*, k.method AS consent_method, k.details AS consent_details,
   k.ip_address AS consent_ip_address, k.user_agent AS consent_user_agent, k.said_at AS consented_at`;
 export const WITH_CONSENT = 'LEFT JOIN consents k ON k.contact_seq = c.seq AND k.n = c.consent_n';
@@ -129,7 +129,7 @@ export function contactTable(db: Database) {
       UPDATE contacts SET global_status = ?, updated_at = ?
       WHERE account_id = ? AND ${identifier} = ? AND global_status <> ?`);
   const setStatusByEmail = statusBy('email_hash');
-  // An address comes before a number: with both, the status is the address's.
+  // An address takes precedence over a number: with both, the status is that of the address.
   const setStatusByPhone = statusBy('email_hash IS NULL AND phone_hash');
   const bySeq = db.prepare<[number], KnownContact>(`${SELECT_CONTACT} WHERE c.seq = ?`);
   const byEmail = db.prepare<[string, string], KnownContact>(
@@ -188,7 +188,7 @@ export function contactTable(db: Database) {
       index.add({ ...row, seq });
       return seq;
     },
-    /** Writes every column but those that never change and the consent. */
+    /** Writes every column except the consent and those that never change. */
     update: (row: ContactRow): void => {
       const before = indexed.get(row.seq);
       update.run(row);
@@ -214,7 +214,7 @@ export function contactTable(db: Database) {
     setConsent: (seq: number, n: number | null, at: number): void => {
       setConsent.run(n, at, seq);
     },
-    /** Of the contact whose first identifier this is, if there is one. */
+    /** Sets the status of the contact whose first identifier this is, if there is one. */
     setStatus: (accountId: string, identifier: string, status: GlobalStatus, at: number): void => {
       const set = identifier.startsWith('phone_') ? setStatusByPhone : setStatusByEmail;
       set.run(status, at, accountId, identifier, status);
@@ -232,7 +232,7 @@ export function contactTable(db: Database) {
           : pageOfStatus.all(accountId, status, before, limit + 1);
       return pageOf(rows, limit);
     },
-    /** Contacts whose key begins with `prefix`, in the order of key and seq, from behind a place on. */
+    /** Contacts whose key begins with `prefix`, in the order of key and seq, after a position. */
     walk: function* (
       key: SearchKey,
       accountId: string,
@@ -251,7 +251,7 @@ export function contactTable(db: Database) {
         place = { key: last[key] ?? '', seq: last.seq };
       }
     },
-    /** Its memberships and its history must be gone already. */
+    /** Its memberships and its history must be deleted before. */
     remove: (seq: number): void => {
       const before = indexed.get(seq);
       if (before !== undefined) index.remove(before);

@@ -2,8 +2,8 @@ import type { Database } from '../database.ts';
 import { type Page, type PageFilter, pageOf } from '../rows/page.ts';
 
 /**
- * Subscription groups. Their counts are kept in `subscriptions`, by whatever changes a membership. A group that
- * is deleted is gone for callers at once; the row stays until its memberships are cleared away.
+ * Subscription groups. `subscriptionTable` updates their counts with the memberships. A deleted group is immediately
+ * deleted for callers; the row stays until its memberships are deleted.
  */
 export type ImportStatus = 'running' | 'completed' | 'interrupted';
 
@@ -17,7 +17,7 @@ export interface SubscriptionGroupRow {
   is_active: 0 | 1;
   total_subscribers: number;
   active_subscribers: number;
-  /** Null: nothing was ever imported into it. */
+  /** Null: there was no import into this group. */
   import_status: ImportStatus | null;
   /** A JSON array of strings. */
   tags: string;
@@ -74,7 +74,7 @@ export function subscriptionGroupTable(db: Database) {
   return {
     /** Returns its seq. */
     insert: (row: NewSubscriptionGroup): number => Number(insert.run(row).lastInsertRowid),
-    /** Writes what an account may change. */
+    /** Writes the columns that an account may change. */
     update: (row: SubscriptionGroupRow): void => {
       update.run(row);
     },
@@ -83,23 +83,23 @@ export function subscriptionGroupTable(db: Database) {
     /** Newest first. */
     list: ({ accountId, beforeSeq, limit }: PageFilter): Page<SubscriptionGroupRow> =>
       pageOf(list.all(accountId, beforeSeq ?? Number.MAX_SAFE_INTEGER, limit + 1), limit),
-    /** A compliance template that is no more: no group of the account names it. */
+    /** Removes a deleted compliance template from all groups of the account. */
     forgetTemplate: (accountId: string, templateId: string): void => {
       forgetTemplate.run({ accountId, templateId });
     },
     setImportStatus: (seq: number, status: ImportStatus): void => {
       setImportStatus.run(status, seq);
     },
-    /** At start: imports of the daemon before this one have ended, whatever they say. */
+    /** Marks running imports as interrupted: at the start they are of a daemon that has ended. */
     interruptImports: (): void => {
       interrupt.run();
     },
     markDeleted: (seq: number, at: number): void => {
       markDeleted.run(at, seq);
     },
-    /** Deleted groups that are not cleared away yet. */
+    /** Deleted groups whose memberships are not all deleted yet. */
     deleted: (): number[] => deleted.all(),
-    /** Its memberships and opt-outs must be gone already. */
+    /** Its memberships and opt-outs must be deleted before. */
     remove: (seq: number): void => {
       remove.run(seq);
     },

@@ -5,8 +5,8 @@ import type { ConsentMethod, OptOutMethod } from './consent.ts';
 import { CONTACT_COLUMNS, type KnownContact, WITH_CONSENT } from './contacts.ts';
 
 /**
- * Who is in which group, and who left one: the latter outlives the membership and the person. A group's counts
- * change together with its memberships, here and nowhere else.
+ * Memberships in groups, and opt-outs from them, which remain after the membership and the person are deleted. Only this
+ * module changes the counts of a group, together with its memberships.
  */
 export interface SubscriptionRow {
   group_seq: number;
@@ -93,7 +93,7 @@ export function subscriptionTable(db: Database) {
       insert.run(row);
       count.run(1, row.is_active, row.group_seq);
     },
-    /** Writes activity, source and consent; when somebody joined never changes. */
+    /** Writes activity, source and consent; `joined_at` never changes. */
     update: (row: SubscriptionRow): void => {
       const before = get.get(row.group_seq, row.contact_seq);
       if (before === undefined) return;
@@ -124,7 +124,7 @@ export function subscriptionTable(db: Database) {
   };
 }
 
-/** Columns of the membership that the contact has as well stand under names of their own. */
+/** A contact with its membership, whose columns are renamed where the contact has one of the same name. */
 type JoinedMember = KnownContact & {
   group_seq: number;
   is_active: 0 | 1;
@@ -204,7 +204,7 @@ export function groupOptOutTable(db: Database) {
     /** False when there was none. */
     remove: (groupSeq: number, recipientHash: string): boolean =>
       remove.run(groupSeq, recipientHash).changes === 1,
-    /** What one identifier of a person left, the other has left, too. */
+    /** Copies the opt-outs of one identifier of a person to another one. */
     copy: (accountId: string, from: string, to: string): void => {
       copy.run({ accountId, from, to });
     },

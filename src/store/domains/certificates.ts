@@ -1,21 +1,21 @@
 import type { Database } from '../database.ts';
 
 /**
- * Certificates of the public pages and the tries to get them, one row a host name. The private key is sealed by
- * whoever brings it.
+ * Certificates of the public pages and the attempts to obtain them, one row per host name. The caller seals the private
+ * key.
  */
 export interface CertificateRow {
   /** A-labels. */
   host: string;
-  /** Sealed PEM; null, as the next two, until there is a certificate. */
+  /** Sealed PEM. This and the next two columns are null until there is a certificate. */
   private_key: Buffer | null;
   /** PEM, the host's own certificate first. */
   chain: string | null;
   not_after: number | null;
-  /** Not to be asked for before this: the time of the renewal, or the wait after a failure. */
+  /** The next order begins at this time: the renewal, or the retry after a failure. */
   due_at: number;
   tried_at: number;
-  /** Failed tries since the last success. */
+  /** Failed attempts since the last success. */
   failures: number;
   last_error: string | null;
 }
@@ -44,14 +44,14 @@ export function certificateTable(db: Database) {
   const remove = db.prepare<[string]>('DELETE FROM certificates WHERE host = ?');
   return {
     get: (host: string): CertificateRow | null => get.get(host) ?? null,
-    /** Takes the place of what was there. */
+    /** Inserts or replaces the row of a host. */
     put: (row: CertificateRow): void => {
       put.run(row);
     },
-    /** Hosts whose certificate is to be renewed, the longest due first. */
+    /** Hosts whose certificate is due for renewal, the longest due first. */
     due: (now: number, limit: number): string[] => due.all(now, limit),
     triedSince: (at: number): number => triedSince.get(at) ?? 0,
-    /** Of a domain and the names below it. */
+    /** Hosts at or below a domain with an attempt after `at`. */
     triedBelow: (domain: string, at: number): number => triedBelow.get(at, domain, domain) ?? 0,
     remove: (host: string): void => {
       remove.run(host);

@@ -2,7 +2,7 @@ import type { DataPolicy } from '../data-policy.ts';
 import type { Database } from '../database.ts';
 import { reportShares } from './report-shares.ts';
 
-/** DMARC aggregate reports on mail in our domains' names, and what they add up to by source. */
+/** DMARC aggregate reports (RFC 7489, section 7.2) about domains, and their sums by source address. */
 export interface DmarcReportRow {
   seq: number;
   domain: string;
@@ -30,7 +30,7 @@ export interface DmarcSourceRow {
   messages: number;
 }
 
-/** All reports of a time together, for one source address. */
+/** Sums over the reports of a period for one source address. */
 export interface DmarcSourceSum {
   source_ip: string;
   messages: number;
@@ -41,7 +41,7 @@ export interface DmarcSourceSum {
   rejected: number;
 }
 
-/** Reports that ended in this time, epoch ms. */
+/** Selects reports that end in this period, epoch ms. */
 export interface ReportPeriod {
   from: number;
   to: number;
@@ -91,9 +91,9 @@ export function dmarcReportTable(db: Database) {
     ), end_at, NULL)) AS lastFailureAt
     FROM dmarc_reports r WHERE domain = ?`);
   return {
-    /** Rows of a source that are alike are added up. False when the report is there already. */
+    /** Adds up rows with the same source and results. Returns false when the report is stored already. */
     insert: (report: Omit<DmarcReportRow, 'seq'>, rows: readonly DmarcSourceRow[]): boolean => {
-      // A forged report under a genuine one's id, sent before it, is replaced.
+      // A signed report replaces an unsigned one with its id, which may have been forged.
       if (report.signer !== '') replaceUnsigned.run(report);
       const { changes, lastInsertRowid } = insert.run(report);
       if (changes === 0) return false;
@@ -104,7 +104,7 @@ export function dmarcReportTable(db: Database) {
     /** Newest first. */
     list: (domain: string, period: ReportPeriod): (DmarcReportRow & { messages: number })[] =>
       list.all({ domain, ...period }),
-    /** Most mail first. */
+    /** The source with the most messages first. */
     sources: (domain: string, period: ReportPeriod): DmarcSourceSum[] => sources.all({ domain, ...period }),
     /** Of all sources, also those beyond the limit. */
     total: (domain: string, period: ReportPeriod): { messages: number; passed: number } =>

@@ -1,6 +1,6 @@
 import type { Database } from '../database.ts';
 
-/** Domain groups: every domain is in one, every account has a default one. */
+/** Domain groups. Every domain is in one group, and every account has a default group. */
 export interface DomainGroupRow {
   group_id: string;
   account_id: string;

@@ -110,14 +110,14 @@ export function domainTable(db: Database) {
     insert: (row: DomainRow): void => {
       insert.run(row);
     },
-    /** Writes every column that may change; the id, name, use case and region never do. */
+    /** Writes every column that may change; the id, name, use case and region do not. */
     update: (row: DomainRow): void => {
       update.run(row);
     },
-    /** Whatever account it is in: for the daemon's own work, never to answer a caller. */
+    /** A domain of any account: for the daemon's work, not for responses to callers. */
     byId: (domainId: string): DomainRow | null => byId.get(domainId) ?? null,
     get: (accountId: string, domainId: string): DomainRow | null => get.get(accountId, domainId) ?? null,
-    /** One account's, or with null everybody's, oldest first. */
+    /** The domains of an account, or with null of all accounts, oldest first. */
     list: (accountId: string | null): DomainRow[] =>
       accountId === null ? list.all() : listOf.all(accountId),
     /** An account's registrations of one name, one for each use case. */
@@ -125,8 +125,8 @@ export function domainTable(db: Database) {
     /** Whether any account has it. */
     isRegistered: (name: string): boolean => anyNamed.get(name) !== undefined,
     /**
-     * Whether any domain has `host` for its custom link host or is `name` itself; proven: such a domain's DKIM key
-     * was found in DNS.
+     * Whether a domain has the custom link host `host` or the name `name`. proven: the DKIM key of such a domain was found
+     * in DNS.
      */
     linkHostStanding: (host: string, name: string): 'proven' | 'registered' | null => {
       const flag = proven.get(host, name) ?? null;
@@ -134,7 +134,7 @@ export function domainTable(db: Database) {
     },
     dueForCheck: (now: number, limit: number): DomainRow[] => due.all(now, limit),
     unprovisioned: (): DomainRow[] => unprovisioned.all(),
-    /** Its DKIM keys go with it. */
+    /** Deletes its DKIM keys, too. */
     remove: (domainId: string): void => {
       remove.run(domainId);
     },
@@ -154,7 +154,7 @@ export interface DkimKeyRow {
   private_key: Buffer;
   /** SubjectPublicKeyInfo DER, base64: the `p=` of the record. */
   public_key: string;
-  /** When it was made; of a retiring key, when it was retired. */
+  /** When it was created; of a retiring key, when it was retired. */
   created_at: number;
 }
 
@@ -180,7 +180,7 @@ export function dkimKeyTable(db: Database) {
   return {
     insert: (row: Omit<DkimKeyRow, 'key_id'>): number => Number(insert.run(row).lastInsertRowid),
     of: (domainId: string): DkimKeyRow[] => of.all(domainId),
-    /** What signs for a domain in a lane now. */
+    /** Active keys of a domain in a lane. */
     signing: (domainId: string, lane: Lane): SigningKeyRow[] => signing.all(domainId, lane),
     activate: (keyId: number): void => {
       activate.run(keyId);
@@ -191,7 +191,7 @@ export function dkimKeyTable(db: Database) {
     remove: (keyId: number): void => {
       remove.run(keyId);
     },
-    /** What the platform's own zone publishes for customers' secondary lanes. */
+    /** Public keys that the platform's zone publishes for the secondary lanes of all domains. */
     secondaryPublicKeys: (): { alt_domain_id: string; public_key: string }[] => secondary.all(),
   };
 }

@@ -1,10 +1,10 @@
 import type { Database } from '../database.ts';
 
 /**
- * Bounds on stored reports. Anybody may send reports, in anybody's name and with any dates, so they are dropped
- * in the order of reception and nobody's reports displace those of others before their own: each network,
- * claimed organization and signing organization has a share of what is kept about one name. Where a share is
- * exceeded, unsigned reports go before signed ones, and those of the network with the most reports first.
+ * Limits of stored reports. Anyone can send reports, in any name and with any dates. Therefore reports are deleted in the
+ * order of reception, and a sender's reports displace its own before those of others: each network, claimed organization
+ * and signing organization has a share of the reports about one name. Where a share is exceeded, unsigned reports are
+ * deleted before signed ones, and first those of the network with the most reports.
  */
 export interface ReportOrigin {
   organization: string;
@@ -14,14 +14,14 @@ export interface ReportOrigin {
   signer: string;
 }
 
-/** Reports kept about one domain or host. */
+/** Reports about one domain or host. */
 export const MAX_REPORTS = 3000;
-/** Of them, of one network, in one organization's name, or signed by one organization. */
+/** Of these, reports from one network, in one organization's name, or signed by one organization. */
 export const MAX_REPORTS_PER_SENDER = 500;
 
 const SHARES = ['network', 'organization', 'signer'] as const;
 
-/** Returns a function that drops what exceeds the limits, to be called after each insertion. */
+/** Returns a function that deletes the reports above the limits, to be called after each insertion. */
 export function reportShares(
   db: Database,
   { table, about }: { table: 'dmarc_reports' | 'tls_reports'; about: 'domain' | 'host' },
@@ -43,7 +43,7 @@ export function reportShares(
   return (name, origin) => {
     for (const { share, max, count, drop } of scopes) {
       const value = share === null ? '' : origin[share];
-      // Reports that nobody signed have no signer to share.
+      // Unsigned reports have no signer.
       if (share === 'signer' && value === '') continue;
       const surplus = (count.get({ name, value }) ?? 0) - max;
       if (surplus > 0) drop.run({ name, value, surplus });

@@ -3,7 +3,7 @@ import type { Database } from '../database.ts';
 import type { ReportPeriod } from './dmarc-reports.ts';
 import { reportShares } from './report-shares.ts';
 
-/** SMTP TLS reports on our return hosts, a row for each policy reported on. */
+/** SMTP TLS reports (RFC 8460) about return hosts, one row per reported policy. */
 export interface TlsReportRow {
   seq: number;
   host: string;
@@ -60,9 +60,9 @@ export function tlsReportTable(db: Database) {
     SELECT coalesce(sum(successful), 0) AS successful, coalesce(sum(failed), 0) AS failed FROM tls_reports
     WHERE host = @host AND end_at >= @from AND end_at < @to AND @limit > 0`);
   return {
-    /** Failures that are alike are added up. False when the report is there already. */
+    /** Adds up failures with the same type, host and reason. Returns false when the report is stored already. */
     insert: (report: Omit<TlsReportRow, 'seq'>, rows: readonly TlsFailureRow[]): boolean => {
-      // A forged report under a genuine one's id, sent before it, is replaced.
+      // A signed report replaces an unsigned one with its id, which may have been forged.
       if (report.signer !== '') replaceUnsigned.run(report);
       const { changes, lastInsertRowid } = insert.run(report);
       if (changes === 0) return false;

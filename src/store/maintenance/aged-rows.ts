@@ -1,20 +1,19 @@
 import type { Database } from '../database.ts';
 
 /**
- * Deletes rows by age where numbers rise with time, from the lowest number on, without an index on the time: only
- * what is deleted is read, and one row more. Where the clock was set, times are out of order: a row with a time in the
- * future is skipped, and at the first row that is neither old nor of the future the walk ends, whatever times stand
- * behind it.
+ * Deletes rows by age where numbers increase with time, from the lowest number on, without an index on the time: it reads
+ * the rows that it deletes and one more. Where the clock was set, times are out of order: a row with a time in the future
+ * is skipped, and the walk ends at the first row that is neither old nor in the future, whatever times follow.
  */
 export interface AgedRows {
-  /** The lowest number, null: there is no row. */
+  /** The lowest number; null: there is no row. */
   first(): number | null;
   /**
-   * Deletes what is older than `before`, of `rows` numbers at most. `next`: where to continue; null: there is nothing
-   * more to delete. `end`: everything below it is deleted or was skipped.
+   * Deletes rows older than `before` within `rows` numbers. `next`: the number to continue with; null: there is nothing
+   * more to delete. `end`: all rows below it were deleted or skipped.
    */
   purge(walk: AgedWalk): AgedPortion;
-  /** How many numbers are about to be deleted: an estimate, by bisection. */
+  /** Estimates how many numbers will be deleted, by bisection. */
   estimate(before: number): number;
 }
 
@@ -41,7 +40,7 @@ export interface AgedTable {
   time: string;
   /** A condition that rows must meet to be deleted; others are skipped. */
   only?: string;
-  /** Rows of another table that go first: those whose `number` in that table is the deleted row's. */
+  /** Rows of another table that are deleted first: those whose column `number` has the number of the deleted row. */
   children?: { table: string; number: string };
 }
 

@@ -1,10 +1,9 @@
 import type { Database } from '../database.ts';
 
 /**
- * Pages of the file that hold nothing. SQLite uses them for what comes; with `auto_vacuum = INCREMENTAL` they can also
- * be returned to the file system, a few at a time: the last pages of the file are moved to free places and the file is
- * truncated. A file without it stays as large as it once was. It is a property of the file from its creation on, see
- * docs/large-databases.md.
+ * Free pages of the file. SQLite reuses them; with `auto_vacuum = INCREMENTAL` they can also be returned to the file
+ * system, a few at a time: the last pages of the file are moved to free places and the file is truncated. A file without
+ * it never becomes smaller. The mode is set when the file is created, see docs/large-databases.md.
  */
 export interface FilePages {
   /** Bytes of a page. */
@@ -28,7 +27,7 @@ export function freeSpaceTable(db: Database) {
     }),
     /** Whether free pages can be returned to the file system. */
     isReturnable: (): boolean => autoVacuum.get() === INCREMENTAL,
-    /** Takes free pages out of the file, at most `pages`; returns how many. Run inside a unit. */
+    /** Removes at most `pages` free pages from the file; returns how many. Only in a unit of work. */
     release: (pages: number): number => {
       const before = pageCount.get() ?? 0;
       db.exec(`PRAGMA incremental_vacuum(${Math.max(1, Math.trunc(pages))})`);

@@ -3,17 +3,20 @@ import type { Tables } from '../tables.ts';
 import type { Writer } from '../writer.ts';
 
 /**
- * Long work on the database, done in portions: each is a unit of work of its own, so that it delays other units and
- * the event loop by a few milliseconds only. The number of rows in a portion follows how long the last ones took.
- * After each portion comes a pause at least as long as the portion took from its request until it was on disk: where
- * the disk is slow or many units wait, the work slows down with them.
+ * Long work on the database in portions. Each portion is one unit of work, so that it delays other units and the event loop
+ * by a few milliseconds only. The number of rows in a portion follows how long the last portions took. After each portion
+ * comes a pause at least as long as the portion took from its request until it was on disk: where the disk is slow or
+ * many units wait, the work slows down with them.
  */
 export interface Portions {
   /**
-   * Runs `step` until it reports that it is done. False when it was stopped before. What a step reads and changes has
-   * to grow with its number of rows. `onDone` is called when a portion is on disk.
+   * Runs `step` until it reports that it is done; resolves with false when it was stopped before. The work of a step must
+   * grow with its number of rows. `onDone` is called when a portion is on disk.
    */
-  run<P extends Portion>(step: Step<P>, onDone?: (portion: P, durationMs: number) => void): Promise<boolean>;
+  run<P extends Portion>(
+    step: PortionStep<P>,
+    onDone?: (portion: P, durationMs: number) => void,
+  ): Promise<boolean>;
   /** Ends pauses; no further portion begins. */
   stop(): void;
 }
@@ -24,12 +27,12 @@ export interface Portion {
   isDone: boolean;
 }
 
-/** `isOver`: whether the portion has had its time; a step whose rows differ in size looks after each. */
-export type Step<P extends Portion> = (tables: Tables, rows: number, isOver: () => boolean) => P;
+/** `isOver`: whether the time of the portion is over; a step whose rows differ in size checks it after each row. */
+export type PortionStep<P extends Portion> = (tables: Tables, rows: number, isOver: () => boolean) => P;
 
 export interface PortionsOptions {
   writer: Writer;
-  /** Names this work among those who write: each has its turn in a group of units. */
+  /** The share of this work in the writer, see `Writer.run`. */
   share: string;
   /** Monotonic milliseconds. */
   now?(): number;
@@ -39,11 +42,11 @@ export interface PortionsOptions {
 /** How long a portion may hold the event loop; a single row may take longer. */
 const PORTION_MS = 2;
 const FIRST_ROWS = 1;
-const MOST_ROWS = 1000;
-/** In pauses, relative to the time from a portion's request until it is on disk. */
+const MAX_ROWS = 1000;
+/** Length of a pause relative to the time from a portion's request until it is on disk. */
 const PAUSE_FACTOR = 1;
-const SHORTEST_PAUSE_MS = 2;
-const LONGEST_PAUSE_MS = 1000;
+const MIN_PAUSE_MS = 2;
+const MAX_PAUSE_MS = 1000;
 
 export function createPortions(options: PortionsOptions): Portions {
   const { writer, share, now = () => performance.now(), pause = pauseFor } = options;
@@ -63,16 +66,16 @@ export function createPortions(options: PortionsOptions): Portions {
         onDone?.(portion, took);
         if (portion.isDone) return true;
         rowMs = smoothed(rowMs, took / Math.max(1, portion.rows));
-        // A portion that ended early says little about a full one.
+        // The time of a portion that ended early is no estimate for a full one.
         const most = portion.rows < rows ? rows : 2 * rows;
-        rows = Math.round(Math.min(MOST_ROWS, most, Math.max(1, rows / 4, PORTION_MS / rowMs)));
-        let waitMs = Math.max(SHORTEST_PAUSE_MS, PAUSE_FACTOR * (now() - requested));
+        rows = Math.round(Math.min(MAX_ROWS, most, Math.max(1, rows / 4, PORTION_MS / rowMs)));
+        let waitMs = Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (now() - requested));
         do {
-          waitMs = Math.min(waitMs, LONGEST_PAUSE_MS);
+          waitMs = Math.min(waitMs, MAX_PAUSE_MS);
           await pause(waitMs, stopping.signal);
           waitMs *= 2;
-          // Sends go first, for a while: work that never ran would let the database grow.
-        } while (writer.isCrowded() && waitMs <= LONGEST_PAUSE_MS);
+          // Sends go first, but not without limit: work that never ran would let the database grow.
+        } while (writer.isCrowded() && waitMs <= MAX_PAUSE_MS);
       }
       return false;
     },
@@ -81,8 +84,8 @@ export function createPortions(options: PortionsOptions): Portions {
 }
 
 /**
- * What a row costs, as far as is known: more immediately, as rows that have to be read from the disk follow each other,
- * less little by little.
+ * The estimated time of a row in ms. It rises immediately, as rows that must be read from the disk follow each other, and
+ * falls gradually.
  */
 function smoothed(before: number, measured: number): number {
   return measured >= before ? measured : 0.8 * before + 0.2 * measured;

@@ -11,15 +11,15 @@ import { STRIKE_POLICY } from '../suppressions.ts';
 import { agedRows } from './aged-rows.ts';
 
 /**
- * Everything that is deleted by age, in portions whose work grows with a number of rows that the caller chooses.
- * Where each portion continues is known to the caller; a walk that is begun anew finds what is left. A walk that has
- * nothing to delete reads one row, or what was skipped before.
+ * Everything that is deleted by age, in portions whose work grows with a number of rows that the caller chooses. The caller
+ * stores where the next portion continues; a walk that begins again finds what is left. A walk with nothing to delete
+ * reads one row and the rows that were skipped before it.
  */
 
-/** Where a walk through the contents is. */
+/** The position of a walk through the contents. */
 export interface ContentPlace {
   contentId: number;
-  /** The last message of that content that was looked at; 0: none yet. */
+  /** The last message of that content that was examined; 0: none yet. */
   messageSeq: number;
 }
 
@@ -27,11 +27,11 @@ export interface ContentWalk {
   before: number;
   now: number;
   rows: number;
-  /** Asked after each content: bodies differ in size by a factor of a thousand. */
+  /** Called after each content: bodies differ in size by a factor of a thousand. */
   isOver(): boolean;
 }
 
-/** Where a walk through the webhook deliveries is. */
+/** The position of a walk through the webhook deliveries. */
 export interface DeliveryPlace {
   webhook: number;
   eventSeq: number;
@@ -49,9 +49,9 @@ interface ContentUse {
 }
 
 interface Use {
-  /** open: of its messages some were not looked at yet. */
+  /** open: some of its messages were not examined yet. */
   verdict: 'used' | 'unused' | 'open';
-  looked: number;
+  examined: number;
   lastSeq: number;
 }
 
@@ -73,8 +73,8 @@ export function retentionTable(db: Database) {
 
 /**
  * Contents of which all messages became final before the date, and contents without messages that are older. Walked
- * from the oldest on, up to the first that was stored after the date. `contents.created_at` is read of those only that
- * stay: in the table it can stand behind a body of megabytes, page by page.
+ * from the oldest on, up to the first that was stored after the date. `contents.created_at` is read only of those that
+ * stay: in the row it follows the body, which can be megabytes in overflow pages.
  */
 function contentRetention(db: Database) {
   const nextContent = db
@@ -98,22 +98,22 @@ function contentRetention(db: Database) {
     ORDER BY seq LIMIT +?`);
   const remove = db.prepare<[number]>('DELETE FROM contents WHERE content_id = ?');
 
-  /** Looks at `rows` messages at most. `lastSeq`: the last that was looked at, and there are more. */
+  /** Examines `rows` messages at most. `lastSeq`: the last one that was examined. */
   function useOf(place: ContentPlace, before: number, rows: number): Use {
     const isDone = ({ final_at: finalAt }: ContentUse) => finalAt !== null && finalAt < before;
-    // Of a campaign's many messages the newest is most likely the last to end.
+    // The newest of a campaign's messages is most likely the last to become final.
     const newest = newestUse.get(place.contentId);
     if (newest === undefined) {
       const isOld = (createdAt.get(place.contentId) ?? before) < before;
-      return { verdict: isOld ? 'unused' : 'used', looked: 0, lastSeq: 0 };
+      return { verdict: isOld ? 'unused' : 'used', examined: 0, lastSeq: 0 };
     }
-    if (!isDone(newest)) return { verdict: 'used', looked: 0, lastSeq: 0 };
+    if (!isDone(newest)) return { verdict: 'used', examined: 0, lastSeq: 0 };
     const messages = uses.all(place.contentId, place.messageSeq, rows);
     const verdict = !messages.every(isDone) ? 'used' : messages.length < rows ? 'unused' : 'open';
-    return { verdict, looked: messages.length, lastSeq: messages.at(-1)?.seq ?? place.messageSeq };
+    return { verdict, examined: messages.length, lastSeq: messages.at(-1)?.seq ?? place.messageSeq };
   }
 
-  /** Whether it was stored after the date, and so everything behind it. */
+  /** Whether the content was stored after the date, and therefore all later ones, too. */
   function isYoung(contentId: number, before: number, now: number): boolean {
     const message = firstMessageAt.get(contentId);
     if (message !== undefined && message < before) return false;
@@ -123,7 +123,7 @@ function contentRetention(db: Database) {
 
   return {
     start: { contentId: 0, messageSeq: 0 } satisfies ContentPlace,
-    /** Looks at some `rows` contents and messages, fewer when `isOver`. */
+    /** Examines about `rows` contents and messages, fewer when `isOver`. */
     purge: (place: ContentPlace, { before, now, rows, isOver }: ContentWalk): PurgedPortion<ContentPlace> => {
       let next = place;
       let removed = 0;
@@ -131,21 +131,21 @@ function contentRetention(db: Database) {
         const contentId = nextContent.get(next.contentId);
         if (contentId === undefined) return { removed, next: null };
         if (contentId !== next.contentId) next = { contentId, messageSeq: 0 };
-        const { verdict, looked, lastSeq } = useOf(next, before, left);
+        const { verdict, examined, lastSeq } = useOf(next, before, left);
         if (verdict === 'open') return { removed, next: { contentId, messageSeq: lastSeq } };
         if (verdict === 'unused') {
           remove.run(contentId);
           removed++;
         } else if (isYoung(contentId, before, now)) return { removed, next: null };
         next = { contentId: contentId + 1, messageSeq: 0 };
-        left -= 1 + looked;
+        left -= 1 + examined;
       }
       return { removed, next };
     },
   };
 }
 
-/** Deliveries of events that are gone. */
+/** Deliveries of deleted events. */
 function deliveryRetention(db: Database) {
   const firstOf = db.prepare<[number, number], DeliveryPlace>(`
     SELECT webhook, event_seq AS eventSeq FROM webhook_deliveries WHERE (webhook, event_seq) >= (?, ?)
@@ -160,7 +160,7 @@ function deliveryRetention(db: Database) {
       AND NOT EXISTS (SELECT 1 FROM events WHERE events.seq = webhook_deliveries.event_seq)`);
   return {
     start: { webhook: 0, eventSeq: 0 } satisfies DeliveryPlace,
-    /** Of events before `end` only, see `AgedPortion`. */
+    /** Deletes deliveries of events before `end` only, see `AgedPortion`. */
     purge: (
       place: DeliveryPlace,
       { end, rows }: { end: number; rows: number },

@@ -7,8 +7,8 @@ import type { SlackRequest, SlackThreadData } from './slack-thread.ts';
 /** Clears the unused space of a whole database file, see `slack`. */
 export interface SlackPass {
   /**
-   * `cleared`: no copy of what was deleted before the pass is left in the file or the write-ahead log. `busy`: another
-   * process reads or writes without end; to be tried again later. `stopped`: by `signal`.
+   * `cleared`: no copy of a row that was deleted before the pass is left in the file or the write-ahead log. `busy`:
+   * another process reads or writes all the time; the caller tries again later. `stopped`: by `signal`.
    */
   outcome: 'cleared' | 'busy' | 'stopped';
   /** Pages that had something to clear. */
@@ -16,12 +16,12 @@ export interface SlackPass {
 }
 
 export interface SlackPassOptions {
-  /** Program of a thread that does the work; left out: this thread does, and is blocked meanwhile. */
+  /** Program of the thread that does the work; default: the calling thread does it, and is blocked meanwhile. */
   script?: URL | undefined;
   signal?: AbortSignal | undefined;
 }
 
-/** Runs one request after the other. */
+/** Runs the requests of a pass, one at a time. */
 interface Runner {
   begin(): Promise<boolean>;
   clear(fromPage: number): Promise<SlackBatch>;
@@ -29,15 +29,16 @@ interface Runner {
   close(): Promise<void>;
 }
 
-/** A page can move to a place that a pass has left behind: another pass follows until one finds nothing. */
-const MOST_ROUNDS = 3;
-const TRIES = 50;
+/** A page can move to a place that a round has passed: another round follows until one finds nothing to clear. */
+const MAX_ROUNDS = 3;
+const MAX_ATTEMPTS = 50;
 const FIRST_RETRY_MS = 5;
-const LONGEST_RETRY_MS = 200;
-/** Larger files are read at 40 MB/s at most: what the system caches of them is needed by others. */
+const MAX_RETRY_MS = 200;
+/** Larger files are read at 40 MB/s at most, because reading displaces other data from the cache of the system. */
 const SMALL_FILE_BYTES = 64 * 1024 * 1024;
 const PAUSE_MS = 100;
 
+/** Clears the unused space of a database file and empties its write-ahead log. Commits continue meanwhile. */
 export async function runSlackPass(file: string, options: SlackPassOptions = {}): Promise<SlackPass> {
   const { script, signal } = options;
   const { size } = await stat(file);
@@ -45,13 +46,13 @@ export async function runSlackPass(file: string, options: SlackPassOptions = {})
   const runner = script === undefined ? inThisThread(file) : inThread(file, script);
   let pages = 0;
   try {
-    if ((await patiently(runner.begin, isTrue)) !== true) return { outcome: 'busy', pages };
-    for (let round = 0; round < MOST_ROUNDS; round++) {
+    if ((await repeat(runner.begin, isTrue)) !== true) return { outcome: 'busy', pages };
+    for (let round = 0; round < MAX_ROUNDS; round++) {
       const before = pages;
       for (let from: number | null = 1; from !== null; ) {
         if (signal?.aborted === true) return { outcome: 'stopped', pages };
         const fromPage: number = from;
-        const batch: Cleared | null = await patiently(() => runner.clear(fromPage), isCleared);
+        const batch: Cleared | null = await repeat(() => runner.clear(fromPage), isCleared);
         if (batch === null) return { outcome: 'busy', pages };
         pages += batch.pages;
         from = batch.next;
@@ -59,7 +60,7 @@ export async function runSlackPass(file: string, options: SlackPassOptions = {})
       }
       if (pages === before) break;
     }
-    return { outcome: (await patiently(runner.end, isTrue)) === true ? 'cleared' : 'busy', pages };
+    return { outcome: (await repeat(runner.end, isTrue)) === true ? 'cleared' : 'busy', pages };
   } finally {
     await runner.close();
   }
@@ -75,17 +76,17 @@ function isCleared(batch: SlackBatch): batch is Cleared {
   return batch.kind === 'cleared';
 }
 
-/** Repeats what is busy; null: it stayed so. */
-async function patiently<T, Wanted extends T>(
+/** Repeats an attempt until its value is wanted; returns null after MAX_ATTEMPTS. */
+async function repeat<T, Wanted extends T>(
   attempt: () => Promise<T>,
   isWanted: (value: T) => value is Wanted,
 ): Promise<Wanted | null> {
   let retryMs = FIRST_RETRY_MS;
-  for (let tries = 0; tries < TRIES; tries++) {
+  for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts++) {
     const value = await attempt();
     if (isWanted(value)) return value;
     await sleep(retryMs);
-    retryMs = Math.min(2 * retryMs, LONGEST_RETRY_MS);
+    retryMs = Math.min(2 * retryMs, MAX_RETRY_MS);
   }
   return null;
 }

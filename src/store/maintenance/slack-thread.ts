@@ -1,13 +1,13 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { openSlackCleaner } from './slack.ts';
 
-/** The program of the thread that clears unused space while the daemon works, see `slack`. */
+/** The program of the thread that clears unused space while the daemon runs, see slack.ts. */
 export type SlackRequest = { kind: 'begin' } | { kind: 'clear'; fromPage: number } | { kind: 'end' };
 
 export interface SlackThreadData {
   /** The database. */
   file: string;
-  /** The same, open for reading and writing. */
+  /** The same file, open for reading and writing. */
   fd: number;
 }
 

@@ -6,50 +6,50 @@ import { isBusy } from '../failure.ts';
  * Clears the unused space inside pages of the database file.
  *
  * With `secure_delete` SQLite overwrites deleted rows and freed pages with zeros. But when it distributes the rows of a
- * page over its neighbors, copies of them stay in the page's unused space, until other rows need it: of a row that is
- * deleted later, such a copy remains. VACUUM would rewrite the file and exclude all writers meanwhile. Here the unused
+ * page over neighboring pages, copies of them stay in the page's unused space until other rows need it; the copy of a row
+ * remains when the row is deleted later. VACUUM would rewrite the file and exclude all writers meanwhile. Here the unused
  * space of each page (https://sqlite.org/fileformat2.html §1.6) is overwritten with zeros in place, some pages at a
  * time, while the daemon works.
  *
- * Writing to the file beside SQLite is safe under these conditions, which `clear` establishes for each batch:
- * - The write lock is held and the write-ahead log is empty: nobody commits, no checkpoint of whatever process has
- *   anything to write, and the file alone holds the pages.
+ * Writing to the file without SQLite is safe under these conditions, which `clear` establishes for each batch:
+ * - The write lock is held and the write-ahead log is empty: no process can commit, no checkpoint has anything to write,
+ *   and the file alone contains the pages.
  * - Only bytes change that no page refers to: at any moment, and after a crash, each reader finds the same content.
  * - The batch ends with a commit that changes a row: at its next transaction every connection finds the database
- *   changed and drops the pages in its cache, so nobody writes an old version back. An UPDATE to the same value would
- *   write nothing, and no connection would notice.
+ *   changed and drops the pages in its cache, so that none writes an old version back. An UPDATE to the same value would
+ *   write nothing and leave the caches of other connections as they are.
  */
 
 /** Pages of a batch: 4 MiB. */
 const BATCH_PAGES = 1024;
 const LOCK_BYTE = 0x40000000;
 /** In a file with more pages the first byte of an overflow page could be that of a b-tree page. */
-const MOST_PAGES = 0x02000000;
+const MAX_PAGES = 0x02000000;
 const INTERIOR_PAGES = [2, 5];
 const LEAF_PAGES = [10, 13];
 const FILE_HEADER_BYTES = 100;
 const BATCHES = 'slack-batches';
 
 export type SlackBatch =
-  /** `next`: the page to continue with; null: that was the last. */
+  /** `next`: the page to continue with; null: this batch was the last. */
   | { kind: 'cleared'; pages: number; next: number | null }
-  /** Another connection holds a lock or reads an old state: to be tried again. */
+  /** Another connection holds a lock or reads an old state: the caller tries again. */
   | { kind: 'busy' };
 
 export interface SlackCleaner {
-  /** Copies the write-ahead log into the file, so that a pass finds all that was committed before; false: busy. */
+  /** Copies the write-ahead log into the file, so that a pass finds everything committed before; returns false when busy. */
   begin(): boolean;
   /** Clears the pages of one batch. Pages are numbered from 1. */
   clear(fromPage: number): SlackBatch;
-  /** Empties the write-ahead log, which has older versions of pages; false: busy. */
+  /** Empties the write-ahead log, which has older versions of pages; returns false when busy. */
   end(): boolean;
   close(): void;
 }
 
-/** Whether the unused space of a file of this size can be cleared; a larger one has to be rewritten. */
+/** Whether the unused space of a file of this size can be cleared; a larger file must be rewritten with VACUUM. */
 export function isClearable(file: string): boolean {
   const fd = openedFile(file);
-  return pageCountOf(fd) < MOST_PAGES;
+  return pageCountOf(fd) < MAX_PAGES;
 }
 
 export function openSlackCleaner(file: string, fd = openedFile(file)): SlackCleaner {
@@ -68,15 +68,15 @@ export function openSlackCleaner(file: string, fd = openedFile(file)): SlackClea
   };
 
   const emptyLog = () => {
-    // Most of the log is copied before anybody has to wait.
+    // Most of the log is copied before other connections must wait.
     checkpoint.get();
     return truncate.get()?.busy === 0;
   };
-  // SQLite is asked and not the file system: behind a symbolic link the log has another name than `${file}-wal`. The
-  // checkpoint has nothing to copy when the log is empty, and -1 frames mean that there is no log.
+  // Asks SQLite, not the file system: with a symbolic link the log has another name than `${file}-wal`. The checkpoint has
+  // nothing to copy when the log is empty; -1 frames mean that there is no log.
   const isLogEmpty = () => checkpoint.get()?.log === 0;
 
-  /** Returns the batch, and the page numbers in it that have something to clear. */
+  /** Reads a batch and clears it in memory; `dirty` are the numbers of the pages that changed. */
   function read(fromPage: number): { pageSize: number; pages: Buffer; dirty: number[]; last: number } {
     const header = readHeader(fd);
     const last = Math.min(pageCountOf(fd), fromPage + BATCH_PAGES - 1);
@@ -94,7 +94,7 @@ export function openSlackCleaner(file: string, fd = openedFile(file)): SlackClea
 
   function clearLocked(fromPage: number): SlackBatch {
     if (!isLogEmpty()) return { kind: 'busy' };
-    // What was read before the lock was taken may have changed since.
+    // Pages that were read before the lock was taken may have changed since.
     const { pageSize, pages, dirty, last } = read(fromPage);
     for (const number of dirty) {
       const at = (number - fromPage) * pageSize;
@@ -109,7 +109,7 @@ export function openSlackCleaner(file: string, fd = openedFile(file)): SlackClea
   return {
     begin: isCopied,
     clear: (fromPage) => {
-      if (pageCountOf(fd) >= MOST_PAGES)
+      if (pageCountOf(fd) >= MAX_PAGES)
         throw new Error('the database is too large for clearing its unused space');
       const { dirty, last } = read(fromPage);
       if (dirty.length === 0) return { kind: 'cleared', pages: 0, next: nextPage(last) };
@@ -170,7 +170,7 @@ function pageCountOf(fd: number): number {
   return Math.floor(fstatSync(fd).size / readHeader(fd).pageSize);
 }
 
-/** Pages that are no b-tree pages, whatever their first byte is. */
+/** Whether a page is not a b-tree page, whatever its first byte is. */
 function isReserved(number: number, { pageSize, usableSize, hasPointerMap }: FileHeader): boolean {
   const lockPage = LOCK_BYTE / pageSize + 1;
   if (number === lockPage) return true;
@@ -180,7 +180,7 @@ function isReserved(number: number, { pageSize, usableSize, hasPointerMap }: Fil
   return number === (map === lockPage ? map + 1 : map);
 }
 
-/** Overwrites what a b-tree page does not use; false when it is none, or when that held zeros already. */
+/** Overwrites the unused space of a b-tree page with zeros. Returns false when nothing changed or it is no b-tree page. */
 export function clearSlack(page: Buffer, headerAt: number, usableSize: number): boolean {
   const type = page.readUInt8(headerAt);
   const isInterior = INTERIOR_PAGES.includes(type);

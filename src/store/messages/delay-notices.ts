@@ -22,7 +22,7 @@ export function delayNoticeTable(db: Database) {
     'SELECT count(*) AS n FROM delay_notices WHERE message_seq = ?',
   );
   return {
-    /** False when this one is there already. */
+    /** Returns false when this warning was recorded before. */
     add: (messageSeq: number, fingerprint: Buffer, at: number): boolean =>
       add.run(messageSeq, fingerprint, at).changes === 1,
     count: (messageSeq: number): number => count.get(messageSeq)?.n ?? 0,

@@ -1,7 +1,7 @@
 import { type Database, preparedByText } from '../database.ts';
 import { type BoundId, idNumbers } from '../rows/id-numbers.ts';
+import { EMPTY_PAGE, MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { codeOfKind, keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
-import { EMPTY_PAGE, MAX_LOOKS, type ScanPage, type SeqRange, seqFinder } from '../rows/scan.ts';
 import { eventRows, type StoredEvent } from './event-rows.ts';
 import { type EventRow, selectEvent } from './events.ts';
 import { type MessageFilter, messageList } from './message-list.ts';
@@ -20,12 +20,12 @@ export interface EventFilter
   messageId?: string;
 }
 
-/** Messages whose events are looked up one by one. With more of them the feed is read instead. */
+/** Most messages whose events are looked up one by one. With more the feed is read instead. */
 export const MAX_MESSAGES = 2000;
 
 type FilterName = Exclude<keyof EventFilter, 'accountId' | 'messageId' | 'afterSeq' | 'limit'>;
 
-/** An event without a message names the person and the campaign itself, in JSON; it has no job and no status. */
+/** An event without a message has the recipient and the campaign in its JSON data; it has no job and no status. */
 const CONDITIONS: Record<FilterName, string> = {
   recipientHash:
     "iif(e.message_seq IS NULL, e.data ->> '$.contactIdentifier' = @recipientHash, m.recipient_key = @recipientKey)",
@@ -53,7 +53,7 @@ const BY_ACCOUNT: Source = {
   keys: ['e.account = @accountId'],
   answers: [],
 };
-/** Kinds that every message has: their index would be as large as the feed, and the feed consists of them. */
+/** Kinds that nearly every message has. Most of the feed consists of them, so an index of them would be as large. */
 const COMMON_KINDS = ['email_sent', 'email_delivered'];
 const BY_KIND: Source = {
   from: 'events e INDEXED BY events_by_kind',
@@ -99,17 +99,17 @@ interface StoredFilter {
   to?: number;
 }
 
-type Parameters = StoredFilter & SeqRange & { looks: number; messageSeq: number | null; limit: number };
+type Parameters = StoredFilter & SeqBounds & { maxScanned: number; messageSeq: number | null; limit: number };
 
-/** Matching events in order. All up to `upTo` are there; null: all are. */
+/** Matching events in order. It has all of them up to `upTo`; null: all that match. */
 interface Part {
   rows: EventRow[];
   upTo: number | null;
 }
 
-/** `looks`: events that one part of a page looks at, at most; `maxMessages`: see MAX_MESSAGES. */
-export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MESSAGES) {
-  const messages = messageList(db, looks);
+/** `maxScanned`: events that one part of a page examines, at most; `maxMessages`: see MAX_MESSAGES. */
+export function eventFeed(db: Database, maxScanned = MAX_SCANNED_ROWS, maxMessages = MAX_MESSAGES) {
+  const messages = messageList(db, maxScanned);
   const firstSeqAt = seqFinder(db, { table: 'events', time: 'at' });
   const bySeq = db.prepare<[number], StoredEvent>(`${selectEvent('events e')} WHERE e.seq = ?`);
   const ownMessage = db
@@ -144,18 +144,18 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
   function scan(
     source: Source,
     filter: EventFilter,
-    range: SeqRange,
+    range: SeqBounds,
     messageSeq: number | null = null,
   ): Part {
     const rest = FILTER_NAMES.filter((name) => filter[name] !== undefined && !source.answers.includes(name));
-    const parameters = { ...stored(filter), ...range, looks, messageSeq, limit: filter.limit + 1 };
+    const parameters = { ...stored(filter), ...range, maxScanned, messageSeq, limit: filter.limit + 1 };
     // Without further conditions the limit of the page bounds it.
     const end =
       rest.length === 0
         ? undefined
         : numbered(`
             SELECT e.seq FROM ${source.from} WHERE ${[...source.keys, IN_RANGE].join(' AND ')}
-            ORDER BY e.seq LIMIT 1 OFFSET +@looks`).get(parameters)?.seq;
+            ORDER BY e.seq LIMIT 1 OFFSET +@maxScanned`).get(parameters)?.seq;
     const join = rest.includes('jobId') || rest.includes('status') ? 'CROSS JOIN' : 'LEFT JOIN';
     const conditions = [...source.keys, IN_RANGE, ...rest.map((name) => CONDITIONS[name])];
     const rows = found(`
@@ -168,7 +168,7 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
   }
 
   /** Events of these messages. */
-  function ofMessages(seqs: readonly number[], filter: EventFilter, range: SeqRange): Part {
+  function ofMessages(seqs: readonly number[], filter: EventFilter, range: SeqBounds): Part {
     let upTo = Number.POSITIVE_INFINITY;
     const candidates: number[] = [];
     for (const seq of seqs) {
@@ -177,7 +177,7 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
       if (events.length > filter.limit) upTo = Math.min(upTo, events.at(-1) ?? upTo);
     }
     candidates.sort((one, two) => one - two);
-    upTo = Math.min(upTo, candidates[looks - 1] ?? upTo);
+    upTo = Math.min(upTo, candidates[maxScanned - 1] ?? upTo);
     const rows: EventRow[] = [];
     for (const seq of candidates) {
       if (seq > upTo) break;
@@ -189,8 +189,8 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
     return { rows, upTo: Number.isFinite(upTo) ? upTo : null };
   }
 
-  /** By the message, if it is one message or few of them; else by the kind or by reading the feed. */
-  function partsOf(filter: EventFilter, range: SeqRange): Part[] {
+  /** Reads by message for one or a few messages, otherwise by kind or the whole feed. */
+  function partsOf(filter: EventFilter, range: SeqBounds): Part[] {
     const { accountId, messageId, recipientHash, domainId, campaignId, jobId, status } = filter;
     if (messageId !== undefined) {
       const seq = ownMessage.get(messageKey(messageId), account.find(accountId));
@@ -226,11 +226,11 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
   }
 
   return {
-    /** The first event at or after a time; past the last: one more. */
+    /** The number of the first event at or after a time; after the last event the next number. */
     firstSeqAt,
     /**
-     * A consumer that continues with `nextSeq` misses nothing. It is null only when the range has no further event
-     * and the page is empty.
+     * A page of events, oldest first. A consumer that continues with `nextSeq` misses no event. It is null only when the
+     * range has no further event and the page is empty.
      */
     feed: (filter: EventFilter): ScanPage<EventRow> => {
       const { from, to, limit } = filter;
@@ -253,7 +253,7 @@ export function eventFeed(db: Database, looks = MAX_LOOKS, maxMessages = MAX_MES
   };
 }
 
-/** What is read when no message leads to the events. */
+/** The source for filters that no message answers. */
 function walkOf({ kind }: EventFilter): Source {
   return kind === undefined || COMMON_KINDS.includes(kind) ? BY_ACCOUNT : BY_KIND;
 }

@@ -12,7 +12,7 @@ import {
 } from '../rows/row-keys.ts';
 import { idOrNull, jobIdOf, type MessageRow, messageIdOf } from './message-rows.ts';
 
-/** The ordered, append-only record of what happened. Only `events/record` inserts into it. */
+/** An event. The table is append-only and ordered by `seq`; only `events/record` inserts into it. */
 export interface NewEvent {
   event_id: string;
   account_id: string;
@@ -20,7 +20,7 @@ export interface NewEvent {
   at: number;
   message_seq: number | null;
   domain_id: string | null;
-  /** JSON of the fields that this kind has besides the common ones. */
+  /** JSON of the fields of this kind, without the common ones. */
   data: string;
 }
 
@@ -131,7 +131,7 @@ export function eventRows(db: Database) {
       };
       return Object.assign<Omit<StoredEvent, keyof Decoded>, Decoded>(stored, decoded);
     },
-    /** Only in a unit of work: assigns numbers. */
+    /** Assigns numbers to ids. Only in a unit of work. */
     toStored: (row: NewEvent): NewStoredEvent => ({
       event_key: keyOfEvent(row.event_id, row.at),
       account: account.assign(row.account_id),

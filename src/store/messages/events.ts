@@ -35,15 +35,34 @@ export function eventTable(db: Database) {
   return {
     /** Returns its seq. */
     insert: (row: NewEvent): number => Number(insert.run(toStored(row)).lastInsertRowid),
-    /** Throws when the newest event cannot be read: then no further one can be written, either. */
+    /** Throws when the newest event cannot be read: then no further event can be written, either. */
     checkReadable: (): void => {
       last.get();
     },
-    /** Null when it is past its retention. */
+    /** Null when retention has deleted it. */
     bySeq: (seq: number): EventRow | null => {
       const found = bySeq.get(seq);
       return found === undefined ? null : toRow(found);
     },
     ofMessage: (messageSeq: number): EventRow[] => ofMessage.all(messageSeq).map(toRow),
+  };
+}
+
+/** Bits of `messages.visits`: which kinds of visit by which kinds of visitor a message had. */
+const VISITS = {
+  email_opened: { person: 1, machine: 2 },
+  email_clicked: { person: 4, machine: 8 },
+} as const;
+
+export type VisitKind = keyof typeof VISITS;
+
+export function visitTable(db: Database) {
+  const mark = db.prepare<{ seq: number; bit: number }>(
+    'UPDATE messages SET visits = visits | @bit WHERE seq = @seq AND visits & @bit = 0',
+  );
+  return {
+    /** Returns true for the first visit of this kind by this kind of visitor. */
+    markFirst: (messageSeq: number, kind: VisitKind, by: 'person' | 'machine'): boolean =>
+      mark.run({ seq: messageSeq, bit: VISITS[kind][by] }).changes === 1,
   };
 }

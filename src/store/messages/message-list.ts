@@ -1,7 +1,7 @@
 import { type Database, preparedByText } from '../database.ts';
 import { type BoundId, idNumbers, type StoredId } from '../rows/id-numbers.ts';
+import { EMPTY_PAGE, MAX_SCANNED_ROWS, type ScanPage, type SeqBounds, seqFinder } from '../rows/page.ts';
 import { keyOfRecipient, STATUS_CODES, type StoredKey } from '../rows/row-keys.ts';
-import { EMPTY_PAGE, MAX_LOOKS, type ScanPage, type SeqRange, seqFinder } from '../rows/scan.ts';
 import { jobKey, MESSAGE_COLUMNS, messageRows, type StoredMessage } from './message-rows.ts';
 import type { ListedMessage, MessageStatus } from './messages.ts';
 
@@ -14,18 +14,18 @@ export interface MessageFilter {
   campaignId?: string;
   jobId?: string;
   status?: MessageStatus;
-  /** Part of the From address, of the subject; in lower case, compared without case in ASCII. */
+  /** Part of the From address or of the subject, in lower case; compared without case in ASCII. */
   sender?: string;
   subject?: string;
   /** Accepted at or after, before; epoch ms. */
   from?: number;
   to?: number;
-  /** Only older ones than this message: the page key. */
+  /** Only messages with a lower number: the page key. */
   beforeSeq?: number;
   limit: number;
 }
 
-/** Messages for a look-up in another table. */
+/** Messages for a lookup in another table. */
 interface MessageSet {
   /** Null: there are too many. */
   seqs: number[] | null;
@@ -34,8 +34,8 @@ interface MessageSet {
 }
 
 /**
- * A message is numbered when it is stored and dated when its request was checked. In between it may wait for other
- * requests to be rendered. Dates become numbers with this margin, and the messages found are compared with the dates.
+ * A message gets its number when it is stored and its date when its request is checked. In between it may wait while other
+ * requests are rendered. Dates are converted to numbers with this margin, and the messages are compared with the dates.
  */
 export const DATE_MARGIN_MS = 30_000;
 
@@ -56,7 +56,7 @@ const CONDITIONS: Record<FilterName, string> = {
 const FILTER_NAMES = Object.keys(CONDITIONS) as FilterName[];
 const IN_RANGE = 'm.seq < @beforeSeq AND m.seq > @afterSeq';
 
-/** An index and the filters that it answers. It is named in the statement: SQLite would guess which is selective. */
+/** An index and the filters that it answers. The statement names it, as SQLite would guess which one is selective. */
 interface Source {
   from: string;
   keys: readonly string[];
@@ -74,7 +74,7 @@ const BY_RECIPIENT: Source = {
   keys: [CONDITIONS.accountId, CONDITIONS.recipientHash],
   answers: ['accountId', 'recipientHash'],
 };
-/** The index leaves out what nearly all messages are, and the statement must repeat its condition. */
+/** The partial index omits delivered messages, nearly all; the statement must repeat its condition. */
 const BY_STATUS: Source = {
   from: 'messages m INDEXED BY messages_by_status',
   keys: [CONDITIONS.accountId, CONDITIONS.status, `m.status_code <> ${STATUS_CODES.sql('delivered')}`],
@@ -90,7 +90,7 @@ const GROUPS = {
 type GroupName = keyof typeof GROUPS;
 const GROUP_NAMES = Object.keys(GROUPS) as GroupName[];
 
-/** Indexes that answer filters which are set, the one that selects least first as far as that can be known. */
+/** Indexes that answer filters which are set, the most selective first as far as that can be known. */
 function sourcesOf(filter: MessageFilter): [Source, ...Source[]] {
   const { accountId, recipientHash, status } = filter;
   const sources: Source[] = [];
@@ -101,7 +101,7 @@ function sourcesOf(filter: MessageFilter): [Source, ...Source[]] {
     sources.push({
       from: `messages m INDEXED BY ${GROUPS[name].index}`,
       keys: [CONDITIONS[name]],
-      // The account of a group is compared before, see `rangeOf`.
+      // `rangeOf` compares the account of a group.
       answers: ['accountId', name],
     });
   }
@@ -109,13 +109,13 @@ function sourcesOf(filter: MessageFilter): [Source, ...Source[]] {
   return first === undefined ? [accountId === null ? EVERY_MESSAGE : BY_ACCOUNT] : [first, ...others];
 }
 
-/** What is read: the entries of an index in a range, of which a page may look at those after `end`. */
+/** The entries of an index in a range, of which a page may examine those after `end`. */
 interface Scan {
   source: Source;
-  range: SeqRange;
+  range: SeqBounds;
   /** Conditions that the index does not answer. */
   rest: readonly string[];
-  /** Null: a page may look at all of them. */
+  /** Null: a page may examine all of them. */
   end: number | null;
   values: StoredMessageFilter;
 }
@@ -134,10 +134,10 @@ export interface StoredMessageFilter {
   to?: number;
 }
 
-type Parameters = StoredMessageFilter & SeqRange & { limit?: number; looks?: number };
+type Parameters = StoredMessageFilter & SeqBounds & { limit?: number; maxScanned?: number };
 
-/** `looks`: rows that one page looks at, at most. */
-export function messageList(db: Database, looks = MAX_LOOKS) {
+/** `maxScanned`: rows that one page examines, at most. */
+export function messageList(db: Database, maxScanned = MAX_SCANNED_ROWS) {
   const firstSeqAt = seqFinder(db, { table: 'messages', time: 'created_at' });
   const endOf = ({ column, index }: (typeof GROUPS)[GroupName], order: 'ASC' | 'DESC') =>
     db.prepare<[BoundId | StoredKey], { seq: number; account: StoredId; created_at: number }>(`
@@ -171,7 +171,7 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
   }
 
   /** Null: no message matches. */
-  function rangeOf(filter: MessageFilter, values: StoredMessageFilter): SeqRange | null {
+  function rangeOf(filter: MessageFilter, values: StoredMessageFilter): SeqBounds | null {
     let afterSeq = 0;
     let beforeSeq = filter.beforeSeq ?? Number.MAX_SAFE_INTEGER;
     if (filter.from !== undefined) afterSeq = firstSeqAt(filter.from - DATE_MARGIN_MS) - 1;
@@ -188,7 +188,7 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
     return { afterSeq, beforeSeq };
   }
 
-  /** Of several indexes the first whose entries a page can look at completely. Null: no message matches. */
+  /** Of several indexes the first whose entries a page can examine completely. Null: no message matches. */
   function scanOf(filter: MessageFilter): Scan | null {
     const values = stored(filter);
     const range = rangeOf(filter, values);
@@ -205,16 +205,16 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
 
   function scanBy(
     source: Source,
-    { filter, values, range }: { filter: MessageFilter; values: StoredMessageFilter; range: SeqRange },
+    { filter, values, range }: { filter: MessageFilter; values: StoredMessageFilter; range: SeqBounds },
   ): Scan {
     const rest = FILTER_NAMES.filter(
       (name) => filter[name] !== undefined && filter[name] !== null && !source.answers.includes(name),
     ).map((name) => CONDITIONS[name]);
-    // Without further conditions the limit of the page bounds it.
+    // Without further conditions the limit of the page bounds the scan.
     if (rest.length === 0) return { source, range, rest, end: null, values };
     const end = numbered(`
       SELECT m.seq FROM ${source.from} WHERE ${[...source.keys, IN_RANGE].join(' AND ')}
-      ORDER BY m.seq DESC LIMIT 1 OFFSET +@looks`).get({ ...values, ...range, looks });
+      ORDER BY m.seq DESC LIMIT 1 OFFSET +@maxScanned`).get({ ...values, ...range, maxScanned });
     return { source, range, rest, end: end?.seq ?? null, values };
   }
 
@@ -238,7 +238,7 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
         return { rows: rows.slice(0, filter.limit), nextSeq: last.seq };
       return { rows, nextSeq: end === null ? null : end + 1 };
     },
-    /** The messages that match, if they are at most `max` and a page can look at all candidates. */
+    /** The messages that match, if they are at most `max` and a page can examine all candidates. */
     setOf: (filter: Omit<MessageFilter, 'limit'>, max: number): MessageSet => {
       const scan = scanOf({ ...filter, limit: max });
       if (scan === null) return { seqs: [], since: null };
@@ -254,7 +254,7 @@ export function messageList(db: Database, looks = MAX_LOOKS) {
     },
   };
 
-  /** No message of the groups that are asked for was accepted before this time. */
+  /** A time before which no message of the groups in the filter was accepted; null: unknown. */
   function oldestOf(filter: Omit<MessageFilter, 'limit'>): number | null {
     const values = stored({ ...filter, limit: 1 });
     const times = groups.map(({ name, oldest }) => {

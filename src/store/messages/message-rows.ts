@@ -47,7 +47,7 @@ export interface MessageRow {
   simulated: 0 | 1;
   track_clicks: 0 | 1;
   track_opens: 0 | 1;
-  /** Sent whatever the recipient's transactional opt-out says. */
+  /** 1: sent despite a transactional opt-out of the recipient. */
   essential: 0 | 1;
   created_at: number;
   updated_at: number;
@@ -163,7 +163,7 @@ export function messageRows(db: Database) {
       };
       return Object.assign<Omit<Stored, keyof Decoded>, Decoded>(stored, decoded);
     },
-    /** Only in a unit of work: assigns numbers. */
+    /** Assigns numbers to ids. Only in a unit of work. */
     toStored: (row: NewMessage): NewStoredMessage => ({
       message_key: messageKey(row.message_id),
       account: account.assign(row.account_id),
@@ -197,7 +197,7 @@ export interface StoredAttempt {
   report: Buffer;
 }
 
-/** An attempt to be stored; its report is an object as JSON can hold it. */
+/** An attempt to be stored; its report must be representable as JSON. */
 export type NewAttempt = Omit<AttemptRow, 'report'> & { report: object };
 
 export function toStoredAttempt({ message_seq, attempt, at, lane, report }: NewAttempt): StoredAttempt {

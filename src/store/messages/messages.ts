@@ -23,19 +23,19 @@ import {
 export type { AttemptRow, MessageRow, MessageStatus, NewMessage, Role } from './message-rows.ts';
 export { MESSAGE_STATUSES } from './message-rows.ts';
 
-/** A message with when it is tried next, null when it is not in the queue. */
+/** A message with the time of its next attempt, null when it is not in the queue. */
 export type ListedMessage = MessageRow & { due_at: number | null };
 
-/** A content to be stored: JSON as a string, or as octets in an encoding of their own (mail/stored-content.ts). */
+/** A content to be stored: JSON as a string, or octets that mail/stored-content.ts has encoded. */
 export interface NewContent {
   body: string | Uint8Array;
-  /** Octets of the JSON in UTF-8; of a part, of all of it together. */
+  /** Octets of the JSON in UTF-8; with `sharedId`, of both parts together. */
   size: number;
-  /** Of a content that is one copy's part: the row of `shared_contents` with the rest. */
+  /** The row of `shared_contents` with the part that copies have in common; undefined: the content is complete. */
   sharedId?: number;
 }
 
-/** A content in memory of its own, which can be transferred to another thread. */
+/** A content in a separate ArrayBuffer, which can be transferred to another thread. */
 export interface ContentRow {
   octets: Uint8Array<ArrayBuffer>;
   encoding: 'json' | 'deflate';
@@ -121,10 +121,10 @@ export function messageTable(db: Database) {
   return {
     insertContent: ({ body, size, sharedId }: NewContent, at: number): number =>
       Number(insertContent.run(body, size, sharedId ?? null, at).lastInsertRowid),
-    /** Null when it was purged. */
+    /** Null when retention has deleted it. */
     content: (contentId: number): ContentRow | null => {
       const row = content.get(contentId);
-      return row === undefined ? null : { ...row, octets: ownMemory(row.octets) };
+      return row === undefined ? null : { ...row, octets: separateMemory(row.octets) };
     },
     /** Returns its seq. */
     insert: (row: NewMessage): number => Number(insert.run(toStored(row)).lastInsertRowid),
@@ -132,12 +132,12 @@ export function messageTable(db: Database) {
       const found = bySeq.get(seq);
       return found === undefined ? null : toRow(found);
     },
-    /** Whatever account it is in: compare `account_id` before answering a caller. */
+    /** A message of any account: compare `account_id` before returning it to a caller. */
     byId: (messageId: string): ListedMessage | null => {
       const found = byId.get(messageKey(messageId));
       return found === undefined ? null : toRow(found);
     },
-    /** `sentAt` and `finalAt` are kept once set. */
+    /** `sentAt` and `finalAt` do not change once they are set. */
     setState: (
       seq: number,
       status: MessageStatus,
@@ -147,10 +147,10 @@ export function messageTable(db: Database) {
     ): void => {
       setState.run(STATUS_CODES.code(status), at, sentAt, finalAt, seq);
     },
-    /** When the newest message that reached this recipient was delivered, and did not come back; null: none. */
+    /** When the newest delivered message to this recipient was delivered, without those that bounced later; null: none. */
     lastDelivery: (accountId: string, recipientHash: string): number | null =>
       lastDelivery.get(account.find(accountId), keyOfRecipient(recipientHash))?.final_at ?? null,
-    /** One more attempt; returns how many there are now. */
+    /** Increments and returns the number of attempts. */
     countAttempt: (seq: number): number => countAttempt.get(seq)?.attempts ?? 0,
     insertAttempt: (row: NewAttempt): void => {
       insertAttempt.run(toStoredAttempt(row));
@@ -159,8 +159,8 @@ export function messageTable(db: Database) {
   };
 }
 
-/** A view of a whole ArrayBuffer: only such a one can be transferred without taking other data with it. */
-function ownMemory(octets: Buffer): Uint8Array<ArrayBuffer> {
+/** Returns a view of a whole ArrayBuffer: transferring a part of one would transfer other data, too. */
+function separateMemory(octets: Buffer): Uint8Array<ArrayBuffer> {
   const { buffer, byteLength } = octets;
   return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
     ? new Uint8Array(buffer)

@@ -6,9 +6,8 @@ import { MESSAGE_COLUMNS, messageIdOf, messageRows, type StoredMessage } from '.
 import type { MessageRow } from './messages.ts';
 
 /**
- * The durable queue. A row is `ready` when its time has come and nobody holds it; deferred rows wait under
- * their due time and are made ready by `promote`. Leases carry the daemon's generation, so a crash leaves
- * none behind that a restart would have to guess about.
+ * The durable queue. A row is `ready` when it is due and not held; deferred rows wait for their due time and are made ready
+ * by `promote`. Leases contain the daemon's generation, so that a restart knows the leases of a daemon that was killed.
  */
 export interface QueueRow {
   seq: number;
@@ -19,13 +18,13 @@ export interface QueueRow {
   due_at: number;
   ready: 0 | 1;
   lease: number | null;
-  /** Of a campaign that goes to a whole group; null: of none. */
+  /** The campaign that was sent to a group; null: none. */
   campaign_seq: number | null;
 }
 
 /**
- * The due time of mail that is held until somebody says otherwise: the last millisecond of the year 9999, which
- * still is a time to whoever reads it.
+ * The due time of messages that are held until they are released: the last millisecond of the year 9999, which all
+ * programs can parse as a time.
  */
 export const HELD = 253_402_300_799_999;
 
@@ -56,7 +55,7 @@ export type QueuedMessage = MessageRow & {
 /** A message that is ready to be sent, with the size of its content, decoded. */
 export type ReadyMessage = QueuedMessage & { content_bytes: number };
 
-/** What the queue adds to a message. */
+/** The columns of the queue in a queued message. */
 type QueueColumns = Pick<QueuedMessage, 'destination' | 'priority' | 'lease' | 'due_at'>;
 
 /** A row of the table: ids are numbers (id-numbers.ts). */
@@ -68,7 +67,7 @@ type StoredQueueKey = Omit<QueueKey, 'account_id'> & { account: StoredId };
 export interface ExpiryShift {
   /** Negative: they expire earlier. */
   ms: number;
-  /** How long scheduled mail lives from its due time on: mail that was scheduled for a date keeps it. */
+  /** Lifetime of scheduled messages from their due time on, ms: their due time and expiry do not move. */
   scheduledLife: number;
 }
 
@@ -152,7 +151,7 @@ export function queueTable(db: Database) {
   const postpone = db.prepare<[number, number]>(
     'UPDATE queue SET ready = 0, due_at = ? WHERE seq = ? AND lease IS NULL',
   );
-  // Marketing mail whose life begins at its due time was scheduled for it by its sender.
+  // Marketing messages whose lifetime begins at the due time were scheduled for it by the sender.
   const SCHEDULED = `q.ready = 0 AND q.lane = 1 AND m.status_code = ${STATUS_CODES.sql('queued')} AND m.expires_at - q.due_at = @scheduledLife`;
   const deferred = db
     .prepare<QueueShift & { afterSeq: number; limit: number }, number>(`
@@ -182,7 +181,7 @@ export function queueTable(db: Database) {
   const ofDomain = db.prepare<[BoundId, number], { seq: number }>(
     'SELECT seq FROM queue WHERE domain = ? LIMIT +?',
   );
-  // Held, or will be when it is taken from the queue.
+  // Held, or of a paused campaign: the message is held when it leaves the queue.
   const PAUSED = `(q.due_at = ${HELD}
     OR (q.campaign_seq IS NOT NULL AND q.campaign_seq IN (SELECT seq FROM campaigns WHERE status = 'paused')))`;
   const IS_QUEUED = `(SELECT m.status_code FROM messages m WHERE m.seq = q.seq) = ${STATUS_CODES.sql('queued')}`;
@@ -217,7 +216,7 @@ export function queueTable(db: Database) {
     account_id: account.id(number),
     destination,
   });
-  // CROSS JOIN: what waits is looked through, not all that a campaign has sent.
+  // CROSS JOIN: reads the queue, not all messages of a campaign.
   const conditions = (filter: QueueFilter): string => {
     const where = ['1 = 1'];
     if (filter.accountId !== undefined) where.push('q.account = @account');
@@ -247,24 +246,24 @@ export function queueTable(db: Database) {
           : nextKey.get(priority, account.find(after.account_id), after.destination);
       return found === undefined ? null : toQueueKey(found);
     },
-    /** Ready mail of one key, oldest first. Reads nothing but the index. */
+    /** Ready messages of one key, oldest first. Reads only the index. */
     readySeqs: ({ priority, account_id, destination }: QueueKey, limit: number): number[] =>
       readySeqs.all(priority, account.find(account_id), destination, limit),
-    /** Null when it is gone, deferred or held meanwhile. */
+    /** Null when it was deleted, deferred or held meanwhile. */
     ready: (seq: number): ReadyMessage | null => {
       const found = ready.get(seq);
       return found === undefined ? null : toRow(found);
     },
-    /** False when it is gone, deferred or held meanwhile. */
+    /** Returns false when it was deleted, deferred or leased meanwhile. */
     lease: (seq: number, generation: number): boolean => lease.run(generation, seq).changes === 1,
-    /** Gives a held message back, ready at once. */
+    /** Ends the lease of a message, which is ready immediately. */
     release: (seq: number, now: number): void => {
       release.run(now, seq);
     },
     defer: (seq: number, dueAt: number): void => {
       defer.run(dueAt, seq);
     },
-    /** Puts a message off that nobody holds; its state stays. */
+    /** Postpones a message without a lease; its state does not change. */
     postpone: (seq: number, dueAt: number): void => {
       postpone.run(dueAt, seq);
     },
@@ -278,7 +277,8 @@ export function queueTable(db: Database) {
       return seqs.at(-1) ?? null;
     },
     /**
-     * Moves the expiry of waiting messages, at most `limit`, from the one after `afterSeq` on. Returns the last one's seq; null when there are no more.
+     * Moves the expiry of waiting messages, at most `limit`, from the one after `afterSeq` on. Returns the last one's seq;
+     * null when there are no more.
      */
     moveExpiry: (shift: ExpiryShift, afterSeq: number, limit: number): number | null => {
       const { ms, scheduledLife } = shift;
@@ -286,11 +286,11 @@ export function queueTable(db: Database) {
       for (const seq of seqs) expireLater.run(ms, seq);
       return seqs.at(-1) ?? null;
     },
-    /** At start, under the daemon lock: whoever held these is dead. */
+    /** Ends all leases: at the start, under the daemon lock, they are of daemons that have ended. */
     freeLeases: (): number => freeLeases.run().changes,
-    /** Makes ready what has come due, at most `limit`; returns the keys they have, one for each message. */
+    /** Makes ready what has come due, at most `limit`; returns the keys, one for each message. */
     promote: (now: number, limit: number): QueueKey[] => promote.all(now, limit).map(toQueueKey),
-    /** When the next deferred message comes due; null when none waits. */
+    /** When the next deferred message becomes due; null when none waits. */
     nextDue: (): number | null => nextDue.get()?.due_at ?? null,
     count: (): number => count.get()?.n ?? 0,
     ofDomain: (domainId: string, limit: number): number[] =>
@@ -320,7 +320,7 @@ export function queueTable(db: Database) {
         deferred: 0,
         paused: 0,
       },
-    /** Messages that no worker has, from the one after `afterSeq` on; with `deferred`, only those to be retried. */
+    /** Messages without a lease, from the one after `afterSeq` on; with `deferred`, only those that are retried. */
     waiting: (
       filter: QueueFilter,
       { deferred, afterSeq, limit }: { deferred: boolean; afterSeq: number; limit: number },
@@ -341,7 +341,7 @@ export interface QueueSummary {
   messages: number;
   sending: number;
   deferred: number;
-  /** Not due yet and never tried. */
+  /** Not yet due and never attempted. */
   scheduled: number;
   /** Held with their campaigns. */
   paused: number;

@@ -3,12 +3,12 @@ import type { Database } from '../database.ts';
 import type { ContentRow, NewContent } from './messages.ts';
 
 /**
- * What the contents of many messages have in common (mail/shared-content.ts), one row for all of them. A row is never
- * changed, and its id never given to another one, so that it can be cached by id.
+ * The part that the contents of many messages have in common (mail/shared-content.ts), in one row. A row never changes and
+ * its id is never assigned again, so that it can be cached by id.
  */
 export interface SharedContentKey {
   campaignSeq: number;
-  /** Of the body: a campaign has another row when what goes into its copies changes on the way. */
+  /** Of the body: a campaign gets another row when the common part of its messages changes while it is sent. */
   digest: Uint8Array;
 }
 
@@ -37,17 +37,21 @@ export function sharedContentTable(db: Database) {
     DELETE FROM shared_contents WHERE shared_id IN (
       SELECT shared_id FROM shared_contents WHERE copies = 0 AND created_at < ? LIMIT +?)`);
   return {
-    /** The id of the row with this key, which is inserted if there is none. */
-    keep: ({ campaignSeq, digest }: SharedContentKey, { body, size }: NewContent, at: number): number =>
+    /** Returns the id of the row with this key, which is inserted if it does not exist. */
+    findOrInsert: (
+      { campaignSeq, digest }: SharedContentKey,
+      { body, size }: NewContent,
+      at: number,
+    ): number =>
       find.get(campaignSeq, digest) ??
       Number(insert.run(campaignSeq, digest, at, size, body).lastInsertRowid),
-    /** Counts contents that were inserted with this row's id; their deletion is counted by a trigger. */
+    /** Adds to the number of contents with this row's id; a trigger subtracts deleted ones. */
     addCopies: (sharedId: number, count: number): void => {
       addCopies.run(count, sharedId);
     },
     get: (sharedId: number): (Omit<ContentRow, 'octets' | 'shared_id'> & { octets: Buffer }) | null =>
       get.get(sharedId) ?? null,
-    /** Deletes rows that no content needs any more; returns how many, at most `limit`. */
+    /** Deletes rows that no content refers to; returns how many, at most `limit`. */
     purge: (createdBefore: number, limit: number): number => purge.run(createdBefore, limit).changes,
   };
 }

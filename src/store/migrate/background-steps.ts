@@ -1,31 +1,30 @@
 import type { Log } from '../../core/log.ts';
-import { createPortions, type Portion, type Step } from '../maintenance/portions.ts';
+import { createPortions, type Portion, type PortionStep } from '../maintenance/portions.ts';
 import type { Tables } from '../tables.ts';
 import type { Writer } from '../writer.ts';
 
 /**
- * Work on existing rows that a migration leaves to the daemon, such as filling a new column. Each step runs in portions
- * (portions.ts), one step after the other, until a portion finds nothing to do. A step finds out from the rows
- * themselves what is left, so that it continues after a restart; until it is complete the program must work with both
- * states.
+ * Changes of existing rows that a migration leaves to the daemon, such as filling a new column. Each step runs in portions
+ * (portions.ts), one step after the other, until a portion finds nothing to do. A step determines from the rows what is
+ * left, so that it continues after a restart; until it is complete the program must work with both states.
  */
 export interface BackgroundStep {
-  /** `contact-search`; label of metrics. */
+  /** Label of metrics: `contact-search`. */
   name: string;
-  /** For the log: `contacts added to the search index`. */
+  /** Log message: `contacts added to the search index`. */
   description: string;
   /**
-   * One portion: changes `rows` rows at most, fewer when `isOver`, which it asks after each. Returns how many it
-   * changed; 0: the step is complete.
+   * Runs one portion: changes at most `rows` rows, fewer when `isOver`, which it calls after each row. Returns how many
+   * rows it changed; 0: the step is complete.
    */
   run(tables: Tables, rows: number, isOver: () => boolean): number;
 }
 
 export interface BackgroundSteps {
   start(): void;
-  /** Steps that are not complete, as far as is known. */
+  /** Number of steps that are not known to be complete. */
   pending(): number;
-  /** Resolves after the portion under way. */
+  /** Resolves after the portion in progress. */
   stop(): Promise<void>;
 }
 
@@ -33,7 +32,7 @@ export interface BackgroundStepDeps {
   steps: readonly BackgroundStep[];
   writer: Writer;
   log: Log;
-  /** Rows that a step has changed since the start, for metrics. */
+  /** Called after each portion with the rows that it changed, for metrics. */
   observe?(step: string, rows: number): void;
   /** Default: real time. */
   now?(): number;
@@ -96,7 +95,7 @@ export function createBackgroundSteps(deps: BackgroundStepDeps): BackgroundSteps
   };
 }
 
-function portionOf({ run }: BackgroundStep): Step<Portion> {
+function portionOf({ run }: BackgroundStep): PortionStep<Portion> {
   return (tables, rows, isOver) => {
     const changed = run(tables, rows, isOver);
     return { rows: changed, isDone: changed === 0 };

@@ -1,36 +1,20 @@
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  copyFileSync,
-  existsSync,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { openConnection } from '../connection.ts';
+import { closeSync, existsSync, openSync, readSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { openConnection, readNumber } from '../connection.ts';
 import { StoreFault } from '../failure.ts';
-import { type Migration, migrationName, migrationsFrom, newestOf, type SqlMigration } from './migrations.ts';
 import {
-  keepOwner,
-  leaveWal,
+  copyDatabase,
+  copyOfEarlierRun,
   PARTIAL,
-  type RebuildProgress,
-  rebuildDatabase,
   removeLeftovers,
-  schemaInHeader,
-  setFileFormat,
+  removeOlderCopies,
   syncPath,
-} from './rebuild.ts';
+} from './files.ts';
+import { type Migration, migrationName, migrationsFrom, newestOf, type SqlMigration } from './migrations.ts';
+import { leaveWal, type RebuildProgress, rebuildDatabase, setFileFormat } from './rebuild.ts';
 
 /**
- * Brings a database up to date, with exclusive access to it: the caller holds the daemon lock, and nothing begins
+ * Migrates a database with exclusive access to it: the caller holds the daemon lock, and the migration does not begin
  * while another process has the database open. In-place migrations run in rollback-journal mode, in which new pages
  * (a new index) are written once; in WAL mode they would be written to the log and then to the file.
  *
@@ -62,11 +46,10 @@ export interface MigrationResult {
 }
 
 const BUSY_TIMEOUT_MS = 5000;
-const COPY_CHUNK_BYTES = 4 * 2 ** 20;
-/** What sorting for an index may use before it goes to a temporary file. */
+/** Memory that sorting for an index may use before it uses a temporary file. */
 const CACHE_KIB = 65_536;
 
-/** Throws StoreFault when it cannot begin; the database is then unchanged. */
+/** Migrates the database. Throws StoreFault when it cannot begin; the database is then unchanged. */
 export function migrateDatabase(options: MigrateOptions): MigrationResult {
   const { file, migrations, onProgress = () => {}, busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
   const to = newestOf(migrations);
@@ -107,12 +90,12 @@ export function migrateDatabase(options: MigrateOptions): MigrationResult {
   return { from, to, copy, removed };
 }
 
-/** The schema of a database; 0 where there is none yet. */
+/** The schema of a database; 0 when it does not exist. */
 export function schemaOf(file: string, busyTimeoutMs = BUSY_TIMEOUT_MS): number {
   if (!existsSync(file)) return 0;
   const db = openConnection(file, { timeout: busyTimeoutMs, fileMustExist: true });
   try {
-    return db.prepare<[], number>('PRAGMA user_version').pluck().get() ?? 0;
+    return readNumber(db, 'PRAGMA user_version');
   } finally {
     db.close();
   }
@@ -155,14 +138,16 @@ function migrateInPlace(steps: readonly SqlMigration[], options: InPlaceOptions)
     leaveWal(db, 'main');
     return db;
   };
-  // Closing any descriptor of the file gives up this process's locks on it: this one is closed after the connection.
+  // Closing any descriptor of the file releases all locks of this process on it: this one is closed after the connection.
   const fd = openSync(file, 'r');
   try {
     let copied: Buffer | null = null;
     if (copyTo !== null) {
       open().close();
       copied = headerOf(fd);
-      copyDatabase(file, copyTo + PARTIAL, options.onProgress);
+      copyDatabase(file, copyTo + PARTIAL, (done, total) =>
+        options.onProgress({ step: 'backup', item: basename(copyTo + PARTIAL), done, total }),
+      );
     }
     const db = open();
     try {
@@ -205,91 +190,4 @@ function headerOf(fd: number): Buffer {
   const header = Buffer.alloc(100);
   readSync(fd, header, 0, header.length, 0);
   return header;
-}
-
-/** Errors of file systems that cannot share blocks between files. */
-const NO_REFLINKS: ReadonlySet<string> = new Set([
-  'ENOTSUP',
-  'EOPNOTSUPP',
-  'ENOSYS',
-  'ENOTTY',
-  'EINVAL',
-  'EXDEV',
-  'EPERM',
-]);
-
-/** Copies a file that nothing writes to; shares its blocks where the file system can do that. */
-function copyDatabase(file: string, to: string, onProgress: (progress: MigrationProgress) => void): void {
-  if (!cloneFile(file, to)) copyBytes(file, to, onProgress);
-  chmodSync(to, 0o600);
-  keepOwner(file, to);
-  syncPath(to);
-}
-
-/** Returns false where the file system cannot share blocks between files. */
-export function cloneFile(file: string, to: string): boolean {
-  try {
-    copyFileSync(file, to, constants.COPYFILE_FICLONE_FORCE | constants.COPYFILE_EXCL);
-    return true;
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    if (!NO_REFLINKS.has(code)) throw error;
-    rmSync(to, { force: true });
-    return false;
-  }
-}
-
-/** Copies block by block, and flushes the copy to disk. */
-export function copyBytes(
-  file: string,
-  to: string,
-  onProgress: (progress: MigrationProgress) => void = () => {},
-): void {
-  const source = openSync(file, 'r');
-  const target = openSync(to, 'wx', 0o600);
-  try {
-    const total = fstatSync(source).size;
-    const chunk = Buffer.allocUnsafe(COPY_CHUNK_BYTES);
-    let done = 0;
-    for (;;) {
-      onProgress({ step: 'backup', item: basename(to), done, total });
-      const size = readSync(source, chunk, 0, chunk.length, done);
-      if (size === 0) break;
-      for (let at = 0; at < size; ) at += writeSync(target, chunk, at, size - at);
-      done += size;
-    }
-    fsyncSync(target);
-  } finally {
-    closeSync(target);
-    closeSync(source);
-  }
-}
-
-/**
- * The copy of a run that was killed after it had changed the schema. A copy of the schema that the database still has
- * may be older than its data, and is not used.
- */
-function copyOfEarlierRun(file: string, from: number, to: number): string | null {
-  const copies = copiesOf(file).filter((path) => path.includes(`.before-${to}-`));
-  return copies.findLast((path) => schemaInHeader(path) < from) ?? null;
-}
-
-/** Copies from before migrations, oldest first. */
-export function copiesOf(file: string): string[] {
-  const prefix = `${basename(file)}.before-`;
-  return readdirSync(dirname(file))
-    .filter((name) => name.startsWith(prefix) && /^\d+-\d+$/.test(name.slice(prefix.length)))
-    .sort((a, b) => madeAt(a) - madeAt(b))
-    .map((name) => join(dirname(file), name));
-}
-
-/** When a copy was made, in epoch ms, by its name. */
-function madeAt(copy: string): number {
-  return Number(copy.slice(copy.lastIndexOf('-') + 1));
-}
-
-function removeOlderCopies(file: string, newest: string): string[] {
-  const older = copiesOf(file).filter((path) => path !== newest);
-  for (const path of older) rmSync(path);
-  return older;
 }

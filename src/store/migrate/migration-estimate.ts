@@ -1,20 +1,21 @@
-import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { closeSync, openSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Database, openConnection } from '../connection.ts';
-import { cloneFile, copyBytes } from './migrate.ts';
+import { type Database, openConnection, readNumber } from '../connection.ts';
+import { cloneFile, copyBytes, sampleFileOf, syncPath } from './files.ts';
 import { type Migration, migrationName, migrationsFrom, newestOf } from './migrations.ts';
-import { type Rebuild, rebuildDatabase, sampleFileOf } from './rebuild.ts';
+import { rebuildDatabase } from './rebuild.ts';
+import type { Rebuild } from './rebuild-plan.ts';
 
 /**
- * What a migration will take, measured: the newest rows of every table are copied to a small database beside the real
- * one, which is then migrated. Sizes and times are multiplied by the number of rows.
+ * The measured time and space of a migration: the newest rows of every table are copied to a small database in the same
+ * directory, which is then migrated. Sizes and times are multiplied by the number of rows.
  */
 export interface MigrationEstimate {
   /** The schema of the database. */
   from: number;
   /** The schema of this program. */
   to: number;
-  /** `0021-compact-rows`. */
+  /** Names of the migrations: `0021-compact-rows`. */
   steps: string[];
   rebuilds: boolean;
   /** Rows of all tables. */
@@ -22,7 +23,7 @@ export interface MigrationEstimate {
   databaseBytes: number;
   /** The size of the database afterwards. */
   newBytes: number;
-  /** For the copy, what the database grows by, and sorting. */
+  /** For the copy, the growth of the database, and sorting. */
   neededBytes: number;
   freeBytes: number;
   /** Whether the copy shares blocks with the database. */
@@ -32,18 +33,18 @@ export interface MigrationEstimate {
   dir: string;
 }
 
-/** Of each table. */
+/** Rows of each table. */
 const SAMPLE_ROWS = 10_000;
-/** Estimates are wrong by some percent. */
+/** Estimates are wrong by a few percent. */
 const MARGIN = 1.1;
-const LEAST_BYTES = 2 ** 20;
+const MIN_BYTES = 2 ** 20;
 
 interface TableSize {
   rows: number;
   sampled: number;
 }
 
-/** Null when the database has the newest schema or does not exist. Reads only; a daemon may be running. */
+/** Returns null when the database has the newest schema or does not exist. Reads only; a daemon may be running. */
 export function estimateMigration(file: string, migrations: readonly Migration[]): MigrationEstimate | null {
   const sample = sampleFileOf(file);
   removeSample(sample);
@@ -75,7 +76,7 @@ function takeSample(file: string, sample: string): Sample {
     db.exec('PRAGMA synchronous = OFF');
     db.exec('PRAGMA foreign_keys = OFF');
     db.prepare<[string]>('ATTACH ? AS old').run(file);
-    const from = number(db, 'PRAGMA old.user_version');
+    const from = readNumber(db, 'PRAGMA old.user_version');
     const tables = new Map<string, TableSize>();
     db.exec('BEGIN');
     const objects = db
@@ -110,13 +111,13 @@ function takeSample(file: string, sample: string): Sample {
 }
 
 /**
- * Rows of a large table. Where counting would read all of it, by the range of its first key column: rows are deleted at
- * the beginning of a range.
+ * Rows of a large table. Where counting would read all of it, they are estimated by the range of its first key column,
+ * because rows are deleted at the beginning of a range.
  */
 function estimateRows(db: Database, table: string, key: readonly string[], sampled: number): number {
   const [first = ''] = key;
   const range = (schema: string) =>
-    number(
+    readNumber(
       db,
       `SELECT (SELECT max("${first}") FROM ${schema}."${table}") - (SELECT min("${first}") FROM ${schema}."${table}") + 1`,
     );
@@ -131,7 +132,7 @@ function estimateRows(db: Database, table: string, key: readonly string[], sampl
     .pluck();
   if (indexes.get(table) === 0 && isNumber.get(table, first) === 1)
     return Math.round((sampled / range('main')) * range('old'));
-  return number(db, `SELECT count(*) FROM old."${table}"`);
+  return readNumber(db, `SELECT count(*) FROM old."${table}"`);
 }
 
 function keyOf(db: Database, table: string): string[] {
@@ -163,16 +164,16 @@ function measure({ file, sample, from, to, tables, steps }: Measurement): Migrat
         rebuildDatabase(step.rebuild, { file: sample, keepAs: null, withoutChecks: true });
       else runInPlace(sample, step.sql, step.version);
     }
-    sync(sample);
+    syncPath(sample);
   });
   const after = sizesOf(sample, tables, rebuild);
   const newBytes = rebuild === null ? databaseBytes + Math.max(0, after.total - before.total) : after.total;
-  // Steps before a rebuild, and a migration without one, need a copy of their own.
+  // Steps before a rebuild, and a migration without one, need a copy: a rebuild keeps the old file instead.
   const copies = steps[0]?.kind !== 'rebuild';
   const added = rebuild === null ? newBytes - databaseBytes : newBytes;
   const copied = copies && !clones ? databaseBytes : 0;
-  const written = Math.max(after.total - (rebuild === null ? before.total : 0), LEAST_BYTES);
-  const sampleWritten = Math.max(after.sample - (rebuild === null ? before.sample : 0), LEAST_BYTES / 4);
+  const written = Math.max(after.total - (rebuild === null ? before.total : 0), MIN_BYTES);
+  const sampleWritten = Math.max(after.sample - (rebuild === null ? before.sample : 0), MIN_BYTES / 4);
   return {
     from,
     to,
@@ -181,7 +182,7 @@ function measure({ file, sample, from, to, tables, steps }: Measurement): Migrat
     rows: [...tables.values()].reduce((sum, { rows }) => sum + rows, 0),
     databaseBytes,
     newBytes,
-    neededBytes: Math.ceil(copied + (added + after.largestIndex) * MARGIN + LEAST_BYTES),
+    neededBytes: Math.ceil(copied + (added + after.largestIndex) * MARGIN + MIN_BYTES),
     freeBytes: freeBytesOf(dirname(file)),
     clones,
     seconds: migrating * Math.max(1, written / sampleWritten) + (copies ? copySeconds * databaseBytes : 0),
@@ -189,7 +190,7 @@ function measure({ file, sample, from, to, tables, steps }: Measurement): Migrat
   };
 }
 
-/** Bytes that this user can write in `dir`. */
+/** Free bytes of the file system of `dir` for this user. */
 export function freeBytesOf(dir: string): number {
   const { bavail, bsize } = statfsSync(dir);
   return bavail * bsize;
@@ -216,12 +217,6 @@ function secondsOf(work: () => void): number {
   return (performance.now() - began) / 1000;
 }
 
-function sync(file: string): void {
-  const fd = openSync(file, 'r+');
-  fsyncSync(fd);
-  closeSync(fd);
-}
-
 interface Sizes {
   /** Of the whole database. */
   total: number;
@@ -231,11 +226,11 @@ interface Sizes {
   largestIndex: number;
 }
 
-/** A table or index is to that of the sample as its rows are. */
+/** The size of a table or index is that of the sample multiplied by the ratio of the numbers of rows. */
 function sizesOf(sample: string, tables: ReadonlyMap<string, TableSize>, rebuild: Rebuild | null): Sizes {
   const db = openConnection(sample, {});
   try {
-    const copies = rebuild?.copies?.(number(db, 'PRAGMA user_version')) ?? {};
+    const copies = rebuild?.copies?.(readNumber(db, 'PRAGMA user_version')) ?? {};
     const trees = db
       .prepare<[], { name: string; type: string; owner: string; bytes: number }>(
         `SELECT d.name, s.type, s.tbl_name AS owner, d.pgsize AS bytes FROM dbstat AS d
@@ -254,8 +249,4 @@ function sizesOf(sample: string, tables: ReadonlyMap<string, TableSize>, rebuild
   } finally {
     db.close();
   }
-}
-
-function number(db: Database, sql: string): number {
-  return db.prepare<[], number>(sql).pluck().get() ?? 0;
 }

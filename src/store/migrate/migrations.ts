@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { COMPACT_ROWS } from '../migrations/0021-compact-rows.ts';
-import type { Rebuild } from './rebuild.ts';
+import type { Rebuild } from './rebuild-plan.ts';
 
 /**
  * The migrations of this program: `migrations/NNNN-name.sql` changes the database in place, a rebuild creates a new
  * file (`rebuild.ts`). A rebuild is a module `migrations/NNNN-name.ts` that is listed in REBUILDS; the SQL of its schema
- * is beside it in `NNNN-name.tables.sql` and `NNNN-name.indexes.sql`.
+ * is in `migrations/NNNN-name.tables.sql` and `migrations/NNNN-name.indexes.sql`.
  */
 export type Migration = SqlMigration | RebuildMigration;
 
@@ -58,8 +58,8 @@ export function newestOf(migrations: readonly Migration[]): number {
 }
 
 /**
- * The migrations that bring a database of schema `found` up to date, in order. A rebuild that can read the schema
- * replaces all migrations before it; a new database begins with the schema of the last rebuild.
+ * The migrations from schema `found` to the newest, in order. A rebuild that can read the schema replaces all migrations
+ * before it; a new database (`found` is 0) begins with the schema of the last rebuild.
  */
 export function migrationsFrom(found: number, migrations: readonly Migration[]): Migration[] {
   const ahead = migrations.filter(({ version }) => version > found);

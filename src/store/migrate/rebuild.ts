@@ -1,100 +1,26 @@
-import {
-  chownSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readdirSync,
-  readSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { type Database, openConnection } from '../connection.ts';
+import { closeSync, openSync, renameSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { type Database, openConnection, readNumber } from '../connection.ts';
 import { StoreFault } from '../failure.ts';
+import { keepOld, keepOwner, newFileOf, syncPath } from './files.ts';
+import {
+  type CopyPlan,
+  countOf,
+  type FileFormat,
+  planCopies,
+  quoted,
+  type Rebuild,
+  type SqlValue,
+} from './rebuild-plan.ts';
 
 /**
- * Rebuilds a database into a new file with another schema. The new file is written beside the old one, checked,
- * synced and renamed over it, so that a process that is killed at any moment leaves either the old database or the
- * new one, complete. The old file stays as the copy from before the migration.
- *
- * Files, `FILE` being the database:
- *
- *     FILE.new         being built; removed by `removeLeftovers`
- *     FILE.before-…    a hard link to the old database, created before FILE.new is renamed to FILE. While both names
- *                      are links to one file the rename has not happened, and `removeLeftovers` removes the link.
+ * Rebuilds a database into a new file with another schema. The new file is written in the directory of the old one,
+ * checked, synced and renamed over it, so that a process that is killed at any moment leaves either the old database or
+ * the new one, complete. The old file stays as the copy from before the migration (files.ts).
  *
  * The connection locks the old database exclusively until the rename is done, and takes it out of WAL mode first:
  * no other process can have it open, and there is no log that could be applied to the new file.
  */
-export interface Rebuild extends FileFormat {
-  /** The schema that it creates. */
-  version: number;
-  /** `compact-rows`; in log lines. */
-  name: string;
-  /** The oldest schema that `copies` can read. Migrations between it and `version` are not run before a rebuild. */
-  from: number;
-  /** Creates all tables, and whatever must be in them from the start. */
-  tables: string;
-  /** Creates all indexes and triggers; runs after the rows have been copied. */
-  indexes: string;
-  /**
-   * How tables of the new schema get their rows, by name; `schema` is that of the old database. A table that is not
-   * named is copied as it is, by the columns that both schemas have. Tables are copied in the order in which `tables`
-   * creates them, so that a copy can join what was copied before it (`main.accounts`).
-   */
-  copies?(schema: number): Readonly<Record<string, TableCopy>>;
-  /** Tables of the old schema whose rows are not copied anywhere. */
-  dropped?: readonly string[];
-  /** SQL functions for `copies`; they must be deterministic. */
-  functions?: Readonly<Record<string, (...values: SqlValue[]) => SqlValue>>;
-}
-
-/** What can only be set before the first table is created. */
-export interface FileFormat {
-  /** In bytes; default: SQLite's own, 4096. */
-  pageSize?: number;
-  /** Default: incremental. */
-  autoVacuum?: 'none' | 'incremental';
-}
-
-export type SqlValue = string | number | bigint | Buffer | null;
-
-export type TableCopy = ColumnCopy | SelectCopy;
-
-/** Each row of the old table becomes one row of the new one. */
-export interface ColumnCopy {
-  /** The old table; default: the one of the same name. */
-  from?: string;
-  /**
-   * Values of columns as SQL expressions over `o`, the row of the old table. Columns that are not named here have the
-   * value of the old column of the same name.
-   */
-  columns?: Readonly<Record<string, string>>;
-  /** Joins after `FROM old.<table> AS o`; each must yield exactly one row for a row of the old table. */
-  join?: string;
-  /** Rows for which this is not true are left out. */
-  where?: string;
-  /** Columns of the old table whose values are not copied. */
-  dropped?: readonly string[];
-}
-
-/** Rows of the new table from any SELECT over the old database. */
-export interface SelectCopy {
-  /** The old table that is read in ranges of its key. */
-  from: string;
-  /** The columns of the range; default: the rowid or the primary key. A prefix of it, where a SELECT groups rows. */
-  key?: readonly string[];
-  /** Of the new table, in the order of the SELECT. */
-  into: readonly string[];
-  /** The SELECT; `range` is a condition on the columns of `key` of the table `o`, which it must contain. */
-  select(range: string): string;
-  /** SELECT of the number of rows that the new table must have. */
-  count: string;
-}
-
 export type RebuildStep = 'copy' | 'index' | 'check' | 'sync' | 'linked' | 'renamed' | 'done';
 
 export interface RebuildProgress {
@@ -116,7 +42,7 @@ export interface RebuildOptions {
   busyTimeoutMs?: number;
   /** Rows that are copied between two calls of `onProgress`. */
   chunkRows?: number;
-  /** Of a part of a database, in which rows may be missing. */
+  /** Without the checks of rows and foreign keys: for a sample, in which rows are missing. */
   withoutChecks?: boolean;
 }
 
@@ -124,74 +50,6 @@ const CHUNK_ROWS = 5000;
 const BUSY_TIMEOUT_MS = 5000;
 /** 64 MiB: unique constraints of tables are filled in random order. Sorting for an index uses as much. */
 const CACHE_KIB = 65_536;
-/** SQLite opens its files beside a database under these names. */
-const COMPANIONS = ['-wal', '-shm', '-journal'] as const;
-
-export function newFileOf(file: string): string {
-  return `${file}.new`;
-}
-
-/**
- * Removes what an interrupted migration left beside the database. The caller holds the daemon lock, and has no
- * connection to the database.
- */
-export function removeLeftovers(file: string): string[] {
-  const partial = newFileOf(file);
-  // Only without hard links, between the two renames. Opening the missing database may have created an empty file.
-  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
-  if (size === 0 && existsSync(partial) && schemaInHeader(partial) > 0) {
-    renameSync(partial, file);
-    syncPath(dirname(file));
-  }
-  const leftovers = [partial, ...COMPANIONS.map((suffix) => partial + suffix)].filter((path) =>
-    existsSync(path),
-  );
-  const copies = `${basename(file)}.before-`;
-  const current = statSync(file, { throwIfNoEntry: false });
-  for (const name of readdirSync(dirname(file))) {
-    if (!name.startsWith(copies)) continue;
-    const path = join(dirname(file), name);
-    const { ino, dev } = statSync(path);
-    // A link to the database itself is no copy: it would change with it.
-    const isLink = current !== undefined && current.ino === ino && current.dev === dev;
-    if (isLink || name.endsWith(PARTIAL)) leftovers.push(path);
-  }
-  leftovers.push(...samplesOf(file));
-  for (const path of leftovers) rmSync(path, { force: true });
-  return leftovers;
-}
-
-/** Parts of the database that an estimate was made with. */
-export function sampleFileOf(file: string): string {
-  return `${file}.sample-${process.pid}`;
-}
-
-function samplesOf(file: string): string[] {
-  return readdirSync(dirname(file))
-    .filter((name) => name.startsWith(`${basename(file)}.sample-`))
-    .map((name) => join(dirname(file), name));
-}
-
-/** Where `PRAGMA user_version` is: https://sqlite.org/fileformat2.html §1.3. */
-const USER_VERSION_AT = 60;
-
-/**
- * The schema of a database that no connection has open: closing a file gives up the locks that this process has on it.
- * 0 for a rebuild that is not complete.
- */
-export function schemaInHeader(file: string): number {
-  const fd = openSync(file, 'r');
-  try {
-    const field = Buffer.alloc(4);
-    return readSync(fd, field, 0, field.length, USER_VERSION_AT) < field.length ? 0 : field.readInt32BE();
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** Names a copy that is not yet complete. */
-export const PARTIAL = '.partial';
-
 /**
  * Replaces the database by one with the schema of `rebuild`. The caller holds the daemon lock, has called
  * `removeLeftovers`, and has no connection to the database. Throws when another process does; the old database is
@@ -203,7 +61,7 @@ export function rebuildDatabase(rebuild: Rebuild, options: RebuildOptions): void
   const db = openNew(rebuild, partial);
   try {
     attachOld(db, file, options.busyTimeoutMs ?? BUSY_TIMEOUT_MS);
-    const found = number(db, 'PRAGMA old.user_version');
+    const found = readNumber(db, 'PRAGMA old.user_version');
     if (found < rebuild.from || found >= rebuild.version)
       throw new Error(`rebuild ${rebuild.version} reads schemas from ${rebuild.from} on, not ${found}`);
     for (const [name, call] of Object.entries(rebuild.functions ?? {}))
@@ -219,7 +77,14 @@ export function rebuildDatabase(rebuild: Rebuild, options: RebuildOptions): void
     keepOwner(file, partial);
     onProgress({ step: 'sync', item: basename(partial), done: 0, total: 1 });
     syncPath(partial);
-    swap({ file, partial, keepAs }, onProgress);
+    if (keepAs !== null) {
+      keepOld(file, keepAs);
+      syncPath(dirname(file));
+      onProgress({ step: 'linked', item: basename(keepAs), done: 1, total: 2 });
+    }
+    renameSync(partial, file);
+    syncPath(dirname(file));
+    onProgress({ step: 'renamed', item: basename(file), done: 2, total: 2 });
   } finally {
     // Releases the lock on the old file: only now may other processes open the database.
     db.close();
@@ -237,12 +102,12 @@ export function setFileFormat(db: Database, { pageSize, autoVacuum = 'incrementa
   db.exec(`PRAGMA auto_vacuum = ${autoVacuum}`);
 }
 
-/** Nothing is flushed and nothing can be rolled back: a file that is not complete is removed. */
+/** Opens the new file without flushes and rollback: a file that is not complete is removed. */
 function openNew(rebuild: Rebuild, partial: string): Database {
   closeSync(openSync(partial, 'wx', 0o600));
   const db = openConnection(partial, { timeout: 0 });
   setFileFormat(db, rebuild);
-  // Of this database only: without its name it would be the mode of the attached one, too.
+  // With its name: otherwise the pragma would change the attached database, too.
   db.exec('PRAGMA main.locking_mode = EXCLUSIVE');
   // SQLite's defensive mode forbids a database without a journal.
   db.unsafeMode(true);
@@ -278,127 +143,6 @@ export function leaveWal(db: Database, schema: string): void {
   if (reached !== 'delete') throw new StoreFault('another process opened the database during the migration');
 }
 
-interface CopyPlan {
-  table: string;
-  from: string;
-  key: readonly string[];
-  into: readonly string[];
-  select(range: string): string;
-  /** SELECT of the number of rows that the new table must have. */
-  count: string;
-}
-
-interface TableInfo {
-  name: string;
-  type: 'table' | 'virtual' | 'shadow' | 'view';
-  wr: number;
-}
-
-interface ColumnInfo {
-  name: string;
-  pk: number;
-  type: string;
-}
-
-function planCopies(db: Database, rebuild: Rebuild, schema: number): CopyPlan[] {
-  const copies = rebuild.copies?.(schema) ?? {};
-  const dropped = new Set(rebuild.dropped);
-  const catalog = { new: tablesOf(db, 'main'), old: tablesOf(db, 'old') };
-  const plans: CopyPlan[] = [];
-  for (const table of catalog.new.values()) {
-    const copy = copies[table.name] ?? {};
-    const from = catalog.old.get(copy.from ?? table.name);
-    if (from === undefined) {
-      if (copies[table.name] !== undefined)
-        throw new Error(`rebuild ${rebuild.version}: there is no table ${copy.from ?? table.name}`);
-      continue;
-    }
-    plans.push('select' in copy ? selectPlan(db, table, from, copy) : columnPlan(db, table, from, copy));
-  }
-  const read = new Set(plans.map(({ from }) => from));
-  const named = new Set([...catalog.new.keys(), ...read]);
-  for (const name of Object.keys(copies))
-    if (!catalog.new.has(name)) throw new Error(`rebuild ${rebuild.version}: no table ${name} is created`);
-  for (const name of catalog.old.keys())
-    if (!named.has(name) && !dropped.has(name))
-      throw new Error(`rebuild ${rebuild.version}: table ${name} would be lost`);
-  return plans;
-}
-
-/** Ordinary tables in the order of their creation. What a virtual table consists of is not copied. */
-function tablesOf(db: Database, schema: 'main' | 'old'): Map<string, TableInfo> {
-  const rows = db
-    .prepare<[], TableInfo>(
-      `SELECT l.name, l.type, l.wr FROM pragma_table_list AS l
-       JOIN ${schema}.sqlite_schema AS s ON s.name = l.name AND s.type = 'table'
-       WHERE l.schema = '${schema}' AND l.type = 'table' AND l.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-       ORDER BY s.rowid`,
-    )
-    .all();
-  return new Map(rows.map((row) => [row.name, row]));
-}
-
-function columnsOf(db: Database, schema: 'main' | 'old', table: string): ColumnInfo[] {
-  return db
-    .prepare<[string, string], ColumnInfo>('SELECT name, pk, type FROM pragma_table_info(?, ?) ORDER BY cid')
-    .all(table, schema);
-}
-
-/** The columns by which a table is read in order; a table with a rowid is read by that. */
-function keyOf(table: TableInfo, columns: readonly ColumnInfo[]): string[] {
-  if (table.wr === 0) return ['rowid'];
-  return columns
-    .filter(({ pk }) => pk > 0)
-    .sort((a, b) => a.pk - b.pk)
-    .map(({ name }) => name);
-}
-
-function selectPlan(db: Database, table: TableInfo, from: TableInfo, copy: SelectCopy): CopyPlan {
-  const key = copy.key ?? keyOf(from, columnsOf(db, 'old', from.name));
-  return { ...copy, table: table.name, from: from.name, key };
-}
-
-function columnPlan(db: Database, table: TableInfo, from: TableInfo, copy: ColumnCopy): CopyPlan {
-  const oldColumns = columnsOf(db, 'old', from.name);
-  const newColumns = columnsOf(db, 'main', table.name);
-  const oldNames = new Set(oldColumns.map(({ name }) => name));
-  const newNames = new Set(newColumns.map(({ name }) => name));
-  const given = copy.columns ?? {};
-  for (const name of Object.keys(given))
-    if (!newNames.has(name)) throw new Error(`table ${table.name} has no column ${name}`);
-  const dropped = new Set(copy.dropped);
-  for (const name of oldNames)
-    if (!newNames.has(name) && !dropped.has(name))
-      throw new Error(`column ${name} of table ${from.name} would be lost`);
-
-  const values = new Map<string, string>();
-  for (const { name } of newColumns) {
-    const value = given[name] ?? (oldNames.has(name) ? `o.${quoted(name)}` : undefined);
-    // A column that is new and has no value is left to its default.
-    if (value !== undefined) values.set(quoted(name), value);
-  }
-  if (hasHiddenRowid(table, newColumns) && hasHiddenRowid(from, oldColumns)) values.set('rowid', 'o.rowid');
-  const source = `old.${quoted(from.name)} AS o ${copy.join ?? ''}`;
-  const where = copy.where === undefined ? '' : `(${copy.where}) AND `;
-  const key = keyOf(from, oldColumns);
-  const order = key.map((column) => `o.${quoted(column)}`).join(', ');
-  return {
-    table: table.name,
-    from: from.name,
-    key,
-    into: [...values.keys()],
-    select: (range) =>
-      `SELECT ${[...values.values()].join(', ')} FROM ${source} WHERE ${where}${range} ORDER BY ${order}`,
-    count: countOf(from.name) + (copy.where === undefined ? '' : ` AS o WHERE ${copy.where}`),
-  };
-}
-
-/** Whether no column is an alias of the rowid. */
-function hasHiddenRowid({ wr }: TableInfo, columns: readonly ColumnInfo[]): boolean {
-  const keys = columns.filter(({ pk }) => pk > 0);
-  return wr === 0 && !(keys.length === 1 && keys[0]?.type.toUpperCase() === 'INTEGER');
-}
-
 /**
  * One transaction for each table: pages are written when the cache is full, not after each chunk. Returns the numbers
  * of rows of the old tables.
@@ -410,7 +154,7 @@ function copyTables(
   onProgress: (progress: RebuildProgress) => void,
 ): ReadonlyMap<string, number> {
   const sizes = new Map<string, number>();
-  for (const { from } of plans) if (!sizes.has(from)) sizes.set(from, number(db, countOf(from)));
+  for (const { from } of plans) if (!sizes.has(from)) sizes.set(from, readNumber(db, countOf(from)));
   const total = plans.reduce((sum, { from }) => sum + (sizes.get(from) ?? 0), 0);
   let done = 0;
   for (const plan of plans) {
@@ -423,10 +167,6 @@ function copyTables(
   }
   onProgress({ step: 'copy', item: '', done, total });
   return sizes;
-}
-
-function countOf(oldTable: string): string {
-  return `SELECT count(*) FROM old.${quoted(oldTable)}`;
 }
 
 /** Copies in ranges of the key that hold `chunkRows` rows of the old table, so that progress can be reported. */
@@ -467,10 +207,10 @@ function copyTable(db: Database, plan: CopyPlan, chunkRows: number, report: (row
   copy(`${tuple} > ${marks}`).run(...after);
 }
 
-/** A number that AUTOINCREMENT gave once is never given again, also where its row is deleted. */
+/** Copies the counters of AUTOINCREMENT: a number is never assigned again, even when its row is deleted. */
 function copySequences(db: Database, plans: readonly CopyPlan[]): void {
   const hasSequences = (schema: string) =>
-    number(db, `SELECT count(*) FROM ${schema}.sqlite_schema WHERE name = 'sqlite_sequence'`) > 0;
+    readNumber(db, `SELECT count(*) FROM ${schema}.sqlite_schema WHERE name = 'sqlite_sequence'`) > 0;
   if (!hasSequences('main') || !hasSequences('old')) return;
   const raise = db.prepare<[string, string]>(
     `UPDATE main.sqlite_sequence AS n SET seq = max(n.seq, o.seq)
@@ -488,7 +228,7 @@ function copySequences(db: Database, plans: readonly CopyPlan[]): void {
   }
 }
 
-/** One statement after the other, in the order of the text: its names and texts come from a database in memory. */
+/** Runs one statement of `indexes` after the other, in order. A database in memory parses the text into statements. */
 function buildIndexes(
   db: Database,
   { tables, indexes }: Rebuild,
@@ -496,7 +236,7 @@ function buildIndexes(
 ): void {
   const model = openConnection(':memory:', {});
   model.exec(tables);
-  const before = number(model, 'SELECT coalesce(max(rowid), 0) FROM sqlite_schema');
+  const before = readNumber(model, 'SELECT coalesce(max(rowid), 0) FROM sqlite_schema');
   model.exec(indexes);
   const statements = model
     .prepare<[number], { name: string; sql: string }>(
@@ -535,79 +275,21 @@ function checkCount(
   { table, from, count }: CopyPlan,
   oldRows: ReadonlyMap<string, number>,
 ): void {
-  const expected = (count === countOf(from) ? oldRows.get(from) : undefined) ?? number(db, count);
-  const rows = number(db, `SELECT count(*) FROM main.${quoted(table)}`);
+  const expected = (count === countOf(from) ? oldRows.get(from) : undefined) ?? readNumber(db, count);
+  const rows = readNumber(db, `SELECT count(*) FROM main.${quoted(table)}`);
   if (rows !== expected)
     throw new StoreFault(
       `the new table ${table} has ${rows} rows instead of ${expected}: nothing was changed`,
     );
 }
 
-/** Violations that the old database has, too, are no reason to refuse the new one. */
+/** Throws when the new database has more violations than the old one. */
 function checkForeignKeys(db: Database): void {
   const violations = (schema: string) =>
-    number(db, `SELECT count(*) FROM pragma_foreign_key_check(NULL, '${schema}')`);
+    readNumber(db, `SELECT count(*) FROM pragma_foreign_key_check(NULL, '${schema}')`);
   const found = violations('main');
   if (found > 0 && found > violations('old'))
     throw new StoreFault(
       `${found} rows of the new database refer to rows that do not exist: nothing was changed`,
     );
-}
-
-interface Swap {
-  file: string;
-  partial: string;
-  keepAs: string | null;
-}
-
-/** Errors of file systems without hard links. */
-const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
-
-/** Puts the new file in the place of the old one; `file` exists at every moment where hard links do. */
-function swap({ file, partial, keepAs }: Swap, onProgress: (progress: RebuildProgress) => void): void {
-  const dir = dirname(file);
-  if (keepAs !== null) {
-    keepOld(file, keepAs);
-    syncPath(dir);
-    onProgress({ step: 'linked', item: basename(keepAs), done: 1, total: 2 });
-  }
-  renameSync(partial, file);
-  syncPath(dir);
-  onProgress({ step: 'renamed', item: basename(file), done: 2, total: 2 });
-}
-
-function keepOld(file: string, keepAs: string): void {
-  try {
-    linkSync(file, keepAs);
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    if (!NO_LINKS.has(code)) throw error;
-    // Until the next rename there is no database under its name: see `removeLeftovers`.
-    renameSync(file, keepAs);
-  }
-}
-
-/** A migration that root starts must leave files that the daemon's user can open. */
-export function keepOwner(original: string, created: string): void {
-  const { uid, gid } = statSync(original);
-  const made = statSync(created);
-  if (process.getuid?.() === 0 && (made.uid !== uid || made.gid !== gid)) chownSync(created, uid, gid);
-}
-
-/** Flushes a file or a directory to disk. */
-export function syncPath(path: string): void {
-  const fd = openSync(path, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-function number(db: Database, sql: string): number {
-  return db.prepare<[], number>(sql).pluck().get() ?? 0;
-}
-
-function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
 }

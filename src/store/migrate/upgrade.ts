@@ -3,20 +3,14 @@ import { basename } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { databaseFileIn } from '../connection.ts';
 import { StoreFault } from '../failure.ts';
-import {
-  copiesOf,
-  type MigrationProgress,
-  type MigrationResult,
-  migrateDatabase,
-  schemaOf,
-} from './migrate.ts';
+import { copiesOf, removeLeftovers } from './files.ts';
+import { type MigrationProgress, type MigrationResult, migrateDatabase, schemaOf } from './migrate.ts';
 import { estimateMigration, type MigrationEstimate } from './migration-estimate.ts';
 import { knownMigrations, type Migration, newestOf } from './migrations.ts';
-import { removeLeftovers } from './rebuild.ts';
 
 /**
- * When and where a database is migrated: a small one by whichever program opens it, a large one by the daemon at its
- * start, in a thread, or by `postrider migrate`.
+ * When and where a database is migrated: a small one by the process that opens it, a large one by the daemon at its start,
+ * in a thread, or by `postrider migrate`.
  */
 
 /** Up to this size a migration takes a second or two. */
@@ -25,9 +19,9 @@ export const SMALL_DATABASE_BYTES = 64 * 2 ** 20;
 export interface SchemaState {
   /** 0: there is no database yet. */
   found: number;
-  /** The schema of this program. */
+  /** The newest schema of this program. */
   newest: number;
-  /** Of the database. */
+  /** Size of the database. */
   bytes: number;
 }
 
@@ -39,12 +33,12 @@ export function schemaState(dir: string, migrations: readonly Migration[] = know
   return state;
 }
 
-/** What the migration of the database in `dir` takes; null: it needs none. A daemon may be running. */
+/** Estimates the migration of the database in `dir`; null: it needs none. A daemon may be running. */
 export function estimateUpgrade(dir: string): MigrationEstimate | null {
   return estimateMigration(databaseFileIn(dir), knownMigrations());
 }
 
-/** The error of a database that a newer program has used. */
+/** The error for a database that a newer program has migrated. */
 export function newerSchema(file: string, { found, newest }: { found: number; newest: number }): StoreFault {
   const copies = copiesOf(file).filter((copy) => copy.includes(`.before-${found}-`));
   const remedy = copies.map(
@@ -63,8 +57,8 @@ export interface UpgradeOptions {
 }
 
 /**
- * Brings the database in `dir` up to date. The caller holds the daemon lock and has no connection to the database.
- * Throws StoreFault when there is not enough space; the database is then unchanged.
+ * Migrates the database in `dir` to the newest schema. The caller holds the daemon lock and has no connection to the
+ * database. Throws StoreFault when there is not enough space; the database is then unchanged.
  */
 export function upgradeDatabase(dir: string, options: UpgradeOptions = {}): MigrationResult {
   const { migrations = knownMigrations(), onEstimate, onProgress } = options;
@@ -104,7 +98,7 @@ export function formatBytes(bytes: number): string {
 
 export interface ThreadRequest {
   dir: string;
-  /** Not 0: stop at the next report of progress. */
+  /** Not 0: the migration stops at its next report of progress. */
   stop: Int32Array;
 }
 
@@ -116,7 +110,7 @@ export type ThreadMessage =
   | { kind: 'failed'; message: string; code: string | undefined; isFault: boolean };
 
 export interface ThreadedUpgradeOptions {
-  /** The program of the thread; default: the compiled one beside this file. */
+  /** The program of the thread; default: the compiled one in this directory. */
   script?: URL | undefined;
   onEstimate(estimate: MigrationEstimate): void;
   onProgress(progress: MigrationProgress): void;
@@ -125,8 +119,8 @@ export interface ThreadedUpgradeOptions {
 }
 
 /**
- * The same in a thread, so that the event loop stays free. Rejects with an AbortError when `signal` is aborted. The
- * thread of a migration that is building an index cannot be stopped; the process may be killed at any moment.
+ * Migrates like `upgradeDatabase`, in a thread, so that the event loop is not blocked. Rejects with an AbortError when
+ * `signal` is aborted. A thread that is building an index cannot be stopped; the process may be killed at any moment.
  */
 export async function upgradeInThread(
   dir: string,
@@ -160,7 +154,7 @@ export async function upgradeInThread(
   }
 }
 
-/** An error of the thread; its class and code tell whether the operator can fix it. */
+/** The error of the thread with its class and code, which decide whether it is reported as one the operator can fix. */
 function errorOf({ message, code, isFault }: Extract<ThreadMessage, { kind: 'failed' }>): Error {
   if (isFault) return new StoreFault(message);
   return Object.assign(new Error(message), code === undefined ? {} : { code });

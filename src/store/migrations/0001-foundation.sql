@@ -1,6 +1,6 @@
--- Accounts, domains, the queue and what happened to every message. Times are epoch ms; booleans 0 or 1.
+-- Accounts, domains, messages, the queue and events. Times are epoch ms; booleans 0 or 1.
 
--- Small facts about this database: the daemon's generation, whether the queue is paused.
+-- Values about this database: the daemon's generation, whether the queue is paused.
 CREATE TABLE settings (
   name  TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -18,7 +18,7 @@ CREATE TABLE accounts (
   updated_at      INTEGER NOT NULL
 ) STRICT;
 
--- Only the SHA-256 of a key is kept.
+-- Only the SHA-256 of a key is stored.
 CREATE TABLE api_keys (
   key_id     TEXT PRIMARY KEY,
   account_id TEXT NOT NULL REFERENCES accounts (account_id),
@@ -82,7 +82,7 @@ CREATE TABLE dkim_keys (
   domain_id   TEXT NOT NULL REFERENCES domains (domain_id) ON DELETE CASCADE,
   lane        TEXT NOT NULL CHECK (lane IN ('primary', 'secondary')),
   selector    TEXT NOT NULL,
-  -- active signs; pending waits to be seen in DNS; retiring signed until a rotation ended
+  -- active: signs; pending: not yet found in DNS; retiring: signed before the last rotation
   state       TEXT NOT NULL CHECK (state IN ('active', 'pending', 'retiring')),
   private_key BLOB NOT NULL,       -- PKCS #8 DER, sealed
   public_key  TEXT NOT NULL,       -- SubjectPublicKeyInfo DER, base64
@@ -90,14 +90,14 @@ CREATE TABLE dkim_keys (
   UNIQUE (domain_id, selector)
 ) STRICT;
 
--- What was asked to be sent, once for all copies of a request (mail/content.ts as JSON).
+-- The content of a request, one row for all its messages (mail/content.ts as JSON).
 CREATE TABLE contents (
   content_id INTEGER PRIMARY KEY,
   body       TEXT NOT NULL,
   created_at INTEGER NOT NULL
 ) STRICT;
 
--- One recipient each. AUTOINCREMENT: a purged number never comes again.
+-- One row per recipient. AUTOINCREMENT: the number of a deleted row is not assigned again.
 CREATE TABLE messages (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   message_id     TEXT NOT NULL UNIQUE,
@@ -130,7 +130,7 @@ CREATE INDEX messages_by_content ON messages (content_id);
 CREATE INDEX messages_by_job ON messages (job_id) WHERE job_id IS NOT NULL;
 CREATE INDEX messages_by_campaign ON messages (campaign_id, seq) WHERE campaign_id IS NOT NULL;
 
--- What is still to be delivered: one row a message, gone when the message is final. A lease holds the
+-- Messages to be delivered, one row per message until it is final. A lease is the
 -- generation of the daemon that took it; leases of older generations are void.
 CREATE TABLE queue (
   seq        INTEGER PRIMARY KEY REFERENCES messages (seq),
@@ -139,24 +139,24 @@ CREATE TABLE queue (
   domain_id  TEXT NOT NULL,
   destination TEXT NOT NULL,                              -- the recipient's domain
   due_at     INTEGER NOT NULL,
-  ready      INTEGER NOT NULL CHECK (ready IN (0, 1)),    -- due_at has come
+  ready      INTEGER NOT NULL CHECK (ready IN (0, 1)),    -- due_at is in the past
   lease      INTEGER
 ) STRICT;
 CREATE INDEX queue_ready ON queue (lane, account_id, destination, seq) WHERE ready = 1 AND lease IS NULL;
 CREATE INDEX queue_due ON queue (due_at) WHERE ready = 0;
 CREATE INDEX queue_by_domain ON queue (domain_id);
 
--- Every SMTP attempt of a message: the technical half of its timeline.
+-- Delivery attempts of messages.
 CREATE TABLE attempts (
   message_seq INTEGER NOT NULL REFERENCES messages (seq),
   attempt     INTEGER NOT NULL,
   at          INTEGER NOT NULL,
   lane        TEXT NOT NULL CHECK (lane IN ('primary', 'secondary', 'simulator')),
-  report      TEXT NOT NULL,       -- JSON: conclusion, stage, reply, classification, sessions
+  report      TEXT NOT NULL,       -- JSON: conclusion, classification, reply, sessions
   PRIMARY KEY (message_seq, attempt)
 ) STRICT, WITHOUT ROWID;
 
--- What happened, in order, for good: the feed that callers read. Fields of the message are joined in.
+-- Events in order, append-only: the feed that callers read. Fields of the message are joined.
 CREATE TABLE events (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
   event_id    TEXT NOT NULL,
@@ -170,7 +170,7 @@ CREATE TABLE events (
 CREATE INDEX events_by_account ON events (account_id, seq);
 CREATE INDEX events_by_message ON events (message_seq) WHERE message_seq IS NOT NULL;
 
--- Answers already given, for 24 hours.
+-- Responses to requests with an idempotency key, for 24 hours.
 CREATE TABLE idempotency (
   account_id  TEXT NOT NULL,
   endpoint    TEXT NOT NULL,
@@ -183,7 +183,7 @@ CREATE TABLE idempotency (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_by_expiry ON idempotency (expires_at);
 
--- Whom an account may not write to. The hash outlives the person's erasure.
+-- Recipients that an account may not send to. The hash remains after the person's erasure.
 CREATE TABLE suppressions (
   account_id     TEXT NOT NULL,
   recipient_hash TEXT NOT NULL,
@@ -195,7 +195,7 @@ CREATE TABLE suppressions (
   PRIMARY KEY (account_id, recipient_hash, stream, reason)
 ) STRICT, WITHOUT ROWID;
 
--- Bounces that suppress only when they come again: soft ones, and hard ones that one reply does not prove.
+-- Bounces that suppress a recipient only when they are repeated: soft ones, and hard ones that one reply does not prove.
 CREATE TABLE strikes (
   account_id     TEXT NOT NULL,
   recipient_hash TEXT NOT NULL,

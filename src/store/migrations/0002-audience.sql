@@ -1,4 +1,4 @@
--- The people an account writes to, what they consented to, and the groups they are in.
+-- Contacts of accounts, their consent, and their subscription groups.
 
 CREATE TABLE contacts (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -15,7 +15,7 @@ CREATE TABLE contacts (
   consent_n      INTEGER,          -- the entry of consents that holds now, null: there is none
   source         TEXT NOT NULL,    -- api, import
   added_by       TEXT NOT NULL,    -- an API key's id, or import
-  -- The first characters only, folded: what a search begins with. Short, so that an index keeps no one's name.
+  -- The first characters, folded, for searches by prefix. Short, so that no index contains a full name.
   email_key      TEXT,
   name_key       TEXT,
   last_name_key  TEXT,
@@ -31,7 +31,7 @@ CREATE INDEX contacts_by_email_key ON contacts (account_id, email_key) WHERE ema
 CREATE INDEX contacts_by_name_key ON contacts (account_id, name_key) WHERE name_key IS NOT NULL;
 CREATE INDEX contacts_by_last_name_key ON contacts (account_id, last_name_key) WHERE last_name_key IS NOT NULL;
 
--- Everything a person ever said about being written to, numbered; only ever added to.
+-- The consent history of a contact, numbered and append-only.
 CREATE TABLE consents (
   contact_seq INTEGER NOT NULL REFERENCES contacts (seq),
   n           INTEGER NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE consents (
   details     TEXT,
   ip_address  TEXT,
   user_agent  TEXT,
-  said_at     INTEGER NOT NULL,    -- when the person said it, as far as the caller knows
+  said_at     INTEGER NOT NULL,    -- when the person consented or withdrew, according to the caller
   recorded_at INTEGER NOT NULL,
   recorded_by TEXT NOT NULL,       -- an API key's id, import, or recipient
   PRIMARY KEY (contact_seq, n)
@@ -54,20 +54,20 @@ CREATE TABLE subscription_groups (
   name          TEXT NOT NULL,
   description   TEXT,
   is_active     INTEGER NOT NULL CHECK (is_active IN (0, 1)),
-  total_subscribers  INTEGER NOT NULL DEFAULT 0,    -- kept by whatever changes a membership
+  total_subscribers  INTEGER NOT NULL DEFAULT 0,    -- updated with every change of a membership
   active_subscribers INTEGER NOT NULL DEFAULT 0,
   import_status TEXT CHECK (import_status IN ('running', 'completed', 'interrupted')),   -- null: never
   tags          TEXT NOT NULL,     -- JSON array of strings
   unsubscribe_template_id     TEXT,
   report_abuse_template_id    TEXT,
   company_address_template_id TEXT,
-  deleted_at    INTEGER,           -- gone for callers; its memberships are being cleared away
+  deleted_at    INTEGER,           -- deleted for callers; its memberships are being deleted
   created_at    INTEGER NOT NULL,
   updated_at    INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX subscription_groups_by_account ON subscription_groups (account_id) WHERE deleted_at IS NULL;
 
--- Who is in which group, once each.
+-- Memberships of contacts in groups.
 CREATE TABLE subscriptions (
   group_seq       INTEGER NOT NULL REFERENCES subscription_groups (seq),
   contact_seq     INTEGER NOT NULL REFERENCES contacts (seq),
@@ -82,7 +82,7 @@ CREATE TABLE subscriptions (
 CREATE INDEX subscriptions_by_activity ON subscriptions (group_seq, is_active, contact_seq);
 CREATE INDEX subscriptions_by_contact ON subscriptions (contact_seq);
 
--- Who left a group. Outlives the membership and the person: only a word to the contrary removes it.
+-- Opt-outs from groups. They remain after the membership and the person are deleted, until the person subscribes again.
 CREATE TABLE group_opt_outs (
   group_seq      INTEGER NOT NULL REFERENCES subscription_groups (seq),
   recipient_hash TEXT NOT NULL,    -- email_<md5> or phone_<md5>
@@ -92,11 +92,11 @@ CREATE TABLE group_opt_outs (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX group_opt_outs_by_recipient ON group_opt_outs (recipient_hash);
 
--- How far an import of a file has come; committed with the rows themselves, so that it goes on where it stopped.
+-- Progress of an import, committed with the imported rows, so that it continues where it stopped.
 CREATE TABLE contact_imports (
   import_key  TEXT PRIMARY KEY,    -- SHA-256 over the file's identity, the account and the group
   account_id  TEXT NOT NULL,
-  at_byte     INTEGER NOT NULL,    -- the first that is not yet read
+  at_byte     INTEGER NOT NULL,    -- the first byte that is not yet read
   at_line     INTEGER NOT NULL,    -- lines before it
   counts      TEXT NOT NULL,       -- JSON
   report_bytes INTEGER NOT NULL,   -- of the report of rejected rows
@@ -104,15 +104,15 @@ CREATE TABLE contact_imports (
   updated_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Erasures that are not finished: what is still to be cleared of a person. Gone when nothing is left.
+-- Erasures that are not complete. A row is deleted when nothing is left to clear.
 CREATE TABLE erasures (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id  TEXT NOT NULL,
-  person      TEXT NOT NULL,       -- JSON: what to look for
-  before_message INTEGER NOT NULL, -- messages and events from these on are new business
+  person      TEXT NOT NULL,       -- JSON: the values to search for
+  before_message INTEGER NOT NULL, -- messages and events from these numbers on are not erased
   before_event   INTEGER NOT NULL,
-  at_message  INTEGER NOT NULL,    -- the last that was cleared
+  at_message  INTEGER NOT NULL,    -- the last message that was cleared
   created_at  INTEGER NOT NULL
 ) STRICT;
--- Refused sends and opt-outs: events about a person to whom no message leads.
+-- Events about a person without a message: refused sends and opt-outs.
 CREATE INDEX events_by_person ON events (account_id, data ->> '$.contactIdentifier') WHERE message_seq IS NULL;

@@ -1,6 +1,6 @@
--- Webhooks: whom an account wants told of its events, and what became of telling.
+-- Webhooks, their secrets, and the deliveries of events to them.
 
--- AUTOINCREMENT: deliveries of a deleted webhook are swept up later, so its number must never come again.
+-- AUTOINCREMENT: deliveries of a deleted webhook are deleted later, so its number must not be assigned again.
 CREATE TABLE webhooks (
   number        INTEGER PRIMARY KEY AUTOINCREMENT,
   webhook_id    TEXT NOT NULL UNIQUE,
@@ -10,7 +10,7 @@ CREATE TABLE webhooks (
   url           TEXT NOT NULL,
   events        TEXT NOT NULL,     -- JSON array of event kinds, or ["*"]
   is_active     INTEGER NOT NULL CHECK (is_active IN (0, 1)),
-  -- why it was turned off for its caller: the endpoint answered 410, or did nothing but fail
+  -- why the daemon deactivated it: the endpoint responded with 410, or calls failed for too long
   off_reason    TEXT CHECK (off_reason IN ('gone', 'failing')),
   failing_since INTEGER,           -- the first failure since the last success
   created_at    INTEGER NOT NULL,
@@ -18,7 +18,7 @@ CREATE TABLE webhooks (
 ) STRICT;
 CREATE INDEX webhooks_by_account ON webhooks (account_id, number);
 
--- What signs: the current secret, and those that a rotation left to sign along for a while.
+-- Secrets that sign calls: the current one, and older ones until they expire.
 CREATE TABLE webhook_secrets (
   secret_id  INTEGER PRIMARY KEY,
   webhook    INTEGER NOT NULL REFERENCES webhooks (number) ON DELETE CASCADE,
@@ -27,15 +27,15 @@ CREATE TABLE webhook_secrets (
 ) STRICT;
 CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (webhook);
 
--- One event to be told to one webhook; what is told is the event itself, so nobody's data is copied here.
+-- Deliveries of one event to one webhook. The payload is the event, so no personal data is copied here.
 CREATE TABLE webhook_deliveries (
   webhook       INTEGER NOT NULL,
   event_seq     INTEGER NOT NULL,
   delivery_id   TEXT NOT NULL UNIQUE,
-  -- ready: its time has come; waiting: it comes at due_at
+  -- ready: due; waiting: due at due_at
   state         TEXT NOT NULL CHECK (state IN ('ready', 'waiting', 'succeeded', 'failed')),
-  attempts      INTEGER NOT NULL,  -- all that were made
-  failures      INTEGER NOT NULL,  -- those of this round: the place in the schedule
+  attempts      INTEGER NOT NULL,  -- all calls
+  failures      INTEGER NOT NULL,  -- failed calls since the schedule began: the position in it
   due_at        INTEGER NOT NULL,
   attempted_at  INTEGER,
   response_code INTEGER,

@@ -1,4 +1,4 @@
--- Templates, what the compliance variables insert, and campaigns with their counts.
+-- Templates, compliance templates, and campaigns with their counts.
 
 CREATE TABLE templates (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -20,14 +20,14 @@ CREATE TABLE compliance_templates (
   account_id   TEXT NOT NULL REFERENCES accounts (account_id),
   name         TEXT NOT NULL,
   type         TEXT NOT NULL CHECK (type IN ('unsubscribe', 'report_abuse', 'company_address')),
-  domain       TEXT,               -- A-labels; null: for every From domain without one of its own
+  domain       TEXT,               -- A-labels; null: for every From domain without a default
   is_default   INTEGER NOT NULL CHECK (is_default IN (0, 1)),
   html_content TEXT NOT NULL,
   created_at   INTEGER NOT NULL,
   updated_at   INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX compliance_templates_by_account ON compliance_templates (account_id, seq);
--- One default for each type and domain; every send looks here.
+-- One default for each type and domain; every send reads it.
 CREATE UNIQUE INDEX compliance_templates_default ON compliance_templates (account_id, coalesce(domain, ''), type)
   WHERE is_default = 1;
 
@@ -43,10 +43,10 @@ CREATE TABLE campaigns (
 ) STRICT;
 CREATE INDEX campaigns_by_account ON campaigns (account_id, seq);
 
--- What happened to a campaign's mail, by hour: kept with every event, so that nobody has to count messages.
+-- Counts of a campaign's events by hour, updated with every event.
 CREATE TABLE campaign_counts (
   campaign_id    TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
-  hour           INTEGER NOT NULL, -- epoch ms of its beginning
+  hour           INTEGER NOT NULL, -- epoch ms at which the hour begins
   queued         INTEGER NOT NULL DEFAULT 0,
   sent           INTEGER NOT NULL DEFAULT 0,
   delivered      INTEGER NOT NULL DEFAULT 0,
@@ -62,7 +62,7 @@ CREATE TABLE campaign_counts (
   PRIMARY KEY (campaign_id, hour)
 ) STRICT, WITHOUT ROWID;
 
--- Clicks on each address of a campaign.
+-- Clicks on each URL of a campaign.
 CREATE TABLE campaign_links (
   campaign_id TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
   url         TEXT NOT NULL,

@@ -1,24 +1,24 @@
--- Mail in: what came back and was kept, warnings already told, and the reports of other servers.
+-- Incoming mail: stored messages, recorded delay warnings, and reports of other servers.
 
--- Whose return host is it? Asked for every recipient at the door.
+-- Finds the domain of a return host, for every recipient of incoming mail.
 CREATE INDEX domains_by_name ON domains (name);
 
--- Mail for the operator, and mail that came back and changed nothing.
+-- Mail for the operator, and returned mail that changed nothing.
 CREATE TABLE kept_mail (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   box            TEXT NOT NULL CHECK (box IN ('postmaster', 'abuse', 'bounce', 'feedback', 'unsubscribe', 'dmarc', 'tlsrpt')),
-  kind           TEXT NOT NULL,    -- what the parser took it for, or why it could not be read
+  kind           TEXT NOT NULL,    -- how the parser classified it, or why it could not be parsed
   recipient      TEXT NOT NULL,
   sender         TEXT NOT NULL,    -- of the envelope, '' for none
   remote_address TEXT NOT NULL,
-  message_seq    INTEGER,          -- the message it proved to be about
+  message_seq    INTEGER,          -- the message that it is about
   size           INTEGER NOT NULL,
   received_at    INTEGER NOT NULL,
-  raw            BLOB NOT NULL     -- its beginning, where it is long
+  raw            BLOB NOT NULL     -- its first 256 KiB
 ) STRICT;
 CREATE INDEX kept_mail_by_box ON kept_mail (box, seq);
 
--- Warnings already told: a server whose connection breaks sends its report again.
+-- Recorded delay warnings: a server whose connection breaks sends its report again.
 CREATE TABLE delay_notices (
   message_seq INTEGER NOT NULL,
   fingerprint BLOB NOT NULL,
@@ -27,10 +27,10 @@ CREATE TABLE delay_notices (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delay_notices_by_time ON delay_notices (at);
 
--- DMARC aggregate reports (RFC 9990): what receivers saw of mail in a domain's name, summed up by source.
+-- DMARC aggregate reports (RFC 9990): results of receivers for mail in a domain's name, by source.
 CREATE TABLE dmarc_reports (
   seq           INTEGER PRIMARY KEY,
-  domain        TEXT NOT NULL,     -- the one whose address it came to
+  domain        TEXT NOT NULL,     -- the domain of the address that received it
   policy_domain TEXT NOT NULL,
   organization  TEXT NOT NULL,
   report_id     TEXT NOT NULL,

@@ -1,10 +1,10 @@
--- Certificates that the public pages obtain for themselves, and the tries to get them.
+-- Certificates of the public pages, and the attempts to obtain them.
 CREATE TABLE certificates (
   host        TEXT PRIMARY KEY,    -- A-labels
   private_key BLOB,                -- sealed PEM; NULL, as the next two, until there is a certificate
   chain       TEXT,                -- PEM, the host's own certificate first
   not_after   INTEGER,
-  due_at      INTEGER NOT NULL,    -- not to be asked for before this
+  due_at      INTEGER NOT NULL,    -- when the next order begins
   tried_at    INTEGER NOT NULL,
   failures    INTEGER NOT NULL,
   last_error  TEXT

@@ -18,7 +18,7 @@ CREATE TABLE message_counts (
   PRIMARY KEY (account_id, slot)
 ) STRICT, WITHOUT ROWID;
 
--- Contacts of each account. An account may have millions: they are not counted one by one for each new one.
+-- Number of contacts of each account, which can be millions.
 CREATE TABLE contact_counts (
   account_id TEXT PRIMARY KEY,
   contacts   INTEGER NOT NULL

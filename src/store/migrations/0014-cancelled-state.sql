@@ -1,4 +1,4 @@
--- A cancelled message has a state of its own. The CHECK constraint is replaced in the schema text, which does not
+-- A cancelled message has a separate state. The CHECK constraint is replaced in the schema text, which does not
 -- touch the rows (https://sqlite.org/lang_altertable.html, "Making Other Kinds Of Table Schema Changes").
 PRAGMA writable_schema = ON;
 UPDATE sqlite_schema SET sql = replace(

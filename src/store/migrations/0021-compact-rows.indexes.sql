@@ -1,4 +1,4 @@
--- What is created after the rows were copied.
+-- Indexes and triggers, created after the rows were copied.
 
 CREATE INDEX api_keys_by_account ON api_keys (account_id);
 CREATE INDEX domain_groups_by_account ON domain_groups (account_id);

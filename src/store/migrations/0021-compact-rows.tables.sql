@@ -1,6 +1,7 @@
 -- The whole schema, for new databases and for those that are rebuilt (0021-compact-rows.ts).
 
--- What rows of messages, events and the queue hold for an id (store/id-numbers). A number outlives its resource.
+-- Numbers that stand for ids in rows of messages, events and the queue (store/rows/id-numbers). A number remains when
+-- its resource is deleted.
 CREATE TABLE account_numbers (
   number INTEGER PRIMARY KEY,
   id     TEXT NOT NULL UNIQUE
@@ -100,7 +101,7 @@ CREATE TABLE dkim_keys (
   domain_id   TEXT NOT NULL REFERENCES domains (domain_id) ON DELETE CASCADE,
   lane        TEXT NOT NULL CHECK (lane IN ('primary', 'secondary')),
   selector    TEXT NOT NULL,
-  -- active signs; pending waits to be seen in DNS; retiring signed until a rotation ended
+  -- active: signs; pending: not yet found in DNS; retiring: signed before the last rotation
   state       TEXT NOT NULL CHECK (state IN ('active', 'pending', 'retiring')),
   private_key BLOB NOT NULL,       -- PKCS #8 DER, sealed
   public_key  TEXT NOT NULL,       -- SubjectPublicKeyInfo DER, base64
@@ -110,19 +111,19 @@ CREATE TABLE dkim_keys (
 
 CREATE TABLE contents (
   content_id INTEGER PRIMARY KEY,
-  -- Before the body, which can be megabytes long.
+  -- Columns before the body, which can be megabytes long.
   created_at INTEGER NOT NULL,
   size       INTEGER,              -- octets of the JSON; null: octet_length(body)
-  -- Not null: the content is one copy's part, the rest is in shared_contents, and size is that of both together.
+  -- Not null: the content is the part of one copy, the rest is in shared_contents, and size is that of both parts.
   shared_id  INTEGER,
   body       ANY NOT NULL          -- mail/stored-content.ts
 ) STRICT;
 
 CREATE TABLE messages (
   seq                INTEGER PRIMARY KEY AUTOINCREMENT,
-  -- Keys are octets (store/row-keys), or the text that has not the usual shape.
+  -- Keys are octets (store/rows/row-keys), or text without the usual shape.
   message_key        ANY NOT NULL UNIQUE,
-  -- Numbers (store/id-numbers), or the id of a resource that was deleted before there were numbers.
+  -- Numbers (store/rows/id-numbers), or the id of a resource that was deleted before numbers existed.
   account            ANY NOT NULL,
   content_id         INTEGER NOT NULL,
   use_case_code      INTEGER NOT NULL CHECK (use_case_code IN (0, 1)),           -- tx, mk
@@ -158,7 +159,7 @@ CREATE TABLE queue (
   domain       ANY NOT NULL,
   destination  TEXT NOT NULL,                                                      -- the recipient's domain
   due_at       INTEGER NOT NULL,
-  ready        INTEGER NOT NULL CHECK (ready IN (0, 1)),                           -- due_at has come
+  ready        INTEGER NOT NULL CHECK (ready IN (0, 1)),                           -- due_at is in the past
   lease        INTEGER,
   campaign_seq INTEGER
 ) STRICT;
@@ -168,7 +169,7 @@ CREATE TABLE attempts (
   attempt     INTEGER NOT NULL,
   at          INTEGER NOT NULL,
   lane_code   INTEGER NOT NULL CHECK (lane_code IN (0, 1, 2)),                     -- primary, secondary, simulator
-  report      BLOB NOT NULL,                                                       -- packed JSON (store/packed-json)
+  report      BLOB NOT NULL,                                                       -- packed JSON (store/rows/packed-json)
   PRIMARY KEY (message_seq, attempt)
 ) STRICT, WITHOUT ROWID;
 
@@ -218,7 +219,7 @@ CREATE TABLE contacts (
   consent_n      INTEGER,          -- the entry of consents that holds now, null: there is none
   source         TEXT NOT NULL,    -- api, import
   added_by       TEXT NOT NULL,    -- an API key's id, or import
-  -- The first characters only, folded: what a search begins with. Short, so that an index keeps no one's name.
+  -- The first characters, folded, for searches by prefix. Short, so that no index contains a full name.
   email_key      TEXT,
   name_key       TEXT,
   last_name_key  TEXT,
@@ -237,7 +238,7 @@ CREATE TABLE consents (
   details     TEXT,
   ip_address  TEXT,
   user_agent  TEXT,
-  said_at     INTEGER,    -- when the person said it, as far as the caller knows
+  said_at     INTEGER,    -- when the person consented or withdrew, according to the caller
   recorded_at INTEGER NOT NULL,
   recorded_by TEXT NOT NULL,       -- an API key's id, import, or recipient
   PRIMARY KEY (contact_seq, n)
@@ -250,14 +251,14 @@ CREATE TABLE subscription_groups (
   name          TEXT NOT NULL,
   description   TEXT,
   is_active     INTEGER NOT NULL CHECK (is_active IN (0, 1)),
-  total_subscribers  INTEGER NOT NULL DEFAULT 0,    -- kept by whatever changes a membership
+  total_subscribers  INTEGER NOT NULL DEFAULT 0,    -- updated with every change of a membership
   active_subscribers INTEGER NOT NULL DEFAULT 0,
   import_status TEXT CHECK (import_status IN ('running', 'completed', 'interrupted')),   -- null: never
   tags          TEXT NOT NULL,     -- JSON array of strings
   unsubscribe_template_id     TEXT,
   report_abuse_template_id    TEXT,
   company_address_template_id TEXT,
-  deleted_at    INTEGER,           -- gone for callers; its memberships are being cleared away
+  deleted_at    INTEGER,           -- deleted for callers; its memberships are being deleted
   created_at    INTEGER NOT NULL,
   updated_at    INTEGER NOT NULL
 ) STRICT;
@@ -285,7 +286,7 @@ CREATE TABLE group_opt_outs (
 CREATE TABLE contact_imports (
   import_key  TEXT PRIMARY KEY,    -- SHA-256 over the file's identity, the account and the group
   account_id  TEXT NOT NULL,
-  at_byte     INTEGER NOT NULL,    -- the first that is not yet read
+  at_byte     INTEGER NOT NULL,    -- the first byte that is not yet read
   at_line     INTEGER NOT NULL,    -- lines before it
   counts      TEXT NOT NULL,       -- JSON
   report_bytes INTEGER NOT NULL,   -- of the report of rejected rows
@@ -296,10 +297,10 @@ CREATE TABLE contact_imports (
 CREATE TABLE erasures (
   seq         INTEGER PRIMARY KEY AUTOINCREMENT,
   account_id  TEXT NOT NULL,
-  person      TEXT NOT NULL,       -- JSON: what to look for
-  before_message INTEGER NOT NULL, -- messages and events from these on are new business
+  person      TEXT NOT NULL,       -- JSON: the values to search for
+  before_message INTEGER NOT NULL, -- messages and events from these numbers on are not erased
   before_event   INTEGER NOT NULL,
-  at_message  INTEGER NOT NULL,    -- the last that was cleared
+  at_message  INTEGER NOT NULL,    -- the last message that was cleared
   created_at  INTEGER NOT NULL
 ) STRICT;
 
@@ -312,7 +313,7 @@ CREATE TABLE webhooks (
   url           TEXT NOT NULL,
   events        TEXT NOT NULL,     -- JSON array of event kinds, or ["*"]
   is_active     INTEGER NOT NULL CHECK (is_active IN (0, 1)),
-  -- why it was turned off for its caller: the endpoint answered 410, or did nothing but fail
+  -- why the daemon deactivated it: the endpoint responded with 410, or calls failed for too long
   off_reason    TEXT CHECK (off_reason IN ('gone', 'failing')),
   failing_since INTEGER,           -- the first failure since the last success
   created_at    INTEGER NOT NULL,
@@ -330,10 +331,10 @@ CREATE TABLE webhook_deliveries (
   webhook       INTEGER NOT NULL,
   event_seq     INTEGER NOT NULL,
   delivery_id   TEXT NOT NULL UNIQUE,
-  -- ready: its time has come; waiting: it comes at due_at
+  -- ready: due; waiting: due at due_at
   state         TEXT NOT NULL CHECK (state IN ('ready', 'waiting', 'succeeded', 'failed')),
-  attempts      INTEGER NOT NULL,  -- all that were made
-  failures      INTEGER NOT NULL,  -- those of this round: the place in the schedule
+  attempts      INTEGER NOT NULL,  -- all calls
+  failures      INTEGER NOT NULL,  -- failed calls since the schedule began: the position in it
   due_at        INTEGER NOT NULL,
   attempted_at  INTEGER,
   response_code INTEGER,
@@ -362,7 +363,7 @@ CREATE TABLE compliance_templates (
   account_id   TEXT NOT NULL REFERENCES accounts (account_id),
   name         TEXT NOT NULL,
   type         TEXT NOT NULL CHECK (type IN ('unsubscribe', 'report_abuse', 'company_address')),
-  domain       TEXT,               -- A-labels; null: for every From domain without one of its own
+  domain       TEXT,               -- A-labels; null: for every From domain without a default
   is_default   INTEGER NOT NULL CHECK (is_default IN (0, 1)),
   html_content TEXT NOT NULL,
   created_at   INTEGER NOT NULL,
@@ -382,7 +383,7 @@ CREATE TABLE campaigns (
 
 CREATE TABLE campaign_counts (
   campaign_id    TEXT NOT NULL REFERENCES campaigns (campaign_id) ON DELETE CASCADE,
-  hour           INTEGER NOT NULL, -- epoch ms of its beginning
+  hour           INTEGER NOT NULL, -- epoch ms at which the hour begins
   queued         INTEGER NOT NULL DEFAULT 0,
   sent           INTEGER NOT NULL DEFAULT 0,
   delivered      INTEGER NOT NULL DEFAULT 0,
@@ -421,14 +422,14 @@ CREATE TABLE suppressions (
 CREATE TABLE kept_mail (
   seq            INTEGER PRIMARY KEY AUTOINCREMENT,
   box            TEXT NOT NULL CHECK (box IN ('postmaster', 'abuse', 'bounce', 'feedback', 'unsubscribe', 'dmarc', 'tlsrpt')),
-  kind           TEXT NOT NULL,    -- what the parser took it for, or why it could not be read
+  kind           TEXT NOT NULL,    -- how the parser classified it, or why it could not be parsed
   recipient      TEXT NOT NULL,
   sender         TEXT NOT NULL,    -- of the envelope, '' for none
   remote_address TEXT NOT NULL,
-  message_seq    INTEGER,          -- the message it proved to be about
+  message_seq    INTEGER,          -- the message that it is about
   size           INTEGER NOT NULL,
   received_at    INTEGER NOT NULL,
-  raw            BLOB NOT NULL,     -- its beginning, where it is long
+  raw            BLOB NOT NULL,     -- its first 256 KiB
   network TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
@@ -441,7 +442,7 @@ CREATE TABLE delay_notices (
 
 CREATE TABLE dmarc_reports (
   seq           INTEGER PRIMARY KEY,
-  domain        TEXT NOT NULL,     -- the one whose address it came to
+  domain        TEXT NOT NULL,     -- the domain of the address that received it
   policy_domain TEXT NOT NULL,
   organization  TEXT NOT NULL,
   report_id     TEXT NOT NULL,
@@ -496,20 +497,20 @@ CREATE TABLE campaign_sends (
   account_id     TEXT NOT NULL,
   job_id         TEXT NOT NULL UNIQUE,
   subscription_group_id TEXT NOT NULL,
-  scheduled_at   INTEGER,          -- null: at once
-  per_hour       INTEGER,          -- null: as fast as mail leaves
+  scheduled_at   INTEGER,          -- null: immediately
+  per_hour       INTEGER,          -- null: as fast as messages are delivered
   members        INTEGER,          -- active ones when sending began; null: it has not begun
   last_seq       INTEGER,          -- contacts after this one joined too late
-  at_seq         INTEGER NOT NULL DEFAULT 0,    -- the last contact that was dealt with
+  at_seq         INTEGER NOT NULL DEFAULT 0,    -- the last contact that was processed
   queued         INTEGER NOT NULL DEFAULT 0,    -- members with a message
-  without_email  INTEGER NOT NULL DEFAULT 0,    -- members without: why
+  without_email  INTEGER NOT NULL DEFAULT 0,    -- members without a message, by reason
   not_eligible   INTEGER NOT NULL DEFAULT 0,
   not_renderable INTEGER NOT NULL DEFAULT 0,
-  next_at        INTEGER NOT NULL, -- nothing is queued before
-  open           INTEGER NOT NULL CHECK (open IN (0, 1)),    -- something is left to do
+  next_at        INTEGER NOT NULL, -- no message is queued before this time
+  open           INTEGER NOT NULL CHECK (open IN (0, 1)),    -- 1: not complete
   paused_reason  TEXT,             -- why the service paused it; null: it did not
   started_at     INTEGER,
-  finished_at    INTEGER,          -- sent, or cancelled
+  finished_at    INTEGER,          -- when it was sent completely or cancelled
   created_at     INTEGER NOT NULL
 ) STRICT;
 
@@ -523,7 +524,7 @@ CREATE TABLE certificates (
   private_key BLOB,                -- sealed PEM; NULL, as the next two, until there is a certificate
   chain       TEXT,                -- PEM, the host's own certificate first
   not_after   INTEGER,
-  due_at      INTEGER NOT NULL,    -- not to be asked for before this
+  due_at      INTEGER NOT NULL,    -- when the next order begins
   tried_at    INTEGER NOT NULL,
   failures    INTEGER NOT NULL,
   last_error  TEXT

@@ -1,4 +1,4 @@
-import type { Rebuild, SqlValue, TableCopy } from '../migrate/rebuild.ts';
+import type { Rebuild, SqlValue, TableCopy } from '../migrate/rebuild-plan.ts';
 import { packJson } from '../rows/packed-json.ts';
 import {
   ATTEMPT_LANE_CODES,
@@ -112,5 +112,5 @@ function codesFor(codes: Codes<string>): (value: SqlValue) => SqlValue {
 
 function text(value: SqlValue): string {
   if (typeof value === 'string') return value;
-  throw new Error(`${typeof value} instead of a text`);
+  throw new Error(`expected a text, found ${typeof value}`);
 }

@@ -1,23 +1,23 @@
 import type { Database } from '../database.ts';
 
 /**
- * The time budget of reads on one connection. better-sqlite3 has no interrupt, and nothing from outside ends a
- * statement that runs. So every condition of a reading statement gets `within_budget()` in front, a function that
- * throws when the time is over and is true otherwise. It names no column, so it changes no plan; SQLite calls it for
- * each row that it looks at (about 50 ns).
+ * The time budget of reads on one connection. better-sqlite3 has no interrupt, so a running statement cannot be ended from
+ * outside. Therefore each condition of a reading statement begins with `within_budget()`, a function that throws after
+ * the budget and returns true before. It names no column, so it changes no plan; SQLite calls it for each row that it
+ * examines (about 50 ns).
  */
 export interface ReadBudget {
-  /** The next read begins: it has the whole budget. */
+  /** Begins a read, which has the whole budget. */
   begin(): void;
 }
 
-/** A read has used up its budget. */
+/** A read exceeded its budget. */
 export class BudgetExceeded extends Error {}
 
-/** Rows between two looks at the clock. */
+/** Rows between two reads of the clock. */
 const ROWS_PER_CHECK = 256;
 
-/** Bounds the statements that are prepared on `db` from now on. */
+/** Bounds the statements that are prepared on `db` after this call. `now`: monotonic milliseconds. */
 export function boundReads(
   db: Database,
   budgetMs: number,
@@ -43,7 +43,7 @@ export function boundReads(
 
 const READS = /^\s*(?:SELECT|WITH)\b/i;
 
-/** A condition with an OR at its top keeps its meaning, as the function is always true. */
+/** A condition whose top operator is OR does not change its meaning, as the function is always true. */
 export function boundedStatement(sql: string): string {
   return READS.test(sql) ? sql.replaceAll(/\bWHERE\b/gi, 'WHERE within_budget() AND') : sql;
 }

@@ -6,20 +6,20 @@ import { type Reader, tableReadName } from './reads.ts';
 import type { ReadReply, ReadRequest } from './thread.ts';
 
 /**
- * Reader threads: each has a read-only connection and runs one read at a time, within a time budget. What waits for
- * a thread is bounded and taken in turns between accounts (`queue.ts`). A thread that dies is replaced; the read that
- * it ran is rejected, as it may be what killed it.
+ * Reader threads: each has a read-only connection and runs one read at a time, within a time budget. Reads that wait for a
+ * thread are bounded and run in turns between accounts (`queue.ts`). A thread that ends is replaced; the read that it ran
+ * is rejected and not repeated, as it may have ended the thread.
  *
- * A commit of the writer is visible to reads that are requested after it. Like a read on the main thread it may be a
- * moment ahead of the disk: callers that report what they read wait for `writer.settled()`.
+ * Reads that are requested after a commit of the writer see it. It may not be on disk yet: callers that send what they
+ * read to a client wait for `writer.settled()`.
  */
 export interface ReaderPool extends Reader {
   /**
-   * Starts no further read until `resume` is called; resolves when none runs, so that no read holds back a
-   * checkpoint, or when one does not end with its budget.
+   * Starts no further read until `resume` is called. Resolves when no read runs, so that none blocks a checkpoint, or when
+   * a read has not ended `overdueMs` after its budget.
    */
   pause(): Promise<{ resume(): void }>;
-  /** Rejects what waits, lets the reads under way end, and closes the connections. */
+  /** Rejects the reads that wait, waits for those in progress, and closes the connections. */
   close(): Promise<void>;
   state(): ReaderPoolState;
 }
@@ -27,7 +27,7 @@ export interface ReaderPool extends Reader {
 export interface ReaderPoolState {
   /** Reads that wait for a thread. */
   waiting: number;
-  /** Threads at work, and all that can work. */
+  /** Threads that run a read, and all that are ready for one. */
   busy: number;
   threads: number;
 }
@@ -36,7 +36,7 @@ export type ReadOutcome = 'done' | 'failed' | ReadRejected['reason'];
 
 export interface ReaderPoolOptions {
   threads: number;
-  /** The time budget of a read, as the threads have it, ms. */
+  /** The time budget of a read in ms, the same as that of the threads. */
   budgetMs: number;
   startThread(): Worker;
   log: Log;
@@ -50,12 +50,12 @@ export interface ReaderPoolOptions {
 export interface ReaderPoolLimits {
   maxWaiting: number;
   maxWaitingPerAccount: number;
-  /** How long a read waits for a thread. */
+  /** How long a read waits for a thread, ms. */
   maxWaitMs: number;
-  /** How long after the budget an answer is no longer waited for. */
+  /** Time after its budget at which a read without a result is rejected, ms. */
   overdueMs: number;
   firstRestartMs: number;
-  longestRestartMs: number;
+  maxRestartMs: number;
 }
 
 const LIMITS: ReaderPoolLimits = {
@@ -64,7 +64,7 @@ const LIMITS: ReaderPoolLimits = {
   maxWaitMs: 10_000,
   overdueMs: 1000,
   firstRestartMs: 100,
-  longestRestartMs: 30_000,
+  maxRestartMs: 30_000,
 };
 
 interface Job {
@@ -73,11 +73,11 @@ interface Job {
   args: readonly unknown[];
   resolve(value: unknown): void;
   reject(error: Error): void;
-  /** Set while it waits, and while it runs. */
+  /** While it waits: until it is rejected. While it runs: until it is overdue. */
   timer: NodeJS.Timeout | undefined;
 }
 
-/** One thread and its successors. */
+/** A place for a thread, which is replaced when it ends. */
 interface Slot {
   /** Null between the end of a thread and the start of the next. */
   thread: Worker | null;
@@ -128,7 +128,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     dispatch();
   }
 
-  /** The slot's read has ended; null when it has none, or its caller was answered already. */
+  /** Releases the slot of a read that has ended, and returns the read; null when the slot had none. */
   function release(slot: Slot): Job | null {
     const { job } = slot;
     if (job === null) return null;
@@ -166,7 +166,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     if (closed) return;
     const { restartMs } = slot;
     log.error({ code, read: job?.name, restartMs }, 'reader thread ended; starting another one');
-    slot.restartMs = Math.min(2 * restartMs, limits.longestRestartMs);
+    slot.restartMs = Math.min(2 * restartMs, limits.maxRestartMs);
     setTimeout(start, restartMs, slot).unref();
     if (slots.every(({ thread }) => thread === null))
       for (const waiting of queue.clear()) reject(waiting, interrupted());
@@ -202,11 +202,11 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
   }
 
   /**
-   * A statement without a condition is not bounded by the budget, and nothing ends it from outside. Its caller does
-   * not wait for it; the thread works again when it is through.
+   * Rejects a read that still runs. A statement without a condition is not bounded by the budget and cannot be ended from
+   * outside; its thread is available again when the statement has ended.
    */
   function overdue(job: Job): void {
-    log.warn({ read: job.name, accountId: job.accountId }, 'read still runs after its time budget');
+    log.warn({ read: job.name, accountId: job.accountId }, 'read exceeded its time budget and still runs');
     reject(job, tooBroad(), budgetMs + limits.overdueMs);
   }
 
@@ -215,15 +215,15 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
       const job: Job = { accountId, name, args, resolve, reject: rejectRead, timer: undefined };
       if (closed) return reject(job, new ReadRejected('closing', 'the service is shutting down'));
       if (slots.every(({ thread }) => thread === null)) return reject(job, interrupted());
-      const without = queue.push(job);
-      if (without !== null) reject(without, crowded());
-      if (without === job) return;
-      job.timer = setTimeout(giveUp, limits.maxWaitMs, job);
+      const rejected = queue.push(job);
+      if (rejected !== null) reject(rejected, crowded());
+      if (rejected === job) return;
+      job.timer = setTimeout(expire, limits.maxWaitMs, job);
       dispatch();
     });
   }
 
-  function giveUp(job: Job): void {
+  function expire(job: Job): void {
     if (queue.remove(job)) reject(job, crowded());
   }
 
@@ -274,7 +274,7 @@ export function createReaderPool(options: ReaderPoolOptions): ReaderPool {
     if (thread === null) return;
     const ended = new Promise((resolve) => thread.once('exit', resolve));
     thread.postMessage('close' satisfies ReadRequest);
-    // It answers after the read under way.
+    // The thread closes after the read in progress.
     const timer = setTimeout(() => void thread.terminate(), budgetMs + limits.overdueMs);
     await ended;
     clearTimeout(timer);

@@ -1,20 +1,20 @@
 /**
- * Reads that wait for a thread. Accounts take turns; within an account the order is kept. An account that has a
- * thread gets another one only as long as one more stays free: so one that runs slow reads never holds all threads.
+ * Reads that wait for a thread. Accounts take turns; the reads of one account stay in order. An account that has a thread
+ * gets another one only while one more stays free, so that an account with slow reads never occupies all threads.
  */
 export interface ReadQueue<Job extends { accountId: string }> {
   /**
-   * Adds a job. Returns the one for which there is no place: null, the job itself, or, when the queue is full, the
-   * newest of the account that has most in it.
+   * Adds a job. Returns the job that the queue rejects for it: null, the job itself, or, when the queue is full, the newest
+   * job of the account with the most jobs.
    */
   push(job: Job): Job | null;
-  /** Takes the next job that may run while so many threads are idle, and counts it as running. */
+  /** Takes the next job that may run while `idle` threads are idle, and counts it as running. */
   take(idle: number): Job | undefined;
-  /** A job that was taken has ended. */
+  /** Reports that a job that was taken has ended. */
   ended(job: Job): void;
-  /** Removes a job that waits; false when it does not. */
+  /** Removes a waiting job; returns false when it is not waiting. */
   remove(job: Job): boolean;
-  /** Removes and returns all jobs that wait. */
+  /** Removes and returns all waiting jobs. */
   clear(): Job[];
   readonly size: number;
 }
@@ -22,7 +22,7 @@ export interface ReadQueue<Job extends { accountId: string }> {
 export interface ReadQueueLimits {
   maxWaiting: number;
   maxWaitingPerAccount: number;
-  /** Of all threads, idle or not. */
+  /** Number of threads, idle or not. */
   threads: number;
 }
 
@@ -88,7 +88,7 @@ export function createReadQueue<Job extends { accountId: string }>(limits: ReadQ
       const job = jobs?.shift();
       if (accountId === undefined || jobs === undefined || job === undefined) return undefined;
       size--;
-      // Put back, the account comes last.
+      // An account that is inserted again comes last.
       waiting.delete(accountId);
       if (jobs.length > 0) waiting.set(accountId, jobs);
       running.set(accountId, (running.get(accountId) ?? 0) + 1);

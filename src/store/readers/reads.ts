@@ -1,19 +1,19 @@
 import type { Tables } from '../tables.ts';
 
 /**
- * Reads that may take long: they run on reader threads (see `pool.ts`), each on a read-only connection of its own, so
- * that none of them delays the event loop. A read is a method of a table, or a query over several tables; its
- * arguments and its result are plain data, as they are copied between threads.
+ * Reads that may take long. They run on reader threads (`pool.ts`), each with a read-only connection, so that they do not
+ * delay the event loop. A read is a method of a table, or a query over several tables; its arguments and its result are
+ * plain data, as they are copied between threads.
  */
 export interface Reader {
-  /** Calls a method of a table. Rejects with ReadRejected, or with what the method threw. */
+  /** Calls a method of a table. Rejects with ReadRejected, or with the error that the method threw. */
   table<Table extends ReadTable, Method extends ReadMethod<Table>>(
     accountId: string,
     table: Table,
     method: Method,
     ...args: MethodArgs<Table, Method>
   ): Promise<MethodResult<Table, Method>>;
-  /** Runs a query; what it reads is one state of the database. */
+  /** Runs a query, which sees one state of the database. */
   query<Args extends unknown[], Result>(
     accountId: string,
     query: ReadQuery<Args, Result>,
@@ -21,10 +21,10 @@ export interface Reader {
   ): Promise<Result>;
 }
 
-/** Reads that concern no account, such as those of metrics. */
+/** The account of reads without one, such as those of metrics. */
 export const NO_ACCOUNT = '';
 
-/** A named function over the tables. The program of the reader threads lists all queries. */
+/** A named function over the tables. The program of the reader threads (reader.ts) lists all queries. */
 export interface ReadQuery<Args extends unknown[], Result> {
   name: string;
   run(tables: Tables, ...args: Args): Result;
@@ -85,7 +85,7 @@ type IsPlain<Value> = Value extends string | number | bigint | boolean | null | 
         ? { [Key in keyof Value]-?: IsPlain<Value[Key]> }[keyof Value]
         : false;
 
-/** A read as the threads know it. */
+/** A read as the threads run it. */
 export type ReadFunction = (tables: Tables, ...args: readonly unknown[]) => unknown;
 
 /** The name of a method of a table among all reads. */

@@ -4,7 +4,7 @@ import { createTables, type Tables } from '../tables.ts';
 import { BudgetExceeded, boundReads } from './budget.ts';
 import { type ReadQuery, readsByName } from './reads.ts';
 
-/** The program of a reader thread: runs one read after the other on a read-only connection of its own. */
+/** The program of a reader thread, which runs one read after the other on a read-only connection. */
 export interface ReaderThreadData {
   /** The database. */
   file: string;
@@ -22,7 +22,7 @@ export type ReadReply =
   | { kind: 'too-broad'; ms: number }
   | { kind: 'failed'; code: string | undefined; message: string; stack: string | undefined; ms: number };
 
-/** Answers requests until it is told to close. `queries`: beyond the methods of tables. */
+/** Answers requests until a `close` request. `queries`: reads other than the methods of tables. */
 export function serveReads(queries: readonly ReadQuery<never[], unknown>[]): void {
   const port = parentPort;
   if (port === null) throw new Error('reads are served in a worker thread only');
@@ -38,8 +38,8 @@ export function serveReads(queries: readonly ReadQuery<never[], unknown>[]): voi
     const read = reads.get(name);
     if (read === undefined) throw new Error(`there is no read named ${name}`);
     budget.begin();
-    // One state of the database for all statements of the read, released as soon as it ends: until then a checkpoint
-    // cannot pass it.
+    // All statements of the read see one state of the database. It is released as soon as the read ends, because until
+    // then a checkpoint cannot complete.
     begin.run();
     try {
       return read(tables, ...args);

@@ -2,28 +2,28 @@ import type { Database } from '../database.ts';
 
 /**
  * Numbers that stand for public ids in tables with millions of rows. A number is assigned when its id is first
- * stored and stays assigned when the resource is deleted, because messages and events outlive their domain. An id
- * that was deleted before numbers existed has none: rows hold its text instead.
+ * stored and stays assigned when the resource is deleted, because messages and events outlive their domain. An id of a
+ * resource that was deleted before numbers existed has none: rows contain its text instead.
  */
 export const NUMBERED = ['account', 'domain', 'campaign', 'subscription_group'] as const;
 export type Numbered = (typeof NUMBERED)[number];
 
-/** What a row holds for an id, as it is read. */
+/** A column value that stands for an id, as it is read. */
 export type StoredId = number | string;
 
-/** What a row holds for an id, as it is bound: better-sqlite3 binds a `number` as REAL, of eight octets. */
+/** A column value that stands for an id, as it is bound: better-sqlite3 binds a `number` as REAL, of eight octets. */
 export type BoundId = bigint | string;
 
 export interface IdNumbers {
-  /** What rows hold for an id; assigns a number if there is none. Only in a unit of work. */
+  /** Returns the column value for an id, and assigns a number if the id has none. Only in a unit of work. */
   assign(id: string): BoundId;
-  /** What rows hold for an id. For an id that no row has: the id itself, which matches no row. */
+  /** Returns the column value for an id. For an id without a number it is the id, which matches only rows with its text. */
   find(id: string): BoundId;
-  /** The id for which a row holds `stored`. */
+  /** Returns the id for which a column value stands. */
   id(stored: StoredId): string;
 }
 
-/** In each direction; then the cache is emptied. */
+/** Ids in the cache of each kind; when it is full it is emptied. */
 const MAX_CACHED = 10_000;
 
 /** Prepared once for each connection. */
@@ -50,8 +50,8 @@ function numbersOf(db: Database, kind: Numbered): IdNumbers {
   const ids = new Map<number, string>();
 
   /**
-   * A number that was assigned in an open transaction may be rolled back and assigned to another id. A read-only
-   * connection sees committed ones only.
+   * Adds a number to the cache. Not in an open transaction: a number assigned there may be rolled back and assigned to
+   * another id. A read-only connection sees committed numbers only.
    */
   function remember(id: string, number: number): void {
     if (db.inTransaction && !db.readonly) return;

@@ -1,15 +1,17 @@
+import { SHAPES, STRINGS } from './packed-json-dictionary.ts';
+
 /**
- * A compact binary form of JSON for columns of which millions of rows are kept: reports of delivery attempts and
- * fields of events. Known object shapes and known strings take one or two bytes, times are differences to the row's
- * own time, addresses take four bytes, and a string that occurs twice is stored once. Every JSON value can be
- * packed, and unpacking yields the same text that `JSON.stringify` yields for the packed value.
+ * A compact binary form of JSON for tables with millions of rows: reports of delivery attempts and fields of events. Known
+ * object shapes and known strings take one or two bytes, times are differences to the time of the row, IPv4 addresses take
+ * four bytes, and a string that occurs twice is stored once. Every JSON value can be packed, and unpacking returns the
+ * text that `JSON.stringify` returns for the packed value.
  *
- * The tables below are part of the file format: entries are only ever appended.
+ * The tags below and the tables of packed-json-dictionary.ts are part of the file format: entries are only appended.
  */
 const NULL = 0x00;
 const FALSE = 0x01;
 const TRUE = 0x02;
-/** A non-negative integer as a varint. */
+/** A non-negative integer as a varint; NEGATIVE: the absolute value of a negative one. */
 const INTEGER = 0x03;
 const NEGATIVE = 0x04;
 const DOUBLE = 0x05;
@@ -33,191 +35,12 @@ const SMALL_COUNT = 0x30;
 /** From here on: STRINGS. */
 const KNOWN = 0x40;
 
-export const STRINGS = [
-  'conclusion',
-  'action',
-  'classification',
-  'reply',
-  'sessions',
-  'code',
-  'enhanced',
-  'text',
-  'host',
-  'address',
-  'port',
-  'localAddress',
-  'tls',
-  'stage',
-  'error',
-  'startedAt',
-  'endedAt',
-  'protocol',
-  'cipher',
-  'verified',
-  'policy',
-  'smtpCode',
-  'enhancedCode',
-  'diagnostic',
-  'remoteHost',
-  'attempt',
-  'nextAttemptAt',
-  'bounceType',
-  'source',
-  'suppressed',
-  'reason',
-  'url',
-  'userAgent',
-  'ipAddress',
-  'method',
-  '',
-  'replied',
-  'unreachable',
-  'unanswered',
-  'refused-locally',
-  'not-composed',
-  'deliver',
-  'defer',
-  'bounce',
-  'dns',
-  'connect',
-  'greeting',
-  'ehlo',
-  'starttls',
-  'auth',
-  'mail',
-  'rcpt',
-  'data',
-  'dot',
-  'none',
-  'opportunistic',
-  'required',
-  'TLSv1.2',
-  'TLSv1.3',
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_AES_128_GCM_SHA256',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-CHACHA20-POLY1305',
-  '2.0.0',
-  '2.1.5',
-  '2.6.0',
-  '4.0.0',
-  '4.2.0',
-  '4.2.1',
-  '4.2.2',
-  '4.3.0',
-  '4.3.2',
-  '4.4.1',
-  '4.4.2',
-  '4.7.0',
-  '4.7.1',
-  '4.7.5',
-  '4.7.28',
-  '5.0.0',
-  '5.1.0',
-  '5.1.1',
-  '5.1.2',
-  '5.2.1',
-  '5.2.2',
-  '5.4.1',
-  '5.5.0',
-  '5.7.0',
-  '5.7.1',
-  '5.7.26',
-  'hard',
-  'soft',
-  'block',
-  'smtp',
-  'dsn',
-  '127.0.0.1',
-  '2.0.0 OK',
-  'OK',
-  'gmail-smtp-in.l.google.com',
-  'alt1.gmail-smtp-in.l.google.com',
-  'alt2.gmail-smtp-in.l.google.com',
-  'alt3.gmail-smtp-in.l.google.com',
-  'alt4.gmail-smtp-in.l.google.com',
-  'aspmx.l.google.com',
-  'alt1.aspmx.l.google.com',
-  'alt2.aspmx.l.google.com',
-  'outlook-com.olc.protection.outlook.com',
-  'hotmail-com.olc.protection.outlook.com',
-  'live-com.olc.protection.outlook.com',
-  'msn-com.olc.protection.outlook.com',
-  'mta5.am0.yahoodns.net',
-  'mta6.am0.yahoodns.net',
-  'mta7.am0.yahoodns.net',
-  'mx01.mail.icloud.com',
-  'mx02.mail.icloud.com',
-  'mx00.gmx.net',
-  'mx01.gmx.net',
-  'mx00.web.de',
-  'mx01.web.de',
-  'ip',
-  'isBot',
-  'isProxy',
-  'isFirst',
-  'feedbackType',
-  'reasonCode',
-  'expired',
-  'cancelled',
-  'domain_deleted',
-  'loop',
-  'content_invalid',
-  'arf',
-  'abuse',
-  'SUPPRESSED',
-  'CONSENT_WITHDRAWN',
-  'Mozilla/5.0',
-  'Mozilla/5.0 (Windows NT 5.1; rv:11.0) Gecko Firefox/11.0 (via ggpht.com GoogleImageProxy)',
-  'invalid-recipient',
-  'invalid-domain',
-  'inactive-mailbox',
-  'mailbox-full',
-  'policy-block',
-  'rate-limited',
-  'message-too-large',
-  'spam-block',
-  'content-rejected',
-  'authentication-failed',
-  'reputation-block',
-  'greylisted',
-  'network-error',
-  'tls-failed',
-  'relay-denied',
-  'protocol-error',
-  'server-error',
-  'routing-loop',
-] as const;
-
-/** Their keys are in STRINGS. */
-export const SHAPES: readonly (readonly string[])[] = [
-  ['conclusion', 'action', 'reply', 'sessions'],
-  ['conclusion', 'action', 'classification', 'reply', 'sessions'],
-  ['code', 'enhanced', 'text'],
-  ['host', 'address', 'port', 'localAddress', 'tls', 'stage', 'reply', 'error', 'startedAt', 'endedAt'],
-  ['protocol', 'cipher', 'verified', 'policy'],
-  ['smtpCode', 'enhancedCode', 'diagnostic', 'remoteHost', 'tls'],
-  ['smtpCode', 'enhancedCode', 'diagnostic'],
-  ['attempt', 'nextAttemptAt', 'classification', 'smtpCode', 'enhancedCode', 'diagnostic'],
-  ['bounceType', 'classification', 'smtpCode', 'enhancedCode', 'diagnostic', 'source'],
-  ['bounceType', 'classification', 'smtpCode', 'enhancedCode', 'diagnostic', 'source', 'suppressed'],
-  ['reason', 'classification', 'smtpCode', 'enhancedCode', 'diagnostic'],
-  ['reason'],
-  ['ip', 'userAgent', 'isBot', 'isProxy', 'isFirst'],
-  ['url', 'ip', 'userAgent', 'isBot', 'isProxy', 'isFirst'],
-  ['source', 'feedbackType', 'verified', 'suppressed'],
-];
-
 const CODES: ReadonlyMap<string, number> = new Map(STRINGS.map((text, index) => [text, KNOWN + index]));
 const KNOWN_TEXTS = STRINGS.map((text) => JSON.stringify(text));
 const SHAPE_TEXTS = SHAPES.map((keys) => keys.map((key) => `${JSON.stringify(key)}:`));
 const SHAPE_NUMBERS: ReadonlyMap<string, number> = new Map(SHAPES.map((keys, index) => [keys.join(), index]));
 
-/** How far a number may be from the row's time to be taken for a time: 34 days. */
+/** A number that differs by less from the row's time is packed as a time: 2^31 ms, about 25 days. */
 const TIME_RANGE = 2 ** 31;
 const IPV4_TEXT = /^(?:(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}$/;
 const MAX_IPV4_LENGTH = '255.255.255.255'.length;
@@ -225,7 +48,7 @@ const ISO_TEXT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const ISO_LENGTH = '2026-01-15T12:00:00.000Z'.length;
 
 /**
- * Packs what `JSON.stringify` would write for `value`. `time` is the row's own, in epoch ms; unpacking needs the same.
+ * Packs what `JSON.stringify` would write for `value`. `time` is the time of the row in epoch ms; unpacking needs the same.
  */
 export function packJson(value: unknown, time: number): Buffer {
   return new Packer(time).pack(value);
@@ -236,7 +59,7 @@ export function unpackJson(packed: Buffer, time: number): string {
   return new Unpacker(packed, time).text();
 }
 
-/** Values are packed synchronously, one after the other, so one buffer serves all. It grows and never shrinks. */
+/** One buffer for all values, as they are packed synchronously. It grows to the largest value and never shrinks. */
 let scratch = Buffer.allocUnsafe(4096);
 
 class Packer {
@@ -355,7 +178,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-/** A shape's keys contain no comma, so with the same number of keys the joined text stands for one list only. */
+/** The number of the shape with these keys. Its keys contain no comma, so equal text and length mean equal lists. */
 function shapeOf(keys: readonly string[]): number | undefined {
   const number = SHAPE_NUMBERS.get(keys.join());
   return number !== undefined && SHAPES[number]?.length === keys.length ? number : undefined;

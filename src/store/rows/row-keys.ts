@@ -1,6 +1,6 @@
 /**
- * Compact forms of ids, hashes and enumerations in columns of which millions of rows are kept. Every text has exactly
- * one form, so that equal texts are equal in SQL; a text that does not have the usual shape is stored as it is.
+ * Compact forms of ids, hashes and enumerations in tables with millions of rows. Every text has exactly one form, so that
+ * equal texts are equal in SQL; a text that does not have the usual shape is stored as text.
  */
 export type StoredKey = Buffer | string;
 
@@ -26,7 +26,7 @@ export function idOfKey(kind: string, key: StoredKey): string {
   return `${kind}_${key.readUIntBE(0, TIME_OCTETS)}_${readSuffix(key, TIME_OCTETS)}`;
 }
 
-/** An event's id; without the time where that is the time of the event, which its row has. */
+/** The key of an event; without the time when it equals the time of the event, which is in the row. */
 export function keyOfEvent(id: string, at: number): StoredKey {
   const parts = partsOf('evt', id);
   if (parts?.time !== at) return keyOfId('evt', id);
@@ -75,15 +75,15 @@ export function recipientOfKey(key: StoredKey): string {
 
 /** Small integers for the values of an enumeration. */
 export interface Codes<Value extends string> {
-  /** Throws when it is none of the values. */
+  /** Throws when `value` has no code. */
   code(value: Value): number;
-  /** Throws when it is no code. */
+  /** Throws when no value has this code. */
   value(code: number): Value;
-  /** As text in a statement. */
+  /** The code as text for a statement. */
   sql(value: Value): string;
 }
 
-/** The values in the order of their codes: only ever append. */
+/** Assigns codes to values in order, beginning with `first`. Values are only appended: codes are stored. */
 export function createCodes<const Value extends string>(
   first: number,
   values: readonly Value[],
@@ -149,7 +149,7 @@ const KIND_CODES: ReadonlyMap<string, bigint> = new Map(
   EVENT_KINDS.map((kind, code) => [kind, BigInt(code)]),
 );
 
-/** A kind without a code is stored as text. An integer, because better-sqlite3 binds a `number` as REAL. */
+/** The code of an event kind as an integer, because better-sqlite3 binds a `number` as REAL; text when it has no code. */
 export function codeOfKind(kind: string): bigint | string {
   return KIND_CODES.get(kind) ?? kind;
 }

@@ -62,7 +62,7 @@ function segmentsOf({ db }: Store): number {
   return db.prepare<[], number>('SELECT count(DISTINCT segid) FROM contact_search_idx').pluck().get() ?? 0;
 }
 
-describe('merging of the contact search index', () => {
+describe('the merge of the contact search index', () => {
   it('writes a bounded number of pages in each commit, and leaves few segments', async () => {
     const store = startStore();
     store.tables.contacts.configureIndex();
@@ -73,13 +73,13 @@ describe('merging of the contact search index', () => {
     store.db.exec("INSERT INTO contact_search (contact_search) VALUES ('integrity-check')");
   });
 
-  it('would write many more pages in one commit with the merge of FTS5 itself', async () => {
+  it('writes more pages in one commit without the configuration, with the automatic merge of FTS5', async () => {
     const store = startStore();
     const pages = await addContacts(store);
     expect(Math.max(...pages)).toBeGreaterThan(200);
   });
 
-  it('is configured in databases of before, once', () => {
+  it('is configured once in existing databases', () => {
     const dir = temporaryDir();
     const open = () => {
       const db = openDatabase(dir);

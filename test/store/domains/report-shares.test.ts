@@ -51,8 +51,8 @@ const many = (count: number, given: (n: number) => Given) =>
 const isGenuine = (id: string) => id.startsWith('genuine');
 const FUTURE = Date.UTC(2099, 0);
 
-describe('stored reports beyond their limits', () => {
-  it.each(['DMARC', 'TLS'])('%s: are dropped by reception, not by the dates they claim', async (kind) => {
+describe('the limits of stored reports', () => {
+  it.each(['DMARC', 'TLS'])('%s: delete by reception, not by the dates in the reports', async (kind) => {
     const store = start();
     const insert = kind === 'TLS' ? store.insertTls : store.insert;
     await insert(many(500, (n) => ({ id: `${n}`, end: FUTURE - n })));
@@ -63,7 +63,7 @@ describe('stored reports beyond their limits', () => {
     expect(ids).not.toContain('0');
   });
 
-  it.each(['DMARC', 'TLS'])('%s: 3,050 of one network displace none of another', async (kind) => {
+  it.each(['DMARC', 'TLS'])('%s: delete none of another network for 3,050 of one', async (kind) => {
     const store = start();
     const insert = kind === 'TLS' ? store.insertTls : store.insert;
     await insert(many(20, (n) => ({ id: `genuine ${n}`, network: 'n2', organization: 'Honest' })));
@@ -73,7 +73,7 @@ describe('stored reports beyond their limits', () => {
     expect(ids).toHaveLength(520);
   });
 
-  it('in one organization’s name take those of the network with the most first', async () => {
+  it('delete first those of the network with the most, within one organization', async () => {
     const store = start();
     await store.insert(many(40, (n) => ({ id: `genuine ${n}`, network: `g${n % 4}` })));
     await store.insert(many(480, (n) => ({ id: `${n}` })));
@@ -81,7 +81,7 @@ describe('stored reports beyond their limits', () => {
     expect(store.ids()).toHaveLength(500);
   });
 
-  it('are the unsigned ones first, when they come from thousands of networks', async () => {
+  it('delete unsigned reports first, even of thousands of networks', async () => {
     const store = start();
     const honest = { network: 'n2', organization: 'Honest', signer: 'honest.example' };
     await store.insert(many(90, (n) => ({ id: `genuine ${n}`, ...honest })));
@@ -90,7 +90,7 @@ describe('stored reports beyond their limits', () => {
     expect(store.ids()).toHaveLength(3000);
   });
 
-  it('of one signer are limited over all its networks', async () => {
+  it('limit the reports of one signer over all its networks', async () => {
     const store = start();
     await store.insert(
       many(520, (n) => ({ id: `${n}`, network: `f${n}`, organization: `O${n}`, signer: 'evil.example' })),
@@ -98,7 +98,7 @@ describe('stored reports beyond their limits', () => {
     expect(store.ids()).toHaveLength(500);
   });
 
-  it('that were forged under a genuine id are replaced by the signed one, and not the other way round', async () => {
+  it('let a signed report replace an unsigned one with its id, and not the reverse', async () => {
     const store = start();
     const signed = { id: 'same', signer: 'receiver.example' };
     expect(await store.insert([{ id: 'same' }, signed, { id: 'same' }, signed])).toEqual([
@@ -113,7 +113,7 @@ describe('stored reports beyond their limits', () => {
   });
 });
 
-describe('kept mail', () => {
+describe('stored incoming mail', () => {
   const mail = (network: string, n: number): Omit<KeptMailRow, 'seq' | 'size'> => ({
     box: 'abuse',
     kind: 'unknown',
@@ -126,7 +126,7 @@ describe('kept mail', () => {
     raw: Buffer.from('x'),
   });
 
-  it('is the newest hundred of a network, the newest thousand of a box', async () => {
+  it('is limited to the newest hundred of a network and the newest thousand of a box', async () => {
     const { writer, tables } = startStore();
     await writer.run((all) => {
       for (let n = 0; n < 1100; n++) all.keptMail.insert(mail(`n${Math.floor(n / 105)}`, n));
@@ -139,7 +139,7 @@ describe('kept mail', () => {
     expect(tables.keptMail.list('postmaster', 10)).toHaveLength(1);
   });
 
-  it('of the network with the most goes first when the box is full', async () => {
+  it('is deleted first of the network with the most when the box is full', async () => {
     const { writer, tables } = startStore();
     await writer.run((all) => {
       all.keptMail.insert(mail('honest', 0));

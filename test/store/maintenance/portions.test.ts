@@ -16,7 +16,7 @@ function start({ msPerRow = 0.01, crowded = false } = {}) {
       pauses.push(ms);
     },
   });
-  /** Works on so many rows; `cost` tells what one costs. */
+  /** Processes `rows` rows; `cost` returns the time of each. */
   const work = (total: number, cost: (done: number) => number = () => msPerRow) => {
     let done = 0;
     return portions.run((_, rows): Portion => {
@@ -30,14 +30,14 @@ function start({ msPerRow = 0.01, crowded = false } = {}) {
 }
 
 describe('work in portions', () => {
-  it('begins with one row and grows to what fits into two milliseconds', async () => {
+  it('begins with one row and grows to the rows of two milliseconds', async () => {
     const { work, sizes } = start({ msPerRow: 0.02 });
     await work(2000);
     expect(sizes.slice(0, 8)).toEqual([1, 2, 4, 8, 16, 32, 64, 100]);
     expect(Math.max(...sizes)).toBe(100);
   });
 
-  it('has a bound, however fast it is', async () => {
+  it('has a limit of rows, however fast it is', async () => {
     const { work, sizes } = start({ msPerRow: 0 });
     await work(10_000);
     expect(Math.max(...sizes)).toBe(1000);
@@ -55,13 +55,13 @@ describe('work in portions', () => {
     expect(pauses).toEqual([40, 40]);
   });
 
-  it('leaves many waiting units more time, and continues nevertheless', async () => {
+  it('pauses longer while many units wait, and continues eventually', async () => {
     const { work, pauses } = start({ crowded: true });
     expect(await work(2, () => 100)).toBe(true);
     expect(pauses).toEqual([100, 200, 400, 800]);
   });
 
-  it('tells a step when its time is over', async () => {
+  it('reports to a step when its time is over', async () => {
     const { portions, advance } = start();
     const seen: boolean[] = [];
     await portions.run((_, rows, isOver) => {
@@ -82,7 +82,7 @@ describe('work in portions', () => {
     expect(sizes).toEqual([]);
   });
 
-  it('rejects with what a step throws', async () => {
+  it('rejects with the error that a step throws', async () => {
     const { portions } = start();
     await expect(
       portions.run(() => {

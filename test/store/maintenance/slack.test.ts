@@ -100,7 +100,7 @@ describe('clearing unused space', () => {
     },
   );
 
-  it('makes other connections forget the pages that they had read', async () => {
+  it('makes other connections drop their cached pages', async () => {
     const { db, dir } = open();
     fill(db);
     const read = db.prepare('SELECT sum(length(name) + length(note)) FROM people');
@@ -113,7 +113,7 @@ describe('clearing unused space', () => {
     expect(db.prepare('PRAGMA integrity_check').pluck().all()).toEqual(['ok']);
   });
 
-  it('tells other connections of a change after every batch, also in a file of one batch', () => {
+  it('makes other connections read changed pages after every batch, also in a file of one batch', () => {
     const { db } = open();
     fill(db);
     const cleaner = openSlackCleaner(db.name);
@@ -137,7 +137,7 @@ describe('clearing unused space', () => {
     }
   }, 60_000);
 
-  it('runs in a thread while others write', async () => {
+  it('runs in a thread while other connections write', async () => {
     const { db, dir } = open('INCREMENTAL');
     fill(db);
     const insert = db.prepare<[number, string, string]>('INSERT INTO people VALUES (?, ?, ?)');
@@ -167,7 +167,7 @@ describe('clearing unused space', () => {
     expect(db.prepare('SELECT count(*) FROM people WHERE n >= ?').pluck().get(ROWS)).toBe(written);
   }, 60_000);
 
-  it('waits for who holds the write lock, and for who reads an old state', () => {
+  it('waits for the holder of the write lock, and for a reader of an old state', () => {
     const { db, dir } = open();
     fill(db);
     const cleaner = openSlackCleaner(db.name);
@@ -214,7 +214,7 @@ describe('a page', () => {
     return page;
   };
 
-  it('loses what is between the cell pointers and the cells, and the inside of free blocks', () => {
+  it('is cleared between the cell pointers and the cells, and inside free blocks', () => {
     const page = leaf();
     const expected = leaf();
     expected.fill(0, 10, 390);
@@ -227,19 +227,19 @@ describe('a page', () => {
   it.each<[string, (page: Buffer) => void]>([
     ['is of no b-tree', (page) => page.writeUInt8(0, 0)],
     ['has cells behind its end', (page) => page.writeUInt16BE(600, 5)],
-    ['has more pointers than room', (page) => page.writeUInt16BE(300, 3)],
+    ['has more pointers than space', (page) => page.writeUInt16BE(300, 3)],
     ['points before its cells', (page) => page.writeUInt16BE(100, 8)],
     ['has a free block before its cells', (page) => page.writeUInt16BE(50, 1)],
     ['has a free block that leaves it', (page) => page.writeUInt16BE(200, 402)],
     ['has free blocks in no order', (page) => page.writeUInt16BE(399, 400)],
-  ])('stays as it is when it %s', (_, change) => {
+  ])('is not changed when it %s', (_, change) => {
     const page = leaf(change);
     expect(clearSlack(page, 0, 512)).toBe(false);
     expect(page.equals(leaf(change))).toBe(true);
   });
 });
 
-describe('passes beside a random workload', () => {
+describe('passes during a random workload', () => {
   const STRESS = fileURLToPath(new URL('slack-stress-process.ts', import.meta.url));
 
   interface Entry {
@@ -249,7 +249,7 @@ describe('passes beside a random workload', () => {
     filling: number;
   }
 
-  /** The rows as the journal of the committed transactions says. */
+  /** The rows according to the journal of the committed transactions. */
   function expectedRows(journal: readonly Entry[]): Map<number, { size: number; filling: number }> {
     const rows = new Map<number, { size: number; filling: number }>();
     for (const { kind, n, size, filling } of journal) {

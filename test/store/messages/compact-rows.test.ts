@@ -1,6 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { DOMAIN_EVENT_KINDS, MESSAGE_EVENT_KINDS } from '../../../src/events/event-types.ts';
 import { presentEvent } from '../../../src/events/feed.ts';
 import { messageHistory, presentMessage, presentTimeline } from '../../../src/events/message-view.ts';
@@ -20,7 +21,7 @@ import { createTables } from '../../../src/store/tables.ts';
 import { startStore, temporaryDir } from '../../support/store.ts';
 
 /*
- * A database of schema 16 is brought up to date, which rebuilds it with compact rows. What is read from it through the
+ * A database of schema 16 is migrated, which rebuilds it with compact rows. What is read from it through the
  * store before and after must be the same; the statements of schema 16 are written out here.
  */
 const T = Date.UTC(2026, 0, 15, 12);
@@ -283,15 +284,13 @@ function fillEvent(db: Database, { n, data, account_id = 'acct_one', ...row }: O
   });
 }
 
-/** A database of schema 16 in a directory of its own. */
-function oldDatabase(): string {
-  const dir = temporaryDir();
+/** Creates a database of schema 16 in `dir`. */
+function createOldDatabase(dir: string): void {
   const file = join(dir, 'postrider.db');
   migrateDatabase({ file, migrations: knownMigrations().filter(({ version }) => version <= 16) });
   const db = openConnection(file, { fileMustExist: true });
   db.transaction(() => fillOld(db))();
   db.close();
-  return dir;
 }
 
 /** What the store read from schema 16. */
@@ -316,17 +315,27 @@ function readOld(dir: string) {
   return { messages: messages.map(({ visits: _visits, ...row }) => row), events, attempts, queue, sequences };
 }
 
-function upToDate() {
-  const dir = oldDatabase();
+function migrate(dir: string) {
+  createOldDatabase(dir);
   const old = readOld(dir);
   const db = openDatabase(dir);
-  onTestFinished(() => {
-    db.close();
-  });
   return { dir, db, old, tables: createTables(db) };
 }
 
-/** What an event without a message says itself. */
+let migrated: ReturnType<typeof migrate> | null = null;
+
+/** One migrated database for all tests, which only read it. */
+function upToDate() {
+  migrated ??= migrate(mkdtempSync(join(tmpdir(), 'postrider-')));
+  return migrated;
+}
+
+afterAll(() => {
+  migrated?.db.close();
+  if (migrated !== null) rmSync(migrated.dir, { recursive: true });
+});
+
+/** A column that an event without a message has in its data. */
 function namedIn({ message_seq, data }: EventRow, column: string): unknown {
   if (message_seq !== null) return null;
   const fields: Record<string, unknown> = JSON.parse(data);
@@ -350,7 +359,7 @@ describe('a new database', () => {
     .map(({ version }) => version)
     .filter((version) => version <= 16);
 
-  it.each(versions)('has the same catalog as one of schema %i that was brought up to date', (version) => {
+  it.each(versions)('has the same catalog as a migrated one of schema %i', (version) => {
     const dir = temporaryDir();
     const file = join(dir, 'postrider.db');
     migrateDatabase({ file, migrations: knownMigrations().filter((known) => known.version <= version) });
@@ -364,7 +373,7 @@ describe('a new database', () => {
   });
 });
 
-describe('a database of schema 16 that is brought up to date', () => {
+describe('a migrated database of schema 16', () => {
   it('has one path: the rebuild', () => {
     const steps = migrationsFrom(16, knownMigrations());
     expect(steps.map(({ version }) => version)).toEqual([21]);
@@ -489,7 +498,7 @@ describe('a database of schema 16 that is brought up to date', () => {
 });
 
 describe('numbers of ids', () => {
-  it('does not keep a number that was assigned in a unit that was rolled back', () => {
+  it('are not cached when the unit that assigned them was rolled back', () => {
     const { db } = startStore();
     const { account } = idNumbers(db);
     const assigned: unknown[] = [];
@@ -510,7 +519,7 @@ describe('numbers of ids', () => {
     expect(account.find('acct_a')).toBe('acct_a');
   });
 
-  it('finds what another process assigned', () => {
+  it('include numbers that another process assigned', () => {
     const { db, dir } = startStore();
     const other = openDatabase(dir);
     const { domain } = idNumbers(db);
@@ -521,7 +530,7 @@ describe('numbers of ids', () => {
     expect(domain.id(Number(number))).toBe('domain_two');
   });
 
-  it('stays correct when there are more ids than it keeps in memory', () => {
+  it('are correct with more ids than the cache holds', () => {
     const { db } = startStore();
     const { campaign } = idNumbers(db);
     const ids = Array.from({ length: 10_050 }, (_, n) => `campaign_${n}`);
@@ -535,7 +544,7 @@ describe('numbers of ids', () => {
       }
   });
 
-  it('throws for a number that was never assigned', () => {
+  it('throw for a number that was never assigned', () => {
     const { db } = startStore();
     expect(() => idNumbers(db).account.id(4711)).toThrow('account number 4711 is not assigned');
   });

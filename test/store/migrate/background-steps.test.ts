@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type BackgroundStep, createBackgroundSteps } from '../../../src/store/migrate/background-steps.ts';
 import { startStore } from '../../support/store.ts';
 
-/** A step that changes `rows` rows, at most ten in a portion, as a table would tell what is left. */
+/** A step that changes `rows` rows, at most ten in a portion. */
 function stepOf(name: string, rows: number): BackgroundStep & { left(): number } {
   let left = rows;
   return {
@@ -32,7 +32,7 @@ function harness(steps: BackgroundStep[]) {
     observe: (step, changed) => {
       rows[step] = (rows[step] ?? 0) + changed;
     },
-    // Each look at the clock takes two seconds.
+    // Each read of the clock takes two seconds.
     now: () => (time += 2000),
     pause: async (ms) => void pauses.push(ms),
   });
@@ -53,7 +53,7 @@ describe('background steps', () => {
     expect(lines.find(({ msg }) => msg === 'background step continues')).toMatchObject({ step: 'first' });
   });
 
-  it('hold the event loop for a few milliseconds, and tell how many are not complete', async () => {
+  it('block the event loop for a few milliseconds, and report how many are not complete', async () => {
     const { writer } = startStore();
     let now = 0;
     let left = 500;
@@ -91,14 +91,14 @@ describe('background steps', () => {
     expect(Math.max(...took)).toBeLessThanOrEqual(2);
   });
 
-  it('say nothing when there is nothing to do', async () => {
+  it('log nothing when there is nothing to do', async () => {
     const { start, stop, lines } = harness([stepOf('first', 0)]);
     start();
     await stop();
     expect(lines).toEqual([]);
   });
 
-  it('stop after the unit under way', async () => {
+  it('stop after the unit in progress', async () => {
     const step = stepOf('first', 1_000_000);
     const { start, stop, rows } = harness([step]);
     start();
@@ -109,7 +109,7 @@ describe('background steps', () => {
     expect(first).toBeLessThan(1_000_000);
   });
 
-  it('go on with the next one when one fails', async () => {
+  it('continue with the next one when one fails', async () => {
     const broken: BackgroundStep = {
       name: 'broken',
       description: '',

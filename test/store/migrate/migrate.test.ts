@@ -79,7 +79,7 @@ function authors(file: string): unknown {
 }
 
 describe('a migration in place', () => {
-  it('leaves a complete copy of the database as it was', () => {
+  it('leaves a complete copy of the old database', () => {
     const file = notes();
     const { from, to, copy } = migrateDatabase({ file, migrations: [FIRST, SECOND, THIRD] });
     expect({ from, to }).toEqual({ from: 1, to: 3 });
@@ -89,7 +89,7 @@ describe('a migration in place', () => {
     expect(statSync(copy ?? '').mode & 0o777).toBe(0o600);
   });
 
-  it('copies what is only in the log of a database that was not closed', () => {
+  it('copies commits that are only in the write-ahead log', () => {
     const source = notes();
     const open = openConnection(source, {});
     open.exec('PRAGMA wal_autocheckpoint = 0');
@@ -127,7 +127,7 @@ describe('a migration in place', () => {
     expect([schemaOf(copy ?? ''), authors(copy ?? '')]).toEqual([1, 100]);
   });
 
-  it('does not take an older copy of the schema that the database still has for the copy', () => {
+  it('does not use an older copy with the current schema of the database', () => {
     const file = notes();
     cpSync(file, `${file}.before-2-1000`);
     const db = openConnection(file, {});
@@ -138,7 +138,7 @@ describe('a migration in place', () => {
     expect(filesOf(file)).toHaveLength(2);
   });
 
-  it('refuses when another process wrote to the database while it was copied', () => {
+  it('throws when another process wrote to the database while it was copied', () => {
     const file = notes();
     let written = false;
     const onProgress = ({ step }: MigrationProgress) => {
@@ -160,7 +160,7 @@ describe('a migration in place', () => {
     }
   });
 
-  it('refuses while another connection has the database open', () => {
+  it('throws while another connection has the database open', () => {
     const file = notes();
     const other = openConnection(file, {});
     other.exec('SELECT count(*) FROM notes');
@@ -172,7 +172,7 @@ describe('a migration in place', () => {
 });
 
 describe('the plan of a migration', () => {
-  it('replaces what a rebuild can read by the rebuild', () => {
+  it('replaces the migrations before a rebuild that can read the schema', () => {
     const rebuild = { version: 4, name: 'rebuild', from: 2, tables: '', indexes: '' };
     const all: Migration[] = [
       FIRST,
@@ -187,7 +187,7 @@ describe('the plan of a migration', () => {
 });
 
 describe('an estimate', () => {
-  it('is near to what the migration needs, and leaves no file', () => {
+  it('is close to the needs of the migration, and leaves no file', () => {
     const file = notes();
     const estimate = estimateMigration(file, [FIRST, SECOND]);
     expect(filesOf(file)).toEqual(['postrider.db']);
@@ -199,13 +199,13 @@ describe('an estimate', () => {
     expect(estimate?.seconds).toBeGreaterThan(0);
   });
 
-  it('is not made of a database that has the newest schema', () => {
+  it('is null for a database with the newest schema', () => {
     expect(estimateMigration(notes(), [FIRST])).toBeNull();
   });
 });
 
 describe('free space', () => {
-  it('is required before anything is changed', () => {
+  it('is checked before anything is changed', () => {
     const dir = temporaryDir();
     const file = createOldDatabase(dir);
     writeFileSync(`${file}.before-14-1000`, 'x'.repeat(2000));
@@ -231,7 +231,7 @@ describe('a database of an older program', () => {
     expect(filesOf(file).filter((name) => name.includes('.before-'))).toHaveLength(1);
   });
 
-  it('is not migrated on the side when it is large', () => {
+  it('is not migrated by opening it when it is large', () => {
     const dir = temporaryDir();
     const file = createOldDatabase(dir, { large: true });
     expect(() => openDatabase(dir)).toThrow(/has schema 15, this program needs \d+.+run "postrider migrate"/);
@@ -241,7 +241,7 @@ describe('a database of an older program', () => {
     openDatabase(dir).close();
   });
 
-  it('is migrated where a symbolic link leads to; the link stays', () => {
+  it('is migrated at the target of a symbolic link; the link stays', () => {
     const target = createOldDatabase(temporaryDir());
     const dir = temporaryDir();
     const link = join(dir, 'postrider.db');
@@ -253,7 +253,7 @@ describe('a database of an older program', () => {
     expect(filesOf(target).filter((name) => name.includes('.before-'))).toHaveLength(1);
   });
 
-  it('is found behind a symbolic link when a kill between the two renames left no file of its name', () => {
+  it('is found at the target of a symbolic link after a kill between the two renames', () => {
     const target = createOldDatabase(temporaryDir());
     const dir = temporaryDir();
     symlinkSync(target, join(dir, 'postrider.db'));
@@ -272,7 +272,7 @@ describe('a database of an older program', () => {
     expect(schemaOf(file)).toBe(OLD_SCHEMA);
   });
 
-  it('is the new one when a kill between the two renames left no file of its name', () => {
+  it('is the new database after a kill between the two renames', () => {
     const dir = temporaryDir();
     const file = createOldDatabase(dir);
     openDatabase(dir).close();
@@ -283,7 +283,7 @@ describe('a database of an older program', () => {
     db.close();
   });
 
-  it('may be empty: its creation was interrupted', () => {
+  it('is created again when its creation was interrupted', () => {
     const dir = temporaryDir();
     writeFileSync(join(dir, 'postrider.db'), '');
     openDatabase(dir).close();

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { openConnection } from '../../../src/store/connection.ts';
 import type { Migration } from '../../../src/store/migrate/migrations.ts';
-import type { Rebuild } from '../../../src/store/migrate/rebuild.ts';
+import type { Rebuild } from '../../../src/store/migrate/rebuild-plan.ts';
 
 /** A small schema with every kind of table that a rebuild has to deal with, and the same after a change. */
 const OLD_TABLES = `

@@ -15,13 +15,10 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { openConnection } from '../../../src/store/connection.ts';
+import { removeLeftovers } from '../../../src/store/migrate/files.ts';
 import { migrateDatabase } from '../../../src/store/migrate/migrate.ts';
-import {
-  type Rebuild,
-  type RebuildProgress,
-  rebuildDatabase,
-  removeLeftovers,
-} from '../../../src/store/migrate/rebuild.ts';
+import { type RebuildProgress, rebuildDatabase } from '../../../src/store/migrate/rebuild.ts';
+import type { Rebuild } from '../../../src/store/migrate/rebuild-plan.ts';
 import { schemaOf } from '../../support/schema.ts';
 import { temporaryDir } from '../../support/store.ts';
 import {
@@ -61,7 +58,7 @@ function rebuild(file: string, by: Rebuild, options: { chunkRows?: number } = {}
 }
 
 describe('a rebuild', () => {
-  it.each([1, 7, 100, 5000])('copies tables as they are, in chunks of %i rows', (chunkRows) => {
+  it.each([1, 7, 100, 5000])('copies unchanged tables in chunks of %i rows', (chunkRows) => {
     const file = oldDatabase();
     const before = { rows: rowsOf(file, OLD), schema: schemaOf(file) };
     rebuild(file, IDENTITY, { chunkRows });
@@ -91,13 +88,13 @@ describe('a rebuild', () => {
     expect(read(file, 'PRAGMA user_version')).toEqual([[3]]);
   });
 
-  it('does not give a number twice that AUTOINCREMENT gave before', () => {
+  it('does not assign a number again that AUTOINCREMENT has assigned', () => {
     const file = oldDatabase();
     rebuild(file, CHANGED);
     expect(read(file, "SELECT seq FROM sqlite_sequence WHERE name = 'letters'")).toEqual([[LETTERS]]);
   });
 
-  it('includes what is only in the log of a database that was not closed', () => {
+  it('includes commits that are only in the write-ahead log', () => {
     const source = join(temporaryDir(), 'postrider.db');
     const close = createOldDatabase(source);
     const dir = join(temporaryDir(), 'crashed');
@@ -124,7 +121,7 @@ describe('a rebuild', () => {
     ]);
   });
 
-  it('refuses while another connection has the database open, and changes nothing', () => {
+  it('throws while another connection has the database open, and changes nothing', () => {
     const file = oldDatabase();
     const before = rowsOf(file, OLD);
     const other = openConnection(file, {});
@@ -166,7 +163,7 @@ describe('a rebuild', () => {
       },
       /960 rows of the new database refer to rows that do not exist/,
     ],
-  ])('throws and leaves the old database when %s', (_, changes, message) => {
+  ])('throws and does not change the old database when %s', (_, changes, message) => {
     const file = oldDatabase();
     const before = rowsOf(file, OLD);
     expect(() => rebuild(file, { ...CHANGED, ...changes })).toThrow(message);
@@ -184,7 +181,7 @@ describe('a rebuild', () => {
     expect(readdirSync(dirname(file)).sort()).toEqual(['postrider.db', 'postrider.db.before-3-1']);
   });
 
-  it('continues there also when opening the missing database created an empty file', () => {
+  it('continues there when opening the missing database has created an empty file', () => {
     const file = oldDatabase();
     rebuild(file, CHANGED);
     const rows = rowsOf(file, NEW);
@@ -202,7 +199,7 @@ describe('a rebuild', () => {
     expect(statSync(file)).toMatchObject({ uid: 12_345, gid: 12_346 });
   });
 
-  it('takes no incomplete file for the database', () => {
+  it('does not use an incomplete file as the database', () => {
     const file = oldDatabase();
     renameSync(file, `${file}.elsewhere`);
     writeFileSync(`${file}.new`, Buffer.alloc(4096));
@@ -210,7 +207,7 @@ describe('a rebuild', () => {
     expect(readdirSync(dirname(file))).toEqual(['postrider.db.elsewhere']);
   });
 
-  it('does not take a second name of the database for a copy', () => {
+  it('does not count a second link to the database as a copy', () => {
     const file = oldDatabase();
     linkSync(file, `${file}.before-3-1`);
     expect(removeLeftovers(file)).toEqual([`${file}.before-3-1`]);

@@ -15,7 +15,7 @@ function startBounded(budgetMs: number, now?: () => number) {
 }
 
 describe('the time budget', () => {
-  it('ends a single statement that would never end', () => {
+  it('ends a statement that would not end', () => {
     const { reader, budget } = startBounded(20);
     const statement = reader.prepare(ENDLESS);
     budget.begin();
@@ -25,7 +25,7 @@ describe('the time budget', () => {
     expect(reader.inTransaction).toBe(false);
   });
 
-  it('is the one of all statements of a read together, and new for each read', () => {
+  it('applies to all statements of a read together, and begins again with each read', () => {
     let time = 0;
     const { tables, clock, reader, budget } = startBounded(1000, () => time);
     enqueue(tables, clock.now());
@@ -41,12 +41,12 @@ describe('the time budget', () => {
     rows(1000);
   });
 
-  it('changes no statement that writes', () => {
+  it('does not change statements that write', () => {
     const sql = 'UPDATE t SET a = 1 WHERE b = 2';
     expect(boundedStatement(sql)).toBe(sql);
   });
 
-  it('leaves the plan of every reading statement as it is', () => {
+  it('does not change the plan of any reading statement', () => {
     const { db, reader } = startBounded(1000);
     const plan = (of: typeof db, sql: string) => {
       const statement = of.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`);
@@ -62,7 +62,7 @@ describe('the time budget', () => {
   });
 });
 
-/** The statements that tables prepare at once, and those of filtered lists. */
+/** The statements that tables prepare when they are created, and those of filtered lists. */
 function readingStatements(db: ReturnType<typeof startStore>['db']): string[] {
   const prepare = vi.spyOn(db, 'prepare');
   const tables = createTables(db);

@@ -3,9 +3,9 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createLog } from '../../../src/core/log.ts';
 import { ReadRejected } from '../../../src/store/failure.ts';
-import { createLogRelief } from '../../../src/store/readers/log-relief.ts';
 import { createReaderPool, type ReaderPoolLimits } from '../../../src/store/readers/pool.ts';
 import type { ReaderThreadData } from '../../../src/store/readers/thread.ts';
+import { createLogRelief } from '../../../src/store/storage.ts';
 import { openWriteAheadLog, type WriteAheadLog } from '../../../src/store/write-ahead-log.ts';
 import { createWriter } from '../../../src/store/writer.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -13,13 +13,13 @@ import { enqueue, insertAccount, startStore } from '../../support/store.ts';
 import { threadFromSource } from '../../support/thread-from-source.ts';
 import { deadly, endless, failing, held, probeThread, writing } from './probes.ts';
 
-interface Wish {
+interface SetupOptions {
   threads?: number;
   budgetMs?: number;
   limits?: Partial<ReaderPoolLimits>;
 }
 
-function start({ threads = 2, budgetMs = 60_000, limits = {} }: Wish = {}) {
+function start({ threads = 2, budgetMs = 60_000, limits = {} }: SetupOptions = {}) {
   const store = startStore();
   insertAccount(store.tables, 'acct_two', store.clock.now());
   const observed: string[] = [];
@@ -27,7 +27,8 @@ function start({ threads = 2, budgetMs = 60_000, limits = {} }: Wish = {}) {
   const pool = createReaderPool({
     threads,
     budgetMs,
-    limits: { firstRestartMs: 1, ...limits },
+    // A thread from source takes seconds to start where the machine is busy.
+    limits: { firstRestartMs: 1, maxWaitMs: 60_000, ...limits },
     log: createLog({ level: 'silent', hashAddresses: false }),
     observe: (read, outcome) => observed.push(`${read} ${outcome}`),
     startThread: () => {
@@ -55,7 +56,7 @@ const SUPPRESSION = {
   created_at: 1,
 } as const;
 
-/** A read of an account that occupies a thread from `isHeld` on, until it is released. */
+/** A read of an account that occupies a thread from `isHeld` until `release`. */
 function hold({ pool }: ReturnType<typeof start>, accountId: string) {
   const flags = new Int32Array(new SharedArrayBuffer(8));
   const result = pool.query(accountId, held, flags);
@@ -75,9 +76,9 @@ const reasonOf = (read: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof ReadRejected ? error.reason : String(error)),
   );
 
-/** Threads are started from source, which takes a while each. */
+/** The timeout allows for starting threads from source. */
 describe('reader threads', { timeout: 60_000 }, () => {
-  it('return what the method of the table returns', async () => {
+  it('returns what the method of the table returns', async () => {
     const { messages, tables, clock } = start();
     for (let n = 0; n < 3; n++) enqueue(tables, clock.now(), { recipient: `ada${n}@example.net` });
     const filter = { accountId: 'acct_one', limit: 50 };
@@ -85,7 +86,7 @@ describe('reader threads', { timeout: 60_000 }, () => {
     expect(await messages('acct_two')).toEqual([]);
   });
 
-  it('show every commit to reads that are requested after it', async () => {
+  it('shows every commit to reads that are requested after it', async () => {
     const { messages, writer, clock } = start();
     for (let n = 1; n <= 40; n++) {
       await writer.run((all) => void enqueue(all, clock.now(), { recipient: `ada${n}@example.net` }));
@@ -93,7 +94,7 @@ describe('reader threads', { timeout: 60_000 }, () => {
     }
   });
 
-  it('may be a moment ahead of the disk, until the writer has settled', async () => {
+  it('reads a commit before it is on disk; `settled` resolves after the flush', async () => {
     const { pool, db, tables } = start({ threads: 1 });
     let reachDisk = () => {};
     const log: WriteAheadLog = {
@@ -122,13 +123,13 @@ describe('reader threads', { timeout: 60_000 }, () => {
     await writer.close();
   });
 
-  it('cannot write', async () => {
+  it('rejects writes', async () => {
     const { pool, tables } = start();
     await expect(pool.query('acct_one', writing)).rejects.toMatchObject({ code: 'SQLITE_READONLY' });
     expect(tables.settings.get('written')).toBeNull();
   });
 
-  it('pass on errors with their code', async () => {
+  it('rejects with the error of the read and its code', async () => {
     const { pool, observed } = start();
     await expect(pool.query('acct_one', failing)).rejects.toMatchObject({
       message: 'no such table: nothing',
@@ -137,7 +138,7 @@ describe('reader threads', { timeout: 60_000 }, () => {
     expect(observed).toEqual(['failing failed']);
   });
 
-  it('end a read that exceeds its budget, while the event loop runs', async () => {
+  it('ends a read that exceeds its budget, without blocking the event loop', async () => {
     const { pool, messages, observed } = start({ threads: 1, budgetMs: 300 });
     await messages('acct_one');
     let iterations = 0;
@@ -149,114 +150,116 @@ describe('reader threads', { timeout: 60_000 }, () => {
     setImmediate(count);
     expect(await reasonOf(pool.query('acct_one', endless))).toBe('too-broad');
     isOver = true;
-    // On the event loop's own thread the read would leave it none.
+    // A read on the main thread would block the event loop.
     expect(iterations).toBeGreaterThan(20);
     expect(observed).toContain('endless too-broad');
-    // The thread works again.
+    // The thread runs further reads.
     expect(await messages('acct_one')).toEqual([]);
   });
 
-  it("answer another account while one account's reads do not end", async () => {
-    const house = start();
-    const slow = [hold(house, 'acct_one'), hold(house, 'acct_one'), hold(house, 'acct_one')];
+  it("runs reads of another account while one account's reads do not end", async () => {
+    const setup = start();
+    const slow = [hold(setup, 'acct_one'), hold(setup, 'acct_one'), hold(setup, 'acct_one')];
     await slow[0]?.isHeld();
-    expect(await house.messages('acct_two')).toEqual([]);
-    expect(house.pool.state()).toEqual({ waiting: 2, busy: 1, threads: 2 });
+    expect(await setup.messages('acct_two')).toEqual([]);
+    expect(setup.pool.state()).toEqual({ waiting: 2, busy: 1, threads: 2 });
     for (const { release } of slow) release();
     expect(await Promise.all(slow.map(({ result }) => result))).toEqual(Array(3).fill('acct_one'));
   });
 
-  it('work with a single thread, in turns', async () => {
-    const house = start({ threads: 1 });
+  it('runs reads in turns of accounts with a single thread', async () => {
+    const setup = start({ threads: 1 });
     const order: string[] = [];
     const noted = (name: string, read: Promise<unknown>) => read.then(() => order.push(name));
-    const first = hold(house, 'acct_one');
+    const first = hold(setup, 'acct_one');
     await first.isHeld();
     const reads = [
-      noted('one, 2', house.messages('acct_one')),
-      noted('one, 3', house.messages('acct_one')),
-      noted('two, 1', house.messages('acct_two')),
+      noted('one, 2', setup.messages('acct_one')),
+      noted('one, 3', setup.messages('acct_one')),
+      noted('two, 1', setup.messages('acct_two')),
     ];
     first.release();
     await Promise.all(reads);
     expect(order).toEqual(['one, 2', 'two, 1', 'one, 3']);
   });
 
-  it('reject what exceeds the queue', async () => {
-    const house = start({ threads: 1, limits: { maxWaiting: 3, maxWaitingPerAccount: 2 } });
-    const first = hold(house, 'acct_one');
+  it('rejects reads above the limits of the queue', async () => {
+    const setup = start({ threads: 1, limits: { maxWaiting: 3, maxWaitingPerAccount: 2 } });
+    const first = hold(setup, 'acct_one');
     await first.isHeld();
-    const waiting = [house.messages('acct_one'), house.messages('acct_one')];
-    expect(await reasonOf(house.messages('acct_one'))).toBe('busy');
-    waiting.push(house.messages('acct_two'));
-    expect(await reasonOf(house.messages('acct_two'))).toBe('busy');
+    const waiting = [setup.messages('acct_one'), setup.messages('acct_one')];
+    expect(await reasonOf(setup.messages('acct_one'))).toBe('busy');
+    waiting.push(setup.messages('acct_two'));
+    expect(await reasonOf(setup.messages('acct_two'))).toBe('busy');
     first.release();
     expect(await Promise.all(waiting)).toEqual([[], [], []]);
-    expect(house.observed.filter((read) => read.endsWith('busy'))).toHaveLength(2);
+    expect(setup.observed.filter((read) => read.endsWith('busy'))).toHaveLength(2);
   });
 
-  it('reject what waits too long for a thread', async () => {
-    const house = start({ threads: 1, limits: { maxWaitMs: 20 } });
-    await house.allReady();
-    const first = hold(house, 'acct_one');
+  it('rejects a read that waits too long for a thread', async () => {
+    const setup = start({ threads: 1, limits: { maxWaitMs: 20 } });
+    await setup.allReady();
+    const first = hold(setup, 'acct_one');
     await first.isHeld();
-    expect(await reasonOf(house.messages('acct_two'))).toBe('busy');
-    expect(house.pool.state().waiting).toBe(0);
+    expect(await reasonOf(setup.messages('acct_two'))).toBe('busy');
+    expect(setup.pool.state().waiting).toBe(0);
     first.release();
     await first.result;
   });
 
-  it('are replaced when they die; only the read that they ran is lost', async () => {
-    const house = start();
-    const other = hold(house, 'acct_two');
+  it('replaces a thread that ends; only the read that it ran is rejected', async () => {
+    const setup = start();
+    const other = hold(setup, 'acct_two');
     await other.isHeld();
-    expect(await reasonOf(house.pool.query('acct_one', deadly))).toBe('lost');
+    expect(await reasonOf(setup.pool.query('acct_one', deadly))).toBe('lost');
     other.release();
     expect(await other.result).toBe('acct_one');
-    await eventually('a new thread', () => house.pool.state().threads === 2);
-    expect(await house.messages('acct_one')).toEqual([]);
-    expect(house.startedThreads()).toBe(3);
+    await eventually('a new thread', () => setup.pool.state().threads === 2);
+    expect(await setup.messages('acct_one')).toEqual([]);
+    expect(setup.startedThreads()).toBe(3);
   });
 
-  it('reject what waits when the only thread dies, and what comes before the next one', async () => {
+  it('rejects reads when the only thread ends, until the next one has started', async () => {
     const { pool, messages } = start({ threads: 1, limits: { firstRestartMs: 60_000 } });
     const reads = [pool.query('acct_one', deadly), messages('acct_one'), messages('acct_two')];
     expect(await Promise.all(reads.map(reasonOf))).toEqual(['lost', 'lost', 'lost']);
     expect(await reasonOf(messages('acct_two'))).toBe('lost');
   });
 
-  it('no longer answer for a read that does not end with its budget', async () => {
-    const house = start({ threads: 1, budgetMs: 1, limits: { overdueMs: 1 } });
-    const stuck = hold(house, 'acct_one');
+  it('rejects a read that does not end with its budget', async () => {
+    const setup = start({ threads: 1, budgetMs: 1, limits: { overdueMs: 1 } });
+    const stuck = hold(setup, 'acct_one');
     expect(await reasonOf(stuck.result)).toBe('too-broad');
-    expect(house.pool.state().busy).toBe(1);
+    expect(setup.pool.state().busy).toBe(1);
     stuck.release();
-    await eventually('the thread to work again', () => house.pool.state().busy === 0);
+    await eventually('the thread to be idle', () => setup.pool.state().busy === 0);
   });
 
-  it('hold back no checkpoint once their reads have ended', async () => {
-    const house = start();
-    // As the daemon's connection: it does not wait for readers.
-    house.db.exec('PRAGMA busy_timeout = 0');
-    const emptyLog = () => house.tables.erasures.emptyLog();
-    const read = hold(house, 'acct_one');
+  it('blocks no checkpoint once its reads have ended', async () => {
+    const setup = start();
+    // A thread that starts reads the schema, which prevents a checkpoint, too.
+    await setup.allReady();
+    // As in the daemon: the connection does not wait for readers.
+    setup.db.exec('PRAGMA busy_timeout = 0');
+    const emptyLog = () => setup.tables.erasures.emptyLog();
+    const read = hold(setup, 'acct_one');
     await read.isHeld();
-    await house.writer.run((all) => all.settings.put('a', 'b'));
+    await setup.writer.run((all) => all.settings.put('a', 'b'));
     expect(emptyLog()).toBe(false);
-    const paused = house.pool.pause();
-    const later = house.messages('acct_one');
+    const paused = setup.pool.pause();
+    const later = setup.messages('acct_one');
     read.release();
     const { resume } = await paused;
     expect(emptyLog()).toBe(true);
-    expect(house.pool.state()).toMatchObject({ busy: 0, waiting: 1 });
+    expect(setup.pool.state()).toMatchObject({ busy: 0, waiting: 1 });
     resume();
     expect(await later).toEqual([]);
     expect(emptyLog()).toBe(true);
   });
 
-  it('let the write-ahead log begin anew, however many reads overlap', async () => {
-    const house = start();
-    const { db, tables, pool } = house;
+  it('lets the write-ahead log restart while reads overlap all the time', async () => {
+    const setup = start();
+    const { db, tables, pool } = setup;
     db.exec('PRAGMA busy_timeout = 0');
     const log = openWriteAheadLog(db, { script: threadFromSource('store/flush-thread.ts') });
     let incomplete = 0;
@@ -268,17 +271,17 @@ describe('reader threads', { timeout: 60_000 }, () => {
         relieve();
       },
     });
-    let read = hold(house, 'acct_one');
+    let read = hold(setup, 'acct_one');
     await read.isHeld();
-    await house.allReady();
-    // A read is always under way: each begins before the one before it ends.
+    await setup.allReady();
+    // A read is always in progress: each begins before the previous one ends.
     const writing = new AbortController();
     let turn = 0;
     const overlapping = (async () => {
       while (!writing.signal.aborted) {
-        await eventually('a checkpoint that is incomplete', () => writing.signal.aborted || incomplete > 0);
+        await eventually('an incomplete checkpoint', () => writing.signal.aborted || incomplete > 0);
         incomplete = 0;
-        const next = hold(house, turn++ % 2 === 0 ? 'acct_two' : 'acct_one');
+        const next = hold(setup, turn++ % 2 === 0 ? 'acct_two' : 'acct_one');
         if (pool.state().waiting === 0) await next.isHeld();
         read.release();
         await read.result;
@@ -287,7 +290,7 @@ describe('reader threads', { timeout: 60_000 }, () => {
       read.release();
       await read.result;
     })();
-    // Every page changes: SQLite writes no others.
+    // Every page changes, because SQLite writes only changed pages.
     for (let n = 0; n < 1000; n++)
       await writer.run((all) => all.settings.put('row', String(n % 10).repeat(100_000)));
     writing.abort();
@@ -298,14 +301,14 @@ describe('reader threads', { timeout: 60_000 }, () => {
     expect(statSync(`${db.name}-wal`).size).toBeLessThan(50_000_000);
   });
 
-  it('let the read under way end and reject what waits, when the pool closes', async () => {
-    const house = start({ threads: 1 });
-    const first = hold(house, 'acct_one');
+  it('waits for reads in progress and rejects waiting ones when the pool closes', async () => {
+    const setup = start({ threads: 1 });
+    const first = hold(setup, 'acct_one');
     await first.isHeld();
-    const waiting = reasonOf(house.messages('acct_two'));
-    const closing = house.pool.close();
+    const waiting = reasonOf(setup.messages('acct_two'));
+    const closing = setup.pool.close();
     expect(await waiting).toBe('closing');
-    expect(await reasonOf(house.messages('acct_two'))).toBe('closing');
+    expect(await reasonOf(setup.messages('acct_two'))).toBe('closing');
     first.release();
     expect(await first.result).toBe('acct_one');
     await closing;

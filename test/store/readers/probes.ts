@@ -10,12 +10,12 @@ function probe<Args extends unknown[], Result>(
   return { name, run };
 }
 
-/** Reads on and on, until its budget ends it. */
+/** Reads in a loop until its budget ends it. */
 export const endless = probe('endless', (tables: Tables): number => {
   for (let reads = 0; ; reads++) if (tables.accounts.get('acct_one') === null) return reads;
 });
 
-/** Reads, reports that it did (1 at index 0), and holds what it read until it is released (1 at index 1). */
+/** Reads, sets index 0 to 1, and keeps its read transaction until index 1 is 1. */
 export const held = probe('held', (tables: Tables, flags: Int32Array): string | undefined => {
   const account = tables.accounts.get('acct_one');
   Atomics.store(flags, 0, 1);
@@ -31,12 +31,12 @@ export const failing = probe('failing', (): never => {
   throw Object.assign(new Error('no such table: nothing'), { code: 'SQLITE_ERROR' });
 });
 
-/** Writes, which no reader can. */
+/** Writes, which a read-only connection rejects. */
 export const writing = probe('writing', (tables: Tables): void =>
   tables.settings.put('written', 'by a reader'),
 );
 
-/** The program of a reader thread that knows the probes. */
+/** The program of a reader thread with these queries. */
 export function probeThread(): URL {
   const probesModule = JSON.stringify(import.meta.url);
   return threadFromSource(

@@ -13,8 +13,8 @@ function start(limits: Partial<typeof LIMITS> = {}) {
   return { queue, job, taken };
 }
 
-describe('reads that wait', () => {
-  it('are taken in turns between accounts, in order within each', () => {
+describe('the read queue', () => {
+  it('returns reads in turns of accounts, in order within each', () => {
     const { queue, job, taken } = start({ threads: 1 });
     for (const n of [1, 2, 3]) queue.push(job('a', n));
     for (const n of [1, 2]) queue.push(job('b', n));
@@ -27,7 +27,7 @@ describe('reads that wait', () => {
     expect(taken(1)).toBeNull();
   });
 
-  it('leave the last thread to accounts that have none', () => {
+  it('leaves the last thread to accounts that have none', () => {
     const { queue, job, taken } = start();
     queue.push(job('a', 1));
     queue.push(job('a', 2));
@@ -39,7 +39,7 @@ describe('reads that wait', () => {
     expect(taken(1)).toBe('a2');
   });
 
-  it('may use further threads as long as one stays free, after accounts that have none', () => {
+  it('gives an account further threads while one stays free, after accounts that have none', () => {
     const { queue, job, taken } = start({ threads: 4 });
     for (const n of [1, 2, 3, 4]) queue.push(job('a', n));
     expect(taken(4)).toBe('a1');
@@ -49,7 +49,7 @@ describe('reads that wait', () => {
     expect(taken(1)).toBeNull();
   });
 
-  it('are bounded for each account', () => {
+  it('limits the reads of each account', () => {
     const { queue, job } = start();
     const last = job('a', 5);
     for (const n of [1, 2, 3, 4]) expect(queue.push(job('a', n))).toBeNull();
@@ -57,7 +57,7 @@ describe('reads that wait', () => {
     expect(queue.push(job('b', 1))).toBeNull();
   });
 
-  it('make room in a full queue for an account that has fewer than the one with most', () => {
+  it('rejects the newest read of the account with most reads when another account needs a place', () => {
     const { queue, job } = start();
     const newest = job('a', 4);
     for (const n of [1, 2, 3]) queue.push(job('a', n));
@@ -71,7 +71,7 @@ describe('reads that wait', () => {
     expect(queue.push(third)).toBe(third);
   });
 
-  it('can be removed one by one and together', () => {
+  it('removes single reads and all reads', () => {
     const { queue, job, taken } = start();
     const one = job('a', 1);
     queue.push(one);

@@ -24,7 +24,7 @@ describe('numbers of ids', () => {
     }
   });
 
-  it('are not remembered while the transaction that assigned them can be rolled back', () => {
+  it('are not cached while the transaction that assigned them can be rolled back', () => {
     const { db } = startStore();
     const { domain } = idNumbers(db);
     db.exec('BEGIN');

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { packJson, SHAPES, STRINGS, unpackJson } from '../../../src/store/rows/packed-json.ts';
+import { packJson, unpackJson } from '../../../src/store/rows/packed-json.ts';
+import { SHAPES, STRINGS } from '../../../src/store/rows/packed-json-dictionary.ts';
 
 const TIME = Date.UTC(2026, 0, 15, 12);
 
@@ -64,7 +65,7 @@ describe('packed JSON', () => {
     ['strings that occur again', ['again', { again: 'again' }, 'other', 'other', 'again']],
     ['characters of every length', ['a', 'é', '€', '😀', '\u0000', '\ud800', 'x\udc00y', '\ud83d\ude00']],
     ['a long text', 'ü'.repeat(70_000)],
-  ])('keeps %s', (_, value) => {
+  ])('round-trips %s', (_, value) => {
     expect(unpackJson(packJson(value, TIME), TIME)).toBe(JSON.stringify(value));
   });
 
@@ -77,7 +78,7 @@ describe('packed JSON', () => {
     expect(unpackJson(packJson(value, TIME), TIME)).toBe(JSON.stringify(value));
   });
 
-  it('keeps generated values', () => {
+  it('round-trips generated values', () => {
     let state = 1;
     const random = (below: number) => {
       state = (state * 48_271) % 2_147_483_647;
@@ -155,7 +156,7 @@ describe('packed JSON', () => {
     );
   });
 
-  it('keeps values that are very deep or very long', () => {
+  it('round-trips values that are very deep or very long', () => {
     let deep: unknown = 'end';
     for (let depth = 0; depth < 1000; depth++) deep = depth % 2 === 0 ? [deep] : { host: deep };
     const long = `${'ä\u{1f600}'.repeat(300_000)}\ud800`;

@@ -20,7 +20,7 @@ import { heldClock } from '../../support/store.ts';
 const AT = Date.UTC(2026, 0, 15, 12);
 
 describe('the key of an id', () => {
-  it('takes 14 octets for every id that the program makes', () => {
+  it('has 14 octets for every id that the program creates', () => {
     const clock = heldClock(AT);
     const ids = createIds(clock, systemRandom);
     for (let made = 0; made < 200; made++) {
@@ -81,7 +81,7 @@ describe('the key of an event', () => {
 });
 
 describe('the key of a recipient', () => {
-  it('takes 16 octets for the hash of an address', () => {
+  it('has 16 octets for the hash of an address', () => {
     const identifier = emailIdentifier('ada@example.net');
     expect(keyOfRecipient(identifier)).toHaveLength(16);
     expect(recipientOfKey(keyOfRecipient(identifier))).toBe(identifier);
