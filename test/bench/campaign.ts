@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { epochNow } from '../support/bench-companion.ts';
-import { findChild, processCost } from '../support/bench-process-cost.ts';
 import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { startGroup } from '../support/group.ts';
+import { findChild, processCost } from '../support/process-cost.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
+import { epochNow } from './benchmark-process.ts';
 import { thisMachine } from './machine.ts';
 import { htmlOf } from './message.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
-import { setStage } from './stage.ts';
+import { setStage } from './resources.ts';
 
 /*
  * How long transactional mail takes while a campaign is sent:

@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util';
 import { dsn } from '../smtp/mx/mails.ts';
-import { findChild, processCost } from '../support/bench-process-cost.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { findChild, processCost } from '../support/process-cost.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
 import { type SmtpClient, smtpClient } from '../support/smtp-client.ts';
 import { startSink } from '../support/smtp-sink.ts';

@@ -1,14 +1,14 @@
 import { parseArgs } from 'node:util';
-import { startCompanion } from '../support/bench-companion.ts';
-import { findChild, processCost } from '../support/bench-process-cost.ts';
 import { HOSTNAME, startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
+import { findChild, processCost } from '../support/process-cost.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
+import { startCompanion } from './benchmark-process.ts';
 import type { LoadJob, LoadReport, LoadStop } from './load.ts';
 import { thisMachine } from './machine.ts';
 import { htmlOf } from './message.ts';
 import { startReceiver } from './receiver.ts';
-import { setStage } from './stage.ts';
+import { setStage } from './resources.ts';
 import type { SteadyJob, SteadyReport } from './steady.ts';
 
 /*

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { emailIdentifier } from '../../src/mail/identifier.ts';
 import { createApiClient } from '../support/api-client.ts';
-import { findChild, processCost } from '../support/bench-process-cost.ts';
 import type { RunningDaemon } from '../support/daemon.ts';
+import { findChild, processCost } from '../support/process-cost.ts';
 import { listCases } from './large/filters.ts';
 import { buildHistory, DAYS, membersOf, personAddress } from './large/history.ts';
 import {
@@ -21,7 +21,7 @@ import { measureSends, type SendMeasures } from './large/sends.ts';
 import { measureSpace } from './large/space.ts';
 import { thisMachine } from './machine.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
-import { setStage } from './stage.ts';
+import { setStage } from './resources.ts';
 
 /*
  * What a large database costs: the same measurements with an empty database and with months of history.

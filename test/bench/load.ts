@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { answerParent, epochNow } from '../support/bench-companion.ts';
+import { answerParent, epochNow } from './benchmark-process.ts';
 
 /**
  * The benchmark's caller as a process of its own: send requests over HTTP connections that are kept alive, one

@@ -1,8 +1,8 @@
-import { startCompanion } from '../support/bench-companion.ts';
-import { findChild, processCost } from '../support/bench-process-cost.ts';
 import { HOSTNAME, startDaemon } from '../support/daemon.ts';
 import { startDnsServer } from '../support/dns-server.ts';
+import { findChild, processCost } from '../support/process-cost.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
+import { startCompanion } from './benchmark-process.ts';
 import type { LoadBound, LoadJob, LoadReport } from './load.ts';
 import { htmlOf } from './message.ts';
 import type { Receiver } from './receiver.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startCompanion } from '../support/bench-companion.ts';
+import { startCompanion } from './benchmark-process.ts';
 import type { SinkCounts, SinkQuestion } from './sink.ts';
 
 /** The receiving side as the benchmark sees it: one sink process behind the addresses of several MX hosts. */

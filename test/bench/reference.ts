@@ -3,12 +3,12 @@ import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { epochNow } from '../support/bench-companion.ts';
-import { endedChildrenCpu, familyCpu, findChild, processCost } from '../support/bench-process-cost.ts';
-import { findProgram } from '../support/missing-parts.ts';
 import { startOpenDkim } from '../support/opendkim.ts';
-import { startPostfixReference } from '../support/postfix-reference.ts';
+import { endedChildrenCpu, familyCpu, findChild, processCost } from '../support/process-cost.ts';
+import { findProgram } from '../support/required-programs.ts';
+import { epochNow } from './benchmark-process.ts';
 import { relayableMessage } from './message.ts';
+import { startPostfixReference } from './postfix-reference.ts';
 import type { Receiver } from './receiver.ts';
 import { measured, type RunResult } from './result.ts';
 

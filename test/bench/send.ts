@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util';
-import { postfixReferenceFault } from '../support/postfix-reference.ts';
 import { thisMachine } from './machine.ts';
+import { postfixReferenceFault } from './postfix-reference.ts';
 import { type PostriderBench, startPostrider } from './postrider.ts';
 import { type Receiver, startReceiver } from './receiver.ts';
 import { startReference } from './reference.ts';
 import { printed, type Report } from './report.ts';
+import { setStage } from './resources.ts';
 import { faultsOf, type RunResult } from './result.ts';
-import { setStage } from './stage.ts';
 
 /*
  * How fast mail goes through, from the HTTP request to the receiving server's 250, and how fast it goes through

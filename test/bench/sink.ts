@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { parseArgs } from 'node:util';
-import { answerParent, epochNow } from '../support/bench-companion.ts';
+import { answerParent, epochNow } from './benchmark-process.ts';
 
 /**
  * The benchmark's receiving side as a process of its own: takes every message, keeps none, and can say how many

@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http';
-import { answerParent, epochNow } from '../support/bench-companion.ts';
+import { answerParent, epochNow } from './benchmark-process.ts';
 
 /**
  * A well-behaved caller as a process of its own: sends at a steady rate, whatever the answers take, so that a stall

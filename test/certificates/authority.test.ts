@@ -7,7 +7,7 @@ import { DnsError } from '../../src/dns/dns-error.ts';
 import type { Resolver } from '../../src/dns/resolver.ts';
 import { createAuthority as createTestAuthority } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
-import { portOf } from '../support/https-visit.ts';
+import { portOf } from '../support/https-client.ts';
 
 /** What goes wrong before there is an order; a whole order is played with a real authority in test/e2e. */
 const trusted = createTestAuthority();

@@ -5,8 +5,8 @@ import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { verifyDkim } from '../support/dkimpy.ts';
 import { type Knot, startKnot } from '../support/knot.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
-import { needParts } from '../support/missing-parts.ts';
 import { type Postfix, startPostfix } from '../support/postfix.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 
 /*
  * Mail that is hard to carry: what a stranger's server stores is what was meant, and its signature holds.
@@ -14,7 +14,7 @@ import { type Postfix, startPostfix } from '../support/postfix.ts';
  *   test ──HTTP──▶ postrider ──SMTP + STARTTLS──▶ Postfix ──▶ maildirs ──▶ mailparser, dkimpy
  *                      └──DNS──▶ Knot
  */
-const parts = needParts('knot', 'postfix', 'dkimpy');
+const required = requirePrograms('knot', 'postfix', 'dkimpy');
 
 const ADA = 'ada@empfang.example';
 const JOERG = 'jörg@empfang.example';
@@ -22,7 +22,7 @@ const IDN = 'ada@xn--mller-kva.example';
 const COMPLIANCE = '{{company_address_html}}{{unsubscribe_email_html}}';
 const MIB = 1024 * 1024;
 
-describe.skipIf(parts.missing)(`awkward mail${parts.reason}`, () => {
+describe.skipIf(required.missing)(`awkward mail${required.reason}`, () => {
   let knot: Knot;
   let postfix: Postfix;
   let daemon: RunningDaemon;

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ApiAnswer, CallOptions } from '../support/api-client.ts';
+import type { ApiResponse, CallOptions } from '../support/api-client.ts';
 import {
-  expectRefusal,
+  expectError,
   mail,
-  startTemptingWorld,
-  type TemptingWorld,
+  type RejectionSetup,
+  startRejectionSetup,
   VALIDATION,
-} from '../support/bad-input.ts';
+} from '../support/rejection-setup.ts';
 
 /*
  * What is wrong with a request as such, with its key, its ids, or with a setup request, is answered with the
@@ -14,24 +14,24 @@ import {
  *
  *   test ──HTTP, malformed and hostile──▶ postrider ──(never)──▶ sink
  */
-let world: TemptingWorld;
+let setup: RejectionSetup;
 
 beforeAll(async () => {
-  world = await startTemptingWorld();
+  setup = await startRejectionSetup();
 });
-afterAll(() => world?.stop());
+afterAll(() => setup?.stop());
 
 type Expected = [status: number, code: string, field?: string];
 
 /** `METHOD /path`, which may name things by `{own}`, `{their domain}`, `{their group}`, `{their message}`. */
-async function call(request: string, options: CallOptions = {}): Promise<ApiAnswer<unknown>> {
-  const { api, own, neighbour } = world;
+async function call(request: string, options: CallOptions = {}): Promise<ApiResponse<unknown>> {
+  const { api, domain, other } = setup;
   const [method = '', path = ''] = request.split(/ (.*)/);
   const names: Record<string, string> = {
-    '{own}': own.domainId,
-    '{their domain}': neighbour.domain.domainId,
-    '{their group}': neighbour.groupId,
-    '{their message}': neighbour.messageId,
+    '{own}': domain.domainId,
+    '{their domain}': other.domain.domainId,
+    '{their group}': other.groupId,
+    '{their message}': other.messageId,
   };
   const named = path.replaceAll(/\{[^}]+\}/g, (name) => names[name] ?? name);
   return api.call(method, named, options);
@@ -68,7 +68,7 @@ describe('a body', () => {
     ],
     ['over 4 MiB', JSON.stringify(mail({ text: 'x'.repeat(4 * 1024 * 1024) })), [413, 'PAYLOAD_TOO_LARGE']],
   ])('%s', async (_, rawBody, expected) => {
-    expectRefusal(await call(SEND, { rawBody }), ...expected);
+    expectError(await call(SEND, { rawBody }), ...expected);
   });
 
   it.each<[what: string, headers: Record<string, string>]>([
@@ -78,16 +78,16 @@ describe('a body', () => {
     ['in another character set', { 'Content-Type': 'application/json; charset=utf-16' }],
     ['compressed', { 'Content-Encoding': 'gzip' }],
   ])('that calls itself %s', async (_, headers) => {
-    expectRefusal(await call(SEND, { rawBody: Buffer.from(good), headers }), ...UNSUPPORTED);
+    expectError(await call(SEND, { rawBody: Buffer.from(good), headers }), ...UNSUPPORTED);
   });
 
   it('that is not there', async () => {
-    expectRefusal(await call(SEND), ...NOT_JSON);
+    expectError(await call(SEND), ...NOT_JSON);
   });
 
   it('over 256 KiB on setup', async () => {
     const body = { domain: 'x'.repeat(256 * 1024) };
-    expectRefusal(await call('PUT /web-setup/domains', { body }), 413, 'PAYLOAD_TOO_LARGE');
+    expectError(await call('PUT /web-setup/domains', { body }), 413, 'PAYLOAD_TOO_LARGE');
   });
 });
 
@@ -103,21 +103,21 @@ describe('a key', () => {
     ['without an account', { 'X-Id': null }],
     ['with an unknown account', { 'X-Id': 'acct_nobody' }],
   ])('%s', async (_, headers) => {
-    expectRefusal(await call(LIST, { headers }), ...UNAUTHENTICATED);
-    expectRefusal(await call(SEND, { headers, body: mail() }), ...UNAUTHENTICATED);
+    expectError(await call(LIST, { headers }), ...UNAUTHENTICATED);
+    expectError(await call(SEND, { headers, body: mail() }), ...UNAUTHENTICATED);
   });
 
   it("of another account, or with another account's id", async () => {
-    const { accountId, keys } = world.neighbour.api;
-    expectRefusal(await call(LIST, { headers: { 'X-Id': accountId } }), ...UNAUTHENTICATED);
-    expectRefusal(await call(LIST, { headers: { 'X-Api-Key': keys.setup } }), ...UNAUTHENTICATED);
+    const { accountId, keys } = setup.other.api;
+    expectError(await call(LIST, { headers: { 'X-Id': accountId } }), ...UNAUTHENTICATED);
+    expectError(await call(LIST, { headers: { 'X-Api-Key': keys.setup } }), ...UNAUTHENTICATED);
   });
 
   it('is refused in the same words whatever is wrong with it', async () => {
     const answers = await Promise.all([
       call(LIST, { headers: { 'X-Api-Key': null, 'X-Request-Id': 'same' } }),
       call(LIST, { headers: { 'X-Api-Key': `pr_${'a'.repeat(43)}`, 'X-Request-Id': 'same' } }),
-      call(LIST, { headers: { 'X-Id': world.neighbour.api.accountId, 'X-Request-Id': 'same' } }),
+      call(LIST, { headers: { 'X-Id': setup.other.api.accountId, 'X-Request-Id': 'same' } }),
     ]);
     expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
   });
@@ -128,25 +128,25 @@ describe('a key', () => {
     [LIST, 'transactional'],
     [LIST, 'marketing'],
   ] as const)('for something else: %s with the %s key', async (request, scope) => {
-    const headers = { 'X-Api-Key': world.api.keys[scope] };
+    const headers = { 'X-Api-Key': setup.api.keys[scope] };
     const options = request === SEND ? { headers, body: mail() } : { headers };
-    expectRefusal(await call(request, options), 403, 'INSUFFICIENT_SCOPE');
+    expectError(await call(request, options), 403, 'INSUFFICIENT_SCOPE');
   });
 
   it('that was revoked', async () => {
-    const { daemon, api } = world;
+    const { daemon, api } = setup;
     const made: { key: string; keyId: string } = JSON.parse(
       await daemon.cli('key', 'create', '--account', api.accountId, '--scope', 'transactional', '--json'),
     );
     await daemon.cli('key', 'revoke', made.keyId);
-    expectRefusal(await call(SEND, { headers: { 'X-Api-Key': made.key }, body: mail() }), ...UNAUTHENTICATED);
+    expectError(await call(SEND, { headers: { 'X-Api-Key': made.key }, body: mail() }), ...UNAUTHENTICATED);
   });
 
   it('of an account that was disabled', async () => {
-    const gone = await world.daemon.account('Vorbei');
-    await world.daemon.cli('account', 'disable', gone.accountId);
-    expectRefusal(await gone.get('/web-setup/domains'), 403, 'ACCOUNT_DISABLED');
-    expectRefusal(await gone.send(mail()), 403, 'ACCOUNT_DISABLED');
+    const gone = await setup.daemon.account('Vorbei');
+    await setup.daemon.cli('account', 'disable', gone.accountId);
+    expectError(await gone.get('/web-setup/domains'), 403, 'ACCOUNT_DISABLED');
+    expectError(await gone.send(mail()), 403, 'ACCOUNT_DISABLED');
   });
 });
 
@@ -173,7 +173,7 @@ describe('a path, method or query', () => {
     ['GET /web-setup/messages?from=yesterday', [...VALIDATION, 'from']],
     ['GET /web-setup/events?event=email_eaten', [...VALIDATION, 'event']],
   ])('%s', async (request, expected) => {
-    expectRefusal(await call(request), ...expected);
+    expectError(await call(request), ...expected);
   });
 
   it('tells which methods there are', async () => {
@@ -197,7 +197,7 @@ describe('an id that is unknown or somebody else’s, which is never told apart:
     ]),
   )('%s', async (request) => {
     const body = { trackingDomain: null, groupId: 'any' };
-    expectRefusal(await call(request, /^P(ATCH|UT) /.test(request) ? { body } : {}), 404, 'DOMAIN_NOT_FOUND');
+    expectError(await call(request, /^P(ATCH|UT) /.test(request) ? { body } : {}), 404, 'DOMAIN_NOT_FOUND');
   });
 
   it.each<[request: string, body: object | undefined, code: string]>([
@@ -212,14 +212,14 @@ describe('an id that is unknown or somebody else’s, which is never told apart:
       'GROUP_NOT_FOUND',
     ],
   ])('%s', async (request, body, code) => {
-    expectRefusal(await call(request, body === undefined ? {} : { body }), 404, code);
+    expectError(await call(request, body === undefined ? {} : { body }), 404, code);
   });
 
   it("another account's group for our domain", async () => {
-    const { groupId } = world.neighbour;
+    const { groupId } = setup.other;
     const body = { domain: 'gruppe.example', useCaseId: 'tx-local', groupId };
-    expectRefusal(await call('PUT /web-setup/domains/{own}/assign-group', { body }), 404, 'GROUP_NOT_FOUND');
-    expectRefusal(await call('PUT /web-setup/domains', { body }), 404, 'GROUP_NOT_FOUND');
+    expectError(await call('PUT /web-setup/domains/{own}/assign-group', { body }), 404, 'GROUP_NOT_FOUND');
+    expectError(await call('PUT /web-setup/domains', { body }), 404, 'GROUP_NOT_FOUND');
   });
 });
 
@@ -248,7 +248,7 @@ describe('a domain that cannot be registered', () => {
     ['with a label of 64', `${'a'.repeat(64)}.example`],
     ['of 257 characters', `${'abcdefghi.'.repeat(25)}example`],
   ])('%s', async (_, domain) => {
-    expectRefusal(await register({ domain }), ...VALIDATION, 'domain');
+    expectError(await register({ domain }), ...VALIDATION, 'domain');
   });
 
   it.each<[what: string, change: object, expected: Expected]>([
@@ -257,7 +257,7 @@ describe('a domain that cannot be registered', () => {
     ['for a use case without a region', { useCaseId: 'tx' }, [404, 'USE_CASE_NOT_FOUND']],
     ['in an unknown group', { groupId: 'dgroup_1767225600000_abcdefghijkl' }, [404, 'GROUP_NOT_FOUND']],
   ])('%s', async (_, change, expected) => {
-    expectRefusal(await register(change), ...expected);
+    expectError(await register(change), ...expected);
   });
 });
 
@@ -273,10 +273,10 @@ describe('other setup requests', () => {
     ['PUT /web-setup/account', { logoUrl: 'javascript:alert(1)' }, 'logoUrl'],
     ['PUT /web-setup/account', { abuseEmail: 'x' }, 'abuseEmail'],
   ])('%s with %j', async (request, body, field) => {
-    expectRefusal(await call(request, { body }), ...VALIDATION, field);
+    expectError(await call(request, { body }), ...VALIDATION, field);
   });
 });
 
 describe('after all this', () => {
-  it('nothing was stored, nothing was sent, and nothing went wrong inside', () => world.expectNoTrace());
+  it('nothing was stored, nothing was sent, and nothing went wrong inside', () => setup.expectUnchanged());
 });

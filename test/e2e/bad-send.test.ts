@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   COMPLIANT,
-  expectRefusal,
+  expectError,
   mail,
+  type RejectionSetup,
   SIMULATED,
-  startTemptingWorld,
-  type TemptingWorld,
+  startRejectionSetup,
   VALIDATION,
-} from '../support/bad-input.ts';
+} from '../support/rejection-setup.ts';
 
 /*
  * Everything that is wrong with a send is answered with the right status, code and field, and leaves no trace:
@@ -15,18 +15,18 @@ import {
  *
  *   test ──HTTP, malformed and hostile──▶ postrider ──(never)──▶ sink
  */
-let world: TemptingWorld;
+let setup: RejectionSetup;
 
 beforeAll(async () => {
-  world = await startTemptingWorld();
+  setup = await startRejectionSetup();
 });
-afterAll(() => world?.stop());
+afterAll(() => setup?.stop());
 
 type Case = [what: string, change: object];
 type FieldCase = [field: string, change: object];
 
 const refuses = async (change: object, status: number, code: string, field?: string) =>
-  expectRefusal(await world.api.send(mail(change)), status, code, field);
+  expectError(await setup.api.send(mail(change)), status, code, field);
 
 /** Values that a field may not have. */
 const WRONG: Record<string, [what: string, value: unknown][]> = {
@@ -211,8 +211,8 @@ describe('a template', () => {
     ['has one escaped', COMPLIANT.replace('{{c', '\\{{c'), ['company_address_html']],
     ['has both in a comment', `<!-- ${COMPLIANT} -->`, ['company_address_html', 'unsubscribe_email_html']],
   ])('needs the compliance variables, and here %s', async (_, html, missing) => {
-    const answer = await world.api.send(mail({ html }));
-    expectRefusal(answer, 422, 'COMPLIANCE_TEMPLATE_MISSING', 'html');
+    const answer = await setup.api.send(mail({ html }));
+    expectError(answer, 422, 'COMPLIANCE_TEMPLATE_MISSING', 'html');
     expect(answer.error.details?.map(({ name }) => name)).toEqual(missing);
   });
 
@@ -254,8 +254,8 @@ describe('a template', () => {
   );
 
   it('needs an account that says who it is', async () => {
-    const answer = await world.nameless.send(mail({ from: 'a@niemand.example' }));
-    expectRefusal(answer, 422, 'COMPANY_ADDRESS_MISSING');
+    const answer = await setup.withoutCompany.send(mail({ from: 'a@niemand.example' }));
+    expectError(answer, 422, 'COMPANY_ADDRESS_MISSING');
   });
 });
 
@@ -278,21 +278,21 @@ describe('an Idempotency-Key', () => {
     ['with a tab in it', 'a\tb'],
     ['of two quotation marks', '""'],
   ])('%s is refused', async (_, value) => {
-    const answer = await world.api.send(mail(), { 'Idempotency-Key': value });
-    expectRefusal(answer, ...VALIDATION, 'Idempotency-Key');
+    const answer = await setup.api.send(mail(), { 'Idempotency-Key': value });
+    expectError(answer, ...VALIDATION, 'Idempotency-Key');
   });
 });
 
 describe('after all this', () => {
-  it('nothing was stored, nothing was sent, and nothing went wrong inside', () => world.expectNoTrace());
+  it('nothing was stored, nothing was sent, and nothing went wrong inside', () => setup.expectUnchanged());
 
   it('exactly 2 MB in exactly ten attachments are taken', async () => {
     const attachments = Array.from({ length: 10 }, (_, n) => sized(n === 0 ? 2 * MIB - 9 : 1));
-    expect((await world.api.send(mail({ to: SIMULATED, attachments }))).status).toBe(200);
+    expect((await setup.api.send(mail({ to: SIMULATED, attachments }))).status).toBe(200);
   });
 
   it('an unknown field is ignored, but named', async () => {
-    const { data } = await world.api.send(mail({ to: SIMULATED, enableClicktracking: true }));
+    const { data } = await setup.api.send(mail({ to: SIMULATED, enableClicktracking: true }));
     expect(data.warnings).toEqual([expect.stringContaining('enableClicktracking')]);
   });
 });

@@ -7,9 +7,9 @@ import { eventually } from '../support/eventually.ts';
 import { type Exim, eximFault, startExim } from '../support/exim.ts';
 import { freePort } from '../support/free-port.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
-import { needParts, withoutFaults } from '../support/missing-parts.ts';
 import { type Postfix, startPostfix } from '../support/postfix.ts';
 import { publishMailHost, SHORT_MAIL } from '../support/recipients.ts';
+import { requirementsOf, requirePrograms } from '../support/required-programs.ts';
 import { smtpClient } from '../support/smtp-client.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
@@ -21,10 +21,10 @@ import { verifiedDomain } from '../support/verified-domain.ts';
  *                      ▲                  │ knows ada; everybody else is unknown, full@ over quota, slow@ not to
  *                      └── DSN, STARTTLS ─┘ be reached for now
  */
-const parts = needParts('postfix');
-const eximParts = withoutFaults([eximFault()].filter((fault) => fault !== null));
+const required = requirePrograms('postfix');
+const eximRequired = requirementsOf([eximFault()].filter((fault) => fault !== null));
 
-describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}`, () => {
+describe.skipIf(required.missing)(`bounces that come in from Postfix${required.reason}`, () => {
   let dns: DnsServer;
   let postfix: Postfix;
   let daemon: RunningDaemon;
@@ -179,115 +179,125 @@ describe.skipIf(parts.missing)(`bounces that come in from Postfix${parts.reason}
  *                      ▲                  │
  *                      └═══ repeater ◀────┘
  */
-describe.skipIf(eximParts.missing)(`bounces that come in from Exim, each twice${eximParts.reason}`, () => {
-  let dns: DnsServer;
-  let server: Exim;
-  let repeater: Sink;
-  let daemon: RunningDaemon;
-  const answers: Promise<string[]>[] = [];
+describe.skipIf(eximRequired.missing)(
+  `bounces that come in from Exim, each twice${eximRequired.reason}`,
+  () => {
+    let dns: DnsServer;
+    let server: Exim;
+    let repeater: Sink;
+    let daemon: RunningDaemon;
+    const answers: Promise<string[]>[] = [];
 
-  beforeAll(async () => {
-    const mxPort = await freePort();
-    const twice = async ({ from, to, raw }: Sink['messages'][number]) => {
-      const client = await smtpClient(mxPort);
-      await client.say('EHLO mx.empfang.example');
-      const said: string[] = [];
-      for (let n = 0; n < 2; n++) said.push(await client.mail(from, to, raw));
-      client.destroy();
-      return said;
+    beforeAll(async () => {
+      const mxPort = await freePort();
+      const twice = async ({ from, to, raw }: Sink['messages'][number]) => {
+        const client = await smtpClient(mxPort);
+        await client.say('EHLO mx.empfang.example');
+        const said: string[] = [];
+        for (let n = 0; n < 2; n++) said.push(await client.mail(from, to, raw));
+        client.destroy();
+        return said;
+      };
+      dns = await startDnsServer();
+      repeater = await startSink({ onMessage: (report) => void answers.push(twice(report)) });
+      server = await startExim({
+        hostname: 'mx.empfang.example',
+        domain: 'empfang.example',
+        mailboxes: ['full'],
+        host: '127.0.0.3',
+        reportsTo: { host: repeater.host, port: repeater.port },
+      });
+      daemon = await startDaemon({
+        'dns.resolvers': [dns.address],
+        'delivery.port': server.port,
+        'delivery.allowPrivateNetworks': true,
+        'mx.listen': `127.0.0.1:${mxPort}`,
+      });
+      publishMailHost(dns, 'empfang.example', server.host);
+      await verifiedDomain(daemon, dns, 'kunde.example');
+    });
+    afterAll(async () => {
+      // Whoever may still have something to say ends first; Exim waits for the daemon's idle connections.
+      await repeater?.close();
+      await Promise.allSettled(answers);
+      await daemon?.stop();
+      await server?.stop();
+      await dns?.close();
+    });
+
+    const mailTo = (user: string) => ({
+      ...SHORT_MAIL,
+      from: 'a@kunde.example',
+      to: `${user}@empfang.example`,
+    });
+    const send = async (user: string) =>
+      (await daemon.api.send(mailTo(user), { Prefer: 'wait=20' })).data.messageId;
+    /** The message, once that happened and the second copy of the report was answered, too. */
+    const untilTwice = async (messageId: string, kind: string): Promise<MessageData> => {
+      await eventually(`${kind} of ${messageId}`, async () => {
+        const { timeline } = await daemon.api.message(messageId);
+        return timeline.some(({ event }) => event === kind);
+      }).catch(async (error: unknown) => {
+        throw new Error(await server.log(), { cause: error });
+      });
+      await Promise.all(answers);
+      return daemon.api.message(messageId);
     };
-    dns = await startDnsServer();
-    repeater = await startSink({ onMessage: (report) => void answers.push(twice(report)) });
-    server = await startExim({
-      hostname: 'mx.empfang.example',
-      domain: 'empfang.example',
-      mailboxes: ['full'],
-      host: '127.0.0.3',
-      reportsTo: { host: repeater.host, port: repeater.port },
-    });
-    daemon = await startDaemon({
-      'dns.resolvers': [dns.address],
-      'delivery.port': server.port,
-      'delivery.allowPrivateNetworks': true,
-      'mx.listen': `127.0.0.1:${mxPort}`,
-    });
-    publishMailHost(dns, 'empfang.example', server.host);
-    await verifiedDomain(daemon, dns, 'kunde.example');
-  });
-  afterAll(async () => {
-    // Whoever may still have something to say ends first; Exim waits for the daemon's idle connections.
-    await repeater?.close();
-    await Promise.allSettled(answers);
-    await daemon?.stop();
-    await server?.stop();
-    await dns?.close();
-  });
+    const told = ({ timeline }: MessageData) => timeline.flatMap(({ event }) => event ?? []);
+    const last = ({ timeline }: MessageData) => timeline.at(-1);
 
-  const mailTo = (user: string) => ({
-    ...SHORT_MAIL,
-    from: 'a@kunde.example',
-    to: `${user}@empfang.example`,
-  });
-  const send = async (user: string) =>
-    (await daemon.api.send(mailTo(user), { Prefer: 'wait=20' })).data.messageId;
-  /** The message, once that happened and the second copy of the report was answered, too. */
-  const untilTwice = async (messageId: string, kind: string): Promise<MessageData> => {
-    await eventually(`${kind} of ${messageId}`, async () => {
-      const { timeline } = await daemon.api.message(messageId);
-      return timeline.some(({ event }) => event === kind);
-    }).catch(async (error: unknown) => {
-      throw new Error(await server.log(), { cause: error });
-    });
-    await Promise.all(answers);
-    return daemon.api.message(messageId);
-  };
-  const told = ({ timeline }: MessageData) => timeline.flatMap(({ event }) => event ?? []);
-  const last = ({ timeline }: MessageData) => timeline.at(-1);
-
-  it('an unknown user: hard, and suppressed', async () => {
-    const message = await untilTwice(await send('niemand'), 'email_bounced');
-    expect(message.status).toBe('bounced');
-    expect(told(message)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
-    expect(last(message)).toMatchObject({
-      bounceType: 'hard',
-      classification: 'invalid-recipient',
-      source: 'dsn',
-      recipient: 'niemand@empfang.example',
-      suppressed: true,
-    });
-    const again = await daemon.api.send(mailTo('niemand'));
-    expect(again.error).toMatchObject({ code: 'RECIPIENT_SUPPRESSED', details: [{ reason: 'hard_bounce' }] });
-  });
-
-  it('a mailbox over quota: soft, and each report counts once', async () => {
-    for (const suppressed of [false, false, false, false, true]) {
-      const message = await untilTwice(await send('full'), 'email_bounced');
+    it('an unknown user: hard, and suppressed', async () => {
+      const message = await untilTwice(await send('niemand'), 'email_bounced');
+      expect(message.status).toBe('bounced');
       expect(told(message)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
-      expect(last(message)).toMatchObject({ bounceType: 'soft', classification: 'mailbox-full', suppressed });
-    }
-    const again = await daemon.api.send(mailTo('full'));
-    expect(again.error).toMatchObject({
-      code: 'RECIPIENT_SUPPRESSED',
-      details: [{ reason: 'soft_bounces' }],
+      expect(last(message)).toMatchObject({
+        bounceType: 'hard',
+        classification: 'invalid-recipient',
+        source: 'dsn',
+        recipient: 'niemand@empfang.example',
+        suppressed: true,
+      });
+      const again = await daemon.api.send(mailTo('niemand'));
+      expect(again.error).toMatchObject({
+        code: 'RECIPIENT_SUPPRESSED',
+        details: [{ reason: 'hard_bounce' }],
+      });
     });
-  });
 
-  it('a warning of delay, and the end of it', async () => {
-    const id = await send('slow');
-    const delayed = await untilTwice(id, 'email_delayed');
-    expect(told(delayed).filter((kind) => kind === 'email_delayed')).toHaveLength(1);
-    const bounced = await untilTwice(id, 'email_bounced');
-    expect(told(bounced)).toEqual(['email_sent', 'email_delivered', 'email_delayed', 'email_bounced']);
-    expect(last(bounced)).toMatchObject({ bounceType: 'soft', source: 'dsn', suppressed: false });
-  });
+    it('a mailbox over quota: soft, and each report counts once', async () => {
+      for (const suppressed of [false, false, false, false, true]) {
+        const message = await untilTwice(await send('full'), 'email_bounced');
+        expect(told(message)).toEqual(['email_sent', 'email_delivered', 'email_bounced']);
+        expect(last(message)).toMatchObject({
+          bounceType: 'soft',
+          classification: 'mailbox-full',
+          suppressed,
+        });
+      }
+      const again = await daemon.api.send(mailTo('full'));
+      expect(again.error).toMatchObject({
+        code: 'RECIPIENT_SUPPRESSED',
+        details: [{ reason: 'soft_bounces' }],
+      });
+    });
 
-  it('leaves both ends in agreement', async () => {
-    const said = await Promise.all(answers);
-    expect(said.flat().filter((answer) => !answer.startsWith('250'))).toEqual([]);
-    // Six bounces and the end of the slow one, and one warning.
-    expect(said.length).toBeGreaterThanOrEqual(8);
-    expect(await daemon.api.allEvents({ event: 'email_bounced' })).toHaveLength(7);
-    expect(await daemon.api.allEvents({ event: 'email_delayed' })).toHaveLength(1);
-    expect(await faultsInEvents(daemon.api)).toEqual([]);
-  });
-});
+    it('a warning of delay, and the end of it', async () => {
+      const id = await send('slow');
+      const delayed = await untilTwice(id, 'email_delayed');
+      expect(told(delayed).filter((kind) => kind === 'email_delayed')).toHaveLength(1);
+      const bounced = await untilTwice(id, 'email_bounced');
+      expect(told(bounced)).toEqual(['email_sent', 'email_delivered', 'email_delayed', 'email_bounced']);
+      expect(last(bounced)).toMatchObject({ bounceType: 'soft', source: 'dsn', suppressed: false });
+    });
+
+    it('leaves both ends in agreement', async () => {
+      const said = await Promise.all(answers);
+      expect(said.flat().filter((answer) => !answer.startsWith('250'))).toEqual([]);
+      // Six bounces and the end of the slow one, and one warning.
+      expect(said.length).toBeGreaterThanOrEqual(8);
+      expect(await daemon.api.allEvents({ event: 'email_bounced' })).toHaveLength(7);
+      expect(await daemon.api.allEvents({ event: 'email_delayed' })).toHaveLength(1);
+      expect(await faultsInEvents(daemon.api)).toEqual([]);
+    });
+  },
+);

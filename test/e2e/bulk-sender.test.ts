@@ -9,10 +9,10 @@ import { createAuthority, selfSigned } from '../support/certificates.ts';
 import { HOSTNAME, PUBLIC_ADDRESS, type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type VerifiedSignature, verifyDkim } from '../support/dkimpy.ts';
 import { freePort } from '../support/free-port.ts';
-import { portOf, startTlsProxy, visitHttps } from '../support/https-visit.ts';
+import { portOf, requestHttps, startTlsProxy } from '../support/https-client.ts';
 import { type Knot, startKnot } from '../support/knot.ts';
-import { needParts } from '../support/missing-parts.ts';
 import { checkSpf } from '../support/pyspf.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
 import type { SinkMessage, SinkSession } from '../support/smtp-sink-session.ts';
 
@@ -34,7 +34,7 @@ import type { SinkMessage, SinkSession } from '../support/smtp-sink-session.ts';
  * growth of volume; names in scripts that Unicode's UTS 39 §5.2 calls confusable; no listing on blocklists or in
  * Safe Browsing; enrolment in Postmaster Tools and the Complaint Feedback Loop; ARC, which is for forwarders.
  */
-const parts = needParts('knot', 'dkimpy', 'pyspf');
+const required = requirePrograms('knot', 'dkimpy', 'pyspf');
 
 const ADA = 'ada@empfang.example';
 const BOB = 'bob@empfang.example';
@@ -55,7 +55,7 @@ interface Delivered {
   oneClickUrl: string;
 }
 
-describe.skipIf(parts.missing)(`the bulk sender requirements${parts.reason}`, () => {
+describe.skipIf(required.missing)(`the bulk sender requirements${required.reason}`, () => {
   let knot: Knot;
   let sink: Sink;
   let proxy: Server;
@@ -483,7 +483,7 @@ describe.skipIf(parts.missing)(`the bulk sender requirements${parts.reason}`, ()
   });
 
   const visit = (url: string, method: string, body?: string) =>
-    visitHttps(url, { ca: authority.cert, method, ...(body === undefined ? {} : { body }) });
+    requestHttps(url, { ca: authority.cert, method, ...(body === undefined ? {} : { body }) });
 });
 
 function isReturnPathSpf({ name, type, value }: DomainRecord): boolean {

@@ -4,7 +4,7 @@ import type { MessageSummary } from '../support/api-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGroup } from '../support/group.ts';
 import { SHORT_MAIL } from '../support/recipients.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
@@ -16,18 +16,18 @@ const MEMBERS = 2500;
 const SLOW = { dot: { reply: '250 2.0.0 taken', delayMs: 30 } };
 const FROM = 'News <news@kunde-news.example>';
 
-let scene: Scene;
+let setup: SendingSetup;
 beforeAll(async () => {
-  scene = await startScene({ 'log.level': 'warn' }, { script: SLOW });
-  await verifiedDomain(scene.daemon, scene.dns, 'kunde-news.example', { useCaseId: 'mk-local' });
+  setup = await startSendingSetup({ 'log.level': 'warn' }, { script: SLOW });
+  await verifiedDomain(setup.daemon, setup.dns, 'kunde-news.example', { useCaseId: 'mk-local' });
 });
-afterAll(() => scene?.stop());
+afterAll(() => setup?.stop());
 
 const path = (campaignId: string) => `/web-setup/campaigns/${campaignId}`;
 const show = async (campaignId: string) =>
-  (await scene.daemon.api.get<Shown>(path(campaignId))).data.campaign;
+  (await setup.daemon.api.get<Shown>(path(campaignId))).data.campaign;
 const act = async (campaignId: string, verb: string) =>
-  (await scene.daemon.api.post<Shown>(`${path(campaignId)}/${verb}`)).data.campaign;
+  (await setup.daemon.api.post<Shown>(`${path(campaignId)}/${verb}`)).data.campaign;
 
 interface Shown {
   campaign: { status: string; progress: { jobId: string; queued: number; members: number } };
@@ -35,7 +35,7 @@ interface Shown {
 
 /** Sends to a group of so many; resolves when the first messages are at the sink. */
 async function underWay(name: string): Promise<{ id: string; before: number }> {
-  const { daemon, sink } = scene;
+  const { daemon, sink } = setup;
   const people = Array.from({ length: MEMBERS }, (_, n) => ({ email: `${name}${n}@empfang.example` }));
   const { subscriptionGroupId, campaignId: id } = await startGroup(daemon.api, people);
   const before = sink.count;
@@ -48,22 +48,22 @@ async function underWay(name: string): Promise<{ id: string; before: number }> {
 /** What the sink has when nothing more comes. */
 async function settled(): Promise<number> {
   for (;;) {
-    const { count } = scene.sink;
+    const { count } = setup.sink;
     await sleep(1500);
-    if (scene.sink.count === count) return count;
+    if (setup.sink.count === count) return count;
   }
 }
 
 const statuses = async (campaignId: string) => {
   const { totals } = (
-    await scene.daemon.api.get<{ totals: Record<string, number> }>(`${path(campaignId)}/analytics`)
+    await setup.daemon.api.get<{ totals: Record<string, number> }>(`${path(campaignId)}/analytics`)
   ).data;
   return totals;
 };
 
 describe('a campaign', () => {
   it('reaches each member with their own name, and can be left with one click', async () => {
-    const { daemon, sink } = scene;
+    const { daemon, sink } = setup;
     const { api } = daemon;
     const people = [
       { email: 'ada@empfang.example', firstName: 'Ada', lastName: 'Lovelace' },
@@ -116,17 +116,17 @@ describe('a campaign', () => {
     expect((await act(id, 'pause')).status).toBe('paused');
     const atRest = await settled();
     expect(atRest - before).toBeLessThan(MEMBERS);
-    const messages = await scene.daemon.api.get<{ messages: MessageSummary[] }>(
+    const messages = await setup.daemon.api.get<{ messages: MessageSummary[] }>(
       `/web-setup/messages?campaignId=${id}&status=queued`,
     );
     expect(messages.data.messages.every(({ attempts }) => attempts === 0)).toBe(true);
     expect(messages.data.messages.length).toBeGreaterThan(0);
-    await scene.daemon.kill('SIGTERM');
-    await scene.daemon.restart();
+    await setup.daemon.kill('SIGTERM');
+    await setup.daemon.restart();
     expect(await settled()).toBe(atRest);
 
     expect((await act(id, 'resume')).status).toBe('sending');
-    await scene.sink.waitFor(before + MEMBERS);
+    await setup.sink.waitFor(before + MEMBERS);
     await eventually('it to be sent', async () => (await show(id)).status === 'sent');
     expect(await settled()).toBe(before + MEMBERS);
     expect(await statuses(id)).toMatchObject({ queued: MEMBERS, delivered: MEMBERS, deferred: 0, failed: 0 });
@@ -137,16 +137,16 @@ describe('a campaign', () => {
     expect((await act(id, 'cancel')).status).toBe('cancelled');
     const got = (await settled()) - before;
     expect(got).toBeLessThan(MEMBERS);
-    await scene.untilDone();
+    await setup.waitForEmptyQueue();
     const { queued = 0, delivered, cancelled = 0, failed } = await statuses(id);
     expect([delivered, failed]).toEqual([got, 0]);
     expect(queued).toBe(got + cancelled);
     expect((await show(id)).progress.queued).toBe(queued);
-    const events = await scene.daemon.api.allEvents({ campaignId: id, event: 'email_failed' });
+    const events = await setup.daemon.api.allEvents({ campaignId: id, event: 'email_failed' });
     expect(new Set(events.map(({ reason }) => reason))).toEqual(new Set(['cancelled']));
     expect(events).toHaveLength(cancelled);
-    const again = await scene.daemon.api.post(`${path(id)}/resume`);
+    const again = await setup.daemon.api.post(`${path(id)}/resume`);
     expect([again.status, again.error.code]).toEqual([409, 'INVALID_STATE']);
-    expect((await scene.daemon.api.call('DELETE', path(id))).status).toBe(200);
+    expect((await setup.daemon.api.call('DELETE', path(id))).status).toBe(200);
   });
 });

@@ -9,9 +9,9 @@ import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { visitHttps } from '../support/https-visit.ts';
-import { needParts } from '../support/missing-parts.ts';
+import { requestHttps } from '../support/https-client.ts';
 import { type Pebble, startPebble } from '../support/pebble.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
@@ -22,14 +22,14 @@ import { verifiedDomain } from '../support/verified-domain.ts';
  *                                                              ▼
  *      name server: track.mx.postrider.example, t.kunde.example ▶ here; link.fremd.example ▶ elsewhere
  */
-const parts = needParts('pebble');
+const required = requirePrograms('pebble');
 
 const TRACK = `track.${HOSTNAME}`;
 const CUSTOM = 't.kunde.example';
 /** The domain is registered, its link host leads elsewhere. */
 const ASTRAY = 'link.fremd.example';
 
-describe.skipIf(parts.missing)(`certificates of the public pages${parts.reason}`, () => {
+describe.skipIf(required.missing)(`certificates of the public pages${required.reason}`, () => {
   let dns: DnsServer;
   let pebble: Pebble;
   let daemon: RunningDaemon;
@@ -71,7 +71,7 @@ describe.skipIf(parts.missing)(`certificates of the public pages${parts.reason}`
   });
 
   const visit = (host: string, path = '/robots.txt', ca = root) =>
-    visitHttps(`https://${host}:${httpsPort}${path}`, { ca });
+    requestHttps(`https://${host}:${httpsPort}${path}`, { ca });
 
   /** Looks into the database, or changes it, while the daemon is down. */
   function inDatabase<Value>(look: (tables: Tables) => Value): Value {

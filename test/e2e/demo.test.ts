@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Child, startChild } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
-import { needParts } from '../support/missing-parts.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 
 /*
  * `postrider demo` as a newcomer meets it: it tells its story, stays up, and the commands that it prints are
@@ -17,7 +17,7 @@ import { needParts } from '../support/missing-parts.ts';
  *        └──HTTP── bash, curl
  */
 const PROGRAM = new URL('../../dist/main.js', import.meta.url).pathname;
-const parts = needParts('curl');
+const required = requirePrograms('curl');
 
 /** By which of its fields an answer is known. */
 const WHAT = new Set(['messageId', 'jobId', 'domains', 'messages', 'events', 'deliveries']);
@@ -101,7 +101,7 @@ describe('the demo', () => {
     );
   });
 
-  it.skipIf(parts.missing)(`prints commands that work as they are${parts.reason}`, async () => {
+  it.skipIf(required.missing)(`prints commands that work as they are${required.reason}`, async () => {
     const all = lines();
     const first = all.findIndex((line) => line.startsWith('  export BASE='));
     const last = all.findIndex((line) => line.startsWith('Mail to any address'));

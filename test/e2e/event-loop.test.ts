@@ -9,12 +9,12 @@ import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
  * No request holds up the others: whatever a body holds, no turn of the daemon's event loop is long. What is
- * measured is CPU time of the main thread (support/turn-probe.js), compared with that of work that the same
+ * measured is CPU time of the main thread (support/event-loop-probe.js), compared with that of work that the same
  * thread did when it started: so neither other programs nor the machine's speed decide.
  *
  *   test ──HTTP, made to be expensive──▶ postrider, with a probe in its event loop
  */
-const PROBE = new URL('../support/turn-probe.js', import.meta.url).pathname;
+const PROBE = new URL('../support/event-loop-probe.js', import.meta.url).pathname;
 const OWN = { from: 'a@kunde.example', to: `delivered@simulator.${HOSTNAME}` };
 const BODIES = hostileBodies(OWN);
 /** Turns of this many times the reference are too long: some 50 ms where the reference takes 20. */

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ApiAnswer, SendData } from '../support/api-client.ts';
+import type { ApiResponse, SendData } from '../support/api-client.ts';
 import type { RunningDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
 import { SHORT_MAIL } from '../support/recipients.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';
 import type { Sink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
@@ -16,31 +16,31 @@ import { verifiedDomain } from '../support/verified-domain.ts';
  *
  *   test ──HTTP, many at once──▶ postrider (killed, restarted) ──SMTP──▶ sink
  */
-let scene: Scene;
+let setup: SendingSetup;
 let sink: Sink;
 let daemon: RunningDaemon;
 /** Every key that was answered with 200 at least once. */
 const acceptedKeys = new Set<string>();
 
 beforeAll(async () => {
-  scene = await startScene({
+  setup = await startSendingSetup({
     'delivery.retry.first': '1s',
     'delivery.retry.max': '2s',
     'log.level': 'warn',
   });
-  ({ sink, daemon } = scene);
+  ({ sink, daemon } = setup);
 });
-afterAll(() => scene?.stop());
+afterAll(() => setup?.stop());
 
 const mailTo = (user: string) => ({ ...SHORT_MAIL, from: 'a@kunde.example', to: `${user}@empfang.example` });
 
-async function send(body: object, key: string): Promise<ApiAnswer<SendData>> {
+async function send(body: object, key: string): Promise<ApiResponse<SendData>> {
   const answer = await daemon.api.send({ ...body }, { 'Idempotency-Key': key });
   if (answer.status === 200) acceptedKeys.add(key.replaceAll('"', ''));
   return answer;
 }
 
-const isReplay = ({ headers }: ApiAnswer<SendData>) => headers.get('Idempotency-Replayed') === 'true';
+const isReplay = ({ headers }: ApiResponse<SendData>) => headers.get('Idempotency-Replayed') === 'true';
 
 /** How many mails the sink has taken for a user. */
 const arrived = (user: string) =>
@@ -111,7 +111,7 @@ describe('a key', () => {
   it('belongs to its account', async () => {
     const key = randomUUID();
     const other = await daemon.account('Somebody else');
-    await verifiedDomain(daemon, scene.dns, 'anders.example', { api: other });
+    await verifiedDomain(daemon, setup.dns, 'anders.example', { api: other });
     const first = await send(mailTo('accounts'), key);
     const theirs = await other.send(
       { ...mailTo('accounts'), from: 'a@anders.example' },
@@ -134,7 +134,7 @@ describe('a key', () => {
   it('replays the same bytes after a restart', async () => {
     const key = randomUUID();
     const first = await send(mailTo('restart'), key);
-    await scene.untilDone();
+    await setup.waitForEmptyQueue();
     await daemon.kill('SIGKILL');
     await daemon.restart();
     const second = await send(mailTo('restart'), key);
@@ -201,7 +201,7 @@ async function onDisk(keys: string[]): Promise<void> {
 
 describe('in the end', () => {
   it('both ends count one mail for each key', async () => {
-    await scene.untilDone();
+    await setup.waitForEmptyQueue();
     const ledger = await readLedger(daemon.api);
     // One was sent with `Prefer` and one by the other account, which has a ledger of its own.
     const accepted = acceptedKeys.size;

@@ -13,7 +13,7 @@ import {
 } from '../bench/large/installation.ts';
 import { createRequester, type Requester } from '../bench/large/requests.ts';
 import { createApiClient } from '../support/api-client.ts';
-import { findChild } from '../support/bench-process-cost.ts';
+import { findChild } from '../support/process-cost.ts';
 
 /*
  * What `npm run bench:large` measures in milliseconds, in a number that no other work on the machine changes: bytes that

@@ -6,9 +6,9 @@ import { verifyDkim } from '../support/dkimpy.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Knot, startKnot } from '../support/knot.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
-import { needParts } from '../support/missing-parts.ts';
 import { type Postfix, startPostfix } from '../support/postfix.ts';
 import { checkSpf } from '../support/pyspf.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 
 /*
  * The main job, with nobody's own parts on the other side: a customer publishes what the API printed, and a
@@ -21,7 +21,7 @@ import { checkSpf } from '../support/pyspf.ts';
  *                      ▼
  *                   Postfix ──▶ maildirs of ada and bob ──▶ dkimpy, pyspf (keys and policies from Knot)
  */
-const parts = needParts('knot', 'postfix', 'dkimpy', 'pyspf');
+const required = requirePrograms('knot', 'postfix', 'dkimpy', 'pyspf');
 
 /** Contract §11. */
 const SIGNED_FIELDS =
@@ -50,7 +50,7 @@ const ORDER = {
   headers: { 'X-Order': 'zwölf' },
 };
 
-describe.skipIf(parts.missing)(`the main job${parts.reason}`, () => {
+describe.skipIf(required.missing)(`the main job${required.reason}`, () => {
   let knot: Knot;
   let postfix: Postfix;
   let daemon: RunningDaemon;

@@ -4,7 +4,7 @@ import type { DnsServer } from '../support/dns-server.ts';
 import { freePort } from '../support/free-port.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
 import { publishMailHost } from '../support/recipients.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';
 
 /*
  * Mail that can go nowhere: no connection is made, and the sender is told why.
@@ -12,21 +12,21 @@ import { type Scene, startScene } from '../support/scene.ts';
  *   test ──HTTP──▶ postrider ──DNS──▶ programmable server, which has no way to offer
  *                      └──(never)──▶ sink
  */
-let scene: Scene;
+let setup: SendingSetup;
 let accepted = 0;
 const outcomes: Record<string, number> = { bounced: 0, failed: 0, deferred: 0 };
 
 beforeAll(async () => {
   // As it is installed: private networks are not delivered to.
-  scene = await startScene({ 'delivery.allowPrivateNetworks': false, 'dns.timeoutMs': 500 });
+  setup = await startSendingSetup({ 'delivery.allowPrivateNetworks': false, 'dns.timeoutMs': 500 });
 });
-afterAll(() => scene?.stop());
+afterAll(() => setup?.stop());
 
 /** Sends to a domain and returns the last event once there is an outcome. */
 async function lastEvent(domain: string, status: string) {
-  const messageId = await scene.send('a', domain);
+  const messageId = await setup.send('a', domain);
   accepted++;
-  const { timeline } = await scene.until(messageId, status);
+  const { timeline } = await setup.waitForStatus(messageId, status);
   outcomes[status] = (outcomes[status] ?? 0) + 1;
   expect(timeline.find(({ type }) => type === 'attempt')).toMatchObject({ sessions: [] });
   return timeline.at(-1);
@@ -78,7 +78,7 @@ describe('a domain', () => {
     ],
   ])('%s', async (what, publish, status, last) => {
     const domain = `${what.replaceAll(/[^a-z]/gi, '').slice(-50)}.example`;
-    publish(scene.dns, domain);
+    publish(setup.dns, domain);
     expect(await lastEvent(domain, status)).toMatchObject(last);
   });
 });
@@ -99,17 +99,17 @@ describe('a public name that leads to', () => {
     '224.0.0.1',
   ])('%s is a permanent failure, and nobody is suppressed for it', async (address) => {
     const domain = `to-${address.replaceAll('.', '-')}.example`;
-    publishMailHost(scene.dns, domain, address);
+    publishMailHost(setup.dns, domain, address);
     expect(await lastEvent(domain, 'bounced')).toMatchObject(TRAPPED);
   });
 
   it('127.0.0.1, written into the MX record itself, is one as well', async () => {
-    scene.dns.set('literal.example', 'MX', ['10 127.0.0.1']);
+    setup.dns.set('literal.example', 'MX', ['10 127.0.0.1']);
     expect(await lastEvent('literal.example', 'bounced')).toMatchObject(TRAPPED);
   });
 
   it('127.0.0.1 without any MX record is one as well', async () => {
-    scene.dns.set('bare.example', 'A', ['127.0.0.1']);
+    setup.dns.set('bare.example', 'A', ['127.0.0.1']);
     expect(await lastEvent('bare.example', 'bounced')).toMatchObject(TRAPPED);
   });
 });
@@ -117,10 +117,10 @@ describe('a public name that leads to', () => {
 describe('our own SMTP listener', () => {
   it('is a loop, even where private networks are allowed', async () => {
     const port = await freePort();
-    const open = await startScene({ 'delivery.port': port, 'mx.listen': `127.0.0.1:${port}` });
+    const open = await startSendingSetup({ 'delivery.port': port, 'mx.listen': `127.0.0.1:${port}` });
     onTestFinished(() => open.stop());
     publishMailHost(open.dns, 'trap.example');
-    const { timeline } = await open.until(await open.send('a', 'trap.example'), 'failed');
+    const { timeline } = await open.waitForStatus(await open.send('a', 'trap.example'), 'failed');
     expect(timeline.at(-1)).toMatchObject({ event: 'email_failed', reason: 'loop', enhancedCode: '5.4.6' });
   });
 });
@@ -128,14 +128,14 @@ describe('our own SMTP listener', () => {
 describe('in the end', () => {
   it('every message has its outcome, and nobody was connected to', async () => {
     const { bounced, failed, deferred } = outcomes;
-    expect(await readLedger(scene.daemon.api)).toEqual({
+    expect(await readLedger(setup.daemon.api)).toEqual({
       accepted,
       delivered: 0,
       bounced,
       failed,
       queued: deferred,
     });
-    expect(await faultsInEvents(scene.daemon.api)).toEqual([]);
-    expect(scene.sink.sessions).toEqual([]);
+    expect(await faultsInEvents(setup.daemon.api)).toEqual([]);
+    expect(setup.sink.sessions).toEqual([]);
   });
 });

@@ -4,7 +4,7 @@ import { tracked } from '../../src/mail/html/tracked.ts';
 import { FORM, ONE_CLICK, type PublicRig, startPublic } from '../http/public/rig.ts';
 import { accessibilityFaults, showsFocus } from '../support/accessibility.ts';
 import { DESKTOP, PHONE, startBrowser, type TestBrowser, type Window } from '../support/browser.ts';
-import { needParts } from '../support/missing-parts.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 
 /*
  * The public pages as recipients meet them: a real browser, on a phone and on a desk, by mouse and by keyboard,
@@ -14,9 +14,9 @@ import { needParts } from '../support/missing-parts.ts';
  *      │
  *      └──▶ any other name: does not exist
  */
-const parts = needParts('chromium');
+const required = requirePrograms('chromium');
 
-describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
+describe.skipIf(required.missing)(`the public pages${required.reason}`, () => {
   let browser: TestBrowser;
   beforeAll(async () => {
     browser = await startBrowser(['link.example.com']);
@@ -58,19 +58,19 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
       const window = await opened(unsubscribe, size);
       const { page } = window;
       expect(await heading(window)).toBe('Unsubscribe');
-      await window.picture(`unsubscribe-${device}`);
+      await window.screenshot(`unsubscribe-${device}`);
       expect(await accessibilityFaults(page)).toEqual([]);
       expect(stopped()).toEqual([]);
 
       await page.getByRole('button', { name: 'Unsubscribe' }).click();
       expect(await heading(window)).toBe('You are unsubscribed');
-      await window.picture(`unsubscribed-${device}`);
+      await window.screenshot(`unsubscribed-${device}`);
       expect(await accessibilityFaults(page)).toEqual([]);
       expect(stopped()).toEqual(['group']);
 
       await page.getByRole('button', { name: 'Undo' }).click();
       expect(await heading(window)).toBe('You are subscribed again');
-      await window.picture(`subscribed-again-${device}`);
+      await window.screenshot(`subscribed-again-${device}`);
       expect(await accessibilityFaults(page)).toEqual([]);
       expect(stopped()).toEqual([]);
 
@@ -93,7 +93,7 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
     it('report abuse', async () => {
       const { rig, report } = await mailed();
       const window = await opened(report, size);
-      await window.picture(`report-${device}`);
+      await window.screenshot(`report-${device}`);
       expect(await accessibilityFaults(window.page)).toEqual([]);
       await window.page.getByLabel('It is a fraud').check();
       await window.page.getByRole('button', { name: 'Report this mail' }).click();
@@ -107,7 +107,7 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
       const { rig } = await mailed();
       const window = await opened(`${rig.base}/u/nonsense`, size);
       expect(await heading(window)).toBe('This link does not work');
-      await window.picture(`unknown-link-${device}`);
+      await window.screenshot(`unknown-link-${device}`);
       expect(await accessibilityFaults(window.page)).toEqual([]);
       expectNothingElse(window, rig, 1);
     });
@@ -123,7 +123,7 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
     async (which, stream, list) => {
       const { [which]: url } = await mailed({ stream, list });
       const window = await opened(url, PHONE, { dark: true });
-      await window.picture(`${which}-${stream}${list ? '-list' : ''}-dark`);
+      await window.screenshot(`${which}-${stream}${list ? '-list' : ''}-dark`);
       expect(await accessibilityFaults(window.page)).toEqual([]);
       await window.page.getByRole('button').first().click();
       expect(await accessibilityFaults(window.page)).toEqual([]);
@@ -161,7 +161,7 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
     await keyboard.press('ArrowDown');
     await keyboard.press('Tab');
     expect(await showsFocus(window.page)).toBe(true);
-    await window.picture('keyboard-desktop');
+    await window.screenshot('keyboard-desktop');
     await Promise.all([window.page.waitForNavigation(), keyboard.press('Enter')]);
     expect(stopped()).toEqual(['mk']);
     await keyboard.press('Tab');
@@ -279,9 +279,9 @@ describe.skipIf(parts.missing)(`the public pages${parts.reason}`, () => {
   });
 
   /** Every request went to the listener, and the console had nothing to say but of missing pages. */
-  function expectNothingElse({ requests, complaints }: Window, rig: PublicRig, missing = 0): void {
+  function expectNothingElse({ requests, consoleErrors }: Window, rig: PublicRig, missing = 0): void {
     expect(requests.filter((url) => !url.startsWith(`${rig.base}/`))).toEqual([]);
-    const others = complaints.filter((text) => !text.includes('favicon.ico'));
+    const others = consoleErrors.filter((text) => !text.includes('favicon.ico'));
     expect(others.length).toBeLessThanOrEqual(missing);
   }
 });

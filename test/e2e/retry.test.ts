@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { TimelineEntry } from '../support/api-client.ts';
 import { freePort } from '../support/free-port.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { startSetupForTest } from '../support/sending-setup.ts';
 import { startSink } from '../support/smtp-sink.ts';
 
 /*
@@ -10,23 +10,16 @@ import { startSink } from '../support/smtp-sink.ts';
  *
  *   test ──HTTP──▶ postrider ──SMTP──▶ sink, which is unwilling, or not there
  */
-/** A scene for one test. */
-async function setUp(...wishes: Parameters<typeof startScene>): Promise<Scene> {
-  const scene = await startScene(...wishes);
-  onTestFinished(() => scene.stop());
-  return scene;
-}
-
 const kindsOf = (timeline: TimelineEntry[]) => timeline.map(({ type, event }) => event ?? type);
 
 describe('a recipient who is refused for the moment', () => {
   it('gets the mail at the time that was told, although the daemon was killed meanwhile', async () => {
-    const { daemon, sink, send, until } = await setUp(
+    const { daemon, sink, send, waitForStatus } = await startSetupForTest(
       { 'delivery.retry.first': '3s' },
       { script: { rcpt: '451 4.3.0 come back later' } },
     );
     const messageId = await send('later');
-    const { nextAttemptAt = '', timeline } = await until(messageId, 'deferred');
+    const { nextAttemptAt = '', timeline } = await waitForStatus(messageId, 'deferred');
     expect(timeline.at(-1)).toMatchObject({
       event: 'email_delayed',
       attempt: 1,
@@ -41,7 +34,7 @@ describe('a recipient who is refused for the moment', () => {
     await daemon.restart();
     expect(await daemon.api.message(messageId)).toMatchObject({ status: 'deferred', nextAttemptAt });
 
-    const done = await until(messageId, 'delivered');
+    const done = await waitForStatus(messageId, 'delivered');
     expect(kindsOf(done.timeline)).toEqual([
       'email_sent',
       'attempt',
@@ -57,11 +50,11 @@ describe('a recipient who is refused for the moment', () => {
   });
 
   it('waits longer after every refusal', async () => {
-    const { send, until } = await setUp(
+    const { send, waitForStatus } = await startSetupForTest(
       { 'delivery.retry.first': '500ms', 'delivery.retry.factor': 3 },
       { recipients: { 'thrice@': refusing(3, '451 4.3.0 not now') } },
     );
-    const { timeline } = await until(await send('thrice'), 'delivered');
+    const { timeline } = await waitForStatus(await send('thrice'), 'delivered');
     const waits = timeline
       .filter(({ event }) => event === 'email_delayed')
       .map(({ nextAttemptAt, timestamp }) => Date.parse(String(nextAttemptAt)) - Date.parse(timestamp));
@@ -71,7 +64,7 @@ describe('a recipient who is refused for the moment', () => {
   });
 
   it('is tried again sooner when the reply speaks of greylisting', async () => {
-    const { send, until, sink } = await setUp(
+    const { send, waitForStatus, sink } = await startSetupForTest(
       { 'delivery.retry.first': '1h', 'delivery.retry.greylisted': '1s' },
       {
         recipients: {
@@ -79,7 +72,7 @@ describe('a recipient who is refused for the moment', () => {
         },
       },
     );
-    const { timeline } = await until(await send('grey'), 'delivered');
+    const { timeline } = await waitForStatus(await send('grey'), 'delivered');
     expect(timeline.find(({ event }) => event === 'email_delayed')).toMatchObject({
       classification: 'greylisted',
     });
@@ -87,7 +80,7 @@ describe('a recipient who is refused for the moment', () => {
   });
 
   it('is given up when the time is over, and the sender is told why', async () => {
-    const { send, until, sink, daemon } = await setUp(
+    const { send, waitForStatus, sink, daemon } = await startSetupForTest(
       {
         'delivery.retry.first': '1s',
         'delivery.retry.max': '1s',
@@ -95,7 +88,7 @@ describe('a recipient who is refused for the moment', () => {
       },
       { script: { rcpt: '451 4.3.0 never' } },
     );
-    const { timeline } = await until(await send('never'), 'failed');
+    const { timeline } = await waitForStatus(await send('never'), 'failed');
     expect(timeline.at(-1)).toMatchObject({
       event: 'email_failed',
       reason: 'expired',
@@ -115,27 +108,27 @@ describe('a recipient who is refused for the moment', () => {
 describe('a host that is not there', () => {
   it('gets the mail when it is back', async () => {
     const port = await freePort();
-    const { send, until, daemon } = await setUp({
+    const { send, waitForStatus, daemon } = await startSetupForTest({
       'delivery.port': port,
       'delivery.retry.first': '1s',
       'delivery.retry.max': '1s',
     });
     const messageId = await send('down');
-    const { timeline } = await until(messageId, 'deferred');
+    const { timeline } = await waitForStatus(messageId, 'deferred');
     expect(timeline.at(-1)).toMatchObject({ event: 'email_delayed', classification: 'network-error' });
     const late = await startSink({ port });
     onTestFinished(() => late.close());
-    await until(messageId, 'delivered');
+    await waitForStatus(messageId, 'delivered');
     expect(late.count).toBe(1);
     expect(await faultsInEvents(daemon.api)).toEqual([]);
   });
 
   it('is passed over when another takes the mail', async () => {
-    const { dns, send, until, sink } = await setUp();
+    const { dns, send, waitForStatus, sink } = await startSetupForTest();
     dns.set('two.example', 'MX', ['10 down.two.example', '20 mx.two.example']);
     dns.set('down.two.example', 'A', ['127.0.0.99']);
     dns.set('mx.two.example', 'A', [sink.host]);
-    const { timeline } = await until(await send('a', 'two.example'), 'delivered');
+    const { timeline } = await waitForStatus(await send('a', 'two.example'), 'delivered');
     expect(timeline.find(({ type }) => type === 'attempt')).toMatchObject({
       sessions: [
         { host: 'down.two.example', reply: null, error: expect.stringContaining('refused') },
@@ -145,8 +138,11 @@ describe('a host that is not there', () => {
   });
 
   it('that hangs up after the greeting is tried again, not given up', async () => {
-    const { send, until } = await setUp({ 'delivery.retry.first': '1h' }, { script: { ehlo: 'drop' } });
-    const { timeline } = await until(await send('dropped'), 'deferred');
+    const { send, waitForStatus } = await startSetupForTest(
+      { 'delivery.retry.first': '1h' },
+      { script: { ehlo: 'drop' } },
+    );
+    const { timeline } = await waitForStatus(await send('dropped'), 'deferred');
     expect(timeline.at(-1)).toMatchObject({ event: 'email_delayed', classification: 'network-error' });
   });
 });

@@ -4,23 +4,16 @@ import type { Exit } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
 import { SHORT_MAIL } from '../support/recipients.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { startSetupForTest } from '../support/sending-setup.ts';
 
 /*
  * The daemon is asked to stop while there is work.
  *
  *   test: 8 senders ──HTTP──▶ postrider (SIGTERM, start again) ──SMTP──▶ sink
  */
-/** A scene for one test. */
-async function setUp(...wishes: Parameters<typeof startScene>): Promise<Scene> {
-  const scene = await startScene(...wishes);
-  onTestFinished(() => scene.stop());
-  return scene;
-}
-
 describe('SIGTERM in the middle of sends', () => {
   it('ends with 0, and loses and repeats nothing', async () => {
-    const { daemon, sink, untilDone } = await setUp(
+    const { daemon, sink, waitForEmptyQueue } = await startSetupForTest(
       {},
       { script: { dot: { reply: '250 2.0.0 taken', delayMs: 5 } } },
     );
@@ -59,7 +52,7 @@ describe('SIGTERM in the middle of sends', () => {
 
     expect(await sendAll(left)).toEqual([]);
     await sink.waitFor(mails.length);
-    await untilDone();
+    await waitForEmptyQueue();
     const accepted = mails.length;
     expect(await readLedger(daemon.api)).toEqual({
       accepted,
@@ -74,7 +67,7 @@ describe('SIGTERM in the middle of sends', () => {
   });
 
   it('lets an SMTP transaction under way come to its end', async () => {
-    const { daemon, sink, send } = await setUp(
+    const { daemon, sink, send } = await startSetupForTest(
       {},
       { script: { dot: { reply: '250 2.0.0 at last', delayMs: 1500 } } },
     );
@@ -92,17 +85,17 @@ describe('SIGTERM in the middle of sends', () => {
 
 describe('a second daemon on the same data', () => {
   it('refuses to start, and does not disturb the first', async () => {
-    const { daemon, send, until } = await setUp();
+    const { daemon, send, waitForStatus } = await startSetupForTest();
     const second = await daemon.tryCli('serve');
     expect(second.code).toBe(1);
     expect(second.stderr + second.stdout).toMatch(/another|already|running|in use/i);
-    await until(await send('still'), 'delivered');
+    await waitForStatus(await send('still'), 'delivered');
   });
 
   it('may start when the first was killed', async () => {
-    const { daemon, send, until } = await setUp();
+    const { daemon, send, waitForStatus } = await startSetupForTest();
     await daemon.kill('SIGKILL');
     await daemon.restart();
-    await until(await send('again'), 'delivered');
+    await waitForStatus(await send('again'), 'delivered');
   });
 });

@@ -13,8 +13,8 @@ import { HOSTNAME, type RunningDaemon, startDaemon } from '../support/daemon.ts'
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { needParts } from '../support/missing-parts.ts';
 import { publishMailHost } from '../support/recipients.ts';
+import { requirePrograms } from '../support/required-programs.ts';
 import { type Sink, startSink } from '../support/smtp-sink.ts';
 import { verifiedDomain } from '../support/verified-domain.ts';
 
@@ -24,7 +24,7 @@ import { verifiedDomain } from '../support/verified-domain.ts';
  *   nodemailer ─┐
  *   swaks ──────┴─SMTP, with and without TLS─▶ postrider ──SMTP──▶ sink
  */
-const parts = needParts('swaks');
+const required = requirePrograms('swaks');
 
 const HTML = '<p>Hello <img src="cid:logo"></p>{{company_address_html}}{{unsubscribe_email_html}}';
 const FROM = 'Läden & Söhne <shop@kunde.example>';
@@ -267,7 +267,7 @@ describe('submission', () => {
     });
   });
 
-  describe.skipIf(parts.missing)(`by swaks${parts.reason}`, () => {
+  describe.skipIf(required.missing)(`by swaks${required.reason}`, () => {
     /** Its transcript, and how it ended: 0 when the mail was taken. */
     const swaks = (...args: string[]) =>
       new Promise<{ code: number; transcript: string }>((resolve) => {

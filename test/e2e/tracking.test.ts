@@ -6,7 +6,7 @@ import type { CreatedDomain, VerifiedDomain } from '../support/api-client.ts';
 import { HOSTNAME } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
-import { type Scene, startScene } from '../support/scene.ts';
+import { type SendingSetup, startSendingSetup } from '../support/sending-setup.ts';
 
 /*
  * Tracked mail from the API to the recipient and back: links and pictures lead to the public listener, under
@@ -20,18 +20,18 @@ const NEWSLETTER = new URL('../mail/newsletter/', import.meta.url);
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 const FOOTER = '<p>{{company_address_html}} {{unsubscribe_email_html}} {{report_abuse_email_html}}</p>';
 
-let scene: Scene;
+let setup: SendingSetup;
 let port: number;
 
 beforeAll(async () => {
   port = await freePort();
-  scene = await startScene({ 'public.listen': `127.0.0.1:${port}` });
+  setup = await startSendingSetup({ 'public.listen': `127.0.0.1:${port}` });
 });
-afterAll(() => scene?.stop());
+afterAll(() => setup?.stop());
 
 /** Sends with tracking; returns the message's id and the mail as it arrived. */
 async function sendTracked(html: string, more: Record<string, unknown> = {}) {
-  const { sink, daemon } = scene;
+  const { sink, daemon } = setup;
   const before = sink.count;
   const { data } = await daemon.api.send({
     from: 'Shop <a@kunde.example>',
@@ -83,17 +83,17 @@ const linksIn = (html: string, kind: string) =>
 
 const eventsOf = (messageId: string, event: string, wanted: number) =>
   eventually(`${wanted} ${event} of ${messageId}`, async () => {
-    const events = await scene.daemon.api.allEvents({ messageId, event });
+    const events = await setup.daemon.api.allEvents({ messageId, event });
     return events.length >= wanted ? events : null;
   });
 
 const domainId = async () => {
-  const { data } = await scene.daemon.api.get<{ domains: CreatedDomain[] }>('/web-setup/domains');
+  const { data } = await setup.daemon.api.get<{ domains: CreatedDomain[] }>('/web-setup/domains');
   return data.domains[0]?.domainId ?? '';
 };
 
 const verify = async () =>
-  (await scene.daemon.api.post<VerifiedDomain>(`/web-setup/domains/${await domainId()}/verify`)).data;
+  (await setup.daemon.api.post<VerifiedDomain>(`/web-setup/domains/${await domainId()}/verify`)).data;
 
 describe('a newsletter of 200 links', () => {
   const source = readFileSync(new URL('newsletter.html', NEWSLETTER), 'utf8');
@@ -152,29 +152,29 @@ describe('the host of links', () => {
   });
 
   it('is the custom host, once that leads to the platform, and not before', async () => {
-    await scene.daemon.api.call('PATCH', `/web-setup/domains/${await domainId()}`, {
+    await setup.daemon.api.call('PATCH', `/web-setup/domains/${await domainId()}`, {
       body: { trackingDomain: custom },
     });
     await verify();
     expect(await hostOf()).toBe(`link.kunde.example:${port}`);
-    scene.dns.set(custom, 'CNAME', [`track.${HOSTNAME}`]);
+    setup.dns.set(custom, 'CNAME', [`track.${HOSTNAME}`]);
     const { checks } = await verify();
     expect(checks.find(({ check }) => check === 'tracking')).toMatchObject({ passed: true });
     expect(await hostOf()).toBe(`${custom}:${port}`);
   });
 
   it('is the usual one again when the custom one leads elsewhere, and public.url when both do', async () => {
-    scene.dns.set(custom, 'CNAME', ['elsewhere.example']);
+    setup.dns.set(custom, 'CNAME', ['elsewhere.example']);
     await verify();
     expect(await hostOf()).toBe(`link.kunde.example:${port}`);
-    scene.dns.remove('link.kunde.example');
+    setup.dns.remove('link.kunde.example');
     await verify();
     expect(await hostOf()).toBe(`127.0.0.1:${port}`);
   });
 
   it('is known to a proxy that asks, the custom one and the usual one', async () => {
     const ask = async (domain: string) =>
-      (await fetch(`${scene.daemon.baseUrl}/tls-check?domain=${domain}`)).status;
+      (await fetch(`${setup.daemon.baseUrl}/tls-check?domain=${domain}`)).status;
     expect([await ask(custom), await ask('link.kunde.example'), await ask(`track.${HOSTNAME}`)]).toEqual([
       200, 200, 200,
     ]);
@@ -186,7 +186,7 @@ describe('the host of links', () => {
 
 describe('one click', () => {
   it('by the addresses of the header field stops the stream, and the next send is refused', async () => {
-    const { daemon, sink } = scene;
+    const { daemon, sink } = setup;
     const { messageId, html } = await sendTracked(FOOTER, { to: 'bob@empfang.example' });
     const raw = sink.messages.at(-1)?.raw.replace(/\r\n[ \t]+/g, ' ') ?? '';
     expect(raw).not.toMatch(/^List-Unsubscribe-Post:/m);
@@ -220,11 +220,11 @@ describe('one click', () => {
 describe('a restart', () => {
   it('leaves links as they were', async () => {
     const { html } = await sendTracked(`<a href="https://x.example/">x</a>${FOOTER}`);
-    await scene.daemon.kill('SIGKILL');
-    await scene.daemon.restart();
+    await setup.daemon.kill('SIGKILL');
+    await setup.daemon.restart();
     expect((await visit(linksIn(html, 'c')[0] ?? '')).location).toBe('https://x.example/');
     expect((await visit(linksIn(html, 'u')[0] ?? '')).status).toBe(200);
-    const ready = await (await fetch(`${scene.daemon.baseUrl}/readyz`)).json();
+    const ready = await (await fetch(`${setup.daemon.baseUrl}/readyz`)).json();
     expect(ready).toMatchObject({
       data: { checks: expect.arrayContaining([{ check: 'public', ok: true }]) },
     });

@@ -1,4 +1,4 @@
-/** Every selection of the properties, each with every one of its values; none selected is the first. */
+/** All objects with a subset of the properties, with every combination of their values; the first is empty. */
 export function combinations<T extends object>(
   values: { [Name in keyof T]-?: readonly T[Name][] },
 ): Partial<T>[] {

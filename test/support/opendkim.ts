@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startChild } from './child.ts';
 import { eventually } from './eventually.ts';
-import { findProgram } from './missing-parts.ts';
+import { findProgram } from './required-programs.ts';
 
 /**
  * A real OpenDKIM that signs for one domain, with a key of its own: a milter on a socket in a temporary folder.

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { PYTHON } from './missing-parts.ts';
+import { PYTHON } from './required-programs.ts';
 
 /** Runs a Python program given as text and returns what it printed; throws with its complaint when it fails. */
 export function runPython(program: string, args: string[], input: Buffer | string = ''): string {

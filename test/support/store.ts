@@ -16,14 +16,14 @@ import type { MessageRow } from '../../src/store/messages/messages.ts';
 import { createTables, type Tables } from '../../src/store/tables.ts';
 import { createWriter } from '../../src/store/writer.ts';
 
-/** A directory that is gone when the test is. */
+/** A directory that is removed when the test has finished. */
 export function temporaryDir(): string {
   const dir = mkdtempSync(join(tmpdir(), 'postrider-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
 }
 
-/** A clock that stands still until it is told to move. */
+/** A clock that moves only by `advance`. `start` in epoch ms. */
 export function heldClock(start = Date.UTC(2026, 0, 15, 12)) {
   let now = start;
   return {
@@ -34,7 +34,7 @@ export function heldClock(start = Date.UTC(2026, 0, 15, 12)) {
   };
 }
 
-/** A real database in a temporary directory, with one account, group and verified domain in it. */
+/** A database in a temporary directory with an account, a domain group and a verified domain. */
 export function startStore(clock = heldClock(), defaults: AccountLimitDefaults = {}) {
   const dir = temporaryDir();
   const db = openDatabase(dir);
@@ -77,11 +77,12 @@ export function insertAccount(tables: Tables, accountId: string, now: number): v
   });
 }
 
-type DomainWish = Partial<DomainRow> & Pick<DomainRow, 'account_id' | 'domain_id' | 'name'>;
+type DomainColumns = Partial<DomainRow> & Pick<DomainRow, 'account_id' | 'domain_id' | 'name'>;
 
-export function insertDomain(tables: Tables, wish: DomainWish, now: number): DomainRow {
+/** Inserts a verified domain; `columns` override the defaults. */
+export function insertDomain(tables: Tables, columns: DomainColumns, now: number): DomainRow {
   const row: DomainRow = {
-    group_id: `dgroup_${wish.account_id}`,
+    group_id: `dgroup_${columns.account_id}`,
     use_case: 'tx',
     region: 'local',
     status: 'SUCCESS',
@@ -92,7 +93,7 @@ export function insertDomain(tables: Tables, wish: DomainWish, now: number): Dom
     return_path: 'customer',
     tracking_domain: null,
     tracking_host: null,
-    alt_domain_id: `alt_${wish.domain_id}`,
+    alt_domain_id: `alt_${columns.domain_id}`,
     alt_status: 'PENDING',
     alt_provisioned: 0,
     alt_dkim_enabled: 0,
@@ -104,25 +105,25 @@ export function insertDomain(tables: Tables, wish: DomainWish, now: number): Dom
     failing_since: null,
     created_at: now,
     updated_at: now,
-    ...wish,
+    ...columns,
   };
   tables.domains.insert(row);
   return row;
 }
 
-let made = 0;
+let enqueued = 0;
 
-/** Puts a message into the queue; returns it as stored. */
+/** Inserts a message and its queue row; returns the message as stored. */
 export function enqueue(
   tables: Tables,
   now: number,
-  wish: Partial<MessageRow> & { lane?: 0 | 1; dueAt?: number } = {},
+  options: Partial<MessageRow> & { lane?: 0 | 1; dueAt?: number } = {},
 ): MessageRow {
-  const { lane = 0, dueAt = now, ...columns } = wish;
+  const { lane = 0, dueAt = now, ...columns } = options;
   const recipient = columns.recipient ?? 'ada@example.net';
   const contentId = tables.messages.insertContent(packContent('{}'), now);
   const seq = tables.messages.insert({
-    message_id: `msg_${now}_${String(made++).padStart(12, '0')}`,
+    message_id: `msg_${now}_${String(enqueued++).padStart(12, '0')}`,
     account_id: 'acct_one',
     content_id: contentId,
     use_case: lane === 0 ? 'tx' : 'mk',
@@ -159,13 +160,13 @@ export function enqueue(
   return row;
 }
 
-/** A message's content, decoded and put together. */
+/** A message's content, decoded and merged with its shared content. */
 export function contentOf(
   tables: Tables,
   message: Pick<MessageRow, 'content_id' | 'message_id' | 'created_at' | 'recipient'> | undefined,
 ): MessageContent {
   const content = message === undefined ? null : tables.messages.content(message.content_id);
-  if (message === undefined || content === null) throw new Error('there is no content');
+  if (message === undefined || content === null) throw new Error('the message has no content');
   if (content.shared_id === null) return JSON.parse(unpackContent(content));
   const shared = tables.sharedContents.get(content.shared_id);
   if (shared === null) throw new Error(`there is no shared content ${content.shared_id}`);

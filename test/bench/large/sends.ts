@@ -1,5 +1,5 @@
-import { startCompanion } from '../../support/bench-companion.ts';
-import { findChild, processCost } from '../../support/bench-process-cost.ts';
+import { findChild, processCost } from '../../support/process-cost.ts';
+import { startCompanion } from '../benchmark-process.ts';
 import type { LoadBound, LoadJob, LoadReport } from '../load.ts';
 import { htmlOf } from '../message.ts';
 import type { Receiver } from '../receiver.ts';

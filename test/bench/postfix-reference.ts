@@ -4,9 +4,9 @@ import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/p
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { eventually } from './eventually.ts';
-import { freePort } from './free-port.ts';
-import { findProgram } from './missing-parts.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { findProgram } from '../support/required-programs.ts';
 
 /**
  * A real Postfix as what we are compared with: takes mail on loopback, has a milter sign it, keeps it durably
