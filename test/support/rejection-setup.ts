@@ -38,21 +38,44 @@ export function mail(change: object = {}): Record<string, unknown> {
   return { to: 'ada@empfang.example', from: 'a@kunde.example', subject: 'Hello', html: COMPLIANT, ...change };
 }
 
-/** Checks the parts that all error responses share; `field` must be one of the fields in `details`. */
-export function expectError(
-  response: ApiResponse<unknown>,
-  status: number,
-  code: string,
-  field?: string,
-): void {
-  expect([response.status, response.error.code]).toEqual([status, code]);
-  const body: { message: string; reasonCode: string; requestId: string } = JSON.parse(response.text);
-  expect(body).toMatchObject({ reasonCode: code, message: response.error.message });
-  expect(body.requestId).toBe(response.headers.get('X-Request-Id'));
-  expect(response.headers.get('Cache-Control')).toBe('no-store');
+/** `field`: one of the fields in `details`. */
+export type ExpectedError = readonly [status: number, code: string, field?: string | undefined];
+
+export type ErrorCase = readonly [
+  what: string,
+  send: () => Promise<ApiResponse<unknown>>,
+  expected: ExpectedError,
+];
+
+/** Sends the requests one after the other and compares the errors with the expected ones as one table. */
+export async function expectErrors(cases: readonly ErrorCase[]): Promise<void> {
+  const actual: unknown[][] = [];
+  for (const [what, send, [, , field]] of cases) {
+    const response = await send();
+    if (response.status < 400) {
+      actual.push([what, response.status, 'succeeded']);
+      continue;
+    }
+    expectErrorFormat(what, response);
+    const fields = response.error.details?.map((detail) => detail.field) ?? [];
+    const found = field === undefined || fields.includes(field) ? field : fields.join(', ');
+    actual.push([what, response.status, response.error.code, found]);
+  }
+  expect(actual).toEqual(cases.map(([what, , [status, code, field]]) => [what, status, code, field]));
+}
+
+export function expectError(response: ApiResponse<unknown>, ...expected: ExpectedError): Promise<void> {
+  return expectErrors([['the request', () => Promise.resolve(response), expected]]);
+}
+
+/** What all error responses have in common. */
+function expectErrorFormat(what: string, { text, headers, error }: ApiResponse<unknown>): void {
+  const body: { message: string; reasonCode: string; requestId: string } = JSON.parse(text);
+  expect(body, what).toMatchObject({ reasonCode: error.code, message: error.message });
+  expect(body.requestId, what).toBe(headers.get('X-Request-Id'));
+  expect(headers.get('Cache-Control'), what).toBe('no-store');
   // No stack trace, SQL or path of the server.
-  expect(response.text).not.toMatch(/SQLITE|node_modules|\bat \S+ \(|\/dist\/|file:\/\//);
-  if (field !== undefined) expect(response.error.details?.map((detail) => detail.field)).toContain(field);
+  expect(text, what).not.toMatch(/SQLITE|node_modules|\bat \S+ \(|\/dist\/|file:\/\//);
 }
 
 export async function startRejectionSetup(): Promise<RejectionSetup> {
