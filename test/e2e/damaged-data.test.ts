@@ -7,10 +7,10 @@ import { type SendingSetup, startSetupForTest } from '../support/sending-setup.t
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * Parts of the database cannot be read or written: what depends on them waits, everything else goes on.
+ * Parts of the database cannot be read or written: messages that depend on them wait, all others are delivered.
  *
  *   test ──HTTP──▶ postrider ──SMTP──▶ sink
- *   test ──SQL───▶ its database, as a damaged disk would leave it
+ *   test ──SQL───▶ database of postrider, to damage it
  */
 function damage(setup: SendingSetup, sql: string): void {
   const db = new Database(join(setup.daemon.dataDir, 'postrider.db'), { timeout: 5000 });
@@ -21,13 +21,13 @@ function damage(setup: SendingSetup, sql: string): void {
   }
 }
 
-describe('a DKIM key that cannot be opened', () => {
-  it("keeps that domain's mail in the queue, and nobody else's; the daemon stays up", async () => {
+describe('a DKIM key that cannot be decrypted', () => {
+  it('parks only the messages of its domain', async () => {
     const setup = await startSetupForTest();
     const { daemon, dns, sink, send } = setup;
     await verifiedDomain(daemon, dns, 'zweit.example');
     await daemon.kill('SIGKILL');
-    // One flipped bit in the authentication tag of the sealed key.
+    // A changed byte in the authentication tag of the encrypted key.
     damage(
       setup,
       `UPDATE dkim_keys SET private_key = CAST(substr(private_key, 1, length(private_key) - 1) || x'00' AS BLOB)
@@ -47,7 +47,7 @@ describe('a DKIM key that cannot be opened', () => {
     for (const id of stuck) expect((await daemon.api.message(id)).status).toBe('queued');
     expect(await daemon.metric('postrider_deliveries_in_flight')).toBe(0);
     expect(daemon.log()).toContain('message cannot be prepared');
-    // In the queue from the start, too.
+    // The same after a start with these messages in the queue.
     await daemon.kill('SIGKILL');
     await daemon.restart();
     const again = await daemon.api.send({ ...SHORT_MAIL, from: 'a@zweit.example', to: 'x@empfang.example' });
@@ -58,22 +58,22 @@ describe('a DKIM key that cannot be opened', () => {
 });
 
 describe('an events table that cannot be written', () => {
-  it('refuses sends with 503 until it can be, and sends nothing meanwhile', async () => {
+  it('rejects sends with 503 and sends nothing until it can be written', async () => {
     const setup = await startSetupForTest();
     const { daemon, sink, send, waitForStatus } = setup;
     damage(setup, 'ALTER TABLE events RENAME TO events_damaged');
     const mail = { ...SHORT_MAIL, from: 'a@kunde.example', to: 'x@empfang.example' };
-    const refused = await eventually('sends to be refused', async () => {
-      const answer = await daemon.api.send(mail);
-      return answer.status === 503 ? answer : null;
+    const rejected = await eventually('sends to be rejected', async () => {
+      const response = await daemon.api.send(mail);
+      return response.status === 503 ? response : null;
     });
-    expect(refused.text).toContain('outcomes of deliveries cannot be recorded');
+    expect(rejected.text).toContain('outcomes of deliveries cannot be recorded');
     expect((await fetch(`${daemon.baseUrl}/readyz`)).status).toBe(503);
     expect(sink.count).toBe(0);
     damage(setup, 'ALTER TABLE events_damaged RENAME TO events');
     const messageId = await eventually('sends to be accepted', async () => {
-      const answer = await daemon.api.send(mail);
-      return answer.status === 200 ? answer.data.messageId : null;
+      const response = await daemon.api.send(mail);
+      return response.status === 200 ? response.data.messageId : null;
     });
     await waitForStatus(messageId, 'delivered');
     await waitForStatus(await send('later'), 'delivered');
@@ -81,7 +81,7 @@ describe('an events table that cannot be written', () => {
 });
 
 describe('SIGTERM while outcomes cannot be recorded', () => {
-  it('keeps trying until the grace period is over, counts them in the log, and ends with 1', async () => {
+  it('retries until the end of the grace period, logs their number, and exits with 1', async () => {
     const setup = await startSetupForTest(
       {},
       { script: { dot: { reply: '250 2.0.0 taken', delayMs: 1000 } } },

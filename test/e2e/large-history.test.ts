@@ -16,13 +16,13 @@ import { createApiClient } from '../support/api-client.ts';
 import { findChild } from '../support/process-cost.ts';
 
 /*
- * What `npm run bench:large` measures in milliseconds, in a number that no other work on the machine changes: bytes that
- * the daemon reads for one request (proc(5), `rchar`), which are pages of the database that it does not have in its cache.
- * A statement that walks through the history of the account reads 3,000 to 17,000 of them here.
+ * `npm run bench:large` measures lists in milliseconds; this test measures what other load on the machine does not
+ * change: the bytes that the daemon reads for one request (proc(5), `rchar`), which are database pages that are not in
+ * its cache. A statement that scans the history of the account reads 3,000 to 17,000 pages here.
  */
 const MESSAGES = 100_000;
 const PAGE_BYTES = 4096;
-/** The rows that one page of a list looks at are neighbors, several in a page of the file. */
+/** The rows that one page of a list examines are neighbors, several per database page. */
 const MAX_PAGES = MAX_LOOKS / 2;
 
 const root = mkdtempSync(join(tmpdir(), 'postrider-large-'));
@@ -54,7 +54,7 @@ function bytesRead(): number {
   return Number(read);
 }
 
-it('reads a bounded part of a long history for every filter of every list', async () => {
+it('reads a bounded number of database pages for every filter of every list', async () => {
   const { history } = readInstallation(dataDir);
   if (history === undefined) throw new Error('the installation has no history');
   const tooMany: Record<string, number> = {};
