@@ -76,7 +76,7 @@ describe('a message to a domain', () => {
       'deferred',
       DELAYED,
     ],
-  ])('%s is %3$s', async (what, publish, status, last) => {
+  ])('%s', async (what, publish, status, last) => {
     const domain = `${what.replaceAll(/[^a-z]/gi, '').slice(-50)}.example`;
     publish(setup.dns, domain);
     expect(await lastEvent(domain, status)).toMatchObject(last);

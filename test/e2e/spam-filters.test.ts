@@ -15,9 +15,9 @@ import {
 import { verifiedDomain } from '../support/verified-domain.ts';
 
 /*
- * What the filters of many mail hosts find in mail as it arrives, without the network: every rule is printed, and
- * the score has a ceiling. Hosts reject from 5 (SpamAssassin) or 15 (Rspamd) points on; ours leave room for what
- * only the network knows.
+ * The score that SpamAssassin and Rspamd give to delivered messages without network tests: every matched rule is
+ * printed, and the score has a limit. The usual thresholds are 5 (SpamAssassin) and 15 (Rspamd); the limits here
+ * leave a margin for network tests.
  *
  *   test ──HTTP──▶ postrider ──SMTP──▶ sink ──▶ the message ──▶ spamassassin -L -t
  *                                                          └──▶ rspamd ──DNS──▶ the test's name server
@@ -89,7 +89,7 @@ describe.skipIf(required.missing)(`spam filters${required.reason}`, () => {
   async function expectBelow(
     title: string,
     message: SinkMessage | undefined,
-    ceilings: { spamAssassin: number; rspamd: number },
+    limits: { spamAssassin: number; rspamd: number },
   ) {
     if (message === undefined) throw new Error('the message did not arrive');
     const mail = received(message);
@@ -101,11 +101,11 @@ describe.skipIf(required.missing)(`spam filters${required.reason}`, () => {
     const names = rspamdVerdict.rules.map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(['R_DKIM_ALLOW', 'R_SPF_ALLOW', 'DMARC_POLICY_ALLOW']));
     expect(names).not.toContain('PHISHING');
-    expect(spamAssassin.score).toBeLessThanOrEqual(ceilings.spamAssassin);
-    expect(rspamdVerdict.score).toBeLessThanOrEqual(ceilings.rspamd);
+    expect(spamAssassin.score).toBeLessThanOrEqual(limits.spamAssassin);
+    expect(rspamdVerdict.score).toBeLessThanOrEqual(limits.rspamd);
   }
 
-  it('find little in an order', async () => {
+  it('score an order below the limits', async () => {
     const before = setup.sink.count;
     await setup.daemon.api.send({
       from: 'Kunde Shop <orders@kunde.example>',
@@ -119,7 +119,7 @@ describe.skipIf(required.missing)(`spam filters${required.reason}`, () => {
     await expectBelow('A transactional order', message, { spamAssassin: 1.5, rspamd: 1 });
   });
 
-  it('find little in a newsletter of 200 links', async () => {
+  it('score a newsletter of 200 links below the limits', async () => {
     const { daemon, dns, sink } = setup;
     await verifiedDomain(daemon, dns, 'neues.example', { useCaseId: 'mk-local' });
     const { subscriptionGroupId, campaignId } = await startGroup(daemon.api, [
@@ -138,7 +138,7 @@ describe.skipIf(required.missing)(`spam filters${required.reason}`, () => {
     await expectBelow('A newsletter of 200 links', message, { spamAssassin: 2.5, rspamd: 2 });
   });
 
-  it('find little in a text-only message', async () => {
+  it('score a text-only message below the limits', async () => {
     const before = setup.sink.count;
     await setup.daemon.api.send({
       from: 'Kunde Shop <orders@kunde.example>',
@@ -150,7 +150,7 @@ describe.skipIf(required.missing)(`spam filters${required.reason}`, () => {
     await expectBelow('A text-only message', message, { spamAssassin: 1.5, rspamd: 1 });
   });
 
-  it('find little in a calendar invitation', async () => {
+  it('score a calendar invitation below the limits', async () => {
     const before = setup.sink.count;
     await setup.daemon.api.send({
       from: 'Kunde Shop <events@kunde.example>',
