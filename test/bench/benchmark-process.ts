@@ -1,69 +1,65 @@
 import { type ChildProcess, fork } from 'node:child_process';
 
 /**
- * Companions of a benchmark: its own programs in processes of their own, so that what they cost can be told
- * apart from what is measured. One question, one answer, over Node's IPC channel; when the channel breaks
- * (the benchmark is gone, however it went) the companion ends.
+ * A program of the benchmark in a separate process, so that its CPU time can be subtracted from the measurement. It
+ * answers one request at a time over Node's IPC channel and exits when the channel closes.
  */
-export interface Companion<Question, Answer> {
+export interface BenchmarkProcess<Request, Response> {
   readonly pid: number;
-  /** One at a time. Throws when the companion ends before it answered. */
-  ask(question: Question): Promise<Answer>;
-  /** Says something that wants no answer. */
-  tell(question: Question): void;
+  /** One at a time. Throws when the process exits before it responds. */
+  request(message: Request): Promise<Response>;
+  /** Sends a message without a response. */
+  notify(message: Request): void;
   stop(): Promise<void>;
 }
 
-/** `program` answers by `answerParent`, with the types given here. */
-export function startCompanion<Question extends object, Answer>(
+/** `program` calls `serveParent` with a handler of the given types. */
+export function startBenchmarkProcess<Request extends object, Response>(
   program: URL,
   args: readonly string[] = [],
-): Companion<Question, Answer> {
+): BenchmarkProcess<Request, Response> {
   const child = fork(program, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  const ended = new Promise<never>((_, reject) => {
+  const exited = new Promise<never>((_, reject) => {
     child.once('error', reject);
-    child.once('exit', (code, signal) => reject(new Error(`${program.pathname} ended: ${signal ?? code}`)));
+    child.once('exit', (code, signal) => reject(new Error(`${program.pathname} exited: ${signal ?? code}`)));
   });
-  // Whoever waits for an answer is told.
-  ended.catch(() => {});
+  // Requests get the error; without one, the exit must not be an unhandled rejection.
+  exited.catch(() => {});
   if (child.pid === undefined) throw new Error(`${program.pathname} cannot be started`);
   return {
     pid: child.pid,
-    ask: (question) => {
-      const answer = new Promise<Answer>((resolve) => {
-        // What `answerParent` of the program sends.
-        child.once('message', (message) => resolve(message as Answer));
+    request: (message) => {
+      const response = new Promise<Response>((resolve) => {
+        // Sound: `serveParent` of the program sends this type.
+        child.once('message', (received) => resolve(received as Response));
       });
-      child.send(question);
-      return Promise.race([answer, ended]);
+      child.send(message);
+      return Promise.race([response, exited]);
     },
-    // One that has ended hears nothing; whoever asks it something is told so.
-    tell: (question) => void child.send(question, () => {}),
-    stop: () => stopped(child),
+    // An error is ignored: the next request reports that the process has exited.
+    notify: (message) => void child.send(message, () => {}),
+    stop: () => stopChild(child),
   };
 }
 
-/**
- * The companion's end of it: answers every question, but for those to which `answer` returns null. What comes
- * is what the benchmark's `ask` and `tell` were given.
- */
-export function answerParent(answer: (question: unknown) => object | null | Promise<object | null>): void {
-  const reply = async (question: unknown) => {
-    const said = await answer(question);
-    if (said !== null) process.send?.(said);
+/** The child's side: `handle` returns the response to a request, or null for a notification. */
+export function serveParent(handle: (message: unknown) => object | null | Promise<object | null>): void {
+  const respond = async (message: unknown) => {
+    const response = await handle(message);
+    if (response !== null) process.send?.(response);
   };
-  process.on('message', (question) => void reply(question));
+  process.on('message', (message) => void respond(message));
   process.on('disconnect', () => process.exit());
-  // A key press for the benchmark reaches its whole process group; the benchmark ends its companions itself.
+  // Ctrl-C reaches the whole process group; the benchmark stops its processes itself.
   process.on('SIGINT', () => {});
 }
 
-/** Epoch ms with fractions, from a clock that all processes of this machine share. */
+/** Epoch ms with fractions, from a clock that all processes of the machine share. */
 export function epochNow(): number {
   return performance.timeOrigin + performance.now();
 }
 
-async function stopped(child: ChildProcess): Promise<void> {
+async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGKILL');

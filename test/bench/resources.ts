@@ -4,51 +4,51 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * What a benchmark has started, and its end: every process is stopped and every file gone, however it ends. All
- * temporary folders, those of other parts as well, are made in one of its own.
+ * What a benchmark has started: stopped, with all temporary files removed, however the benchmark ends. Temporary
+ * directories of other modules are created below its own, too.
  */
-export interface Stage {
-  /** Starts a part. Once the stage is being cleared nothing more is started. */
-  use<Started extends Part>(start: () => Promise<Started>): Promise<Started>;
-  /** Stops a part before the end. */
-  remove(part: Part): Promise<void>;
-  /** Waits for starts under way, stops everything, the latest first, and ends the process. */
-  clear(): Promise<never>;
+export interface Resources {
+  /** Starts a resource. Throws after `release` was called. */
+  start<Started extends Resource>(start: () => Promise<Started>): Promise<Started>;
+  /** Stops a resource before the end. */
+  stop(resource: Resource): Promise<void>;
+  /** Waits for pending starts, stops everything in reverse order, and exits the process. */
+  release(): Promise<never>;
 }
 
-interface Part {
+interface Resource {
   stop(): Promise<void>;
 }
 
-/** Moves this process's temporary folder: to be called before anything makes one. */
-export async function setStage(): Promise<Stage> {
+/** Changes this process's TMPDIR: call it before anything creates a temporary directory. */
+export async function createResources(): Promise<Resources> {
   const folder = await mkdtemp(join(tmpdir(), 'postrider-bench-'));
-  // A mail server's own user must get through to what is its.
+  // Postfix runs under its own user.
   await chmod(folder, 0o755);
   process.env['TMPDIR'] = folder;
-  const parts: Part[] = [];
+  const resources: Resource[] = [];
   const starting = new Set<Promise<unknown>>();
-  let clearing = false;
+  let released = false;
   return {
-    use: async (start) => {
-      if (clearing) throw new Error('the benchmark is over');
-      const begun = start().then((part) => {
-        parts.push(part);
-        return part;
+    start: async (start) => {
+      if (released) throw new Error('the benchmark has ended');
+      const started = start().then((resource) => {
+        resources.push(resource);
+        return resource;
       });
-      starting.add(begun);
-      return begun.finally(() => starting.delete(begun));
+      starting.add(started);
+      return started.finally(() => starting.delete(started));
     },
-    remove: async (part) => {
-      parts.splice(parts.indexOf(part), 1);
-      await part.stop();
+    stop: async (resource) => {
+      resources.splice(resources.indexOf(resource), 1);
+      await resource.stop();
     },
-    clear: async () => {
-      clearing = true;
+    release: async () => {
+      released = true;
       await Promise.allSettled(starting);
-      for (const part of parts.toReversed())
-        await part.stop().catch((error: unknown) => console.error(error));
-      // Last of all, after what other parts leave to the end of this process.
+      for (const resource of resources.toReversed())
+        await resource.stop().catch((error: unknown) => console.error(error));
+      // Registered last: other modules clean up on exit, too.
       process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
       process.exit();
     },

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { SHORT_MAIL } from '../support/recipients.ts';
 import { type SendingSetup, startSetupForTest } from '../support/sending-setup.ts';

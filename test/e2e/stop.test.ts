@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Exit } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultsInEvents, readLedger } from '../support/ledger.ts';
