@@ -68,7 +68,8 @@ serveParent((received): Promise<LoadReport> | null => {
 });
 
 async function run(job: LoadJob): Promise<LoadReport> {
-  const report = { accepted: 0, failed: {} as Record<string, number>, firstFailure: '' };
+  const failed: Record<string, number> = {};
+  const report = { accepted: 0, failed, firstFailure: '' };
   const times = new Float64Array(job.count);
   const startedAt = epochNow();
   let started = 0;

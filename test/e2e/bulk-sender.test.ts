@@ -159,6 +159,7 @@ describe.skipIf(required.missing)(`the bulk sender requirements${required.reason
     const session = sink.sessions.find(({ number }) => number === smtp.connection);
     if (session === undefined) throw new Error('the sink has no session of this message');
     const fields = fieldsOf(smtp.raw);
+    // mailauth takes what Node's resolver returns, also string[][] for TXT; its type declares less.
     const resolve = async (name: string, type: string) => (await names.resolve(name, type)) as string[];
     return {
       smtp,

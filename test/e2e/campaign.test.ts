@@ -140,7 +140,7 @@ describe('a campaign', () => {
   });
 
   it('cancels its queued messages, and queues no further ones, when it is cancelled', async () => {
-    const { id, before } = await startCampaign('gone');
+    const { id, before } = await startCampaign('cancelled');
     expect((await act(id, 'cancel')).status).toBe('cancelled');
     await setup.waitForEmptyQueue();
     const arrived = setup.sink.count - before;

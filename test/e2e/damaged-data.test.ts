@@ -82,10 +82,7 @@ describe('an events table that cannot be written', () => {
 
 describe('SIGTERM while outcomes cannot be recorded', () => {
   it('retries until the end of the grace period, logs their number, and exits with 1', async () => {
-    const setup = await startSetupForTest(
-      {},
-      { script: { dot: { reply: '250 2.0.0 taken', delayMs: 1000 } } },
-    );
+    const setup = await startSetupForTest({}, { script: { dot: { reply: '250 2.0.0 OK', delayMs: 1000 } } });
     const { daemon, sink, send, waitForStatus } = setup;
     const messageIds = [await send('a'), await send('b')];
     await eventually(

@@ -15,7 +15,7 @@ describe('SIGTERM during sends', () => {
   it('exits with 0, and loses and repeats no message', async () => {
     const { daemon, sink, waitForEmptyQueue } = await startSetupForTest(
       {},
-      { script: { dot: { reply: '250 2.0.0 taken', delayMs: 5 } } },
+      { script: { dot: { reply: '250 2.0.0 OK', delayMs: 5 } } },
     );
     const mails = Array.from({ length: 400 }, (_, n) => ({
       key: randomUUID(),

@@ -22,7 +22,7 @@ const IDN = 'ada@xn--mller-kva.example';
 const COMPLIANCE = '{{company_address_html}}{{unsubscribe_email_html}}';
 const MIB = 1024 * 1024;
 
-describe.skipIf(required.missing)(`awkward mail${required.reason}`, () => {
+describe.skipIf(required.missing)(`message fidelity${required.reason}`, () => {
   let knot: Knot;
   let postfix: Postfix;
   let daemon: RunningDaemon;
