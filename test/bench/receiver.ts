@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { HOSTNAME, PUBLIC_ADDRESS } from '../support/daemon.ts';
 import type { DnsServer } from '../support/dns-server.ts';
 import { startBenchmarkProcess } from './benchmark-process.ts';
-import type { SinkCounts, SinkRequest } from './sink.ts';
+import type { ReceiverCounts, ReceiverRequest } from './sink.ts';
 
 export const MX_HOSTS = ['127.0.1.1', '127.0.1.2', '127.0.1.3', '127.0.1.4'];
 export const RECIPIENT_DOMAINS = Array.from(
@@ -25,13 +25,13 @@ export interface Receiver {
   /** The same port on all addresses. */
   port: number;
   pid: number;
-  counts(): Promise<SinkCounts>;
+  counts(): Promise<ReceiverCounts>;
   /** Epoch ms at which messages to recipients that begin with `timed` were accepted, by recipient. */
   arrivals(): Promise<Map<string, number>>;
   /** Resets all counts. */
   reset(): Promise<void>;
   /** Waits for the number of messages, or until none arrives for 15 s; calls `onCounts` with each poll. */
-  waitFor(messages: number, onCounts?: (counts: SinkCounts) => void): Promise<SinkCounts>;
+  waitFor(messages: number, onCounts?: (counts: ReceiverCounts) => void): Promise<ReceiverCounts>;
   stop(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ const DUPLICATES_TIMEOUT_MS = 500;
 
 export async function startReceiver(): Promise<Receiver> {
   const program = new URL('sink.ts', import.meta.url);
-  const sink = startBenchmarkProcess<SinkRequest, SinkCounts>(
+  const sink = startBenchmarkProcess<ReceiverRequest, ReceiverCounts>(
     program,
     MX_HOSTS.flatMap((host) => ['--host', host]),
   );

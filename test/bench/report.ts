@@ -2,7 +2,7 @@ import type { Machine } from './machine.ts';
 import { faultsOf, type RunResult } from './result.ts';
 
 /** The result of `npm run bench`. */
-export interface Report {
+export interface BenchmarkReport {
   command: string;
   machine: Machine;
   settings: { messages: number; connections: number; size: number; inFlight: number; limitSeconds: number };
@@ -17,7 +17,7 @@ export interface Report {
 }
 
 /** The report as text: machine, a line per run, the ratio and all faults. */
-export function formatReport(report: Report): string {
+export function formatReport(report: BenchmarkReport): string {
   const { machine, settings, runs, reference } = report;
   const lines = [
     report.command,

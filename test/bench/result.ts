@@ -1,4 +1,4 @@
-import type { SinkCounts } from './sink.ts';
+import type { ReceiverCounts } from './sink.ts';
 
 /** The result of one run. Rates are in messages per second. */
 export interface RunResult {
@@ -34,7 +34,7 @@ export interface RunResult {
 export function deliveryResult(
   accepted: number,
   { startedAt, acceptedAt }: { startedAt: number; acceptedAt: number },
-  sink: SinkCounts,
+  sink: ReceiverCounts,
 ) {
   const seconds = (sink.lastAt - startedAt) / 1000;
   return {

@@ -4,7 +4,7 @@ import { postfixReferenceFault } from './postfix-reference.ts';
 import { type PostriderBench, startPostrider } from './postrider.ts';
 import { MX_HOSTS, type Receiver, startReceiver } from './receiver.ts';
 import { startReference } from './reference.ts';
-import { formatReport, type Report } from './report.ts';
+import { type BenchmarkReport, formatReport } from './report.ts';
 import { createResources } from './resources.ts';
 import { faultsOf, type RunResult } from './result.ts';
 
@@ -90,7 +90,7 @@ try {
   await resources.release();
 }
 
-async function bench(): Promise<Report> {
+async function bench(): Promise<BenchmarkReport> {
   const machine = thisMachine();
   const receiver = await resources.start(() => startReceiver());
   const runs = values.mode === 'none' ? [] : await benchPostrider(receiver);

@@ -6,9 +6,9 @@ import { epochNow, serveParent } from './benchmark-process.ts';
  * The receiving server of benchmarks, a separate process: accepts every message, stores none, and counts them. It
  * processes raw octets, so that it needs little CPU time; tests use the programmable `smtp-sink.ts` instead.
  *
- * `--host` may be repeated; all addresses listen on one port, as MX hosts do. Every request is answered with SinkCounts.
+ * `--host` may be repeated; all addresses listen on one port, as MX hosts do. Every request is answered with ReceiverCounts.
  */
-export interface SinkCounts {
+export interface ReceiverCounts {
   port: number;
   /** Since the start, or the last request with `reset`. */
   messages: number;
@@ -28,7 +28,7 @@ export interface SinkCounts {
   arrivals?: [recipient: string, at: number][];
 }
 
-export interface SinkRequest {
+export interface ReceiverRequest {
   /** Resets all counts after the response. */
   reset?: boolean;
   arrivals?: boolean;
@@ -63,9 +63,9 @@ const arrivals = new Map<string, number>();
 let port = 0;
 for (const host of values.host) port = await listen(createServer({ noDelay: true }, serve), host, port);
 
-serveParent((message): SinkCounts => {
+serveParent((message): ReceiverCounts => {
   // Sound: `startReceiver` sends this type.
-  const { reset = false, arrivals: withArrivals = false } = message as SinkRequest;
+  const { reset = false, arrivals: withArrivals = false } = message as ReceiverRequest;
   const response = {
     port,
     ...counts,

@@ -43,12 +43,12 @@ export interface RunningInstallation extends Installation {
   daemon: RunningDaemon;
   /** From the start of the process to the first 200 of `/readyz`, in ms. */
   startMs: number;
-  probe: Probe;
+  probe: DaemonProbe;
   stop(): Promise<void>;
 }
 
 /** Measurements of `probe.js`, which runs inside the daemon. */
-export interface Probe {
+export interface DaemonProbe {
   /** The longest delay of the event loop since the last call. */
   delay(): Promise<Delay>;
   /** The slowest statements since the last call; none unless they are measured. */
@@ -186,7 +186,7 @@ async function start(
       await dns.close();
       rmSync(probeDir, { recursive: true });
     };
-    const probe: Probe = {
+    const probe: DaemonProbe = {
       delay: () => requestProbe(socket, 'delay'),
       statements: () => requestProbe(socket, 'statements'),
     };

@@ -2,7 +2,7 @@ import { Agent, request } from 'node:http';
 import type { ApiClient } from '../../support/api-client.ts';
 import { percentile } from '../result.ts';
 import type { ListCase } from './filters.ts';
-import type { Delay, Probe } from './installation.ts';
+import type { DaemonProbe, Delay } from './installation.ts';
 
 /** The measurement of one case. Times in ms. */
 export interface ListResult extends ListCase {
@@ -50,7 +50,11 @@ export function createRequester(baseUrl: string, api: ApiClient) {
 export type Requester = ReturnType<typeof createRequester>;
 
 /** Measures one case with sequential requests. */
-export async function measureList(requester: Requester, probe: Probe, one: ListCase): Promise<ListResult> {
+export async function measureList(
+  requester: Requester,
+  probe: DaemonProbe,
+  one: ListCase,
+): Promise<ListResult> {
   const first = await requester.call(one.path);
   const pagesToEnd = one.page === 'empty' ? await countPages(requester, one.path, first) : null;
   const failed: Record<string, number> = {};
