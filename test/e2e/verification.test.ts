@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { CreatedDomain, DomainFlags, DomainRecord, VerifiedDomain } from '../support/api-client.ts';
 import { type RunningDaemon, startDaemon } from '../support/daemon.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
@@ -284,6 +284,7 @@ describe('a DNS failure', () => {
   it('of the included SPF record is not reported as a fault of the zone', async () => {
     const zone = publishedZone();
     dns.set('spf.mx.postrider.example', 'TXT', 'SERVFAIL');
+    onTestFinished(() => publishPlatform(daemon, dns));
     const { spfConfigured, checks } = await verify(zone);
     expect(spfConfigured).toBe(false);
     expect(checks.find(({ check }) => check === 'spf')?.hint).toMatch(/^Nothing can be said at present/);
